@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::packed::{self, Packed};
 use super::scan::Found;
+use super::splice::splice;
 use super::tree::{self, Unreadable};
 use super::walk::{DEPTH, Place, Walk, owned};
 use super::{names, placeholders, prose, shape};
@@ -36,7 +37,10 @@ impl Walk<'_> {
             && let Ok(mut value) = tree::json(text)
         {
             return Ok(match self.apart(|walk| walk.visit(&mut value, Place::Plain, depth + 1)) {
-                true => Cow::Owned(value.to_string()),
+                true => {
+                    let new = self.spliced(text, std::slice::from_ref(&value));
+                    Cow::Owned(new.unwrap_or_else(|| value.to_string()))
+                }
                 false => Cow::Borrowed(text),
             });
         }
@@ -71,6 +75,12 @@ impl Walk<'_> {
         if !changed {
             return Ok(Cow::Borrowed(text));
         }
+        if filled.is_empty()
+            && comments.is_none()
+            && let Some(new) = self.spliced(text, &documents)
+        {
+            return Ok(Cow::Owned(new));
+        }
         let mut new = tree::write_yaml(&documents);
         for (number, template) in filled.iter().enumerate() {
             new = new.replace(&stand_in(number), template);
@@ -80,6 +90,12 @@ impl Walk<'_> {
             new.push_str(&format!("# withheld: comments ({})\n", self.redactor.digest(comments.as_bytes())));
         }
         Ok(Cow::Owned(new))
+    }
+
+    /// The text with what was replaced in its documents, and nothing else, where nothing secret stands outside of them.
+    fn spliced(&self, text: &str, documents: &[Value]) -> Option<String> {
+        splice(text, documents, &comments(text))
+            .filter(|new| matches!(self.redactor.marked(new), Cow::Borrowed(_)))
     }
 
     /// Runs `act` and says whether it changed anything.
@@ -92,18 +108,7 @@ impl Walk<'_> {
     /// The comments, if they hold a secret. Comments are found generously: a `#` inside a value counts too, which
     /// costs only a text that is written anew.
     fn telling_comments(&self, text: &str) -> Option<String> {
-        if !text.contains('#') {
-            return None;
-        }
-        let comments: String = text
-            .lines()
-            .filter_map(|line| {
-                let start = line.match_indices('#').find(|(at, _)| {
-                    line.get(..*at).is_some_and(|head| head.is_empty() || head.ends_with([' ', '\t']))
-                })?;
-                line.get(start.0 + 1..).map(|comment| format!("{comment}\n"))
-            })
-            .collect();
+        let comments = comments(text);
         let tell =
             shape::mentions_secret(&comments) || matches!(self.redactor.text(&comments), Cow::Owned(_));
         tell.then_some(comments)
@@ -252,6 +257,21 @@ pub(super) fn is_manifests(text: &str) -> bool {
     let begins = ["apiVersion:", "kind:", "---", "{"].iter().any(|begin| text.starts_with(begin));
     let manifest = |one: &Value| one.get("apiVersion").is_some() && one.get("kind").is_some();
     begins && tree::yaml(text).is_ok_and(|all| all.iter().all(|one| one.is_null() || manifest(one)))
+}
+
+/// What stands behind each `#` that could begin a comment, line by line.
+fn comments(text: &str) -> String {
+    if !text.contains('#') {
+        return String::new();
+    }
+    text.lines()
+        .filter_map(|line| {
+            let start = line.match_indices('#').find(|(at, _)| {
+                line.get(..*at).is_some_and(|head| head.is_empty() || head.ends_with([' ', '\t']))
+            })?;
+            line.get(start.0 + 1..).map(|comment| format!("{comment}\n"))
+        })
+        .collect()
 }
 
 /// What stands for the template of this number.

@@ -20,6 +20,7 @@ mod programs;
 mod prose;
 mod scan;
 mod shape;
+mod splice;
 mod table;
 mod text;
 mod tree;
@@ -100,7 +101,8 @@ impl Redactor {
     }
 
     /// Redacts raw Git text: YAML of one or many documents, JSON, Helm values, anything. Text that holds no
-    /// secret is returned as it is, to the byte; text that holds one is written anew, without comments;
+    /// secret is returned as it is, to the byte; in text that holds one nothing but the secret scalars differs, where
+    /// its comments hold none and it has no templates: else it is written anew, without comments;
     /// text that cannot be read is withheld: `# withheld: unparsable manifest (redacted:hmac-sha256:...)`.
     #[must_use]
     pub fn raw<'a>(&self, text: &'a str) -> Cow<'a, str> {

@@ -18,17 +18,26 @@ pub(super) fn json(text: &str) -> Result<Value, Unreadable> {
 
 /// Reads all documents of a YAML text, aliases and merge keys expanded. At most 64 levels and 250,000 nodes.
 pub(super) fn yaml(text: &str) -> Result<Vec<Value>, Unreadable> {
-    let options = serde_saphyr::options! {
+    serde_saphyr::from_multiple_with_options::<Tree>(text, options())
+        .map(|trees| trees.into_iter().map(|Tree(value)| value).collect())
+        .map_err(|_| Unreadable)
+}
+
+/// How YAML is read.
+pub(super) fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_total_scalar_bytes: 64 * 1024 * 1024 },
         // Kubernetes reads YAML 1.1, where 0644 is octal; a text that is written again must mean the same.
         legacy_octal_numbers: true,
         ignore_binary_tag_for_string: true,
         non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString,
         with_snippet: false,
-    };
-    serde_saphyr::from_multiple_with_options::<Tree>(text, options)
-        .map(|trees| trees.into_iter().map(|Tree(value)| value).collect())
-        .map_err(|_| Unreadable)
+    }
+}
+
+/// A number with a fraction; as text where JSON has none such.
+pub(super) fn number(value: f64) -> Value {
+    serde_json::Number::from_f64(value).map_or_else(|| Value::String(value.to_string()), Value::Number)
 }
 
 /// Writes documents as YAML; as JSON, which is YAML too, where the YAML would not read back as the same.
@@ -81,8 +90,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(serde_json::Number::from_f64(value)
-            .map_or_else(|| Value::String(value.to_string()), Value::Number))
+        Ok(number(value))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {

@@ -1,0 +1,322 @@
+//! A document in which nothing differs from what stood there but the scalars that were replaced: quotes, comments, the
+//! order of members and the spelling of every other value stay.
+//!
+//! What is written is read again: it must give the very documents that were to be written, or it is not taken.
+
+use std::fmt;
+use std::ops::Range;
+
+use aho_corasick::AhoCorasick;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_saphyr::Spanned;
+
+use super::tree;
+
+/// Writes `documents` into `text`, of which they were read before some of their scalars were replaced. Nothing when that
+/// cannot be done, or would not read back as the same: then they are written anew.
+///
+/// A comment that repeats what was replaced counts as what cannot be done: `comments` are all of them.
+pub(super) fn splice(text: &str, documents: &[Value], comments: &str) -> Option<String> {
+    let nodes: Vec<Spanned<Node>> = serde_saphyr::from_multiple_with_options(text, tree::options()).ok()?;
+    let json = text.trim_start().starts_with(['{', '[']) && tree::json(text).is_ok();
+    let mut edits = Edits { text, json, scalars: Vec::new(), gone: Vec::new() };
+    if nodes.len() != documents.len() {
+        return None;
+    }
+    for (node, document) in nodes.iter().zip(documents) {
+        edits.compare(node, document)?;
+    }
+    if !comments.is_empty() && AhoCorasick::new(&edits.gone).ok()?.is_match(comments) {
+        return None;
+    }
+    let mut edits = edits.scalars;
+    edits.sort_by_key(|(range, _)| range.start);
+    // What an alias repeats stands in one place.
+    edits.dedup();
+    let mut out = String::with_capacity(text.len() + edits.len() * 32);
+    let mut done = 0;
+    for (range, new) in edits {
+        out.push_str(text.get(done..range.start)?);
+        out.push_str(&new);
+        done = range.end;
+    }
+    out.push_str(text.get(done..)?);
+    let same = match documents {
+        [document] if json => tree::json(&out).is_ok_and(|read| read == *document),
+        _ => tree::yaml(&out).is_ok_and(|read| read == documents),
+    };
+    same.then_some(out)
+}
+
+/// What is to be written where.
+struct Edits<'t> {
+    text: &'t str,
+    json: bool,
+    scalars: Vec<(Range<usize>, String)>,
+    /// What must stand nowhere else.
+    gone: Vec<String>,
+}
+
+impl Edits<'_> {
+    /// What makes `node` read as `new`.
+    fn compare(&mut self, node: &Spanned<Node>, new: &Value) -> Option<()> {
+        match (&node.value, new) {
+            (Node::Leaf(old), new) if old == new => Some(()),
+            (Node::Leaf(old), Value::String(new)) => {
+                let span = node.referenced.span();
+                let start = usize::try_from(span.byte_offset()?).ok()?;
+                let end = start + usize::try_from(span.byte_len()?).ok()?;
+                let value = old.as_str().map_or_else(|| old.to_string(), str::to_owned);
+                let Some(parts) = replaced(&value, new) else {
+                    // It is not known what: any comment may repeat it.
+                    self.gone.push(String::new());
+                    return self.push(start..end, &value, new);
+                };
+                for part in parts.into_iter().filter_map(|(part, _)| value.get(part)) {
+                    let password = part.split_once(':').map_or("", |(_, password)| password);
+                    let told = [part, password].into_iter().filter(|part| !part.is_empty());
+                    self.gone.extend(told.map(str::to_owned));
+                }
+                self.push(start..end, &value, new)
+            }
+            (Node::List(items), Value::Array(new)) if items.len() == new.len() => {
+                items.iter().zip(new).try_for_each(|(item, new)| self.compare(item, new))
+            }
+            (Node::Map(members), Value::Object(new)) if members.len() == new.len() => {
+                members.iter().try_for_each(|(name, value)| self.compare(value, new.get(name)?))
+            }
+            _ => None,
+        }
+    }
+
+    fn push(&mut self, range: Range<usize>, value: &str, new: &str) -> Option<()> {
+        self.scalars.push(scalar(self.text, range, value, new, self.json)?);
+        Some(())
+    }
+}
+
+/// A scalar in the style of the one that stands at `range`.
+fn scalar(
+    text: &str,
+    range: Range<usize>,
+    value: &str,
+    new: &str,
+    json: bool,
+) -> Option<(Range<usize>, String)> {
+    if let Some(header) = header(text, range.start) {
+        return block(text, range, &header, new);
+    }
+    let old = text.get(range.clone())?;
+    let quoted = || Value::String(new.to_owned()).to_string();
+    let plain = |text: &str| !text.contains(['\n', '\r']) && !text.chars().any(char::is_control);
+    if old.contains('\n')
+        && let Some(written) = folded(old, value, new)
+    {
+        return Some((range, written));
+    }
+    let written = match old.as_bytes().first()? {
+        b'"' => quoted(),
+        b'\'' if plain(new) => format!("'{}'", new.replace('\'', "''")),
+        _ if json || !plain(new) || old.contains('\n') => quoted(),
+        _ => new.to_owned(),
+    };
+    Some((range, written))
+}
+
+/// A scalar of several lines, which are folded into one when it is read: only the digests of `new` are put where in it the
+/// parts of `value` stand that they replace.
+fn folded(old: &str, value: &str, new: &str) -> Option<String> {
+    let quote = old.chars().next().filter(|first| matches!(first, '"' | '\''));
+    let space = |letter: char| matches!(letter, ' ' | '\n' | '\t');
+    let mut at = usize::from(quote.is_some());
+    // Where each byte of the value stands.
+    let mut places = Vec::with_capacity(value.len() + 1);
+    for letter in value.chars() {
+        places.extend(std::iter::repeat_n(at, letter.len_utf8()));
+        let rest = old.get(at..)?;
+        at += match space(letter) {
+            true => rest.len() - rest.trim_start_matches(space).len(),
+            false => rest.strip_prefix(letter).map(|_| letter.len_utf8())?,
+        };
+    }
+    places.push(at);
+    let mut out = String::with_capacity(old.len() + 64);
+    let mut done = 0;
+    for (range, digest) in replaced(value, new)? {
+        let (start, end) = (*places.get(range.start)?, *places.get(range.end)?);
+        out.push_str(old.get(done..start)?);
+        out.push_str(digest);
+        done = end;
+    }
+    out.push_str(old.get(done..)?);
+    Some(out)
+}
+
+/// The parts of `value` that digests stand for in `new`, each with its digest.
+fn replaced<'n>(value: &str, new: &'n str) -> Option<Vec<(Range<usize>, &'n str)>> {
+    let length = super::PREFIX.len() + super::DIGITS;
+    let mut found = Vec::new();
+    let (mut done, mut at) = (0, 0);
+    let mut digests = new.match_indices(super::PREFIX).map(|(at, _)| at).peekable();
+    while let Some(digest) = digests.next() {
+        let kept = new.get(at..digest)?;
+        if found.is_empty() {
+            value.strip_prefix(kept)?;
+            done = kept.len();
+        }
+        at = digest + length;
+        let rest = value.get(done..)?;
+        let next = match digests.peek() {
+            Some(next) => new.get(at..*next).filter(|next| !next.is_empty())?,
+            None => new.get(at..)?,
+        };
+        let end = if digests.peek().is_some() {
+            done + rest.find(next)?
+        } else {
+            done + rest.strip_suffix(next)?.len()
+        };
+        found.push((done..end, new.get(digest..at)?));
+        done = end + next.len();
+    }
+    Some(found)
+}
+
+/// The header of a block of lines, `|-` or `>`.
+struct Header {
+    /// Where it stands.
+    at: usize,
+    /// Whether its lines are one line of the value each.
+    literal: bool,
+    /// What stands before each line of the block.
+    indent: usize,
+}
+
+/// The header of the block whose first line has its text at `start`.
+fn header(text: &str, start: usize) -> Option<Header> {
+    let head = text.get(..start)?;
+    let above = head.trim_end_matches(' ');
+    let lines = above.strip_suffix('\n')?.trim_end();
+    let begin = lines.rfind('\n').map_or(0, |end| end + 1);
+    let line = lines.get(begin..)?;
+    let line = line.split_once(" #").map_or(line, |(line, _)| line).trim_end();
+    let before = line.trim_end_matches(|letter: char| letter.is_ascii_digit() || matches!(letter, '+' | '-'));
+    let sign = before.chars().next_back().filter(|sign| matches!(sign, '|' | '>'))?;
+    let at = begin + before.len() - 1;
+    Some(Header { at, literal: sign == '|', indent: head.len() - above.len() })
+}
+
+/// A block of lines, indented as those that stood there; a scalar in its place when its last line does not end as theirs.
+fn block(text: &str, range: Range<usize>, header: &Header, new: &str) -> Option<(Range<usize>, String)> {
+    let old = text.get(range.clone())?;
+    let end = range.start + old.trim_end().len();
+    let strips = text.get(header.at..range.start)?.lines().next()?.contains('-');
+    if new.ends_with('\n') == strips || new.chars().any(|letter| letter.is_control() && letter != '\n') {
+        let quoted = new.starts_with(super::PREFIX) && !new.contains(['\n', ' ']);
+        let written = if quoted { new.to_owned() } else { Value::String(new.to_owned()).to_string() };
+        return Some((header.at..end, written));
+    }
+    let indent = " ".repeat(header.indent);
+    let mut written = String::with_capacity(new.len() + 64);
+    for (number, line) in new.trim_end_matches('\n').split('\n').enumerate() {
+        if number > 0 {
+            written.push_str(if header.literal { "\n" } else { "\n\n" });
+            if !line.is_empty() {
+                written.push_str(&indent);
+            }
+        }
+        written.push_str(line);
+    }
+    Some((range.start..end, written))
+}
+
+/// A value, and where each part of it stands.
+enum Node {
+    Leaf(Value),
+    List(Vec<Spanned<Node>>),
+    Map(Vec<(String, Spanned<Node>)>),
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+struct NodeVisitor;
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Leaf(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+        Ok(Node::Leaf(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+        Ok(Node::Leaf(value.into()))
+    }
+
+    fn visit_i128<E>(self, value: i128) -> Result<Node, E> {
+        Ok(Node::Leaf(value.to_string().into()))
+    }
+
+    fn visit_u128<E>(self, value: u128) -> Result<Node, E> {
+        Ok(Node::Leaf(value.to_string().into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+        Ok(Node::Leaf(tree::number(value)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+        Ok(Node::Leaf(value.into()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Node, E> {
+        Ok(Node::Leaf(value.into()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Leaf(Value::Null))
+    }
+
+    fn visit_none<E>(self) -> Result<Node, E> {
+        Ok(Node::Leaf(Value::Null))
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        deserializer.deserialize_any(Self)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        deserializer.deserialize_any(Self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Node::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Node, A::Error> {
+        let mut map = Vec::new();
+        while let Some(name) = members.next_key::<String>()? {
+            map.push((name, members.next_value()?));
+        }
+        Ok(Node::Map(map))
+    }
+}
+
+#[cfg(test)]
+mod tests;

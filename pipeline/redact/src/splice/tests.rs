@@ -1,0 +1,87 @@
+//! Nothing but the scalars that were replaced differs from what stood there.
+
+use crate::Redactor;
+
+/// The text as it leaves, each digest as `#`.
+fn left(text: &str) -> String {
+    let redactor = Redactor::new(b"the key of the test");
+    let new = redactor.raw(text).into_owned();
+    assert_eq!(redactor.raw(&new), new, "what is redacted changes when it is redacted again");
+    let mut parts = new.split(crate::PREFIX);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push('#');
+        out.push_str(part.get(crate::DIGITS..).unwrap_or_default());
+    }
+    out
+}
+
+#[test]
+fn quotes_comments_order_and_the_spelling_of_other_values_stay() {
+    let text = "# a comment, ä\nzone: 'eu'   # another\nlist: [a, \"b\", 0x1F]\neula: Y\nid: 0xDEADBEEF\n\npassword: thistle # why\nother:\n- {token: 'this''tle', port: \"5432\"}\n- \"secret\": \"this\\ttle\"\nempty:\n";
+    assert_eq!(
+        left(text),
+        "# a comment, ä\nzone: 'eu'   # another\nlist: [a, \"b\", 0x1F]\neula: Y\nid: 0xDEADBEEF\n\npassword: # # why\nother:\n- {token: '#', port: \"5432\"}\n- \"secret\": \"#\"\nempty:\n"
+    );
+}
+
+#[test]
+fn several_documents_stay_several() {
+    let text = "---\nb: 1\na: {password: thistle}\n---\n# nothing\n---\nkind: Secret\nstringData: {a: thistle, b: 12}\n...\n";
+    assert_eq!(
+        left(text),
+        "---\nb: 1\na: {password: #}\n---\n# nothing\n---\nkind: Secret\nstringData: {a: #, b: #}\n...\n"
+    );
+}
+
+#[test]
+fn lines_of_a_block_stay_where_no_secret_stands() {
+    let text = "data:\n  app.ini: |\n    ; ü\n    [db]\n    password = thistle\n\n    name  =  shop\n  key: |-\n    -----BEGIN PRIVATE KEY-----\n    MIIEvQ\n    -----END PRIVATE KEY-----\n  last: >\n    postgres://app:thistle@db/x\n    and more\n  after: yes\n";
+    assert_eq!(
+        left(text),
+        "data:\n  app.ini: |\n    ; ü\n    [db]\n    password = #\n\n    name  =  shop\n  key: |-\n    #\n  last: >\n    postgres://#@db/x and more\n  after: yes\n"
+    );
+    assert_eq!(left("a:\n  password: |\n    thistle\n  b: 1\n"), "a:\n  password: #\n  b: 1\n");
+}
+
+#[test]
+fn json_keeps_its_order_and_its_spaces() {
+    let text = "{\n\t\"z\": 1.50,\n  \"password\" : \"this\\u0074le\",\n  \"a\": [true , null, {\"token\":12345678}]\n}\n";
+    assert_eq!(
+        left(text),
+        "{\n\t\"z\": 1.50,\n  \"password\" : \"#\",\n  \"a\": [true , null, {\"token\":\"#\"}]\n}\n"
+    );
+}
+
+#[test]
+fn what_an_alias_repeats_is_replaced_in_its_place() {
+    assert_eq!(
+        left("a: {password: &pw thistle}\nb: {token: *pw}\nc: *pw\n"),
+        "a: {password: &pw #}\nb: {token: #}\nc: #\n"
+    );
+}
+
+#[test]
+fn a_text_whose_comments_hold_a_secret_is_written_anew_without_them() {
+    let new = left("b: 1 # password: thistle9\na: {password: thistle}\n");
+    assert!(!new.contains("thistle") && new.ends_with("# withheld: comments (#)\n"), "{new}");
+}
+
+#[test]
+fn lines_that_are_folded_when_they_are_read_stay_lines() {
+    let text = "Traceback (most recent call last):\n  File \"/app/mail.py\", line 41, in send\n    user = 'a', password = 'th1stle'\nout: \"one\n  Password=th1stle;Server=x\n  and password=th1stle2 too\"\n";
+    assert_eq!(left(text), text.replace("th1stle2", "#").replace("th1stle", "#"));
+}
+
+#[test]
+fn a_comment_that_repeats_a_secret_does_not_stay() {
+    for text in [
+        "# thistle is for the demo\npassword: thistle\n",
+        "pin: 1\ndb_password: 4711 # was 4711 before\n",
+        "url: postgres://app:thistle@db # thistle, as of old\n",
+    ] {
+        let new = left(text);
+        assert!(!new.contains("thistle") && !new.contains("4711"), "{new}");
+    }
+    assert_eq!(left("# the demo\npassword: thistle\n"), "# the demo\npassword: #\n");
+}

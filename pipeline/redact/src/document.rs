@@ -57,6 +57,7 @@ impl Walk<'_> {
             }
             return Ok(self.free(text, depth));
         }
+        self.tagged.extend(tagged(text).map(str::to_owned));
         let sealed = (text.contains('&') && text.contains('*')).then(HashSet::new);
         let before = std::mem::replace(&mut self.sealed, sealed);
         let mut changed = self.apart(|walk| {
@@ -257,6 +258,17 @@ pub(super) fn is_manifests(text: &str) -> bool {
     let begins = ["apiVersion:", "kind:", "---", "{"].iter().any(|begin| text.starts_with(begin));
     let manifest = |one: &Value| one.get("apiVersion").is_some() && one.get("kind").is_some();
     begins && tree::yaml(text).is_ok_and(|all| all.iter().all(|one| one.is_null() || manifest(one)))
+}
+
+/// What tags refer to by name: what is kept in another file, given in the environment, or made by a template.
+fn tagged(text: &str) -> impl Iterator<Item = &str> {
+    let tags = ["secret", "env", "env_var", "ENV", "Ref", "GetAtt", "Sub", "ImportValue", "include", "file"];
+    text.match_indices(" !").filter_map(move |(at, sign)| {
+        let line = text.get(at + sign.len()..)?.lines().next()?;
+        let (tag, name) = line.split_once(' ')?;
+        let name = name.split([',', '}', '#']).next()?.trim().trim_matches(['"', '\'']);
+        (tags.contains(&tag) && !name.is_empty() && !shape::is_key(name)).then_some(name)
+    })
 }
 
 /// What stands behind each `#` that could begin a comment, line by line.

@@ -68,6 +68,9 @@ impl Class {
                 // `community: https://discord.example`, and what every agent of SNMP is delivered with.
                 let community = words(name).last().is_some_and(|last| last == "community")
                     && (text.contains([' ', ':']) || matches!(text, "public" | "enterprise"));
+                // Of AWS it is the name of a secret, of Vault's AppRole the secret.
+                let place =
+                    text.contains('/') && words(name).ends_with(&["secret".to_owned(), "id".to_owned()]);
                 let term = TERMS.contains(text.to_ascii_lowercase().as_str());
                 !(checksum
                     || version
@@ -75,6 +78,7 @@ impl Class {
                     || folder
                     || digest
                     || community
+                    || place
                     || duration
                     || address
                     || variable
@@ -169,7 +173,7 @@ pub(super) fn classify(name: &str) -> Class {
         && words.len() > 1
         && !name.bytes().any(|b| b.is_ascii_lowercase())
         || matches!(last.as_str(), "users" | "user" | "accounts")
-            && words.iter().any(|word| matches!(word.as_str(), "auth" | "basicauth" | "htpasswd"))
+            && words.iter().any(|word| matches!(word.as_str(), "auth" | "basicauth" | "htpasswd" | "local"))
         || last == "basic" && before == "auth"
         || last == "auth" && before == "basic"
         || last == "basicauth"
@@ -249,8 +253,9 @@ pub(super) fn names_object(name: &str, value: &str) -> bool {
     if !matches!(last.as_str(), "secret" | "secrets") || shape::is_key(value) {
         return false;
     }
-    if let Some((namespace, name)) = value.split_once('/') {
-        return label(namespace) && label(name);
+    if value.contains('/') {
+        // A namespace and a name, or the path of one in a store.
+        return value.split('/').all(label);
     }
     let says = value.split(['-', '.']).any(|word| OBJECTS.contains(word));
     let refers = owners.iter().any(|owner| REFERRERS.contains(owner.as_str()));

@@ -128,7 +128,8 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
         let phrase = password
             && (given || number == 0)
             && bare.matches('-').count() >= 2
-            && bare.ends_with(|letter: char| letter.is_ascii_digit())
+            && bare.bytes().any(|byte| byte.is_ascii_digit())
+            && bare.bytes().any(|byte| byte.is_ascii_alphabetic())
             && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let phrase = phrase || password && given && is_made_up(bare);
         // The id of a key of GnuPG.

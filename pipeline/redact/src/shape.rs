@@ -174,6 +174,14 @@ pub(super) fn is_mask(text: &str) -> bool {
     {
         return true;
     }
+    if text.len() <= 16
+        && let Some(word) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'))
+        && word.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && names::classify(word) != names::Class::Plain
+    {
+        // `[secret]`, of logs.
+        return true;
+    }
     let bare = || text.trim_matches(['<', '>', '[', ']', '(', ')', '*']).to_ascii_lowercase();
     text.len() <= 32 && (matches!(text, "~" | "\"\"" | "''" | "{}" | "[]") || MASKS.contains(bare().as_str()))
 }
@@ -226,7 +234,11 @@ fn is_place(text: &str) -> bool {
     }
     let file = |path: &str| {
         let root = path.split('/').nth(1).unwrap_or_default();
-        path.starts_with('/') && path.len() > root.len() + 2 && PLACES.contains(root) && signs(path)
+        let words = path.bytes().all(|byte| byte.is_ascii_lowercase() || b"-._/".contains(&byte));
+        path.starts_with('/')
+            && path.len() > root.len() + 2
+            && (PLACES.contains(root) || words)
+            && signs(path)
     };
     if file(text)
         || file(
@@ -236,6 +248,16 @@ fn is_place(text: &str) -> bool {
                 .trim_start_matches('<'),
         )
     {
+        return true;
+    }
+    // `aws-secretsmanager:shop/db#password`.
+    let store = |store: &str| {
+        ["vault", "secret", "ssm", "keystore"].iter().any(|word| store.contains(word))
+            && store.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+    };
+    if text.split_once(':').is_some_and(|(head, path)| {
+        store(head) && path.contains(['/', '#']) && !super::keys::holds_random(path)
+    }) {
         return true;
     }
     let lower = text.get(..text.len().min(24)).unwrap_or(text).to_ascii_lowercase();

@@ -178,6 +178,16 @@ impl<'t> Scan<'t> {
         self.text.get(from..end).unwrap_or_default()
     }
 
+    /// Whether a name stands in a list of pairs, and a key behind it: `username:ada,token:x`.
+    fn follows_a_pair(&self, start: usize, from: usize) -> bool {
+        self.before(start) == Some(b',')
+            && self.line_before(start, NAME).rsplit(',').nth(1).is_some_and(|pair| pair.contains(':'))
+            && self
+                .text
+                .get(from..self.within(from, LINE, |byte| byte == b',' || is_end(byte)))
+                .is_some_and(shape::is_key)
+    }
+
     /// The same, to the quote that opened before the name: `-H "X-API-Key: x" -H "Accept: y"`.
     fn rest_of(&self, name: &Name<'t>, from: usize) -> &'t str {
         let line = self.line_from(from);
@@ -330,7 +340,7 @@ impl<'t> Scan<'t> {
                 .comma(&name, gap, class)
                 .map(|range| (range, "value beside a name"))
                 .or_else(|| self.attribute(&name, gap, class)),
-            Some(b'(') if shut == end && names::is_password(name.text) => {
+            Some(b'(') if gap == end && names::is_password(name.text) => {
                 let quote = self.byte(gap + 1).filter(|byte| is_quote(*byte))?;
                 let value = gap + 2..self.close(gap + 2, quote);
                 (!shape::is_harmless(self.text.get(value.clone())?)).then_some((value, "value beside a name"))
@@ -359,6 +369,7 @@ impl<'t> Scan<'t> {
             && !quotes
             && !name.quoted
             && !names::is_password(name.text)
+            && !self.follows_a_pair(name.start, from)
         {
             // `registry/token-service:1.2`, `app:/Secret:namespace/name`
             return None;

@@ -63,6 +63,8 @@ pub(super) struct Walk<'r> {
     pub(super) sealed: Option<HashSet<String>>,
     /// Bytes that may still be unpacked.
     pub(super) unpack: usize,
+    /// What tags refer to by name, as `!secret wifi_password` does: the tree holds the name alone.
+    pub(super) tagged: HashSet<String>,
     /// What names the program that a container's arguments go to.
     program: Option<Arguments>,
     pub(super) notes: Option<Notes>,
@@ -75,6 +77,7 @@ impl<'r> Walk<'r> {
             changed: false,
             nested: 0,
             sealed: None,
+            tagged: HashSet::new(),
             unpack: packed::MOST,
             program: None,
             notes: None,
@@ -284,8 +287,18 @@ impl<'r> Walk<'r> {
                 }
             }
         }
-        let is_key =
-            |member: &str| ["key", "keys", "salt"].iter().any(|known| member.eq_ignore_ascii_case(known));
+        let owner = name.to_ascii_lowercase();
+        if owner.ends_with("salt")
+            && let Some(value) = inner.get_mut("value").filter(|value| value.is_string())
+        {
+            self.seal(value, Place::Secret, depth);
+        }
+        // Of Rails, whose `primary_key` elsewhere names a column.
+        let encrypts = owner.contains("encrypt");
+        let is_key = |member: &str| {
+            ["key", "keys", "salt"].iter().any(|known| member.eq_ignore_ascii_case(known))
+                || encrypts && member == "primary_key"
+        };
         if !inner.keys().any(|member| is_key(member)) {
             return;
         }
@@ -302,7 +315,7 @@ impl<'r> Walk<'r> {
             let class = names::classify(&format!("{name}.{member}"));
             if let Value::String(text) = &*value
                 && (shape::is_key(text) || class == Class::Secret && (signs || shape::is_password(text)))
-                && class != Class::Plain
+                && (class != Class::Plain || encrypts)
             {
                 self.seal(value, Place::Secret, depth);
             }
@@ -464,7 +477,10 @@ impl<'r> Walk<'r> {
                 self.put(value, self.redactor.digest(text.as_bytes()));
             }
             Value::String(text) => {
-                if shape::is_harmless(text) || (place == Place::Secret && shape::is_switch(text)) {
+                if self.tagged.contains(text.as_str())
+                    || shape::is_harmless(text)
+                    || (place == Place::Secret && shape::is_switch(text))
+                {
                     return;
                 }
                 self.note(rule);

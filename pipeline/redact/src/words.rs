@@ -38,7 +38,7 @@ pub(super) static KEY_OWNERS: Words = LazyLock::new(|| {
     set(
         "api access private signing sign encryption encrypt crypt crypto master shared account storage hmac ssh \
          deploy tls ssl client server ca session cookie sealing store auth service webhook jwt root aes rsa gpg \
-         pgp unseal app license ingestion host cert fernet preshared wireguard vapid pepper signature props",
+         pgp unseal app license ingestion enc csrf xsrf host cert fernet preshared wireguard vapid pepper signature props",
     )
 });
 
@@ -221,7 +221,7 @@ pub(super) static EXPRESSIONS: Words = LazyLock::new(|| {
 
 /// Words that stand for a value that is not shown.
 pub(super) static MASKS: Words = LazyLock::new(|| {
-    set("redacted masked hidden none null nil undefined n/a tbd todo fixme sanitized omitted unset")
+    set("redacted masked hidden filtered none null nil undefined n/a tbd todo fixme sanitized omitted unset")
 });
 
 /// Words that ask for a value, and those that stand beside them: `REPLACE_ME`, `your-api-key-here`.
@@ -283,7 +283,7 @@ pub(super) static REFERRERS: Words = LazyLock::new(|| {
     set(
         "config tls ssl cert certificate objstore storage pull registry ca ingress image extra issuer repo git \
          backup env password passwords credentials credential existing key keystore truststore username login \
-         database db",
+         database db license licence conf enterprise",
     )
 });
 

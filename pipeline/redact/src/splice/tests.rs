@@ -74,6 +74,12 @@ fn lines_that_are_folded_when_they_are_read_stay_lines() {
 }
 
 #[test]
+fn what_a_tag_refers_to_by_name_is_no_secret() {
+    let text = "wifi: {password: !secret wifi_password, ssid: home}\ntoken: !env_var API_TOKEN\nother: {password: thistle}\n";
+    assert_eq!(left(text), text.replace("thistle", "#"));
+}
+
+#[test]
 fn a_comment_that_repeats_a_secret_does_not_stay() {
     for text in [
         "# thistle is for the demo\npassword: thistle\n",

@@ -163,9 +163,17 @@ pub(super) const LINES: &[Row] = &[
         "logon-in-a-sentence",
         "people: the login is user / password, use user / password",
         &[" / "],
-        r#"\b(?i:log(?:ged)?[ -]?(?:in|on)|sign(?:ed)?[ -]?in|credentials?|creds|user and password|account)\b(?i:\s+(?:is|are|as|with|via|using|for|to|the|now|\w+:))*[\s:=]+["'`]?[\w.@+-]+["'`]?\s/\s["'`]?([a-z]*[^\sa-z"'`,;)][^\s"'`,;)]{3,}|[a-z]+[A-Z0-9][^\s"'`,;)]*)|\b(?i:use|using|with|as|try)\s+["'`]?[\w.@+-]+["'`]?\s/\s["'`]?([^\s"'`,;)]{2,}[0-9][^\s"'`,;)]*)"#,
+        r#"\b(?i:log(?:ged)?[ -]?(?:in|on)|sign(?:ed)?[ -]?in|credentials?|creds|user and password|(?:user |demo |test )?accounts?|logins?)\b(?i:\s+(?:is|are|as|with|via|using|for|to|the|now|\w+:))*[\s:=]+["'`]?[\w.@+-]+["'`]?\s/\s["'`]?([a-z]*[^\sa-z"'`,;)][^\s"'`,;)]{3,}|[a-z]+[A-Z0-9][^\s"'`,;)]*)|\b(?i:use|using|with|as|try)\s+["'`]?[\w.@+-]+["'`]?\s/\s["'`]?([^\s"'`,;)]{2,}[0-9][^\s"'`,;)]*)"#,
         ["demo: login is demo / th1stle", "use ada / fig-Tree-1 for the staging database"],
         ["use tabs / spaces", "log in with github / gitlab"],
+    ),
+    line(
+        "remote-desktop",
+        "FreeRDP: /u:user /p:password",
+        &[" /p:"],
+        r#"(?i)rdp\S*(?:\s+\S+)*?\s+/p:["']?([^\s"']+)"#,
+        ["xfreerdp /v:host /u:ada /p:thistle", "wlfreerdp.exe /p:'thistle' /v:host"],
+        ["msbuild app.sln /p:Configuration=Release", "xfreerdp /v:host /u:ada"],
     ),
     line(
         "bind-by-name",

@@ -34,6 +34,9 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     {
         return true;
     }
+    if matches!(name, "keys" | "secretKeys") && names_keys(value) {
+        return true;
+    }
     let last = names::words(name).pop();
     if value.as_str().is_some_and(|text| match last.as_deref() {
         Some("email" | "mail" | "username" | "user") => shape::is_mail_address(text),
@@ -48,6 +51,19 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
             Value::String(text) => text.len() <= 64 && !shape::is_key(text) && !shape::is_password(text),
             _ => false,
         }
+}
+
+/// Whether an object says under which keys of a Secret what is kept: `{accessKey: root-user, secretKey: root-password}`.
+fn names_keys(value: &Value) -> bool {
+    let key = |text: &str| {
+        text.contains(['-', '_'])
+            && text.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_.".contains(&byte))
+            && text.split(['-', '_', '.']).all(|word| word.len() >= 2)
+            || matches!(text, "password" | "username" | "user" | "token")
+    };
+    value
+        .as_object()
+        .is_some_and(|map| !map.is_empty() && map.values().all(|value| value.as_str().is_some_and(key)))
 }
 
 /// The same, or nothing in it could be one.
@@ -231,9 +247,15 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
         (Class::Link, Value::String(text)) => {
             text.contains("://") && !text.contains(char::is_whitespace) && holds(value)
         }
+        // The bytes of a key.
+        (Class::Key, Value::Array(items)) if items.len() >= 8 && items.iter().all(is_byte) => true,
         (Class::Key | Class::Logon, Value::Array(items)) => items.iter().any(holds),
         _ => holds(value),
     }
+}
+
+fn is_byte(item: &Value) -> bool {
+    item.as_u64().is_some_and(|number| number <= 255)
 }
 
 /// Whether an item could be the name of a Secret, or says where one is mounted.

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use git2::build::TreeUpdateBuilder;
 use git2::{
-    Buf, ErrorCode, FileMode, MergeFileInput, ObjectType, Oid, Repository, Signature, Time, Tree, merge_file,
+    Buf, Commit, ErrorCode, FileMode, MergeFileInput, ObjectType, Oid, Repository, Signature, Time, Tree,
+    merge_file,
 };
 
 use crate::GitRepository;
@@ -45,8 +46,10 @@ pub struct NewFile {
 /// A commit that is to be.
 #[derive(Debug, Clone)]
 pub struct NewCommit {
-    /// The branch.
+    /// The branch: one that is there, unless it is to begin at `base`, or is the first one of the repository.
     pub branch: String,
+    /// The branch, tag or commit that a new branch begins at.
+    pub base: Option<String>,
     /// What it changes.
     pub files: Vec<NewFile>,
     /// What it says.
@@ -74,6 +77,12 @@ pub enum DraftError {
         path: String,
         /// Why not.
         why: &'static str,
+    },
+    /// No branch can be called so.
+    #[error("{branch} cannot be the name of a branch")]
+    Branch {
+        /// What.
+        branch: String,
     },
     /// No files, or too many.
     #[error("a commit changes between one and {MOST_FILES} files")]
@@ -116,6 +125,9 @@ struct Found {
 
 /// Judges what can be judged without a repository.
 pub(crate) fn check(new: &NewCommit) -> Result<(), DraftError> {
+    if new.branch.len() > LONGEST || !git2::Branch::name_is_valid(&new.branch).unwrap_or_default() {
+        return Err(DraftError::Branch { branch: shown(&new.branch) });
+    }
     if !(1..=MOST_FILES).contains(&new.files.len()) {
         return Err(DraftError::Files);
     }
@@ -152,15 +164,16 @@ fn check_path(path: &str) -> Result<(), DraftError> {
 }
 
 impl GitRepository {
-    /// Makes a commit on `tip`. `bases` are the commits that the files' revisions name; `base` is that of all others.
+    /// Makes a commit on `tip`, or the first one of all. `bases` are the commits that the files' revisions name; `base` is that
+    /// of all others.
     ///
     /// # Errors
     /// [`DraftError`].
     pub(crate) fn draft(
         &self,
-        tip: Oid,
+        tip: Option<Oid>,
         new: &NewCommit,
-        base: Oid,
+        base: Option<Oid>,
         bases: &BTreeMap<String, Oid>,
     ) -> Result<Draft, DraftError> {
         let repository = self.repository();
@@ -168,16 +181,18 @@ impl GitRepository {
         let odb = repository.odb().map_err(failed("the objects"))?;
         // Nothing is written to the disk: a process that is killed leaves no half of a commit.
         let _memory = odb.add_new_mempack_backend(BEFORE_ALL).map_err(failed("the memory"))?;
-        let parent = repository.find_commit(tip).map_err(failed("the branch's commit"))?;
-        let before = parent.tree().map_err(failed("the branch's files"))?;
+        let parent = tip.map(|tip| repository.find_commit(tip)).transpose();
+        let parent = parent.map_err(failed("the branch's commit"))?;
+        let before = tree_of(repository, parent.as_ref()).map_err(failed("the branch's files"))?;
         let (mut update, mut conflicts) = (TreeUpdateBuilder::new(), Vec::new());
         for file in &new.files {
             let seen = file.revision.as_ref().and_then(|revision| bases.get(revision)).copied();
-            let seen = if new.force { tip } else { seen.unwrap_or(base) };
+            let seen = if new.force { tip } else { seen.or(base) };
             let then = match seen == tip {
                 true => find(repository, &before, &file.path)?,
                 false => {
-                    let tree = repository.find_commit(seen).and_then(|commit| commit.tree());
+                    let commit = seen.map(|seen| repository.find_commit(seen)).transpose();
+                    let tree = commit.and_then(|commit| tree_of(repository, commit.as_ref()));
                     find(repository, &tree.map_err(failed("the files that were looked at"))?, &file.path)?
                 }
             };
@@ -207,7 +222,7 @@ impl GitRepository {
         let when = Time::new(new.seconds, 0);
         let who = Signature::new(&name(&new.name), &name(&new.email), &when).map_err(failed("the author"))?;
         let id = repository
-            .commit(None, &who, &who, &new.message, &tree, &[&parent])
+            .commit(None, &who, &who, &new.message, &tree, &parent.iter().collect::<Vec<_>>())
             .map_err(failed("the commit"))?;
         let mut added = vec![id];
         add_new(repository, &tree, Some(&before), &mut added)?;
@@ -224,6 +239,14 @@ impl GitRepository {
     /// Whether a commit is another, or one that follows it.
     pub(crate) fn follows(&self, commit: Oid, other: Oid) -> bool {
         commit == other || self.repository().graph_descendant_of(commit, other).unwrap_or_default()
+    }
+}
+
+/// The files of a commit; none: of no commit.
+fn tree_of<'a>(repository: &'a Repository, commit: Option<&Commit<'a>>) -> Result<Tree<'a>, git2::Error> {
+    match commit {
+        Some(commit) => commit.tree(),
+        None => repository.find_tree(repository.treebuilder(None)?.write()?),
     }
 }
 

@@ -114,7 +114,7 @@ const fn of_commit(error: &CommitError) -> &'static str {
     match error {
         CommitError::Fetch(error) => of_fetch(error),
         CommitError::Draft(DraftError::Git(error)) => of_git(error),
-        CommitError::Draft(DraftError::Conflict { .. }) => "CONFLICT",
+        CommitError::Draft(DraftError::Conflict { .. }) | CommitError::Exists { .. } => "CONFLICT",
         CommitError::Draft(DraftError::Missing { .. }) => "NOT_FOUND",
         CommitError::Draft(_) | CommitError::Revisions => "BAD_REQUEST",
         CommitError::Refused { .. } => "PEER_REFUSED",

@@ -80,12 +80,13 @@ impl Operation {
     pub const DEREGISTER_GIT: Self = acts("deregisterFromGitIntegration", "CREATE", GIT);
     pub const COMMIT_FILES: Self = acts("commitFiles", "CREATE", GIT);
     pub const DELETE_FILES: Self = acts("deleteFiles", "CREATE", GIT);
+    pub const CREATE_PULL_REQUEST: Self = acts("createPullRequest", "CREATE", GIT);
 
     pub const APPLICATION_LOGS: Self =
         Self { name: "applicationLogs", action: Some("VIEW_POD_LOGS"), entity: APPLICATIONS, is_act: true };
 
     /// All of them, in the order of the schema.
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 50] = [
         Self::VERSION_INFO,
         Self::RUNTIME_STATUS,
         Self::RESOURCE_TREE,
@@ -134,6 +135,7 @@ impl Operation {
         Self::DEREGISTER_GIT,
         Self::COMMIT_FILES,
         Self::DELETE_FILES,
+        Self::CREATE_PULL_REQUEST,
         Self::APPLICATION_LOGS,
     ];
 }

@@ -113,6 +113,12 @@ struct State {
 pub struct Checkout {
     /// The commit.
     pub commit: Oid,
+    held: Held,
+}
+
+/// A clone that stays for as long as this is held.
+#[derive(Clone)]
+pub(super) struct Held {
     entry: Arc<Entry>,
     _reading: Arc<Reading>,
     url: RepositoryUrl,
@@ -128,7 +134,7 @@ impl fmt::Debug for Checkout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Checkout")
             .field("commit", &self.commit)
-            .field("url", &self.url)
+            .field("url", &self.held.url)
             .finish_non_exhaustive()
     }
 }
@@ -142,10 +148,33 @@ pub struct Named {
     pub tags: Vec<String>,
 }
 
-impl Checkout {
+impl Held {
     /// Until it is dropped, nobody else of this process commits to the repository.
     pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
         self.entry.turn.acquire().await
+    }
+
+    fn open(&self) -> Result<GitRepository, FetchError> {
+        GitRepository::open_bare(self.entry.clone.path())
+            .map_err(|source| FetchError::Read { url: self.url.to_string(), source })
+    }
+
+    /// Reads from the clone, on a thread that may block.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&GitRepository) -> T + Send + 'static,
+    ) -> Result<T, FetchError> {
+        let this = self.clone();
+        tokio::task::spawn_blocking(move || Ok(read(&this.open()?)))
+            .await
+            .unwrap_or(Err(FetchError::Stopping))
+    }
+}
+
+impl Checkout {
+    /// The clone that holds it.
+    pub(super) fn held(&self) -> &Held {
+        &self.held
     }
 
     /// Opens the clone; work with it blocks.
@@ -153,13 +182,12 @@ impl Checkout {
     /// # Errors
     /// It cannot be opened.
     pub fn open(&self) -> Result<GitRepository, FetchError> {
-        GitRepository::open_bare(self.directory())
-            .map_err(|source| FetchError::Read { url: self.url.to_string(), source })
+        self.held.open()
     }
 
     /// The clone's directory.
     pub fn directory(&self) -> &Path {
-        self.entry.clone.path()
+        self.held.entry.clone.path()
     }
 
     /// Reads from the clone, on a thread that may block.
@@ -170,10 +198,8 @@ impl Checkout {
         &self,
         read: impl FnOnce(&GitRepository, Oid) -> T + Send + 'static,
     ) -> Result<T, FetchError> {
-        let this = self.clone();
-        tokio::task::spawn_blocking(move || Ok(read(&this.open()?, this.commit)))
-            .await
-            .unwrap_or(Err(FetchError::Stopping))
+        let commit = self.commit;
+        self.held.read(move |repository| read(repository, commit)).await
     }
 }
 
@@ -260,7 +286,8 @@ impl Checkouts {
         }
         let entry = self.inner.entry(url);
         let done = |commit, reading| {
-            Ok(Checkout { commit, entry: entry.clone(), _reading: reading, url: url.clone() })
+            let held = Held { entry: entry.clone(), _reading: reading, url: url.clone() };
+            Ok(Checkout { commit, held })
         };
         if let Some(commit) = whole(revision)
             && let Some(reading) = here(&entry, commit).await
@@ -325,10 +352,30 @@ impl Checkouts {
             let _state = entry.state.lock().await;
             (self.fetch(url, &entry, revision, &access).await?, entry.clone.read())
         };
-        let checkout = Checkout { commit, entry, _reading: reading, url: url.clone() };
+        let checkout = Checkout { commit, held: Held { entry, _reading: reading, url: url.clone() } };
         let inner = self.inner.clone();
         let _ = tokio::task::spawn_blocking(move || inner.evict()).await;
         Ok(checkout)
+    }
+
+    /// A clone of a repository that has no branch yet; `None`: it has one.
+    pub(super) async fn empty_as(
+        &self,
+        url: &RepositoryUrl,
+        who: &Credential,
+    ) -> Result<Option<Held>, FetchError> {
+        if !self.named_as(url, who).await?.branches.is_empty() {
+            return Ok(None);
+        }
+        let entry = self.inner.entry(url);
+        let reading = {
+            let _state = entry.state.lock().await;
+            let (clone, of) = (entry.clone.clone(), url.clone());
+            let prepared = tokio::task::spawn_blocking(move || bare::prepare(&clone, &of).map(drop)).await;
+            prepared.unwrap_or(Err(FetchError::Stopping))?;
+            entry.clone.read()
+        };
+        Ok(Some(Held { entry, _reading: reading, url: url.clone() }))
     }
 
     /// The branches and tags that whoever has a credential sees, sorted.

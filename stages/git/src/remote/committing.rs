@@ -3,7 +3,8 @@
 //! takes: a [`NewCommit`], and the credential of whoever makes it - gives: the commit, once its branch holds it
 //! calls: the repository's server, as them - fails: with a [`CommitError`]
 //!
-//! A commit is made on what the branch is now; where others push meanwhile, it is made anew on what they pushed. It is pushed
+//! A commit is made on what the branch is now; where others push meanwhile, it is made anew on what they pushed. A branch that is
+//! to be new is made with its commit, on what it begins at; a repository without branches takes its first commit. It is pushed
 //! whole or not at all. Where a push breaks off, the branch is looked at: a commit that arrived is not made again.
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use git2::Oid;
 
-use super::checkouts::{Checkout, Checkouts};
+use super::checkouts::{Checkouts, Held};
 use super::push::{Push, Pushed};
 use super::{Credential, FetchError, RepositoryUrl};
 use crate::draft::{self, Draft, DraftError, NewCommit};
@@ -42,6 +43,12 @@ pub enum CommitError {
     /// It cannot be made.
     #[error(transparent)]
     Draft(#[from] DraftError),
+    /// The branch was to be made.
+    #[error("there is a branch {branch} already: commit to it as it is, or name another one")]
+    Exists {
+        /// Which.
+        branch: String,
+    },
     /// The files are of too many revisions.
     #[error("the files of one commit may be of at most {REVISIONS} revisions")]
     Revisions,
@@ -79,10 +86,19 @@ struct Committing<'a> {
     /// `refs/heads/…`.
     name: String,
     new: NewCommit,
-    /// Where the branch was when they asked.
-    base: Oid,
+    /// What the commit was to follow when they asked.
+    base: Option<Oid>,
     /// The commits that revisions of files name.
     bases: BTreeMap<String, Oid>,
+}
+
+/// A branch, and what a commit on it is made on.
+struct Seen {
+    held: Held,
+    /// Where the branch is; `None`: there is none.
+    at: Option<Oid>,
+    /// What the commit follows; `None`: it is the first of the repository.
+    follows: Option<Oid>,
 }
 
 /// What came of one try.
@@ -114,12 +130,39 @@ impl Checkouts {
     ) -> Result<Committed, CommitError> {
         draft::check(&new)?;
         let name = format!("refs/heads/{}", new.branch);
-        let seen = self.checkout_as(url, &name, who).await?;
+        let seen = self.seen(url, who, &name, &new).await?;
+        if new.base.is_some() && seen.at.is_some() {
+            return Err(CommitError::Exists { branch: new.branch });
+        }
         let bases = self.bases(url, who, &new).await?;
-        let committing = Committing { checkouts: self, url, who, name, new, base: seen.commit, bases };
+        let committing = Committing { checkouts: self, url, who, name, new, base: seen.follows, bases };
         // Within this process one after another: they need not overtake each other.
-        let Ok(_turn) = seen.turn().await else { return Err(FetchError::Stopping.into()) };
+        let Ok(_turn) = seen.held.turn().await else { return Err(FetchError::Stopping.into()) };
         committing.run().await
+    }
+
+    /// Looks at a branch, and at what it begins at where there is none.
+    async fn seen(
+        &self,
+        url: &RepositoryUrl,
+        who: &Credential,
+        name: &str,
+        new: &NewCommit,
+    ) -> Result<Seen, FetchError> {
+        let none = match self.checkout_as(url, name, who).await {
+            Ok(found) => {
+                let at = Some(found.commit);
+                return Ok(Seen { held: found.held().clone(), at, follows: at });
+            }
+            Err(error @ FetchError::NoRevision { .. }) => error,
+            Err(error) => return Err(error),
+        };
+        if let Some(base) = &new.base {
+            let found = self.checkout_as(url, base, who).await?;
+            return Ok(Seen { held: found.held().clone(), at: None, follows: Some(found.commit) });
+        }
+        let held = self.empty_as(url, who).await?.ok_or(none)?;
+        Ok(Seen { held, at: None, follows: None })
     }
 
     /// The commits that the files' revisions name; they are here afterwards.
@@ -165,29 +208,34 @@ impl Committing<'_> {
     }
 
     async fn once(&self, tried: &mut Tried) -> Result<Try, CommitError> {
-        let now = match self.checkouts.checkout_as(self.url, &self.name, self.who).await {
+        let now = match self.checkouts.seen(self.url, self.who, &self.name, &self.new).await {
             Ok(now) => now,
             // What was sent may have arrived: that is found out as long as there are tries.
             Err(_) if tried.doubt.is_some() => return Ok(Try::Again),
             Err(error) => return Err(error.into()),
         };
-        if tried.doubt.is_some()
-            && let Some(id) = arrived(&now, &tried.made).await?
-        {
-            return Ok(Try::Done(id));
+        if let Some(at) = now.at {
+            if tried.doubt.is_some()
+                && let Some(id) = arrived(&now.held, at, &tried.made).await?
+            {
+                return Ok(Try::Done(id));
+            }
+            if self.new.base.is_some() {
+                return Err(CommitError::Exists { branch: self.new.branch.clone() });
+            }
         }
         let draft = self.draft(&now).await?;
         if tried.made.last() != Some(&draft.id) {
             tried.made.push(draft.id);
         }
-        let push = Push { name: &self.name, from: now.commit, to: draft.id, pack: &draft.pack };
+        let push = Push { name: &self.name, from: now.at, to: draft.id, pack: &draft.pack };
         match self.checkouts.push_as(self.url, self.who, &push).await {
             Ok(Pushed::Moved) => Ok(Try::Done(draft.id)),
             Ok(Pushed::Behind) => Ok(Try::Again),
             // Of two at once a server tells one so in words of its own. Where the branch has not moved, it means it.
             Ok(Pushed::Refused(why)) => {
                 match self.checkouts.checkout_as(self.url, &self.name, self.who).await {
-                    Ok(after) if after.commit != now.commit => Ok(Try::Again),
+                    Ok(after) if Some(after.commit) != now.at => Ok(Try::Again),
                     _ => Err(CommitError::Refused { host: self.url.host(), why }),
                 }
             }
@@ -199,17 +247,17 @@ impl Committing<'_> {
         }
     }
 
-    async fn draft(&self, now: &Checkout) -> Result<Draft, CommitError> {
-        let (new, base, bases) = (self.new.clone(), self.base, self.bases.clone());
-        let draft = now.read(move |repository, tip| repository.draft(tip, &new, base, &bases)).await?;
+    async fn draft(&self, now: &Seen) -> Result<Draft, CommitError> {
+        let (new, base, bases, follows) = (self.new.clone(), self.base, self.bases.clone(), now.follows);
+        let draft = now.held.read(move |repository| repository.draft(follows, &new, base, &bases)).await?;
         Ok(draft?)
     }
 }
 
 /// The one of some commits that a branch holds.
-async fn arrived(now: &Checkout, made: &[Oid]) -> Result<Option<Oid>, FetchError> {
+async fn arrived(held: &Held, tip: Oid, made: &[Oid]) -> Result<Option<Oid>, FetchError> {
     let made = made.to_vec();
-    now.read(move |repository, tip| made.into_iter().find(|one| repository.follows(tip, *one))).await
+    held.read(move |repository| made.into_iter().find(|one| repository.follows(tip, *one))).await
 }
 
 /// None before the first try; then longer and longer ones, which differ between those who try at once.

@@ -1,4 +1,5 @@
-//! One push: a branch is moved from the commit that it was seen at to another, with the pack of what the server lacks.
+//! One push: a branch is moved from the commit that it was seen at to another, or made where there was none, with the pack of
+//! what the server lacks.
 //!
 //! The server moves the branch only if it is still where it was seen: what others pushed is never written over.
 
@@ -30,7 +31,8 @@ pub(super) enum Pushed {
 pub(super) struct Push<'a> {
     /// `refs/heads/…`.
     pub(super) name: &'a str,
-    pub(super) from: Oid,
+    /// `None`: there was no such branch.
+    pub(super) from: Option<Oid>,
     pub(super) to: Oid,
     pub(super) pack: &'a [u8],
 }
@@ -40,7 +42,7 @@ impl Push<'_> {
     pub(super) async fn over(&self, connection: &mut Connection) -> Result<Pushed, FetchError> {
         let found = Advertised::read(connection, &[self.name.to_owned()]).await?;
         let now = found.refs.iter().find(|of| of.name == self.name).map(|of| of.target);
-        if now != Some(self.from) {
+        if now != self.from {
             return Ok(Pushed::Behind);
         }
         if !found.has("report-status") {
@@ -61,7 +63,8 @@ impl Push<'_> {
             wants.push_str(concat!(" agent=gitops-runtime/", env!("CARGO_PKG_VERSION")));
         }
         let mut request = Vec::new();
-        packet::data(&mut request, &format!("{} {} {}\0{wants}", self.from, self.to, self.name));
+        let from = self.from.unwrap_or(Oid::ZERO_SHA1);
+        packet::data(&mut request, &format!("{from} {} {}\0{wants}", self.to, self.name));
         flush(&mut request);
         request.extend_from_slice(self.pack);
         request

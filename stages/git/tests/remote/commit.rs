@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use crate::support::{Cache, Forge, Person, Serving, address, backend, commit, git, serve, status};
 
 /// A server with people: `ada` and twenty more may write, `lin` may read.
-fn serving(forge: &Forge) -> Serving {
+pub(crate) fn serving(forge: &Forge) -> Serving {
     let named = |name: String, may_write| (basic(&name), Person { name, may_write });
     let mut people: Vec<_> = (0..20).map(|number| named(format!("person{number}"), true)).collect();
     people.extend([named("ada".to_owned(), true), named("lin".to_owned(), false)]);
@@ -28,7 +28,7 @@ fn basic(name: &str) -> String {
     format!("Basic {text}")
 }
 
-fn who(name: &str) -> Credential {
+pub(crate) fn who(name: &str) -> Credential {
     Credential {
         from: format!("{name}'s token"),
         username: Some(name.to_owned()),
@@ -37,17 +37,18 @@ fn who(name: &str) -> Credential {
     }
 }
 
-fn written(path: &str, text: &str) -> NewFile {
+pub(crate) fn written(path: &str, text: &str) -> NewFile {
     NewFile { path: path.to_owned(), content: Content::Written(text.into()), revision: None }
 }
 
-fn deleted(path: &str) -> NewFile {
+pub(crate) fn deleted(path: &str) -> NewFile {
     NewFile { path: path.to_owned(), content: Content::Deleted, revision: None }
 }
 
-fn change(files: Vec<NewFile>) -> NewCommit {
+pub(crate) fn change(files: Vec<NewFile>) -> NewCommit {
     NewCommit {
         branch: "main".to_owned(),
+        base: None,
         files,
         message: "Change it\n".to_owned(),
         name: "Ada L.".to_owned(),
@@ -59,22 +60,34 @@ fn change(files: Vec<NewFile>) -> NewCommit {
 }
 
 /// A repository, its server's address, and a cache.
-struct Scene {
-    repository: PathBuf,
-    url: String,
+pub(crate) struct Scene {
+    pub(crate) repository: PathBuf,
+    pub(crate) url: String,
     cache: Cache,
     _forge: Forge,
 }
 
 impl Scene {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let forge = Forge::new();
         let repository = forge.repository("team/mono");
+        Self::of(forge, repository).await
+    }
+
+    /// Of a repository without any commit.
+    pub(crate) async fn empty() -> Self {
+        let forge = Forge::new();
+        let repository = forge.folder.path().join("team/mono.git");
+        git(forge.folder.path(), &["init", "-q", "--bare", "-b", "main", repository.to_str().unwrap()]);
+        Self::of(forge, repository).await
+    }
+
+    async fn of(forge: Forge, repository: PathBuf) -> Self {
         let url = format!("{}/team/mono.git", serving(&forge).http().await);
         Self { repository, url, cache: Cache::new(|_| {}).await, _forge: forge }
     }
 
-    async fn commit(&self, name: &str, new: NewCommit) -> Result<Committed, CommitError> {
+    pub(crate) async fn commit(&self, name: &str, new: NewCommit) -> Result<Committed, CommitError> {
         self.cache.checkouts.commit_as(&address(&self.url), &who(name), new).await
     }
 
@@ -90,7 +103,7 @@ impl Scene {
     }
 }
 
-fn count(repository: &Path) -> usize {
+pub(crate) fn count(repository: &Path) -> usize {
     git(repository, &["rev-list", "--count", "main"]).parse().unwrap()
 }
 
@@ -296,15 +309,15 @@ async fn of_twenty_who_change_one_line_at_once_one_has_a_commit_and_the_others_a
 
 /// What is done with a push.
 #[derive(Clone)]
-struct Meddling {
-    serving: Serving,
+pub(crate) struct Meddling {
+    pub(crate) serving: Serving,
     /// Pushes that are answered with an error.
-    broken: Arc<AtomicUsize>,
+    pub(crate) broken: Arc<AtomicUsize>,
     /// Whether the repository's server sees those.
-    passes: bool,
+    pub(crate) passes: bool,
 }
 
-async fn meddle(State(meddling): State<Meddling>, request: Request) -> Response {
+pub(crate) async fn meddle(State(meddling): State<Meddling>, request: Request) -> Response {
     let is_push = request.uri().path().ends_with("/git-receive-pack");
     let breaks = is_push
         && meddling

@@ -1,7 +1,9 @@
-//! Repositories of a provider, and their files: read and committed to as whoever asks, with the token that they registered.
+//! Repositories of a provider, and their files: read and committed to as whoever asks, with the token that they registered, and
+//! their branches brought together by pull requests of theirs.
 //!
-//! takes: who asks, an integration, a repository - gives: what they see of it, or their commit - calls: the provider's API and
-//! its Git server, both with their token - fails: what they may not see is not there; a commit is whole or is not
+//! takes: who asks, an integration, a repository - gives: what they see of it, their commit, or their pull request - calls: the
+//! provider's API and its Git server, both with their token - fails: what they may not see is not there; a commit is whole or is
+//! not
 //!
 //! Clones are shared, and nobody reads of one what its server did not let them fetch just now.
 
@@ -15,6 +17,7 @@ use stages_git::{Checkouts, Content, NewCommit, NewFile, RepositoryUrl, Snapshot
 
 use super::forge::{Forge, Person};
 use super::integrations::Integrations;
+use super::pull_request::{NewPullRequest, PullRequest};
 use super::repository::Repository;
 use crate::error::ActError;
 
@@ -116,11 +119,22 @@ pub(crate) struct Commit {
 pub(crate) struct Change {
     /// None: the repository's own.
     pub(crate) branch: Option<String>,
+    /// What the branch begins at that is to be new.
+    pub(crate) base: Option<String>,
     pub(crate) files: Vec<NewFile>,
     /// Its first line, and what stands below.
     pub(crate) message: (Option<String>, Option<String>),
     pub(crate) force: bool,
     pub(crate) allow_empty: bool,
+}
+
+/// A pull request that somebody asks for.
+pub(crate) struct RequestedPull {
+    pub(crate) title: String,
+    pub(crate) description: Option<String>,
+    pub(crate) head: String,
+    /// None: the repository's own.
+    pub(crate) base: Option<String>,
 }
 
 /// A repository, and whoever works with it.
@@ -221,17 +235,19 @@ impl GitFiles {
     ) -> Result<Commit, ActError> {
         let message = message(&change)?;
         let opened = self.open(who, integration, repo).await?;
-        let branch = change.branch.unwrap_or_else(|| opened.repository.default_branch.clone());
-        if branch.is_empty() {
-            return Err(ActError::Wrong(
-                "the repository has no branch yet: make its first commit elsewhere".to_owned(),
-            ));
-        }
+        let branch = match change.branch {
+            Some(branch) => branch,
+            None if change.base.is_some() => {
+                return Err(ActError::Wrong("branchName is to say how the new branch is called".to_owned()));
+            }
+            None => own_branch(&opened.repository),
+        };
         let Person { username: _, name, email } = opened.forge.me().await?;
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
         let new = NewCommit {
             branch,
+            base: change.base,
             files: change.files,
             message: message.clone(),
             name: name.clone(),
@@ -245,6 +261,30 @@ impl GitFiles {
         let date = jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string();
         let committer = Committer { name, email: Some(email), avatar_url: None, profile_url: None };
         Ok(Commit { sha: done.id.to_string(), committer, date, message, tags: Vec::new() })
+    }
+
+    /// Opens a pull request as somebody, of branches that are there.
+    pub(crate) async fn pull_request(
+        &self,
+        who: &str,
+        (integration, repo): (&str, &str),
+        wanted: RequestedPull,
+    ) -> Result<PullRequest, ActError> {
+        let opened = self.open(who, integration, repo).await?;
+        let RequestedPull { title, description, head, base } = wanted;
+        let base = base.unwrap_or_else(|| own_branch(&opened.repository));
+        let wanted = NewPullRequest { title, description: description.unwrap_or_default(), head, base };
+        let wanted = wanted.checked()?;
+        let named = self.checkouts.named_as(&opened.url, &opened.credential).await?;
+        for branch in [&wanted.head, &wanted.base] {
+            if named.branches.binary_search(branch).is_err() {
+                let branch = stages_git::shown(branch);
+                return Err(ActError::NotFound(format!("there is no branch {branch} in the repository")));
+            }
+        }
+        let pull = opened.forge.pull_request(&opened.repository, &wanted).await?;
+        tracing::info!(who, repository = repo, number = pull.number, new = pull.is_new, "pull request");
+        Ok(pull)
     }
 
     /// Reads of a revision as somebody: from the commit that it means, which is given too.
@@ -297,6 +337,14 @@ fn is_of(api: &Url, clone: &str) -> bool {
     let host = |url: &Url| url.host_str().unwrap_or_default().to_ascii_lowercase();
     let (ours, theirs) = (host(api), host(&clone));
     clone.scheme() == api.scheme() && (ours == theirs || ours == format!("api.{theirs}"))
+}
+
+/// The branch of a repository that is meant where none is named. One without commits may have none: the first is `main`.
+fn own_branch(of: &Repository) -> String {
+    match &*of.default_branch {
+        "" => "main".to_owned(),
+        branch => branch.to_owned(),
+    }
 }
 
 fn missing(path: &str) -> ActError {

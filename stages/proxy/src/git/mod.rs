@@ -10,14 +10,16 @@ mod integration;
 mod integrations;
 mod kept;
 mod provider;
+mod pull_request;
 mod repository;
 mod seal;
 
 pub(crate) use self::files::{
     Change, Commit, CommitFile, GitFile, GitFiles, GitOrganization, RepositoriesPage,
-    RepositoryBranchesAndTagsOutput, RepositoryFiles,
+    RepositoryBranchesAndTagsOutput, RepositoryFiles, RequestedPull,
 };
 pub(crate) use self::integration::{Integration, SharingPolicy};
 pub(crate) use self::integrations::{Integrations, Listed};
 pub(crate) use self::kept::Kept;
 pub(crate) use self::provider::Provider;
+pub(crate) use self::pull_request::PullRequest;

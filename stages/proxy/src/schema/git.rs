@@ -5,7 +5,7 @@ use pipeline_core::SecretString;
 use stages_git::{Content, NewFile};
 
 use crate::error::ActError;
-use crate::git::{Change, CommitFile, Listed, Provider, SharingPolicy};
+use crate::git::{Change, CommitFile, Listed, Provider, RequestedPull, SharingPolicy};
 
 /// What an integration is called that nobody named.
 const DEFAULT: &str = "default";
@@ -141,8 +141,10 @@ pub(crate) struct ReadFileArgs {
 pub(crate) struct CommitFilesArgs {
     /// None: `default`.
     pub(crate) integration_name: Option<String>,
-    /// None: the repository's own.
+    /// None: the repository's own, which a repository without commits gets by its first one.
     pub(crate) branch_name: Option<String>,
+    /// The branch, tag or commit that `branchName` begins at: it is a new branch then, and refused where there is one of that name.
+    pub(crate) base_ref: Option<String>,
     /// Its owner and its name, such as `team/mono`.
     pub(crate) repo: String,
     pub(crate) files: Vec<CommitFile>,
@@ -163,6 +165,8 @@ pub(crate) struct DeleteFilesArgs {
     pub(crate) integration_name: Option<String>,
     /// None: the repository's own.
     pub(crate) branch_name: Option<String>,
+    /// As of `CommitFilesArgs`.
+    pub(crate) base_ref: Option<String>,
     /// Its owner and its name, such as `team/mono`.
     pub(crate) repo: String,
     pub(crate) paths: Vec<String>,
@@ -172,10 +176,33 @@ pub(crate) struct DeleteFilesArgs {
     pub(crate) description: Option<String>,
 }
 
+/// A pull request that is to be.
+#[derive(InputObject)]
+pub(crate) struct CreatePullRequestArgs {
+    /// None: `default`.
+    pub(crate) integration_name: Option<String>,
+    /// Its owner and its name, such as `team/mono`.
+    pub(crate) repo: String,
+    /// The branch that is to be merged.
+    pub(crate) head: String,
+    /// The branch that it is to be merged into; none: the repository's own.
+    pub(crate) base: Option<String>,
+    pub(crate) title: String,
+    pub(crate) description: Option<String>,
+}
+
+impl CreatePullRequestArgs {
+    pub(crate) fn wanted(self) -> RequestedPull {
+        let Self { integration_name: _, repo: _, head, base, title, description } = self;
+        RequestedPull { title, description, head, base }
+    }
+}
+
 impl CommitFilesArgs {
     pub(crate) fn change(self) -> Change {
         Change {
             branch: self.branch_name,
+            base: self.base_ref,
             files: self.files.into_iter().map(CommitFile::written).collect(),
             message: (self.msg, self.description),
             force: self.force.unwrap_or_default(),
@@ -189,6 +216,7 @@ impl DeleteFilesArgs {
         let deleted = |path| NewFile { path, content: Content::Deleted, revision: None };
         Change {
             branch: self.branch_name,
+            base: self.base_ref,
             files: self.paths.into_iter().map(deleted).collect(),
             message: (self.msg, self.description),
             force: false,

@@ -4,8 +4,8 @@ use async_graphql::{Context, Object, Result, SimpleObject};
 use serde_json::Value;
 
 use super::git::{
-    AddGitIntegrationArgs, CommitFilesArgs, DeleteFilesArgs, EditGitIntegrationArgs, GitIntegration,
-    RegisterToGitIntegrationArgs, or_default,
+    AddGitIntegrationArgs, CommitFilesArgs, CreatePullRequestArgs, DeleteFilesArgs, EditGitIntegrationArgs,
+    GitIntegration, RegisterToGitIntegrationArgs, or_default,
 };
 use super::inputs::{
     ApplicationId, CreateWorkflowFromTemplateArgs, DeleteResourceOptions, ObjectId, RefreshType, ResourceId,
@@ -17,7 +17,7 @@ use super::{ActedOn, caller, works};
 use crate::desk::About;
 use crate::error::ActError;
 use crate::gate::Subject;
-use crate::git::{Change, Commit, Integration, SharingPolicy};
+use crate::git::{Change, Commit, Integration, PullRequest, SharingPolicy};
 use crate::operation::Operation;
 use crate::{rollouts, workflows};
 
@@ -514,8 +514,10 @@ impl Mutation {
         };
         works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
     }
+
     /// Commits files to a branch, as whoever asks: with the token that they registered, and in their name. What others push
-    /// meanwhile stays; where both changes do not go together, it is refused.
+    /// meanwhile stays; where both changes do not go together, it is refused. A new branch is made where `baseRef` says what it
+    /// begins at, and the first commit of a repository where there is none.
     async fn commit_files(&self, context: &Context<'_>, args: CommitFilesArgs) -> Result<Commit> {
         let place = (or_default(args.integration_name.clone()), args.repo.clone());
         commit(context, Operation::COMMIT_FILES, place, args.change()).await
@@ -525,5 +527,22 @@ impl Mutation {
     async fn delete_files(&self, context: &Context<'_>, args: DeleteFilesArgs) -> Result<Commit> {
         let place = (or_default(args.integration_name.clone()), args.repo.clone());
         commit(context, Operation::DELETE_FILES, place, args.change()).await
+    }
+
+    /// Opens a pull request as whoever asks: with the token that they registered, and in their name. One that is open for the same
+    /// branches already is given instead.
+    async fn create_pull_request(
+        &self,
+        context: &Context<'_>,
+        args: CreatePullRequestArgs,
+    ) -> Result<PullRequest> {
+        let (works, caller) = (works(context)?, caller(context)?);
+        let (integration, repo) = (or_default(args.integration_name.clone()), args.repo.clone());
+        let place = format!("Git integration {integration} repository {repo} branch {}", args.head);
+        let about = About::new(Operation::CREATE_PULL_REQUEST, Subject::default()).of(place);
+        let (files, wanted) = (works.files.clone(), args.wanted());
+        let doing =
+            move |who: String| async move { files.pull_request(&who, (&integration, &repo), wanted).await };
+        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
     }
 }

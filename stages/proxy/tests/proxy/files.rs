@@ -7,9 +7,9 @@ use stages_platform_store::{Account, Role, Scope};
 use crate::provider::{TOKEN, git};
 use crate::support::{Running, by, now};
 
-/// An app proxy of a registered runtime with the integrations `hub` and `lab`, and the repository `team/mono`.
-async fn running(text: &str) -> (Running, std::path::PathBuf) {
-    let mut running = Running::start().await;
+/// An app proxy of a registered runtime with the integrations `hub` and `lab`.
+pub(crate) async fn integrated() -> Running {
+    let running = Running::start().await;
     running.register().await;
     running.cluster.remove(crate::cluster::GIT);
     for (name, provider) in [("hub", "GITHUB"), ("lab", "GITLAB")] {
@@ -19,18 +19,24 @@ async fn running(text: &str) -> (Running, std::path::PathBuf) {
         );
         running.data(&running.admin, &add).await;
     }
+    running
+}
+
+/// The same with the repository `team/mono`.
+pub(crate) async fn running(text: &str) -> (Running, std::path::PathBuf) {
+    let mut running = integrated().await;
     let bare = running.provider.with_repository("a.yaml", text);
     (running, bare)
 }
 
-async fn register(running: &Running, key: &str, (name, token): (&str, &str)) {
+pub(crate) async fn register(running: &Running, key: &str, (name, token): (&str, &str)) {
     let register = format!(
         r#"mutation {{ registerToGitIntegration(args: {{name: "{name}", token: "{token}"}}) {{ name }} }}"#
     );
     running.data(key, &register).await;
 }
 
-fn commit(integration: &str, path: &str, data: &str, more: &str) -> String {
+pub(crate) fn commit(integration: &str, path: &str, data: &str, more: &str) -> String {
     format!(
         r#"mutation {{ commitFiles(args: {{integrationName: "{integration}", repo: "team/mono", files: [{{path: "{path}", data: {}{more}}}]}}) {{ sha message committer {{ name email }} }} }}"#,
         Value::from(data)

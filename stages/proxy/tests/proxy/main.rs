@@ -14,5 +14,6 @@ mod git;
 mod logs;
 mod operations;
 mod provider;
+mod pulls;
 mod schema;
 mod support;

@@ -148,6 +148,11 @@ pub(crate) const OPERATIONS: &[(&str, &str, &str)] = &[
     ),
     (r#"mutation { deleteFiles(args: {repo: "team/mono", paths: ["a.yaml"]}) { sha } }"#, "CREATE", ""),
     (
+        r#"mutation { createPullRequest(args: {repo: "team/mono", head: "feature", title: "Feature"}) { number url } }"#,
+        "CREATE",
+        "",
+    ),
+    (
         "subscription { applicationLogs(application: APP, resource: DEPLOYMENT) { data { content } } }",
         "VIEW_POD_LOGS",
         "argocd",
@@ -158,7 +163,7 @@ pub(crate) const OPERATIONS: &[(&str, &str, &str)] = &[
 const RETRY: &str =
     "this takes the server of Argo Workflows: set appProxy.workflows.url, and appProxy.workflows.tokenFile";
 /// What needs a token that opens: what is done with one stands in the tests of files.
-const SEALED: [&str; 7] = [
+const SEALED: [&str; 8] = [
     "gitRepositories",
     "gitOrganizations",
     "repositoryBranchesAndTags",
@@ -166,6 +171,7 @@ const SEALED: [&str; 7] = [
     "readFile",
     "commitFiles",
     "deleteFiles",
+    "createPullRequest",
 ];
 const UNKNOWN: &str = "this key, token or session is not known, or has ended";
 const READS: &str = "this key may only read: make one of the scope 'full'";

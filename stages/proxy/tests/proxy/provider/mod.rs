@@ -1,15 +1,19 @@
-//! Git providers: real HTTP on a free port, which says of tokens what GitHub (`GET /user`, the header X-OAuth-Scopes) and GitLab
-//! (`GET /personal_access_tokens/self`, `GET /user`) document, of repositories what both document, and which holds one: behind
+//! Git providers: real HTTP on a free port, which answers as GitHub and GitLab document it, and holds one repository: behind
 //! `git http-backend`, for whoever has a token.
+
+mod description;
+mod github;
+mod gitlab;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,6 +32,24 @@ pub(crate) struct Provider {
     folder: Option<Arc<TempDir>>,
     /// Where it says that its repositories are; nowhere: where they are.
     pub(crate) elsewhere: Arc<Mutex<Option<String>>>,
+    /// The pull requests that are open.
+    pub(crate) pulls: Arc<Mutex<Vec<Pull>>>,
+    /// Looks at them that find none, as if they came before somebody else's.
+    pub(crate) unseen: Arc<AtomicUsize>,
+    /// The next one is opened, and its answer lost.
+    pub(crate) loses: Arc<AtomicBool>,
+}
+
+/// A pull request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pull {
+    pub(crate) number: u64,
+    /// Who opened it.
+    pub(crate) by: String,
+    pub(crate) title: String,
+    pub(crate) description: String,
+    pub(crate) head: String,
+    pub(crate) base: String,
 }
 
 /// Runs the real git.
@@ -75,6 +97,48 @@ impl Provider {
         format!("{}/team/mono.git", elsewhere.unwrap_or_else(|| format!("{}/git", self.url)))
     }
 
+    /// A repository `team/mono` without commits.
+    pub(crate) fn with_empty_repository(&self) -> PathBuf {
+        let bare = self.bare();
+        std::fs::create_dir_all(&bare).unwrap();
+        git(&bare, &["init", "-q", "--bare", "-b", "main"]);
+        bare
+    }
+
+    fn bare(&self) -> PathBuf {
+        self.folder.as_ref().unwrap().path().join("team/mono.git")
+    }
+
+    fn has_branch(&self, branch: &str) -> bool {
+        let all = git(&self.bare(), &["branch", "--format=%(refname:short)"]);
+        all.lines().any(|one| one == branch)
+    }
+
+    /// Whether a branch has nothing that another lacks.
+    fn is_merged(&self, head: &str, base: &str) -> bool {
+        git(&self.bare(), &["rev-list", "--count", &format!("{base}..{head}")]) == "0"
+    }
+
+    fn is_open(&self, head: &str, base: &str) -> bool {
+        self.pulls.lock().unwrap().iter().any(|pull| pull.head == head && pull.base == base)
+    }
+
+    fn pulls_of(&self, head: &str, base: &str) -> Vec<Pull> {
+        let less = |left: usize| left.checked_sub(1);
+        if self.unseen.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok() {
+            return Vec::new();
+        }
+        let all = self.pulls.lock().unwrap().clone();
+        all.into_iter().filter(|pull| pull.head == head && pull.base == base).collect()
+    }
+
+    fn open(&self, pull: Pull) -> Pull {
+        let mut pulls = self.pulls.lock().unwrap();
+        let pull = Pull { number: pulls.len() as u64 + 1, ..pull };
+        pulls.push(pull.clone());
+        pull
+    }
+
     /// The paths that were asked for since the last look.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock().unwrap())
@@ -84,7 +148,7 @@ impl Provider {
 async fn either(State(provider): State<Provider>, request: Request) -> Response {
     match request.uri().path().strip_prefix("/git").map(str::to_owned) {
         Some(path) => backend(&provider, &path, request).await,
-        None => answer(State(provider), request.uri().clone(), request.headers().clone()).await,
+        None => answer(&provider, request).await,
     }
 }
 
@@ -146,29 +210,60 @@ fn login(token: &str) -> Option<&str> {
     }
 }
 
-/// What GitHub says of the repository.
-fn of_github(provider: &Provider) -> Value {
-    json!({
-        "id": 1, "full_name": "team/mono", "private": true, "pushed_at": "2026-11-01T10:00:00Z",
-        "open_issues_count": 3, "clone_url": provider.clone_url(), "ssh_url": "git@git.example:team/mono.git",
-        "owner": {"login": "team", "avatar_url": "https://git.example/a.png", "type": "Organization"},
-        "default_branch": "main", "permissions": {"admin": false, "push": true},
-        "html_url": "https://git.example/team/mono",
-    })
+/// What is asked of a provider.
+struct Asked {
+    method: String,
+    /// Below the root of its API.
+    path: String,
+    query: Vec<(String, String)>,
+    body: Vec<u8>,
 }
 
-/// What GitLab says of the repository.
-fn of_gitlab(provider: &Provider) -> Value {
-    json!({
-        "id": 2, "path_with_namespace": "team/mono", "visibility": "private",
-        "last_activity_at": "2026-11-01T10:00:00Z", "open_issues_count": 4,
-        "http_url_to_repo": provider.clone_url(), "ssh_url_to_repo": "git@git.example:team/mono.git",
-        "default_branch": "main", "namespace": {"full_path": "team", "kind": "group", "avatar_url": null},
-        "web_url": "https://git.example/team/mono",
-    })
+/// What a provider says.
+#[derive(Clone)]
+struct Said {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: Value,
 }
 
-async fn answer(State(provider): State<Provider>, uri: Uri, headers: HeaderMap) -> Response {
+impl Asked {
+    /// Of the query.
+    fn value(&self, name: &str) -> &str {
+        self.query.iter().find(|(of, _)| of == name).map_or("", |(_, value)| value)
+    }
+
+    /// Of the body.
+    fn text(&self, field: &str) -> String {
+        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        body[field].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+impl Said {
+    fn new(status: u16, body: Value) -> Self {
+        Self { status, headers: Vec::new(), body }
+    }
+
+    fn with(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+}
+
+impl axum::response::IntoResponse for Said {
+    fn into_response(self) -> Response {
+        let mut answer = (StatusCode::from_u16(self.status).unwrap(), self.body.to_string()).into_response();
+        for (name, value) in self.headers {
+            answer.headers_mut().insert(name, HeaderValue::from_str(&value).unwrap());
+        }
+        answer
+    }
+}
+
+async fn answer(provider: &Provider, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let (uri, headers) = (head.uri, head.headers);
     provider.asked.lock().unwrap().push(uri.path().to_owned());
     let given = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (scheme, token) = given.split_once(' ').unwrap_or_default();
@@ -187,49 +282,21 @@ async fn answer(State(provider): State<Provider>, uri: Uri, headers: HeaderMap) 
         _ => return (StatusCode::UNAUTHORIZED, r#"{"message": "Bad credentials"}"#).into_response(),
     };
     let login = login(token).unwrap_or("ada-lovelace");
-    match (scheme, uri.path()) {
-        ("token", "/api/v3/user/repos") => {
-            let link = r#"<https://git.example/api/v3/user/repos?page=3>; rel="next", <https://git.example/api/v3/user/repos?page=9>; rel="last""#;
-            let body = json!([of_github(&provider)]).to_string();
-            match uri.query() {
-                Some("page=2&per_page=100&sort=full_name") => ([("link", link)], body).into_response(),
-                Some("page=1&per_page=30&sort=full_name") => body.into_response(),
-                _ => StatusCode::BAD_REQUEST.into_response(),
-            }
+    let url = stages_client::Url::parse(&format!("http://provider{uri}")).unwrap();
+    let (method, query) = (head.method.to_string(), url.query_pairs().into_owned().collect());
+    let asked = |path: &str, body: Vec<u8>| Asked { method, path: path.to_owned(), query, body };
+    let body = to_bytes(body, 1 << 20).await.unwrap().to_vec();
+    let (of_hub, of_lab) = (uri.path().strip_prefix("/api/v3"), uri.path().strip_prefix("/api/v4"));
+    let said = match (scheme, of_hub, of_lab) {
+        ("token", Some(path), _) => github::answer(provider, &asked(path, body), login, scopes),
+        ("Bearer", _, Some(path)) => {
+            gitlab::answer(provider, &asked(path, body), token, scopes.unwrap_or_default())
         }
-        ("token", "/api/v3/repos/team/mono") => of_github(&provider).to_string().into_response(),
-        ("token", "/api/v3/user/orgs") => json!([{"login": "team", "id": 3}]).to_string().into_response(),
-        ("Bearer", "/api/v4/projects") => {
-            let body = json!([of_gitlab(&provider)]).to_string();
-            match uri.query() {
-                Some("page=1&per_page=30&membership=true&order_by=path&sort=asc") => {
-                    ([("x-next-page", "")], body).into_response()
-                }
-                _ => StatusCode::BAD_REQUEST.into_response(),
-            }
-        }
-        ("Bearer", "/api/v4/projects/team%2Fmono") => of_gitlab(&provider).to_string().into_response(),
-        ("Bearer", "/api/v4/groups") => {
-            json!([{"full_path": "team/sub", "id": 3}]).to_string().into_response()
-        }
-        ("token", "/api/v3/user") => {
-            let body = json!({"id": 7, "login": login, "email": null}).to_string();
-            match scopes {
-                Some(scopes) => ([("x-oauth-scopes", scopes)], body).into_response(),
-                None => body.into_response(),
-            }
-        }
-        ("Bearer", "/api/v4/personal_access_tokens/self") => {
-            let scopes: Vec<&str> = scopes.into_iter().flat_map(|all| all.split(", ")).collect();
-            json!({"id": 4, "name": "mine", "active": true, "scopes": scopes}).to_string().into_response()
-        }
-        ("Bearer", "/api/v4/user") => {
-            let (bot, name) = match token {
-                "project" => (true, "project_7_bot_4ffca233d8298ea1"),
-                _ => (false, "ada.lovelace"),
-            };
-            json!({"id": 7, "username": name, "bot": bot}).to_string().into_response()
-        }
-        _ => StatusCode::NOT_FOUND.into_response(),
+        _ => Said::new(404, json!({"message": "Not Found"})),
+    };
+    let is_made = head.method == "POST" && said.status == 201;
+    match is_made && provider.loses.swap(false, Ordering::SeqCst) {
+        true => StatusCode::BAD_GATEWAY.into_response(),
+        false => said.into_response(),
     }
 }

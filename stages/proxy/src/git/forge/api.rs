@@ -1,0 +1,192 @@
+//! Calls of a provider's API: with somebody's token, bounded, and with what it says of a refusal.
+
+use std::time::Duration;
+
+use pipeline_core::{ExposeSecret as _, SecretString};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use stages_client::{Client, Fault, HttpError, Method, Opened, Reply, Target, Token};
+
+use crate::error::ActError;
+
+/// A provider is not waited for longer.
+const WITHIN: Duration = Duration::from_secs(20);
+/// No answer is longer: a hundred repositories are the longest.
+const LARGEST: usize = 4 << 20;
+/// Characters of what it says of a refusal.
+const SAID: usize = 300;
+const PEER: &str = "the Git provider";
+
+/// A provider's API, and whoever asks it.
+pub(super) struct Api {
+    client: Client,
+    token: SecretString,
+    header: Token,
+    /// What stands before the token.
+    scheme: &'static str,
+    /// As the schema calls the provider.
+    word: &'static str,
+}
+
+/// What is asked.
+pub(super) struct Asked<'a> {
+    /// Completes "the Git provider did not ...".
+    act: &'static str,
+    method: Method,
+    path: &'a [&'a str],
+    query: Vec<(&'static str, String)>,
+    body: Option<Value>,
+}
+
+/// An answer.
+pub(super) struct Answer {
+    opened: Opened,
+    body: Vec<u8>,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn get(act: &'static str, path: &'a [&'a str]) -> Self {
+        Self { act, method: Method::GET, path, query: Vec::new(), body: None }
+    }
+
+    pub(super) fn post(act: &'static str, path: &'a [&'a str], body: Value) -> Self {
+        Self { act, method: Method::POST, path, query: Vec::new(), body: Some(body) }
+    }
+
+    pub(super) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.query.push((name, value.to_string()));
+        self
+    }
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.opened.header(name)
+    }
+
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, ActError> {
+        serde_json::from_slice(&self.body).map_err(|_| ActError::Unreadable(PEER))
+    }
+
+    /// Whether another page follows, said in links.
+    pub(super) fn links_on(&self) -> bool {
+        self.header("link").is_some_and(|links| links.contains("rel=\"next\""))
+    }
+}
+
+impl Api {
+    pub(super) async fn new(
+        (word, scheme): (&'static str, &'static str),
+        url: &str,
+        token: &SecretString,
+    ) -> Result<Self, ActError> {
+        let target = Target::new(url, "").map_err(|error| ActError::Wrong(format!("apiUrl: {error}")))?;
+        let config = stages_client::Config { max_idle: 1, ..stages_client::Config::new(WITHIN, LARGEST) };
+        let client = config.build(target).await;
+        let client = client.map_err(|error| ActError::Wrong(format!("{PEER}: {error}")))?;
+        let header = Token::literal(token.expose_secret().to_owned());
+        Ok(Self { client, token: token.clone(), header, scheme, word })
+    }
+
+    /// The name of the API's host, without a port.
+    pub(super) fn host(&self) -> &str {
+        self.client.host().split(':').next().unwrap_or_default()
+    }
+
+    pub(super) async fn get<T: DeserializeOwned>(
+        &self,
+        act: &'static str,
+        path: &[&str],
+    ) -> Result<T, ActError> {
+        self.ask(Asked::get(act, path)).await?.read()
+    }
+
+    pub(super) async fn ask(&self, asked: Asked<'_>) -> Result<Answer, ActError> {
+        let act = asked.act;
+        let away = |source: HttpError| ActError::Away { peer: PEER, act, source };
+        let request = self.client.request(act, asked.method, asked.path).map_err(away)?;
+        let request = request.query(&asked.query);
+        let request = match &asked.body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        let request = self.client.authorize(act, request, &self.header, self.scheme).await.map_err(away)?;
+        let mut opened = match self.client.open(act, request).await.map_err(away)? {
+            Ok(opened) => opened,
+            Err(reply) => return Err(self.refused(act, reply)),
+        };
+        let mut body = Vec::new();
+        while let Some(chunk) = opened.chunk().await.map_err(away)? {
+            body.extend_from_slice(&chunk);
+            if body.len() > LARGEST {
+                return Err(ActError::Unreadable(PEER));
+            }
+        }
+        Ok(Answer { opened, body })
+    }
+
+    fn refused(&self, act: &'static str, reply: Reply) -> ActError {
+        match reply.status() {
+            401 | 403 => ActError::Wrong(format!(
+                "{} does not take this token: it has ended, or is that of another server, or may too little",
+                self.word
+            )),
+            status @ (400 | 409 | 422) => {
+                let body: Value = serde_json::from_slice(reply.body()).unwrap_or_default();
+                let said = said(&body).unwrap_or("it does not say why");
+                let said: String = said.chars().filter(|c| !c.is_control()).take(SAID).collect();
+                // Nobody is told a token, not even by whom it was sent to.
+                let said = said.replace(self.token.expose_secret(), "…");
+                ActError::Peer { peer: PEER, act, status, said }
+            }
+            status => ActError::Away { peer: PEER, act, source: reply.into_error(Fault::Status(status)) },
+        }
+    }
+}
+
+/// What an answer says of a refusal, in the forms that providers have: of the first of several errors, a message, texts by field.
+fn said(body: &Value) -> Option<&str> {
+    let forms = ["/errors/0/message", "/error/message", "/message", "/error_description", "/error"];
+    forms.iter().filter_map(|form| body.pointer(form)).find_map(text)
+}
+
+/// The first text of a text, a list, or an object of them.
+fn text(of: &Value) -> Option<&str> {
+    match of {
+        Value::String(text) => Some(text),
+        Value::Array(all) => all.first().and_then(text),
+        Value::Object(all) => all.values().next().and_then(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::said;
+
+    #[test]
+    fn what_a_refusal_says_is_found_in_the_forms_that_providers_have() {
+        for (body, text) in [
+            (
+                json!({"message": "Validation Failed", "errors": [{"message": "No commits"}]}),
+                Some("No commits"),
+            ),
+            (
+                json!({"message": "Validation Failed", "errors": [{"code": "invalid"}]}),
+                Some("Validation Failed"),
+            ),
+            (json!({"message": ["Another open merge request"]}), Some("Another open merge request")),
+            (json!({"message": {"base": ["is wrong"]}}), Some("is wrong")),
+            (json!({"type": "error", "error": {"message": "no changes"}}), Some("no changes")),
+            (
+                json!({"error": "insufficient_scope", "error_description": "more is needed"}),
+                Some("more is needed"),
+            ),
+            (json!([1]), None),
+        ] {
+            assert_eq!(said(&body), text, "{body}");
+        }
+    }
+}

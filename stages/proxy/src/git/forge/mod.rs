@@ -1,0 +1,171 @@
+//! A provider's API, asked with somebody's token.
+//!
+//! takes: a token - gives: whose it is, what they see, and a pull request of theirs - calls: the provider, one file each
+//! fails: a token that it does not take is said to be so, and what it refuses in its own words; all else is a peer that is away
+
+mod api;
+mod github;
+mod gitlab;
+
+use pipeline_core::SecretString;
+
+use self::api::Api;
+use self::github::GitHub;
+use self::gitlab::GitLab;
+use super::provider::Provider;
+use super::pull_request::{NewPullRequest, PullRequest};
+use super::repository::Repository;
+use crate::error::ActError;
+
+/// What is asked of a provider; each completes "the Git provider did not ...".
+struct Acts {
+    check: &'static str,
+    me: &'static str,
+    list: &'static str,
+    find: &'static str,
+    organizations: &'static str,
+    opened: &'static str,
+    open: &'static str,
+}
+
+const ACT: Acts = Acts {
+    check: "check the token",
+    me: "say whose the token is",
+    list: "list repositories",
+    find: "find the repository",
+    organizations: "list organisations",
+    opened: "list pull requests",
+    open: "open the pull request",
+};
+
+/// What each provider answers, in its own words.
+trait ProviderApi {
+    /// Whose token it is, if it may read and write repositories.
+    async fn check(&self) -> Result<Person, ActError>;
+    /// Whoever asks.
+    async fn me(&self) -> Result<Person, ActError>;
+    /// A page of the repositories that they may work with, counted from 1, and whether there is another.
+    async fn repositories(&self, page: u32, limit: u32) -> Result<(Vec<Repository>, bool), ActError>;
+    /// Whether the full name of a repository has so many parts.
+    fn is_named(&self, parts: usize) -> bool;
+    /// One repository, by the parts of its full name.
+    async fn repository(&self, name: &[&str]) -> Result<Repository, ActError>;
+    /// What they may make repositories in: the first hundred.
+    async fn organizations(&self) -> Result<Vec<String>, ActError>;
+    /// The open pull request of two branches of a repository.
+    async fn opened(&self, of: &Repository, wanted: &NewPullRequest)
+    -> Result<Option<PullRequest>, ActError>;
+    /// Opens one.
+    async fn open(&self, of: &Repository, wanted: &NewPullRequest) -> Result<PullRequest, ActError>;
+}
+
+/// A provider, and whoever asks it.
+pub(super) struct Forge(Of);
+
+/// Which provider it is.
+enum Of {
+    GitHub(GitHub),
+    GitLab(GitLab),
+}
+
+/// Asks whichever provider it is.
+macro_rules! each {
+    ($forge:expr, $api:ident => $asked:expr) => {
+        match &$forge.0 {
+            Of::GitHub($api) => $asked,
+            Of::GitLab($api) => $asked,
+        }
+    };
+}
+
+/// Somebody, as a provider knows them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Person {
+    pub(super) username: String,
+    /// As their commits have it.
+    pub(super) name: String,
+    pub(super) email: String,
+}
+
+fn given(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.trim().is_empty())
+}
+
+impl Forge {
+    pub(super) async fn new(provider: Provider, url: &str, token: &SecretString) -> Result<Self, ActError> {
+        let api = async |scheme| Api::new((provider.word(), scheme), url, token).await;
+        match provider {
+            Provider::GitHub => Ok(Self(Of::GitHub(GitHub(api("token ").await?)))),
+            Provider::GitLab => Ok(Self(Of::GitLab(GitLab(api("Bearer ").await?)))),
+            other => Err(other.unknown()),
+        }
+    }
+
+    /// Whose token it is, if it may read and write repositories.
+    pub(super) async fn check(&self) -> Result<Person, ActError> {
+        each!(self, api => api.check().await)
+    }
+
+    /// Whoever asks.
+    pub(super) async fn me(&self) -> Result<Person, ActError> {
+        each!(self, api => api.me().await)
+    }
+
+    /// A page of the repositories that they may work with, counted from 1, and whether there is another.
+    pub(super) async fn repositories(
+        &self,
+        page: u32,
+        limit: u32,
+    ) -> Result<(Vec<Repository>, bool), ActError> {
+        each!(self, api => api.repositories(page, limit).await)
+    }
+
+    /// One repository, by its full name.
+    pub(super) async fn repository(&self, full_name: &str) -> Result<Repository, ActError> {
+        let parts: Vec<&str> = full_name.split('/').collect();
+        let is_name = |part: &&str| {
+            !matches!(*part, "" | "." | "..")
+                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte))
+        };
+        let is_named = each!(self, api => api.is_named(parts.len()));
+        if full_name.len() > 255 || !is_named || !parts.iter().all(is_name) {
+            return Err(ActError::Wrong(
+                "a repository is named by its owner and its name, such as team/mono".to_owned(),
+            ));
+        }
+        let found = each!(self, api => api.repository(&parts).await);
+        found.map_err(|error| match &error {
+            ActError::Away { source, .. } if source.status() == Some(404) => {
+                ActError::NotFound(format!("there is no repository {full_name}, or the token may not see it"))
+            }
+            _ => error,
+        })
+    }
+
+    /// What they may make repositories in: the first hundred.
+    pub(super) async fn organizations(&self) -> Result<Vec<String>, ActError> {
+        each!(self, api => api.organizations().await)
+    }
+
+    /// Opens a pull request; of one that is open for the same branches already, that is given.
+    pub(super) async fn pull_request(
+        &self,
+        of: &Repository,
+        wanted: &NewPullRequest,
+    ) -> Result<PullRequest, ActError> {
+        let opened = async || each!(self, api => api.opened(of, wanted).await);
+        if let Some(found) = opened().await? {
+            return Ok(found);
+        }
+        let error = match each!(self, api => api.open(of, wanted).await) {
+            Ok(made) => return Ok(PullRequest { is_new: true, ..made }),
+            Err(error @ ActError::Wrong(_)) => return Err(error),
+            Err(error) => error,
+        };
+        // Somebody else was faster, or the answer was lost.
+        match opened().await {
+            Ok(Some(found)) => Ok(found),
+            _ => Err(error),
+        }
+    }
+}

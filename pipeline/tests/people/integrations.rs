@@ -1,5 +1,6 @@
 //! Git providers of a runtime, and people's tokens there.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::app_proxy::AppProxy;
@@ -30,17 +31,30 @@ impl Working {
 #[tokio::test]
 async fn integrations_are_listed_with_who_is_registered() {
     let working = Working::start().await;
-    let users = json!([{"userId": "ada", "isValid": true}, {"userId": "lin", "isValid": false}]);
+    let (day, now) = (SignedDuration::from_hours(24), Timestamp::now());
+    let at = |days: i32| now + day * days;
+    let users = json!([
+        {"userId": "ada", "isValid": true, "expiresAt": null},
+        {"userId": "lin", "isValid": false, "expiresAt": at(1)},
+        {"userId": "eve", "isValid": true, "expiresAt": at(20)},
+        {"userId": "tom", "isValid": true, "expiresAt": at(13)},
+        {"userId": "kim", "isValid": true, "expiresAt": at(-2)},
+    ]);
     let one = json!({
         "name": "default", "provider": "GITHUB", "apiUrl": "https://api.github.com",
-        "sharingPolicy": "ALL_USERS_IN_ACCOUNT", "registeredUsers": 2, "users": users,
+        "sharingPolicy": "ALL_USERS_IN_ACCOUNT", "registeredUsers": 5, "users": users,
     });
     working.proxy.answers("gitIntegrations", &[json!([one])]);
     let list = ["integration", "list", "--runtime", "prod"];
     let out = working.typed(&list, "").await.done();
     let words: Vec<&str> = out.split_whitespace().collect();
-    let wanted =
-        "NAME PROVIDER API FOR REGISTERED default GITHUB https://api.github.com everybody ada, lin (again)";
+    let on = |days: i32| at(days).strftime("%Y-%m-%d").to_string();
+    let wanted = format!(
+        "NAME PROVIDER API FOR REGISTERED default GITHUB https://api.github.com everybody ada, lin (again), eve, tom (ends \
+         {}), kim (ended {})",
+        on(13),
+        on(-2)
+    );
     assert_eq!(words.join(" "), wanted);
     let names = [&list[..], &["-o", "name"]].concat();
     assert_eq!(working.typed(&names, "").await.done(), "default\n");
@@ -81,7 +95,7 @@ async fn what_is_changed_is_said_before_and_asked_as_the_schema_has_it() {
             "register your token with the Git integration lab",
             "has your token",
             "registerToGitIntegration",
-            json!({"args": {"name": "lab", "token": "canary-of-git"}}),
+            json!({"args": {"name": "lab", "token": "canary-of-git", "username": null}}),
         ),
         (
             &["deregister"],
@@ -127,17 +141,23 @@ async fn what_is_changed_is_said_before_and_asked_as_the_schema_has_it() {
 #[tokio::test]
 async fn a_token_is_checked_and_a_refusal_is_told_and_none_stands_on_the_command_line() {
     let working = Working::start().await;
-    working.proxy.answers("gitRepositories", &[json!({"count": 1})]);
+    working.proxy.answers("gitToken", &[json!({"expiresAt": null})]);
     let check = ["token", "check", "--runtime", "prod"];
     let taken = "the provider of the Git integration default takes your token\n";
     assert_eq!(working.typed(&check, "").await.done(), taken);
-    assert_eq!(
-        working.asked(),
-        [("gitRepositories".to_owned(), json!({"args": {"integrationName": "default", "limit": 1}}))]
-    );
-    working
-        .proxy
-        .refuses("gitRepositories", "'ada' has no token registered with the Git integration default");
+    assert_eq!(working.asked(), [("gitToken".to_owned(), json!({"name": "default"}))]);
+    for (days, soon) in
+        [(20, ""), (13, "gitops-runtime: it ends within 14 days: register another one before\n")]
+    {
+        let at = Timestamp::now() + SignedDuration::from_hours(24) * days;
+        working.proxy.answers("gitToken", &[json!({"expiresAt": at})]);
+        let until = at.strftime("%Y-%m-%d");
+        let said = working.typed(&check, "").await;
+        assert_eq!(said.err, soon);
+        let taken = format!("the provider of the Git integration default takes your token, until {until}\n");
+        assert_eq!(said.done(), taken);
+    }
+    working.proxy.refuses("gitToken", "'ada' has no token registered with the Git integration default");
     let said = working.typed(&check, "").await.refused().1;
     assert!(said.ends_with(": 'ada' has no token registered with the Git integration default\n"), "{said}");
     let register = ["integration", "register", "--runtime", "prod"];

@@ -42,6 +42,7 @@ impl Operation {
 
     pub const GIT_INTEGRATIONS: Self = reads("gitIntegrations", GIT);
     pub const GIT_INTEGRATION: Self = reads("gitIntegration", GIT);
+    pub const GIT_TOKEN: Self = reads("gitToken", GIT);
     pub const GIT_REPOSITORIES: Self = reads("gitRepositories", GIT);
     pub const GIT_ORGANIZATIONS: Self = reads("gitOrganizations", GIT);
     pub const REPOSITORY_BRANCHES: Self = reads("repositoryBranchesAndTags", GIT);
@@ -86,7 +87,7 @@ impl Operation {
         Self { name: "applicationLogs", action: Some("VIEW_POD_LOGS"), entity: APPLICATIONS, is_act: true };
 
     /// All of them, in the order of the schema.
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 51] = [
         Self::VERSION_INFO,
         Self::RUNTIME_STATUS,
         Self::RESOURCE_TREE,
@@ -101,6 +102,7 @@ impl Operation {
         Self::WORKFLOW,
         Self::GIT_INTEGRATIONS,
         Self::GIT_INTEGRATION,
+        Self::GIT_TOKEN,
         Self::GIT_REPOSITORIES,
         Self::GIT_ORGANIZATIONS,
         Self::REPOSITORY_BRANCHES,

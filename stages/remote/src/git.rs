@@ -1,5 +1,6 @@
 //! `gitops-runtime git integration` and `git token`: Git providers of a runtime, and people's tokens there.
 
+use jiff::{SignedDuration, Timestamp};
 use pipeline_core::ExposeSecret as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,7 +16,9 @@ use crate::secret::Wanted;
 use crate::show::{Cell, Column, Output, Screen, document, plain, table};
 use crate::workflow;
 
-const FIELDS: &str = "name provider apiUrl sharingPolicy registeredUsers users { userId isValid }";
+const FIELDS: &str = "name provider apiUrl sharingPolicy registeredUsers users { userId isValid expiresAt }";
+/// Of a token that ends sooner, that is said wherever it is seen.
+const SOON: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 const COLUMNS: &[Column] = &[
     Column::new("NAME").long(),
@@ -40,14 +43,27 @@ struct Integration {
 struct User {
     user_id: String,
     is_valid: bool,
+    expires_at: Option<Timestamp>,
+}
+
+/// A token, as its provider sees it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Token {
+    expires_at: Option<Timestamp>,
 }
 
 impl Integration {
-    /// Who is registered, and whose token has to be registered again.
-    fn registered(&self) -> String {
-        let user = |user: &User| match user.is_valid {
-            true => user.user_id.clone(),
-            false => format!("{} (again)", user.user_id),
+    /// Who is registered, and whose token has to be registered again, or soon.
+    fn registered(&self, now: Timestamp) -> String {
+        let user = |user: &User| {
+            let ends = user.expires_at.filter(|at| at.duration_since(now) < SOON);
+            match (user.is_valid, ends) {
+                (false, _) => format!("{} (again)", user.user_id),
+                (true, Some(at)) if at <= now => format!("{} (ended {})", user.user_id, day(at)),
+                (true, Some(at)) => format!("{} (ends {})", user.user_id, day(at)),
+                (true, None) => user.user_id.clone(),
+            }
         };
         self.users.iter().map(user).collect::<Vec<_>>().join(", ")
     }
@@ -57,6 +73,9 @@ impl Provider {
     /// As people call it, and as the schema does.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
+            Self::Bitbucket => ("Bitbucket Cloud", "BITBUCKET"),
+            Self::BitbucketServer => ("Bitbucket Server", "BITBUCKET_SERVER"),
+            Self::Gitea => ("Gitea", "GITEA"),
             Self::Github => ("GitHub", "GITHUB"),
             Self::Gitlab => ("GitLab", "GITLAB"),
         }
@@ -81,13 +100,26 @@ pub(crate) async fn run(
         GitCommand::Integration(command) => integration(command, screen, environment).await,
         GitCommand::Token(TokenCommand::Check { named }) => {
             let proxy = find(&named.of, environment).await?;
-            let query = "query Check($args: GitRepositoriesArgs) { gitRepositories(args: $args) { count } }";
-            let variables = json!({"args": {"integrationName": named.name, "limit": 1}});
-            proxy.ask("check the token", query, variables).await?;
+            let query = "query Check($name: String) { gitToken(integrationName: $name) { expiresAt } }";
+            let variables = json!({"name": named.name});
+            let found: Token = proxy.get("check the token", query, variables, "gitToken").await?;
             let name = plain(&named.name);
-            screen.say(&format!("the provider of the Git integration {name} takes your token\n"))
+            let until = match found.expires_at {
+                Some(at) => format!(", until {}", day(at)),
+                None => String::new(),
+            };
+            screen.say(&format!("the provider of the Git integration {name} takes your token{until}\n"))?;
+            if found.expires_at.is_some_and(|at| at.duration_since(Timestamp::now()) < SOON) {
+                screen.note("it ends within 14 days: register another one before");
+            }
+            Ok(())
         }
     }
+}
+
+/// The day of a moment, in UTC.
+fn day(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d").to_string()
 }
 
 async fn find(of: &Of, environment: &Environment) -> Result<Proxy, RemoteError> {
@@ -151,7 +183,7 @@ async fn integration(
             };
             what.carry_out((named, careful), screen, environment).await
         }
-        IntegrationCommand::Register { token_file, dry_run, named } => {
+        IntegrationCommand::Register { token_file, username, dry_run, named } => {
             let token = match dry_run {
                 true => String::new(),
                 false => WANTED.take(token_file.as_deref())?.expose_secret().to_owned(),
@@ -162,7 +194,7 @@ async fn integration(
                 is: "has your token",
                 destroys: false,
                 query: "mutation Register($args: RegisterToGitIntegrationArgs!) { registerToGitIntegration(args: $args) { name } }",
-                variables: json!({"args": {"name": named.name, "token": token}}),
+                variables: json!({"args": {"name": named.name, "token": token, "username": username}}),
             };
             let careful = Careful { dry_run: *dry_run, yes: true };
             what.carry_out((named, &careful), screen, environment).await
@@ -234,6 +266,7 @@ async fn list(proxy: &Proxy, output: Output, screen: &Screen) -> Result<(), Remo
         screen.note(&format!("there is no Git integration in {}", proxy.runtime));
         return Ok(());
     }
+    let now = Timestamp::now();
     let row = |one: &Integration| -> Vec<Cell> {
         let whom = if one.sharing_policy == "ACCOUNT_ADMINS" { "admins" } else { "everybody" };
         vec![
@@ -241,7 +274,7 @@ async fn list(proxy: &Proxy, output: Output, screen: &Screen) -> Result<(), Remo
             (&*one.provider).into(),
             (&*one.api_url).into(),
             whom.into(),
-            one.registered().into(),
+            one.registered(now).into(),
         ]
     };
     let rows: Vec<_> = all.iter().map(row).collect();

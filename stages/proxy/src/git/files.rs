@@ -304,10 +304,11 @@ impl GitFiles {
     async fn forge(&self, who: &str, integration: &str) -> Result<(Forge, Credential, Url), ActError> {
         let registered = self.integrations.token_of(integration, who).await?;
         let of = registered.integration;
-        let forge = Forge::new(of.provider, &of.api_url, &registered.token).await?;
+        let who_asks = (Some(&*registered.username), &registered.token);
+        let forge = Forge::new(of.provider, &of.api_url, who_asks).await?;
         let credential = Credential {
             from: format!("'{who}'"),
-            username: Some(registered.username),
+            username: Some(forge.of_git(&registered.username).to_owned()),
             password: Some(registered.token.expose_secret().to_owned().into()),
             ..Credential::default()
         };

@@ -1,7 +1,10 @@
 //! What is done with integrations and tokens.
 
+use async_graphql::SimpleObject;
+use jiff::Timestamp;
 use pipeline_core::SecretString;
 
+use super::forge::Checked;
 use super::integration::{Integration, SharingPolicy, named};
 use super::kept::{Changes, Kept, KeptToken};
 use super::provider::Provider;
@@ -19,11 +22,31 @@ pub(crate) struct Integrations {
     pub(crate) platform: Platform,
 }
 
-/// An integration, and who is registered: whether what is kept of them opens.
+/// An integration, and who is registered.
 pub(crate) struct Listed {
     pub(crate) name: String,
     pub(crate) integration: Integration,
-    pub(crate) users: Vec<(String, bool)>,
+    pub(crate) users: Vec<ListedUser>,
+}
+
+/// Somebody who is registered.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ListedUser {
+    pub(crate) user: String,
+    /// Whether what is kept of them opens.
+    pub(crate) is_valid: bool,
+    /// When their token ends, where the provider said so.
+    pub(crate) expires: Option<Timestamp>,
+}
+
+/// A token of whoever asks, as its provider sees it now.
+#[derive(SimpleObject)]
+pub(crate) struct GitToken {
+    user_id: String,
+    /// Whose it is at the provider.
+    username: String,
+    /// When it ends; none: its provider does not say, or it does not end.
+    expires_at: Option<String>,
 }
 
 /// A person's token, opened.
@@ -73,7 +96,11 @@ impl Integrations {
                 .map(|token| {
                     let opens =
                         |sealer: &Sealer| sealer.open(&place(&name, &token.user), &token.sealed).is_ok();
-                    (token.user.clone(), sealer.as_ref().is_some_and(opens))
+                    ListedUser {
+                        user: token.user.clone(),
+                        is_valid: sealer.as_ref().is_some_and(opens),
+                        expires: token.expires,
+                    }
                 })
                 .collect();
             users.sort();
@@ -145,11 +172,12 @@ impl Integrations {
         name: &str,
         integration: &Integration,
         user: String,
-        token: &SecretString,
+        (username, token): (Option<&str>, &SecretString),
     ) -> Result<(), ActError> {
-        let username = integration.provider.check(&integration.api_url, token).await?;
+        let Checked { person, expires } =
+            integration.provider.check(&integration.api_url, username, token).await?;
         let sealed = self.sealer().await?.seal(&place(name, &user), token)?;
-        let kept = KeptToken { user, username, sealed };
+        let kept = KeptToken { user, username: person.username, sealed, expires };
         self.kept
             .change(|all| match all.integrations.get(name) {
                 Some(now) if now == integration => Changes::default().keep_token(name, &kept),
@@ -177,6 +205,14 @@ impl Integrations {
             ))
         })?;
         Ok(Registered { integration, username: kept.username.clone(), token })
+    }
+
+    /// What the provider says of a person's token now.
+    pub(crate) async fn check(&self, name: &str, user: String) -> Result<GitToken, ActError> {
+        let Registered { integration, username, token } = self.token_of(name, &user).await?;
+        let found = integration.provider.check(&integration.api_url, Some(&username), &token).await?;
+        let expires_at = found.expires.map(|at| at.to_string());
+        Ok(GitToken { user_id: user, username: found.person.username, expires_at })
     }
 
     pub(crate) async fn deregister(&self, name: &str, user: &str) -> Result<(), ActError> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use pipeline_core::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -30,6 +31,9 @@ pub(super) struct KeptToken {
     /// Whose it is, at the provider.
     pub(super) username: String,
     pub(super) sealed: String,
+    /// When it ends, where the provider said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) expires: Option<Timestamp>,
 }
 
 /// All that is kept.

@@ -19,7 +19,7 @@ pub(crate) use self::files::{
     RepositoryBranchesAndTagsOutput, RepositoryFiles, RequestedPull,
 };
 pub(crate) use self::integration::{Integration, SharingPolicy};
-pub(crate) use self::integrations::{Integrations, Listed};
+pub(crate) use self::integrations::{GitToken, Integrations, Listed, ListedUser};
 pub(crate) use self::kept::Kept;
 pub(crate) use self::provider::Provider;
 pub(crate) use self::pull_request::PullRequest;

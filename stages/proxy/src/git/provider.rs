@@ -1,13 +1,11 @@
 //! Providers of Git: where their API is, and what a person's token may there.
-//!
-//! GitHub says the scopes of a token in a header of every answer; GitLab says them of the token that asks.
 
 use async_graphql::Enum;
 use pipeline_core::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use stages_client::{Target, Url};
 
-use super::forge::Forge;
+use super::forge::{Checked, Forge};
 use crate::error::ActError;
 
 /// Of GitHub's tokens those that do not say what they may.
@@ -20,6 +18,8 @@ pub(crate) enum Provider {
     Bitbucket,
     BitbucketServer,
     Gerrit,
+    /// Gitea, or Forgejo.
+    Gitea,
     #[graphql(name = "GITHUB")]
     #[serde(rename = "GITHUB")]
     GitHub,
@@ -39,6 +39,7 @@ impl Provider {
             Self::Bitbucket => "BITBUCKET",
             Self::BitbucketServer => "BITBUCKET_SERVER",
             Self::Gerrit => "GERRIT",
+            Self::Gitea => "GITEA",
             Self::GitHub => "GITHUB",
             Self::GitLab => "GITLAB",
         }
@@ -47,18 +48,24 @@ impl Provider {
     /// What is said of one that is not worked with.
     pub(super) fn unknown(self) -> ActError {
         let word = self.word();
-        ActError::Wrong(format!("this app proxy works with GITHUB and GITLAB, and not with {word}"))
+        ActError::Wrong(format!(
+            "this app proxy works with BITBUCKET, BITBUCKET_SERVER, GITEA, GITHUB and GITLAB, and not with {word}"
+        ))
     }
 
     /// Where its API is: what was given, with the path that its servers have where none was given.
     pub(super) fn api(self, given: Option<&str>) -> Result<String, ActError> {
         let (own, path) = match self {
-            Self::GitHub => ("https://api.github.com", "/api/v3"),
-            Self::GitLab => ("https://gitlab.com/api/v4", "/api/v4"),
-            other => return Err(other.unknown()),
+            Self::Bitbucket => (Some("https://api.bitbucket.org/2.0"), "/2.0"),
+            Self::BitbucketServer => (None, "/rest/api/1.0"),
+            Self::Gitea => (None, "/api/v1"),
+            Self::GitHub => (Some("https://api.github.com"), "/api/v3"),
+            Self::GitLab => (Some("https://gitlab.com/api/v4"), "/api/v4"),
+            Self::Gerrit => return Err(self.unknown()),
         };
-        let Some(given) = given.map(str::trim).filter(|given| !given.is_empty()) else {
-            return Ok(own.to_owned());
+        let given = given.map(str::trim).filter(|given| !given.is_empty());
+        let Some(given) = given.or(own) else {
+            return wrong(format!("{} has no cloud of its own: give the apiUrl of your server", self.word()));
         };
         if let Err(error) = Target::new(given, "") {
             return wrong(format!("apiUrl: {error}"));
@@ -81,7 +88,14 @@ impl Provider {
                 self.word(),
                 other.word()
             )),
-            Some(_) => Ok(own.to_owned()),
+            Some(_) => Ok(own.unwrap_or(given).to_owned()),
+            None if self == Self::Bitbucket && !is_this_machine => {
+                wrong("BITBUCKET is at bitbucket.org alone: a server of your own is BITBUCKET_SERVER")
+            }
+            // GitHub's own cloud, for those whose data stays where they are: its API is at a name of its own.
+            None if self == Self::GitHub && host.ends_with(".ghe.com") => {
+                Ok(format!("https://api.{}", host.trim_start_matches("api.")))
+            }
             None => {
                 if url.path().trim_matches('/').is_empty() {
                     url.set_path(path);
@@ -91,8 +105,13 @@ impl Provider {
         }
     }
 
-    /// Whether a person's token is known there, and may read and write repositories; gives whose it is there.
-    pub(super) async fn check(self, api: &str, token: &SecretString) -> Result<String, ActError> {
+    /// Whether a person's token is known there, and may read and write repositories; gives whose it is there, and until when.
+    pub(super) async fn check(
+        self,
+        api: &str,
+        username: Option<&str>,
+        token: &SecretString,
+    ) -> Result<Checked, ActError> {
         let text = token.expose_secret();
         if text.is_empty() || text.len() > 4_096 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return wrong("that is no token: it is empty, too long, or holds what no token holds");
@@ -102,6 +121,6 @@ impl Provider {
                 "a fine-grained token does not say what it may: register a classic token of the scope repo",
             );
         }
-        Ok(Forge::new(self, api, token).await?.check().await?.username)
+        Forge::new(self, api, (username, token)).await?.check().await
     }
 }

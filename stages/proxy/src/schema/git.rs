@@ -5,7 +5,7 @@ use pipeline_core::SecretString;
 use stages_git::{Content, NewFile};
 
 use crate::error::ActError;
-use crate::git::{Change, CommitFile, Listed, Provider, RequestedPull, SharingPolicy};
+use crate::git::{Change, CommitFile, Listed, ListedUser, Provider, RequestedPull, SharingPolicy};
 
 /// What an integration is called that nobody named.
 const DEFAULT: &str = "default";
@@ -32,6 +32,8 @@ struct GitIntegrationUser {
     user_id: String,
     /// Whether what is kept opens: not after the runtime's store key was changed.
     is_valid: bool,
+    /// When the token ends, as its provider said when it was registered; none: it did not say, or it does not end.
+    expires_at: Option<String>,
 }
 
 /// A Git integration that is to be.
@@ -70,7 +72,8 @@ pub(crate) struct RegisterToGitIntegrationArgs {
     pub(crate) token: String,
     /// Of OAuth, which is not carried out: to be left out.
     pub(crate) refresh_token: Option<String>,
-    /// Nothing is made of it: the provider says whose the token is there.
+    /// Whose the token is at Bitbucket Cloud, which wants to be told: a user name, or an address with an API token. Nothing is made
+    /// of it elsewhere, where the provider says so.
     pub(crate) username: Option<String>,
     /// Whoever asks; another is refused.
     pub(crate) user_id: Option<String>,
@@ -226,8 +229,8 @@ impl DeleteFilesArgs {
 }
 
 impl RegisterToGitIntegrationArgs {
-    /// The integration, and the token, unless more is asked for than is done.
-    pub(crate) fn read(self) -> Result<(String, Option<String>, SecretString), ActError> {
+    /// The integration, who asks, and the name and the token, unless more is asked for than is done.
+    pub(crate) fn read(self) -> Result<(String, Option<String>, (Option<String>, SecretString)), ActError> {
         let token = SecretString::from(self.token);
         if self.refresh_token.is_some() {
             return Err(ActError::Wrong(
@@ -239,7 +242,7 @@ impl RegisterToGitIntegrationArgs {
                 "this registers the token of a person: tokenType is USER_TOKEN".to_owned(),
             ));
         }
-        Ok((or_default(self.name), self.user_id, token))
+        Ok((or_default(self.name), self.user_id, (self.username, token)))
     }
 }
 
@@ -247,8 +250,12 @@ impl From<Listed> for GitIntegration {
     fn from(listed: Listed) -> Self {
         let provider = listed.provider();
         let Listed { name, integration, users } = listed;
-        let users: Vec<_> =
-            users.into_iter().map(|(user_id, is_valid)| GitIntegrationUser { user_id, is_valid }).collect();
+        let user = |of: ListedUser| GitIntegrationUser {
+            user_id: of.user,
+            is_valid: of.is_valid,
+            expires_at: of.expires.map(|at| at.to_string()),
+        };
+        let users: Vec<_> = users.into_iter().map(user).collect();
         Self {
             name,
             sharing_policy: integration.sharing_policy,

@@ -479,7 +479,7 @@ impl Mutation {
         context: &Context<'_>,
         args: RegisterToGitIntegrationArgs,
     ) -> Result<GitIntegration> {
-        let (name, user, token) = args.read().map_err(|error| error.graphql())?;
+        let (name, user, (username, token)) = args.read().map_err(|error| error.graphql())?;
         let (works, caller) = (works(context)?, caller(context)?);
         let (git, about) = (works.git.clone(), of_git(Operation::REGISTER_GIT, &name));
         // Who may depends on the integration, which whoever may not even do so much is told nothing of.
@@ -494,7 +494,7 @@ impl Mutation {
                 let why = "a token is registered by whom it is of: leave userId out";
                 return Err(ActError::Refused(why.to_owned()));
             }
-            git.register(&name, &integration, who, &token).await?;
+            git.register(&name, &integration, who, (username.as_deref(), &token)).await?;
             git.get(&name).await.map(GitIntegration::from)
         };
         works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())

@@ -19,7 +19,7 @@ use crate::desk::About;
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::git::{
-    GitFile, GitOrganization, RepositoriesPage, RepositoryBranchesAndTagsOutput, RepositoryFiles,
+    GitFile, GitOrganization, GitToken, RepositoriesPage, RepositoryBranchesAndTagsOutput, RepositoryFiles,
 };
 use crate::operation::Operation;
 
@@ -245,6 +245,14 @@ impl Query {
         })
         .await
     }
+
+    /// The token that whoever asks registered, once its provider says that it may enough still.
+    async fn git_token(&self, context: &Context<'_>, integration_name: Option<String>) -> Result<GitToken> {
+        let integration = or_default(integration_name);
+        read_git(context, Operation::GIT_TOKEN, async |works, who| works.git.check(&integration, who).await)
+            .await
+    }
+
     /// Repositories that whoever asks may work with, by the token that they registered.
     async fn git_repositories(
         &self,

@@ -89,10 +89,20 @@ async fn an_address_that_is_none_of_a_provider_is_refused() {
         "supplied provider \"GITHUB\" does not match inferred cloud provider \"GITLAB\" for url \"https://gitlab.com\"",
     )
     .await;
-    for other in ["BITBUCKET", "BITBUCKET_SERVER", "GERRIT"] {
-        refused(other, "", &format!("this app proxy works with GITHUB and GITLAB, and not with {other}"))
-            .await;
+    let works = "this app proxy works with BITBUCKET, BITBUCKET_SERVER, GITEA, GITHUB and GITLAB, and not with GERRIT";
+    refused("GERRIT", "", works).await;
+    for other in ["BITBUCKET_SERVER", "GITEA"] {
+        let own = format!("{other} has no cloud of its own: give the apiUrl of your server");
+        refused(other, "", &own).await;
     }
+    let alone = "BITBUCKET is at bitbucket.org alone: a server of your own is BITBUCKET_SERVER";
+    refused("BITBUCKET", "https://git.example", alone).await;
+    refused(
+        "BITBUCKET_SERVER",
+        "https://bitbucket.org",
+        "supplied provider \"BITBUCKET_SERVER\" does not match inferred cloud provider \"BITBUCKET\" for url \"https://bitbucket.org\"",
+    )
+    .await;
     wrong(
         &running,
         &add("Own.x", "GITHUB", "", "ACCOUNT_ADMINS"),

@@ -14,6 +14,7 @@ mod git;
 mod logs;
 mod operations;
 mod provider;
+mod providers;
 mod pulls;
 mod schema;
 mod support;

@@ -136,6 +136,7 @@ pub(crate) const OPERATIONS: &[(&str, &str, &str)] = &[
         "",
     ),
     ("mutation { deregisterFromGitIntegration { registeredUsers } }", "CREATE", ""),
+    ("{ gitToken { userId username expiresAt } }", "VIEW", ""),
     ("{ gitRepositories { count hasNext data { fullName } } }", "VIEW", ""),
     ("{ gitOrganizations { name } }", "VIEW", ""),
     (r#"{ repositoryBranchesAndTags(args: {repo: "team/mono"}) { branches tags } }"#, "VIEW", ""),
@@ -163,7 +164,8 @@ pub(crate) const OPERATIONS: &[(&str, &str, &str)] = &[
 const RETRY: &str =
     "this takes the server of Argo Workflows: set appProxy.workflows.url, and appProxy.workflows.tokenFile";
 /// What needs a token that opens: what is done with one stands in the tests of files.
-const SEALED: [&str; 8] = [
+const SEALED: [&str; 9] = [
+    "gitToken",
     "gitRepositories",
     "gitOrganizations",
     "repositoryBranchesAndTags",

@@ -15,13 +15,15 @@ Examples:
   gitops-runtime git integration add github            GitHub's own cloud, called default
   gitops-runtime git integration add gitlab --name lab --api-url https://git.example.com
   gitops-runtime git integration register < token      your token there; commits are made with it, as you
+  gitops-runtime git integration register --name cloud --username ada@example.com < token
   gitops-runtime git integration deregister --name lab
 
 Tokens are kept in the runtime, sealed. The provider is asked first whether one may enough.";
 
 const TOKEN: &str = "\
 Examples:
-  gitops-runtime git token check                       whether the provider still takes the token that you registered
+  gitops-runtime git token check                       whether the provider still takes the token that you registered,
+                                                       and when it ends, where the provider says so
   gitops-runtime git token check --name lab";
 
 /// Git providers of a runtime, and people's tokens there: subcommands of whoever has them among its own.
@@ -85,6 +87,12 @@ pub(crate) struct Named {
 /// A provider that a runtime works with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Provider {
+    /// Bitbucket Cloud
+    Bitbucket,
+    /// Bitbucket Server, now Data Center
+    BitbucketServer,
+    /// Gitea, or Forgejo
+    Gitea,
     /// GitHub, or a GitHub Enterprise server
     Github,
     /// GitLab, or a server of one's own
@@ -115,7 +123,7 @@ pub(crate) enum IntegrationCommand {
         /// The provider
         #[arg(value_enum, value_name = "PROVIDER")]
         provider: Provider,
-        /// The address of its API; without it that of its own cloud
+        /// The address of its API; without it that of its own cloud, which Bitbucket Server and Gitea have not
         #[arg(long, value_name = "URL")]
         api_url: Option<String>,
         /// Who may register a token
@@ -151,6 +159,9 @@ pub(crate) enum IntegrationCommand {
         /// A file that holds the token; - is standard input
         #[arg(long, value_name = "FILE")]
         token_file: Option<PathBuf>,
+        /// Whose the token is, which Bitbucket Cloud wants to be told: your address with an API token
+        #[arg(long, value_name = "NAME")]
+        username: Option<String>,
         /// Say what would be done, and do nothing
         #[arg(long)]
         dry_run: bool,

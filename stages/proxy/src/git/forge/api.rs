@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use pipeline_core::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,17 +17,25 @@ const WITHIN: Duration = Duration::from_secs(20);
 const LARGEST: usize = 4 << 20;
 /// Characters of what it says of a refusal.
 const SAID: usize = 300;
-const PEER: &str = "the Git provider";
+pub(super) const PEER: &str = "the Git provider";
 
 /// A provider's API, and whoever asks it.
 pub(super) struct Api {
     client: Client,
     token: SecretString,
     header: Token,
-    /// What stands before the token.
+    /// What stands before it.
     scheme: &'static str,
     /// As the schema calls the provider.
     word: &'static str,
+}
+
+/// How somebody says who they are.
+pub(super) enum Scheme {
+    /// A word, and their token.
+    Word(&'static str),
+    /// Their name and their token.
+    Basic(String),
 }
 
 /// What is asked.
@@ -47,6 +57,11 @@ pub(super) struct Answer {
 impl<'a> Asked<'a> {
     pub(super) fn get(act: &'static str, path: &'a [&'a str]) -> Self {
         Self { act, method: Method::GET, path, query: Vec::new(), body: None }
+    }
+
+    /// Only for what its head says.
+    pub(super) fn head(act: &'static str, path: &'a [&'a str]) -> Self {
+        Self { method: Method::HEAD, ..Self::get(act, path) }
     }
 
     pub(super) fn post(act: &'static str, path: &'a [&'a str], body: Value) -> Self {
@@ -76,7 +91,7 @@ impl Answer {
 
 impl Api {
     pub(super) async fn new(
-        (word, scheme): (&'static str, &'static str),
+        (word, scheme): (&'static str, Scheme),
         url: &str,
         token: &SecretString,
     ) -> Result<Self, ActError> {
@@ -84,8 +99,12 @@ impl Api {
         let config = stages_client::Config { max_idle: 1, ..stages_client::Config::new(WITHIN, LARGEST) };
         let client = config.build(target).await;
         let client = client.map_err(|error| ActError::Wrong(format!("{PEER}: {error}")))?;
-        let header = Token::literal(token.expose_secret().to_owned());
-        Ok(Self { client, token: token.clone(), header, scheme, word })
+        let token = token.clone();
+        let (header, scheme) = match scheme {
+            Scheme::Word(word) => (token.expose_secret().to_owned(), word),
+            Scheme::Basic(name) => (STANDARD.encode(format!("{name}:{}", token.expose_secret())), "Basic "),
+        };
+        Ok(Self { client, token, header: Token::literal(header), scheme, word })
     }
 
     /// The name of the API's host, without a port.
@@ -103,8 +122,14 @@ impl Api {
 
     pub(super) async fn ask(&self, asked: Asked<'_>) -> Result<Answer, ActError> {
         let act = asked.act;
+        self.try_ask(&asked).await?.map_err(|reply| self.refused(act, reply))
+    }
+
+    /// As [`Self::ask`], of what a refusal tells something.
+    pub(super) async fn try_ask(&self, asked: &Asked<'_>) -> Result<Result<Answer, Reply>, ActError> {
+        let act = asked.act;
         let away = |source: HttpError| ActError::Away { peer: PEER, act, source };
-        let request = self.client.request(act, asked.method, asked.path).map_err(away)?;
+        let request = self.client.request(act, asked.method.clone(), asked.path).map_err(away)?;
         let request = request.query(&asked.query);
         let request = match &asked.body {
             Some(body) => request.json(body),
@@ -113,7 +138,7 @@ impl Api {
         let request = self.client.authorize(act, request, &self.header, self.scheme).await.map_err(away)?;
         let mut opened = match self.client.open(act, request).await.map_err(away)? {
             Ok(opened) => opened,
-            Err(reply) => return Err(self.refused(act, reply)),
+            Err(reply) => return Ok(Err(reply)),
         };
         let mut body = Vec::new();
         while let Some(chunk) = opened.chunk().await.map_err(away)? {
@@ -122,15 +147,20 @@ impl Api {
                 return Err(ActError::Unreadable(PEER));
             }
         }
-        Ok(Answer { opened, body })
+        Ok(Ok(Answer { opened, body }))
     }
 
-    fn refused(&self, act: &'static str, reply: Reply) -> ActError {
+    /// Of a token that is nobody's there.
+    pub(super) fn unknown(&self) -> ActError {
+        ActError::Wrong(format!(
+            "{} does not take this token: it has ended, or is that of another server, or may too little",
+            self.word
+        ))
+    }
+
+    pub(super) fn refused(&self, act: &'static str, reply: Reply) -> ActError {
         match reply.status() {
-            401 | 403 => ActError::Wrong(format!(
-                "{} does not take this token: it has ended, or is that of another server, or may too little",
-                self.word
-            )),
+            401 | 403 => self.unknown(),
             status @ (400 | 409 | 422) => {
                 let body: Value = serde_json::from_slice(reply.body()).unwrap_or_default();
                 let said = said(&body).unwrap_or("it does not say why");

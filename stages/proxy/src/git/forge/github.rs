@@ -1,10 +1,12 @@
 //! GitHub, and servers of GitHub Enterprise: as npm's `@octokit/openapi` describes both.
 
+use jiff::Timestamp;
+use jiff::fmt::strtime;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::api::{Answer, Api, Asked};
-use super::{ACT, Person, ProviderApi, given};
+use super::{ACT, Checked, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
 use crate::git::repository::Repository;
@@ -79,15 +81,24 @@ impl GitHub {
     }
 }
 
+/// `2026-12-01 10:00:00 UTC`, or an offset in place of the zone's name.
+fn expiration(text: &str) -> Option<Timestamp> {
+    let text = text.trim().replace(" UTC", " +0000");
+    strtime::parse("%Y-%m-%d %H:%M:%S %z", text).ok()?.to_timestamp().ok()
+}
+
 impl ProviderApi for GitHub {
-    async fn check(&self) -> Result<Person, ActError> {
+    async fn check(&self) -> Result<Checked, ActError> {
         let answer = self.0.ask(Asked::get(ACT.check, &["user"])).await?;
         let person = self.person(answer.read()?);
         let Some(scopes) = answer.header("x-oauth-scopes") else {
             return Err(ActError::Wrong("missing scopes header on response".to_owned()));
         };
         match scopes.split(',').any(|scope| scope.trim() == "repo") {
-            true => Ok(person),
+            true => {
+                let expires = answer.header("github-authentication-token-expiration").and_then(expiration);
+                Ok(Checked { person, expires })
+            }
             false => Err(ActError::Wrong("the token may too little: it has not the scope repo".to_owned())),
         }
     }
@@ -173,5 +184,18 @@ impl From<Found> for Repository {
             web_url: of.html_url,
             project: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::expiration;
+
+    #[test]
+    fn the_end_of_a_token_is_read_in_both_forms_that_there_are() {
+        for text in ["2026-12-01 10:00:00 UTC", "2026-12-01 03:00:00 -0700", " 2026-12-01 10:00:00 +0000"] {
+            assert_eq!(expiration(text).unwrap().to_string(), "2026-12-01T10:00:00Z", "{text}");
+        }
+        assert_eq!(expiration("never"), None);
     }
 }

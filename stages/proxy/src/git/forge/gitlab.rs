@@ -1,11 +1,14 @@
 //! GitLab: as its documentation has the REST API in its version 4 (`doc/api/` of its repository: users, personal access tokens,
 //! projects, groups, merge requests).
 
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::api::{Answer, Api, Asked};
-use super::{ACT, Person, ProviderApi, given};
+use super::{ACT, Checked, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
 use crate::git::repository::Repository;
@@ -32,6 +35,8 @@ struct User {
 struct AccessToken {
     #[serde(default)]
     scopes: Vec<String>,
+    /// A day, at whose beginning it ends.
+    expires_at: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -83,8 +88,14 @@ impl GitLab {
     }
 }
 
+/// Of a day, in UTC.
+fn beginning(day: &str) -> Option<Timestamp> {
+    let day: Date = day.parse().ok()?;
+    Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
+}
+
 impl ProviderApi for GitLab {
-    async fn check(&self) -> Result<Person, ActError> {
+    async fn check(&self) -> Result<Checked, ActError> {
         let token: AccessToken = self.0.get(ACT.check, &["personal_access_tokens", "self"]).await?;
         let has = |scope: &str| token.scopes.iter().any(|one| one == scope);
         if !has("api") && !(has("write_repository") && has("read_api")) {
@@ -98,7 +109,10 @@ impl ProviderApi for GitLab {
             true => {
                 Err(ActError::Wrong("the token is that of a project: register one of a person".to_owned()))
             }
-            false => Ok(self.person(user)),
+            false => {
+                let expires = token.expires_at.as_deref().and_then(beginning);
+                Ok(Checked { person: self.person(user), expires })
+            }
         }
     }
 

@@ -4,12 +4,19 @@
 //! fails: a token that it does not take is said to be so, and what it refuses in its own words; all else is a peer that is away
 
 mod api;
+mod bitbucket;
+mod bitbucket_server;
+mod gitea;
 mod github;
 mod gitlab;
 
+use jiff::Timestamp;
 use pipeline_core::SecretString;
 
-use self::api::Api;
+use self::api::{Api, PEER, Scheme};
+use self::bitbucket::Bitbucket;
+use self::bitbucket_server::BitbucketServer;
+use self::gitea::Gitea;
 use self::github::GitHub;
 use self::gitlab::GitLab;
 use super::provider::Provider;
@@ -41,7 +48,7 @@ const ACT: Acts = Acts {
 /// What each provider answers, in its own words.
 trait ProviderApi {
     /// Whose token it is, if it may read and write repositories.
-    async fn check(&self) -> Result<Person, ActError>;
+    async fn check(&self) -> Result<Checked, ActError>;
     /// Whoever asks.
     async fn me(&self) -> Result<Person, ActError>;
     /// A page of the repositories that they may work with, counted from 1, and whether there is another.
@@ -64,6 +71,9 @@ pub(super) struct Forge(Of);
 
 /// Which provider it is.
 enum Of {
+    Bitbucket(Bitbucket),
+    BitbucketServer(BitbucketServer),
+    Gitea(Gitea),
     GitHub(GitHub),
     GitLab(GitLab),
 }
@@ -72,6 +82,9 @@ enum Of {
 macro_rules! each {
     ($forge:expr, $api:ident => $asked:expr) => {
         match &$forge.0 {
+            Of::Bitbucket($api) => $asked,
+            Of::BitbucketServer($api) => $asked,
+            Of::Gitea($api) => $asked,
             Of::GitHub($api) => $asked,
             Of::GitLab($api) => $asked,
         }
@@ -87,22 +100,66 @@ pub(super) struct Person {
     pub(super) email: String,
 }
 
+/// A token that may enough.
+pub(super) struct Checked {
+    pub(super) person: Person,
+    /// When it ends, where the provider says so.
+    pub(super) expires: Option<Timestamp>,
+}
+
+impl Checked {
+    /// Of a provider that does not say when a token ends.
+    fn lasting(person: Person) -> Self {
+        Self { person, expires: None }
+    }
+}
+
 fn given(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.trim().is_empty())
 }
 
+/// What may stand before the colon of a name and a password.
+fn is_username(name: &str) -> bool {
+    (1..=255).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':')
+}
+
 impl Forge {
-    pub(super) async fn new(provider: Provider, url: &str, token: &SecretString) -> Result<Self, ActError> {
+    /// With a token, and the name of whoever it is of where the provider wants to be told.
+    pub(super) async fn new(
+        provider: Provider,
+        url: &str,
+        (username, token): (Option<&str>, &SecretString),
+    ) -> Result<Self, ActError> {
         let api = async |scheme| Api::new((provider.word(), scheme), url, token).await;
-        match provider {
-            Provider::GitHub => Ok(Self(Of::GitHub(GitHub(api("token ").await?)))),
-            Provider::GitLab => Ok(Self(Of::GitLab(GitLab(api("Bearer ").await?)))),
-            other => Err(other.unknown()),
+        let (word, bearer) = (Scheme::Word("token "), Scheme::Word("Bearer "));
+        let of = match provider {
+            Provider::Bitbucket => {
+                let username = username.filter(|name| is_username(name)).ok_or_else(|| {
+                    let why = "BITBUCKET wants to know whose the token is: give username, which is an address with an API token";
+                    ActError::Wrong(why.to_owned())
+                })?;
+                let (username, scheme) = (username.to_owned(), Scheme::Basic(username.to_owned()));
+                Of::Bitbucket(Bitbucket { api: api(scheme).await?, username })
+            }
+            Provider::BitbucketServer => Of::BitbucketServer(BitbucketServer(api(bearer).await?)),
+            Provider::Gitea => Of::Gitea(Gitea(api(word).await?)),
+            Provider::GitHub => Of::GitHub(GitHub(api(word).await?)),
+            Provider::GitLab => Of::GitLab(GitLab(api(bearer).await?)),
+            Provider::Gerrit => return Err(provider.unknown()),
+        };
+        Ok(Self(of))
+    }
+
+    /// What its Git server is told to be the name of somebody.
+    pub(super) fn of_git<'a>(&'a self, username: &'a str) -> &'a str {
+        match &self.0 {
+            Of::Bitbucket(api) => api.of_git(),
+            _ => username,
         }
     }
 
-    /// Whose token it is, if it may read and write repositories.
-    pub(super) async fn check(&self) -> Result<Person, ActError> {
+    /// Whose token it is, and until when, if it may read and write repositories.
+    pub(super) async fn check(&self) -> Result<Checked, ActError> {
         each!(self, api => api.check().await)
     }
 
@@ -125,7 +182,7 @@ impl Forge {
         let parts: Vec<&str> = full_name.split('/').collect();
         let is_name = |part: &&str| {
             !matches!(*part, "" | "." | "..")
-                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte))
+                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+~".contains(&byte))
         };
         let is_named = each!(self, api => api.is_named(parts.len()));
         if full_name.len() > 255 || !is_named || !parts.iter().all(is_name) {

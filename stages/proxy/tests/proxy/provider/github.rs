@@ -26,6 +26,12 @@ fn of_operation(provider: &Provider, asked: &Asked, login: &str, scopes: Option<
     match (&*asked.method, &*asked.path) {
         ("GET", "/user") => {
             let said = Said::new(200, json!({"id": 7, "login": login, "email": null}));
+            let said = match provider.ends.lock().unwrap().as_deref() {
+                Some(day) => {
+                    said.with("github-authentication-token-expiration", &format!("{day} 00:00:00 UTC"))
+                }
+                None => said,
+            };
             scopes.map_or(said.clone(), |scopes| said.with("x-oauth-scopes", scopes))
         }
         ("GET", "/user/orgs") => Said::new(200, json!([{"login": "team", "id": 3}])),

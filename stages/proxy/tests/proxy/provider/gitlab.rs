@@ -10,7 +10,11 @@ pub(super) fn answer(provider: &Provider, asked: &Asked, token: &str, scopes: &s
     match (&*asked.method, &*asked.path) {
         ("GET", "/personal_access_tokens/self") => {
             let scopes: Vec<&str> = scopes.split(", ").collect();
-            Said::new(200, json!({"id": 4, "name": "mine", "active": true, "scopes": scopes}))
+            let day = provider.ends.lock().unwrap().clone();
+            Said::new(
+                200,
+                json!({"id": 4, "name": "mine", "active": true, "scopes": scopes, "expires_at": day}),
+            )
         }
         ("GET", "/user") => {
             let (bot, name) = match token {

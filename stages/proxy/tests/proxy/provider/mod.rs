@@ -1,7 +1,10 @@
-//! Git providers: real HTTP on a free port, which answers as GitHub and GitLab document it, and holds one repository: behind
+//! Git providers: real HTTP on a free port, which answers as each of them documents it, and holds one repository: behind
 //! `git http-backend`, for whoever has a token.
 
+mod bitbucket;
+mod bitbucket_server;
 mod description;
+mod gitea;
 mod github;
 mod gitlab;
 
@@ -32,6 +35,8 @@ pub(crate) struct Provider {
     folder: Option<Arc<TempDir>>,
     /// Where it says that its repositories are; nowhere: where they are.
     pub(crate) elsewhere: Arc<Mutex<Option<String>>>,
+    /// The day at whose beginning tokens end, where the provider says that.
+    pub(crate) ends: Arc<Mutex<Option<String>>>,
     /// The pull requests that are open.
     pub(crate) pulls: Arc<Mutex<Vec<Pull>>>,
     /// Looks at them that find none, as if they came before somebody else's.
@@ -123,13 +128,17 @@ impl Provider {
         self.pulls.lock().unwrap().iter().any(|pull| pull.head == head && pull.base == base)
     }
 
-    fn pulls_of(&self, head: &str, base: &str) -> Vec<Pull> {
+    /// All that are open, as one look sees them.
+    fn looked_at(&self) -> Vec<Pull> {
         let less = |left: usize| left.checked_sub(1);
-        if self.unseen.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok() {
-            return Vec::new();
+        match self.unseen.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) {
+            Ok(_) => Vec::new(),
+            Err(_) => self.pulls.lock().unwrap().clone(),
         }
-        let all = self.pulls.lock().unwrap().clone();
-        all.into_iter().filter(|pull| pull.head == head && pull.base == base).collect()
+    }
+
+    fn pulls_of(&self, head: &str, base: &str) -> Vec<Pull> {
+        self.looked_at().into_iter().filter(|pull| pull.head == head && pull.base == base).collect()
     }
 
     fn open(&self, pull: Pull) -> Pull {
@@ -267,6 +276,9 @@ async fn answer(provider: &Provider, request: Request) -> Response {
     provider.asked.lock().unwrap().push(uri.path().to_owned());
     let given = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (scheme, token) = given.split_once(' ').unwrap_or_default();
+    let named = (scheme == "Basic").then(|| STANDARD.decode(token).unwrap());
+    let named = named.map(|bytes| String::from_utf8(bytes).unwrap()).unwrap_or_default();
+    let (name, token) = named.split_once(':').unwrap_or(("", token));
     let scopes = match token {
         TOKEN => Some("gist, repo, read_api, write_repository"),
         "all" | "fetches" => Some("repo, api"),
@@ -286,13 +298,19 @@ async fn answer(provider: &Provider, request: Request) -> Response {
     let (method, query) = (head.method.to_string(), url.query_pairs().into_owned().collect());
     let asked = |path: &str, body: Vec<u8>| Asked { method, path: path.to_owned(), query, body };
     let body = to_bytes(body, 1 << 20).await.unwrap().to_vec();
-    let (of_hub, of_lab) = (uri.path().strip_prefix("/api/v3"), uri.path().strip_prefix("/api/v4"));
-    let said = match (scheme, of_hub, of_lab) {
-        ("token", Some(path), _) => github::answer(provider, &asked(path, body), login, scopes),
-        ("Bearer", _, Some(path)) => {
-            gitlab::answer(provider, &asked(path, body), token, scopes.unwrap_or_default())
-        }
-        _ => Said::new(404, json!({"message": "Not Found"})),
+    let below = |root: &str| uri.path().strip_prefix(root);
+    let said = if let ("token", Some(path)) = (scheme, below("/api/v3")) {
+        github::answer(provider, &asked(path, body), login, scopes)
+    } else if let ("Bearer", Some(path)) = (scheme, below("/api/v4")) {
+        gitlab::answer(provider, &asked(path, body), token, scopes.unwrap_or_default())
+    } else if let ("token", Some(path)) = (scheme, below("/api/v1")) {
+        gitea::answer(provider, &asked(path, body), token, login)
+    } else if let ("Basic", Some(path)) = (scheme, below("/2.0")) {
+        bitbucket::answer(provider, &asked(path, body), token, name)
+    } else if let ("Bearer", Some(path)) = (scheme, below("/rest/api/1.0")) {
+        bitbucket_server::answer(provider, &asked(path, body), token, login)
+    } else {
+        Said::new(404, json!({"message": "Not Found"}))
     };
     let is_made = head.method == "POST" && said.status == 201;
     match is_made && provider.loses.swap(false, Ordering::SeqCst) {

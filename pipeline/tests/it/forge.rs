@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
@@ -56,33 +57,35 @@ impl Forge {
 async fn answer(State(serving): State<Serving>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     serving.asked.lock().unwrap().push(parts.uri.path().to_owned());
-    let header = |name: &str| {
-        let value = parts.headers.get(name).and_then(|value| value.to_str().ok());
-        value.unwrap_or_default().to_owned()
-    };
+    let authorization = parts.headers.get("authorization");
     // `ada:right`.
-    if parts.uri.path().starts_with("/private/") && header("authorization") != "Basic YWRhOnJpZ2h0" {
+    let is_let_in = authorization.is_some_and(|value| value == "Basic YWRhOnJpZ2h0");
+    if parts.uri.path().starts_with("/private/") && !is_let_in {
         return with_status(StatusCode::UNAUTHORIZED, Body::empty());
     }
     let body = to_bytes(body, 16 << 20).await.unwrap();
+    backend(&serving.folder, None, &parts, &body).await
+}
+
+/// What `git http-backend` answers for the repositories in a folder; whoever is named may push.
+pub(crate) async fn backend(folder: &Path, writer: Option<&str>, parts: &Parts, body: &[u8]) -> Response {
+    let header =
+        |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let environment = [
-        ("GIT_HTTP_EXPORT_ALL", "1".to_owned()),
-        ("PATH_INFO", parts.uri.path().to_owned()),
-        ("QUERY_STRING", parts.uri.query().unwrap_or_default().to_owned()),
-        ("REQUEST_METHOD", parts.method.to_string()),
+        ("GIT_HTTP_EXPORT_ALL", "1"),
+        ("PATH_INFO", parts.uri.path()),
+        ("QUERY_STRING", parts.uri.query().unwrap_or_default()),
+        ("REQUEST_METHOD", parts.method.as_str()),
         ("CONTENT_TYPE", header("content-type")),
         ("GIT_PROTOCOL", header("git-protocol")),
     ];
-    backend(&serving.folder, environment, &body).await
-}
-
-async fn backend(folder: &Path, environment: [(&str, String); 6], body: &[u8]) -> Response {
     let mut child = tokio::process::Command::new("git")
         .arg("http-backend")
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("GIT_PROJECT_ROOT", folder)
         .envs(environment)
+        .envs(writer.map(|name| ("REMOTE_USER", name)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -13,6 +13,7 @@ mod changes;
 mod environment;
 mod forge;
 mod gentle;
+mod killed_commits;
 mod merged;
 mod overload;
 mod pages;

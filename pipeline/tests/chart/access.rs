@@ -283,6 +283,15 @@ fn policies_let_each_role_reach_what_it_needs_and_be_reached_by_whom_the_values_
 }
 
 #[test]
+fn the_platform_reaches_the_provider_that_people_sign_in_by_at_each_of_its_ports() {
+    let platform = objects(&values("good-platform.yaml").remove(0));
+    let policy = &object(&platform, "NetworkPolicy", "-platform").unwrap()["spec"];
+    let ports = json!([{"protocol": "TCP", "port": 443}, {"protocol": "TCP", "port": 8443}]);
+    assert_eq!(policy["egress"][1], json!({"ports": ports}), "the issuer's is given twice, and allowed once");
+    assert_eq!(policy["egress"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn tunnel_servers_that_are_several_find_each_other_over_the_bus() {
     for (file, credentials) in [
         ("good-tunnel-servers.yaml", ("credentialsFile", "/etc/gitops-runtime/bus/user.creds")),

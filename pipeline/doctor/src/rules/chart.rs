@@ -110,6 +110,14 @@ pub(super) fn check(judged: &mut Judged) {
 }
 
 fn source_server(judged: &mut Judged) {
+    let enabled = "sourceServer.enabled";
+    if judged.truth(enabled) && judged.truth("global.runtime.singleNamespace") && judged.truth("rbac.create")
+    {
+        let wanted = "false where nobody may make a ClusterRole: `create` of tokenreviews is of no namespace";
+        let todo = "have whoever may make it install the chart; or set rbac.create to false, and have them apply what \
+                    `gitops-runtime rbac print` prints for each role";
+        judged.warning("GR0076", enabled, wanted, todo);
+    }
     let given = judged.at("sourceServer.config.sourceServer").is_some();
     if !judged.truth("sourceServer.enabled") || given {
         return;

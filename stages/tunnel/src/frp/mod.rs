@@ -11,6 +11,8 @@ pub(crate) mod client;
 mod messages;
 pub(crate) mod server;
 mod snappy;
+mod visits;
+mod works;
 
 use md5::{Digest as _, Md5};
 

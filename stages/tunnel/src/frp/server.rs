@@ -1,14 +1,11 @@
 //! The server's side of the frp family.
 
-use std::collections::VecDeque;
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
@@ -21,10 +18,10 @@ use yamux::Mode;
 
 use super::cipher::Encrypted;
 use super::messages::{
-    Addresses, Bare, CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, StartWork,
-    kind,
+    Addresses, Bare, CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, kind,
 };
-use super::snappy::Compressed;
+use super::visits::Visits;
+use super::works::Works;
 use super::{VERSION, hex, privilege_key};
 use crate::metrics::Refusal;
 use crate::mux::{Mux, MuxStream};
@@ -32,7 +29,7 @@ use crate::native::server::{Closing, refuse};
 use crate::proxy::{empty, say};
 use crate::registry::Conflict;
 use crate::server::Shared;
-use crate::session::{Body, Io, Lead, LeadError, Owner, Session};
+use crate::session::{Body, Owner, Session};
 use crate::visitors::Networks;
 use crate::ws::{Frames, Side, WebSocket, accept_of};
 use crate::{Name, Verdict};
@@ -40,8 +37,6 @@ use crate::{Name, Verdict};
 /// Work connections that wait for a visitor at most, whatever the client asks for. No more are taken from a client which has no
 /// tunnel yet: anybody may log in, and what is sent over one is kept until it is read.
 const POOL: i64 = 5;
-/// Those beyond are closed.
-const WAITING: usize = 15;
 /// Streams of a connection that a client opens beside those of visitors.
 const OWN_STREAMS: usize = 64;
 /// A client that is not heard for so long is gone: it pings every thirty seconds.
@@ -94,93 +89,6 @@ pub(crate) fn upgrade(
         headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
     }
     answer
-}
-
-/// Work connections that wait for visitors.
-struct Works {
-    waiting: Mutex<VecDeque<MuxStream>>,
-    count: Semaphore,
-}
-
-impl Works {
-    fn new() -> Self {
-        Self { waiting: Mutex::default(), count: Semaphore::new(0) }
-    }
-
-    fn add(&self, stream: MuxStream) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < WAITING {
-            waiting.push_back(stream);
-            self.count.add_permits(1);
-        }
-    }
-
-    fn has_one(&self) -> bool {
-        self.count.available_permits() > 0
-    }
-
-    async fn take(&self) -> Option<MuxStream> {
-        self.count.acquire().await.ok()?.forget();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
-    }
-}
-
-/// Leads visitors over work connections.
-struct Visits {
-    works: Arc<Works>,
-    /// To ask the client for another.
-    want: mpsc::Sender<()>,
-    superseded: mpsc::Sender<()>,
-    places: Arc<Semaphore>,
-    within: Duration,
-    proxy_name: String,
-    is_encrypted: bool,
-    is_compressed: bool,
-}
-
-impl fmt::Debug for Visits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Visits")
-    }
-}
-
-#[async_trait]
-impl Lead for Visits {
-    async fn lead(&self, visitor: SocketAddr) -> Result<Box<dyn Io>, LeadError> {
-        let place = self.places.clone().try_acquire_owned().map_err(|_| LeadError::Full)?;
-        let start = StartWork {
-            proxy_name: self.proxy_name.clone(),
-            src_addr: visitor.ip().to_string(),
-            src_port: visitor.port(),
-            error: String::new(),
-        };
-        let leading = async {
-            loop {
-                if !self.works.has_one() {
-                    self.want.send(()).await.map_err(|_| LeadError::Gone)?;
-                }
-                let mut work = self.works.take().await.ok_or(LeadError::Gone)?;
-                // Another takes its place.
-                self.want.send(()).await.map_err(|_| LeadError::Gone)?;
-                // One that the client closed meanwhile is of no use.
-                if Message::write(&mut work, kind::START_WORK, &start).await.is_ok() {
-                    return Ok(work);
-                }
-            }
-        };
-        let mut work = timeout(self.within, leading).await.unwrap_or(Err(LeadError::Late))?;
-        work.hold(place);
-        Ok(match (self.is_encrypted, self.is_compressed) {
-            (false, false) => Box::new(work),
-            (true, false) => Box::new(Encrypted::new(work)),
-            (false, true) => Box::new(Compressed::new(work)),
-            (true, true) => Box::new(Compressed::new(Encrypted::new(work))),
-        })
-    }
-
-    fn supersede(&self) {
-        let _ = self.superseded.try_send(());
-    }
 }
 
 /// One client, which has logged in.
@@ -410,7 +318,7 @@ impl Connection {
                         early += 1;
                         if early > POOL { continue }
                     }
-                    tasks.spawn(work(stream, self.run_id.clone(), works.clone(), shared.times.handshake));
+                    tasks.spawn(works.clone().offered(stream, self.run_id.clone(), shared.times.handshake));
                     continue;
                 }
                 Some(()) = wanted.recv() => Message::bytes(kind::WANT_WORK, &Bare {})?,
@@ -484,24 +392,6 @@ async fn add(by: &By, proxy: &NewProxy, owner: &Owner, visits: Visits) -> Result
     Ok(Serving { name, session, revoked })
 }
 
-/// A stream that the client opened: a work connection, if it is its own.
-async fn work(mut stream: MuxStream, run_id: String, works: Arc<Works>, within: Duration) {
-    let read = timeout(within, Message::read(&mut stream)).await;
-    let Ok(Ok(message)) = read else { return };
-    let given: Option<NewWork> = (message.kind == kind::NEW_WORK).then(|| message.content().ok()).flatten();
-    if given.is_some_and(|given| given.run_id == run_id) {
-        // The client may wait for a sign that the stream was taken.
-        if stream.write(&[]).await.is_ok() && stream.flush().await.is_ok() {
-            works.add(stream);
-        }
-        return;
-    }
-    let start =
-        StartWork { error: "this work connection is of no client here".to_owned(), ..StartWork::default() };
-    drop(Message::write(&mut stream, kind::START_WORK, &start).await);
-    drop(stream.shutdown().await);
-}
-
 async fn until(when: Option<Instant>) {
     match when {
         Some(when) => sleep_until(when).await,
@@ -517,6 +407,7 @@ mod tests {
     use pipeline_core::{Given, Service as _, Shutdown};
     use tokio::io::AsyncReadExt as _;
 
+    use super::super::messages::NewWork;
     use super::*;
     use crate::server::LOGINS;
     use crate::{Anybody, Dial, ServerConfig, Times};

@@ -1,0 +1,74 @@
+//! How visitors get to a client of the frp family.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+
+use super::cipher::Encrypted;
+use super::messages::{Message, StartWork, kind};
+use super::snappy::Compressed;
+use super::works::Works;
+use crate::session::{Io, Lead, LeadError};
+
+/// Leads visitors over work connections.
+pub(super) struct Visits {
+    pub(super) works: Arc<Works>,
+    /// To ask the client for another.
+    pub(super) want: mpsc::Sender<()>,
+    pub(super) superseded: mpsc::Sender<()>,
+    pub(super) places: Arc<Semaphore>,
+    pub(super) within: Duration,
+    pub(super) proxy_name: String,
+    pub(super) is_encrypted: bool,
+    pub(super) is_compressed: bool,
+}
+
+impl fmt::Debug for Visits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Visits")
+    }
+}
+
+#[async_trait]
+impl Lead for Visits {
+    async fn lead(&self, visitor: SocketAddr) -> Result<Box<dyn Io>, LeadError> {
+        let place = self.places.clone().try_acquire_owned().map_err(|_| LeadError::Full)?;
+        let start = StartWork {
+            proxy_name: self.proxy_name.clone(),
+            src_addr: visitor.ip().to_string(),
+            src_port: visitor.port(),
+            error: String::new(),
+        };
+        let leading = async {
+            loop {
+                if !self.works.has_one() {
+                    self.want.send(()).await.map_err(|_| LeadError::Gone)?;
+                }
+                let mut work = self.works.take().await.ok_or(LeadError::Gone)?;
+                // Another takes its place.
+                self.want.send(()).await.map_err(|_| LeadError::Gone)?;
+                // One that the client closed meanwhile is of no use.
+                if Message::write(&mut work, kind::START_WORK, &start).await.is_ok() {
+                    return Ok(work);
+                }
+            }
+        };
+        let mut work = timeout(self.within, leading).await.unwrap_or(Err(LeadError::Late))?;
+        work.hold(place);
+        Ok(match (self.is_encrypted, self.is_compressed) {
+            (false, false) => Box::new(work),
+            (true, false) => Box::new(Encrypted::new(work)),
+            (false, true) => Box::new(Compressed::new(work)),
+            (true, true) => Box::new(Compressed::new(Encrypted::new(work))),
+        })
+    }
+
+    fn supersede(&self) {
+        let _ = self.superseded.try_send(());
+    }
+}

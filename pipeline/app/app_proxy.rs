@@ -44,7 +44,8 @@ pub(super) fn rights(config: &Config) -> Vec<Right> {
 
 async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let settings = &config.app_proxy;
-    let (proxy, following) = proxy(config, &stop).await?;
+    let registry = Registry::new();
+    let (proxy, following) = proxy(config, &registry, &stop).await?;
     let proxy = proxy.build(stop.clone()).await?;
     let listen = settings.listen.context("appProxy.listen is not set: it is reached there")?;
     let serve = ServeConfig {
@@ -57,7 +58,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let server = serve.build_bare(proxy.routes()).await?;
     let leaving = stop.clone();
     let judge = move || if leaving.is_cancelled() { Err("stopping") } else { Ok(()) };
-    let pages = Pages::start(config, Registry::new(), judge).await?;
+    let pages = Pages::start(config, registry, judge).await?;
     tracing::info!(address = %server.address(), "taking requests");
     let served = async {
         let served = Box::new(server).serve(Given::alone(stop.clone())).await.context("take requests");
@@ -77,6 +78,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
 /// What it is made of, and what follows the token of Argo CD where that stands in a Secret.
 async fn proxy(
     config: &Config,
+    registry: &Registry,
     stop: &Shutdown,
 ) -> anyhow::Result<(ProxyConfig, Option<impl Future<Output = ()> + Send + 'static>)> {
     let (settings, platform) = (&config.app_proxy, &config.platform);
@@ -109,7 +111,9 @@ async fn proxy(
         }
         None => None,
     };
-    let checkouts = stages_git::Checkouts::new(settings.checkouts())
+    let series = super::repositories::counted(registry)?;
+    let clones = stages_git::remote::Config { series, ..settings.checkouts() };
+    let checkouts = stages_git::Checkouts::new(clones)
         .await
         .context("keep clones of repositories (settings under `appProxy.repositories`)")?;
     let origin = url.origin().ascii_serialization();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use pipeline_core::{Meter, ObjectIndex, Reason, Shipment, Shutdown, Sink, StageError, async_trait};
 use pipeline_redact::Redactor;
+use prometheus::Registry;
 use serde_json::Value;
 use stages_kube::{QuestionError, Reader, Right};
 use stages_revision::{RevisionEnrichment, Walks, annotations};
@@ -32,13 +33,14 @@ pub(super) async fn build(
     config: &Config,
     places: &Places,
     redactor: Redactor,
-    meter: Arc<dyn Meter>,
+    (meter, registry): (Arc<dyn Meter>, &Registry),
     stop: &Shutdown,
 ) -> anyhow::Result<Built> {
     let settings = &config.change_revision;
     let beside = places.ledger.as_deref().and_then(Path::parent).map(|of| of.join("repositories"));
     let beside = beside.unwrap_or_else(|| std::env::temp_dir().join("gitops-runtime-repositories"));
-    let (checkouts, following) = repositories::open(config, &settings.repositories, beside, stop)
+    let series = repositories::counted(registry)?;
+    let (checkouts, following) = repositories::open(config, &settings.repositories, beside, series, stop)
         .await
         .context("have repositories (settings under `changeRevision.repositories`)")?;
     let seen = ObjectIndex::default();

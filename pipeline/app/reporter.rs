@@ -17,6 +17,7 @@ use pipeline_ledger::{Ledger, LedgerError};
 use pipeline_observe::health::{Health, HealthLimits, Link};
 use pipeline_observe::metrics::{Metrics, MetricsConfig};
 use pipeline_redact::Redactor;
+use prometheus::Registry;
 use stages_argocd::settings::SettingsWatch;
 use stages_argocd::stage::ArgoCdEnrichment;
 use tokio::task::JoinSet;
@@ -102,7 +103,7 @@ pub(super) struct OfArgoCd {
 async fn applications(
     config: &Config,
     redactor: Redactor,
-    meter: Arc<dyn Meter>,
+    (meter, registry): (Arc<dyn Meter>, &Registry),
     stop: &Shutdown,
 ) -> anyhow::Result<Built> {
     let seen = ObjectIndex::default();
@@ -112,7 +113,7 @@ async fn applications(
         .await
         .context("watch the applications of the cluster (settings under `kubernetes`)")?;
     let (mut enrichment, following) = build::enrichment(config, stop).await?;
-    let (sources, credentials) = super::sources::of(config, stop)
+    let (sources, credentials) = super::sources::of(config, registry, stop)
         .await
         .context("ask what Git says (settings under `reporter.sources`)")?;
     enrichment.sources = sources;
@@ -212,10 +213,11 @@ impl Reporter {
             Some(ledger) => ledger,
             None => build::ledger(config, &server, &places).await?,
         };
+        let counted = (meter.clone(), &metrics.registry());
         let Built { source, enrich, keys, argocd, following } = match what {
-            What::Applications => applications(config, redactor, meter.clone(), stop).await?,
+            What::Applications => applications(config, redactor, counted, stop).await?,
             What::Resources => resources::build(config, redactor, meter.clone()).await?,
-            What::Changes => change_revision::build(config, &places, redactor, meter.clone(), stop).await?,
+            What::Changes => change_revision::build(config, &places, redactor, counted, stop).await?,
         };
         let sink = match what {
             What::Changes => change_revision::sink(config, meter, stop).await?,

@@ -10,9 +10,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::BoxFuture;
 use pipeline_core::Shutdown;
+use prometheus::Registry;
 use serde_json::Value;
-use stages_git::Checkouts;
 use stages_git::remote::{Access, Credential, Credentials, KnownHosts, SECRET_TYPE};
+use stages_git::{Checkouts, GitSeries};
 use stages_kube::{Reader, Right, Scope};
 
 use super::build;
@@ -47,12 +48,20 @@ pub(super) async fn open(
     config: &Config,
     of: &Repositories,
     otherwise: PathBuf,
+    series: GitSeries,
     stop: &Shutdown,
 ) -> anyhow::Result<(Checkouts, BoxFuture<'static, ()>)> {
-    let checkouts =
-        Checkouts::new(of.checkouts(otherwise)).await.context("open the clones of repositories")?;
+    let clones = stages_git::remote::Config { series, ..of.checkouts(otherwise) };
+    let checkouts = Checkouts::new(clones).await.context("open the clones of repositories")?;
     let following = follow(config, of, checkouts.clone(), stop.clone()).await?;
     Ok((checkouts, following))
+}
+
+/// What fetches and walks are counted by, shown with all else that a process counts.
+pub(super) fn counted(registry: &Registry) -> anyhow::Result<GitSeries> {
+    let series = GitSeries::default();
+    series.register(registry).context("count what is fetched")?;
+    Ok(series)
 }
 
 /// Reads credentials once, and gives what reads them again until `stop`.

@@ -56,7 +56,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     }
     let registry = Registry::new();
     let bounds = ServeBounds { body: settings.max_body.len() };
-    let (library, following) = sources::library(config, &stop).await?;
+    let (library, following) = sources::library(config, &registry, &stop).await?;
     let routes =
         routes(library, callers(config).await?, bounds, &registry).context("count what is answered")?;
     let metrics = async move || {

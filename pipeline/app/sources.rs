@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use futures::future::BoxFuture;
 use pipeline_core::{Shutdown, async_trait};
+use prometheus::Registry;
 use reqwest::Method;
 use stages_argocd::sources::{Described, SourceFile, Sources, SourcesAt};
 use stages_client::{Client, Fault, HttpError, Target, Token};
@@ -31,6 +32,7 @@ pub(super) fn rights(config: &Config) -> Vec<Right> {
 /// Answers from the repositories of the settings, and gives what follows their credentials until `stop`.
 pub(super) async fn library(
     config: &Config,
+    registry: &Registry,
     stop: &Shutdown,
 ) -> anyhow::Result<(Library, BoxFuture<'static, ()>)> {
     let settings = &config.source_server;
@@ -46,14 +48,15 @@ pub(super) async fn library(
         true => Arc::new(templates(config).await?),
         false => Arc::new(OneForAll(settings.version_source())),
     };
-    let directories = Directories::new(directories);
+    let series = repositories::counted(registry)?;
+    let directories = Directories::new(directories).counted(series.clone());
     if !settings.git.is_used() {
         let following = Box::pin(std::future::ready(()));
         return Ok((library.build(Arc::new(directories), versions), following));
     }
     let git = &settings.git;
     let otherwise = std::env::temp_dir().join("gitops-runtime-sources");
-    let (checkouts, following) = repositories::open(config, &git.repositories, otherwise, stop)
+    let (checkouts, following) = repositories::open(config, &git.repositories, otherwise, series, stop)
         .await
         .context("have repositories (settings under `sourceServer.git`)")?;
     let allowed = git.allowed.iter().map(|prefix| (**prefix).clone()).collect();
@@ -81,6 +84,7 @@ async fn templates(config: &Config) -> anyhow::Result<PromotionTemplates> {
 /// Whom the reporter asks, if it asks anybody, and what follows the credentials that this needs.
 pub(super) async fn of(
     config: &Config,
+    registry: &Registry,
     stop: &Shutdown,
 ) -> anyhow::Result<(Option<Arc<dyn Sources>>, BoxFuture<'static, ()>)> {
     let settings = &config.reporter.sources;
@@ -88,7 +92,7 @@ pub(super) async fn of(
     Ok(match settings.from {
         SourcesFrom::None => (None, nothing),
         SourcesFrom::Here => {
-            let (library, following) = library(config, stop).await?;
+            let (library, following) = library(config, registry, stop).await?;
             (Some(Arc::new(Here(library))), following)
         }
         SourcesFrom::Server => {

@@ -14,6 +14,8 @@ use crate::variables::{Variables, all_of, fill, label_values, of_range};
 const STILL: &[(&str, &str)] = &[
     ("gitops_runtime_call_wait_seconds_total", "no limit is reached"),
     ("gitops_runtime_calls_waiting", "no limit is reached"),
+    ("gitops_runtime_git_fetches_waiting", "few are fetched at a time"),
+    ("gitops_runtime_git_walk_failures_total", "every history is whole"),
     ("gitops_runtime_ledger_errors_total", "the disk is well"),
     ("gitops_runtime_ledger_failing", "the disk is well"),
     ("gitops_runtime_ledger_flight_errors_total", "the disk is well"),
@@ -91,7 +93,9 @@ async fn no_panel_is_empty_and_every_alert_can_be_judged() {
     }
     assert!(empty.is_empty(), "these show nothing: {empty:#?}");
 
-    let page = trouble.reporter.page("/metrics").await.unwrap() + &trouble.ways.pages().await;
+    let page = trouble.reporter.page("/metrics").await.unwrap()
+        + &trouble.ways.pages().await
+        + &trouble.clones.page().await;
     let exposed: BTreeSet<&str> = page
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -112,6 +116,7 @@ async fn no_panel_is_empty_and_every_alert_can_be_judged() {
     judged(prometheus).await;
     trouble.reporter.stop().await.unwrap();
     trouble.ways.end().await;
+    trouble.clones.end().await;
 }
 
 /// Prometheus itself has evaluated every rule, and written what the two that are due say.

@@ -44,8 +44,9 @@ pub(crate) fn now() -> f64 {
 }
 
 impl Prometheus {
-    /// Starts it on a free port, with the alert rules; it scrapes `target` (`host:port`) every second, and the ways in.
-    pub(crate) async fn start(target: &str, ways: &[SocketAddr]) -> Self {
+    /// Starts it on a free port, with the alert rules; it scrapes `target` (`host:port`) every second, the ways in, and
+    /// a source server.
+    pub(crate) async fn start(target: &str, ways: &[SocketAddr], source_server: SocketAddr) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let config = json!({
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
@@ -53,6 +54,7 @@ impl Prometheus {
             "scrape_configs": [
                 {"job_name": "event-reporter", "static_configs": [{"targets": [target]}]},
                 {"job_name": "ways-in", "static_configs": [{"targets": ways}]},
+                {"job_name": "source-server", "static_configs": [{"targets": [source_server]}]},
             ],
         });
         let file = directory.path().join("prometheus.yaml");

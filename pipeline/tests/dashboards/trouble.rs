@@ -11,6 +11,7 @@ use loadtest::sim::{Load, Setup, Simulation};
 use pipeline_core::Key;
 use serde_json::{Value, json};
 
+use crate::clones::Clones;
 use crate::prometheus::{Prometheus, now};
 use crate::ways::Ways;
 
@@ -21,6 +22,7 @@ pub(crate) struct Trouble {
     pub(crate) prometheus: Prometheus,
     pub(crate) reporter: Reporter,
     pub(crate) ways: Ways,
+    pub(crate) clones: Clones,
     /// Seconds since 1970, before the first scrape.
     pub(crate) began: f64,
     _simulation: Simulation,
@@ -62,9 +64,10 @@ impl Trouble {
         }});
         let reporter = reporter(&simulation, &settings).await;
         let ways = Ways::start().await;
+        let clones = Clones::start().await;
         let began = now();
         let target = reporter.url().strip_prefix("http://").unwrap().to_owned();
-        let prometheus = Prometheus::start(&target, &ways.targets).await;
+        let prometheus = Prometheus::start(&target, &ways.targets, clones.target).await;
         // What a counter was before its first scrape is no increase.
         prometheus.until("count_over_time(gitops_runtime_ready[1m]) > 1 and gitops_runtime_ready == 1").await;
 
@@ -121,6 +124,8 @@ impl Trouble {
         prometheus.moved(&visited).await;
         prometheus.moved(&["tunnel_client_connections", "tunnel_client_visits_total"]).await;
         prometheus.moved(&["tunnel_server_tunnels", "tunnel_server_requests_total"]).await;
-        Self { prometheus, reporter, ways, began, _simulation: simulation }
+        prometheus.moved(&["git_cache_evictions_total", "git_walk_commits_total"]).await;
+        prometheus.moved(&["git_fetch_failures_total", "git_fetched_bytes_total"]).await;
+        Self { prometheus, reporter, ways, clones, began, _simulation: simulation }
     }
 }

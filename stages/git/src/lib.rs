@@ -17,6 +17,7 @@ mod error;
 pub mod manifests;
 pub mod remote;
 mod repository;
+mod series;
 mod snapshot;
 #[cfg(test)]
 mod testing;
@@ -29,4 +30,5 @@ pub use error::GitError;
 pub use git2::Oid;
 pub use remote::{Checkout, Checkouts, FetchError, RepositoryUrl, UrlPrefix};
 pub use repository::{Commit, GitRepository};
+pub use series::GitSeries;
 pub use snapshot::{Listed, Snapshot, join, shown};

@@ -33,7 +33,7 @@ pub use access::Access;
 pub use checkouts::{Checkout, Checkouts, Config, Named};
 pub use committing::{CommitError, Committed};
 pub use credentials::{Credential, Credentials, SECRET_TYPE};
-pub use error::FetchError;
+pub use error::{FetchError, FetchFailure};
 pub use hosts::KnownHosts;
 pub use prefix::UrlPrefix;
 pub use url::{RepositoryUrl, Scheme};

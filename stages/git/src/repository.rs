@@ -1,11 +1,13 @@
 //! A repository on this machine.
 
 use std::path::Path;
+use std::time::Instant;
 
 use git2::{ErrorCode, Oid, Repository, RepositoryOpenFlags};
 use serde::Serialize;
 
 use crate::error::GitError;
+use crate::series::GitSeries;
 use crate::snapshot::Snapshot;
 use crate::walk::{self, Asked, Change, Changes, WalkLimits};
 
@@ -15,6 +17,7 @@ const MAX_MESSAGE: usize = 8_192;
 /// A repository on this machine, bare or not.
 pub struct GitRepository {
     inner: Repository,
+    series: Option<GitSeries>,
 }
 
 /// What a commit says of itself.
@@ -48,7 +51,13 @@ impl GitRepository {
         let ceilings = std::env::split_paths(&ceilings);
         let inner = Repository::open_ext(directory, RepositoryOpenFlags::empty(), ceilings)
             .map_err(|source| GitError::Open { place: directory.display().to_string(), source })?;
-        Ok(Self { inner })
+        Ok(Self { inner, series: None })
+    }
+
+    /// From now on its walks are counted.
+    #[must_use]
+    pub fn counted(self, series: GitSeries) -> Self {
+        Self { series: Some(series), ..self }
     }
 
     /// The library's own.
@@ -64,7 +73,7 @@ impl GitRepository {
         settle();
         let inner = Repository::open_bare(directory)
             .map_err(|source| GitError::Open { place: directory.display().to_string(), source })?;
-        Ok(Self { inner })
+        Ok(Self { inner, series: None })
     }
 
     /// The commit of a branch, a tag, `HEAD`, or a commit's (abbreviated) id; a branch of the remote `origin` too.
@@ -117,7 +126,12 @@ impl GitRepository {
     /// # Errors
     /// As [`walk::changes`].
     pub fn changes(&self, asked: &[Asked], limits: WalkLimits) -> Result<Vec<Changes>, GitError> {
-        walk::changes(&self.inner, asked, limits)
+        let begun = Instant::now();
+        let walked = walk::changes(&self.inner, asked, limits);
+        if let Some(series) = &self.series {
+            series.walk(walked.as_ref().ok().map(|walked| walked.commits), begun.elapsed());
+        }
+        walked.map(|walked| walked.changes)
     }
 
     /// Whose paths differ between two commits; see [`walk::differing`].

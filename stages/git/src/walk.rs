@@ -58,6 +58,15 @@ pub struct Changes {
     pub since_unknown: bool,
 }
 
+/// What came of one walk.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Walked {
+    /// What is known of each of those that were asked about.
+    pub changes: Vec<Changes>,
+    /// The commits of the history that was walked over.
+    pub commits: usize,
+}
+
 /// What a walk may cost.
 #[derive(Debug, Clone, Copy)]
 pub struct WalkLimits {
@@ -80,11 +89,7 @@ const SET_BYTES: usize = 32 * 1024 * 1024;
 ///
 /// # Errors
 /// A commit or tree cannot be read, a revision is not there, or history is longer than `limits` allow.
-pub fn changes(
-    repository: &Repository,
-    asked: &[Asked],
-    limits: WalkLimits,
-) -> Result<Vec<Changes>, GitError> {
+pub fn changes(repository: &Repository, asked: &[Asked], limits: WalkLimits) -> Result<Walked, GitError> {
     let tips = asked.iter().flat_map(|asked| [Some(asked.to), asked.since]).flatten();
     let graph = Graph::load(repository, tips, limits.commits)?;
     let order = graph.newest_first();
@@ -115,7 +120,7 @@ pub fn changes(
         part.push(u32::try_from(query).unwrap_or(u32::MAX));
     }
     walk.part(asked, &part, &tips)?;
-    Ok(walk.answers)
+    Ok(Walked { changes: walk.answers, commits: graph.len() })
 }
 
 /// Which paths of `paths` differ between two commits, each of `paths` being one application's.

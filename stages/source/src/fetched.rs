@@ -90,7 +90,7 @@ impl Repositories for Fetched {
         }
         let checkout = self.fetch((url, revision.to_owned())).await?;
         let (directory, commit) = (checkout.directory().to_owned(), checkout.commit);
-        Ok(Held { directory, commit, checkout: Some(checkout) })
+        Ok(Held { directory, commit, checkout: Some(checkout), series: self.checkouts.series() })
     }
 }
 

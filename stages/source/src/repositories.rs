@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pipeline_core::async_trait;
-use stages_git::{Address, Checkout, FetchError, GitError, GitRepository, Oid};
+use stages_git::{Address, Checkout, FetchError, GitError, GitRepository, GitSeries, Oid};
 
 /// A commit, and the repository on this machine that holds it.
 #[derive(Debug, Clone)]
@@ -16,6 +16,8 @@ pub struct Held {
     pub commit: Oid,
     /// What keeps a clone of the cache where it is: it may go once this is dropped.
     pub checkout: Option<Checkout>,
+    /// What walks over it are counted by.
+    pub series: GitSeries,
 }
 
 impl Held {
@@ -24,10 +26,11 @@ impl Held {
     /// # Errors
     /// It cannot be opened.
     pub fn open(&self) -> Result<GitRepository, GitError> {
-        match &self.checkout {
+        let opened = match &self.checkout {
             Some(_) => GitRepository::open_bare(&self.directory),
             None => GitRepository::open(&self.directory),
-        }
+        };
+        opened.map(|repository| repository.counted(self.series.clone()))
     }
 }
 
@@ -87,12 +90,20 @@ pub trait Repositories: std::fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, Default)]
 pub struct Directories {
     all: HashMap<Address, PathBuf>,
+    series: GitSeries,
 }
 
 impl Directories {
     /// By address and directory.
     pub fn new<'a>(all: impl IntoIterator<Item = (&'a str, PathBuf)>) -> Self {
-        Self { all: all.into_iter().map(|(url, directory)| (Address::read(url), directory)).collect() }
+        let all = all.into_iter().map(|(url, directory)| (Address::read(url), directory)).collect();
+        Self { all, series: GitSeries::default() }
+    }
+
+    /// Walks over them are counted so.
+    #[must_use]
+    pub fn counted(self, series: GitSeries) -> Self {
+        Self { series, ..self }
     }
 }
 
@@ -104,9 +115,10 @@ impl Repositories for Directories {
             return Err(NotHeld::Unconfigured { address: address.to_string() });
         };
         let revision = if revision.is_empty() { "HEAD".to_owned() } else { revision.to_owned() };
+        let series = self.series.clone();
         let held = move || -> Result<Held, GitError> {
             let commit = GitRepository::open(&directory)?.resolve(&revision)?;
-            Ok(Held { directory, commit, checkout: None })
+            Ok(Held { directory, commit, checkout: None, series })
         };
         let held = tokio::task::spawn_blocking(held).await.map_err(|_| NotHeld::GivenUp)?;
         Ok(held?)

@@ -23,7 +23,7 @@ use super::credentials::{Credential, Credentials};
 use super::push::{Push, Pushed};
 use super::url::Scheme;
 use super::{FetchError, RepositoryUrl, bare, session};
-use crate::GitRepository;
+use crate::{GitRepository, GitSeries};
 
 /// Names that are remembered of one repository.
 const MOST_NAMES: usize = 4_096;
@@ -57,6 +57,8 @@ pub struct Config {
     pub concurrent: usize,
     /// Repositories of this machine (`file://`) are read.
     pub files: bool,
+    /// What is counted.
+    pub series: GitSeries,
 }
 
 impl Config {
@@ -74,6 +76,7 @@ impl Config {
             pause: Duration::from_secs(10),
             concurrent: 4,
             files: false,
+            series: GitSeries::default(),
         }
     }
 }
@@ -122,6 +125,7 @@ pub(super) struct Held {
     entry: Arc<Entry>,
     _reading: Arc<Reading>,
     url: RepositoryUrl,
+    series: GitSeries,
 }
 
 impl fmt::Debug for Checkouts {
@@ -156,6 +160,7 @@ impl Held {
 
     fn open(&self) -> Result<GitRepository, FetchError> {
         GitRepository::open_bare(self.entry.clone.path())
+            .map(|repository| repository.counted(self.series.clone()))
             .map_err(|source| FetchError::Read { url: self.url.to_string(), source })
     }
 
@@ -260,6 +265,11 @@ impl Checkouts {
         }
     }
 
+    /// What is counted.
+    pub fn series(&self) -> GitSeries {
+        self.inner.config.series.clone()
+    }
+
     /// Whether there is a credential for this address, or it is named by one that has nothing to show.
     pub fn names(&self, url: &RepositoryUrl) -> bool {
         lock(&self.inner.access).credentials.names(url)
@@ -286,8 +296,8 @@ impl Checkouts {
         }
         let entry = self.inner.entry(url);
         let done = |commit, reading| {
-            let held = Held { entry: entry.clone(), _reading: reading, url: url.clone() };
-            Ok(Checkout { commit, held })
+            let (entry, url, series) = (entry.clone(), url.clone(), config.series.clone());
+            Ok(Checkout { commit, held: Held { entry, _reading: reading, url, series } })
         };
         if let Some(commit) = whole(revision)
             && let Some(reading) = here(&entry, commit).await
@@ -352,7 +362,8 @@ impl Checkouts {
             let _state = entry.state.lock().await;
             (self.fetch(url, &entry, revision, &access).await?, entry.clone.read())
         };
-        let checkout = Checkout { commit, held: Held { entry, _reading: reading, url: url.clone() } };
+        let held = Held { entry, _reading: reading, url: url.clone(), series: self.series() };
+        let checkout = Checkout { commit, held };
         let inner = self.inner.clone();
         let _ = tokio::task::spawn_blocking(move || inner.evict()).await;
         Ok(checkout)
@@ -375,7 +386,7 @@ impl Checkouts {
             prepared.unwrap_or(Err(FetchError::Stopping))?;
             entry.clone.read()
         };
-        Ok(Some(Held { entry, _reading: reading, url: url.clone() }))
+        Ok(Some(Held { entry, _reading: reading, url: url.clone(), series: self.series() }))
     }
 
     /// The branches and tags that whoever has a credential sees, sorted.
@@ -434,12 +445,16 @@ impl Checkouts {
         revision: &str,
         access: &Access,
     ) -> Result<Oid, FetchError> {
-        let Ok(_slot) = self.inner.slots.acquire().await else { return Err(FetchError::Stopping) };
         let config = &self.inner.config;
+        let waits = config.series.waits();
+        let Ok(_slot) = self.inner.slots.acquire().await else { return Err(FetchError::Stopping) };
+        drop(waits);
         let fetching = session::fetch(url, &entry.clone, revision, config, access);
         let started = Instant::now();
         let fetched = self.within(url, fetching).await;
-        let seconds = started.elapsed().as_secs_f32();
+        let took = started.elapsed();
+        config.series.fetch(fetched.as_ref().err().map(FetchError::failure), took);
+        let seconds = took.as_secs_f32();
         match &fetched {
             Ok(commit) => tracing::debug!(%url, revision, %commit, seconds, "fetched"),
             Err(error) => {
@@ -492,7 +507,7 @@ impl Inner {
             }
         }
         all.sort_by_key(|(_, _, used)| *used);
-        let mut gone = Vec::new();
+        let (mut gone, clones) = (Vec::new(), all.len());
         for (path, size, _) in all {
             if sum <= self.config.bytes {
                 break;
@@ -508,6 +523,7 @@ impl Inner {
                 gone.push(to);
             }
         }
+        self.config.series.cache(sum, self.config.bytes, clones - gone.len(), gone.len());
         for path in gone {
             let _ = fs::remove_dir_all(path);
         }

@@ -218,7 +218,108 @@ pub enum FetchError {
     Stopping,
 }
 
+/// Why fetches fail, as they are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FetchFailure {
+    /// The address is refused.
+    Address,
+    /// No connection.
+    Unreachable,
+    /// The server's certificate is not trusted.
+    Certificate,
+    /// The host's SSH key is not known, or another one.
+    HostKey,
+    /// There are no credentials, or they are refused.
+    Credentials,
+    /// There is no repository.
+    NoRepository,
+    /// It is elsewhere.
+    Redirected,
+    /// The server says that something is wrong.
+    Server,
+    /// What the server sends is not what it should be.
+    Protocol,
+    /// The server sends nothing.
+    Silent,
+    /// It takes longer than it may.
+    TooSlow,
+    /// More arrives than may.
+    TooLarge,
+    /// The directory of clones cannot be used.
+    Cache,
+    /// The repository has no such revision.
+    NoRevision,
+    /// The process is stopping.
+    Stopping,
+}
+
+impl FetchFailure {
+    /// All, so that each is shown from the start.
+    pub const ALL: [Self; 15] = [
+        Self::Address,
+        Self::Unreachable,
+        Self::Certificate,
+        Self::HostKey,
+        Self::Credentials,
+        Self::NoRepository,
+        Self::Redirected,
+        Self::Server,
+        Self::Protocol,
+        Self::Silent,
+        Self::TooSlow,
+        Self::TooLarge,
+        Self::Cache,
+        Self::NoRevision,
+        Self::Stopping,
+    ];
+
+    /// The label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::Unreachable => "unreachable",
+            Self::Certificate => "certificate",
+            Self::HostKey => "host_key",
+            Self::Credentials => "credentials",
+            Self::NoRepository => "no_repository",
+            Self::Redirected => "redirected",
+            Self::Server => "server",
+            Self::Protocol => "protocol",
+            Self::Silent => "silent",
+            Self::TooSlow => "too_slow",
+            Self::TooLarge => "too_large",
+            Self::Cache => "cache",
+            Self::NoRevision => "no_revision",
+            Self::Stopping => "stopping",
+        }
+    }
+}
+
 impl FetchError {
+    /// As what it is counted.
+    #[must_use]
+    pub const fn failure(&self) -> FetchFailure {
+        match self {
+            Self::Address { .. } | Self::FilesRefused { .. } => FetchFailure::Address,
+            Self::Connect { .. } => FetchFailure::Unreachable,
+            Self::Certificate { .. } => FetchFailure::Certificate,
+            Self::UnknownHost { .. } | Self::ChangedHostKey { .. } => FetchFailure::HostKey,
+            Self::NoCredentials { .. } | Self::Refused { .. } => FetchFailure::Credentials,
+            Self::NotWritten { .. } | Self::BadCredentials { .. } => FetchFailure::Credentials,
+            Self::NoRepository { .. } => FetchFailure::NoRepository,
+            Self::Redirected { .. } => FetchFailure::Redirected,
+            Self::Status { .. } | Self::Remote { .. } => FetchFailure::Server,
+            Self::Protocol { .. } | Self::Damaged { .. } | Self::NotSent { .. } => FetchFailure::Protocol,
+            Self::Idle { .. } => FetchFailure::Silent,
+            Self::TooSlow { .. } => FetchFailure::TooSlow,
+            Self::TooLarge { .. } | Self::LargeObject { .. } => FetchFailure::TooLarge,
+            Self::Cache { .. } | Self::CacheInUse { .. } | Self::Read { .. } => FetchFailure::Cache,
+            Self::NoRevision { .. } => FetchFailure::NoRevision,
+            Self::Stopping => FetchFailure::Stopping,
+        }
+    }
+
     /// Whether another try may go well without anybody changing anything.
     pub fn is_transient(&self) -> bool {
         match self {

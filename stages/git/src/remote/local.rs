@@ -27,10 +27,15 @@ pub(super) async fn fetch(
     let stop = Arc::new(AtomicBool::new(false));
     let _cancel = Cancel(stop.clone());
     let (url, clone, revision) = (url.clone(), clone.clone(), revision.to_owned());
-    let limit = config.fetch_bytes;
-    tokio::task::spawn_blocking(move || blocking(&url, &clone, &revision, limit, &stop))
-        .await
-        .unwrap_or(Err(FetchError::Stopping))
+    let (limit, series) = (config.fetch_bytes, config.series.clone());
+    tokio::task::spawn_blocking(move || {
+        let mut received = 0;
+        let fetched = blocking(&url, &clone, &revision, limit, (&stop, &mut received));
+        series.received(received);
+        fetched
+    })
+    .await
+    .unwrap_or(Err(FetchError::Stopping))
 }
 
 fn blocking(
@@ -38,7 +43,7 @@ fn blocking(
     clone: &CloneDir,
     revision: &str,
     limit: u64,
-    stop: &AtomicBool,
+    (stop, received): (&AtomicBool, &mut u64),
 ) -> Result<Oid, FetchError> {
     let clone = bare::prepare(clone, url)?;
     let path = url.url().and_then(|url| url.to_file_path().ok());
@@ -52,7 +57,8 @@ fn blocking(
     let fetched = {
         let mut callbacks = RemoteCallbacks::new();
         callbacks.transfer_progress(|progress| {
-            too_large = progress.received_bytes() as u64 > limit;
+            *received = progress.received_bytes() as u64;
+            too_large = *received > limit;
             !too_large && !stop.load(Ordering::Relaxed)
         });
         let mut options = FetchOptions::new();

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::scan::{Refusal, Scan};
 use super::{FetchError, RepositoryUrl};
+use crate::GitSeries;
 
 /// Parts of a pack that wait to be written; each is at most 64 KiB.
 const WAITING: usize = 16;
@@ -33,6 +34,7 @@ pub(super) struct PackReceiver {
     url: RepositoryUrl,
     limit: u64,
     received: u64,
+    series: GitSeries,
 }
 
 impl Drop for PackReceiver {
@@ -43,18 +45,19 @@ impl Drop for PackReceiver {
 
 impl PackReceiver {
     /// Begins to take one into the repository of a directory.
-    pub(super) fn new(directory: &Path, url: &RepositoryUrl, limits: PackLimits) -> Self {
+    pub(super) fn new(directory: &Path, url: &RepositoryUrl, limits: PackLimits, series: GitSeries) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING);
         let cancelled = Arc::new(AtomicBool::new(false));
         let (directory, of, stop) = (directory.to_owned(), url.clone(), cancelled.clone());
         let written =
             tokio::task::spawn_blocking(move || write(&directory, &of, limits.object, receiver, &stop));
-        Self { sender, written, cancelled, url: url.clone(), limit: limits.bytes, received: 0 }
+        Self { sender, written, cancelled, url: url.clone(), limit: limits.bytes, received: 0, series }
     }
 
     /// Takes the next bytes.
     pub(super) async fn take(&mut self, bytes: Bytes) -> Result<(), FetchError> {
         self.received += bytes.len() as u64;
+        self.series.received(bytes.len() as u64);
         if self.received > self.limit {
             return Err(FetchError::TooLarge { url: self.url.to_string(), limit: self.limit });
         }

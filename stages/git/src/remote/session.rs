@@ -185,7 +185,8 @@ impl Session<'_> {
             .await?;
         if !missing.is_empty() {
             let limits = PackLimits { bytes: self.config.fetch_bytes, object: self.config.object_bytes };
-            let receiver = PackReceiver::new(self.clone.path(), self.url, limits);
+            let series = self.config.series.clone();
+            let receiver = PackReceiver::new(self.clone.path(), self.url, limits, series);
             protocol::fetch(connection, found, &missing, &haves, receiver).await?;
             let (url, all) = (self.url.clone(), self.clone.clone());
             self.in_clone(move |clone| {

@@ -7,5 +7,6 @@ mod cache;
 mod commit;
 mod hostile;
 mod http;
+mod series;
 mod ssh;
 mod support;

@@ -369,7 +369,7 @@ pub(super) fn compare(built: &Built, kept: &[bool], questions: &[Question], seed
             paths: question.paths.clone(),
         })
         .collect();
-    let found = changes(&built.repository, &asked, WalkLimits::default()).unwrap();
+    let found = changes(&built.repository, &asked, WalkLimits::default()).unwrap().changes;
     for (question, found) in questions.iter().zip(&found) {
         let (new, newest) = oracle::changes(built, kept, question.to, question.since, &question.paths);
         let ids = |all: &[usize]| all.iter().map(|n| built.commits[*n].id).collect::<Vec<_>>();

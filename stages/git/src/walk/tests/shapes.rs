@@ -80,7 +80,8 @@ fn a_list_that_is_too_long_says_that_there_is_more() {
         paths: vec!["apps/0".to_owned()],
     };
     let limits = WalkLimits { changes: 2, commits: 100 };
-    let found = changes(&built.repository, &[asked(None), asked(Some(4)), asked(Some(3))], limits).unwrap();
+    let all = [asked(None), asked(Some(4)), asked(Some(3))];
+    let found = changes(&built.repository, &all, limits).unwrap().changes;
     let ids = |n: usize| found[n].since.iter().map(|change| change.commit).collect::<Vec<_>>();
     assert_eq!((ids(0), found[0].more), (vec![built.commits[8].id, built.commits[6].id], true));
     assert_eq!((ids(1), found[1].more), (vec![built.commits[8].id, built.commits[6].id], false));
@@ -133,7 +134,7 @@ fn many_revisions_are_walked_in_parts_and_none_is_mixed_up() {
             paths: vec!["apps/1".to_owned()],
         })
         .collect();
-    let found = changes(&built.repository, &asked, WalkLimits::default()).unwrap();
+    let found = changes(&built.repository, &asked, WalkLimits::default()).unwrap().changes;
     for (n, found) in found.iter().enumerate() {
         let from = n.saturating_sub(4);
         let expected: Vec<_> = (from..=n).rev().filter(|n| n % 3 == 1).map(|n| built.commits[n].id).collect();
@@ -166,7 +167,7 @@ fn a_path_of_many_names_is_looked_at_down_to_a_bound() {
         paths: vec![path],
     };
     let asked = [asked("d".to_owned()), asked(format!("{deep}x")), asked("e".to_owned())];
-    let found = changes(&built.repository, &asked, WalkLimits::default()).unwrap();
+    let found = changes(&built.repository, &asked, WalkLimits::default()).unwrap().changes;
     let changed: Vec<usize> = found.iter().map(|found| found.since.len()).collect();
     assert_eq!(changed, [1, 1, 0]);
 }

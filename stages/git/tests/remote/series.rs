@@ -1,0 +1,114 @@
+//! What fetches, walks and the directory of clones are counted by.
+
+use prometheus::{Registry, TextEncoder};
+use stages_git::remote::FetchFailure;
+use stages_git::walk::{Asked, WalkLimits};
+use stages_git::{Checkout, GitSeries};
+
+use crate::support::{Cache, Forge, Serving, commit, noise};
+
+/// What is shown, and a cache that counts so.
+async fn counted(bytes: u64) -> (Registry, Cache) {
+    let (registry, series) = (Registry::new(), GitSeries::default());
+    series.register(&registry).unwrap();
+    let cache = Cache::new(|config| {
+        config.bytes = bytes;
+        config.series = series;
+    })
+    .await;
+    (registry, cache)
+}
+
+fn page(registry: &Registry) -> String {
+    TextEncoder::new().encode_to_string(&registry.gather()).unwrap()
+}
+
+/// A series, by what stands before its value.
+fn value(registry: &Registry, series: &str) -> u64 {
+    let page = page(registry);
+    let wanted = format!("gitops_runtime_git_{series} ");
+    let line = page.lines().find_map(|line| line.strip_prefix(&wanted));
+    line.unwrap_or_else(|| panic!("there is no {series}:\n{page}")).parse().unwrap()
+}
+
+/// Walks over the history of a checkout.
+async fn walk(of: &Checkout) {
+    let walked = of.read(|repository, to| {
+        let asked = Asked { to, since: None, paths: vec!["a.yaml".to_owned()] };
+        repository.changes(&[asked], WalkLimits::default()).map(|found| found.len())
+    });
+    assert_eq!(walked.await.unwrap().unwrap(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fetches_walks_and_clones_are_counted_and_nobody_is_named() {
+    let forge = Forge::new();
+    let path = forge.repository("secret-name");
+    forge.repository("other-name");
+    commit(&path, "main", "a.yaml", &noise(50_000));
+    let server = Serving::new(&forge).http().await;
+    let url = |name: &str| format!("{server}/{name}.git");
+    let (registry, cache) = counted(1).await;
+    let first = page(&registry);
+    assert_eq!(value(&registry, "cache_limit_bytes"), 1);
+    assert_eq!(value(&registry, "fetch_seconds_count{outcome=\"fetched\"}"), 0);
+
+    let checkout = cache.checkout(&url("secret-name"), "main").await.unwrap();
+    assert_eq!(value(&registry, "fetch_seconds_count{outcome=\"fetched\"}"), 1);
+    assert!(value(&registry, "fetched_bytes_total") > 30_000);
+    assert!(value(&registry, "cache_bytes") > 30_000);
+    assert_eq!((value(&registry, "cache_clones"), value(&registry, "cache_evictions_total")), (1, 0));
+
+    walk(&checkout).await;
+    assert_eq!((value(&registry, "walk_seconds_count"), value(&registry, "walk_commits_total")), (1, 2));
+    drop(checkout);
+
+    // The second clone takes the place of the first.
+    cache.checkout(&url("other-name"), "main").await.unwrap();
+    assert_eq!((value(&registry, "cache_clones"), value(&registry, "cache_evictions_total")), (1, 1));
+
+    cache.refusal(&url("vanished"), "main").await;
+    cache.refusal(&url("other-name"), "no-branch").await;
+    for (reason, count) in [("no_repository", 1), ("no_revision", 1), ("unreachable", 0)] {
+        assert_eq!(
+            value(&registry, &format!("fetch_failures_total{{reason=\"{reason}\"}}")),
+            count,
+            "{reason}"
+        );
+    }
+    assert_eq!(value(&registry, "fetch_seconds_count{outcome=\"failed\"}"), 2);
+    assert_eq!((value(&registry, "fetches_waiting"), value(&registry, "walk_failures_total")), (0, 0));
+
+    let series = |page: &str| -> Vec<String> {
+        let lines = page.lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| line.rsplit_once(' ').unwrap().0.to_owned()).collect()
+    };
+    let last = page(&registry);
+    assert_eq!(series(&last), series(&first), "every series is there from the start");
+    assert!(series(&last).len() < 60, "{}", series(&last).len());
+    assert!(!["name", "main", "127.0.0.1"].iter().any(|of| series(&last).join("\n").contains(of)), "{last}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_of_this_machine_is_counted_as_well() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let (registry, series) = (Registry::new(), GitSeries::default());
+    series.register(&registry).unwrap();
+    let cache = Cache::new(|config| {
+        config.files = true;
+        config.series = series;
+    })
+    .await;
+    cache.checkout(&format!("file://{}", path.display()), "main").await.unwrap();
+    assert!(value(&registry, "fetched_bytes_total") > 0);
+    assert_eq!(value(&registry, "fetch_seconds_count{outcome=\"fetched\"}"), 1);
+}
+
+#[test]
+fn every_failure_has_a_label_of_its_own() {
+    let mut labels: Vec<&str> = FetchFailure::ALL.into_iter().map(FetchFailure::as_str).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    assert_eq!(labels.len(), FetchFailure::ALL.len());
+}

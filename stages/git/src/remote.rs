@@ -26,6 +26,7 @@ mod prefix;
 mod push;
 mod scan;
 mod session;
+mod slots;
 mod ssh;
 mod url;
 

@@ -21,6 +21,7 @@ use super::access::Access;
 use super::clone_dir::{CloneDir, Reading};
 use super::credentials::{Credential, Credentials};
 use super::push::{Push, Pushed};
+use super::slots::Slots;
 use super::url::Scheme;
 use super::{FetchError, RepositoryUrl, bare, session};
 use crate::{GitRepository, GitSeries};
@@ -53,7 +54,7 @@ pub struct Config {
     pub fresh: Duration,
     /// For so long a repository that failed is not asked again.
     pub pause: Duration,
-    /// Fetches at the same time.
+    /// Fetches that receive something at the same time, and conversations with one host.
     pub concurrent: usize,
     /// Repositories of this machine (`file://`) are read.
     pub files: bool,
@@ -91,7 +92,7 @@ struct Inner {
     config: Config,
     access: Mutex<Arc<Access>>,
     entries: Mutex<HashMap<RepositoryUrl, Arc<Entry>>>,
-    slots: Semaphore,
+    slots: Slots,
     // Another process that names the same directory is told so.
     _lock: File,
 }
@@ -246,7 +247,7 @@ impl Checkouts {
                 _ => {}
             }
         }
-        let slots = Semaphore::new(config.concurrent.max(1));
+        let slots = Slots::new(config.concurrent);
         let inner = Inner { config, access: Mutex::default(), entries: Mutex::default(), slots, _lock: lock };
         inner.evict();
         Ok(Self { inner: Arc::new(inner) })
@@ -395,7 +396,8 @@ impl Checkouts {
     /// They may not fetch it, or it is not there.
     pub async fn named_as(&self, url: &RepositoryUrl, who: &Credential) -> Result<Named, FetchError> {
         let access = self.access_of(url, who)?;
-        let refs = self.within(url, session::refs(url, &self.inner.config, &access)).await?;
+        let slot = self.inner.slots.take(&url.host()).await?;
+        let refs = self.within(url, session::refs(url, &self.inner.config, &access, slot)).await?;
         let of = |prefix: &str| {
             let names = refs.iter().filter_map(|of| of.name.strip_prefix(prefix));
             let mut names: Vec<String> = names.map(str::to_owned).collect();
@@ -412,8 +414,8 @@ impl Checkouts {
         push: &Push<'_>,
     ) -> Result<Pushed, FetchError> {
         let access = self.access_of(url, who)?;
-        let Ok(_slot) = self.inner.slots.acquire().await else { return Err(FetchError::Stopping) };
-        self.within(url, session::push(url, push, &self.inner.config, &access)).await
+        let slot = self.inner.slots.take(&url.host()).await?;
+        self.within(url, session::push(url, push, &self.inner.config, &access, slot)).await
     }
 
     /// What is asked with as somebody: their credential, and no other.
@@ -447,9 +449,9 @@ impl Checkouts {
     ) -> Result<Oid, FetchError> {
         let config = &self.inner.config;
         let waits = config.series.waits();
-        let Ok(_slot) = self.inner.slots.acquire().await else { return Err(FetchError::Stopping) };
+        let slot = self.inner.slots.take(&url.host()).await?;
         drop(waits);
-        let fetching = session::fetch(url, &entry.clone, revision, config, access);
+        let fetching = session::fetch(url, &entry.clone, revision, config, (access, slot));
         let started = Instant::now();
         let fetched = self.within(url, fetching).await;
         let took = started.elapsed();

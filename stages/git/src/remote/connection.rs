@@ -1,5 +1,6 @@
 //! A conversation with a Git server in packets, whichever way it goes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -7,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use super::FetchError;
 use super::http::HttpExchange;
 use super::packet::{self, Packet};
+use super::slots::Slot;
 use super::ssh::SshChannel;
 
 /// A conversation with a server. Nothing waits longer than `idle` for its next bytes.
@@ -16,6 +18,7 @@ pub(super) struct Connection {
     idle: Duration,
     buffer: BytesMut,
     silent: bool,
+    slot: Arc<Slot>,
 }
 
 /// How bytes go.
@@ -27,8 +30,8 @@ pub(super) enum Way {
 }
 
 impl Connection {
-    pub(super) fn new(way: Way, host: String, idle: Duration) -> Self {
-        Self { way, host, idle, buffer: BytesMut::new(), silent: true }
+    pub(super) fn new(way: Way, host: String, idle: Duration, slot: Arc<Slot>) -> Self {
+        Self { way, host, idle, buffer: BytesMut::new(), silent: true, slot }
     }
 
     /// The server has not sent a byte.
@@ -48,7 +51,9 @@ impl Connection {
                 Way::Ssh(channel) => channel.write(&request).await,
             }
         };
-        tokio::time::timeout(limit, sent).await.unwrap_or_else(|_| Err(self.hangs()))
+        let hangs = FetchError::Idle { host: self.host.clone(), limit };
+        let sent = async { tokio::time::timeout(limit, sent).await.unwrap_or(Err(hangs)) };
+        self.slot.wait(sent).await
     }
 
     /// The next packet.
@@ -85,11 +90,10 @@ impl Connection {
                 Way::Ssh(channel) => channel.read().await,
             }
         };
-        tokio::time::timeout(self.idle, read).await.unwrap_or_else(|_| Err(self.hangs()))
-    }
-
-    fn hangs(&self) -> FetchError {
-        FetchError::Idle { host: self.host.clone(), limit: self.idle }
+        let (limit, host) = (self.idle, &self.host);
+        let hangs = || FetchError::Idle { host: host.clone(), limit };
+        let read = async { tokio::time::timeout(limit, read).await.unwrap_or_else(|_| Err(hangs())) };
+        self.slot.wait(read).await
     }
 
     pub(super) fn broken(&self, why: &str) -> FetchError {

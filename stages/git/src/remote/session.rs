@@ -12,6 +12,7 @@ use super::connection::{Connection, Way};
 use super::http::{HttpCall, HttpExchange, Service};
 use super::pack::{PackLimits, PackReceiver};
 use super::push::{Push, Pushed};
+use super::slots::Slot;
 use super::ssh::{SshCall, SshChannel};
 use super::url::Scheme;
 use super::{FetchError, RepositoryUrl, bare, fetch as protocol, local};
@@ -28,12 +29,12 @@ pub(super) async fn fetch(
     clone: &Arc<CloneDir>,
     revision: &str,
     config: &Config,
-    access: &Access,
+    (access, slot): (&Access, Arc<Slot>),
 ) -> Result<Oid, FetchError> {
     if url.scheme() == Scheme::File {
         return local::fetch(url, clone, revision, config).await;
     }
-    let session = Session { url, clone, config, access };
+    let session = Session { url, clone, config, access, slot };
     let is_id = (7..=40).contains(&revision.len()) && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     let whole = (revision.len() == 40).then(|| Oid::from_str(revision).ok()).flatten();
     let mut connection = session.connect().await?;
@@ -78,8 +79,9 @@ pub(super) async fn refs(
     url: &RepositoryUrl,
     config: &Config,
     access: &Access,
+    slot: Arc<Slot>,
 ) -> Result<Vec<Ref>, FetchError> {
-    let mut connection = connect(url, Service::Upload, config, access).await?;
+    let mut connection = connect(url, Service::Upload, config, (access, slot)).await?;
     let prefixes = ["refs/heads/".to_owned(), "refs/tags/".to_owned()];
     Ok(Advertised::read(&mut connection, &prefixes).await?.refs)
 }
@@ -90,15 +92,16 @@ pub(super) async fn push(
     push: &Push<'_>,
     config: &Config,
     access: &Access,
+    slot: Arc<Slot>,
 ) -> Result<Pushed, FetchError> {
-    push.over(&mut connect(url, Service::Receive, config, access).await?).await
+    push.over(&mut connect(url, Service::Receive, config, (access, slot)).await?).await
 }
 
 async fn connect(
     url: &RepositoryUrl,
     service: Service,
     config: &Config,
-    access: &Access,
+    (access, slot): (&Access, Arc<Slot>),
 ) -> Result<Connection, FetchError> {
     let host = url.host();
     let credential = access.credentials.of(url);
@@ -106,13 +109,13 @@ async fn connect(
     let credential = credential.as_ref();
     let way = if url.scheme() == Scheme::Ssh {
         let call = SshCall { url, credential, hosts: &access.hosts, connect_timeout };
-        Way::Ssh(Box::new(SshChannel::open(call).await?))
+        Way::Ssh(Box::new(slot.wait(Box::pin(SshChannel::open(call))).await?))
     } else {
         let authorities = access.authorities(&host);
         let call = HttpCall { url, service, credential, authorities, connect_timeout, idle };
-        Way::Http(Box::new(HttpExchange::open(call).await?))
+        Way::Http(Box::new(slot.wait(Box::pin(HttpExchange::open(call))).await?))
     };
-    Ok(Connection::new(way, host, idle))
+    Ok(Connection::new(way, host, idle, slot))
 }
 
 struct Session<'a> {
@@ -120,6 +123,7 @@ struct Session<'a> {
     clone: &'a Arc<CloneDir>,
     config: &'a Config,
     access: &'a Access,
+    slot: Arc<Slot>,
 }
 
 impl Session<'_> {
@@ -128,7 +132,7 @@ impl Session<'_> {
     }
 
     async fn connect(&self) -> Result<Connection, FetchError> {
-        connect(self.url, Service::Upload, self.config, self.access).await
+        connect(self.url, Service::Upload, self.config, (self.access, self.slot.clone())).await
     }
 
     async fn advertised(

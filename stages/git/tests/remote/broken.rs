@@ -1,9 +1,11 @@
 //! Servers that hang, send garbage, or send too much; a cache that is full.
 
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use flate2::Compression;
@@ -11,8 +13,9 @@ use flate2::write::ZlibEncoder;
 use stages_git::remote::Checkouts;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
-use crate::support::{Cache, Forge, Serving, address, commit, config, noise, serve};
+use crate::support::{Cache, Forge, Serving, address, backend, commit, config, noise, serve};
 
 fn line(text: &str) -> Vec<u8> {
     format!("{:04x}{text}\n", text.len() + 5).into_bytes()
@@ -186,6 +189,72 @@ async fn a_server_that_hangs_is_left_and_others_go_on() {
     assert_eq!(found.commit.to_string(), new);
     let wanted = format!("{host} sent nothing for 3 s: it hangs, or the network between does");
     assert_eq!(hanging.await.unwrap().unwrap(), wanted);
+}
+
+/// Answers as a server does, but sends the second half of each pack only once it is told to.
+async fn in_halves(
+    State((serving, half, rest)): State<(Serving, Arc<Notify>, Arc<Notify>)>,
+    request: Request,
+) -> Response {
+    let is_pack = request.method() == axum::http::Method::POST;
+    let (parts, body) = backend(State(serving), request).await.into_parts();
+    let whole = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+    if !is_pack || whole.len() < 100_000 {
+        return Response::from_parts(parts, Body::from(whole));
+    }
+    let (first, second) = (whole.slice(..whole.len() / 2), whole.slice(whole.len() / 2..));
+    let first = futures::stream::iter([Ok::<_, std::io::Error>(first)]);
+    let second = futures::stream::once(async move {
+        half.notify_one();
+        rest.notified().await;
+        Ok(second)
+    });
+    Response::from_parts(parts, Body::from_stream(futures::StreamExt::chain(first, second)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_says_nothing_in_the_middle_of_a_pack_gives_its_turn_to_others_and_goes_on_later() {
+    let forge = Forge::new();
+    let (large, _) = (forge.repository("large"), forge.repository("small"));
+    let new = commit(&large, "main", "big.txt", &noise(1_000_000));
+    let (half, rest) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let state = (Serving::new(&forge), half.clone(), rest.clone());
+    let slow = serve(axum::Router::new().fallback(in_halves).with_state(state)).await;
+    let well = Serving::new(&forge).http().await;
+    let cache = Cache::new(|config| config.concurrent = 1).await;
+    let url = format!("{slow}/large.git");
+    let waits = tokio::spawn({
+        let checkouts = cache.checkouts.clone();
+        async move { checkouts.checkout(&address(&url), "main").await.map(|found| found.commit) }
+    });
+    half.notified().await;
+    cache.checkout(&format!("{well}/small.git"), "main").await.unwrap();
+    assert!(!waits.is_finished(), "it holds up nobody, and was not given up");
+    rest.notify_one();
+    assert_eq!(waits.await.unwrap().unwrap().to_string(), new);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn as_many_servers_that_hang_as_may_be_fetched_from_hold_up_no_others() {
+    let (held, mut hung) = tokio::sync::mpsc::unbounded_channel();
+    let forge = Forge::new();
+    forge.repository("a");
+    let well = Serving::new(&forge).http().await;
+    let cache = Cache::new(|config| config.concurrent = 2).await;
+    let (mut hanging, mut streams) = (tokio::task::JoinSet::new(), Vec::new());
+    for _ in 0..4 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = address(&format!("http://{}/a", listener.local_addr().unwrap()));
+        let (held, checkouts) = (held.clone(), cache.checkouts.clone());
+        tokio::spawn(async move {
+            let _ = held.send(listener.accept().await.unwrap());
+        });
+        hanging.spawn(async move { checkouts.checkout(&url, "main").await.map(|_| ()) });
+        // Connected, and never answered.
+        streams.push(hung.recv().await.unwrap());
+    }
+    cache.checkout(&format!("{well}/a.git"), "main").await.unwrap();
+    assert!(hanging.try_join_next().is_none(), "all four still wait for their servers");
 }
 
 #[tokio::test(flavor = "multi_thread")]

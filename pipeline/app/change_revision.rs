@@ -94,17 +94,7 @@ impl Changes {
         let path = format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}/{name}");
         match reader.merge(&path, &patch, false).await {
             Ok(_) | Err(QuestionError::Status(404 | 409)) => Ok(()),
-            Err(error) => {
-                let reason = match error {
-                    QuestionError::Status(401) => Reason::Unauthorized,
-                    QuestionError::Status(403) => Reason::Forbidden,
-                    QuestionError::Status(429) => Reason::RateLimited,
-                    QuestionError::Status(500..) => Reason::ServerError,
-                    QuestionError::Status(_) => return Err(StageError::reject(Reason::Refused, error)),
-                    QuestionError::Unanswered(_) => Reason::Unreachable,
-                };
-                Err(StageError::retry(reason, error))
-            }
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -2,6 +2,20 @@
 
 use git2::Oid;
 
+/// An error and what led to it, in one line; what an error repeats of its cause stands there once.
+pub fn in_one_line(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let more = cause.to_string();
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
 /// Something of a repository could not be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -92,4 +106,22 @@ pub enum GitError {
         /// What about it.
         why: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GitError, in_one_line};
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("read the values: {0}")]
+    struct Repeats(#[source] GitError);
+
+    #[test]
+    fn an_error_is_told_with_its_causes_and_each_of_them_once() {
+        let cause =
+            || GitError::Read { what: "a.yaml".to_owned(), source: git2::Error::from_str("no object") };
+        assert_eq!(in_one_line(&cause()), "read a.yaml of the repository: no object");
+        let wanted = "read the values: read a.yaml of the repository: no object";
+        assert_eq!(in_one_line(&Repeats(cause())), wanted);
+    }
 }

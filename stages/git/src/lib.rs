@@ -15,6 +15,7 @@ pub mod application;
 mod draft;
 mod error;
 pub mod manifests;
+mod pattern;
 pub mod remote;
 mod repository;
 mod series;
@@ -26,7 +27,7 @@ pub mod yaml;
 
 pub use address::Address;
 pub use draft::{Content, DraftError, MOST_FILES, NewCommit, NewFile};
-pub use error::GitError;
+pub use error::{GitError, in_one_line};
 pub use git2::Oid;
 pub use remote::{Checkout, Checkouts, FetchError, RepositoryUrl, UrlPrefix};
 pub use repository::{Commit, GitRepository};

@@ -7,7 +7,6 @@
 mod diff;
 mod graph;
 mod paths;
-mod pattern;
 #[cfg(test)]
 mod tests;
 

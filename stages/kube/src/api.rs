@@ -97,17 +97,17 @@ impl Failure {
             _ => None,
         }
     }
+}
 
-    /// Whether the same request may succeed later, without anybody changing the request.
-    fn is_passing(&self) -> bool {
-        !matches!(self.reason(), Reason::Refused | Reason::Redirect | Reason::TooLarge)
-    }
+/// Whether the same request may succeed later, without anybody changing the request.
+pub(crate) fn is_passing(reason: Reason) -> bool {
+    !matches!(reason, Reason::Refused | Reason::Redirect | Reason::TooLarge)
 }
 
 impl From<Failure> for StageError {
     fn from(failure: Failure) -> Self {
         let (reason, after) = (failure.reason(), failure.after());
-        if failure.is_passing() {
+        if is_passing(reason) {
             Self::Retry { reason, source: failure.into(), after }
         } else {
             Self::reject(reason, failure)
@@ -115,7 +115,8 @@ impl From<Failure> for StageError {
     }
 }
 
-fn of_status(code: u16) -> Reason {
+/// What a status means that is no success.
+pub(crate) fn of_status(code: u16) -> Reason {
     match code {
         300..=399 => Reason::Redirect,
         401 => Reason::Unauthorized,

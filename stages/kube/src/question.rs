@@ -7,9 +7,10 @@
 
 use std::time::Duration;
 
+use pipeline_core::{Reason, StageError};
 use serde_json::{Value, json};
 
-use crate::api::{Failure, exchange};
+use crate::api::{Failure, exchange, is_passing, of_status};
 use crate::kind::Kind;
 use crate::token::TokenFile;
 use crate::{Cluster, ConfigError, Right, Scope};
@@ -29,6 +30,16 @@ pub enum QuestionError {
     /// It could not be asked, or its answer could not be read.
     #[error("the API server did not answer")]
     Unanswered(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<QuestionError> for StageError {
+    fn from(error: QuestionError) -> Self {
+        let reason = match &error {
+            QuestionError::Status(code) => of_status(*code),
+            QuestionError::Unanswered(_) => Reason::Unreachable,
+        };
+        if is_passing(reason) { Self::retry(reason, error) } else { Self::reject(reason, error) }
+    }
 }
 
 /// A cluster that can be asked.
@@ -208,5 +219,32 @@ impl Reader {
         })?;
         // What a parser says of an answer quotes it.
         serde_json::from_slice(&body).map_err(|_| QuestionError::Unanswered("the answer is no JSON".into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pipeline_core::{Reason, StageError};
+
+    use super::QuestionError;
+
+    #[test]
+    fn a_refusal_is_tried_again_where_its_status_may_pass() {
+        for (error, reason, again) in [
+            (QuestionError::Status(401), Reason::Unauthorized, true),
+            (QuestionError::Status(403), Reason::Forbidden, true),
+            (QuestionError::Status(429), Reason::RateLimited, true),
+            (QuestionError::Status(503), Reason::ServerError, true),
+            (QuestionError::Status(504), Reason::Timeout, true),
+            (QuestionError::Status(422), Reason::Refused, false),
+            (QuestionError::Unanswered("away".into()), Reason::Unreachable, true),
+        ] {
+            let text = error.to_string();
+            let found = match StageError::from(error) {
+                StageError::Retry { reason, .. } => (reason, true),
+                StageError::Reject { reason, .. } => (reason, false),
+            };
+            assert_eq!(found, (reason, again), "{text}");
+        }
     }
 }

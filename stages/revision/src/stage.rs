@@ -1,7 +1,5 @@
 //! Turns an event of an Application into the report of what changed it.
 
-use std::error::Error as _;
-
 use bytes::Bytes;
 use pipeline_core::{
     Cause, Checkpoint, Digest, Enrich, Enriched, EntityId, Event, Filtered, Reason, Record, Refetch, Report,
@@ -10,9 +8,10 @@ use pipeline_core::{
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 use stages_git::application::Application;
+use stages_git::in_one_line;
 
 use crate::sync::Told;
-use crate::walks::{Asked, WalkError, Walks};
+use crate::walks::{Asked, Walks};
 use crate::{ChangeReport, ShownSource, Synced, labels, synced};
 
 /// What is no Application.
@@ -65,7 +64,7 @@ impl RevisionEnrichment {
                     };
                     match self.walks.ask(asked).await {
                         Ok(found) => found,
-                        Err(error) => ShownSource { error: Some(whole(&error)), ..known },
+                        Err(error) => ShownSource { error: Some(in_one_line(&error)), ..known },
                     }
                 }
                 None => known,
@@ -152,17 +151,6 @@ fn gone(event: &Event) -> Enriched {
     let body = json!({"namespace": event.key.namespace(), "name": event.key.name(), "deleted": true});
     let report = report(event, Digest::NONE, body.to_string().into());
     Enriched { reports: vec![Report { ends: true, ..report }], settle: None, filtered: None, refetch: None }
-}
-
-/// An error and what led to it, in one line.
-fn whole(error: &WalkError) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(of) = next {
-        text = format!("{text}: {of}");
-        next = of.source();
-    }
-    text
 }
 
 /// Of all that the answer depends on: between which revisions each source went, what it is made of, and where it is said which

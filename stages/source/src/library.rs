@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use stages_git::application::{Application, Source};
-use stages_git::{Commit, GitError, Snapshot};
+use stages_git::{Commit, GitError, Snapshot, in_one_line};
 use tokio::sync::Semaphore;
 
 use crate::answer::{Answer, At, Listed, listed};
@@ -195,7 +195,8 @@ impl Library {
                     .zip(&snapshots)
                     .map(|((source, ..), files)| At { source, files: files.as_ref() })
                     .collect();
-                versions_of(&at, version_source.as_ref()).map_err(|error| SourceError::Version(chain(&error)))
+                versions_of(&at, version_source.as_ref())
+                    .map_err(|error| SourceError::Version(in_one_line(&error)))
             })
             .await
         })
@@ -356,7 +357,7 @@ fn told(
         files,
         gaps,
         versions: described.versions,
-        version_error: described.version_error.map(|error| chain(&error)),
+        version_error: described.version_error.map(|error| in_one_line(&error)),
     })
 }
 
@@ -380,20 +381,6 @@ fn key(asked: &Asked, revisions: &[String], version_source: &Option<VersionSourc
     let all = (&asked.namespace, sources, &asked.compiled, revisions, version_source);
     // Texts and JSON are always JSON.
     Sha256::digest(serde_json::to_vec(&all).unwrap_or_default()).into()
-}
-
-/// An error with what it comes from.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let more = error.to_string();
-        if !text.ends_with(&more) {
-            text = format!("{text}: {more}");
-        }
-        source = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

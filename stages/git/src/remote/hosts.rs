@@ -7,6 +7,8 @@ use russh::keys::PublicKey;
 use russh::keys::ssh_key::known_hosts::{Entry, HostPatterns, KnownHosts as Lines, Marker};
 use sha1::Sha1;
 
+use crate::pattern;
+
 /// Lines that are read.
 const MOST: usize = 20_000;
 
@@ -64,37 +66,17 @@ fn matches(patterns: &HostPatterns, host: &str) -> bool {
         HostPatterns::HashedName { salt, hash } => Hmac::<Sha1>::new_from_slice(salt)
             .is_ok_and(|mac| mac.chain_update(host.as_bytes()).verify_slice(hash).is_ok()),
         HostPatterns::Patterns(all) => {
-            let is = |pattern: &str| glob(pattern.to_ascii_lowercase().as_bytes(), host.as_bytes());
-            let excluded = all.iter().filter_map(|pattern| pattern.strip_prefix('!')).any(is);
-            !excluded && all.iter().any(|pattern| is(pattern))
+            let excluded = all.iter().filter_map(|pattern| pattern.strip_prefix('!'));
+            !excluded.into_iter().any(|of| is_of(of, host)) && all.iter().any(|of| is_of(of, host))
         }
     }
 }
 
-/// Whether a text is as a pattern of `*` and `?` says.
-fn glob(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut at, mut seen) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while seen < text.len() {
-        match pattern.get(at) {
-            Some(b'*') => {
-                star = Some((at, seen));
-                at += 1;
-            }
-            Some(of) if *of == b'?' || Some(of) == text.get(seen) => {
-                at += 1;
-                seen += 1;
-            }
-            _ => match star {
-                Some((place, from)) => {
-                    star = Some((place, from + 1));
-                    (at, seen) = (place + 1, from + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.iter().skip(at).all(|of| *of == b'*')
+/// Whether a host is as a pattern of `*` and `?` says. What means more in patterns of paths is part of an address here, as in
+/// `[host]:2222`.
+fn is_of(pattern: &str, host: &str) -> bool {
+    let literal = pattern.to_ascii_lowercase().replace('\\', r"\\").replace('[', r"\[");
+    pattern::matches(literal.as_bytes(), host.as_bytes())
 }
 
 #[cfg(test)]
@@ -116,6 +98,8 @@ mod tests {
         assert_eq!(judge(&format!("*.example.com {ONE}"), "git.example.com", 22), Judgement::Known);
         assert_eq!(judge(&format!("[example.com]:2222 {ONE}"), "example.com", 2222), Judgement::Known);
         assert_eq!(judge(&format!("[example.com]:2222 {ONE}"), "example.com", 22), Judgement::Unknown);
+        assert_eq!(judge(&format!("[*.example.com]:222? {ONE}"), "git.example.com", 2222), Judgement::Known);
+        assert_eq!(judge(&format!("[a-z]xample.com {ONE}"), "example.com", 22), Judgement::Unknown);
         assert_eq!(
             judge(&format!("!git.example.com,*.example.com {ONE}"), "git.example.com", 22),
             Judgement::Unknown

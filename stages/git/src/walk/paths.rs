@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::pattern::{is_pattern, matches};
+use crate::pattern::{is_pattern, matches};
 
 /// A node of [`PathTree`].
 pub(super) type Node = u32;

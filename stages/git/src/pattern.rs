@@ -1,14 +1,14 @@
 //! Shell patterns of one name, as Go's `path/filepath` reads them: `*`, `?`, `[a-z]`, `[^a-z]`, and `\` before a character.
 
 /// Whether `part` holds anything that a pattern is made of.
-pub(super) fn is_pattern(part: &[u8]) -> bool {
+pub(crate) fn is_pattern(part: &[u8]) -> bool {
     part.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'\\'))
 }
 
 /// Whether the pattern is that of `name`; a pattern that is not well formed is that of nothing.
 ///
 /// Takes no more steps than the product of both lengths: what follows a `*` is tried again from one place further alone.
-pub(super) fn matches(pattern: &[u8], name: &[u8]) -> bool {
+pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     loop {

@@ -16,6 +16,7 @@ mod measured;
 mod number;
 mod play;
 mod result;
+mod revisions;
 mod scenario;
 mod subject;
 mod track;
@@ -44,6 +45,8 @@ Examples:
     loadtest bench --short
   What the platform takes, alone:
     loadtest bench ingest
+  Which commits changed which of 1,000 applications, beside git itself:
+    loadtest bench revisions
   One scenario, a file of one's own, and what there is:
     loadtest bench steady
     loadtest bench my.yaml
@@ -54,6 +57,8 @@ Examples:
 
 /// The name of what measures the platform.
 const INGEST: &str = "ingest";
+/// The name of what measures change revisions.
+const REVISIONS: &str = "revisions";
 
 /// Arguments of `loadtest bench`.
 #[derive(Debug, Clone, clap::Args)]
@@ -98,12 +103,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         say(scenario::text(name)?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    // It measures another role, and stands behind the table of the reporter's figures.
-    let (ingest, named): (Vec<String>, Vec<String>) =
-        args.scenarios.iter().cloned().partition(|name| name == INGEST);
+    // They measure other roles, and stand behind the table of the reporter's figures.
+    let (others, named): (Vec<String>, Vec<String>) =
+        args.scenarios.iter().cloned().partition(|name| [INGEST, REVISIONS].contains(&name.as_str()));
     let is_own = args.reporter.is_none() && args.beside.is_none() && args.json.is_none();
-    let with_ingest = !ingest.is_empty() || (named.is_empty() && is_own);
-    let scenarios = match named.is_empty() && !ingest.is_empty() {
+    let with = |name: &str| others.iter().any(|other| other == name) || (args.scenarios.is_empty() && is_own);
+    let (with_ingest, with_revisions) = (with(INGEST), with(REVISIONS));
+    let scenarios = match named.is_empty() && !others.is_empty() {
         true => Vec::new(),
         false => scenario::chosen(&named, args.short)?,
     };
@@ -115,6 +121,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if with_ingest {
             let program = process::program(args.program.as_deref()).await?;
             if !Box::pin(ingest::run(&program, args.short)).await? {
+                ended = ExitCode::FAILURE;
+            }
+        }
+        if with_revisions {
+            let program = process::program(args.program.as_deref()).await?;
+            if !revisions::run(&program, args.short).await? {
                 ended = ExitCode::FAILURE;
             }
         }
@@ -187,6 +199,9 @@ fn list() -> anyhow::Result<String> {
         })
         .collect();
     let ingest = [INGEST, "in the table", "Reports that the platform takes, keeps and compares"];
-    let rows = [rows, vec![ingest.map(str::to_owned).to_vec()]].concat();
+    let revisions =
+        [REVISIONS, "in the table", "Which commits changed which of many applications of one repository"];
+    let others = [ingest, revisions].map(|row| row.map(str::to_owned).to_vec());
+    let rows = [rows, others.to_vec()].concat();
     Ok(table(3, &["scenario", "", "about"], &rows))
 }

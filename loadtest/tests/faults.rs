@@ -19,7 +19,7 @@ fn an_unknown_fault_is_refused_with_the_list() {
         String::from_utf8_lossy(&done.stderr).lines().next(),
         Some(
             "Error: there is no fault \"fire\"; there are kill, away, away-restart, restart, platform, disk, damage, token, \
-             poison"
+             poison, clones"
         )
     );
 }

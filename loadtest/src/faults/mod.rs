@@ -9,6 +9,7 @@
 //! file, and a line of `FAULTS`.
 
 mod away;
+mod clones;
 mod damage;
 mod disk;
 mod kill;
@@ -47,10 +48,10 @@ const SEED: u64 = 1;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Faults to try instead of all: kill, away, away-restart, restart, platform, disk, damage, token, poison
+    /// Faults to try instead of all: kill, away, away-restart, restart, platform, disk, damage, token, poison, clones
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// The long form: 200 kills, ten minutes without a receiver, 10,000 applications
+    /// The long form: 200 kills, ten minutes without a receiver, 10,000 applications, 50 kills of fetches
     #[arg(long)]
     pub long: bool,
     /// Decides what changes and when faults strike; without it, taken from the current commit
@@ -145,6 +146,12 @@ const FAULTS: &[Fault] = &[
         about: "one application's reports are refused for good",
         waits: true,
         run: |setting| Box::pin(poison::run(setting)),
+    },
+    Fault {
+        name: "clones",
+        about: "fetches of repositories are killed",
+        waits: false,
+        run: |setting| Box::pin(clones::run(setting)),
     },
 ];
 

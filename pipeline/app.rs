@@ -18,6 +18,7 @@ mod reporter;
 mod repositories;
 mod resources;
 mod router;
+mod routes;
 mod secrets;
 mod source_server;
 mod sources;
@@ -86,7 +87,8 @@ pub(crate) fn resource_reporter(mut config: Config) -> anyhow::Result<()> {
     );
     stages_client::install_crypto();
     log::start(&config);
-    config.state = std::mem::take(&mut config.state).of_resources();
+    let kept = routes::are_kept(&config);
+    config.state = std::mem::take(&mut config.state).of_resources().with_routes(kept);
     run(async |stop| {
         let built = tokio::select! {
             biased;

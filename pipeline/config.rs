@@ -26,6 +26,7 @@ mod router;
 mod sharding;
 mod source_server;
 mod state;
+mod target;
 mod traces;
 mod tunnel;
 mod units;
@@ -52,10 +53,11 @@ use self::process::{Directory, Redaction};
 use self::reporter::Storage;
 pub(crate) use self::reporter::{EventMode, Reporter, SinkKind};
 pub(crate) use self::repositories::Repositories;
-pub(crate) use self::resources::KindRules;
+pub(crate) use self::resources::{KindRules, Matching, RouteRules};
 pub(crate) use self::sharding::Algorithm;
 pub(crate) use self::source_server::From as SourcesFrom;
 pub(crate) use self::state::{Places, State};
+pub(crate) use self::target::{Target, ToEvents, ToPlatform};
 pub(crate) use self::traces::Traces;
 pub(crate) use self::units::{As, SocketPlace};
 
@@ -238,7 +240,7 @@ impl Config {
         self.tunnel_client.check(problems);
         self.admin.check(problems);
         self.reporter.check(problems);
-        self.resources.check(problems);
+        self.resources.check((&self.platform, &self.reporter.sink), problems);
         let no_file = self.reporter.sink.kind == SinkKind::File && self.reporter.sink.file.path.is_none();
         if self.argocd.url.is_none() || self.platform.url.is_none() || no_file {
             return None;

@@ -1,7 +1,7 @@
 //! From the settings to what each crate takes.
 
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,14 +18,15 @@ use stages_argocd::plan::TrackingMethod;
 use stages_report::cloudevents::Mode;
 use url::Url;
 
-use crate::config::{self, Access, Algorithm, Config, EventMode, Places, SinkKind, Token};
+use crate::config::{
+    self, Access, Algorithm, Config, EventMode, Places, Target, ToEvents, ToPlatform, Token,
+};
 
 /// The engine's bounds.
 pub(super) fn engine(config: &Config) -> run::Config {
     let reporter = &config.reporter;
-    let (lanes, sink, limit) = (&reporter.lanes, &reporter.sink, &reporter.rate_limit);
+    let (lanes, limit) = (&reporter.lanes, &reporter.rate_limit);
     let shards = at_least_one(reporter.sharding.shards());
-    let count = |number: usize| at_least_one(u32::try_from(number).unwrap_or(u32::MAX));
     let refused = *reporter.circuit.refused_probe;
     run::Config {
         sharding: match reporter.sharding.algorithm {
@@ -38,11 +39,6 @@ pub(super) fn engine(config: &Config) -> run::Config {
         concurrency: count(lanes.concurrency),
         reads: count(lanes.reads),
         reports_per_key: count(lanes.report_concurrency),
-        reports: match sink.kind {
-            SinkKind::Platform if !sink.platform.batch.enabled => Some(count(sink.platform.concurrency)),
-            // What is shipped at the same time shares a request, or a write.
-            _ => None,
-        },
         retry: Backoff { min: *lanes.retry.min, max: *lanes.retry.max },
         circuit: circuit::Config {
             failures: 5,
@@ -50,7 +46,6 @@ pub(super) fn engine(config: &Config) -> run::Config {
             refused: Backoff { min: refused, max: refused },
         },
         journal_every: *reporter.journal.interval,
-        digest: reporter.digest(),
         grace: *config.shutdown.grace,
         rate_limit: NonZeroU32::new(limit.bucket).filter(|_| limit.enabled).map(|events| RateLimit {
             events,
@@ -66,6 +61,19 @@ pub(super) fn engine(config: &Config) -> run::Config {
         parked: 10_000,
         history: 2_000,
     }
+}
+
+/// Reports that are on their way to a sink at a time; `None` is as many as the lanes work on.
+pub(super) fn concurrency(target: &Target<'_>) -> Option<NonZeroU32> {
+    match target {
+        Target::Platform(to) if !to.settings.batch.enabled => Some(count(to.settings.concurrency)),
+        // What is shipped at the same time shares a request, or a write.
+        _ => None,
+    }
+}
+
+fn count(number: usize) -> NonZeroU32 {
+    at_least_one(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
 fn backoff(min: u64, max: u64) -> Backoff {
@@ -100,11 +108,10 @@ pub(super) async fn redactor(places: &Places, shared: Option<RedactionKey>) -> a
     .context("read the redaction key")?
 }
 
-/// The ledger of what was reported of the cluster at `server` to the configured sink. What was acknowledged
-/// elsewhere, or of another cluster, counts for nothing here.
-pub(super) async fn ledger(config: &Config, server: &str, places: &Places) -> anyhow::Result<Ledger> {
-    let options = LedgerOptions::new(acknowledged_by(config, server));
-    let file = places.ledger.clone();
+/// The ledger in a file, or in memory, of what was `acknowledged_by` a receiver. What was acknowledged elsewhere, or of another
+/// cluster, counts for nothing here.
+pub(super) async fn ledger(acknowledged_by: String, file: Option<PathBuf>) -> anyhow::Result<Ledger> {
+    let options = LedgerOptions::new(acknowledged_by);
     tokio::task::spawn_blocking(move || match file {
         Some(path) => {
             let ledger = Ledger::open(&path, options)?;
@@ -235,29 +242,27 @@ pub(super) async fn enrichment(
     Ok((enrichment, following))
 }
 
-/// The sink.
+/// A sink.
 pub(super) async fn sink(
-    config: &Config,
+    target: Target<'_>,
     meter: Arc<dyn Meter>,
     stop: &Shutdown,
 ) -> anyhow::Result<Arc<dyn Sink>> {
-    let settings = &config.reporter.sink;
-    match settings.kind {
-        SinkKind::Platform => {
-            let (platform, settings) = (&config.platform, &settings.platform);
-            let token = token(&platform.token()).context("the token of the platform")?;
+    match target {
+        Target::Platform(ToPlatform { url, token, ca_file, insecure, timeout, path, settings }) => {
+            let token = self::token(&token).context("the token of the platform")?;
             let token = token.context("no token for the platform: set platform.tokenFile")?;
-            let url = platform.url.as_ref().context("platform.url is not set")?;
+            let url = url.context("platform.url is not set")?;
             let batch = &settings.batch;
             let sink = stages_report::platform::Config {
                 address: url.to_string(),
-                path: settings.path.0.clone(),
+                path: path.0.clone(),
                 token,
                 http: stages_client::Config {
-                    ca_file: platform.ca_file.clone(),
-                    insecure_skip_verify: platform.insecure,
+                    ca_file: ca_file.map(Path::to_owned),
+                    insecure_skip_verify: insecure,
                     max_idle: settings.concurrency,
-                    ..stages_client::Config::new(*platform.timeout, 64 << 20)
+                    ..stages_client::Config::new(timeout, 64 << 20)
                 },
                 gzip_level: settings.gzip_level,
                 concurrency: 16,
@@ -271,33 +276,34 @@ pub(super) async fn sink(
             let sink = sink.build(meter).await.context("reach the platform (settings under `platform`)")?;
             Ok(Arc::new(sink))
         }
-        SinkKind::CloudEvents => {
-            let events = &settings.cloudevents;
-            let url = events.url.as_ref().context("reporter.sink.cloudevents.url is not set")?;
+        Target::CloudEvents(ToEvents { url, token_file, ca_file, source, mode, settings }) => {
+            let url = url.context("reporter.sink.cloudevents.url is not set")?;
             let sink = stages_report::cloudevents::Config {
                 address: url.to_string(),
-                token: events.token_file.as_ref().map(stages_client::Token::file),
+                token: token_file.map(stages_client::Token::file),
                 http: stages_client::Config {
-                    ca_file: events.ca_file.clone(),
-                    ..stages_client::Config::new(*events.timeout, 1 << 20)
+                    ca_file: ca_file.map(Path::to_owned),
+                    ..stages_client::Config::new(*settings.timeout, 1 << 20)
                 },
-                source: events.source.0.clone(),
-                mode: match events.mode {
+                source: source.0.clone(),
+                mode: match mode {
                     EventMode::Structured => Mode::Structured,
                     EventMode::Binary => Mode::Binary,
-                    EventMode::Batched => Mode::Batched { events: events.events, bytes: events.bytes.len() },
+                    EventMode::Batched => {
+                        Mode::Batched { events: settings.events, bytes: settings.bytes.len() }
+                    }
                 },
             };
             let sink = sink.build(meter).await;
             Ok(Arc::new(sink.context("reach who takes events (settings under `reporter.sink.cloudevents`)")?))
         }
-        SinkKind::Stdout => {
+        Target::Stdout => {
             let sink =
                 stages_report::stdout::Config.build(stop.clone()).context("write to standard output")?;
             Ok(Arc::new(sink))
         }
-        SinkKind::File => {
-            let path = settings.file.path.clone().context("reporter.sink.file.path is not set")?;
+        Target::File(path) => {
+            let path = path.context("reporter.sink.file.path is not set")?.to_owned();
             let file = stages_report::file::Config { path, fsync: stages_report::file::Fsync::Batch };
             let file =
                 tokio::task::spawn_blocking(move || file.build()).await.context("open the report file")??;
@@ -307,23 +313,22 @@ pub(super) async fn sink(
 }
 
 /// The name acknowledgements are remembered under: one for each pair of a cluster and a receiver.
-pub(super) fn acknowledged_by(config: &Config, server: &str) -> String {
+pub(super) fn acknowledged_by(target: &Target<'_>, server: &str) -> String {
     let mut parts = Hasher::default();
     parts.write(server.trim_end_matches('/').as_bytes());
-    let sink = &config.reporter.sink;
-    let kind = match sink.kind {
-        SinkKind::Platform => {
-            parts.write(config.platform.url.as_ref().map_or("", Url::as_str).as_bytes());
-            parts.write(sink.platform.path.0.as_bytes());
+    let kind = match target {
+        Target::Platform(to) => {
+            parts.write(to.url.map_or("", Url::as_str).as_bytes());
+            parts.write(to.path.0.as_bytes());
             "platform"
         }
-        SinkKind::CloudEvents => {
-            parts.write(sink.cloudevents.url.as_ref().map_or("", Url::as_str).as_bytes());
+        Target::CloudEvents(to) => {
+            parts.write(to.url.map_or("", Url::as_str).as_bytes());
             "cloudevents"
         }
-        SinkKind::Stdout => "stdout",
-        SinkKind::File => {
-            let path = sink.file.path.as_deref().unwrap_or(Path::new(""));
+        Target::Stdout => "stdout",
+        Target::File(path) => {
+            let path = path.unwrap_or(Path::new(""));
             let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             parts.write(absolute.as_os_str().as_encoded_bytes());
             "file"

@@ -100,7 +100,7 @@ pub(crate) fn replica(bus: &Bus) -> anyhow::Result<Replica> {
 pub(crate) async fn ledger(config: &Config) -> anyhow::Result<String> {
     let server =
         build::watch(config).server().await.context("find the cluster (settings under `kubernetes`)")?;
-    Ok(build::acknowledged_by(config, &server))
+    Ok(build::acknowledged_by(&config.target(), &server))
 }
 
 #[cfg(test)]

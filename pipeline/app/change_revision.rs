@@ -54,6 +54,7 @@ pub(super) async fn build(
         source: Arc::new(source),
         enrich: Arc::new(enrich),
         keys: Arc::new(move || seen.keys()),
+        resources: None,
         argocd: None,
         following: Some(following),
     })
@@ -67,7 +68,7 @@ pub(super) async fn sink(
 ) -> anyhow::Result<Arc<dyn Sink>> {
     let sink = match config.reporter.sink.kind {
         SinkKind::Platform => None,
-        _ => Some(build::sink(config, meter, stop).await?),
+        _ => Some(build::sink(config.target(), meter, stop).await?),
     };
     let annotated = match config.change_revision.annotations {
         true => Some(build::watch(config).cluster.reader().await.context("find the cluster")?),

@@ -81,7 +81,7 @@ impl Connected<'_> {
         for difference in ensured.differences {
             tracing::warn!(%difference, "the bucket of the ledger is not as it should be");
         }
-        let options = LedgerOptions::new(build::acknowledged_by(config, server));
+        let options = LedgerOptions::new(build::acknowledged_by(&config.target(), server));
         let ledger = Ledger::in_bucket(bucket, build::engine(config).sharding, options)
             .context("open the ledger in the bucket")?;
         tracing::info!("the ledger is in the bucket of the bus");

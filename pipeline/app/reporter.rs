@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use pipeline_bus::jetstream::JetStream;
 use pipeline_bus::{Bus, Memory};
 use pipeline_core::{
@@ -20,10 +20,12 @@ use pipeline_redact::Redactor;
 use prometheus::Registry;
 use stages_argocd::settings::SettingsWatch;
 use stages_argocd::stage::ArgoCdEnrichment;
+use stages_resources::ResourceEnrichment;
 use tokio::task::JoinSet;
 
 use super::applications::Applications;
 use super::judged::Judged;
+use super::routes::{self, Further};
 use super::{VERSION, admin, build, change_revision, join, resources, traces};
 use crate::config::Config;
 
@@ -85,6 +87,8 @@ impl What {
 pub(super) struct Built {
     pub(super) source: Arc<dyn Source>,
     pub(super) enrich: Arc<dyn Enrich>,
+    /// What makes reports of other kinds, for further routes.
+    pub(super) resources: Option<ResourceEnrichment>,
     /// What is there.
     pub(super) keys: Arc<dyn Fn() -> Vec<Key> + Send + Sync>,
     /// What runs beside it where Argo CD is asked.
@@ -131,6 +135,7 @@ async fn applications(
     Ok(Built {
         source: Arc::new(source),
         enrich: Arc::new(enrich.clone()),
+        resources: None,
         keys: Arc::new(move || seen.keys()),
         argocd: Some(OfArgoCd { enrich, settings }),
         following: Some(Box::pin(following)),
@@ -150,7 +155,8 @@ fn turn_time(config: &Config, what: What) -> Duration {
 pub(super) struct Reporter {
     engine: Engine,
     services: JoinSet<Result<(), StageError>>,
-    ledger: Ledger,
+    /// Of each route.
+    ledgers: Vec<Ledger>,
     traces: Option<traces::Traces>,
     /// The bus, where there is one.
     bus: Option<JetStream>,
@@ -172,15 +178,16 @@ impl Reporter {
             stages: vec![stages_kube::labels::LABELS, what.labels(), stages_report::labels::LABELS],
             ..MetricsConfig::new(owned.iter().copied(), VERSION)
         });
-        let health = Health::new(
-            HealthLimits {
-                lane_stuck: turn_time(config, what) + SLACK,
-                settings: (what == What::Applications).then_some(SETTINGS_KNOWN_WITHIN),
-                ..HealthLimits::default()
-            },
-            owned,
-            Instant::now(),
-        );
+        let limits = HealthLimits {
+            lane_stuck: turn_time(config, what) + SLACK,
+            settings: (what == What::Applications).then_some(SETTINGS_KNOWN_WITHIN),
+            ..HealthLimits::default()
+        };
+        let mut further = match what {
+            What::Resources => Further::all(config, &owned, &limits, what.labels()),
+            What::Applications | What::Changes => Vec::new(),
+        };
+        let health = Health::new(limits, owned, Instant::now());
 
         let meter: Arc<dyn Meter> = Arc::new(Judged::new(metrics.clone(), health.clone()));
         let mut services = JoinSet::new();
@@ -190,6 +197,7 @@ impl Reporter {
             metrics: metrics.clone(),
             sharding: engine_config.sharding,
             works: works.clone(),
+            routes: further.iter().map(Further::served).collect(),
         };
         if config.bus.is_some() {
             health.bus(Link::Joining, Instant::now());
@@ -211,17 +219,20 @@ impl Reporter {
         let redactor = build::redactor(&places, shared_key).await?;
         let ledger = match ledger {
             Some(ledger) => ledger,
-            None => build::ledger(config, &server, &places).await?,
+            None => {
+                let acknowledged_by = build::acknowledged_by(&config.target(), &server);
+                build::ledger(acknowledged_by, places.ledger.clone()).await?
+            }
         };
         let counted = (meter.clone(), &metrics.registry());
-        let Built { source, enrich, keys, argocd, following } = match what {
+        let Built { source, enrich, resources, keys, argocd, following } = match what {
             What::Applications => applications(config, redactor, counted, stop).await?,
             What::Resources => resources::build(config, redactor, meter.clone()).await?,
             What::Changes => change_revision::build(config, &places, redactor, counted, stop).await?,
         };
         let sink = match what {
             What::Changes => change_revision::sink(config, meter, stop).await?,
-            What::Applications | What::Resources => build::sink(config, meter, stop).await?,
+            What::Applications | What::Resources => build::sink(config.target(), meter, stop).await?,
         };
 
         let jetstream = connected.as_ref().map(join::Connected::jetstream);
@@ -232,15 +243,28 @@ impl Reporter {
         let (tap, traces) = traces::start(config, &metrics).await?.unzip();
         let route = Route {
             name: ROUTE.to_owned(),
-            takes: Match::default(),
+            takes: match what {
+                What::Resources => routes::takes(&config.resources.matching)?,
+                What::Applications | What::Changes => Match::default(),
+            },
+            enrich: None,
             sink,
             ledger: ledger.clone(),
             metrics,
             health: health.clone(),
             tap,
             reports: config.bus.as_ref().is_some_and(|bus| bus.reports),
+            concurrency: build::concurrency(&config.target()),
+            digest: config.reporter.digest(config.reporter.sink.kind),
         };
-        let pipeline = Pipeline { name: what.pipeline().to_owned(), source, enrich, routes: vec![route] };
+        let mut all = vec![route];
+        if let Some(resources) = &resources {
+            for route in &mut further {
+                let share = (resources, resources::routes(config));
+                all.push(route.build(config, &server, share, stop).await?);
+            }
+        }
+        let pipeline = Pipeline { name: what.pipeline().to_owned(), source, enrich, routes: all };
         let mut engine = Engine::new(engine_config, bus, leases).pipeline(pipeline);
         if let Some(following) = following {
             let stop = stop.clone();
@@ -256,7 +280,12 @@ impl Reporter {
             services.spawn(tell_of_settings(enrich, health.clone(), stop.clone()));
         }
         let handle = engine.handle(what.pipeline(), ROUTE).context("find the reporter in its engine")?;
+        let further: anyhow::Result<Vec<_>> =
+            further.into_iter().map(|route| route.works(&engine, what.pipeline())).collect();
+        let (answering, mut ledgers): (Vec<_>, Vec<_>) = further?.into_iter().unzip();
+        ledgers.push(ledger.clone());
         let answering = Answering {
+            routes: answering,
             handle: handle.clone(),
             ledger: ledger.clone(),
             health,
@@ -270,11 +299,15 @@ impl Reporter {
         // Nobody else sets it.
         let _ = works.set(Works { ledger: ledger.clone(), keys, engine: engine_status });
         tracing::info!(source = what.pipeline(), shards = engine_config.sharding.shards().get(), "reporting");
-        Ok(Self { engine, services, ledger, traces, bus: jetstream, grace: *config.shutdown.grace })
+        Ok(Self { engine, services, ledgers, traces, bus: jetstream, grace: *config.shutdown.grace })
     }
 
     pub(super) async fn run(self, stop: Shutdown) -> anyhow::Result<()> {
-        let Self { engine, mut services, ledger, traces, bus, grace } = self;
+        let Self { engine, mut services, ledgers, traces, bus, grace } = self;
+        let close = || async {
+            let closed = join_all(ledgers.iter().map(Ledger::close)).await;
+            closed.into_iter().collect::<Result<(), _>>()
+        };
         let asked = stop.clone();
         let asked = tokio::spawn(async move {
             asked.cancelled().await;
@@ -299,7 +332,7 @@ impl Reporter {
                     traces.finish(asked + grace).await;
                 }
             };
-            let closed = tokio::time::timeout(LEDGER_CLOSED_WITHIN, ledger.close());
+            let closed = tokio::time::timeout(LEDGER_CLOSED_WITHIN, close());
             let (closed, ()) = tokio::join!(closed, last_traces);
             let closed =
                 closed.context("close the ledger: the disk does not answer")?.context("close the ledger");
@@ -310,7 +343,7 @@ impl Reporter {
             () = away(bus.as_ref(), &stop) => {
                 tracing::warn!("the bus does not answer: what waits for it is reported after the next start");
                 // Where the ledger is a file, it is written.
-                let _ = tokio::time::timeout(GIVEN_UP_WITHIN, ledger.close()).await;
+                let _ = tokio::time::timeout(GIVEN_UP_WITHIN, close()).await;
                 return Ok(());
             }
         };

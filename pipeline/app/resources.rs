@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use pipeline_core::{Event, Meter, ObjectIndex, async_trait};
+use pipeline_core::{Event, Meter, ObjectIndex, StageError, async_trait};
 use pipeline_engine::limit::KindLimits;
 use pipeline_redact::Redactor;
 use serde_json::Value;
 use stages_kube::{Kind, Mapping, Reader, Right, Watches};
 use stages_resources::{
-    Applications, KnownKind, Objects, Reported, ResourceEnrichment, Shown, Tracking, Wanted, known,
+    Applications, KnownKind, Objects, Reported, ResourceEnrichment, Shown, Tracking, Unread, Wanted, known,
 };
 
-use super::build;
 use super::reporter::Built;
+use super::{build, routes};
 use crate::config::{Config, KindRules};
 
 /// The label that names an application, where no setting says another.
@@ -117,24 +117,23 @@ struct Cluster {
 
 #[async_trait]
 impl Objects for Cluster {
-    async fn read(&self, path: &str, wanted: Wanted) -> Option<Value> {
+    async fn read(&self, path: &str, wanted: Wanted) -> Result<Option<Value>, Unread> {
         let read = match wanted {
             Wanted::Metadata => self.reader.metadata_of(path).await,
             Wanted::Whole => self.reader.get(path).await,
         };
         match read {
-            Ok(found) => found,
+            Ok(found) => Ok(found),
             Err(error) => {
+                let error = StageError::from(error);
+                let reason = error.reason();
                 let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
                 if failing.is_none_or(|last| last.elapsed() > SAID_EVERY) {
                     *failing = Some(Instant::now());
                     let error: &dyn std::error::Error = &error;
-                    tracing::warn!(
-                        error,
-                        "the application of an object cannot be found out, and is left out"
-                    );
+                    tracing::warn!(error, "the application of an object cannot be found out");
                 }
-                None
+                Err(Unread(reason))
             }
         }
     }
@@ -147,6 +146,11 @@ async fn applications(config: &Config) -> anyhow::Result<Applications> {
     let label = config.argocd.instance_label_key.clone().unwrap_or_else(|| INSTANCE.to_owned());
     let tracking = Tracking { label, namespace: config.kubernetes.namespace.to_string() };
     Ok(Applications::new(Arc::new(Cluster { reader, failing: Mutex::default() }), tracking))
+}
+
+/// Routes, all in all.
+pub(super) fn routes(config: &Config) -> u32 {
+    u32::try_from(config.resources.routes().len()).unwrap_or(u32::MAX).saturating_add(1)
 }
 
 /// Source and enrichment.
@@ -178,14 +182,15 @@ pub(super) async fn build(
     let shown = Shown { managed_fields: settings.managed_fields, largest: settings.largest.len() };
     let reported =
         kinds(config).into_iter().map(|(_, rules, known)| Reported { known, filter: rules.filter() });
-    let mut enrich = ResourceEnrichment::new(reported, shown, redactor);
+    let mut all = ResourceEnrichment::new(reported, shown, redactor);
     if settings.applications {
-        enrich = enrich.linked(applications(config).await?);
+        all = all.linked(applications(config).await?);
     }
     let keys = source.clone();
     Ok(Built {
         source,
-        enrich: Arc::new(enrich),
+        enrich: Arc::new(all.for_route(routes(config), routes::takes_application(&settings.matching)?)),
+        resources: Some(all),
         keys: Arc::new(move || keys.keys()),
         argocd: None,
         following: None,

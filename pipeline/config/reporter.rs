@@ -29,10 +29,10 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// How often the sink is told what it should hold; `None`: never.
-    pub(crate) fn digest(&self) -> Option<Duration> {
+    /// How often a sink of this kind is told what it should hold; `None`: never.
+    pub(crate) fn digest(&self, kind: SinkKind) -> Option<Duration> {
         let wanted = match self.digest.enabled {
-            Choosing::Auto => self.sink.kind == SinkKind::File,
+            Choosing::Auto => kind == SinkKind::File,
             Choosing::Given(given) => given,
         };
         wanted.then_some(*self.digest.interval)
@@ -77,6 +77,7 @@ impl Reporter {
         const AT: &str = "reporter.ledger.storage";
         const SHARED: &str = "replicas that come and go share a ledger";
         let (leased, path) = (self.sharding.leased, self.ledger.path.is_some());
+        self.ledger.of_routes = self.ledger.storage != Storage::Memory;
         self.ledger.storage = match self.ledger.storage {
             Storage::File | Storage::Memory if leased => {
                 let text = format!(
@@ -152,6 +153,9 @@ pub(crate) struct RateLimit {
 pub(crate) struct Ledger {
     pub(crate) storage: Storage,
     pub(crate) path: As<Option<PathBuf>>,
+    /// Whether those of further routes are kept in files, too: where nothing says that this one is kept in memory.
+    #[serde(skip)]
+    pub(crate) of_routes: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -7,11 +7,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(crate) use self::kind_rules::KindRules;
+pub(crate) use self::routes::{Matching, RouteRules};
+use super::Platform;
 use super::listed::Listed;
 use super::problem::Problems;
+use super::reporter::Sink;
 use super::units::{As, Pattern, Size, Unit};
 
 mod kind_rules;
+mod routes;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -23,6 +27,9 @@ pub(crate) struct Resources {
     pub(crate) managed_fields: bool,
     pub(crate) largest: As<Size>,
     pub(crate) applications: bool,
+    #[serde(rename = "match")]
+    pub(crate) matching: Matching,
+    routes: Listed<RouteRules>,
 }
 
 /// Kinds that go by one name.
@@ -55,7 +62,13 @@ impl Resources {
         self.kinds.0.iter().cloned().chain(preset).collect()
     }
 
-    pub(super) fn check(&self, problems: &mut Problems) {
+    /// The routes beside that of `reporter`.
+    pub(crate) fn routes(&self) -> &[RouteRules] {
+        &self.routes.0
+    }
+
+    pub(super) fn check(&self, sinks: (&Platform, &Sink), problems: &mut Problems) {
+        routes::check(self, sinks, problems);
         problems.positive("resources.discovery", *self.discovery);
         problems.at_least("resources.largest", &self.largest, "64Ki");
         let mut named = std::collections::BTreeSet::new();

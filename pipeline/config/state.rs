@@ -16,6 +16,8 @@ pub(crate) struct State {
     pub(crate) directories: Vec<PathBuf>,
     /// Whether the ledger is kept in a file at all.
     pub(crate) keep_ledger: bool,
+    /// Whether ledgers of further routes are kept in files beside it.
+    pub(crate) keep_routes: bool,
     /// The ledger's file, when one was given.
     pub(crate) ledger: Option<PathBuf>,
     /// The name of the ledger's file in the state directory: replicas may share one.
@@ -52,6 +54,7 @@ impl State {
         Self {
             directories: given.map_or_else(|| host.state.clone(), |given| vec![given]),
             keep_ledger: config.reporter.ledger.storage == Storage::File,
+            keep_routes: false,
             ledger: config.reporter.ledger.path.clone(),
             ledger_name: of_shard("reporter-ledger") + ".redb",
             socket: config.admin.socket.clone(),
@@ -67,6 +70,11 @@ impl State {
         Self { ledger_name, socket_name, ..self }
     }
 
+    /// The same where further routes have ledgers in files, if they are `kept`.
+    pub(crate) fn with_routes(self, kept: bool) -> Self {
+        Self { keep_routes: kept, ..self }
+    }
+
     /// That of the role `change-revision`, which may run beside them. What was told is not yet written to the applications: where
     /// that begins, everything is told again.
     pub(crate) fn of_changes(self, annotations: bool) -> Self {
@@ -78,22 +86,9 @@ impl State {
     /// Finds, and makes, the directory of the ledger; blocking, for the start. Fails when none of the
     /// directories can be written to.
     pub(crate) fn open(&self) -> anyhow::Result<Places> {
-        let ledger = match &self.ledger {
-            _ if !self.keep_ledger => None,
-            Some(path) => {
-                let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-                let directory = directory.unwrap_or(Path::new("."));
-                writable(directory).with_context(|| refused(&[directory.to_owned()]))?;
-                Some(path.clone())
-            }
-            None => {
-                let found = self.directories.iter().find(|directory| writable(directory).is_ok());
-                let directory = found.with_context(|| refused(&self.directories))?;
-                Some(directory.join(&self.ledger_name))
-            }
-        };
-        let beside =
-            ledger.as_deref().and_then(Path::parent).map(|directory| directory.join("redaction.key"));
+        let place = if self.keep_ledger || self.keep_routes { Some(self.ledger_place()?) } else { None };
+        let beside = place.as_deref().and_then(Path::parent).map(|directory| directory.join("redaction.key"));
+        let ledger = place.filter(|_| self.keep_ledger);
         let socket = match (&self.socket, ledger.as_deref().and_then(Path::parent)) {
             (SocketPlace::None, _) => None,
             (SocketPlace::Path(path), _) => Some(path.clone()),
@@ -105,6 +100,31 @@ impl State {
         };
         let key = self.key_file.clone().or(beside);
         Ok(Places { make_key: self.key_file.is_none(), key, ledger, socket })
+    }
+
+    /// Where the ledger is or would be, in a directory that is made where there is none.
+    fn ledger_place(&self) -> anyhow::Result<PathBuf> {
+        match &self.ledger {
+            Some(path) => {
+                let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+                let directory = directory.unwrap_or(Path::new("."));
+                writable(directory).with_context(|| refused(&[directory.to_owned()]))?;
+                Ok(path.clone())
+            }
+            None => {
+                let found = self.directories.iter().find(|directory| writable(directory).is_ok());
+                let directory = found.with_context(|| refused(&self.directories))?;
+                Ok(directory.join(&self.ledger_name))
+            }
+        }
+    }
+
+    /// The file of a further route's ledger, beside that of the first; blocking, for the start.
+    pub(crate) fn open_route(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let first = self.ledger_place()?;
+        let stem = first.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let extension = first.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
+        Ok(first.with_file_name(format!("{stem}-{name}{}", extension.unwrap_or_default())))
     }
 
     /// Finds, and makes, the state directory for what is durable; blocking, for the start.
@@ -183,6 +203,7 @@ mod tests {
         State {
             directories,
             keep_ledger: true,
+            keep_routes: false,
             ledger: None,
             ledger_name,
             socket,
@@ -234,6 +255,23 @@ mod tests {
         );
         given.socket = SocketPlace::None;
         assert_eq!((given.open().unwrap().socket, given.sockets()), (None, Vec::new()));
+    }
+
+    #[test]
+    fn a_route_has_its_ledger_beside_the_first_one_wherever_that_is() {
+        let root = tempfile::tempdir().unwrap();
+        let mut given = state(vec![root.path().to_owned()]).of_resources();
+        let beside = |name: &str| root.path().join(name);
+        assert_eq!(given.open_route("audit").unwrap(), beside("resource-reporter-ledger-audit.redb"));
+        given.ledger = Some(beside("a.b"));
+        assert_eq!(given.open_route("x").unwrap(), beside("a-x.b"));
+        given.ledger = Some(beside("plain"));
+        assert_eq!(given.open_route("x").unwrap(), beside("plain-x"));
+        // The key outlives the process where any ledger does.
+        given.keep_ledger = false;
+        assert_eq!(given.open().unwrap().key, None);
+        let kept = given.with_routes(true).open().unwrap();
+        assert_eq!((kept.ledger, kept.key), (None, Some(beside("redaction.key"))));
     }
 
     #[test]

@@ -269,7 +269,10 @@ fn an_admin_address_is_loopback_or_has_a_token() {
 
 #[test]
 fn a_digest_is_sent_to_a_file_and_wherever_it_is_wanted() {
-    let digest = |flags: &[(&str, &str)]| resolve(flags, &host()).unwrap().reporter.digest();
+    let digest = |flags: &[(&str, &str)]| {
+        let reporter = resolve(flags, &host()).unwrap().reporter;
+        reporter.digest(reporter.sink.kind)
+    };
     let minute = Some(Duration::from_secs(60));
     let file = [("reporter.sink.kind", "file"), ("reporter.sink.file.path", "/reports")];
     assert_eq!((digest(&[]), digest(&file)), (None, minute));

@@ -5,6 +5,7 @@
 //! asked for. [`KubeSim`] changes them, and breaks what it is told to break, while it serves. The names of
 //! its calls for fault rules are `list`, `watch`, `get` and `patch`.
 
+mod labels;
 mod list;
 mod patch;
 mod request;

@@ -37,7 +37,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub use config::Config;
 pub use handle::{Handle, Status};
 pub use pipeline::{Pipeline, Route};
-pub use route_match::Match;
+pub use route_match::{Labelling, Match};
 
 use crate::divergence;
 use crate::shard::{Acknowledged, Answers, Breaker, Ports, Shared};
@@ -135,6 +135,8 @@ struct Working {
     /// Shards that are this process's for good.
     shards: Vec<Fixed>,
     results: Option<mpsc::Receiver<Acknowledged>>,
+    /// How often the sink is told what was acknowledged.
+    digest: Option<Duration>,
 }
 
 impl Engine {
@@ -163,7 +165,8 @@ impl Engine {
         );
         let started = Instant::now();
         let routes = routes.into_iter().map(|route| {
-            let Route { name, takes, sink, ledger, metrics, health, tap, reports } = route;
+            let Route { name, takes, enrich: own, sink, ledger, metrics, health, tap, .. } = route;
+            let Route { reports, concurrency, digest, .. } = route;
             let breaker = Breaker::new(self.config.circuit, sink.name());
             ledger.sent_as(sink.name());
             let table = Arc::new(Table::new(self.config.sharding));
@@ -172,7 +175,7 @@ impl Engine {
                 takes,
                 table: table.clone(),
                 source: source.clone(),
-                enrich: enrich.clone(),
+                enrich: own.unwrap_or_else(|| enrich.clone()),
                 sink,
                 ledger,
                 metrics,
@@ -182,7 +185,7 @@ impl Engine {
                 tap,
                 started,
                 reports_per_key: usize::try_from(self.config.reports_per_key.get()).unwrap_or(usize::MAX),
-                places: places(self.config.reports),
+                places: places(concurrency),
                 grace: self.config.grace,
                 results: acknowledged,
             });
@@ -198,7 +201,7 @@ impl Engine {
             };
             let shards = if self.leases.is_none() { fixed(&self.config, &shared.table) } else { Vec::new() };
             let handle = Handle { inner: Arc::new(inner) };
-            Working { name: name.into(), shared, handle, desk, shards, results }
+            Working { name: name.into(), shared, handle, desk, shards, results, digest }
         });
         let line = Line { name: name.into(), source: source.clone(), routes: routes.collect() };
         self.lines.push(line);
@@ -235,12 +238,12 @@ impl Engine {
         let mut beside = Vec::new();
         let mut ledgers = Vec::new();
         for working in lines.iter_mut().flat_map(|line| &mut line.routes) {
-            let Working { shared, handle, desk, .. } = working;
+            let Working { shared, handle, desk, digest, .. } = working;
             say_origin(&shared.ledger);
             ledgers.push(shared.ledger.clone());
             beside.push(spawn(figures(shared.clone(), aside.clone())));
             beside.push(spawn(credentials(shared.clone(), aside.clone())));
-            if let Some(every) = config.digest {
+            if let Some(every) = *digest {
                 let watch = divergence::watch(shared.clone(), config, handle.clone(), every, aside.clone());
                 beside.push(spawn(watch));
             }
@@ -287,6 +290,8 @@ async fn work(
     let claims = watch::Sender::default();
     let (mut runners, mut handles, mut shards) = (Vec::new(), Vec::new(), Vec::new());
     let (mut answering, mut publishing, mut watching) = (Vec::new(), Vec::new(), Vec::new());
+    let of_routes: usize = lines.iter().map(|line| line.routes.len()).sum();
+    let lanes = (config.owned.shards(sharding).len() * of_routes).try_into().unwrap_or(u32::MAX);
     for Line { name, source, routes } in lines {
         let feed = Feed { name: name.clone(), source, bus: bus.clone(), sharding };
         let of_routes = routes.iter().map(|working| working.shared.clone()).collect();
@@ -309,7 +314,7 @@ async fn work(
                 bus: bus.clone(),
                 names: (name.clone(), route),
                 answers,
-                lanes: config.owned.shards(sharding).len().try_into().unwrap_or(u32::MAX),
+                lanes,
                 post_timeout: leases.as_ref().map_or(config.grace, |leases| leases.post_timeout),
                 claims: claims.clone(),
                 watches: watches.clone(),

@@ -290,7 +290,7 @@ impl Health {
             if seen.0 != state {
                 *seen = (state, now);
             }
-            Finding { check, state, lasting: now.saturating_duration_since(seen.1), text }
+            Finding { route: None, check, state, lasting: now.saturating_duration_since(seen.1), text }
         });
         let missing: Vec<&'static str> = [
             (!heard.is_joining(), "the bus was not reached yet"),

@@ -19,6 +19,7 @@ mod overload;
 mod pages;
 mod platform;
 mod replay;
+mod resource_routes;
 mod resource_rules;
 mod resources;
 mod restored;

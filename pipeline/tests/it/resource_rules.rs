@@ -110,6 +110,60 @@ async fn a_kind_is_narrowed_by_namespaces_by_the_servers_selectors_and_by_an_exp
     runtime.stop().await;
 }
 
+/// What leaves a selector is gone for whoever selects: the API server says nothing else of it.
+#[tokio::test]
+async fn an_object_that_leaves_a_label_selector_is_reported_as_deleted_and_as_new_when_it_is_back() {
+    let simulation = world().await;
+    let put = |name: &str, team: &str, phase: &str| {
+        let mut object = rollout("shop", name, phase);
+        object["metadata"]["labels"] = json!({"team": team});
+        simulation.kube.apply(Collection::Rollouts, object).unwrap();
+    };
+    for (name, team) in [("web", "a"), ("other", "b")] {
+        put(name, team, "Healthy");
+    }
+    let settings = json!({"resources": {
+        "applications": false,
+        "kinds": [{"kind": "rollouts.argoproj.io", "labelSelector": "team in (a, c),tier notin (test)"}],
+    }});
+    let told = || {
+        let told = |payload: &Value| {
+            let text = |pointer: &str| payload.pointer(pointer).and_then(Value::as_str).unwrap_or("-");
+            let [name, team, phase] =
+                ["/object/metadata/name", "/object/metadata/labels/team", "/object/status/phase"].map(text);
+            let end = if payload["deleted"] == true { " gone" } else { "" };
+            format!("{name} {team} {phase}{end}")
+        };
+        payloads(&simulation).iter().map(told).collect::<Vec<_>>()
+    };
+    let runtime = launch(&simulation, &settings).await;
+    let mut expected = vec!["web a Healthy"];
+    eventually("the first state", || told() == expected).await;
+    put("web", "b", "Degraded");
+    expected.push("web a Healthy gone");
+    eventually("that it left", || told() == expected).await;
+    put("web", "c", "Paused");
+    expected.push("web c Paused");
+    eventually("that it is back", || told() == expected).await;
+    put("away", "a", "Healthy");
+    expected.push("away a Healthy");
+    eventually("another one", || told() == expected).await;
+    runtime.until("rest", |status| status.total.idle()).await;
+    runtime.kill().await;
+
+    // Nobody saw it leave: what is left of it is its name.
+    put("away", "b", "Healthy");
+    let runtime = launch(&simulation, &settings).await;
+    expected.push("away - - gone");
+    eventually("that it left meanwhile", || told() == expected).await;
+    put("last", "a", "Healthy");
+    expected.push("last a Healthy");
+    eventually("the last", || told() == expected).await;
+    runtime.until("rest", |status| status.total.idle()).await;
+    assert_eq!(told(), expected);
+    runtime.stop().await;
+}
+
 /// An application, a Rollout that it tracks, and a ReplicaSet of that.
 fn shop(simulation: &Simulation) {
     let application = json!({

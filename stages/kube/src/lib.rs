@@ -35,7 +35,7 @@ pub use discovery::is_version;
 pub use ensure::{EnsureError, Generated};
 pub use kind::{Kind, Mapping};
 pub use kinds::{Wanted, Watches};
-pub use namespaces::{Namespaces, PatternError};
+pub use namespaces::{Namespaces, PatternError, Patterns};
 pub use question::{QuestionError, Reader};
 pub use rights::{Right, Scope};
 pub use secret::{SecretError, SecretToken};

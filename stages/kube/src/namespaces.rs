@@ -42,15 +42,19 @@ pub struct Namespaces {
     except: Patterns,
 }
 
-/// Globs, and regular expressions between slashes.
+/// Globs, and regular expressions between slashes; of no pattern at all none matches.
 #[derive(Debug, Clone, Default)]
-struct Patterns {
+pub struct Patterns {
     globs: GlobSet,
     regexes: RegexSet,
 }
 
 impl Patterns {
-    fn new(patterns: &[String]) -> Result<Self, PatternError> {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// [`PatternError`] names the pattern that cannot be used.
+    pub fn new(patterns: &[String]) -> Result<Self, PatternError> {
         let mut globs = GlobSetBuilder::new();
         let mut regexes = Vec::new();
         for pattern in patterns {
@@ -74,8 +78,10 @@ impl Patterns {
         })
     }
 
-    fn matches(&self, namespace: &str) -> bool {
-        self.globs.is_match(namespace) || self.regexes.is_match(namespace)
+    /// Whether one of them matches a name.
+    #[must_use]
+    pub fn matches(&self, name: &str) -> bool {
+        self.globs.is_match(name) || self.regexes.is_match(name)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Which objects of a kind the API server gives: its own label and field selectors, as `kubectl` takes them.
 
+use std::collections::HashMap;
+
 /// What is not a selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
@@ -39,6 +41,12 @@ impl Selector {
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.labels.is_none() && self.fields.is_none()
+    }
+
+    /// Whether it selects an object with these labels; of fields the API server alone judges.
+    #[must_use]
+    pub fn selects(&self, labels: &HashMap<String, String>) -> bool {
+        requirements(self.labels.as_deref().unwrap_or_default()).into_iter().all(|part| is_met(part, labels))
     }
 
     /// The fields, and one object by its name.
@@ -90,6 +98,28 @@ fn is_of_labels(part: &str) -> bool {
     is_key(part)
 }
 
+/// Whether labels are as one part of a selector has them: as with the API server, a label that is not there differs from
+/// every value.
+fn is_met(part: &str, labels: &HashMap<String, String>) -> bool {
+    let label = |key: &str| labels.get(key.trim()).map(String::as_str);
+    if let Some(key) = part.strip_prefix('!') {
+        return label(key).is_none();
+    }
+    for (operator, equal) in [("!=", false), ("==", true), ("=", true)] {
+        if let Some((key, value)) = part.split_once(operator) {
+            return (label(key) == Some(value.trim())) == equal;
+        }
+    }
+    if let Some((head, rest)) = part.split_once('(') {
+        let mut words = head.split_whitespace();
+        let found = words.next().and_then(label);
+        let values = rest.strip_suffix(')').unwrap_or(rest);
+        let is_in = found.is_some_and(|found| values.split(',').any(|value| value.trim() == found));
+        return is_in == (words.next() == Some("in"));
+    }
+    label(part).is_some()
+}
+
 fn is_of_fields(part: &str) -> bool {
     let found = ["!=", "==", "="].into_iter().find_map(|operator| part.split_once(operator));
     found.is_some_and(|(field, value)| {
@@ -120,6 +150,38 @@ fn is_value(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_are_selected_as_the_api_server_selects_them() {
+        let labels = [("team", "a"), ("app.kubernetes.io/part-of", "shop"), ("empty", "")];
+        let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        for (selector, selected) in [
+            ("", true),
+            ("team", true),
+            ("!team", false),
+            ("tier", false),
+            ("!tier", true),
+            ("! tier", true),
+            ("team=a", true),
+            ("team == a", true),
+            ("team=b", false),
+            ("team!=b", true),
+            ("team != a", false),
+            ("tier!=a", true),
+            ("tier=", false),
+            ("empty=", true),
+            ("team in (b, a)", true),
+            ("team in (b)", false),
+            ("tier in (a)", false),
+            ("team notin (b,c)", true),
+            ("team notin ( a )", false),
+            ("tier notin (a)", true),
+            ("team=a,app.kubernetes.io/part-of=shop", true),
+            ("team=a,app.kubernetes.io/part-of in (x)", false),
+        ] {
+            assert_eq!(Selector::new(selector, "").unwrap().selects(&labels), selected, "{selector}");
+        }
+    }
 
     #[test]
     fn selectors_are_those_of_kubectl_and_what_is_none_is_named() {

@@ -1,15 +1,15 @@
 //! Which Argo CD application an object belongs to: its own tracking annotation or label says it, or that of an owner.
 //!
 //! takes: an object's text - gives: the application's name, namespace, project and revision - calls: `GET` of an owner's
-//! metadata and of the application, each kept for a while - fails: never; what cannot be found out is left out, so that an
-//! API server that is slow or a right that is missing delays no report for longer than a bound
+//! metadata and of the application, each kept for a while - fails: within a bound where an API server is slow, and where it or
+//! a right is missing ([`Unread`]): what then waits for the answer is tried again, and what only shows it goes without
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use moka::future::Cache;
-use pipeline_core::async_trait;
+use pipeline_core::{Reason, async_trait};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -46,12 +46,17 @@ impl Application {
     }
 }
 
+/// What could not be read: whether it is there is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the application of an object cannot be found out")]
+pub struct Unread(pub Reason);
+
 /// Reads objects of the cluster.
 #[async_trait]
 pub trait Objects: Send + Sync {
     /// The object at a path of the API server, or its metadata alone where that is all that is `wanted`; `None` where there is
-    /// none, or where it could not be read, which the implementation says.
-    async fn read(&self, path: &str, wanted: Wanted) -> Option<Value>;
+    /// none. That it could not be read the implementation says.
+    async fn read(&self, path: &str, wanted: Wanted) -> Result<Option<Value>, Unread>;
 }
 
 /// How much of an object is of use.
@@ -78,7 +83,7 @@ pub struct Applications {
     objects: Arc<dyn Objects>,
     tracking: Arc<Tracking>,
     owners: Cache<String, Arc<Marks>>,
-    applications: Cache<Name, Option<Arc<Application>>>,
+    applications: Cache<Name, Found>,
     late: Arc<Warnings>,
 }
 
@@ -90,6 +95,9 @@ impl fmt::Debug for Applications {
 
 /// An application's namespace and name.
 type Name = (String, String);
+
+/// An application, if there is one.
+type Found = Result<Option<Arc<Application>>, Unread>;
 
 /// What an object says of whose it is.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -141,35 +149,34 @@ impl Applications {
     }
 
     /// The application of an object of a kind.
-    pub(crate) async fn of(
-        &self,
-        kind: &KnownKind,
-        namespace: &str,
-        body: &[u8],
-    ) -> Option<Arc<Application>> {
+    pub(crate) async fn of(&self, kind: &KnownKind, namespace: &str, body: &[u8]) -> Found {
         match tokio::time::timeout(WITHIN, self.find(kind, namespace, body)).await {
             Ok(found) => found,
             Err(_) => {
                 if self.late.due() {
-                    tracing::warn!(kind = %kind.resource, "the application of an object was not found in time, and is left out");
+                    tracing::warn!(kind = %kind.resource, "the application of an object was not found in time");
                 }
-                None
+                Err(Unread(Reason::Timeout))
             }
         }
     }
 
-    async fn find(&self, kind: &KnownKind, namespace: &str, body: &[u8]) -> Option<Arc<Application>> {
-        let mut marks: Arc<Marks> = Arc::new(serde_json::from_slice(body).ok()?);
+    async fn find(&self, kind: &KnownKind, namespace: &str, body: &[u8]) -> Found {
+        let Ok(marks) = serde_json::from_slice(body) else { return Ok(None) };
+        let mut marks: Arc<Marks> = Arc::new(marks);
         let mut kind = kind.clone();
         for _ in 0..OWNERS {
             for name in self.named(&marks) {
-                if let Some(application) = self.application(name).await {
-                    return Some(application);
+                if let Some(application) = self.application(name).await? {
+                    return Ok(Some(application));
                 }
             }
-            (kind, marks) = self.owner(&kind, namespace, &marks).await?;
+            match self.owner(&kind, namespace, &marks).await? {
+                Some(owner) => (kind, marks) = owner,
+                None => break,
+            }
         }
-        None
+        Ok(None)
     }
 
     /// The applications that an object may say it belongs to, the surest first.
@@ -191,43 +198,53 @@ impl Applications {
         kind: &KnownKind,
         namespace: &str,
         marks: &Marks,
-    ) -> Option<(KnownKind, Arc<Marks>)> {
-        let references = marks.metadata.owner_references.as_ref()?;
-        let (reference, owner) = references.iter().find_map(|reference| {
-            Some((reference, kind.owners().iter().find(|owner| owner.kind == reference.kind)?))
-        })?;
-        let owner = known(&owner.resource);
-        let plural = owner.resource.split('.').next().unwrap_or_default();
-        let path = path(&reference.api_version, namespace, plural, &reference.name)?;
-        let key = format!("{path} {}", reference.uid);
+    ) -> Result<Option<(KnownKind, Arc<Marks>)>, Unread> {
+        let Some((path, uid, owner)) = reference(kind, namespace, marks) else { return Ok(None) };
+        let key = format!("{path} {uid}");
         if let Some(kept) = self.owners.get(&key).await {
-            return Some((owner, kept));
+            return Ok(Some((owner, kept)));
         }
         let found = self.objects.read(&path, Wanted::Metadata).await?;
-        let marks: Arc<Marks> = Arc::new(serde_json::from_value(found).ok()?);
+        let marks: Option<Marks> = found.and_then(|found| serde_json::from_value(found).ok());
         // A later life under the same name may be somebody else's.
-        if marks.metadata.uid != reference.uid {
-            return None;
-        }
+        let Some(marks) = marks.filter(|marks| marks.metadata.uid == uid) else { return Ok(None) };
+        let marks = Arc::new(marks);
         self.owners.insert(key, marks.clone()).await;
-        Some((owner, marks))
+        Ok(Some((owner, marks)))
     }
 
-    async fn application(&self, name: Name) -> Option<Arc<Application>> {
+    async fn application(&self, name: Name) -> Found {
         let read = async {
-            let path = path("argoproj.io/v1alpha1", &name.0, "applications", &name.1)?;
-            let found = self.objects.read(&path, Wanted::Whole).await?;
+            let path = path("argoproj.io/v1alpha1", &name.0, "applications", &name.1);
+            let Some(path) = path else { return Ok(None) };
+            let Some(found) = self.objects.read(&path, Wanted::Whole).await? else { return Ok(None) };
             let text =
                 |pointer: &str| found.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-            Some(Arc::new(Application {
+            Ok(Some(Arc::new(Application {
                 namespace: name.0.clone(),
                 name: name.1.clone(),
                 project: text("/spec/project"),
                 revision: text("/status/sync/revision"),
-            }))
+            })))
         };
         self.applications.get_with(name.clone(), read).await
     }
+}
+
+/// The path and the uid of the owner that an object's kind may have, and the owner's kind.
+fn reference<'a>(
+    kind: &KnownKind,
+    namespace: &str,
+    marks: &'a Marks,
+) -> Option<(String, &'a str, KnownKind)> {
+    let references = marks.metadata.owner_references.as_ref()?;
+    let (reference, owner) = references.iter().find_map(|reference| {
+        Some((reference, kind.owners().iter().find(|owner| owner.kind == reference.kind)?))
+    })?;
+    let owner = known(&owner.resource);
+    let plural = owner.resource.split('.').next().unwrap_or_default();
+    let path = path(&reference.api_version, namespace, plural, &reference.name)?;
+    Some((path, &reference.uid, owner))
 }
 
 /// The path of an object, if its names are such as Kubernetes gives.

@@ -13,10 +13,12 @@ pub const IDLE: Filtered = Filtered::Of("idle");
 pub const EXCLUDED: Filtered = Filtered::Of("excluded");
 /// The filter of its kind has no answer for it.
 pub const UNANSWERED: Filtered = Filtered::Of("filter-unanswered");
+/// It does not belong to an application that its route takes.
+pub const OTHER_APPLICATION: Filtered = Filtered::Of("other-application");
 
 /// All of them.
 pub const LABELS: Labels = Labels {
     kinds: &[OBJECT],
-    filtered: &[HEARTBEAT, IDLE, EXCLUDED, UNANSWERED],
+    filtered: &[HEARTBEAT, IDLE, EXCLUDED, UNANSWERED, OTHER_APPLICATION],
     ..Labels::of_calls(Peer::KUBERNETES, &[])
 };

@@ -19,8 +19,8 @@ mod stage;
 mod state;
 mod warnings;
 
-pub use application::{Application, Applications, Objects, Tracking, Wanted};
+pub use application::{Application, Applications, Objects, Tracking, Unread, Wanted};
 pub use filter::{Filter, FilterError, Unanswered};
 pub use kind::{KnownKind, Owner, known};
 pub use payload::schema;
-pub use stage::{Reported, ResourceEnrichment, Shown};
+pub use stage::{Reported, ResourceEnrichment, Shown, TakesApplication};

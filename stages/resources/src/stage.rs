@@ -1,6 +1,7 @@
 //! Turns one event into the reports of its object.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use pipeline_core::{
@@ -11,7 +12,7 @@ use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::application::Applications;
+use crate::application::{Application, Applications, Unread};
 use crate::filter::Filter;
 use crate::kind::KnownKind;
 use crate::nodes::{self, Nodes};
@@ -21,8 +22,10 @@ use crate::{budget, labels, payload, phase};
 
 /// A larger object is worked on in a thread of its own.
 const SMALL: usize = 32 * 1024;
-/// KiB that the objects that are worked on and their reports may take together.
+/// KiB that the objects that are worked on and their reports may take together, on all routes,
 const HELD: u32 = 48 * 1024;
+/// and what a route has of it at least.
+const HELD_AT_LEAST: u32 = 8 * 1024;
 /// How many times its size an object takes while it is worked on.
 const TIMES: usize = 4;
 
@@ -54,12 +57,18 @@ pub struct Shown {
     pub largest: usize,
 }
 
+/// Whether a route takes what belongs to an application.
+pub type TakesApplication = Arc<dyn Fn(&Application) -> bool + Send + Sync>;
+
 /// Reports objects as they are. Cloning shares everything.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ResourceEnrichment {
     inner: Arc<Inner>,
     held: Arc<Semaphore>,
+    /// Places of it.
+    room: u32,
     applications: Option<Applications>,
+    takes: Option<TakesApplication>,
 }
 
 #[derive(Debug)]
@@ -88,13 +97,32 @@ impl ResourceEnrichment {
     pub fn new(kinds: impl IntoIterator<Item = Reported>, shown: Shown, redactor: Redactor) -> Self {
         let kinds = kinds.into_iter().map(|kind| (kind.known.name.clone(), kind)).collect();
         let inner = Inner { kinds, shown, redactor, unanswered: Warnings::default() };
-        Self { inner: Arc::new(inner), held: Arc::new(Semaphore::new(HELD as usize)), applications: None }
+        let held = Arc::new(Semaphore::new(HELD as usize));
+        Self { inner: Arc::new(inner), held, room: HELD, applications: None, takes: None }
     }
 
     /// And with each the application that it belongs to.
     #[must_use]
     pub fn linked(self, applications: Applications) -> Self {
         Self { applications: Some(applications), ..self }
+    }
+
+    /// The same for one of so many routes: what waits for its sink takes no room of another's. With `takes` only what belongs
+    /// to such an application is reported, and what was before.
+    #[must_use]
+    pub fn for_route(&self, routes: u32, takes: Option<TakesApplication>) -> Self {
+        let room = (HELD / routes.max(1)).max(HELD_AT_LEAST);
+        Self { held: Arc::new(Semaphore::new(room as usize)), room, takes, ..self.clone() }
+    }
+
+    /// The application that an object belongs to, if one is found.
+    async fn application(&self, event: &Event) -> Result<Option<Arc<Application>>, Unread> {
+        match (&self.applications, event.body(), self.inner.kind(event)) {
+            (Some(applications), Some(body), Some(kind)) => {
+                applications.of(&kind.known, event.key.namespace(), body).await
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Bytes that an event takes while it is worked on.
@@ -113,6 +141,15 @@ impl ResourceEnrichment {
     }
 }
 
+impl fmt::Debug for ResourceEnrichment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceEnrichment")
+            .field("shown", &self.inner.shown)
+            .field("by_application", &self.takes.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
 fn stopping() -> StageError {
     StageError::retry(Reason::Stopping, Stopping)
 }
@@ -126,14 +163,20 @@ impl Enrich for ResourceEnrichment {
         turn: &Turn,
     ) -> Result<Enriched, StageError> {
         let needs = self.needs(event);
-        let room = u32::try_from(needs / 1024).unwrap_or(u32::MAX).clamp(1, HELD);
+        let room = u32::try_from(needs / 1024).unwrap_or(u32::MAX).clamp(1, self.room);
         let room = self.held.clone().acquire_many_owned(room).await.map_err(|_| stopping())?;
         turn.room.hold(room);
+        if let (Some(takes), None) = (&self.takes, known) {
+            // Whose it is decides: what is not known is no reason to leave it out.
+            let application =
+                self.application(event).await.map_err(|unread| StageError::retry(unread.0, unread))?;
+            if !application.is_some_and(|application| takes(&application)) {
+                return Ok(Enriched::filtered(labels::OTHER_APPLICATION));
+            }
+        }
         let mut enriched = self.work(event, known, needs <= SMALL * TIMES).await?;
-        if let (Some(applications), Some(body)) = (&self.applications, event.body())
-            && !enriched.reports.is_empty()
-            && let Some(kind) = self.inner.kinds.get(event.key.kind())
-            && let Some(application) = applications.of(&kind.known, event.key.namespace(), body).await
+        if !enriched.reports.is_empty()
+            && let Ok(Some(application)) = self.application(event).await
         {
             for report in enriched.reports.iter_mut().filter(|report| report.uid == event.uid) {
                 report.body = payload::with_application(&report.body, &application);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Shared;
 use super::request::Query;
 use super::status;
-use super::store::{Collection, NotAt, Page};
+use super::store::{Collection, Entry, NotAt, Page};
 use crate::fault::PeerResponse;
 
 /// What a continue token says; the shape is the API server's own.
@@ -41,10 +41,11 @@ pub(super) fn list(
     query: &Query,
 ) -> PeerResponse {
     let bad = |message: &str| PeerResponse::new(400, status::status(400, message));
-    let wanted = match query.selector(namespace) {
-        Ok(wanted) => wanted,
-        Err(message) => return bad(&message),
+    let (keys, labels) = match (query.selector(namespace), query.labels()) {
+        (Ok(keys), Ok(labels)) => (keys, labels),
+        (Err(message), _) | (_, Err(message)) => return bad(&message),
     };
+    let wanted = |key: &Key, entry: &Entry| keys(key) && labels.select(entry);
     let Ok(version) = query.version() else {
         return bad("resourceVersion: Invalid value");
     };

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use pipeline_core::Key;
 use serde_json::json;
 
+use super::labels::Labels;
 use super::store::Collection;
 use super::{Shared, list, patch, status, watch};
 use crate::fault::{PeerResponse, authorized, spoil};
@@ -34,6 +35,11 @@ impl Query {
         }
     }
 
+    /// What is asked of labels.
+    pub(super) fn labels(&self) -> Result<Labels, String> {
+        Labels::read(self.get("labelSelector").unwrap_or_default())
+    }
+
     /// Which keys are meant: of one namespace or all, and by field selector.
     pub(super) fn selector(
         &self,
@@ -41,9 +47,6 @@ impl Query {
     ) -> Result<impl Fn(&Key) -> bool + Send + Sync + 'static, String> {
         let mut wanted: Vec<(bool, String)> = Vec::new();
         wanted.extend(namespace.map(|namespace| (false, namespace.to_owned())));
-        if self.get("labelSelector").is_some_and(|selector| !selector.is_empty()) {
-            return Err("labelSelector is not simulated".to_owned());
-        }
         for part in self.get("fieldSelector").unwrap_or_default().split(',').filter(|part| !part.is_empty()) {
             match part.split_once('=').map(|(field, value)| (field, value.trim_start_matches('='))) {
                 Some(("metadata.name", name)) => wanted.push((true, name.to_owned())),

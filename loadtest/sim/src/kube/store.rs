@@ -123,6 +123,19 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// The same content with another resourceVersion.
+    pub(crate) fn at(&self, version: u64) -> Self {
+        let object = match &self.object {
+            Object::Text(text) => {
+                let mut object: serde_json::Value = serde_json::from_slice(text).unwrap_or_default();
+                object["metadata"]["resourceVersion"] = version.to_string().into();
+                Object::Text(object.to_string().into())
+            }
+            generated @ Object::Generated(_) => generated.clone(),
+        };
+        Self { version, object }
+    }
+
     /// Appends the object's JSON.
     pub(crate) fn render(&self, fleet: Option<&Fleet>, out: &mut Vec<u8>) {
         match (&self.object, fleet) {
@@ -140,7 +153,7 @@ pub(crate) struct Past {
     pub(crate) collection: Collection,
     pub(crate) key: Key,
     pub(crate) now: Entry,
-    before: Option<Entry>,
+    pub(crate) before: Option<Entry>,
 }
 
 /// A resourceVersion that is not there (any more, or yet).
@@ -229,7 +242,7 @@ impl Store {
     pub(crate) fn list(
         &self,
         collection: Collection,
-        wanted: impl Fn(&Key) -> bool,
+        wanted: impl Fn(&Key, &Entry) -> bool,
         version: u64,
         start: Option<&str>,
         most: usize,
@@ -240,7 +253,8 @@ impl Store {
         if version < self.compacted {
             return Err(NotAt::Compacted { oldest: self.compacted });
         }
-        let after = |key: &Key| wanted(key) && start.is_none_or(|start| key.as_str() > start);
+        let after =
+            |key: &Key, entry: &Entry| wanted(key, entry) && start.is_none_or(|start| key.as_str() > start);
         let mut older: HashMap<&Key, Option<&Entry>> = HashMap::new();
         for past in self.past.iter().rev().take_while(|past| past.now.version > version) {
             if past.collection == collection {
@@ -254,15 +268,15 @@ impl Store {
         let mut now = self
             .entries
             .range((from, Bound::Unbounded))
-            .filter(|((own, key), _)| *own == collection && after(key) && !older.contains_key(key))
+            .filter(|((own, key), entry)| *own == collection && after(key, entry) && !older.contains_key(key))
             .map(|((_, key), entry)| (key, entry));
         if older.is_empty() {
             let items = now.by_ref().take(most).map(|(key, entry)| (key.clone(), entry.clone())).collect();
             return Ok(Page { version, items, remaining: now.count() });
         }
         let mut there: Vec<(&Key, &Entry)> = now.collect();
-        let was = older.iter().filter(|(key, _)| after(key));
-        there.extend(was.filter_map(|(key, entry)| entry.map(|entry| (*key, entry))));
+        let was = older.iter().filter_map(|(key, entry)| entry.map(|entry| (*key, entry)));
+        there.extend(was.filter(|(key, entry)| after(key, entry)));
         there.sort_by(|left, right| left.0.cmp(right.0));
         let remaining = there.len().saturating_sub(most);
         let items: Vec<_> =

@@ -1,5 +1,6 @@
 //! Watch streams: one JSON object a line, in chunks, until the client, the server or a fault ends them.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -14,9 +15,10 @@ use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
 use super::Shared;
+use super::labels::Labels;
 use super::request::Query;
 use super::status;
-use super::store::{Collection, NotAt, Past};
+use super::store::{Collection, Did, Entry, NotAt, Past};
 use crate::fault::PeerResponse;
 
 /// Changes that go out in one chunk at most.
@@ -41,6 +43,7 @@ struct Stream {
     shared: Arc<Shared>,
     collection: Collection,
     wanted: Box<dyn Fn(&Key) -> bool + Send + Sync>,
+    labels: Labels,
     cursor: u64,
     signals: watch::Receiver<Signal>,
     began: Signal,
@@ -61,6 +64,7 @@ pub(super) fn watch(
 ) -> Result<Response, PeerResponse> {
     let bad = |message: &str| PeerResponse::new(400, status::status(400, message));
     let wanted = query.selector(namespace).map_err(|message| bad(&message))?;
+    let labels = query.labels().map_err(|message| bad(&message))?;
     let version = query.version().map_err(|()| bad("resourceVersion: Invalid value"))?;
     let streaming_list = query.is_true("sendInitialEvents");
     let signals = shared.signals.subscribe();
@@ -73,7 +77,8 @@ pub(super) fn watch(
     if cursor == 0 || streaming_list {
         let page = {
             let store = shared.store();
-            store.list(collection, &wanted, store.version(), None, usize::MAX)
+            let wanted = |key: &Key, entry: &Entry| wanted(key) && labels.select(entry);
+            store.list(collection, wanted, store.version(), None, usize::MAX)
         };
         // The newest version is always there.
         if let Ok(page) = page {
@@ -106,6 +111,7 @@ pub(super) fn watch(
         shared: shared.clone(),
         collection,
         wanted: Box::new(wanted),
+        labels,
         cursor,
         signals,
         began,
@@ -123,6 +129,24 @@ pub(super) fn watch(
     let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)
+}
+
+/// What a watch of some labels shows of a change: an object that gets them is added, and one that loses them is deleted, with
+/// the content that it had before and the version of the change.
+fn seen<'a>(past: &'a Past, labels: &Labels) -> Option<(Did, Cow<'a, Entry>)> {
+    let Past { did, now, before, .. } = past;
+    if labels.is_all() {
+        return Some((*did, Cow::Borrowed(now)));
+    }
+    let had = before.as_ref().filter(|before| labels.select(before));
+    let has = *did != Did::Deleted && labels.select(now);
+    match (had, has) {
+        (Some(_), true) => Some((Did::Modified, Cow::Borrowed(now))),
+        (None, true) => Some((Did::Added, Cow::Borrowed(now))),
+        (Some(_), false) if *did == Did::Deleted => Some((Did::Deleted, Cow::Borrowed(now))),
+        (Some(before), false) => Some((Did::Deleted, Cow::Owned(before.at(now.version)))),
+        (None, false) => None,
+    }
 }
 
 /// What a stream waits for besides changes.
@@ -174,11 +198,14 @@ impl Stream {
         match changes {
             Ok(changes) => {
                 let mut object = Vec::new();
-                for Past { did, collection, key, now, .. } in &changes {
-                    self.cursor = now.version;
-                    if *collection == self.collection && (self.wanted)(key) {
+                for past in &changes {
+                    self.cursor = past.now.version;
+                    if past.collection != self.collection || !(self.wanted)(&past.key) {
+                        continue;
+                    }
+                    if let Some((did, entry)) = seen(past, &self.labels) {
                         object.clear();
-                        now.render(self.shared.fleet(), &mut object);
+                        entry.render(self.shared.fleet(), &mut object);
                         status::event(did.as_str(), &object, &mut out);
                     }
                 }

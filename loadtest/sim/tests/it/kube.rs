@@ -111,7 +111,7 @@ async fn resource_versions_mean_what_they_mean_to_the_real_one() {
             "resourceVersionMatch=Exact",
             "resourceVersionMatch is forbidden unless resourceVersion is provided",
         ),
-        ("labelSelector=a%3Db", "labelSelector is not simulated"),
+        ("labelSelector=a%20b", "unable to parse requirement: a b"),
         ("fieldSelector=spec.x%3Db", "field label not supported: spec.x=b"),
     ] {
         let (status, refused) = json(&format!("{url}?{query}")).await;

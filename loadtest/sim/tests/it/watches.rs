@@ -154,3 +154,67 @@ async fn a_watch_keeps_up_with_thousands_of_changes() {
         assert_eq!(watch.event().await, event("ADDED", &format!("app-{number}"), &version));
     }
 }
+
+fn labelled(name: &str, labels: &Value) -> Value {
+    let mut object = application("argocd", name);
+    object["metadata"]["labels"] = labels.clone();
+    object
+}
+
+#[tokio::test]
+async fn a_watch_of_labels_shows_what_gets_them_as_added_and_what_loses_them_as_deleted() {
+    let kube = with(&["a"]).await;
+    let put =
+        |name: &str, labels: Value| kube.apply(Collection::Applications, labelled(name, &labels)).unwrap();
+    put("b", json!({"team": "x"}));
+    let mut watch = Watch::open(&kube, "resourceVersion=3&labelSelector=team%20in%20(x,y),!test").await;
+    put("a", json!({"team": "y"}));
+    put("c", json!({"team": "z"}));
+    put("b", json!({"team": "x", "tier": "1"}));
+    put("b", json!({"team": "z"}));
+    put("b", json!({"team": "x", "test": "yes"}));
+    kube.delete(Collection::Applications, &Key::new("argocd", "c").unwrap());
+    kube.delete(Collection::Applications, &Key::new("argocd", "a").unwrap());
+    assert_eq!(watch.event().await, event("ADDED", "a", "4"));
+    assert_eq!(watch.event().await, event("MODIFIED", "b", "6"));
+    let left: Value = serde_json::from_str(&watch.line().await.unwrap().unwrap()).unwrap();
+    assert_eq!(left["type"], "DELETED");
+    let metadata = &left["object"]["metadata"];
+    // The content of before, with the version of now.
+    assert_eq!(
+        (&metadata["labels"], &metadata["resourceVersion"]),
+        (&json!({"team": "x", "tier": "1"}), &json!("7"))
+    );
+    assert_eq!(watch.event().await, event("DELETED", "a", "10"));
+}
+
+#[tokio::test]
+async fn a_list_of_labels_shows_those_that_are_selected_at_its_version() {
+    let kube = with(&[]).await;
+    for (name, labels) in
+        [("a", json!({"team": "x"})), ("b", json!({"team": "y", "tier": ""})), ("c", json!({}))]
+    {
+        kube.apply(Collection::Applications, labelled(name, &labels)).unwrap();
+    }
+    let names = async |query: &str| {
+        let list = super::json(&format!("{}{APPS}?{query}", kube.url())).await.1;
+        let items = list["items"].as_array().unwrap().iter();
+        items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect::<String>()
+    };
+    for (selector, selected) in [
+        ("", "abc"),
+        ("team", "ab"),
+        ("!team", "c"),
+        ("team=x", "a"),
+        ("team==y,tier=", "b"),
+        ("team!=x", "bc"),
+        ("team in (x,y),tier", "b"),
+        ("team notin (x)", "bc"),
+    ] {
+        let query = format!("labelSelector={}", selector.replace(' ', "%20"));
+        assert_eq!(names(&query).await, selected, "{selector}");
+    }
+    kube.apply(Collection::Applications, labelled("a", &json!({}))).unwrap();
+    assert_eq!(names("labelSelector=team").await, "b");
+    assert_eq!(names("labelSelector=team&resourceVersion=4&resourceVersionMatch=Exact").await, "ab");
+}

@@ -9,7 +9,8 @@ use crate::limit::{KindLimits, RateLimit};
 use pipeline_core::Backoff;
 use pipeline_ownership::sharding::{Owned, Sharding};
 
-/// Bounds and times of an engine. What a process may hold is shared out evenly among its shards.
+/// Bounds and times of an engine. What a process may hold is shared out evenly among the shards of its
+/// routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// Which shard owns an object.
@@ -30,8 +31,6 @@ pub struct Config {
     pub reads: NonZeroU32,
     /// Reports of one object on their way at a time.
     pub reports_per_key: NonZeroU32,
-    /// Reports on their way at a time, of all objects; `None` is as many as the lanes work on.
-    pub reports: Option<NonZeroU32>,
     /// Between tries.
     pub retry: Backoff,
     /// When the sink counts as down, and how long between probes.
@@ -52,8 +51,6 @@ pub struct Config {
     pub journal_every: Duration,
     /// Objects of which the last steps are remembered, all shards together.
     pub history: usize,
-    /// How often the receiver is told, in short, what was acknowledged; `None` is never.
-    pub digest: Option<Duration>,
 }
 
 impl Config {

@@ -1,7 +1,9 @@
 //! What an engine works on.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pipeline_core::{Enrich, Sink, Source};
 
@@ -17,7 +19,7 @@ pub struct Pipeline {
     pub name: String,
     /// Where events come from.
     pub source: Arc<dyn Source>,
-    /// What makes reports of them.
+    /// What makes reports of them, where a route says nothing else.
     pub enrich: Arc<dyn Enrich>,
     /// Where they go: each route sees every event, and is delayed by itself alone.
     pub routes: Vec<Route>,
@@ -29,6 +31,8 @@ pub struct Route {
     pub name: String,
     /// Which events are reported.
     pub takes: Match,
+    /// What makes its reports, where that is not what makes those of the whole pipeline.
+    pub enrich: Option<Arc<dyn Enrich>>,
     /// Where reports go.
     pub sink: Arc<dyn Sink>,
     /// What was acknowledged; no other route's.
@@ -41,6 +45,10 @@ pub struct Route {
     pub tap: Option<Tap>,
     /// Whether what was acknowledged is published too, for other readers of the bus.
     pub reports: bool,
+    /// Reports on their way to the sink at a time, of all objects; `None` is as many as the lanes work on.
+    pub concurrency: Option<NonZeroU32>,
+    /// How often the sink is told, in short, what was acknowledged; `None` is never.
+    pub digest: Option<Duration>,
 }
 
 impl fmt::Debug for Pipeline {

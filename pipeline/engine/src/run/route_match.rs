@@ -1,18 +1,22 @@
 //! Which events a route takes.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
 
-use globset::{Glob, GlobMatcher};
 use pipeline_core::{Change, Event, Key};
 use serde::Deserialize;
 
+/// The labels of an object.
+pub type Labelling = HashMap<String, String>;
+
 /// Which events a route takes: those to which all applies that is said. What a route has reported before it also takes when
 /// that applies no more, so that what its receiver holds is brought up to date, and ended.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Match {
     kinds: Option<Vec<String>>,
-    namespace: Option<GlobMatcher>,
-    label: Option<(String, String)>,
+    namespaces: Option<Arc<dyn Fn(&str) -> bool + Send + Sync>>,
+    labels: Option<Arc<dyn Fn(&Labelling) -> bool + Send + Sync>>,
 }
 
 impl Match {
@@ -22,31 +26,29 @@ impl Match {
         Self { kinds: Some(kinds.into_iter().collect()), ..self }
     }
 
-    /// Only objects in namespaces that match the pattern.
-    ///
-    /// # Errors
-    /// When the pattern is none.
-    pub fn in_namespaces(self, pattern: &str) -> Result<Self, globset::Error> {
-        Ok(Self { namespace: Some(Glob::new(pattern)?.compile_matcher()), ..self })
+    /// Only objects in namespaces that are `taken`; the one of an object of the whole cluster is empty.
+    #[must_use]
+    pub fn in_namespaces(self, taken: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Self { namespaces: Some(Arc::new(taken)), ..self }
     }
 
-    /// Only objects with this label.
+    /// Only objects whose labels are `taken`.
     #[must_use]
-    pub fn labelled(self, name: &str, value: &str) -> Self {
-        Self { label: Some((name.to_owned(), value.to_owned())), ..self }
+    pub fn labelled(self, taken: impl Fn(&Labelling) -> bool + Send + Sync + 'static) -> Self {
+        Self { labels: Some(Arc::new(taken)), ..self }
     }
 
     /// Whether it takes everything.
     #[must_use]
     pub fn is_all(&self) -> bool {
-        self.kinds.is_none() && self.namespace.is_none() && self.label.is_none()
+        self.kinds.is_none() && self.namespaces.is_none() && self.labels.is_none()
     }
 
     /// Whether all that is said of an object's name applies; its labels stand in its body.
     #[must_use]
     pub fn may_take(&self, key: &Key) -> bool {
         let kind = self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind == key.kind()));
-        kind && self.namespace.as_ref().is_none_or(|of| of.is_match(key.namespace()))
+        kind && self.namespaces.as_ref().is_none_or(|taken| taken(key.namespace()))
     }
 
     /// Whether all applies to this event. A state that came without its body may be taken: it is read again, and judged
@@ -54,8 +56,18 @@ impl Match {
     #[must_use]
     pub fn takes(&self, event: &Event) -> bool {
         let unread = matches!(&event.change, Change::Applied { body } if body.is_empty());
-        let labelled = |(name, value): &(String, String)| unread || has_label(event, name, value);
-        self.may_take(&event.key) && self.label.as_ref().is_none_or(labelled)
+        self.may_take(&event.key)
+            && self.labels.as_ref().is_none_or(|taken| unread || labels(event).is_some_and(|it| taken(&it)))
+    }
+}
+
+impl fmt::Debug for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Match")
+            .field("kinds", &self.kinds)
+            .field("by_namespace", &self.namespaces.is_some())
+            .field("by_labels", &self.labels.is_some())
+            .finish()
     }
 }
 
@@ -68,13 +80,13 @@ struct Labelled {
 #[derive(Default, Deserialize)]
 struct Metadata {
     #[serde(default)]
-    labels: Option<HashMap<String, String>>,
+    labels: Option<Labelling>,
 }
 
-fn has_label(event: &Event, name: &str, value: &str) -> bool {
-    let object = event.body().and_then(|body| serde_json::from_slice::<Labelled>(body).ok());
-    let labels = object.and_then(|object| object.metadata.labels).unwrap_or_default();
-    labels.get(name).is_some_and(|is| is == value)
+/// The labels of an object; `None` where nothing shows them.
+fn labels(event: &Event) -> Option<Labelling> {
+    let object = serde_json::from_slice::<Labelled>(event.body()?).ok()?;
+    Some(object.metadata.labels.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -97,21 +109,32 @@ mod tests {
         }
     }
 
+    fn of_team(labels: &Labelling) -> bool {
+        labels.get("team").is_some_and(|team| team == "a")
+    }
+
     #[test]
     fn a_route_takes_what_all_its_conditions_apply_to() {
         let labelled = r#"{"metadata":{"labels":{"team":"a"}}}"#;
         let all = Match::default();
         assert!(all.is_all() && all.takes(&event("x", "{}")));
-        let one = all.in_namespaces("team-*").unwrap().labelled("team", "a");
+        let one = all.in_namespaces(|namespace| namespace.starts_with("team-")).labelled(of_team);
         assert!(one.takes(&event("team-a", labelled)));
         for (namespace, body) in [("other", labelled), ("team-a", "{}"), ("team-a", "no object")] {
             assert!(!one.takes(&event(namespace, body)), "{namespace} {body}");
         }
+        let without = Match::default().labelled(|labels| !labels.contains_key("team"));
+        assert!(
+            without.takes(&event("x", "{}")) && without.takes(&event("x", r#"{"metadata":{"labels":null}}"#))
+        );
+        assert!(!without.takes(&event("x", labelled)));
     }
 
     #[test]
     fn a_kind_and_a_namespace_are_told_by_the_name_alone() {
-        let rollouts = Match::default().of_kinds(["rollout".to_owned()]).in_namespaces("team-*").unwrap();
+        let rollouts = Match::default()
+            .of_kinds(["rollout".to_owned()])
+            .in_namespaces(|namespace| namespace == "team-a");
         assert!(!rollouts.is_all());
         for (kind, namespace, taken) in
             [("rollout", "team-a", true), ("workflow", "team-a", false), ("rollout", "other", false)]
@@ -124,10 +147,12 @@ mod tests {
 
     #[test]
     fn what_came_without_its_body_is_judged_once_it_is_read_and_a_deletion_without_one_has_no_label() {
-        let labelled = Match::default().labelled("team", "a");
+        let labelled = Match::default().labelled(of_team);
         assert!(labelled.takes(&event("x", "")));
         let gone = Event { change: Change::Deleted { body: None }, ..event("x", "") };
         assert!(!labelled.takes(&gone));
         assert!(Match::default().takes(&gone));
+        let any = Match::default().labelled(|_| true);
+        assert!(!any.takes(&gone), "nothing shows its labels");
     }
 }

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pipeline_core::{CircuitState, Reason, StageError};
+use pipeline_engine::run::Route;
+use pipeline_ledger::Ledger;
 use tokio::time::Instant;
 
 use crate::fakes::{Cluster, Enricher, Receiver};
 use crate::on;
-use crate::running::{Running, start};
+use crate::running::{Running, start, start_route};
 
 /// An engine with 200 objects whose sink answers `down` while the switch is on.
 fn down(down: impl Fn() -> StageError + Send + Sync + 'static) -> (Running, Arc<AtomicBool>) {
@@ -88,9 +90,9 @@ async fn reports_that_wait_for_a_place_when_the_circuit_opens_are_not_sent() {
     receiver.delay = std::sync::Arc::new(|| Duration::from_millis(10));
     receiver.answers(|_, _| Err(StageError::retry(Reason::Unauthorized, "status 401")));
     let mut config = crate::running::one_shard();
-    config.reports = std::num::NonZeroU32::new(2);
     config.circuit.failures = 1;
-    let engine = start(config, cluster, Enricher::default(), receiver);
+    let two = |route: &mut Route| route.concurrency = std::num::NonZeroU32::new(2);
+    let engine = start_route(two, Ledger::memory(), config, cluster, Enricher::default(), receiver);
     engine.until("paused", |counts| counts.paused && counts.in_flight == 0).await;
     assert_eq!(engine.receiver.came().len(), 2, "two had a place when the first failed");
     engine.receiver.answers(|_, _| Ok(()));

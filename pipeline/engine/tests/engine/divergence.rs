@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use pipeline_core::EntityId;
-use pipeline_engine::run::Config;
+use pipeline_engine::run::Route;
+use pipeline_ledger::Ledger;
 
 use crate::fakes::{Cluster, Compares, Enricher, Receiver, key};
-use crate::running::{Running, one_shard, start};
+use crate::running::{Running, one_shard, start, start_route};
 
 const EVERY: Duration = Duration::from_secs(60);
 
@@ -17,7 +18,8 @@ fn telling(compares: Compares) -> Running {
         cluster.put(&format!("app-{number}"), number + 1);
     }
     let enricher = Enricher { resources: 2, ..Enricher::default() };
-    start(Config { digest: Some(EVERY), ..one_shard() }, cluster, enricher, receiver)
+    let changed = |route: &mut Route| route.digest = Some(EVERY);
+    start_route(changed, Ledger::memory(), one_shard(), cluster, enricher, receiver)
 }
 
 async fn told(engine: &Running, times: usize) {

@@ -5,12 +5,13 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use pipeline_core::{Call, Cause, Digest, EntityId, Reason, ReportKind, StageError, Step};
-use pipeline_engine::run::Config;
+use pipeline_engine::run::{Config, Route};
+use pipeline_ledger::Ledger;
 use pipeline_ownership::sharding::{Owned, Sharding};
 
 use crate::fakes::{Came, Cluster, Enricher, Receiver, key};
 use crate::on;
-use crate::running::{one_shard, start};
+use crate::running::{one_shard, start, start_route};
 
 const CALL: Call = Call::new(pipeline_core::Peer::new("peer"), "call");
 const OBJECT: ReportKind = ReportKind::of_object("object");
@@ -129,8 +130,9 @@ async fn no_more_reports_are_under_way_at_once_than_have_a_place() {
     }
     receiver.delay = std::sync::Arc::new(|| Duration::from_millis(5));
     let enricher = Enricher { resources: 10, ..Enricher::default() };
-    let config = Config { reports: NonZeroU32::new(3), ..crate::running::config() };
-    let engine = start(config, cluster, enricher, receiver);
+    let three = |route: &mut Route| route.concurrency = NonZeroU32::new(3);
+    let config = crate::running::config();
+    let engine = start_route(three, Ledger::memory(), config, cluster, enricher, receiver);
     engine.until_idle(40).await;
     assert_eq!(engine.receiver.came().len(), 40 * 11);
     assert_eq!(engine.receiver.most_of_all.load(std::sync::atomic::Ordering::SeqCst), 3);

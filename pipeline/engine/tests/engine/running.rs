@@ -48,7 +48,6 @@ pub(crate) fn config() -> Config {
         concurrency: count(16),
         reads: count(16),
         reports_per_key: count(8),
-        reports: None,
         retry: backoff(1, 300),
         circuit: circuit::Config { failures: 5, backoff: backoff(1, 30), refused: backoff(300, 300) },
         restart: backoff(1, 60),
@@ -59,7 +58,6 @@ pub(crate) fn config() -> Config {
         parked: 10_000,
         journal_every: Duration::from_millis(100),
         history: 2_000,
-        digest: None,
     }
 }
 
@@ -78,12 +76,12 @@ pub(crate) fn start_on(
     enricher: Enricher,
     receiver: Receiver,
 ) -> Running {
-    start_route(&Match::default(), ledger, config, cluster, enricher, receiver)
+    start_route(|_| {}, ledger, config, cluster, enricher, receiver)
 }
 
-/// Of a route that takes what `takes` says.
+/// Of a route that is as `changed` makes it.
 pub(crate) fn start_route(
-    takes: &Match,
+    changed: impl Fn(&mut Route),
     ledger: Ledger,
     config: Config,
     cluster: Cluster,
@@ -96,7 +94,7 @@ pub(crate) fn start_route(
     let (bus, kept) = on::bus();
     let parts = (cluster.clone(), enricher.clone(), receiver.clone());
     let mut pipeline = pipeline(parts, ledger.clone(), metrics.clone(), health.clone());
-    pipeline.routes.iter_mut().for_each(|route| route.takes = takes.clone());
+    pipeline.routes.iter_mut().for_each(changed);
     let engine = Engine::new(config, bus, None).pipeline(pipeline);
     let handle = engine.handle("objects", "reporter").unwrap();
     let stop = Shutdown::new();
@@ -118,8 +116,11 @@ pub(crate) fn pipeline(
         ledger,
         metrics,
         health,
+        enrich: None,
         tap: None,
         reports: false,
+        concurrency: None,
+        digest: None,
     };
     Pipeline {
         name: "objects".to_owned(),

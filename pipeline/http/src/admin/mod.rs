@@ -80,6 +80,21 @@ pub struct Answering {
     pub sharding: Sharding,
     /// Applications that are known, for those of which nothing was acknowledged yet.
     pub keys: Keys,
+    /// Routes beside the first.
+    pub routes: Vec<RouteAnswering>,
+}
+
+/// What answers of a route beside the first.
+#[derive(Clone)]
+pub struct RouteAnswering {
+    /// What it is called.
+    pub name: Arc<str>,
+    /// The engine.
+    pub handle: Handle,
+    /// What was acknowledged.
+    pub ledger: Ledger,
+    /// For the status.
+    pub health: Health,
 }
 
 /// A server that listens and does not serve yet.

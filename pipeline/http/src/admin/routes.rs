@@ -17,14 +17,14 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::Answering;
 use super::answer::{Refusal, failed};
 use super::near::near;
 use super::short_kind::kind_of;
 use super::tail::{self, tail};
 use super::wire::{Applications, Explained, NO_NAMESPACE, Parked, ParkedList, Replay, Replayed, Top};
+use super::{Answering, RouteAnswering};
 use crate::serve::connections::{guarded, timed};
-use crate::serve::status::status;
+use crate::serve::status::{status, with_routes};
 use pipeline_engine::verify::{Progress, Verified, VerifyError, VerifyOptions};
 
 /// Bytes of a request's body: some 10,000 names.
@@ -102,10 +102,19 @@ async fn other_method() -> Refusal {
 }
 
 async fn look(State(routes): Asked) -> Json<Value> {
-    let Answering { handle, ledger, health, .. } = &*routes.answering;
+    let Answering { handle, ledger, health, routes, .. } = &*routes.answering;
+    let now = Instant::now();
     let ledger = ledger.status();
     health.ledger(&ledger);
-    Json(status(Some(&(handle.status(), ledger)), &health.report(Instant::now())))
+    let further = routes.iter().map(|route| {
+        let ledger = route.ledger.status();
+        route.health.ledger(&ledger);
+        (route.name.clone(), route.health.report(now))
+    });
+    let mut told = status(Some(&(handle.status(), ledger)), &health.report(now).with_routes(further));
+    let works = |route: &RouteAnswering| Some((route.handle.status(), route.ledger.status()));
+    with_routes(&mut told, routes.iter().map(|route| (&*route.name, works(route))));
+    Json(told)
 }
 
 async fn explain(State(routes): Asked, named: Named, kind: Kinded) -> Result<Json<Explained>, Refusal> {

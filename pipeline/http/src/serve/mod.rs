@@ -28,6 +28,9 @@ use pipeline_observe::health::Health;
 use pipeline_observe::metrics::Metrics;
 use pipeline_ownership::sharding::Sharding;
 
+/// What the first of several routes is called.
+pub const DEFAULT_ROUTE: &str = "default";
+
 /// Where and how to serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServeConfig {
@@ -103,6 +106,30 @@ pub struct Served {
     pub sharding: Sharding,
     /// What there is to ask when the process has begun to work, which may be long after it serves.
     pub works: Arc<OnceLock<Works>>,
+    /// Routes beside the first.
+    pub routes: Vec<ServedRoute>,
+}
+
+/// A route beside the first, as it is served.
+#[derive(Clone)]
+pub struct ServedRoute {
+    /// What it is called.
+    pub name: Arc<str>,
+    /// Its own.
+    pub health: Health,
+    /// Its own.
+    pub metrics: Metrics,
+    /// What there is to ask of it when it has begun to work.
+    pub works: Arc<OnceLock<WorkingRoute>>,
+}
+
+/// What answers of a route that works.
+#[derive(Clone)]
+pub struct WorkingRoute {
+    /// Its own.
+    pub ledger: Ledger,
+    /// Its own.
+    pub engine: Look,
 }
 
 /// What answers of a process that works.

@@ -14,10 +14,11 @@ use pipeline_core::{Key, Timestamp};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
-use super::Served;
 use super::connections::{guarded, timed};
+use super::{DEFAULT_ROUTE, Served, ServedRoute};
 use crate::admin::wire::resources;
 use pipeline_observe::health::{self, HealthReport};
+use pipeline_observe::metrics::Metrics;
 use pipeline_ownership::sharding::distributions;
 use pipeline_ownership::sharding::preview::Question;
 
@@ -104,7 +105,14 @@ async fn metrics(State(pages): State<Arc<Pages>>) -> Response {
                 served.metrics.ledger(&works.ledger.status());
             }
             served.metrics.health(report);
-            ([(header::CONTENT_TYPE, METRICS_TYPE)], served.metrics.render()).into_response()
+            let text = match &*served.routes {
+                [] => served.metrics.render(),
+                further => {
+                    let further = further.iter().map(|route| (&*route.name, route.figures()));
+                    served.metrics.render_with(DEFAULT_ROUTE, &further.collect::<Vec<_>>())
+                }
+            };
+            ([(header::CONTENT_TYPE, METRICS_TYPE)], text).into_response()
         })
         .await
 }
@@ -112,7 +120,13 @@ async fn metrics(State(pages): State<Arc<Pages>>) -> Response {
 async fn status(State(pages): State<Arc<Pages>>) -> Response {
     let report = pages.report();
     let works = pages.served.works.get().map(|works| ((works.engine)(), works.ledger.status()));
-    axum::Json(super::status::status(works.as_ref(), &report)).into_response()
+    let mut status = super::status::status(works.as_ref(), &report);
+    let further = pages.served.routes.iter().map(|route| {
+        let works = route.works.get().map(|works| ((works.engine)(), works.ledger.status()));
+        (&*route.name, works)
+    });
+    super::status::with_routes(&mut status, further);
+    axum::Json(status).into_response()
 }
 
 #[derive(Deserialize)]
@@ -179,12 +193,32 @@ impl Served {
     }
 }
 
+impl ServedRoute {
+    fn report(&self, now: Instant) -> HealthReport {
+        if let Some(works) = self.works.get() {
+            self.health.ledger(&works.ledger.status());
+        }
+        self.health.report(now).of_route()
+    }
+
+    /// What it counts, brought up to date.
+    fn figures(&self) -> &Metrics {
+        if let Some(works) = self.works.get() {
+            self.metrics.ledger(&works.ledger.status());
+        }
+        self.metrics.health(&self.report(Instant::now()));
+        &self.metrics
+    }
+}
+
 impl Pages {
     fn report(&self) -> HealthReport {
         if let Some(works) = self.served.works.get() {
             self.served.health.ledger(&works.ledger.status());
         }
-        self.served.health.report(Instant::now())
+        let now = Instant::now();
+        let routes = self.served.routes.iter().map(|route| (route.name.clone(), route.report(now)));
+        self.served.health.report(now).with_routes(routes)
     }
 
     /// Makes an answer where it may take a while.

@@ -57,6 +57,7 @@ fn starting() -> Served {
         metrics: Metrics::new(&MetricsConfig::new([0, 1], "0.0.0")),
         sharding: Sharding::Jump { shards: NonZeroU32::new(2).unwrap() },
         works: Arc::default(),
+        routes: Vec::new(),
     }
 }
 
@@ -526,4 +527,47 @@ async fn stopping_closes_idle_connections_and_frees_the_address() {
     assert!(keeping.get(&url).send().await.is_err());
     let again = ServeConfig::new(address.to_string(), "serve.listen");
     assert!(again.build(served(&ObjectIndex::default())).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_further_route_is_shown_beside_the_first() {
+    let route = ServedRoute {
+        name: "audit".into(),
+        health: Health::new(HealthLimits::default(), [0], Instant::now()),
+        metrics: Metrics::new(&MetricsConfig::new([0], "0.0.0")),
+        works: Arc::default(),
+    };
+    let seen = ObjectIndex::default();
+    let served = Served { routes: vec![route.clone()], ..served(&seen) };
+    let server = config().build(served.clone()).await.unwrap();
+    let (address, stop) = (server.address(), Shutdown::new());
+    let task = tokio::spawn(Box::new(server).serve(pipeline_core::Given::alone(stop.clone())));
+    let running = Running { address, stop, served, seen, task };
+    running.become_ready();
+    let missing = "the first list is not complete; not every shard runs; the ledger is not open";
+    assert_eq!(running.get("/readyz").await, text(503, &format!("not ready: {missing}\n")));
+    assert_eq!(running.json("/status").await["routes"][0]["ledger"], Value::Null);
+    assert!(route.works.set(WorkingRoute { ledger: Ledger::memory(), engine: Arc::new(looked) }).is_ok());
+    route.health.note(&Note::Listed { objects: 0 }, Instant::now());
+    route.health.shard(0, true, Instant::now());
+    assert_eq!(running.get("/readyz").await, text(200, "ready\n"));
+
+    let open = CircuitState::Open { until: Duration::ZERO, reason: Reason::Timeout };
+    route.health.circuit(open, Instant::now());
+    let degraded = "degraded: route audit: sink: the circuit has been open for 0 s (timeout)\n";
+    assert_eq!(running.get("/healthz").await, text(200, degraded));
+    let full = running.json("/healthz?full=1").await;
+    let own = full["checks"].as_array().unwrap().iter().filter(|check| check["route"] == "audit");
+    let own: Vec<&str> = own.map(|check| check["check"].as_str().unwrap()).collect();
+    assert_eq!(own, ["lanes", "sink", "ledger"]);
+    let status = running.json("/status").await;
+    let told = &status["routes"][0];
+    assert_eq!((&told["route"], &told["ledger"]["storage"]), (&json!("audit"), &json!("memory")));
+    assert_eq!((&told["total"]["observed"], &status["total"]["observed"]), (&json!(3), &json!(3)));
+    let (_, metrics) = running.get("/metrics").await;
+    let state = "gitops_runtime_health_state{check=\"sink\",route=";
+    for line in [format!("{state}\"audit\"}} 1"), format!("{state}\"default\"}} 0")] {
+        assert!(metrics.lines().any(|found| found == line), "{line}");
+    }
+    running.stop().await;
 }

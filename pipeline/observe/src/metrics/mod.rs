@@ -14,6 +14,7 @@ mod lanes;
 mod ledger;
 mod pressure;
 mod process;
+mod routes;
 mod traces;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -23,6 +24,7 @@ use pipeline_core::{
     CircuitState, DigestOutcome, Filtered, Labels, LaneCounts, Meter, Note, Outcome, Peer, Pressure, Reason,
     ReportKind, Sample, Wait,
 };
+use prometheus::proto::MetricFamily;
 use prometheus::{
     Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder,
 };
@@ -279,7 +281,8 @@ impl Metrics {
     /// What health says.
     pub fn health(&self, report: &HealthReport) {
         self.inner.ready.set(i64::from(report.ready));
-        for finding in &report.checks {
+        // What is a further route's stands in its own.
+        for finding in report.checks.iter().filter(|finding| finding.route.is_none()) {
             self.inner.health.with_label_values(&[finding.check.as_str()]).set(finding.state as i64);
         }
     }
@@ -293,23 +296,30 @@ impl Metrics {
     /// Everything, in Prometheus' text form (version 0.0.4). Reads `/proc`: not for a runtime's thread.
     #[must_use]
     pub fn render(&self) -> String {
+        text(&self.gather())
+    }
+
+    /// Everything, and of further routes what is a route's own, each under the label `route`; `name` is this one's.
+    #[must_use]
+    pub fn render_with(&self, name: &str, routes: &[(&str, &Self)]) -> String {
+        let further = routes.iter().map(|(name, metrics)| (*name, metrics.gather()));
+        text(&routes::together((name, self.gather()), further))
+    }
+
+    fn gather(&self) -> Vec<MetricFamily> {
         let inner = &*self.inner;
         let now = Instant::now();
         seconds(&inner.uptime, now.saturating_duration_since(inner.started));
         let moved = *inner.moved.lock().unwrap_or_else(PoisonError::into_inner);
         seconds(&inner.watch_silent, now.saturating_duration_since(moved));
         inner.process.read();
-        // Held until the text is made: another scrape would put newer snapshots between its lines.
+        // Held until all is read: another scrape would put newer snapshots between.
         let lanes = self.lanes();
         lanes.show(now);
         if let Some(compat) = &inner.compat {
             lanes.queued().for_each(|(shard, size)| compat.queue_size(shard, size));
         }
-        let mut text = String::new();
-        if let Err(error) = TextEncoder::new().encode_utf8(&inner.registry.gather(), &mut text) {
-            tracing::error!(error = &error as &dyn std::error::Error, "cannot render the metrics");
-        }
-        text
+        inner.registry.gather()
     }
 
     fn lanes(&self) -> std::sync::MutexGuard<'_, Lanes> {
@@ -383,6 +393,14 @@ impl Inner {
             self.health.with_label_values(&[check.as_str()]);
         }
     }
+}
+
+fn text(families: &[MetricFamily]) -> String {
+    let mut text = String::new();
+    if let Err(error) = TextEncoder::new().encode_utf8(families, &mut text) {
+        tracing::error!(error = &error as &dyn std::error::Error, "cannot render the metrics");
+    }
+    text
 }
 
 #[cfg(test)]

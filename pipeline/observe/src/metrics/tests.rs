@@ -357,3 +357,35 @@ fn what_is_asked_of_argo_cd_at_once_is_shown() {
         assert_eq!(value(&metrics, &format!("gitops_runtime_{series}")), expected, "{series}");
     }
 }
+
+#[test]
+fn several_routes_stand_in_one_scrape_each_under_its_label_and_the_process_once() {
+    let (first, second) = (metrics(1), metrics(1));
+    second.filtered(Filtered::Unchanged);
+    let text = first.render_with("default", &[("audit", &second)]);
+    let of = |name: &str| text.lines().filter(|line| line.starts_with(name)).collect::<Vec<_>>();
+    assert_eq!(of("gitops_runtime_build_info"), ["gitops_runtime_build_info{version=\"1.2.3\"} 1"]);
+    assert_eq!(of("# TYPE gitops_runtime_circuit_state "), ["# TYPE gitops_runtime_circuit_state gauge"]);
+    assert_eq!((of("process_cpu_seconds_total").len(), of("gitops_runtime_uptime_seconds").len()), (1, 1));
+    let filtered: Vec<&str> =
+        of("gitops_runtime_filtered_total").into_iter().filter(|line| line.contains("unchanged")).collect();
+    assert_eq!(
+        filtered,
+        [
+            "gitops_runtime_filtered_total{reason=\"unchanged\",route=\"default\"} 0",
+            "gitops_runtime_filtered_total{reason=\"unchanged\",route=\"audit\"} 1",
+        ]
+    );
+    // No family stands there twice, and no series.
+    let names: Vec<&str> = text.lines().filter(|line| line.starts_with("# HELP")).collect();
+    let series: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.rsplit_once(' '))
+        .map(|it| it.0)
+        .collect();
+    for all in [names, series] {
+        assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len());
+    }
+    assert!(!first.render().contains("route="), "one route is as it ever was");
+}

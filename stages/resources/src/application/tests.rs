@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use super::*;
@@ -7,14 +7,19 @@ use super::*;
 #[derive(Default)]
 struct Kept {
     objects: BTreeMap<String, Value>,
+    /// Paths that cannot be read.
+    away: BTreeSet<String>,
     asked: Mutex<Vec<String>>,
 }
 
 #[async_trait]
 impl Objects for Kept {
-    async fn read(&self, path: &str, wanted: Wanted) -> Option<Value> {
+    async fn read(&self, path: &str, wanted: Wanted) -> Result<Option<Value>, Unread> {
         self.asked.lock().unwrap().push(format!("{wanted:?} {path}"));
-        self.objects.get(path).cloned()
+        match self.away.contains(path) {
+            true => Err(Unread(Reason::Forbidden)),
+            false => Ok(self.objects.get(path).cloned()),
+        }
     }
 }
 
@@ -29,7 +34,7 @@ fn cluster() -> Arc<Kept> {
     let other = "/apis/argoproj.io/v1alpha1/namespaces/team/applications/web";
     let objects = [(SHOP, application.clone()), (ROLLOUT, tracked), (other, application)];
     let objects = objects.map(|(path, object)| (path.to_owned(), object)).into();
-    Arc::new(Kept { objects, asked: Mutex::default() })
+    Arc::new(Kept { objects, ..Kept::default() })
 }
 
 fn applications(kept: &Arc<Kept>) -> Applications {
@@ -40,7 +45,7 @@ fn applications(kept: &Arc<Kept>) -> Applications {
 
 async fn found(applications: &Applications, resource: &str, metadata: Value) -> Option<String> {
     let body = json!({"metadata": metadata}).to_string();
-    let application = applications.of(&known(resource), "shop", body.as_bytes()).await?;
+    let application = applications.of(&known(resource), "shop", body.as_bytes()).await.unwrap()?;
     Some(format!(
         "{} {} {} {}",
         application.namespace, application.name, application.project, application.revision
@@ -89,4 +94,22 @@ async fn what_has_an_owner_belongs_where_its_owner_does_and_both_are_asked_for_o
     assert!(
         !kept.asked.lock().unwrap().iter().any(|path| path.contains("secrets") || path.contains("nodes"))
     );
+}
+
+/// Whether it has an application is not known of what cannot be read, and each is asked for once in a while.
+#[tokio::test]
+async fn what_cannot_be_read_is_no_answer() {
+    let kept = Arc::new(Kept {
+        away: [SHOP.to_owned(), ROLLOUT.to_owned()].into(),
+        ..Arc::into_inner(cluster()).unwrap()
+    });
+    let applications = applications(&kept);
+    let labelled = json!({"metadata": {"labels": {"app.kubernetes.io/instance": "shop"}}}).to_string();
+    let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web", "uid": "r1"});
+    let owned = json!({"metadata": {"ownerReferences": [owner]}}).to_string();
+    for body in [&labelled, &labelled, &owned] {
+        let found = applications.of(&known("replicasets.apps"), "shop", body.as_bytes()).await;
+        assert_eq!(found, Err(Unread(Reason::Forbidden)), "{body}");
+    }
+    assert_eq!(*kept.asked.lock().unwrap(), [format!("Whole {SHOP}"), format!("Metadata {ROLLOUT}")]);
 }

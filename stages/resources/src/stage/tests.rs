@@ -295,3 +295,22 @@ fn what_real_controllers_wrote_passes_unharmed_and_is_told_by_what_a_person_woul
     ];
     assert_eq!(counted, expected);
 }
+
+/// What waits for the sink of one route holds its own room alone.
+#[tokio::test]
+async fn a_route_takes_no_room_of_another() {
+    let reported = Reported { known: known("rollouts.argoproj.io"), filter: None };
+    let shown = Shown { largest: 8 << 20, ..SHOWN };
+    let all = ResourceEnrichment::new([reported], shown, Redactor::new(b"k"));
+    let (slow, quick) = (all.for_route(9, None), all.for_route(9, None));
+    let mut object = rollout("Healthy", 5);
+    object["spec"] = json!({"text": "x".repeat(4 << 20)});
+    let event = event("rollout", 5, &object);
+    let (held, more) = (Turn::at(Timestamp::now()), Turn::at(Timestamp::now()));
+    assert_eq!(slow.enrich(&event, None, &held).await.unwrap().reports.len(), 1);
+    let waiting = slow.enrich(&event, None, &more);
+    assert!(tokio::time::timeout(std::time::Duration::from_millis(20), waiting).await.is_err());
+    assert_eq!(quick.enrich(&event, None, &more).await.unwrap().reports.len(), 1);
+    drop(held);
+    assert_eq!(slow.enrich(&event, None, &more).await.unwrap().reports.len(), 1);
+}

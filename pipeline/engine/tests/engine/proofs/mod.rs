@@ -46,8 +46,11 @@ fn route(name: &str, takes: Match, journal: &Journal, ledger: Ledger, config: Co
         ledger,
         metrics: Metrics::new(&MetricsConfig::new(owned.clone(), "test")),
         health: Health::new(HealthLimits::default(), owned, Instant::now()),
+        enrich: None,
         tap: None,
         reports: false,
+        concurrency: None,
+        digest: None,
     }
 }
 
@@ -212,7 +215,7 @@ async fn a_sink_that_is_down_delays_its_own_route_alone() {
     let (quick, slow) = (Journal::default(), Journal::default());
     slow.down.store(true, Ordering::SeqCst);
     let config = Config { concurrency: NonZeroU32::MIN, ..small() };
-    let team = Match::default().in_namespaces("team-*").unwrap();
+    let team = Match::default().in_namespaces(|namespace| namespace.starts_with("team-"));
     let routes = vec![
         route("quick", Match::default(), &quick, Ledger::memory(), config),
         route("slow", team, &slow, Ledger::memory(), config),
@@ -247,7 +250,7 @@ async fn what_leaves_a_route_while_it_is_on_its_way_is_brought_up_to_date_and_no
         api.put(&format!("mine-{number}"), MINE);
         api.put(&format!("others-{number}"), OTHERS);
     }
-    let takes = Match::default().labelled("team", "a");
+    let takes = Match::default().labelled(|labels| labels.get("team").is_some_and(|team| team == "a"));
     let route = route("archive", takes, &journal, Ledger::memory(), small());
     let pipeline = pipeline(&api, vec![route]);
     let reporter = Reporter::of(pipeline, small(), api, journal, bus);

@@ -27,6 +27,7 @@ async fn a_service_answers_over_the_bus_and_over_http() {
         metrics: route.metrics.clone(),
         sharding: one_shard().sharding,
         works: Arc::new(OnceLock::new()),
+        routes: Vec::new(),
     };
     let server = ServeConfig::new("127.0.0.1:0", "serve.address").build(served).await.unwrap();
     let server = server.mount(greeter.routes());

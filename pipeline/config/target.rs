@@ -1,0 +1,99 @@
+//! Where the reports of one route go, with all that has to be known for it: what it says itself, and else what the process has
+//! for all.
+
+use std::path::Path;
+use std::time::Duration;
+
+use url::Url;
+
+use super::reporter::{EventMode, EventSource, SinkCloudEvents, SinkKind, SinkPlatform};
+use super::units::UrlPath;
+use super::{Config, Token};
+
+/// Where reports go.
+#[derive(Debug, Clone)]
+pub(crate) enum Target<'a> {
+    /// A platform.
+    Platform(ToPlatform<'a>),
+    /// A receiver of CloudEvents.
+    CloudEvents(ToEvents<'a>),
+    /// Standard output.
+    Stdout,
+    /// A file.
+    File(Option<&'a Path>),
+}
+
+/// A platform, and how it is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct ToPlatform<'a> {
+    pub(crate) url: Option<&'a Url>,
+    pub(crate) token: Token,
+    pub(crate) ca_file: Option<&'a Path>,
+    pub(crate) insecure: bool,
+    pub(crate) timeout: Duration,
+    pub(crate) path: &'a UrlPath,
+    /// All else.
+    pub(crate) settings: &'a SinkPlatform,
+}
+
+/// A receiver of CloudEvents, and how it is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct ToEvents<'a> {
+    pub(crate) url: Option<&'a Url>,
+    pub(crate) token_file: Option<&'a Path>,
+    pub(crate) ca_file: Option<&'a Path>,
+    pub(crate) source: &'a EventSource,
+    pub(crate) mode: EventMode,
+    /// All else.
+    pub(crate) settings: &'a SinkCloudEvents,
+}
+
+impl Target<'_> {
+    pub(crate) fn kind(&self) -> SinkKind {
+        match self {
+            Self::Platform(_) => SinkKind::Platform,
+            Self::CloudEvents(_) => SinkKind::CloudEvents,
+            Self::Stdout => SinkKind::Stdout,
+            Self::File(_) => SinkKind::File,
+        }
+    }
+}
+
+impl Config {
+    /// Where reports go that no further route takes: the sink of `reporter`.
+    pub(crate) fn target(&self) -> Target<'_> {
+        match self.reporter.sink.kind {
+            SinkKind::Platform => Target::Platform(self.to_platform()),
+            SinkKind::CloudEvents => Target::CloudEvents(self.to_events()),
+            SinkKind::Stdout => Target::Stdout,
+            SinkKind::File => Target::File(self.reporter.sink.file.path.as_deref()),
+        }
+    }
+
+    /// The platform of the settings.
+    pub(super) fn to_platform(&self) -> ToPlatform<'_> {
+        let (platform, settings) = (&self.platform, &self.reporter.sink.platform);
+        ToPlatform {
+            url: platform.url.as_ref(),
+            token: platform.token(),
+            ca_file: platform.ca_file.as_deref(),
+            insecure: platform.insecure,
+            timeout: *platform.timeout,
+            path: &settings.path,
+            settings,
+        }
+    }
+
+    /// The receiver of CloudEvents of the settings.
+    pub(super) fn to_events(&self) -> ToEvents<'_> {
+        let settings = &self.reporter.sink.cloudevents;
+        ToEvents {
+            url: settings.url.as_ref(),
+            token_file: settings.token_file.as_deref(),
+            ca_file: settings.ca_file.as_deref(),
+            source: &settings.source,
+            mode: settings.mode,
+            settings,
+        }
+    }
+}

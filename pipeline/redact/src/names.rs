@@ -258,7 +258,9 @@ pub(super) fn names_object(name: &str, value: &str) -> bool {
         return value.split('/').all(label);
     }
     let says = value.split(['-', '.']).any(|word| OBJECTS.contains(word));
-    let refers = owners.iter().any(|owner| REFERRERS.contains(owner.as_str()));
+    let password =
+        |owner: &str| ["password", "passwd", "pw", "pwd", "pass"].iter().any(|word| owner.ends_with(word));
+    let refers = owners.iter().any(|owner| REFERRERS.contains(owner.as_str()) || password(owner));
     label(value) && value.contains('-') && (refers || !value_owned && says)
 }
 

@@ -228,6 +228,14 @@ fn is_place(text: &str) -> bool {
     if text.contains(char::is_whitespace) {
         return false;
     }
+    // `%kernel.project_dir%/config/private.pem`.
+    if let Some(path) = placeholders::one(text, 0).and_then(|end| text.get(end..))
+        && path.starts_with('/')
+        && path.contains('.')
+        && path.bytes().all(|byte| byte.is_ascii_lowercase() || b"-._/".contains(&byte))
+    {
+        return true;
+    }
     let signs = |path: &str| path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte));
     if (text.starts_with("./") || text.starts_with("../")) && signs(text) {
         return true;

@@ -178,6 +178,13 @@ impl<'t> Scan<'t> {
         self.text.get(from..end).unwrap_or_default()
     }
 
+    /// What a sentence tells of a password behind a comma: `rotate the password, it is now x`.
+    fn told_further_on(&self, name: &Name<'t>, gap: usize) -> Option<Range<usize>> {
+        let rest = self.line_from(gap + 1).strip_prefix(" it ").filter(|_| names::is_password(name.text))?;
+        let from = gap + 1 + " it ".len();
+        prose::told(name.text, rest).map(|range| from + range.start..from + range.end)
+    }
+
     /// Whether a name stands in a list of pairs, and a key behind it: `username:ada,token:x`.
     fn follows_a_pair(&self, start: usize, from: usize) -> bool {
         self.before(start) == Some(b',')
@@ -339,7 +346,8 @@ impl<'t> Scan<'t> {
             Some(b',') => self
                 .comma(&name, gap, class)
                 .map(|range| (range, "value beside a name"))
-                .or_else(|| self.attribute(&name, gap, class)),
+                .or_else(|| self.attribute(&name, gap, class))
+                .or_else(|| self.told_further_on(&name, gap).map(|range| (range, "told in a sentence"))),
             Some(b'(') if gap == end && names::is_password(name.text) => {
                 let quote = self.byte(gap + 1).filter(|byte| is_quote(*byte))?;
                 let value = gap + 2..self.close(gap + 2, quote);

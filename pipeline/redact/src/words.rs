@@ -16,7 +16,7 @@ pub(super) static STEMS: Words = LazyLock::new(|| {
          connectionstring connstring connstr dockerconfigjson dockercfg idrsa ided25519 idecdsa stringdata \
          amzsignature masterauth authtok securejsondata fernet secretkeybase presharedkey storepass mnemonic \
          rediscliauth erlangcookie setcookie pepper totpseed otpseed walletseed seedphrase recoverycode \
-         authstring honeycombteam googsignature nodecookie releasecookie authkey")
+         authstring honeycombteam googsignature nodecookie releasecookie authkey cleartext")
 });
 
 /// Longer words that hold a stem by chance.
@@ -129,7 +129,7 @@ pub(super) static EXEMPT: Words = LazyLock::new(|| {
          sealedsecret externalsecrets externalsecret secretgenerator secretkeyselector secretproviderclass \
          secretlist createsecret createtoken usepassword sigterm secretstores secretstore credhelpers credsstore \
          tokenauth secretslist keycloak publickey publickeys sshpublickey authorizedkeys sshauthorizedkeys \
-         sshknownhosts apikeyauth secretrefs passwordauthentication")
+         sshknownhosts apikeyauth secretrefs passwordauthentication nopasswd")
 });
 
 /// Words behind which something is told of a secret, not the secret: `secret: rotate`, `token: expired`.

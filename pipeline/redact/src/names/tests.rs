@@ -112,6 +112,7 @@ fn names_that_only_sound_like_it() {
         "SECRET_MANAGER_PROJECT",
         "stopTokens",
         "GPG_KEY_ID",
+        "NOPASSWD",
         "VAULT_TOKEN_ID",
         "argocd.argoproj.io/secret-type",
         "tokenUrl",

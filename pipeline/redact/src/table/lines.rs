@@ -168,6 +168,14 @@ pub(super) const LINES: &[Row] = &[
         ["use tabs / spaces", "log in with github / gitlab"],
     ),
     line(
+        "database-of-a-server",
+        "ProFTPD: SQLConnectInfo database user password",
+        &["sqlconnect"],
+        r#"(?i)\bSQLConnectInfo\s+\S+\s+\S+\s+"?([^\s"]+)"#,
+        ["SQLConnectInfo ftp@db ftp thistle", "  SQLConnectInfo ftp ftp \"thistle\" 60"],
+        ["SQLConnectInfo ftp@db ftp", "see SQLConnectInfo"],
+    ),
+    line(
         "remote-desktop",
         "FreeRDP: /u:user /p:password",
         &[" /p:"],

@@ -37,6 +37,13 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     if matches!(name, "keys" | "secretKeys") && names_keys(value) {
         return true;
     }
+    if name.to_ascii_lowercase().ends_with("hashes")
+        && value
+            .as_array()
+            .is_some_and(|items| items.iter().all(|item| item.as_str().is_some_and(shape::is_hash)))
+    {
+        return true;
+    }
     let last = names::words(name).pop();
     if value.as_str().is_some_and(|text| match last.as_deref() {
         Some("email" | "mail" | "username" | "user") => shape::is_mail_address(text),

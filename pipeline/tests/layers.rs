@@ -75,6 +75,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pipeline-observe", &["pipeline-core", "pipeline-ledger"]),
     ("pipeline-ownership", &["pipeline-core"]),
     ("pipeline-redact", &[]),
+    // Sealing takes a certificate and nothing else.
+    ("pipeline-seal", &[]),
     ("stages-argocd", &["pipeline-core", "pipeline-redact", "stages-client"]),
     ("stages-client", &["pipeline-core"]),
     // Servers of repositories are peers as others are: one way to set up TLS serves all.
@@ -91,10 +93,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-platform-store", &["pipeline-core"]),
     // What people ask for is done through the API server too, by the one client of it that there is; what they commit goes
     // through the one library of Git.
-    ("stages-proxy", &["pipeline-core", "pipeline-redact", "stages-client", "stages-git", "stages-kube"]),
+    (
+        "stages-proxy",
+        &["pipeline-core", "pipeline-redact", "pipeline-seal", "stages-client", "stages-git", "stages-kube"],
+    ),
     // What people type against a platform somewhere: it speaks HTTP alone, so that it can say nothing that the printed
-    // schema does not.
-    ("stages-remote", &["pipeline-core", "stages-client"]),
+    // schema does not. A Secret is sealed where it is typed.
+    ("stages-remote", &["pipeline-core", "pipeline-seal", "stages-client"]),
     ("stages-report", &["pipeline-core", "stages-client"]),
     ("stages-resources", &["pipeline-core", "pipeline-redact"]),
     // What changed an application stands on what a repository is.

@@ -111,6 +111,8 @@ async fn proxy(
         }
         None => None,
     };
+    let sealed_secrets =
+        settings.sealed_secrets.url.as_ref().map(|url| (url.to_string(), http(&None, false, LARGEST)));
     let series = super::repositories::counted(registry)?;
     let clones = stages_git::remote::Config { series, ..settings.checkouts() };
     let checkouts = stages_git::Checkouts::new(clones)
@@ -125,8 +127,10 @@ async fn proxy(
         access,
         argocd_http: stages_client::Config { timeout: ANSWERED_WITHIN, ..argocd.http },
         workflows,
+        sealed_secrets,
         cluster: build::watch(config).cluster,
         namespace: config.kubernetes.namespace.to_string(),
+        own_pods: settings.own_pods.clone(),
         checkouts,
         cors_origin: settings.cors.clone().unwrap_or(origin),
         limits: Limits {

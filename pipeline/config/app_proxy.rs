@@ -19,6 +19,8 @@ pub(crate) struct AppProxy {
     pub(crate) cors: As<Option<String>>,
     namespaces: Vec<As<Place>>,
     pub(crate) workflows: Workflows,
+    pub(crate) sealed_secrets: SealedSecrets,
+    pub(crate) own_pods: String,
     pub(crate) max_body: As<Size>,
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) log_streams: usize,
@@ -45,6 +47,13 @@ pub(crate) struct Workflows {
     pub(crate) insecure: bool,
 }
 
+/// What Secrets are sealed for.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct SealedSecrets {
+    pub(crate) url: As<Option<Url>>,
+}
+
 impl Workflows {
     /// What its server is called with.
     pub(crate) fn token(&self) -> Token {
@@ -58,6 +67,9 @@ impl AppProxy {
         problems.at_least("appProxy.maxBody", &self.max_body, "1Ki");
         problems.at_least("appProxy.repositories.size", &self.repositories.size, "1Mi");
         problems.at_least("appProxy.repositories.fetchSize", &self.repositories.fetch_size, "1Mi");
+        if !is_labels(&self.own_pods) {
+            problems.add("appProxy.ownPods", "must be labels, such as app.kubernetes.io/instance=runtime");
+        }
         if *self.remember > Duration::from_secs(60) {
             problems
                 .add("appProxy.remember", "must be at most 1m: so long may a right that was taken away hold");
@@ -84,6 +96,16 @@ impl AppProxy {
     pub(crate) fn namespaces(&self) -> Vec<String> {
         self.namespaces.iter().map(|place| place.0.clone()).collect()
     }
+}
+
+/// Labels that a pod is to have, as `key=value,key=value`.
+fn is_labels(text: &str) -> bool {
+    let part = |text: &str, more: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+    };
+    text.split(',').all(|label| {
+        label.split_once('=').is_some_and(|(key, value)| part(key, "-._/") && part(value, "-._"))
+    })
 }
 
 /// A namespace, or `*` for all.
@@ -117,6 +139,11 @@ mod tests {
                 "appProxy.workflows.url",
                 "http://argo-server:2746",
                 "appProxy.workflows.tokenFile: is not set, and appProxy.workflows.url needs it",
+            ),
+            (
+                "appProxy.ownPods",
+                "app",
+                "appProxy.ownPods: must be labels, such as app.kubernetes.io/instance=runtime",
             ),
             ("appProxy.repositories.size", "1Ki", "appProxy.repositories.size: must be at least 1Mi"),
             (

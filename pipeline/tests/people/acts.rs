@@ -285,6 +285,57 @@ async fn logs_come_line_by_line_without_what_a_terminal_would_obey() {
 }
 
 #[tokio::test]
+async fn logs_of_a_workflow_come_line_by_line_with_the_pods_that_wrote_them() {
+    let acting = Acting::start().await;
+    let line = |pod: &str, content: &str| json!({"data": {"content": content, "podName": pod, "timestamp": "2026-11-20T10:00:00Z"}, "error": null, "done": null});
+    let end = json!({"data": null, "error": null, "done": true});
+    let both = json!([line("build-1", "one"), line("build-2", "\u{1b}[2Jtwo"), end]);
+    acting.proxy.answers("workflowLogs", &[both]);
+    let base = ["workflow", "logs", "build", "--runtime", "prod", "--namespace", "ci"];
+    let run = async |more: &[&str]| acting.run(&[&base, more].concat()).await;
+    let more = ["--follow", "--tail", "5", "--since", "10m", "--grep", "one|two", "--container", "wait"];
+    assert_eq!(run(&more).await.done(), "[build-1] one\n[build-2]  [2Jtwo\n");
+    let of_one = run(&["build-1", "--timestamps"]).await.done();
+    assert!(of_one.starts_with("2026-11-20T10:00:00Z one\n"), "{of_one}");
+    let asked = acting.proxy.asked();
+    let variables = json!({
+        "namespace": "ci", "workflowName": "build", "podName": null, "container": "wait",
+        "options": {"follow": true, "grep": "one|two", "sinceSeconds": 600, "tailLines": 5},
+    });
+    assert_eq!(asked[0].1, variables);
+    assert_eq!((&asked[1].1["podName"], &asked[1].1["container"]), (&json!("build-1"), &json!("main")));
+    let broken =
+        json!({"data": null, "error": "Argo Workflows cannot read the log any further", "done": true});
+    acting.proxy.answers("workflowLogs", &[json!([broken])]);
+    let said = "the logs of ci/build cannot be read: Argo Workflows cannot read the log any further";
+    assert_eq!(run(&[]).await.refused(), (1, told(said)));
+    acting.desk.stop().await;
+}
+
+#[tokio::test]
+async fn the_logs_of_a_runtime_are_downloaded_whole_or_not_at_all() {
+    let acting = Acting::start().await;
+    let url = &acting.proxy.url;
+    let run = async |more: &[&str]| acting.desk.run(&[&["runtime", "logs", "prod"], more].concat()).await;
+    let said =
+        "the platform passes no archives on: give the address of the runtime's app proxy with --app-proxy";
+    assert_eq!(run(&[]).await.refused(), (2, told(said)));
+    let done = run(&["--app-proxy", url]).await.done();
+    assert_eq!(done, "the logs of prod are in prod-logs.tar.gz\n");
+    assert_eq!(std::fs::read(acting.desk.file("prod-logs.tar.gz")).unwrap(), b"an archive");
+    assert_eq!(run(&["--app-proxy", url, "-o", "-"]).await.done(), "an archive");
+    let host = url.strip_prefix("http://").unwrap();
+    let cut = run(&["--app-proxy", &format!("{url}/cut"), "-o", "cut.tar.gz"]).await;
+    assert!(cut.code == 1 && cut.err.contains("download the logs"), "{cut:?}");
+    assert!(!acting.desk.file("cut.tar.gz").exists(), "half an archive is none");
+    let refused = run(&["--app-proxy", &format!("{url}/refused"), "-o", "refused.tar.gz"]).await.refused();
+    let admins = format!("cannot download the logs at {host}: it is for admins");
+    assert_eq!(refused, (1, told(&admins)));
+    assert!(!acting.desk.file("refused.tar.gz").exists());
+    acting.desk.stop().await;
+}
+
+#[tokio::test]
 async fn an_act_goes_through_the_platform_which_vouches_for_whoever_asks() {
     let acting = Acting::start().await;
     let desk = &acting.desk;

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::post;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -35,7 +36,19 @@ impl AppProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let routes = Router::new().route("/api/graphql", post(answer));
-        let routes = routes.route("/app-proxy/api/graphql", post(answer)).with_state(inner.clone());
+        let cut = async || {
+            let pieces = [Ok("half an"), Err(std::io::Error::other("the process stops"))];
+            Body::from_stream(futures::stream::iter(pieces))
+        };
+        let routes = routes
+            .route("/app-proxy/api/graphql", post(answer))
+            .route("/api/applications/logs", get(async || "an archive"))
+            .route("/cut/api/applications/logs", get(cut))
+            .route(
+                "/refused/api/applications/logs",
+                get(async || (StatusCode::FORBIDDEN, "it is for admins\n")),
+            )
+            .with_state(inner.clone());
         tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
         Self { inner, url }
     }
@@ -50,9 +63,14 @@ impl AppProxy {
         self.answers(field, &[json!({"refused": why})]);
     }
 
-    /// What was asked since this was asked last, without what reads alone.
+    /// What was asked since this was asked last.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        std::mem::take(&mut *self.inner.asked.lock().unwrap())
+    }
+
+    /// The same without what reads alone.
     pub(crate) fn changed(&self) -> Vec<Asked> {
-        let all = std::mem::take(&mut *self.inner.asked.lock().unwrap());
+        let all = self.asked();
         let reads =
             ["resourceTree", "managedResources", "application", "rollout", "workflow", "resourceActions"];
         all.into_iter().filter(|(field, ..)| !reads.iter().any(|read| field.starts_with(read))).collect()

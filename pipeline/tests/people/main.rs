@@ -10,5 +10,6 @@ mod integrations;
 mod lists;
 mod login;
 mod platform;
+mod seal;
 mod shells;
 mod terminal;

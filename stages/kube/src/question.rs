@@ -1,12 +1,13 @@
 //! Questions that are asked once, of objects of any kind, and changes that are made once: for the doctor, which looks at a cluster
 //! before anything runs, and for what people ask for.
 //!
-//! takes: a path, or a right - gives: the object as JSON, or whether the right is there
+//! takes: a path, or a right - gives: the object as JSON, the text that stands there, or whether the right is there
 //! calls: `GET {path}`, `PATCH {path}`, `POST {path}`, `POST .../selfsubjectaccessreviews`, `POST .../tokenreviews` - fails: with the status, or that nobody answered; nothing
 //! of the answer stands in an error
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use pipeline_core::{Reason, StageError};
 use serde_json::{Value, json};
 
@@ -87,6 +88,17 @@ impl Reader {
         match self.ask(request).await {
             Err(QuestionError::Status(404)) => Ok(None),
             answer => answer.map(Some),
+        }
+    }
+
+    /// A text at a path, such as a log; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`QuestionError`] for any other answer, one that is too long, or none.
+    pub async fn text(&self, path: &str) -> Result<Option<Vec<u8>>, QuestionError> {
+        match self.bytes(http::Request::get(path).body(Vec::new())).await {
+            Err(QuestionError::Status(404)) => Ok(None),
+            answer => answer.map(|bytes| Some(bytes.to_vec())),
         }
     }
 
@@ -209,16 +221,20 @@ impl Reader {
     }
 
     async fn ask(&self, request: http::Result<http::Request<Vec<u8>>>) -> Result<Value, QuestionError> {
+        let body = self.bytes(request).await?;
+        // What a parser says of an answer quotes it.
+        serde_json::from_slice(&body).map_err(|_| QuestionError::Unanswered("the answer is no JSON".into()))
+    }
+
+    async fn bytes(&self, request: http::Result<http::Request<Vec<u8>>>) -> Result<Bytes, QuestionError> {
         let request = request.map_err(|error| QuestionError::Unanswered(error.into()))?;
         let act = OBJECTS.get();
         let answer = exchange(act, &self.client, self.token.as_ref(), request, LARGEST);
         let answer = tokio::time::timeout(WITHIN, answer).await.unwrap_or(Err(Failure::Timeout { act }));
-        let body = answer.map_err(|failure| match failure {
+        answer.map_err(|failure| match failure {
             Failure::Status { code, .. } => QuestionError::Status(code),
             failure => QuestionError::Unanswered(failure.into()),
-        })?;
-        // What a parser says of an answer quotes it.
-        serde_json::from_slice(&body).map_err(|_| QuestionError::Unanswered("the answer is no JSON".into()))
+        })
     }
 }
 

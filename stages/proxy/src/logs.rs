@@ -1,13 +1,13 @@
 //! Lines of logs, as they come.
 //!
-//! takes: a stream of Argo CD - gives: items `{data}`, and at last `{done}` or `{error, done}`; who began it is looked at again
-//! every minute - fails: a line that is too long, or is none, ends it
+//! takes: a stream of Argo CD, or of the server of Argo Workflows - gives: lines, and at last their end, with why; who began it is
+//! looked at again every minute - fails: a line that is too long, or is none, ends it
 
 use std::time::Duration;
 
-use async_graphql::SimpleObject;
 use bytes::{Buf as _, BytesMut};
 use futures::Stream;
+use jiff::Timestamp;
 use serde::Deserialize;
 use stages_client::Opened;
 use tokio::sync::OwnedSemaphorePermit;
@@ -21,19 +21,27 @@ const LINE: usize = 1 << 20;
 const LOOK: Duration = Duration::from_secs(60);
 
 /// A line of a log.
-#[derive(Debug, SimpleObject)]
-pub(crate) struct LogEntry {
-    content: String,
-    pod_name: Option<String>,
-    timestamp: Option<String>,
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LogLine {
+    pub(crate) content: String,
+    pub(crate) pod_name: Option<String>,
+    pub(crate) timestamp: Option<String>,
 }
 
-/// An item of a stream of lines.
-#[derive(Debug, SimpleObject, Default)]
-pub(crate) struct ApplicationLogsResponse {
-    data: Option<LogEntry>,
-    error: Option<String>,
-    done: Option<bool>,
+/// What comes of a log.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum LogItem {
+    Line(LogLine),
+    /// Nothing comes any more; why, unless the log has ended.
+    End(Option<String>),
+}
+
+/// Whoever sends the lines, which says how they are written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sender {
+    ArgoCd,
+    /// Each line begins with when it was written.
+    Workflows,
 }
 
 #[derive(Deserialize)]
@@ -53,7 +61,10 @@ struct Line {
 
 /// A stream that is read.
 pub(crate) struct Following {
+    pub(crate) sender: Sender,
     pub(crate) opened: Opened,
+    /// When it was seen that they may.
+    pub(crate) since: Instant,
     pub(crate) desk: Desk,
     pub(crate) caller: Caller,
     pub(crate) about: About,
@@ -70,34 +81,37 @@ struct Reading {
     ended: bool,
 }
 
-impl ApplicationLogsResponse {
-    fn end(error: Option<String>) -> Self {
-        Self { data: None, error, done: Some(true) }
+impl Sender {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::ArgoCd => "Argo CD",
+            Self::Workflows => "Argo Workflows",
+        }
     }
 }
 
 impl Following {
-    pub(crate) fn items(self) -> impl Stream<Item = ApplicationLogsResponse> + Send {
-        let reading =
-            Reading { following: self, held: BytesMut::new(), look: Instant::now() + LOOK, ended: false };
+    pub(crate) fn items(self) -> impl Stream<Item = LogItem> + Send {
+        let look = self.since + LOOK;
+        let reading = Reading { following: self, held: BytesMut::new(), look, ended: false };
         futures::stream::unfold(reading, |mut reading| async move {
             if reading.ended {
                 return None;
             }
             let item = reading.next().await;
-            reading.ended = item.done == Some(true);
+            reading.ended = matches!(item, LogItem::End(_));
             Some((item, reading))
         })
     }
 }
 
 impl Reading {
-    async fn next(&mut self) -> ApplicationLogsResponse {
+    async fn next(&mut self) -> LogItem {
         loop {
             if let Some(at) = self.held.iter().position(|byte| *byte == b'\n') {
                 let line = self.held.split_to(at);
                 self.held.advance(1);
-                match read(&line) {
+                match read(self.following.sender, &line) {
                     Some(item) => return item,
                     None => continue,
                 }
@@ -106,18 +120,18 @@ impl Reading {
                 self.look = Instant::now() + LOOK;
                 let Following { desk, caller, about, lasts, .. } = &self.following;
                 if *lasts && let Err(error) = desk.still(caller, about).await {
-                    return ApplicationLogsResponse::end(Some(error.to_string()));
+                    return LogItem::End(Some(error.to_string()));
                 }
             }
             if self.held.len() > LINE {
-                return ApplicationLogsResponse::end(Some("a line is longer than 1 MiB".to_owned()));
+                return LogItem::End(Some("a line is longer than 1 MiB".to_owned()));
             }
             match timeout_at(self.look, self.following.opened.chunk()).await {
                 Ok(Ok(Some(chunk))) => self.held.extend_from_slice(&chunk),
-                Ok(Ok(None)) if self.held.is_empty() => return ApplicationLogsResponse::end(None),
+                Ok(Ok(None)) if self.held.is_empty() => return LogItem::End(None),
                 // The last line may have no end.
                 Ok(Ok(None)) => self.held.extend_from_slice(b"\n"),
-                Ok(Err(error)) => return ApplicationLogsResponse::end(Some(error.to_string())),
+                Ok(Err(error)) => return LogItem::End(Some(error.to_string())),
                 // It is time to look whether they still may.
                 Err(_) => {}
             }
@@ -125,29 +139,65 @@ impl Reading {
     }
 }
 
-fn read(line: &[u8]) -> Option<ApplicationLogsResponse> {
+fn read(sender: Sender, line: &[u8]) -> Option<LogItem> {
     if line.iter().all(u8::is_ascii_whitespace) {
         return None;
     }
+    let peer = sender.name();
     let Ok(Item { result, error }) = serde_json::from_slice(line) else {
-        return Some(ApplicationLogsResponse::end(Some("Argo CD sent what is no line".to_owned())));
+        return Some(LogItem::End(Some(format!("{peer} sent what is no line"))));
     };
     if error.is_some() {
-        return Some(ApplicationLogsResponse::end(Some(
-            "Argo CD cannot read the log any further".to_owned(),
-        )));
+        return Some(LogItem::End(Some(format!("{peer} cannot read the log any further"))));
     }
-    let line = result?;
+    let Line { content, last, time_stamp_str, pod_name } = result?;
     // The last one says so, and holds nothing.
-    if line.last {
-        return Some(ApplicationLogsResponse::end(None));
+    if last {
+        return Some(LogItem::End(None));
     }
-    let data = LogEntry { content: line.content, pod_name: line.pod_name, timestamp: line.time_stamp_str };
-    Some(ApplicationLogsResponse { data: Some(data), ..ApplicationLogsResponse::default() })
+    let (timestamp, content) = match (sender, content.split_once(' ')) {
+        (Sender::Workflows, Some((at, rest))) if at.parse::<Timestamp>().is_ok() => {
+            (Some(at.to_owned()), rest.to_owned())
+        }
+        _ => (time_stamp_str, content),
+    };
+    Some(LogItem::Line(LogLine { content, pod_name, timestamp }))
 }
 
 impl std::fmt::Debug for Following {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Following").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_workflows_begin_with_when_they_were_written() {
+        let read = |content: &str| {
+            let line = serde_json::json!({"result": {"content": content, "podName": "build-1"}}).to_string();
+            match read(Sender::Workflows, line.as_bytes()) {
+                Some(LogItem::Line(line)) => (line.timestamp, line.content),
+                other => panic!("{content}: {other:?}"),
+            }
+        };
+        let at = |at: &str| Some(at.to_owned());
+        let first = read("2026-01-01T00:00:00.123456789Z  step 1 of 2");
+        assert_eq!(first, (at("2026-01-01T00:00:00.123456789Z"), " step 1 of 2".to_owned()));
+        assert_eq!(read("2026-01-01T00:00:00Z "), (at("2026-01-01T00:00:00Z"), String::new()));
+        assert_eq!(read("step 1 of 2"), (None, "step 1 of 2".to_owned()));
+        assert_eq!(read(""), (None, String::new()));
+    }
+
+    #[test]
+    fn what_is_no_line_ends_the_log_and_says_whose() {
+        let end = |said: &str| Some(LogItem::End(Some(said.to_owned())));
+        let broken = br#"{"error":{"grpc_code":13,"message":"secret"}}"#;
+        assert_eq!(read(Sender::Workflows, broken), end("Argo Workflows cannot read the log any further"));
+        assert_eq!(read(Sender::ArgoCd, broken), end("Argo CD cannot read the log any further"));
+        assert_eq!(read(Sender::Workflows, b"<html>"), end("Argo Workflows sent what is no line"));
+        assert_eq!(read(Sender::ArgoCd, b" "), None);
     }
 }

@@ -49,6 +49,8 @@ impl Operation {
     pub const REPOSITORY_FILES: Self = reads("repositoryFiles", GIT);
     pub const READ_FILE: Self = reads("readFile", GIT);
 
+    pub const SEALING_CERTIFICATE: Self = reads("sealingCertificate", GIT);
+
     pub const SYNC: Self = acts("syncApplication", "SYNC", APPLICATIONS);
     pub const TERMINATE_OPERATION: Self = acts("terminateOperation", "TERMINATE_SYNC", APPLICATIONS);
     pub const REFRESH: Self = acts("refreshApplication", "REFRESH", APPLICATIONS);
@@ -83,11 +85,19 @@ impl Operation {
     pub const DELETE_FILES: Self = acts("deleteFiles", "CREATE", GIT);
     pub const CREATE_PULL_REQUEST: Self = acts("createPullRequest", "CREATE", GIT);
 
+    pub const SEAL_SECRET: Self = acts("sealSecret", "CREATE", GIT);
+
     pub const APPLICATION_LOGS: Self =
         Self { name: "applicationLogs", action: Some("VIEW_POD_LOGS"), entity: APPLICATIONS, is_act: true };
+    pub const WORKFLOW_LOGS: Self =
+        Self { name: "workflowLogs", action: Some("ACCESS_LOGS"), entity: WORKFLOWS, is_act: true };
 
-    /// All of them, in the order of the schema.
-    pub const ALL: [Self; 51] = [
+    /// Beside the schema: the archive of the runtime's own logs.
+    pub const DOWNLOAD_LOGS: Self =
+        Self { name: "downloadLogs", action: None, entity: APPLICATIONS, is_act: true };
+
+    /// All of the schema, in its order.
+    pub const ALL: [Self; 54] = [
         Self::VERSION_INFO,
         Self::RUNTIME_STATUS,
         Self::RESOURCE_TREE,
@@ -108,6 +118,7 @@ impl Operation {
         Self::REPOSITORY_BRANCHES,
         Self::REPOSITORY_FILES,
         Self::READ_FILE,
+        Self::SEALING_CERTIFICATE,
         Self::SYNC,
         Self::TERMINATE_OPERATION,
         Self::REFRESH,
@@ -138,7 +149,9 @@ impl Operation {
         Self::COMMIT_FILES,
         Self::DELETE_FILES,
         Self::CREATE_PULL_REQUEST,
+        Self::SEAL_SECRET,
         Self::APPLICATION_LOGS,
+        Self::WORKFLOW_LOGS,
     ];
 }
 

@@ -13,6 +13,7 @@ use stages_git::Checkouts;
 use stages_kube::{Cluster, ConfigError, Right, Scope};
 use tokio::sync::{Semaphore, watch};
 
+use crate::archive::LogArchive;
 use crate::argocd::{Access, ArgoCd};
 use crate::audit::{Audit, Recorder};
 use crate::desk::Desk;
@@ -23,6 +24,7 @@ use crate::platform::Platform;
 use crate::rollouts::Rollouts;
 use crate::routes::Front;
 use crate::schema::{self, RuntimeStatus, Works};
+use crate::sealing::Sealing;
 use crate::workflows::{Server, Workflows};
 
 /// What it is made of.
@@ -42,10 +44,14 @@ pub struct ProxyConfig {
     pub argocd_http: stages_client::Config,
     /// The server of Argo Workflows, its token, and how it is called; `None`: the API server is asked.
     pub workflows: Option<(String, Token, stages_client::Config)>,
+    /// The controller of sealed-secrets, and how it is called; `None`: there is none.
+    pub sealed_secrets: Option<(String, stages_client::Config)>,
     /// How the API server is found.
     pub cluster: Cluster,
     /// The runtime's namespace.
     pub namespace: String,
+    /// The labels of the runtime's own pods, as `key=value,key=value`.
+    pub own_pods: String,
     /// Clones of people's repositories.
     pub checkouts: Checkouts,
     /// Which pages may ask; empty: none.
@@ -143,6 +149,13 @@ impl ProxyConfig {
             }
             None => None,
         };
+        let controller = match self.sealed_secrets {
+            Some((url, http)) => {
+                let address = ("appProxy.sealedSecrets.url", url.as_str(), "");
+                Some(client("the controller of sealed-secrets", address, http).await?)
+            }
+            None => None,
+        };
         let cluster = Arc::new(self.cluster.reader().await?);
         let cors = match &*self.cors_origin {
             "" => None,
@@ -163,11 +176,15 @@ impl ProxyConfig {
             files: GitFiles { integrations: git.clone(), checkouts: self.checkouts },
             git,
             platform: platform.clone(),
+            sealing: Sealing { controller },
             streams: Arc::new(Semaphore::new(self.limits.streams.min(Semaphore::MAX_PERMITS))),
             status: looked,
         };
-        let front = Front { schema: schema::build(works), cors, body: self.limits.body, stop: stop.clone() };
         let (namespace, every) = (self.namespace, self.limits.heartbeat);
+        let own = (namespace.clone(), self.own_pods);
+        let archive = Arc::new(LogArchive::new(cluster.clone(), Redactor::new(key.as_bytes()), own));
+        let (body, schema) = (self.limits.body, schema::build(works));
+        let front = Front { schema, cors, body, desk: desk.clone(), archive, stop: stop.clone() };
         let heartbeat = Heartbeat { platform, argocd, cluster, namespace, every, status };
         Ok(Proxy { front, desk, heartbeat, recorder, stop })
     }
@@ -218,6 +235,9 @@ pub fn rights(namespace: &str, namespaces: &[String]) -> Vec<Right> {
     }
     let own = Scope::Namespace(namespace.to_owned());
     rights.push(right("argoproj.io", "applications", &["get", "list"], &own));
+    // Its own logs.
+    rights.push(right("", "pods", &["get", "list"], &own));
+    rights.push(right("", "pods/log", &["get"], &own));
     // What people's Git tokens are sealed with, and where they are kept.
     let names = vec![TOKEN.to_owned(), GIT.to_owned()];
     rights.push(Right { names, ..right("", "secrets", &["create", "get", "patch"], &own) });

@@ -1,14 +1,15 @@
 //! The routes: the API, below `/app-proxy` and without it, and whether it lives.
 //!
-//! takes: HTTP - gives: answers of the schema; a stream of events to whoever accepts one - calls: nothing itself - fails: 401
+//! takes: HTTP - gives: answers of the schema; a stream of events to whoever accepts one; the runtime's own logs - calls: nothing itself - fails: 401
 //! without a token, 413 for a body that is too long, 400 for one that is no query; whatever else is wrong stands under `errors` of
 //! an answer 200
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_graphql::Request;
-use axum::body::to_bytes;
+use axum::body::{Body, to_bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
@@ -19,8 +20,11 @@ use axum::{Json, Router};
 use futures::StreamExt as _;
 use pipeline_core::{SecretString, Shutdown};
 
-use crate::desk::Caller;
+use crate::archive::LogArchive;
+use crate::desk::{About, Caller, Desk};
 use crate::error::ActError;
+use crate::gate::Subject;
+use crate::operation::Operation;
 use crate::schema::Schema;
 
 /// What answers.
@@ -30,6 +34,8 @@ pub(crate) struct Front {
     pub(crate) cors: Option<HeaderValue>,
     /// The most that a body may be long.
     pub(crate) body: usize,
+    pub(crate) desk: Desk,
+    pub(crate) archive: Arc<LogArchive>,
     pub(crate) stop: Shutdown,
 }
 
@@ -44,6 +50,7 @@ impl Front {
         let alive = || get(async || "OK");
         let api = Router::new()
             .route("/api/graphql", post(graphql))
+            .route("/api/applications/logs", get(logs))
             .route("/api/readyz", alive())
             .route("/api/healthz", alive())
             .route("/api/health", alive())
@@ -100,6 +107,37 @@ async fn graphql(State(front): State<Front>, request: axum::extract::Request) ->
     let mut response = Json(front.schema.execute(request).await).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// The runtime's own logs, for admins: browsers that send no header are refused, since a log is nobody's whom nobody knows.
+async fn logs(State(front): State<Front>, headers: HeaderMap) -> Response {
+    let about = About::new(Operation::DOWNLOAD_LOGS, Subject::default());
+    let begun = async {
+        front.desk.begin(&Caller(token(&headers)), &about).await?;
+        front.archive.clone().begin(front.stop.clone()).await
+    };
+    let stream = match begun.await {
+        Ok(stream) => stream,
+        Err(error) => return wrong(status(&error), &error.to_string()),
+    };
+    let headers = [
+        (header::CONTENT_TYPE, "application/gzip"),
+        (header::CONTENT_DISPOSITION, "attachment; filename=\"gitops-runtime-logs.tar.gz\""),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (headers, Body::from_stream(stream)).into_response()
+}
+
+/// The status that says why something was not done.
+fn status(error: &ActError) -> StatusCode {
+    match error.code() {
+        "UNAUTHENTICATED" => StatusCode::UNAUTHORIZED,
+        "FORBIDDEN" => StatusCode::FORBIDDEN,
+        "BAD_REQUEST" => StatusCode::BAD_REQUEST,
+        "PLATFORM_AWAY" | "BUSY" | "STOPPING" => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::BAD_GATEWAY,
+    }
 }
 
 /// What is answered to a document that cannot be read, without a word of it.

@@ -1,13 +1,15 @@
 //! Argo Workflows: objects of the API server, or acts of the server of Argo Workflows where its address is set.
 //!
-//! takes: a workflow, or a template - gives: what was changed or made - calls: the API server; `{workflows}/api/v1/workflows/...`
-//! fails: to retry, and to resume nodes that the controller has put away, takes that server: said so where there is none
+//! takes: a workflow, or a template - gives: what was changed or made, lines of logs - calls: the API server;
+//! `{workflows}/api/v1/workflows/...` - fails: to retry, to resume nodes that the controller has put away, and to read logs takes
+//! that server: said so where there is none
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use stages_client::{Client, HttpError, Method, Reply, Token};
+use stages_client::{Client, HttpError, Method, Opened, Reply, Token};
 use stages_kube::Reader;
 
 use crate::error::ActError;
@@ -197,6 +199,19 @@ impl Workflows {
         self.make(namespace, json!({"generateName": prefix, "labels": labels}), spec).await
     }
 
+    /// Lines of the logs of a workflow's pods, for at most so long.
+    pub(crate) async fn logs(
+        &self,
+        namespace: &str,
+        name: &str,
+        query: &[(&'static str, String)],
+        within: Duration,
+    ) -> Result<Opened, ActError> {
+        of(namespace, name)?;
+        let server = self.server.as_ref().ok_or_else(|| ActError::Wrong(NEEDS_SERVER.to_owned()))?;
+        server.logs(&["api", "v1", "workflows", namespace, name, "log"], query, within).await
+    }
+
     async fn make(&self, namespace: &str, metadata: Value, spec: Value) -> Result<String, ActError> {
         let workflow = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": metadata, "spec": spec,
@@ -254,6 +269,23 @@ impl Server {
             return Err(refused(act, &reply));
         }
         serde_json::from_slice(reply.body()).map_err(|_| ActError::Unreadable(PEER))
+    }
+
+    async fn logs(
+        &self,
+        path: &[&str],
+        query: &[(&'static str, String)],
+        within: Duration,
+    ) -> Result<Opened, ActError> {
+        let act = "read logs";
+        let away = |source: HttpError| ActError::Away { peer: PEER, act, source };
+        let request = self.client.request(act, Method::GET, path).map_err(away)?.query(query);
+        let request = request.header("accept", "application/json").timeout(within);
+        let request = self.client.authorize(act, request, &self.token, "Bearer ").await.map_err(away)?;
+        match self.client.open(act, request).await.map_err(away)? {
+            Ok(opened) => Ok(opened),
+            Err(reply) => Err(refused(act, &reply)),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use pipeline_core::SecretString;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use stages_client::{Client, Config, Method, RequestBuilder, Target, Token};
+use stages_client::{Client, Config, Method, Opened, RequestBuilder, Target, Token};
 
 use crate::arguments::Place;
 use crate::contexts::{Contexts, Kept};
@@ -126,6 +126,16 @@ impl Platform {
         let request = request.header("accept", "text/event-stream").timeout(FOREVER);
         match self.client.open(act, request).await? {
             Ok(opened) => Ok(Items::new(opened, self.refused(act))),
+            Err(reply) => Err(self.refused(act)(Self::status(act, reply.status(), reply.body()))),
+        }
+    }
+
+    /// Asks for a file, which comes as long as it takes.
+    pub(crate) async fn file(&self, act: &'static str, path: &[&str]) -> Result<Opened, RemoteError> {
+        let request = self.client.request(act, Method::GET, path)?;
+        let request = self.client.authorize(act, request, &self.key, "").await?.timeout(FOREVER);
+        match self.client.open(act, request).await? {
+            Ok(opened) => Ok(opened),
             Err(reply) => Err(self.refused(act)(Self::status(act, reply.status(), reply.body()))),
         }
     }

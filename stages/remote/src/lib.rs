@@ -1,4 +1,4 @@
-//! The command line for people: `login`, `context`, `runtime`, `app`, `rollout`, `workflow`, and of `git` what is about
+//! The command line for people: `login`, `context`, `runtime`, `app`, `rollout`, `workflow`, `seal`, and of `git` what is about
 //! integrations and tokens, against a platform that runs elsewhere, and the app proxies of its runtimes.
 //!
 //! takes: the command line, the contexts that a person signed in to - gives: tables for people, JSON, YAML or names for
@@ -14,17 +14,20 @@ mod arguments;
 mod ask;
 mod context;
 mod contexts;
+mod download;
 mod environment;
 mod error;
 mod git;
 mod install;
 mod login;
+mod logs;
 mod names;
 mod proxy;
 mod resource;
 mod rollout;
 mod run;
 mod runtime;
+mod seal;
 mod secret;
 mod show;
 mod stream;

@@ -3,6 +3,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use stages_client::Opened;
 
 use crate::arguments::Way;
 use crate::ask::{ANSWER, Platform, read};
@@ -68,6 +69,11 @@ impl Proxy {
         field: &str,
     ) -> Result<T, RemoteError> {
         read(self.ask(act, query, variables).await?.remove(field).unwrap_or_default())
+    }
+
+    /// Asks for a file, below the app proxy's own address.
+    pub(crate) async fn file(&self, act: &'static str, path: &[&str]) -> Result<Opened, RemoteError> {
+        self.peer.file(act, path).await
     }
 
     /// Asks for what comes piece by piece.

@@ -4,7 +4,7 @@ use crate::arguments::{Command, RemoteCommand, RemoteGit};
 use crate::environment::Environment;
 use crate::error::RemoteError;
 use crate::show::Screen;
-use crate::{app, context, git, login, rollout, runtime, workflow};
+use crate::{app, context, git, login, rollout, runtime, seal, workflow};
 
 /// Runs a command; gives its exit code.
 ///
@@ -25,6 +25,7 @@ pub fn run(command: &RemoteCommand, environment: &Environment) -> Result<u8, Rem
             Command::Workflow(command) => {
                 Box::pin(workflow::run(command, &screen, environment)).await.map(|()| 0)
             }
+            Command::Seal(given) => Box::pin(seal::run(given, &screen, environment)).await.map(|()| 0),
             Command::App(command) => Box::pin(app::run(command, &screen, environment)).await,
         }
     })

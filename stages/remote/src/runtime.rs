@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::runtime::RuntimeCommand;
 use crate::ask::{Platform, read};
+use crate::download;
 use crate::environment::Environment;
 use crate::error::RemoteError;
 use crate::install;
@@ -71,6 +72,9 @@ pub(crate) async fn run(
         RuntimeCommand::Install(given) => install::install(given, true, screen, environment).await,
         RuntimeCommand::Upgrade(given) => install::install(given, false, screen, environment).await,
         RuntimeCommand::Uninstall(given) => install::uninstall(given, screen, environment).await,
+        RuntimeCommand::Logs { name, output, way } => {
+            download::logs(name, output.as_deref(), way, screen, environment).await
+        }
         RuntimeCommand::List { listed, place } => {
             let platform = Platform::find(place, environment).await?;
             let (output, limit) = (listed.shown.output, listed.rows());

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use crate::act::{Act, Look, wait};
 use crate::arguments::act::{Waiting, Way};
-use crate::arguments::workflow::{Done, Submit, Within, WorkflowCommand};
+use crate::arguments::workflow::{Done, Logs as Given, Submit, Within, WorkflowCommand};
 use crate::ask::{Platform, read};
 use crate::environment::Environment;
 use crate::error::RemoteError;
+use crate::logs::Logs;
 use crate::proxy::Proxy;
 use crate::show::{Cell, Column, Output, Screen, age, document, facts, moment, plain, table};
 
@@ -198,6 +199,7 @@ pub(crate) async fn run(
                 Output::Table | Output::Wide => one(&read(found)?),
             })
         }
+        WorkflowCommand::Logs(given) => logs(given, screen, environment).await,
         WorkflowCommand::Submit(given) => submit(given, screen, environment).await,
         WorkflowCommand::Retry(done) => {
             let query = "mutation Retry($namespace: String!, $workflowName: String!) { retryWorkflow(namespace: $namespace, workflowName: $workflowName) { metadata { name } } }";
@@ -292,6 +294,29 @@ async fn submit(given: &Submit, screen: &Screen, environment: &Environment) -> R
         }}),
     };
     made(&within, &act, &given.careful, ("createWorkflowFromTemplate", &given.waiting), screen).await
+}
+
+async fn logs(given: &Given, screen: &Screen, environment: &Environment) -> Result<(), RemoteError> {
+    let within = In::find(&given.within, environment).await?;
+    let mut variables = within.variables(&given.name);
+    variables["podName"] = json!(given.pod);
+    variables["container"] = json!(given.container);
+    variables["options"] = json!({
+        "follow": given.follow,
+        "grep": given.grep,
+        "sinceSeconds": given.since.map(|since| since.as_secs()),
+        "tailLines": given.tail,
+    });
+    let of = plain(&format!("{}/{}", within.namespace, given.name));
+    let logs = Logs {
+        query: "subscription Logs($namespace: String!, $workflowName: String!, $podName: String, $container: String, $options: WorkflowLogsOptionsInput) { workflowLogs(namespace: $namespace, workflowName: $workflowName, podName: $podName, container: $container, options: $options) { data { content podName timestamp } error done } }",
+        field: "workflowLogs",
+        variables,
+        of: &of,
+        timestamps: given.timestamps,
+        pods: given.pod.is_none(),
+    };
+    logs.show(&within.proxy, screen).await
 }
 
 async fn resubmit(done: &Done, screen: &Screen, environment: &Environment) -> Result<(), RemoteError> {

@@ -152,6 +152,19 @@ pub(crate) struct ApplicationLogsOptionsInput {
     pub(crate) tail_lines: Option<i64>,
 }
 
+/// Which lines of a workflow's pods.
+#[derive(InputObject, Default)]
+pub(crate) struct WorkflowLogsOptionsInput {
+    pub(crate) follow: Option<bool>,
+    /// A regular expression that lines match.
+    pub(crate) grep: Option<String>,
+    pub(crate) since_seconds: Option<i64>,
+    /// As RFC 3339.
+    pub(crate) since_time: Option<String>,
+    /// So many of the last lines of each pod; none: 1,000.
+    pub(crate) tail_lines: Option<i64>,
+}
+
 /// A parameter of a workflow.
 #[derive(InputObject)]
 pub(crate) struct WorkflowParameter {

@@ -3,10 +3,12 @@
 mod application;
 mod git;
 mod inputs;
+mod log;
 mod mutation;
 mod query;
 mod rollout;
 mod runtime;
+mod sealing;
 mod subscription;
 mod workflow;
 
@@ -21,6 +23,7 @@ use crate::desk::{Caller, Desk};
 use crate::git::{GitFiles, Integrations};
 use crate::platform::Platform;
 use crate::rollouts::Rollouts;
+use crate::sealing::Sealing;
 use crate::workflows::Workflows;
 
 pub(crate) use self::runtime::{AppProxyInfo, ArgoCdState, RuntimeStatus, StatusOfCheck, SyncMode};
@@ -43,6 +46,7 @@ pub(crate) struct Works {
     pub(crate) git: Integrations,
     pub(crate) files: GitFiles,
     pub(crate) platform: Platform,
+    pub(crate) sealing: Sealing,
     /// Streams of logs that may be open.
     pub(crate) streams: Arc<Semaphore>,
     /// What was found of the runtime.

@@ -1,6 +1,7 @@
 //! What may be changed.
 
 use async_graphql::{Context, Object, Result, SimpleObject};
+use pipeline_core::SecretString;
 use serde_json::Value;
 
 use super::git::{
@@ -12,6 +13,7 @@ use super::inputs::{
     RollbackOptions, SyncOptions,
 };
 use super::rollout::RolloutRollbackResponse;
+use super::sealing::{SealSecretInput, SealedSecretOutput};
 use super::workflow::NewWorkflow;
 use super::{ActedOn, caller, works};
 use crate::desk::About;
@@ -544,5 +546,18 @@ impl Mutation {
         let doing =
             move |who: String| async move { files.pull_request(&who, (&integration, &repo), wanted).await };
         works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+    }
+
+    /// Seals a Secret with the certificate of the controller of sealed-secrets, so that it may stand in Git.
+    async fn seal_secret(&self, context: &Context<'_>, args: SealSecretInput) -> Result<SealedSecretOutput> {
+        let SealSecretInput { secret, namespace } = args;
+        let (secret, works) = (SecretString::from(secret), works(context)?);
+        let subject = Subject { namespace: namespace.clone(), ..Subject::default() };
+        let about = About::new(Operation::SEAL_SECRET, subject);
+        let sealing = works.sealing.clone();
+        let sealed =
+            works.desk.act(caller(context)?, about, async move { sealing.seal(secret, namespace).await });
+        let output = sealed.await.map_err(|error| error.graphql())?;
+        Ok(SealedSecretOutput { output })
     }
 }

@@ -13,6 +13,7 @@ use super::git::{
 use super::inputs::{ApplicationId, ObjectId, ResourceId};
 use super::rollout::{AnalysisRun, Rollout};
 use super::runtime::{RuntimeStatus, VersionInfo};
+use super::sealing::SealingCertificate;
 use super::workflow::Workflow;
 use super::{Works, caller, works};
 use crate::desk::About;
@@ -74,6 +75,14 @@ impl Query {
     async fn runtime_status(&self, context: &Context<'_>) -> Result<RuntimeStatus> {
         read(context, Operation::RUNTIME_STATUS, runtime(), async |works| Ok(works.status.borrow().clone()))
             .await
+    }
+
+    /// What Secrets are sealed with, so that they need not leave where they are typed.
+    async fn sealing_certificate(&self, context: &Context<'_>) -> Result<SealingCertificate> {
+        read(context, Operation::SEALING_CERTIFICATE, runtime(), async |works| {
+            Ok(SealingCertificate { pem: works.sealing.certificate().await? })
+        })
+        .await
     }
 
     /// What an application has, and what that has.

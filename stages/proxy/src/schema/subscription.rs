@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use async_graphql::{Context, Result, Subscription};
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use jiff::Timestamp;
+use stages_client::Opened;
+use tokio::time::Instant;
 
-use super::inputs::{ApplicationId, ApplicationLogsOptionsInput, ResourceId};
-use super::{caller, works};
-use crate::desk::About;
+use super::inputs::{ApplicationId, ApplicationLogsOptionsInput, ResourceId, WorkflowLogsOptionsInput};
+use super::log::{ApplicationLogsResponse, WorkflowLogsResponse};
+use super::{Works, caller, works};
+use crate::desk::{About, Caller};
 use crate::error::ActError;
-use crate::logs::{ApplicationLogsResponse, Following};
+use crate::gate::Subject;
+use crate::logs::{Following, Sender};
 use crate::operation::Operation;
 use crate::rollouts::named;
 
@@ -29,6 +33,61 @@ type Query = Vec<(&'static str, String)>;
 
 fn moment(text: &str) -> std::result::Result<Timestamp, ActError> {
     text.parse().map_err(|_| ActError::Wrong("a time is to be written as 2026-01-31T12:00:00Z".to_owned()))
+}
+
+/// How many seconds ago lines begin: what Argo CD and Argo Workflows both take.
+fn since(seconds: Option<i64>, time: Option<&str>) -> std::result::Result<Option<i64>, ActError> {
+    let since = match (seconds, time) {
+        (Some(seconds), _) => Some(seconds),
+        (None, Some(time)) => Some(Timestamp::now().as_second() - moment(time)?.as_second()),
+        (None, None) => None,
+    };
+    Ok(since.map(|seconds| seconds.max(1)))
+}
+
+/// As the server of Argo Workflows is asked.
+fn query_of_workflow(
+    (pod, container): (Option<String>, Option<String>),
+    options: WorkflowLogsOptionsInput,
+) -> std::result::Result<Query, ActError> {
+    let mut query = vec![("logOptions.container", container.unwrap_or_else(|| "main".to_owned()))];
+    if let Some(pod) = pod {
+        named("a pod", &pod)?;
+        query.push(("podName", pod));
+    }
+    query.push(("logOptions.follow", options.follow.unwrap_or(false).to_string()));
+    query.push(("logOptions.tailLines", options.tail_lines.unwrap_or(LINES).clamp(1, MOST).to_string()));
+    query.push(("logOptions.timestamps", true.to_string()));
+    query.extend(options.grep.filter(|text| !text.is_empty()).map(|text| ("grep", text)));
+    let since = since(options.since_seconds, options.since_time.as_deref())?;
+    query.extend(since.map(|seconds| ("logOptions.sinceSeconds", seconds.to_string())));
+    Ok(query)
+}
+
+/// Begins a log for whoever may: `open` is asked for it, for so long at most.
+async fn follow<Opening>(
+    works: &Works,
+    caller: &Caller,
+    about: About,
+    sender: Sender,
+    open: impl FnOnce(Duration) -> Opening,
+) -> std::result::Result<Following, ActError>
+where
+    Opening: Future<Output = std::result::Result<Opened, ActError>>,
+{
+    let place = works.streams.clone().try_acquire_owned();
+    let place =
+        place.map_err(|_| ActError::Busy("too many logs are followed: end one, or try again later"))?;
+    let granted = works.desk.begin(caller, &about).await?;
+    let since = Instant::now();
+    let opened = open(if granted.lasts { LONGEST } else { OF_A_PASS }).await?;
+    let (desk, caller, lasts) = (works.desk.clone(), caller.clone(), granted.lasts);
+    Ok(Following { sender, opened, since, desk, caller, about, lasts, place })
+}
+
+/// A pod, as the audit log tells it.
+fn pod_told(pod: &str) -> String {
+    format!("Pod {}", pod.chars().filter(|c| !c.is_control()).take(253).collect::<String>())
 }
 
 /// As Argo CD is asked.
@@ -63,12 +122,8 @@ fn query(
         moment(&until)?;
         query.push(("untilTime", until));
     }
-    let since = match (options.since_seconds, options.since_time) {
-        (Some(seconds), _) => Some(seconds),
-        (None, Some(time)) => Some(Timestamp::now().as_second() - moment(&time)?.as_second()),
-        (None, None) => None,
-    };
-    query.extend(since.map(|seconds| ("sinceSeconds", seconds.max(1).to_string())));
+    let since = since(options.since_seconds, options.since_time.as_deref())?;
+    query.extend(since.map(|seconds| ("sinceSeconds", seconds.to_string())));
     Ok(query)
 }
 
@@ -87,24 +142,40 @@ impl Subscription {
     ) -> Result<impl Stream<Item = ApplicationLogsResponse>> {
         let (works, caller) = (works(context)?, caller(context)?);
         let detail = match (&pod_name, &resource) {
-            (Some(pod), _) => {
-                format!("Pod {}", pod.chars().filter(|c| !c.is_control()).take(253).collect::<String>())
-            }
+            (Some(pod), _) => pod_told(pod),
             (None, Some(of)) => of.place(),
             (None, None) => String::new(),
         };
         let about = About::new(Operation::APPLICATION_LOGS, application.subject()).of(detail);
-        let begun = async {
-            let place = works.streams.clone().try_acquire_owned();
-            let place = place
-                .map_err(|_| ActError::Busy("too many logs are followed: end one, or try again later"))?;
-            let granted = works.desk.begin(caller, &about).await?;
+        let open = async |within| {
             let query = query((pod_name, container, resource), options.unwrap_or_default())?;
-            let within = if granted.lasts { LONGEST } else { OF_A_PASS };
-            let opened = works.argocd.logs(&application.name(), query, within).await?;
-            let (desk, caller) = (works.desk.clone(), caller.clone());
-            Ok::<_, ActError>(Following { opened, desk, caller, about, lasts: granted.lasts, place }.items())
+            works.argocd.logs(&application.name(), query, within).await
         };
-        begun.await.map_err(|error| error.graphql())
+        let begun = follow(works, caller, about, Sender::ArgoCd, open).await;
+        Ok(begun.map_err(|error| error.graphql())?.items().map(ApplicationLogsResponse::from))
+    }
+
+    /// Lines of the logs of a workflow's pods, or of one of them: over a POST that accepts `text/event-stream`. It takes the server
+    /// of Argo Workflows. The last item is `done`.
+    async fn workflow_logs(
+        &self,
+        context: &Context<'_>,
+        namespace: String,
+        workflow_name: String,
+        pod_name: Option<String>,
+        #[graphql(desc = "`main` without it.")] container: Option<String>,
+        options: Option<WorkflowLogsOptionsInput>,
+    ) -> Result<impl Stream<Item = WorkflowLogsResponse>> {
+        let (works, caller) = (works(context)?, caller(context)?);
+        let subject = Subject { namespace, name: Some(workflow_name), ..Subject::default() };
+        let detail = pod_name.as_deref().map(pod_told).unwrap_or_default();
+        let about = About::new(Operation::WORKFLOW_LOGS, subject.clone()).of(detail);
+        let open = async |within| {
+            let query = query_of_workflow((pod_name, container), options.unwrap_or_default())?;
+            let name = subject.name.as_deref().unwrap_or_default();
+            works.workflows.logs(&subject.namespace, name, &query, within).await
+        };
+        let begun = follow(works, caller, about, Sender::Workflows, open).await;
+        Ok(begun.map_err(|error| error.graphql())?.items().map(WorkflowLogsResponse::from))
     }
 }

@@ -7,7 +7,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::operations::{OPERATIONS, asked};
 use crate::support::Running;
-use crate::{argocd, cluster, provider};
+use crate::{argocd, cluster, provider, sealing};
 
 /// Keeps what is logged.
 #[derive(Clone, Default)]
@@ -60,16 +60,22 @@ async fn no_token_is_logged_answered_or_recorded_whatever_goes_well_or_wrong() {
             }
         }
     }
-    // A document that cannot be read is not quoted where a token stands in it, nor one whose token is of a wrong kind.
+    // A document that cannot be read is not quoted where a secret stands in it, nor one where that is of a wrong kind.
     for wrong in [
         r#"mutation { registerToGitIntegration(args: {token: "canary-of-git" }"#,
         r#"mutation { registerToGitIntegration(args: {token: "canary-of-git", more: "canary-of-git"}) { name } }"#,
         r#"mutation { registerToGitIntegration(args: {tokenType: "canary-of-git", token: 7}) { name } }"#,
         r#"mutation { registerToGitIntegration(args: {token: "github_pat_canary-of-git"}) { name } }"#,
+        r#"mutation { sealSecret(args: {secret: "canary-of-a-secret", namespace: 7}) { output } }"#,
+        r#"mutation { sealSecret(args: {secret: "canary-of-a-secret", namespace: "shop"}) { output } }"#,
     ] {
         let answer = running.ask(&running.admin, wrong).await;
         assert!(answer["errors"][0]["message"].is_string(), "{wrong}");
-        assert!(!answer.to_string().contains(provider::TOKEN), "a token stands in {answer}");
+        let answer = answer.to_string();
+        assert!(
+            !answer.contains(provider::TOKEN) && !answer.contains(sealing::VALUE),
+            "a secret stands in {answer}"
+        );
     }
     running.platform.abort();
     for (query, ..) in OPERATIONS {
@@ -81,6 +87,7 @@ async fn no_token_is_logged_answered_or_recorded_whatever_goes_well_or_wrong() {
     assert!(log.contains("nobody is let in"), "something was logged");
     let tokens = [
         provider::TOKEN,
+        sealing::VALUE,
         argocd::TOKEN,
         cluster::TOKEN,
         stranger,

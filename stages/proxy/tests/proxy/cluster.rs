@@ -26,6 +26,8 @@ pub(crate) const DONE: &str = "/apis/argoproj.io/v1alpha1/namespaces/default/wor
 pub(crate) struct Cluster {
     pub(crate) objects: Arc<Mutex<BTreeMap<String, Value>>>,
     changes: Arc<Mutex<Vec<String>>>,
+    /// Logs that were read.
+    pub(crate) logs: Arc<Mutex<Vec<String>>>,
     /// Where the provider of the Git integration is.
     provider: String,
 }
@@ -168,6 +170,12 @@ async fn answer(
     let path = uri.path().to_owned();
     let mut objects = cluster.objects.lock().unwrap();
     if method == Method::GET {
+        if path.ends_with("/log") {
+            cluster.logs.lock().unwrap().push(uri.to_string());
+            return objects
+                .get(&format!("{uri}"))
+                .map_or_else(|| status(400), |log| log.as_str().unwrap().to_owned().into_response());
+        }
         if let Some(object) = objects.get(&path) {
             return object.to_string().into_response();
         }

@@ -148,6 +148,12 @@ pub(crate) const OPERATIONS: &[(&str, &str, &str)] = &[
         "",
     ),
     (r#"mutation { deleteFiles(args: {repo: "team/mono", paths: ["a.yaml"]}) { sha } }"#, "CREATE", ""),
+    ("{ sealingCertificate { pem } }", "VIEW", ""),
+    (
+        r#"mutation { sealSecret(args: {namespace: "default", secret: "{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {a: canary-of-a-secret}}"}) { output } }"#,
+        "CREATE",
+        "default",
+    ),
     (
         r#"mutation { createPullRequest(args: {repo: "team/mono", head: "feature", title: "Feature"}) { number url } }"#,
         "CREATE",
@@ -158,10 +164,16 @@ pub(crate) const OPERATIONS: &[(&str, &str, &str)] = &[
         "VIEW_POD_LOGS",
         "argocd",
     ),
+    (
+        r#"subscription { workflowLogs(namespace: "default", workflowName: "build") { data { content } } }"#,
+        "ACCESS_LOGS",
+        "default",
+    ),
 ];
 
-/// What only the server of Argo Workflows can do, which is not there.
-const RETRY: &str =
+/// What only the server of Argo Workflows can do, and what is said where there is none: it is there in the tests of workflows.
+const SERVED: [&str; 2] = ["retryWorkflow", "workflowLogs"];
+const NO_SERVER: &str =
     "this takes the server of Argo Workflows: set appProxy.workflows.url, and appProxy.workflows.tokenFile";
 /// What needs a token that opens: what is done with one stands in the tests of files.
 const SEALED: [&str; 9] = [
@@ -240,7 +252,7 @@ async fn every_operation_is_done_for_whoever_may_and_refused_to_all_others() {
             false => format!("'lin' may not: no rule of a team of theirs allows {action} of {entity}"),
         };
         assert_eq!(of(&running.member).await, told(&none, "FORBIDDEN"), "{name}");
-        let reads = matches!(*action, "VIEW" | "VIEW_POD_LOGS");
+        let reads = matches!(*action, "VIEW" | "VIEW_POD_LOGS" | "ACCESS_LOGS");
         if !reads {
             assert_eq!(of(&running.reads).await, told(READS, "FORBIDDEN"), "{name}");
         }
@@ -262,7 +274,9 @@ async fn every_operation_is_done_for_whoever_may_and_refused_to_all_others() {
         for token in may.into_iter().skip(usize::from(for_admins)) {
             running.cluster.fill();
             match name {
-                "retryWorkflow" => assert_eq!(of(token).await, told(RETRY, "BAD_REQUEST")),
+                _ if SERVED.contains(&name) => {
+                    assert_eq!(of(token).await, told(NO_SERVER, "BAD_REQUEST"), "{name}");
+                }
                 _ if SEALED.contains(&name) => {
                     let (said, code) = of(token).await;
                     assert!(said.ends_with("' does not open any more, because the runtime's key is another by now: register it again"), "{said}");
@@ -271,7 +285,7 @@ async fn every_operation_is_done_for_whoever_may_and_refused_to_all_others() {
                 _ => drop(running.data(token, &asked).await),
             }
             let done = !untouched(&running);
-            let does = !reads && name != "retryWorkflow" && !SEALED.contains(&name);
+            let does = !reads && ![&SERVED[..], &SEALED, &["sealSecret"]].concat().contains(&name);
             assert_eq!(done, does || name == "applicationLogs", "{name}");
         }
         running.take_away(rule).await;

@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use crate::argocd::{self, ArgoCd};
 use crate::cluster::{self, Cluster};
 use crate::provider::Provider;
+use crate::sealing;
 
 /// Waited for what is to happen, on a machine however busy.
 pub(crate) const SOON: Duration = Duration::from_secs(120);
@@ -64,6 +65,11 @@ impl Running {
 
     /// With answers of the platform remembered for so long.
     pub(crate) async fn remembering(remembered: Duration) -> Self {
+        Self::made(remembered, |config| config).await
+    }
+
+    /// The same, with whatever else `change` gives it.
+    pub(crate) async fn made(remembered: Duration, change: impl FnOnce(ProxyConfig) -> ProxyConfig) -> Self {
         crate::canaries::logged();
         static ONCE: OnceLock<()> = OnceLock::new();
         ONCE.get_or_init(|| drop(rustls::crypto::ring::default_provider().install_default()));
@@ -95,6 +101,7 @@ impl Running {
         let provider = Provider::start().await;
         let (argocd, argocd_url) = ArgoCd::start().await;
         let (cluster, cluster_url) = Cluster::start(&provider.url).await;
+        let controller_url = sealing::start().await;
         let http = || stages_client::Config::new(SOON, 1 << 20);
         let clones = stages_git::remote::Config {
             connect_timeout: SOON,
@@ -109,6 +116,7 @@ impl Running {
             access: Access::Token(Token::literal(argocd::TOKEN)),
             argocd_http: http(),
             workflows: None,
+            sealed_secrets: Some((controller_url, http())),
             cluster: stages_kube::Cluster::Server {
                 url: cluster_url,
                 token: Some(cluster::TOKEN.to_owned().into()),
@@ -116,11 +124,12 @@ impl Running {
                 ca_file: None,
             },
             namespace: "argocd".to_owned(),
+            own_pods: "app.kubernetes.io/instance=runtime".to_owned(),
             checkouts: Checkouts::new(clones).await.unwrap(),
             cors_origin: "https://platform.example".to_owned(),
             limits: Limits { body: 64 << 10, streams: 2, remembered, heartbeat: Duration::from_millis(50) },
         };
-        let proxy = config.build(stop.clone()).await.unwrap();
+        let proxy = change(config).build(stop.clone()).await.unwrap();
         let (listener, url) = listen().await;
         let routes = proxy.routes();
         tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });

@@ -7,6 +7,7 @@ pub(crate) mod git;
 pub(crate) mod install;
 pub(crate) mod rollout;
 pub(crate) mod runtime;
+pub(crate) mod seal;
 pub(crate) mod workflow;
 
 use std::num::NonZeroU32;
@@ -18,6 +19,7 @@ use self::app::AppCommand;
 use self::context::{ContextCommand, Login};
 use self::rollout::RolloutCommand;
 use self::runtime::RuntimeCommand;
+use self::seal::Seal;
 use self::workflow::WorkflowCommand;
 use crate::names;
 use crate::show::Output;
@@ -63,6 +65,7 @@ const WORKFLOW: &str = "\
 Examples:
   gitops-runtime workflow list --runtime prod --namespace ci
   gitops-runtime workflow submit build --namespace ci -p revision=main --wait
+  gitops-runtime workflow logs build-x7k2p --namespace ci --follow
   gitops-runtime workflow retry build-x7k2p --namespace ci";
 
 /// What people do with a platform that runs elsewhere: subcommands of whoever has them among its own.
@@ -99,7 +102,7 @@ pub(crate) enum Command {
     /// List the platforms that you are signed in to, and choose one.
     #[command(subcommand, after_help = CONTEXT)]
     Context(ContextCommand),
-    /// See runtimes, as the platform knows them; install, upgrade and uninstall them.
+    /// See runtimes, as the platform knows them, and their logs; install, upgrade and uninstall them.
     #[command(subcommand, after_help = RUNTIME)]
     Runtime(RuntimeCommand),
     /// See applications of all runtimes, sync them, and read their logs.
@@ -108,9 +111,10 @@ pub(crate) enum Command {
     /// See Rollouts of applications, and lead them.
     #[command(subcommand, after_help = ROLLOUT)]
     Rollout(RolloutCommand),
-    /// See workflows, begin and end them.
+    /// See workflows and their logs, begin and end them.
     #[command(subcommand, after_help = WORKFLOW)]
     Workflow(WorkflowCommand),
+    Seal(Box<Seal>),
 }
 
 pub(crate) use self::act::Way;

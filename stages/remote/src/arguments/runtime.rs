@@ -1,8 +1,11 @@
 //! The arguments of `runtime`.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 use clap_complete::ArgValueCompleter;
 
+use super::act::Way;
 use super::install::{Install, Uninstall};
 use super::{Listed, Place, Shown};
 use crate::names;
@@ -17,6 +20,14 @@ const GET: &str = "\
 Examples:
   gitops-runtime runtime get prod
   gitops-runtime runtime get prod -o yaml";
+
+const LOGS: &str = "\
+Examples:
+  gitops-runtime runtime logs prod --app-proxy https://prod.example.com/app-proxy
+  gitops-runtime runtime logs prod --app-proxy https://prod.example.com/app-proxy -o - | tar -tzf -
+
+A file for each container of the runtime's own pods, and about.txt, which says what is missing. Secrets are redacted. It takes an
+admin's key, and a way to the app proxy: the platform passes no archives on.";
 
 const INSTALL: &str = "\
 Examples:
@@ -64,6 +75,18 @@ pub(crate) enum RuntimeCommand {
         shown: Shown,
         #[command(flatten)]
         place: Place,
+    },
+    /// Download the logs of a runtime's own pods, for admins.
+    #[command(after_help = LOGS)]
+    Logs {
+        /// Its name
+        #[arg(value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
+        name: String,
+        /// The archive; `-` is standard output [default: RUNTIME-logs.tar.gz]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        #[command(flatten)]
+        way: Way,
     },
     /// Install a runtime with helm, and wait for its first report.
     #[command(after_help = INSTALL)]

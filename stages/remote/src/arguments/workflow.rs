@@ -1,12 +1,13 @@
 //! The arguments of `workflow`.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 
 use super::Shown;
-use super::act::{Careful, Waiting, Way};
+use super::act::{Careful, Waiting, Way, duration};
 use crate::names;
 
 const LIST: &str = "\
@@ -22,6 +23,15 @@ const SUBMIT: &str = "\
 Examples:
   gitops-runtime workflow submit build --namespace ci -p revision=main --wait
   gitops-runtime workflow submit build --namespace ci -p revision=main --dry-run";
+
+const LOGS: &str = "\
+Examples:
+  gitops-runtime workflow logs build-x7k2p --namespace ci
+  gitops-runtime workflow logs build-x7k2p --namespace ci --follow --timestamps
+  gitops-runtime workflow logs build-x7k2p build-x7k2p-test-1 --namespace ci --tail 20
+  gitops-runtime workflow logs build-x7k2p --namespace ci --grep 'error|panic'
+
+It takes the server of Argo Workflows (the setting appProxy.workflows.url of the runtime). Pods that are gone have no lines.";
 
 const OTHER: &str = "\
 Examples:
@@ -82,6 +92,37 @@ pub(crate) struct Submit {
     pub(crate) within: Within,
 }
 
+/// Whose lines, and which.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Logs {
+    /// The workflow
+    #[arg(value_name = "WORKFLOW")]
+    pub(crate) name: String,
+    /// One of its pods; without it all
+    #[arg(value_name = "POD")]
+    pub(crate) pod: Option<String>,
+    /// The container
+    #[arg(short, long, value_name = "NAME", default_value = "main")]
+    pub(crate) container: String,
+    /// Go on as lines come, until the workflow ends, or Ctrl-C
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// So many of the last lines of each pod
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) tail: Option<NonZeroU32>,
+    /// Lines of the last, such as 10m
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) since: Option<Duration>,
+    /// Lines that match this regular expression
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) grep: Option<String>,
+    /// Show when each was written
+    #[arg(long)]
+    pub(crate) timestamps: bool,
+    #[command(flatten)]
+    pub(crate) within: Within,
+}
+
 fn parameter(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -114,6 +155,9 @@ pub(crate) enum WorkflowCommand {
         #[command(flatten)]
         within: Within,
     },
+    /// Read the logs of a workflow's pods.
+    #[command(after_help = LOGS)]
+    Logs(Box<Logs>),
     /// Begin a workflow of a template.
     #[command(after_help = SUBMIT)]
     Submit(Box<Submit>),

@@ -1,0 +1,298 @@
+//! The logs of the runtime's own pods as one archive, which is made while it is sent: of one container after another, so that no more
+//! than one log is in memory.
+//!
+//! takes: nothing - gives: a tar.gz with a file for each container, one for its run before where it was restarted, and `about.txt`,
+//! which says what is missing - calls: the API server, for pods of one namespace that a selector chooses, and their logs
+//! fails: before it begins, where pods cannot be listed; later what cannot be read is named in `about.txt`
+//!
+//! Secrets are in none of the runtime's own lines; those of other programs are redacted, each as the platform's reports are.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::Stream;
+use jiff::Timestamp;
+use pipeline_core::Shutdown;
+use pipeline_redact::Redactor;
+use serde_json::Value;
+use stages_kube::{QuestionError, Reader};
+use tar::{Builder, Header};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use crate::error::ActError;
+
+/// Pods, and logs of all of them.
+const PODS: usize = 200;
+const LOGS: usize = 1_000;
+/// Of one log: so many of its last lines, or fewer where those are too long.
+const LINES: u32 = 10_000;
+const BYTES: usize = 4 << 20;
+/// Of all logs.
+const TOTAL: usize = 256 << 20;
+/// Nothing more is read after so long.
+const WITHIN: Duration = Duration::from_secs(600);
+/// Lines that a private key may have.
+const KEY: usize = 200;
+
+/// What logs are read of.
+pub(crate) struct LogArchive {
+    cluster: Arc<Reader>,
+    redactor: Arc<Redactor>,
+    namespace: String,
+    selector: String,
+    /// One is made at a time.
+    place: Arc<Semaphore>,
+}
+
+/// A log, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Wanted {
+    pod: String,
+    container: String,
+    /// Of the run before.
+    previous: bool,
+}
+
+type Archive = Builder<GzEncoder<Vec<u8>>>;
+
+/// An archive that is being made.
+struct Making {
+    of: Arc<LogArchive>,
+    left: VecDeque<Wanted>,
+    /// `None`: it is whole.
+    archive: Option<Archive>,
+    /// What is missing, and why, line by line.
+    missing: String,
+    room: usize,
+    until: Instant,
+    stop: Shutdown,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Wanted {
+    fn path(&self) -> String {
+        let previous = if self.previous { ".previous" } else { "" };
+        format!("{}/{}{previous}.log", self.pod, self.container)
+    }
+}
+
+impl LogArchive {
+    pub(crate) fn new(
+        cluster: Arc<Reader>,
+        redactor: Redactor,
+        (namespace, selector): (String, String),
+    ) -> Self {
+        let place = Arc::new(Semaphore::new(1));
+        Self { cluster, redactor: Arc::new(redactor), namespace, selector, place }
+    }
+
+    /// Begins one. It is cut short, and not ended, when the process stops.
+    pub(crate) async fn begin(
+        self: Arc<Self>,
+        stop: Shutdown,
+    ) -> Result<impl Stream<Item = io::Result<Bytes>> + Send + 'static, ActError> {
+        let place = self.place.clone().try_acquire_owned();
+        let place = place.map_err(|_| {
+            ActError::Busy("somebody downloads the logs already: try again when that is done")
+        })?;
+        let (left, missing) = self.list().await?;
+        let archive = Some(Builder::new(GzEncoder::new(Vec::new(), Compression::fast())));
+        let until = Instant::now() + WITHIN;
+        let making = Making { of: self, left, archive, missing, room: TOTAL, until, stop, _place: place };
+        Ok(futures::stream::try_unfold(making, Making::next))
+    }
+
+    /// The logs that there are, and what is left out of them.
+    async fn list(&self) -> Result<(VecDeque<Wanted>, String), ActError> {
+        let path = format!(
+            "/api/v1/namespaces/{}/pods?labelSelector={}&limit={PODS}",
+            self.namespace, self.selector
+        );
+        let list = self.cluster.get(&path).await;
+        let list = list.map_err(|source| ActError::Cluster { act: "list the runtime's pods", source })?;
+        let list = list.unwrap_or_default();
+        let mut missing = String::new();
+        if list.pointer("/metadata/continue").and_then(Value::as_str).is_some_and(|more| !more.is_empty()) {
+            missing += "pods after the first 200\n";
+        }
+        let pods = list.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let mut all: VecDeque<Wanted> = pods.iter().flat_map(logs_of).collect();
+        if all.len() > LOGS {
+            all.truncate(LOGS);
+            missing += "logs after the first 1000\n";
+        }
+        Ok((all, missing))
+    }
+
+    /// The last lines of a log, within what one may have.
+    async fn read(&self, wanted: &Wanted) -> Result<Option<Vec<u8>>, QuestionError> {
+        let mut lines = LINES;
+        loop {
+            let path = format!(
+                "/api/v1/namespaces/{}/pods/{}/log?container={}&previous={}&tailLines={lines}&limitBytes={BYTES}",
+                self.namespace, wanted.pod, wanted.container, wanted.previous
+            );
+            let read = self.cluster.text(&path).await?;
+            // Cut at its end, where what happened last stands: fewer lines are whole.
+            match read {
+                Some(text) if text.len() >= BYTES && lines > 1 => lines = (lines / 4).max(1),
+                read => return Ok(read),
+            }
+        }
+    }
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
+    object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+/// Those of a pod.
+fn logs_of(pod: &Value) -> Vec<Wanted> {
+    let Some(name) = text(pod, "/metadata/name") else { return Vec::new() };
+    let list =
+        |pointer| pod.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut all = Vec::new();
+    for (containers, statuses) in [
+        ("/spec/initContainers", "/status/initContainerStatuses"),
+        ("/spec/containers", "/status/containerStatuses"),
+    ] {
+        for container in list(containers).iter().filter_map(|container| text(container, "/name")) {
+            let wanted =
+                |previous| Wanted { pod: name.to_owned(), container: container.to_owned(), previous };
+            let mut status = list(statuses).iter().filter(|status| text(status, "/name") == Some(container));
+            let restarts = status.next().and_then(|status| status.get("restartCount")?.as_i64());
+            all.push(wanted(false));
+            all.extend((restarts > Some(0)).then(|| wanted(true)));
+        }
+    }
+    all
+}
+
+impl Making {
+    async fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
+        loop {
+            let Some(archive) = self.archive.take() else { return Ok(None) };
+            if self.stop.is_cancelled() {
+                return Err(io::Error::other("the process stops"));
+            }
+            let Some(wanted) = self.left.pop_front() else { return self.end(archive).await.map(Some) };
+            let path = wanted.path();
+            if self.room == 0 || Instant::now() >= self.until {
+                let why = if self.room == 0 { "the others are 256 MiB" } else { "it took too long" };
+                let _ = writeln!(self.missing, "{path}: {why}");
+                self.archive = Some(archive);
+                continue;
+            }
+            let read = match self.of.read(&wanted).await {
+                Ok(Some(read)) => read,
+                other => {
+                    let why = other.err().map_or_else(|| "it is gone".to_owned(), |error| error.to_string());
+                    let _ = writeln!(self.missing, "{path}: {why}");
+                    self.archive = Some(archive);
+                    continue;
+                }
+            };
+            self.room = self.room.saturating_sub(read.len());
+            let redactor = self.of.redactor.clone();
+            let bytes = self
+                .add(archive, move || (path, redacted(&redactor, &String::from_utf8_lossy(&read))))
+                .await?;
+            if !bytes.is_empty() {
+                return Ok(Some((bytes, self)));
+            }
+        }
+    }
+
+    /// Adds a file; gives what there is of the archive by now.
+    async fn add(
+        &mut self,
+        mut archive: Archive,
+        file: impl FnOnce() -> (String, String) + Send + 'static,
+    ) -> io::Result<Bytes> {
+        let added = tokio::task::spawn_blocking(move || {
+            let (path, text) = file();
+            let mut header = Header::new_gnu();
+            header.set_size(u64::try_from(text.len()).map_err(io::Error::other)?);
+            header.set_mode(0o600);
+            header.set_mtime(u64::try_from(Timestamp::now().as_second()).unwrap_or_default());
+            archive.append_data(&mut header, path, text.as_bytes())?;
+            let bytes = std::mem::take(archive.get_mut().get_mut());
+            Ok::<_, io::Error>((archive, bytes))
+        });
+        let (archive, bytes) = added.await.map_err(io::Error::other)??;
+        self.archive = Some(archive);
+        Ok(bytes.into())
+    }
+
+    async fn end(mut self, archive: Archive) -> io::Result<(Bytes, Self)> {
+        let missing = if self.missing.is_empty() { "nothing\n".to_owned() } else { self.missing.clone() };
+        let about = format!(
+            "The logs of the pods of {} with the labels {}, of at most {LINES} lines and 4 MiB each.\n\nMissing:\n{missing}",
+            self.of.namespace, self.of.selector
+        );
+        let begun = self.add(archive, move || ("about.txt".to_owned(), about)).await?;
+        let Some(archive) = self.archive.take() else { return Ok((begun, self)) };
+        let rest = archive.into_inner()?.finish()?;
+        Ok(([begun, rest.into()].concat().into(), self))
+    }
+}
+
+/// A log without secrets: line by line, so that one that has to be withheld takes no other along, but a private key as a whole.
+fn redacted(redactor: &Redactor, log: &str) -> String {
+    let mut clean = String::with_capacity(log.len());
+    let mut lines = log.lines();
+    while let Some(line) = lines.next() {
+        let mut all = line.to_owned();
+        if line.contains("-----BEGIN") {
+            for line in lines.by_ref().take(KEY) {
+                all.push('\n');
+                all.push_str(line);
+                if line.contains("-----END") {
+                    break;
+                }
+            }
+        }
+        clean.push_str(&redactor.text(&all));
+        clean.push('\n');
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_container_that_was_restarted_has_the_log_of_its_run_before() {
+        let pod = json!({
+            "metadata": {"name": "web-1"},
+            "spec": {"initContainers": [{"name": "init"}], "containers": [{"name": "web"}, {"name": "side"}]},
+            "status": {"containerStatuses": [{"name": "side", "restartCount": 0}, {"name": "web", "restartCount": 2}]},
+        });
+        let paths: Vec<String> = logs_of(&pod).iter().map(Wanted::path).collect();
+        assert_eq!(paths, ["web-1/init.log", "web-1/web.log", "web-1/web.previous.log", "web-1/side.log"]);
+        assert_eq!(logs_of(&json!({})), []);
+    }
+
+    #[test]
+    fn a_key_over_several_lines_is_redacted_and_the_lines_around_it_are_not() {
+        let redactor = Redactor::new(b"a key of tests");
+        let body = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo0MjQyNDI0MjQyNDI0MjQyNDI0MjQyNDI0".repeat(2);
+        let log = format!(
+            "before\n-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\nafter https://ada:geheim@git.example.com/x\n"
+        );
+        let clean = redacted(&redactor, &log);
+        assert!(!clean.contains(&body) && !clean.contains("geheim"), "{clean}");
+        assert!(clean.starts_with("before\n") && clean.contains("\nafter https://"), "{clean}");
+        assert_eq!(redacted(&redactor, "one\n\ntwo"), "one\n\ntwo\n");
+    }
+}

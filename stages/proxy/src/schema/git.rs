@@ -228,9 +228,19 @@ impl DeleteFilesArgs {
     }
 }
 
+/// A token that is to be registered.
+pub(crate) struct Registration {
+    pub(crate) integration: String,
+    /// Whose it is, if that is said.
+    pub(crate) user: Option<String>,
+    /// What they are called at the provider, where that goes with the token.
+    pub(crate) username: Option<String>,
+    pub(crate) token: SecretString,
+}
+
 impl RegisterToGitIntegrationArgs {
-    /// The integration, who asks, and the name and the token, unless more is asked for than is done.
-    pub(crate) fn read(self) -> Result<(String, Option<String>, (Option<String>, SecretString)), ActError> {
+    /// What is asked for, unless it is more than is done.
+    pub(crate) fn read(self) -> Result<Registration, ActError> {
         let token = SecretString::from(self.token);
         if self.refresh_token.is_some() {
             return Err(ActError::Wrong(
@@ -242,7 +252,12 @@ impl RegisterToGitIntegrationArgs {
                 "this registers the token of a person: tokenType is USER_TOKEN".to_owned(),
             ));
         }
-        Ok((or_default(self.name), self.user_id, (self.username, token)))
+        Ok(Registration {
+            integration: or_default(self.name),
+            user: self.user_id,
+            username: self.username,
+            token,
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::git::{
     AddGitIntegrationArgs, CommitFilesArgs, CreatePullRequestArgs, DeleteFilesArgs, EditGitIntegrationArgs,
-    GitIntegration, RegisterToGitIntegrationArgs, or_default,
+    GitIntegration, RegisterToGitIntegrationArgs, Registration, or_default,
 };
 use super::inputs::{
     ApplicationId, CreateWorkflowFromTemplateArgs, DeleteResourceOptions, ObjectId, RefreshType, ResourceId,
@@ -481,7 +481,8 @@ impl Mutation {
         context: &Context<'_>,
         args: RegisterToGitIntegrationArgs,
     ) -> Result<GitIntegration> {
-        let (name, user, (username, token)) = args.read().map_err(|error| error.graphql())?;
+        let Registration { integration: name, user, username, token } =
+            args.read().map_err(|error| error.graphql())?;
         let (works, caller) = (works(context)?, caller(context)?);
         let (git, about) = (works.git.clone(), of_git(Operation::REGISTER_GIT, &name));
         // Who may depends on the integration, which whoever may not even do so much is told nothing of.

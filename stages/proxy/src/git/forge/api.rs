@@ -68,6 +68,7 @@ impl<'a> Asked<'a> {
         Self { act, method: Method::POST, path, query: Vec::new(), body: Some(body) }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "numbers and texts are given alike")]
     pub(super) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
         self.query.push((name, value.to_string()));
         self

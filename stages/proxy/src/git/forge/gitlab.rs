@@ -98,7 +98,8 @@ impl ProviderApi for GitLab {
     async fn check(&self) -> Result<Checked, ActError> {
         let token: AccessToken = self.0.get(ACT.check, &["personal_access_tokens", "self"]).await?;
         let has = |scope: &str| token.scopes.iter().any(|one| one == scope);
-        if !has("api") && !(has("write_repository") && has("read_api")) {
+        let may = has("api") || (has("write_repository") && has("read_api"));
+        if !may {
             return Err(ActError::Wrong(
                 "the token may too little: it has not the scopes write_repository and read_api, nor api"
                     .to_owned(),

@@ -14,6 +14,9 @@ use serde_saphyr::Spanned;
 
 use super::tree;
 
+/// Bytes of what was replaced that are looked for in comments; where it is more, none of them stays.
+const GONE: usize = 64 * 1024;
+
 /// Writes `documents` into `text`, of which they were read before some of their scalars were replaced. Nothing when that
 /// cannot be done, or would not read back as the same: then they are written anew.
 ///
@@ -28,7 +31,7 @@ pub(super) fn splice(text: &str, documents: &[Value], comments: &str) -> Option<
     for (node, document) in nodes.iter().zip(documents) {
         edits.compare(node, document)?;
     }
-    if !comments.is_empty() && AhoCorasick::new(&edits.gone).ok()?.is_match(comments) {
+    if !comments.is_empty() && edits.may_stand_in(comments) {
         return None;
     }
     let mut edits = edits.scalars;
@@ -89,6 +92,12 @@ impl Edits<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Whether a comment may repeat what was replaced.
+    fn may_stand_in(&self, comments: &str) -> bool {
+        let length: usize = self.gone.iter().map(String::len).sum();
+        length > GONE || AhoCorasick::new(&self.gone).map_or(true, |gone| gone.is_match(comments))
     }
 
     fn push(&mut self, range: Range<usize>, value: &str, new: &str) -> Option<()> {

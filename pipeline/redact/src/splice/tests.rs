@@ -91,3 +91,11 @@ fn a_comment_that_repeats_a_secret_does_not_stay() {
     }
     assert_eq!(left("# the demo\npassword: thistle\n"), "# the demo\npassword: #\n");
 }
+
+#[test]
+fn comments_do_not_stay_beside_more_secrets_than_are_looked_for_in_them() {
+    let secrets =
+        |count: usize| format!("# {}\n{}", "a comment", "- password: thistle-0123456789\n".repeat(count));
+    assert!(left(&secrets(3000)).starts_with("# a comment\n- password: #\n"));
+    assert!(left(&secrets(5000)).starts_with("- password: #\n"));
+}

@@ -23,13 +23,12 @@ impl Scan<'_> {
             done = end;
             let Some(head) = self.text.get(start..end).filter(|head| head.len() <= LINE) else { continue };
             let Some(sign) = head.chars().find(|letter| SIGNS.contains(letter)) else { continue };
-            let columns: Vec<(&str, Class)> = head
-                .split(sign)
-                .map(|name| name.trim().trim_matches(is_quote_letter))
-                .map(|name| (name, names::classify(name)))
-                .collect();
-            let is_head = !head.contains(", ") && columns.iter().all(|(name, _)| is_column(name));
-            if !is_head || columns.iter().all(|(_, class)| *class == Class::Plain) {
+            let names = head.split(sign).map(|name| name.trim().trim_matches(is_quote_letter));
+            if head.contains(", ") || !names.clone().all(is_column) {
+                continue;
+            }
+            let columns: Vec<(&str, Class)> = names.map(|name| (name, names::classify(name))).collect();
+            if columns.iter().all(|(_, class)| *class == Class::Plain) {
                 continue;
             }
             while let Some((cells, next)) = self.cells(end, sign, columns.len()) {

@@ -27,10 +27,12 @@ use files::Files;
 use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
 
-/// The users whose requests stand in the audit log: that of `gitops-runtime rbac print`, and that of the installed chart.
-pub const AUDITED: [&str; 2] = [
+/// The users whose requests stand in the audit log: that of `gitops-runtime rbac print`, and those of the installed chart and
+/// of its hook.
+pub const AUDITED: [&str; 3] = [
     "system:serviceaccount:argocd:event-reporter",
     "system:serviceaccount:runtime:prod-gitops-runtime-reporter",
+    "system:serviceaccount:runtime:prod-gitops-runtime-validation",
 ];
 
 /// How long a program may take to become ready on a busy machine.

@@ -175,8 +175,8 @@ async fn git<A: AsRef<OsStr>>(directory: &Path, args: impl IntoIterator<Item = A
     String::from_utf8(done.stdout).context("read what git printed")
 }
 
-/// Every file below a folder, by its path from there.
-fn files_of(top: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+/// Every file below a folder, by its path from there: no more than a template may have.
+pub fn files_of(top: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let (mut files, mut bytes) = (BTreeMap::new(), 0);
     let mut folders = vec![top.to_path_buf()];
     while let Some(folder) = folders.pop() {

@@ -15,12 +15,13 @@ mod settings;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use axum::http::Request;
-
+use serde_json::Value;
 use tokio::process::Command;
+use tokio::time::sleep;
 
 pub use self::namespaces::{Namespaces, sweep};
 pub use self::network::Network;
@@ -42,6 +43,8 @@ const VOLUMES: u8 = 16;
 const IMPORT: [&str; 5] = ["--namespace", "k8s.io", "images", "import", "-"];
 /// How long a program may take to become ready on a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(50);
 /// Where distributions keep the network plugins.
 const PLUGINS: [&str; 3] = ["/usr/lib/cni", "/usr/libexec/cni", "/opt/cni/bin"];
 
@@ -171,6 +174,61 @@ impl Node {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/log");
         let request = Request::get(path).body(Vec::new()).with_context(act)?;
         self.client.0.request_text(request).await.with_context(act)
+    }
+
+    /// Kills the kubelet (SIGKILL); pods go on without it.
+    pub async fn kill_kubelet(&self) -> anyhow::Result<()> {
+        self.kubelet.kill().await?;
+        let spaces = namespaces::spaces_of(self.namespaces.name())?;
+        // The process that stood for it outside has ended; its port is free when it has.
+        let began = Instant::now();
+        while namespaces::processes(&spaces)?.iter().any(|process| process.ends_with("(kubelet)")) {
+            ensure!(began.elapsed() < LIMIT, "a killed kubelet is there after {LIMIT:?}");
+            sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
+    /// Starts the kubelet anew, and waits until it says that it is there.
+    pub async fn start_kubelet(&self) -> anyhow::Result<()> {
+        let before = self.renewed().await?;
+        self.kubelet.restart().await?;
+        self.alive(&before).await
+    }
+
+    /// Kills every process of the node at once, those of pods too, as when its power fails.
+    pub async fn crash(&self) -> anyhow::Result<()> {
+        let (enter, mut args) = self.namespaces.inside(Path::new("kill"));
+        args.extend(["-KILL", "--", "-1"].map(OsString::from));
+        asked(&(enter.into(), args), Stdio::null()).await.context("kill the processes of the node")?;
+        for program in [&self.containerd, &self.kubelet, &self.proxy] {
+            program.ended().await?;
+        }
+        Ok(())
+    }
+
+    /// Starts its programs after [`Node::crash`], and waits until the kubelet says that it is there.
+    pub async fn revive(&self) -> anyhow::Result<()> {
+        let before = self.renewed().await?;
+        self.containerd.restart().await?;
+        let runs = async || asked(&ctr(&self.namespaces, &["version"]), Stdio::null()).await.is_ok();
+        self.containerd.ready(LIMIT, runs).await?;
+        self.kubelet.restart().await?;
+        self.proxy.restart().await?;
+        self.alive(&before).await
+    }
+
+    /// Waits until the kubelet has renewed its lease.
+    async fn alive(&self, before: &Value) -> anyhow::Result<()> {
+        let renewed = async || self.renewed().await.is_ok_and(|renewed| renewed != *before);
+        self.kubelet.ready(LIMIT, renewed).await.map(drop)
+    }
+
+    /// When the kubelet last said that it is there.
+    async fn renewed(&self) -> anyhow::Result<Value> {
+        let lease = Reference::new("coordination.k8s.io/v1", "Lease", Some("kube-node-lease"), NAME);
+        let lease = Objects::new(self.client.0.clone()).get(&lease).await?;
+        Ok(lease.map(|lease| lease["spec"]["renewTime"].clone()).unwrap_or_default())
     }
 
     /// Whether each program runs, by its name.

@@ -78,6 +78,11 @@ impl Applications {
         Ok(made)
     }
 
+    /// The same applications, as another platform should hold them.
+    pub(crate) fn told_to(&self, platform: Arc<PlatformSim>) -> Self {
+        Self { platform, ..self.clone() }
+    }
+
     /// Commits a change of every application and has Argo CD look at it; gives its number and its revision.
     pub(crate) async fn commit(&self) -> anyhow::Result<(u64, String)> {
         let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
@@ -224,12 +229,17 @@ impl Applications {
 }
 
 impl Load {
-    /// Ends it when so many more commits were synced; gives how many were in all.
-    pub(crate) async fn stop(self, more: u64) -> anyhow::Result<u64> {
+    /// Waits until so many more commits were synced, or it has failed.
+    pub(crate) async fn go_on(&self, more: u64) {
         let enough = self.commits.load(Ordering::Relaxed) + more;
         while self.commits.load(Ordering::Relaxed) < enough && !self.task.is_finished() {
             sleep(LOOK).await;
         }
+    }
+
+    /// Ends it when so many more commits were synced; gives how many were in all.
+    pub(crate) async fn stop(self, more: u64) -> anyhow::Result<u64> {
+        self.go_on(more).await;
         self.stop.store(true, Ordering::Relaxed);
         self.task.await.context("wait for the end of the load")??;
         Ok(self.commits.load(Ordering::Relaxed))

@@ -42,7 +42,8 @@ pub(crate) const NAMESPACE: &str = "runtime";
 pub(crate) const RELEASE: &str = "prod";
 /// What the names of its objects begin with.
 pub(crate) const NAME: &str = "prod-gitops-runtime";
-const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../helm/gitops-runtime");
+/// The chart, as it stands in the workspace.
+pub(crate) const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../helm/gitops-runtime");
 const PLATFORM_TOKEN: &str = "simulated-platform-token";
 /// How long pods may take to become ready on a busy machine.
 const READY_WITHIN: &str = "5m";
@@ -64,6 +65,8 @@ pub(crate) struct Ground {
     pub(crate) values: Value,
     /// The objects that were there before it.
     pub(crate) before: Vec<String>,
+    /// How long nothing may change that nobody changes; in the short form no longer than it takes to look.
+    pub(crate) quiet: Duration,
 }
 
 impl Ground {
@@ -72,6 +75,7 @@ impl Ground {
         binaries: Option<&Path>,
         program: &Path,
         folder: &Path,
+        quiet: Duration,
     ) -> anyhow::Result<Self> {
         let options = Options {
             binaries: binaries.map(Path::to_path_buf),
@@ -120,9 +124,10 @@ impl Ground {
             folder: folder.to_path_buf(),
             values: Value::Null,
             before: Vec::new(),
+            quiet,
         };
         ground.prepare().await?;
-        ground.before = ground.found().await?;
+        ground.before = ground.found(NAMESPACE).await?;
         Ok(ground)
     }
 
@@ -138,30 +143,46 @@ impl Ground {
         self.cluster.stop().await
     }
 
-    /// Makes the namespace, in which Pod Security enforces `restricted`, and what a person makes before an installation.
+    /// Makes a namespace in which Pod Security enforces `restricted`, and waits for what the cluster makes in each.
+    pub(crate) async fn restricted(&self, name: &str) -> anyhow::Result<()> {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+            "name": name, "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
+        }});
+        self.objects.apply(&object.to_string(), name).await?;
+        for (kind, own) in [("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")] {
+            let own = Reference::new("v1", kind, Some(name), own);
+            let end = Instant::now() + SEEN_WITHIN;
+            while self.objects.get(&own).await?.is_none() {
+                ensure!(Instant::now() < end, "nobody makes {own}");
+                sleep(LOOK).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the first namespace, and what a person makes before an installation.
     async fn prepare(&mut self) -> anyhow::Result<()> {
         let argocd = self.argocd.address().port();
         let platform = port_of(&self.platform.url())?;
         let host = self.node()?.network().host().to_string();
+        self.restricted(NAMESPACE).await?;
         let mut objects = vec![
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
-                "name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
-            }}),
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "platform"}}),
             secret("codefresh-token", "Opaque", "token", PLATFORM_TOKEN),
             secret("argocd-token", "Opaque", "token", &self.cluster.argocd.token(ArgoCd::REPORTER)?),
         ];
-        objects.extend(outside(ArgoCd::NAMESPACE, "argocd-server", &host, argocd));
-        objects.extend(outside("platform", "platform", &host, platform));
+        objects.extend(outside(ArgoCd::NAMESPACE, "argocd-server", 80, &host, argocd));
+        objects.extend(outside("platform", "platform", platform, &host, platform));
         for object in objects {
             self.objects.apply(&object.to_string(), NAMESPACE).await?;
         }
         self.values = json!({
             "global": {
                 "runtime": {"name": "prod"},
-                "codefresh": {"url": "http://platform.platform.svc"},
+                "codefresh": {"url": format!("http://platform.platform.svc:{platform}")},
                 "integrations": {"argo-cd": {"namespace": ArgoCd::NAMESPACE}},
             },
+            "networkPolicy": {"kubernetesApiPorts": [443, port_of(self.cluster.control.url())?]},
             "reporter": {"persistence": {"storageClass": "local"}},
             "nats": {"persistence": {"storageClass": "local"}},
         });
@@ -171,7 +192,7 @@ impl Ground {
     /// Installs the release or upgrades it, with `more` over the values of the last time, and waits until its pods are
     /// ready.
     pub(crate) async fn upgrade(&mut self, more: &Value) -> anyhow::Result<()> {
-        self.upgrade_with(more, &["--wait", "--timeout", READY_WITHIN]).await
+        self.upgrade_with(more, &["--wait"]).await
     }
 
     /// The same without waiting for anything.
@@ -181,11 +202,23 @@ impl Ground {
 
     async fn upgrade_with(&mut self, more: &Value, options: &[&str]) -> anyhow::Result<()> {
         merge(&mut self.values, more);
-        let file = self.folder.join("values.json");
-        std::fs::write(&file, self.values.to_string()).context("write values")?;
+        self.release(NAMESPACE, &self.values, options).await.map(drop)
+    }
+
+    /// Installs or upgrades the release of this name in a namespace, and gives what Helm said.
+    pub(crate) async fn release(
+        &self,
+        namespace: &str,
+        values: &Value,
+        options: &[&str],
+    ) -> anyhow::Result<String> {
+        let file = self.folder.join(format!("values-{namespace}.json"));
+        std::fs::write(&file, values.to_string()).context("write values")?;
         let file = file.display().to_string();
-        let args = ["upgrade", "--install", RELEASE, CHART, "--namespace", NAMESPACE, "--values", &file];
-        self.tools.run("helm", &[&args[..], options].concat()).await.map(drop)
+        let args = ["upgrade", "--install", RELEASE, CHART, "--namespace", namespace, "--values", &file];
+        let waited = ["--timeout", READY_WITHIN];
+        let (said, beside) = self.tools.run_loud("helm", &[&args[..], &waited, options].concat()).await?;
+        Ok(said + &beside)
     }
 
     /// Runs `helm` on the release.
@@ -195,8 +228,8 @@ impl Ground {
     }
 
     /// What the release consists of.
-    pub(crate) async fn manifest(&self) -> anyhow::Result<String> {
-        self.tools.run("helm", &["get", "manifest", RELEASE, "--namespace", NAMESPACE]).await
+    pub(crate) async fn manifest(&self, namespace: &str) -> anyhow::Result<String> {
+        self.tools.run("helm", &["get", "manifest", RELEASE, "--namespace", namespace]).await
     }
 
     /// The kubeconfig of who may do everything.
@@ -255,6 +288,14 @@ impl Ground {
         }
     }
 
+    /// How often the containers of the pods of a component were started anew.
+    pub(crate) async fn restarts(&self, component: &str) -> anyhow::Result<u64> {
+        let pods = self.pods(component).await?;
+        let containers =
+            pods.iter().filter_map(|pod| pod["status"]["containerStatuses"].as_array()).flatten();
+        Ok(containers.filter_map(|container| container["restartCount"].as_u64()).sum())
+    }
+
     /// Waits until a container of a component waits for its image, and gives what the kubelet says.
     pub(crate) async fn image_refused(&self, component: &str) -> anyhow::Result<String> {
         let end = Instant::now() + SEEN_WITHIN;
@@ -289,16 +330,16 @@ impl Ground {
         Ok(killed)
     }
 
-    /// Every object in the namespace of the release, and every role and binding of the cluster, but for what comes and goes
-    /// by itself: a line each, sorted.
-    pub(crate) async fn found(&self) -> anyhow::Result<Vec<String>> {
+    /// Every object in a namespace, and every role and binding of the cluster, but for what comes and goes by itself: a line
+    /// each, sorted.
+    pub(crate) async fn found(&self, namespace: &str) -> anyhow::Result<Vec<String>> {
         let kinds = ["api-resources", "--namespaced", "--verbs=list", "--output=name"];
         let kinds = self.tools.run("kubectl", &kinds).await?;
         let kinds: Vec<&str> = kinds.lines().filter(|kind| !kind.starts_with("events")).collect();
         let shown =
             "--output=jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}";
         let kinds = kinds.join(",");
-        let own = ["get", &kinds, "--namespace", NAMESPACE, "--ignore-not-found", shown];
+        let own = ["get", &kinds, "--namespace", namespace, "--ignore-not-found", shown];
         let roles = ["get", "roles,rolebindings", "--all-namespaces", shown];
         let wide = ["get", "clusterroles,clusterrolebindings", shown];
         let mut all = String::new();
@@ -364,12 +405,12 @@ fn tagged(name: &str) -> anyhow::Result<String> {
     named.map(str::to_owned).with_context(|| format!("find the image {name} in {}", file.display()))
 }
 
-/// A Service of this name whose port 80 leads out of the cluster.
-fn outside(namespace: &str, name: &str, host: &str, port: u16) -> [Value; 2] {
+/// A Service of this name whose port `at` leads out of the cluster.
+pub(crate) fn outside(namespace: &str, name: &str, at: u16, host: &str, port: u16) -> [Value; 2] {
     let metadata = json!({"name": name, "namespace": namespace});
     [
         json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {
-            "ports": [{"name": "http", "port": 80, "targetPort": port}],
+            "ports": [{"name": "http", "port": at, "targetPort": port}],
         }}),
         json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
@@ -387,7 +428,8 @@ pub(crate) fn secret(name: &str, kind: &str, key: &str, value: &str) -> Value {
     })
 }
 
-fn port_of(url: &str) -> anyhow::Result<u16> {
+/// The port that stands in an address.
+pub(crate) fn port_of(url: &str) -> anyhow::Result<u16> {
     let port = url.trim_end_matches('/').rsplit_once(':').map(|(_, port)| port.parse());
     port.with_context(|| format!("find the port in {url}"))?
         .with_context(|| format!("read the port in {url}"))

@@ -5,8 +5,12 @@
 
 mod access;
 mod applications;
+mod argocd;
 mod ground;
+mod hook;
 mod image;
+mod neighbour;
+mod power;
 pub mod registry;
 mod step;
 mod steps;
@@ -24,6 +28,9 @@ use loadtest_sim::process;
 
 use ground::{Ground, NAMESPACE, RELEASE};
 pub use step::Step;
+
+/// How long the long form looks for a change that nobody made.
+const QUIET: Duration = Duration::from_secs(300);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +50,7 @@ pub struct Args {
     /// Only this step after the installation; may be repeated
     #[arg(long, value_name = "STEP")]
     only: Vec<Step>,
-    /// Installation, one change, end
+    /// Installation, one change, the same by Argo CD, end
     #[arg(long, conflicts_with = "only")]
     short: bool,
     /// Lists the steps
@@ -79,7 +86,8 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
 /// Takes the steps until one fails; whether none did.
 async fn judge(args: &Args, program: &Path, folder: &Path) -> anyhow::Result<bool> {
     let began = Instant::now();
-    let mut ground = Box::pin(Ground::start(args.ground.binaries.as_deref(), program, folder)).await?;
+    let quiet = if args.short { Duration::ZERO } else { QUIET };
+    let mut ground = Box::pin(Ground::start(args.ground.binaries.as_deref(), program, folder, quiet)).await?;
     let mut rows = vec![vec!["start".to_owned(), judged("passed", true), seconds(began.elapsed())]];
     let mut good = true;
     for step in Step::chosen(&args.only, args.short) {

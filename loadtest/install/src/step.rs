@@ -9,20 +9,28 @@ pub enum Step {
     Install,
     /// A commit in Git comes to the platform, by a pod of the chart
     Change,
+    /// Another release, by the cluster's own Argo CD and from a Git repository: no difference is ever shown
+    Argocd,
     /// `helm test`
     Test,
     /// Other values, while applications change
     Upgrade,
     /// The pod is killed, while applications change
     Kill,
+    /// The node's kubelet is killed, and then every process of the node, while applications change
+    Power,
     /// Pulled from a registry that asks for a login: refused without the Secret, and pulled with it
     Registry,
     /// Three replicas and three NATS servers, one of each killed, while applications change
     Replicas,
     /// An upgrade to an image that is not there is rolled back
     Rollback,
+    /// The doctor as a hook: it warns, refuses and says why where Helm shows it, and leaves nothing
+    Hook,
     /// Each right that the chart grants was used, and no request refused, by the API server's audit log
     Rights,
+    /// Two runtimes in one cluster, each with its own platform; that of the second stands behind TLS of a private authority
+    Neighbour,
     /// All components: a visitor comes through tunnel, router and app proxy to Argo CD, and is told when the tunnel is away
     Access,
     /// Nothing stays but what Helm says, also while the platform is away
@@ -31,7 +39,7 @@ pub enum Step {
 
 impl Step {
     /// Those of the short form.
-    pub(crate) const SHORT: [Self; 3] = [Self::Install, Self::Change, Self::Uninstall];
+    pub(crate) const SHORT: [Self; 4] = [Self::Install, Self::Change, Self::Argocd, Self::Uninstall];
 
     /// Its name on the command line.
     pub(crate) fn name(self) -> String {

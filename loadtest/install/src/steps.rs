@@ -3,20 +3,25 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
+use loadtest_cluster::argocd::ArgoCd;
 use loadtest_cluster::audit;
 use loadtest_judge::screen::say;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::access;
 use crate::ground::{Ground, NAME, NAMESPACE, name_of};
 use crate::step::Step;
+use crate::{access, argocd, hook, neighbour, power};
 
 /// How long what is deleted may take to go.
 const GONE_WITHIN: Duration = Duration::from_secs(300);
+/// How long a right may take to be used that a person asked for the use of.
+const USED_WITHIN: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(200);
 /// Commits that a load makes at the least, while something happens and after it.
 const COMMITS: u64 = 2;
+/// An application, by its name.
+const APPLICATION: &str = "shop-one";
 /// The Secret with the login of the registry.
 const LOGIN: &str = "registry-login";
 
@@ -25,13 +30,17 @@ pub(crate) async fn take(ground: &mut Ground, step: Step) -> anyhow::Result<Vec<
     match step {
         Step::Install => install(ground).await,
         Step::Change => change(ground).await,
+        Step::Argocd => Box::pin(argocd::take(ground)).await,
         Step::Test => test(ground).await,
         Step::Upgrade => upgrade(ground).await,
         Step::Kill => kill(ground).await,
+        Step::Power => Box::pin(power::take(ground)).await,
         Step::Registry => registry(ground).await,
         Step::Replicas => replicas(ground).await,
         Step::Rollback => rollback(ground).await,
+        Step::Hook => Box::pin(hook::take(ground)).await,
         Step::Rights => rights(ground).await,
+        Step::Neighbour => Box::pin(neighbour::take(ground)).await,
         Step::Access => Box::pin(access::take(ground)).await,
         Step::Uninstall => uninstall(ground).await,
     }
@@ -137,14 +146,26 @@ async fn rollback(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
 }
 
 async fn rights(ground: &Ground) -> anyhow::Result<Vec<String>> {
-    let manifest = ground.manifest().await?;
+    let manifest = ground.manifest(NAMESPACE).await?;
     let (user, granted) = (audit::user(&manifest)?, audit::granted(&manifest)?);
-    let log = tokio::fs::read_to_string(ground.cluster.control.audit_log()).await;
-    let verdict = audit::verdict(&log.context("read the audit log")?, &user, &granted)?;
-    if verdict.failures.is_empty() {
-        say(&format!("  {user}: {verdict}"));
+    // Single applications are read where a queue was full, or a person asks for it.
+    let pod = format!("deploy/{NAME}-reporter");
+    let application = format!("{}/{APPLICATION}", ArgoCd::NAMESPACE);
+    let replay = ["/gitops-runtime", "replay", "--app", &application, "--whole"];
+    let exec = ["exec", "--namespace", NAMESPACE, &pod, "--container", "reporter", "--"];
+    ground.tools.run("kubectl", &[&exec[..], &replay].concat()).await?;
+    let end = Instant::now() + USED_WITHIN;
+    loop {
+        let log = tokio::fs::read_to_string(ground.cluster.control.audit_log()).await;
+        let verdict = audit::verdict(&log.context("read the audit log")?, &user, &granted)?;
+        if verdict.failures.is_empty() {
+            say(&format!("  {user}: {verdict}"));
+        } else if Instant::now() < end {
+            sleep(LOOK).await;
+            continue;
+        }
+        return Ok(verdict.failures);
     }
-    Ok(verdict.failures)
 }
 
 async fn uninstall(ground: &Ground) -> anyhow::Result<Vec<String>> {
@@ -152,7 +173,7 @@ async fn uninstall(ground: &Ground) -> anyhow::Result<Vec<String>> {
     let said = ground.helm("uninstall", &["--wait"]).await?;
     let end = Instant::now() + GONE_WITHIN;
     loop {
-        let found = ground.found().await?;
+        let found = ground.found(NAMESPACE).await?;
         let left: Vec<&String> = found.iter().filter(|line| !ground.before.contains(line)).collect();
         let unsaid: Vec<&&String> = left.iter().filter(|line| !is_said(&said, line)).collect();
         if unsaid.is_empty() {

@@ -23,6 +23,11 @@ impl Tools {
 
     /// Runs one and gives what it printed.
     pub(crate) async fn run(&self, program: &str, args: &[&str]) -> anyhow::Result<String> {
+        self.run_loud(program, args).await.map(|(said, _)| said)
+    }
+
+    /// Runs one and gives what it printed, and what it said beside that on its standard error.
+    pub(crate) async fn run_loud(&self, program: &str, args: &[&str]) -> anyhow::Result<(String, String)> {
         let output = Command::new(self.programs.join(program))
             .args(args)
             .env_clear()
@@ -35,10 +40,10 @@ impl Tools {
             .await
             .with_context(|| format!("run {program}"))?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
         if !output.status.success() {
-            let why = String::from_utf8_lossy(&output.stderr);
             bail!("{program} {}: {}\n{}", args.first().unwrap_or(&""), why.trim(), said.trim());
         }
-        Ok(said)
+        Ok((said, why))
     }
 }

@@ -76,6 +76,15 @@ impl Authority {
         if identity == Identity::Ending {
             params.not_after = (SystemTime::now() + Duration::from_secs(5 * 24 * 60 * 60)).into();
         }
+        self.settings(&params)
+    }
+
+    /// TLS settings of a server that is reached by these names.
+    pub fn server_of(&self, names: Vec<String>) -> anyhow::Result<Arc<ServerConfig>> {
+        self.settings(&CertificateParams::new(names).context("describe the certificate")?)
+    }
+
+    fn settings(&self, params: &CertificateParams) -> anyhow::Result<Arc<ServerConfig>> {
         let key = KeyPair::generate().context("make the certificate's key")?;
         let certificate = params.signed_by(&key, &self.issuer).context("sign the certificate")?;
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));

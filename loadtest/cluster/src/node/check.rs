@@ -6,14 +6,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::sleep;
 
-use super::{BUSYBOX, LIMIT, NAME, Namespaces, Network, Node, namespaces, sweep};
+use super::{BUSYBOX, LIMIT, LOOK, NAME, Namespaces, Network, Node, namespaces, sweep};
 use crate::binaries::Binaries;
 use crate::control::Control;
 use crate::objects::{Objects, Propagation, Reference};
@@ -22,8 +22,6 @@ use crate::{made, temporary_directory};
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::{judged, say};
 
-/// Between two looks.
-const LOOK: Duration = Duration::from_millis(50);
 /// What the Secret holds.
 const WORD: &str = "only the pod reads this";
 

@@ -250,7 +250,7 @@ pub(super) fn spaces_of(name: &str) -> anyhow::Result<Spaces> {
     read.collect::<Result<_, _>>().context("ask for the namespaces of a node")
 }
 
-/// The processes in any of these namespaces.
+/// The processes in any of these namespaces: number and name.
 pub(super) fn processes(spaces: &Spaces) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").context("look for processes")? {
@@ -260,7 +260,8 @@ pub(super) fn processes(spaces: &Spaces) -> anyhow::Result<Vec<String>> {
             std::fs::read_link(entry.path().join("ns").join(kind)).is_ok_and(|one| spaces.contains(&one))
         };
         if ["pid", "mnt", "net"].into_iter().any(is_in) {
-            found.push(format!("the process {}", entry.file_name().display()));
+            let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+            found.push(format!("the process {} ({})", entry.file_name().display(), name.trim()));
         }
     }
     Ok(found)

@@ -10,13 +10,16 @@ use serde::Deserialize;
 /// The labels of an object.
 pub type Labelling = HashMap<String, String>;
 
+/// Whether a value of this kind is taken.
+type Taken<T> = Arc<dyn Fn(&T) -> bool + Send + Sync>;
+
 /// Which events a route takes: those to which all applies that is said. What a route has reported before it also takes when
 /// that applies no more, so that what its receiver holds is brought up to date, and ended.
 #[derive(Clone, Default)]
 pub struct Match {
     kinds: Option<Vec<String>>,
-    namespaces: Option<Arc<dyn Fn(&str) -> bool + Send + Sync>>,
-    labels: Option<Arc<dyn Fn(&Labelling) -> bool + Send + Sync>>,
+    namespaces: Option<Taken<str>>,
+    labels: Option<Taken<Labelling>>,
 }
 
 impl Match {

@@ -15,6 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::argocd::ArgoCd;
 use crate::error::ActError;
+use crate::git::{Integrations, Listed, is_iv};
 use crate::platform::{Platform, unregistered};
 use crate::schema::{AppProxyInfo, ArgoCdState, RuntimeStatus, StatusOfCheck, SyncMode};
 
@@ -24,7 +25,10 @@ pub(crate) const TOKEN: &str = "codefresh-token";
 pub(crate) const REPOSITORIES: &str = "runtime-repo-creds-secret";
 /// The Secret of people's Git tokens: there is one account.
 pub(crate) const GIT: &str = "git-default-default";
-const NO_GIT: &str = "there is none: nothing of this runtime uses it yet";
+/// The integration that is meant where none is named.
+const DEFAULT: &str = "default";
+/// Git sources that are looked at.
+const SOURCES: usize = 10;
 
 /// Looks, and tells.
 pub(crate) struct Heartbeat {
@@ -32,6 +36,7 @@ pub(crate) struct Heartbeat {
     pub(crate) argocd: Arc<ArgoCd>,
     pub(crate) cluster: Arc<Reader>,
     pub(crate) namespace: String,
+    pub(crate) git: Integrations,
     pub(crate) every: Duration,
     pub(crate) status: watch::Sender<RuntimeStatus>,
 }
@@ -86,20 +91,14 @@ impl Heartbeat {
 
     async fn look(&self, runtime: Option<&str>) -> RuntimeStatus {
         let (argocd, state) = self.look_at_argocd().await;
-        let (key, iv, isc, sources, git, repositories) = tokio::join!(
+        let (key, iv, (isc, sync_mode), sources, git, repositories) = tokio::join!(
             self.look_at_key(runtime),
             self.look_at_iv(),
-            self.application(runtime),
-            self.sources(),
-            self.secret(GIT),
-            self.secret(REPOSITORIES),
+            self.look_at_configuration(runtime),
+            self.look_at_sources(),
+            self.look_at_integration(),
+            self.look_at_repositories(),
         );
-        let sync_mode = match isc.status {
-            StatusOfCheck::Successful => SyncMode::GitOps,
-            StatusOfCheck::Failed => SyncMode::Unknown,
-            StatusOfCheck::Unknown if isc.description.as_deref() == Some(NO_GIT) => SyncMode::Helm,
-            StatusOfCheck::Unknown => SyncMode::Unknown,
-        };
         RuntimeStatus {
             app_proxy_started: AppProxyInfo::successful(),
             git_source_configured: sources,
@@ -146,50 +145,126 @@ impl Heartbeat {
     async fn look_at_iv(&self) -> AppProxyInfo {
         let path = format!("/api/v1/namespaces/{}/secrets/{TOKEN}", self.namespace);
         match self.cluster.get(&path).await {
-            Ok(Some(secret)) if secret.pointer("/data/encryptionIV").is_some() => AppProxyInfo::successful(),
+            Ok(Some(secret)) if secret.pointer("/data/encryptionIV").is_some_and(is_iv) => {
+                AppProxyInfo::successful()
+            }
             Ok(Some(_)) => AppProxyInfo::failed(format!(
-                "the Secret {TOKEN} has no encryptionIV: delete the Secret, so that it is made anew"
+                "the Secret {TOKEN} has no encryptionIV that can be read: delete the Secret, so that it is made anew"
             )),
-            Ok(None) => AppProxyInfo::unknown(NO_GIT),
+            Ok(None) => AppProxyInfo::unknown(format!(
+                "there is no Secret {TOKEN}: it is made when somebody registers a Git token"
+            )),
             Err(error) => unlooked(&error),
         }
     }
 
-    async fn secret(&self, name: &str) -> AppProxyInfo {
-        let path = format!("/api/v1/namespaces/{}/secrets/{name}", self.namespace);
-        there(self.cluster.get(&path).await)
+    /// The Git integration that is called default, and whether what people registered with it opens.
+    async fn look_at_integration(&self) -> AppProxyInfo {
+        let none =
+            "there is no Git integration called default: `gitops-runtime git integration add` adds one";
+        match self.git.list().await {
+            Ok(all) => match all.into_iter().find(|one| one.name == DEFAULT) {
+                None => AppProxyInfo::unknown(none),
+                Some(Listed { users, .. })
+                    if !users.is_empty() && users.iter().all(|user| !user.is_valid) =>
+                {
+                    AppProxyInfo::failed(
+                        "no token that is registered with the Git integration default opens any more: register each again with \
+                         `gitops-runtime git integration register`",
+                    )
+                }
+                Some(_) => AppProxyInfo::successful(),
+            },
+            Err(ActError::Cluster { source, .. }) => unlooked(&source),
+            Err(error) => AppProxyInfo::unknown(error.to_string()),
+        }
     }
 
-    async fn application(&self, runtime: Option<&str>) -> AppProxyInfo {
+    /// What Argo CD reads the runtime's own repositories with.
+    async fn look_at_repositories(&self) -> AppProxyInfo {
+        let path = format!("/api/v1/namespaces/{}/secrets/{REPOSITORIES}", self.namespace);
+        match self.cluster.get(&path).await {
+            Ok(None) => AppProxyInfo::unknown(format!(
+                "there is no Secret {REPOSITORIES}: make it with url, username and password where Argo CD is to read repositories with \
+                 a token of the runtime's own"
+            )),
+            Ok(Some(secret)) => {
+                let has = |key: &str| {
+                    let value = secret.get("data").and_then(|data| data.get(key)?.as_str());
+                    value.is_some_and(|value| !value.is_empty())
+                };
+                match has("url") && has("password") {
+                    true => AppProxyInfo::successful(),
+                    false => AppProxyInfo::failed(format!(
+                        "the Secret {REPOSITORIES} lacks a url or a password: write both, or delete it"
+                    )),
+                }
+            }
+            Err(error) => unlooked(&error),
+        }
+    }
+
+    /// The Application of what the runtime itself is made of, and whether that comes from Git.
+    async fn look_at_configuration(&self, runtime: Option<&str>) -> (AppProxyInfo, SyncMode) {
         let Some(runtime) = runtime else {
-            return AppProxyInfo::unknown("the platform does not say which runtime this is");
+            return (
+                AppProxyInfo::unknown("the platform does not say which runtime this is"),
+                SyncMode::Unknown,
+            );
         };
-        let path =
-            format!("/apis/argoproj.io/v1alpha1/namespaces/{}/applications/{runtime}-isc", self.namespace);
-        there(self.cluster.get(&path).await)
+        let name = format!("{runtime}-isc");
+        let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{}/applications/{name}", self.namespace);
+        match self.cluster.get(&path).await {
+            Ok(Some(application)) => (synced("the shared configuration", &application), SyncMode::GitOps),
+            Ok(None) => {
+                let none = format!(
+                    "there is no Application {name}: the runtime is what Helm installed; make it where a repository is to say what \
+                     the runtime is"
+                );
+                (AppProxyInfo::unknown(none), SyncMode::Helm)
+            }
+            Err(error) => (unlooked(&error), SyncMode::Unknown),
+        }
     }
 
-    async fn sources(&self) -> AppProxyInfo {
+    /// The Applications that make Applications of what stands in Git.
+    async fn look_at_sources(&self) -> AppProxyInfo {
         let path = format!(
-            "/apis/argoproj.io/v1alpha1/namespaces/{}/applications?labelSelector=codefresh.io%2Fentity%3Dgit-source&limit=1",
+            "/apis/argoproj.io/v1alpha1/namespaces/{}/applications?labelSelector=codefresh.io%2Fentity%3Dgit-source&limit={SOURCES}",
             self.namespace
         );
-        match self.cluster.metadata(&path).await {
-            Ok(list) => {
-                let items = list.as_ref().and_then(|list| list.get("items")?.as_array());
-                there(Ok(items.and_then(|items| items.first().cloned())))
-            }
-            Err(error) => there(Err(error)),
+        let list = match self.cluster.get(&path).await {
+            Ok(list) => list.unwrap_or_default(),
+            Err(error) => return unlooked(&error),
+        };
+        let all = list.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        if all.is_empty() {
+            return AppProxyInfo::unknown(
+                "there is no Git source: label an Application of the runtime's namespace codefresh.io/entity=git-source where Git is to \
+                 say what Applications there are",
+            );
         }
+        let looked = all.iter().map(|source| synced("a Git source", source));
+        looked
+            .into_iter()
+            .find(|info| info.status == StatusOfCheck::Failed)
+            .unwrap_or_else(AppProxyInfo::successful)
     }
 }
 
-fn there(found: Result<Option<Value>, QuestionError>) -> AppProxyInfo {
-    match found {
-        Ok(Some(_)) => AppProxyInfo::successful(),
-        Ok(None) => AppProxyInfo::unknown(NO_GIT),
-        Err(error) => unlooked(&error),
+/// Whether Argo CD says that something keeps an Application from being synced.
+fn synced(what: &str, application: &Value) -> AppProxyInfo {
+    let conditions = application.pointer("/status/conditions").and_then(Value::as_array);
+    let is_error = |condition: &Value| {
+        condition.get("type").and_then(Value::as_str).is_some_and(|of| of.ends_with("Error"))
+    };
+    if !conditions.is_some_and(|all| all.iter().any(is_error)) {
+        return AppProxyInfo::successful();
     }
+    let name = application.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    AppProxyInfo::failed(format!(
+        "{what} cannot be synced: see the conditions of the Application {name} in Argo CD"
+    ))
 }
 
 fn unlooked(error: &QuestionError) -> AppProxyInfo {

@@ -174,7 +174,7 @@ impl ProxyConfig {
             rollouts: Rollouts { cluster: cluster.clone(), argocd: argocd.clone() },
             workflows: Workflows { cluster: cluster.clone(), server },
             files: GitFiles { integrations: git.clone(), checkouts: self.checkouts },
-            git,
+            git: git.clone(),
             platform: platform.clone(),
             sealing: Sealing { controller },
             streams: Arc::new(Semaphore::new(self.limits.streams.min(Semaphore::MAX_PERMITS))),
@@ -185,7 +185,7 @@ impl ProxyConfig {
         let archive = Arc::new(LogArchive::new(cluster.clone(), Redactor::new(key.as_bytes()), own));
         let (body, schema) = (self.limits.body, schema::build(works));
         let front = Front { schema, cors, body, desk: desk.clone(), archive, stop: stop.clone() };
-        let heartbeat = Heartbeat { platform, argocd, cluster, namespace, every, status };
+        let heartbeat = Heartbeat { platform, argocd, cluster, namespace, git, every, status };
         Ok(Proxy { front, desk, heartbeat, recorder, stop })
     }
 }

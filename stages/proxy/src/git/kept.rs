@@ -80,6 +80,11 @@ fn read_iv(iv: &Value) -> Result<SecretString, ActError> {
     text.map(SecretString::from).ok_or_else(unread)
 }
 
+/// Whether that, of a Secret, is an `encryptionIV`.
+pub(crate) fn is_iv(iv: &Value) -> bool {
+    read_iv(iv).is_ok()
+}
+
 fn encoded(value: &impl Serialize) -> Result<Value, ActError> {
     let text = serde_json::to_vec(value);
     let text = text.map_err(|_| ActError::Wrong("that cannot be kept as JSON".to_owned()))?;

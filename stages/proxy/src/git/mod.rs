@@ -20,6 +20,6 @@ pub(crate) use self::files::{
 };
 pub(crate) use self::integration::{Integration, SharingPolicy};
 pub(crate) use self::integrations::{GitToken, Integrations, Listed, ListedUser};
-pub(crate) use self::kept::Kept;
+pub(crate) use self::kept::{Kept, is_iv};
 pub(crate) use self::provider::Provider;
 pub(crate) use self::pull_request::PullRequest;

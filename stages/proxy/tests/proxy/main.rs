@@ -19,5 +19,6 @@ mod providers;
 mod pulls;
 mod schema;
 mod sealing;
+mod status;
 mod support;
 mod workflows;

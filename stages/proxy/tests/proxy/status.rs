@@ -1,0 +1,119 @@
+//! What the app proxy finds of its runtime: what is there, what is wrong with it, and what to do about each.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cluster::{GIT, RUNTIME_TOKEN};
+use crate::support::{Running, SOON};
+
+const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
+const REPOSITORIES: &str = "/api/v1/namespaces/argocd/secrets/runtime-repo-creds-secret";
+
+/// Waits until the flags are these, each as status and what its description begins with.
+async fn found(running: &Running, expected: &[(&str, &str, &str)], mode: &str) {
+    let query = "{ runtimeStatus { syncMode gitSourceConfigured { status description } defaultGitIntegration { status description }
+        encryptionIv { status description } isc { status description } runtimeGitToken { status description } } }";
+    let until = tokio::time::Instant::now() + SOON;
+    loop {
+        let status = running.data(&running.admin, query).await["runtimeStatus"].clone();
+        let is = |(flag, state, said): &(&str, &str, &str)| {
+            let description = status[flag]["description"].as_str().unwrap_or_default();
+            status[flag]["status"] == *state && description == *said
+        };
+        if expected.iter().all(is) && status["syncMode"] == mode {
+            return;
+        }
+        assert!(tokio::time::Instant::now() < until, "{status:#}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn each_flag_is_filled_from_what_is_there_and_says_what_to_do() {
+    let running = Running::start().await;
+    let set = |path: &str, object: Value| {
+        drop(running.cluster.objects.lock().unwrap().insert(path.to_owned(), object))
+    };
+    running.cluster.remove(GIT);
+    let none = [
+        (
+            "gitSourceConfigured",
+            "UNKNOWN",
+            "there is no Git source: label an Application of the runtime's namespace codefresh.io/entity=git-source where Git is to say \
+             what Applications there are",
+        ),
+        (
+            "defaultGitIntegration",
+            "UNKNOWN",
+            "there is no Git integration called default: `gitops-runtime git integration add` adds one",
+        ),
+        (
+            "encryptionIv",
+            "UNKNOWN",
+            "there is no Secret codefresh-token: it is made when somebody registers a Git token",
+        ),
+        (
+            "isc",
+            "UNKNOWN",
+            "there is no Application prod-isc: the runtime is what Helm installed; make it where a repository is to say what the runtime is",
+        ),
+        (
+            "runtimeGitToken",
+            "UNKNOWN",
+            "there is no Secret runtime-repo-creds-secret: make it with url, username and password where Argo CD is to read repositories \
+             with a token of the runtime's own",
+        ),
+    ];
+    found(&running, &none, "HELM").await;
+
+    // Broken, each in its own way: the tokens that are kept open with no key that there is.
+    running.register().await;
+    running.cluster.fill();
+    let broken = |name: &str| json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "OrphanedResourceWarning"}, {"type": "ComparisonError"}]}});
+    set(&format!("{APPLICATIONS}/prod-isc"), broken("prod-isc"));
+    set(REPOSITORIES, json!({"data": {"url": "aHR0cHM6Ly9naXQ=", "password": ""}}));
+    set(RUNTIME_TOKEN, json!({"metadata": {"resourceVersion": "1"}, "data": {"encryptionIV": "***"}}));
+    let wrong = [
+        (
+            "gitSourceConfigured",
+            "FAILED",
+            "a Git source cannot be synced: see the conditions of the Application prod-isc in Argo CD",
+        ),
+        (
+            "encryptionIv",
+            "FAILED",
+            "the Secret codefresh-token has no encryptionIV that can be read: delete the Secret, so that it is made anew",
+        ),
+        (
+            "isc",
+            "FAILED",
+            "the shared configuration cannot be synced: see the conditions of the Application prod-isc in Argo CD",
+        ),
+        (
+            "runtimeGitToken",
+            "FAILED",
+            "the Secret runtime-repo-creds-secret lacks a url or a password: write both, or delete it",
+        ),
+        ("defaultGitIntegration", "UNKNOWN", "the encryptionIV of the Secret codefresh-token cannot be read"),
+    ];
+    found(&running, &wrong, "GITOPS").await;
+
+    // A key that can be read, and is not that which the tokens were sealed with; all else is mended.
+    set(RUNTIME_TOKEN, json!({"metadata": {"resourceVersion": "1"}, "data": {"encryptionIV": "YWJj"}}));
+    set(REPOSITORIES, json!({"data": {"url": "aHR0cHM6Ly9naXQ=", "password": "YQ=="}}));
+    set(&format!("{APPLICATIONS}/prod-isc"), json!({"metadata": {"name": "prod-isc"}, "status": {}}));
+    let mended = [
+        ("gitSourceConfigured", "SUCCESSFUL", ""),
+        ("encryptionIv", "SUCCESSFUL", ""),
+        ("isc", "SUCCESSFUL", ""),
+        ("runtimeGitToken", "SUCCESSFUL", ""),
+        (
+            "defaultGitIntegration",
+            "FAILED",
+            "no token that is registered with the Git integration default opens any more: register each again with `gitops-runtime git \
+             integration register`",
+        ),
+    ];
+    found(&running, &mended, "GITOPS").await;
+}

@@ -372,6 +372,18 @@ spec:
 {{- toYaml (mergeOverwrite $settings (deepCopy $values.config)) -}}
 {{- end }}
 
+{{/* The Secrets that the source server reads as files. */}}
+{{- define "gitops-runtime.sourceServerFiles" -}}
+{{- $files := dict -}}
+{{- if .Values.sourceServer.askPlatform -}}
+{{- $_ := set $files "platform" .Values.global.codefresh.runtimeToken.secretKeyRef -}}
+{{- if not .Values.platform.enabled -}}
+{{- with include "gitops-runtime.platformCa" . -}}{{- $_ := set $files "platform-ca" (fromYaml .) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $files -}}
+{{- end }}
+
 {{/* The settings of the source server: those that the values say, and above them `sourceServer.config`. */}}
 {{- define "gitops-runtime.sourceServerSettings" -}}
 {{- $values := .Values.sourceServer -}}
@@ -388,6 +400,13 @@ spec:
     "callers" (dict "accounts" (uniq $callers))
     "git" (dict "allowed" $values.allowed "repositories" $repositories))
 -}}
+{{- $files := include "gitops-runtime.sourceServerFiles" . | fromYaml -}}
+{{- if $files.platform -}}
+{{- $platform := dict "url" (include "gitops-runtime.platformUrl" .) "tokenFile" (printf "/etc/gitops-runtime/platform/%s" $files.platform.key) -}}
+{{- with get $files "platform-ca" -}}{{- $_ := set $platform "caFile" (printf "/etc/gitops-runtime/platform-ca/%s" .key) -}}{{- end -}}
+{{- $_ := set $settings "platform" $platform -}}
+{{- $_ := set $settings.sourceServer "versions" (dict "askPlatform" true) -}}
+{{- end -}}
 {{- toYaml (mergeOverwrite $settings (deepCopy $values.config)) -}}
 {{- end }}
 

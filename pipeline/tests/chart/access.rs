@@ -292,6 +292,35 @@ fn the_platform_reaches_the_provider_that_people_sign_in_by_at_each_of_its_ports
 }
 
 #[test]
+fn a_source_server_that_asks_the_platform_has_its_token_and_may_reach_it() {
+    let asking = objects(&values("good-source-server.yaml").remove(0));
+    let alone = objects(&values("good-source-server-alone").remove(0));
+    let told = settings(&asking, "source-server");
+    assert_eq!(told["sourceServer"]["versions"]["askPlatform"], true);
+    assert_eq!(told["platform"]["tokenFile"], "/etc/gitops-runtime/platform/token");
+    assert_eq!(told["platform"]["url"], "http://prod-gitops-runtime-platform.runtime.svc:8088");
+    let secrets = |objects: &[Value]| -> Vec<Value> {
+        let server = object(objects, "Deployment", "-source-server").unwrap();
+        let volumes = server["spec"]["template"]["spec"]["volumes"].as_array().unwrap().clone();
+        volumes.into_iter().filter(|volume| !volume["secret"].is_null()).collect()
+    };
+    let mounted = secrets(&asking);
+    assert_eq!(mounted.len(), 1, "{mounted:?}");
+    assert_eq!(mounted[0]["name"], "platform");
+    assert_eq!(mounted[0]["secret"]["secretName"], "codefresh-token");
+    assert!(secrets(&alone).is_empty(), "who does not ask has no token");
+    let reaches = |objects: &[Value]| {
+        let policy = object(objects, "NetworkPolicy", "-source-server").unwrap();
+        policy["spec"]["egress"].to_string().contains("\"platform\"")
+    };
+    assert_eq!((reaches(&asking), reaches(&alone)), (true, false));
+    for objects in [&asking, &alone] {
+        let budget = object(objects, "PodDisruptionBudget", "-source-server").unwrap();
+        assert_eq!(budget["spec"]["maxUnavailable"], 1);
+    }
+}
+
+#[test]
 fn tunnel_servers_that_are_several_find_each_other_over_the_bus() {
     for (file, credentials) in [
         ("good-tunnel-servers.yaml", ("credentialsFile", "/etc/gitops-runtime/bus/user.creds")),

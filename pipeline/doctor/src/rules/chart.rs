@@ -18,6 +18,7 @@ const SECRETS: &[&str] = &[
 const BUDGETS: &[&str] = &[
     "reporter.pdb",
     "resourceReporter.pdb",
+    "sourceServer.pdb",
     "router.pdb",
     "tunnelClient.pdb",
     "tunnelServer.pdb",

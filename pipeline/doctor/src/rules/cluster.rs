@@ -189,10 +189,13 @@ fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     let (runs, has_platform) = (judged.truth("reporter.enabled"), judged.truth("platform.enabled"));
     let tunnels = super::access::way(judged) == Some("tunnel");
     let opens = tunnels && judged.is_empty("tunnelClient.tokenSecretKeyRef");
+    let asks = judged.truth("sourceServer.enabled") && judged.truth("sourceServer.askPlatform");
     for (path, always) in SECRETS {
         let unused = match *path {
             // The chart's own platform gives it once it runs: the notes say how.
-            "global.codefresh.runtimeToken.secretKeyRef" => (!reports || !runs || has_platform) && !opens,
+            "global.codefresh.runtimeToken.secretKeyRef" => {
+                (!((reports && runs) || asks) || has_platform) && !opens
+            }
             "global.integrations.argo-cd.server.auth.tokenSecretKeyRef" => inline || !runs || kind != "token",
             "global.integrations.argo-cd.server.auth.passwordSecretKeyRef" => {
                 inline || !runs || kind != "password"

@@ -120,8 +120,10 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[
     // A whole platform is served: an act goes from a page to a runtime, and one table has every route.
     ("stages-platform-console", &["stages-client", "stages-platform-api", "stages-platform-ingest"]),
     ("stages-platform-ingest", &["loadtest-sim"]),
+    // One Git server, and what it answers, for all who fetch and push.
+    ("stages-git", &["loadtest-sim"]),
     // Who may do what is asked of a real platform.
-    ("stages-proxy", &["stages-platform-api", "stages-platform-store"]),
+    ("stages-proxy", &["loadtest-sim", "stages-platform-api", "stages-platform-store"]),
 ];
 
 /// Crates from elsewhere that the core must not know: it speaks of events, not of peers.

@@ -9,6 +9,7 @@ pub mod certificate;
 pub mod child;
 pub mod fault;
 pub mod generate;
+pub mod git_server;
 pub mod kube;
 pub mod nats;
 pub mod platform;

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::Response;
 use axum::serve::Listener;
+use loadtest_sim::git_server::GitRequest;
 use stages_git::remote::{Access, Checkouts, Config, Credential, Credentials};
 use stages_git::{Checkout, FetchError, RepositoryUrl};
 use tempfile::TempDir;
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -127,67 +127,23 @@ pub(crate) async fn serve(router: Router) -> String {
 
 pub(crate) async fn backend(State(serving): State<Serving>, request: Request) -> Response {
     serving.requests.fetch_add(1, Ordering::SeqCst);
-    let (parts, body) = request.into_parts();
-    let text = |name: &str| {
-        let value = parts.headers.get(name).and_then(|value| value.to_str().ok());
-        value.unwrap_or_default().to_owned()
-    };
-    if serving.authorization.as_ref().is_some_and(|wanted| *wanted != text("authorization")) {
+    let (mut parts, body) = request.into_parts();
+    let given = parts.headers.get("authorization").and_then(|value| value.to_str().ok());
+    let given = given.unwrap_or_default().to_owned();
+    if serving.authorization.as_ref().is_some_and(|wanted| *wanted != given) {
         return status(StatusCode::UNAUTHORIZED);
     }
-    let person = serving.people.get(&text("authorization"));
+    let person = serving.people.get(&given);
     if person.is_none() && !serving.people.is_empty() {
         return status(StatusCode::UNAUTHORIZED);
     }
+    // Whoever is named may push.
     let writer = person.filter(|person| person.may_write).map(|person| person.name.as_str());
-    let body = axum::body::to_bytes(body, 64 << 20).await.unwrap();
-    let mut child = tokio::process::Command::new("git")
-        .arg("http-backend")
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("GIT_PROJECT_ROOT", &serving.folder)
-        .env("GIT_HTTP_EXPORT_ALL", "1")
-        .env("PATH_INFO", parts.uri.path())
-        .env("QUERY_STRING", parts.uri.query().unwrap_or_default())
-        .env("REQUEST_METHOD", parts.method.as_str())
-        .env("CONTENT_TYPE", text("content-type"))
-        // Whoever is named may push.
-        .envs(writer.map(|name| ("REMOTE_USER", name)))
-        .env("GIT_PROTOCOL", if serving.first_version { String::new() } else { text("git-protocol") })
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let (_, done) = tokio::join!(
-        async move {
-            let _ = stdin.write_all(&body).await;
-        },
-        child.wait_with_output()
-    );
-    of_cgi(&done.unwrap().stdout)
-}
-
-fn of_cgi(output: &[u8]) -> Response {
-    let end = output.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
-    let (head, body) = output.split_at(end + 4);
-    let mut answer = Response::new(Body::from(Bytes::copy_from_slice(body)));
-    for line in String::from_utf8_lossy(head).lines() {
-        match line.split_once(": ") {
-            Some(("Status", value)) => {
-                let code = value.split(' ').next().unwrap().parse().unwrap();
-                *answer.status_mut() = StatusCode::from_u16(code).unwrap();
-            }
-            Some((name, value)) => {
-                let mut headers = HeaderMap::new();
-                let name: axum::http::HeaderName = name.parse().unwrap();
-                headers.insert(name, value.parse().unwrap());
-                answer.headers_mut().extend(headers);
-            }
-            None => {}
-        }
+    if serving.first_version {
+        parts.headers.remove("git-protocol");
     }
-    answer
+    let body = axum::body::to_bytes(body, 64 << 20).await.unwrap();
+    GitRequest { writer, ..GitRequest::new(&serving.folder, &parts, &body) }.answer().await.unwrap()
 }
 
 pub(crate) fn status(code: StatusCode) -> Response {

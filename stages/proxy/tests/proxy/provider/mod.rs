@@ -9,20 +9,20 @@ mod github;
 mod gitlab;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::to_bytes;
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use loadtest_sim::git_server::GitRequest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
 /// A token that may enough: never to be seen elsewhere.
@@ -173,42 +173,11 @@ async fn backend(provider: &Provider, path: &str, request: Request) -> Response 
     let Some((user, token)) = given.split_once(':').filter(|(_, token)| login(token).is_some()) else {
         return StatusCode::UNAUTHORIZED.into_response();
     };
-    let user = (token != "fetches").then_some(("REMOTE_USER", user));
+    let writer = (token != "fetches").then_some(user);
     let body = to_bytes(body, 16 << 20).await.unwrap();
-    let mut child = tokio::process::Command::new("git")
-        .arg("http-backend")
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("GIT_PROJECT_ROOT", provider.folder.as_ref().unwrap().path())
-        .env("GIT_HTTP_EXPORT_ALL", "1")
-        .env("PATH_INFO", path)
-        .env("QUERY_STRING", head.uri.query().unwrap_or_default())
-        .env("REQUEST_METHOD", head.method.as_str())
-        .env("CONTENT_TYPE", text("content-type"))
-        .env("GIT_PROTOCOL", text("git-protocol"))
-        .envs(user)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let give = async move { drop(stdin.write_all(&body).await) };
-    let ((), done) = tokio::join!(give, child.wait_with_output());
-    let output = done.unwrap().stdout;
-    let end = output.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
-    let mut answer = Response::new(Body::from(output[end + 4..].to_vec()));
-    for (name, value) in
-        String::from_utf8_lossy(&output[..end]).lines().filter_map(|line| line.split_once(": "))
-    {
-        match name {
-            "Status" => *answer.status_mut() = value.split(' ').next().unwrap().parse().unwrap(),
-            _ => {
-                let name: HeaderName = name.parse().unwrap();
-                answer.headers_mut().insert(name, HeaderValue::from_str(value).unwrap());
-            }
-        }
-    }
-    answer
+    let folder = provider.folder.as_ref().unwrap().path();
+    let asked = GitRequest { path, writer, ..GitRequest::new(folder, &head, &body) };
+    asked.answer().await.unwrap()
 }
 
 /// Whose a token is that may enough.

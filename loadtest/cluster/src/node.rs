@@ -45,6 +45,8 @@ const IMPORT: [&str; 5] = ["--namespace", "k8s.io", "images", "import", "-"];
 const LIMIT: Duration = Duration::from_secs(300);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);
+/// Bytes that the kernel keeps of connections that are not printed yet.
+const BUFFER: &str = "8388608";
 /// Where distributions keep the network plugins.
 const PLUGINS: [&str; 3] = ["/usr/lib/cni", "/usr/libexec/cni", "/opt/cni/bin"];
 
@@ -174,6 +176,20 @@ impl Node {
         let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/log");
         let request = Request::get(path).body(Vec::new()).with_context(act)?;
         self.client.0.request_text(request).await.with_context(act)
+    }
+
+    /// How to start a program that prints every connection from now on that the node's kernel sees, a line each; it outlives
+    /// [`Node::crash`].
+    #[must_use]
+    pub fn connections(&self, name: &str, logs: &Path) -> Spec {
+        let (enter, args) = self.namespaces.beside(Path::new("conntrack"));
+        Spec::new(name, enter, logs).args(args).args([
+            "--event",
+            "--event-mask",
+            "NEW",
+            "--buffer-size",
+            BUFFER,
+        ])
     }
 
     /// Kills the kubelet (SIGKILL); pods go on without it.

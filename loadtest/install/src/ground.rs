@@ -32,7 +32,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::applications::Applications;
+use crate::connections::Watch;
 use crate::image;
+use crate::policies::Policies;
 use crate::registry::{Login, Registry};
 use crate::tools::Tools;
 
@@ -65,6 +67,10 @@ pub(crate) struct Ground {
     pub(crate) values: Value,
     /// The objects that were there before it.
     pub(crate) before: Vec<String>,
+    /// What every rendering of the release so far has allowed.
+    pub(crate) policies: Policies,
+    /// Who looks on at connections.
+    pub(crate) watch: Watch,
     /// How long nothing may change that nobody changes; in the short form no longer than it takes to look.
     pub(crate) quiet: Duration,
 }
@@ -85,6 +91,7 @@ impl Ground {
         };
         let cluster = Box::pin(Cluster::start(&options)).await?;
         let objects = Objects::new(cluster.control.client());
+        let watch = Watch::start(&cluster, folder)?;
         let node = cluster.node.as_ref().context("find the node of the cluster")?;
         let host = IpAddr::from(node.network().host());
 
@@ -124,11 +131,18 @@ impl Ground {
             folder: folder.to_path_buf(),
             values: Value::Null,
             before: Vec::new(),
+            policies: Policies::default(),
+            watch,
             quiet,
         };
         ground.prepare().await?;
         ground.before = ground.found(NAMESPACE).await?;
         Ok(ground)
+    }
+
+    /// Where pods reach Argo CD.
+    pub(crate) fn argocd_at(&self) -> SocketAddr {
+        self.argocd.address()
     }
 
     /// The node.
@@ -202,7 +216,8 @@ impl Ground {
 
     async fn upgrade_with(&mut self, more: &Value, options: &[&str]) -> anyhow::Result<()> {
         merge(&mut self.values, more);
-        self.release(NAMESPACE, &self.values, options).await.map(drop)
+        self.release(NAMESPACE, &self.values, options).await?;
+        self.policies.learn(&self.manifest(NAMESPACE).await?)
     }
 
     /// Installs or upgrades the release of this name in a namespace, and gives what Helm said.

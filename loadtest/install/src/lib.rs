@@ -6,10 +6,12 @@
 mod access;
 mod applications;
 mod argocd;
+mod connections;
 mod ground;
 mod hook;
 mod image;
 mod neighbour;
+mod policies;
 mod power;
 pub mod registry;
 mod step;

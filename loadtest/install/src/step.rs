@@ -33,6 +33,8 @@ pub enum Step {
     Neighbour,
     /// All components: a visitor comes through tunnel, router and app proxy to Argo CD, and is told when the tunnel is away
     Access,
+    /// Every connection of the pods is allowed by a NetworkPolicy of the chart, and every rule is used by one
+    Connections,
     /// Nothing stays but what Helm says, also while the platform is away
     Uninstall,
 }

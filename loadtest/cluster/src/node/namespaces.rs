@@ -128,6 +128,13 @@ impl Namespaces {
         ("nsenter", args)
     }
 
+    /// Starts `program` in the network alone, as a process that is none of the node's.
+    pub(super) fn beside(&self, program: &Path) -> (&'static str, Vec<OsString>) {
+        let id = self.id.to_string();
+        let args = ["--net", "--target", &id, "--"].map(OsString::from);
+        ("nsenter", args.into_iter().chain([program.into()]).collect())
+    }
+
     /// Ends every process, and removes what is left of them.
     pub fn end(&mut self) -> anyhow::Result<()> {
         if self.has_ended {

@@ -57,6 +57,12 @@ impl Network {
         format!("{}/24", self.address(2, 0))
     }
 
+    /// The node, as it asks pods whether they are well.
+    #[must_use]
+    pub fn gateway(self) -> Ipv4Addr {
+        self.address(2, 1)
+    }
+
     /// All of it.
     pub(super) fn range(self) -> String {
         format!("{}/22", self.address(0, 0))

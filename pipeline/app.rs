@@ -8,6 +8,7 @@ mod board;
 mod build;
 pub(crate) mod bus;
 mod change_revision;
+mod dry_run;
 pub(crate) mod join;
 mod judged;
 pub(crate) mod log;
@@ -70,17 +71,17 @@ pub(crate) fn reporter(loaded: &Loaded) -> anyhow::Result<()> {
             // What is told to stop as well ends with an error.
             biased;
             () = stop.cancelled() => return Ok(()),
-            built = Reporter::build(config, What::Applications, &stop) => built?,
+            built = Reporter::build(config, What::Applications, false, &stop) => built?,
         };
         built.run(stop).await
     })
 }
 
-/// Runs the role `resource-reporter` until SIGTERM or SIGINT.
+/// Runs the role `resource-reporter` until SIGTERM or SIGINT; a dry run sends nothing, and says what it would.
 ///
 /// # Errors
 /// When it cannot start, each with what to do next; or when it ends without having been asked to.
-pub(crate) fn resource_reporter(mut config: Config) -> anyhow::Result<()> {
+pub(crate) fn resource_reporter(mut config: Config, dry_run: bool) -> anyhow::Result<()> {
     anyhow::ensure!(
         config.bus.is_none(),
         "bus.url is set, and the resource reporter shares its work with no other process yet: run one of it with --bus ''"
@@ -93,7 +94,7 @@ pub(crate) fn resource_reporter(mut config: Config) -> anyhow::Result<()> {
         let built = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
-            built = Reporter::build(&config, What::Resources, &stop) => built?,
+            built = Reporter::build(&config, What::Resources, dry_run, &stop) => built?,
         };
         built.run(stop).await
     })
@@ -115,7 +116,7 @@ pub(crate) fn change_revision(mut config: Config) -> anyhow::Result<()> {
         let built = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
-            built = Reporter::build(&config, What::Changes, &stop) => built?,
+            built = Reporter::build(&config, What::Changes, false, &stop) => built?,
         };
         built.run(stop).await
     })

@@ -343,7 +343,8 @@ pub(crate) enum ConfigCommand {
 /// How resources are reported.
 #[derive(Args)]
 pub(crate) struct ResourceSettings {
-    /// Write what would be sent to standard output, a line each, and send and remember nothing
+    /// Write to standard output what would be sent and why all else is not, a line each, and at the end how much of each; send
+    /// and remember nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -351,11 +352,17 @@ pub(crate) struct ResourceSettings {
 }
 
 impl ResourceSettings {
+    /// Whether nothing is to be sent.
+    pub(crate) fn dry_run(&self) -> bool {
+        self.dry_run
+    }
+
     /// What the flags say; a dry run stands above all others.
     pub(crate) fn given(&self) -> Given {
         let mut given = self.settings.given();
         if self.dry_run {
-            for (path, text) in [("reporter.sink.kind", "stdout"), ("reporter.ledger.storage", "memory")] {
+            // It may run beside the one that reports.
+            for (path, text) in [("reporter.ledger.storage", "memory"), ("admin.socket", "")] {
                 given.flags.push((path.to_owned(), "--dry-run".to_owned(), text.to_owned()));
             }
         }

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         cli::Command::Schema(given) => app::schema(given.of).map(|()| ExitCode::SUCCESS),
         cli::Command::ResourceReporter(given) => {
             match config::Config::load_given(&given.given(), &variables) {
-                Ok(config) => app::resource_reporter(config).map(|()| ExitCode::SUCCESS),
+                Ok(config) => app::resource_reporter(config, given.dry_run()).map(|()| ExitCode::SUCCESS),
                 Err(problems) => return fail(problems),
             }
         }

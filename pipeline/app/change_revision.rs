@@ -44,7 +44,7 @@ pub(super) async fn build(
         .await
         .context("have repositories (settings under `changeRevision.repositories`)")?;
     let seen = ObjectIndex::default();
-    let deps = stages_kube::Deps { seen: seen.clone(), meter };
+    let deps = stages_kube::Deps { seen: seen.clone(), meter, unwatched: None };
     let source = build::watch(config)
         .build(Applications { redactor: redactor.clone() }, deps)
         .await

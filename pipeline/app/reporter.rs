@@ -12,7 +12,7 @@ use pipeline_core::{
 };
 use pipeline_engine::run::{Engine, EngineError, Match, Pipeline, Route};
 use pipeline_http::admin::Answering;
-use pipeline_http::serve::{ServeConfig, Served, Server, Works};
+use pipeline_http::serve::{DEFAULT_ROUTE, ServeConfig, Served, Server, Works};
 use pipeline_ledger::{Ledger, LedgerError};
 use pipeline_observe::health::{Health, HealthLimits, Link};
 use pipeline_observe::metrics::{Metrics, MetricsConfig};
@@ -24,6 +24,7 @@ use stages_resources::ResourceEnrichment;
 use tokio::task::JoinSet;
 
 use super::applications::Applications;
+use super::dry_run::{DryRun, Writing};
 use super::judged::Judged;
 use super::routes::{self, Further};
 use super::{VERSION, admin, build, change_revision, join, resources, traces};
@@ -111,7 +112,7 @@ async fn applications(
     stop: &Shutdown,
 ) -> anyhow::Result<Built> {
     let seen = ObjectIndex::default();
-    let deps = stages_kube::Deps { seen: seen.clone(), meter: meter.clone() };
+    let deps = stages_kube::Deps { seen: seen.clone(), meter: meter.clone(), unwatched: None };
     let source = build::watch(config)
         .build(Applications { redactor: redactor.clone() }, deps)
         .await
@@ -161,10 +162,18 @@ pub(super) struct Reporter {
     /// The bus, where there is one.
     bus: Option<JetStream>,
     grace: Duration,
+    /// What a dry run writes.
+    writing: Option<Writing>,
 }
 
 impl Reporter {
-    pub(super) async fn build(config: &Config, what: What, stop: &Shutdown) -> anyhow::Result<Self> {
+    pub(super) async fn build(
+        config: &Config,
+        what: What,
+        dry_run: bool,
+        stop: &Shutdown,
+    ) -> anyhow::Result<Self> {
+        let (dry, writing) = if dry_run { Some(DryRun::start(stop.clone())?).unzip() } else { (None, None) };
         let mut engine_config = build::engine(config);
         if what == What::Resources {
             engine_config.kind_limits = resources::limits(config);
@@ -227,12 +236,16 @@ impl Reporter {
         let counted = (meter.clone(), &metrics.registry());
         let Built { source, enrich, resources, keys, argocd, following } = match what {
             What::Applications => applications(config, redactor, counted, stop).await?,
-            What::Resources => resources::build(config, redactor, meter.clone()).await?,
+            What::Resources => resources::build(config, redactor, meter.clone(), dry.clone()).await?,
             What::Changes => change_revision::build(config, &places, redactor, counted, stop).await?,
         };
+        let named = (!further.is_empty()).then_some(DEFAULT_ROUTE);
         let sink = match what {
             What::Changes => change_revision::sink(config, meter, stop).await?,
-            What::Applications | What::Resources => build::sink(config.target(), meter, stop).await?,
+            What::Applications | What::Resources => match &dry {
+                Some(dry) => dry.sink(named, stop)?,
+                None => build::sink(config.target(), meter, stop).await?,
+            },
         };
 
         let jetstream = connected.as_ref().map(join::Connected::jetstream);
@@ -241,6 +254,8 @@ impl Reporter {
             None => (Arc::new(Memory::default()), None),
         };
         let (tap, traces) = traces::start(config, &metrics).await?.unzip();
+        let others: anyhow::Result<Vec<Match>> = further.iter().map(Further::takes).collect();
+        let others = Some(others?);
         let route = Route {
             name: ROUTE.to_owned(),
             takes: match what {
@@ -255,13 +270,14 @@ impl Reporter {
             tap,
             reports: config.bus.as_ref().is_some_and(|bus| bus.reports),
             concurrency: build::concurrency(&config.target()),
+            unreported: dry.as_ref().map(|dry| dry.unreported(named, others)),
             digest: config.reporter.digest(config.reporter.sink.kind),
         };
         let mut all = vec![route];
         if let Some(resources) = &resources {
             for route in &mut further {
                 let share = (resources, resources::routes(config));
-                all.push(route.build(config, &server, share, stop).await?);
+                all.push(route.build(config, &server, share, (dry.as_ref(), stop)).await?);
             }
         }
         let pipeline = Pipeline { name: what.pipeline().to_owned(), source, enrich, routes: all };
@@ -299,11 +315,11 @@ impl Reporter {
         // Nobody else sets it.
         let _ = works.set(Works { ledger: ledger.clone(), keys, engine: engine_status });
         tracing::info!(source = what.pipeline(), shards = engine_config.sharding.shards().get(), "reporting");
-        Ok(Self { engine, services, ledgers, traces, bus: jetstream, grace: *config.shutdown.grace })
+        Ok(Self { engine, services, ledgers, traces, bus: jetstream, grace: *config.shutdown.grace, writing })
     }
 
     pub(super) async fn run(self, stop: Shutdown) -> anyhow::Result<()> {
-        let Self { engine, mut services, ledgers, traces, bus, grace } = self;
+        let Self { engine, mut services, ledgers, traces, bus, grace, writing } = self;
         let close = || async {
             let closed = join_all(ledgers.iter().map(Ledger::close)).await;
             closed.into_iter().collect::<Result<(), _>>()
@@ -347,6 +363,9 @@ impl Reporter {
                 return Ok(());
             }
         };
+        if let Some(writing) = writing {
+            tokio::task::spawn_blocking(move || writing.end()).await.context("write the end")?;
+        }
         match (ended, bus) {
             (Err(error), Some(bus)) if is_unwritten(&error) && !bus.answers(GIVEN_UP_WITHIN).await => {
                 let error: &dyn std::error::Error = error.as_ref();

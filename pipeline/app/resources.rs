@@ -9,11 +9,12 @@ use pipeline_core::{Event, Meter, ObjectIndex, StageError, async_trait};
 use pipeline_engine::limit::KindLimits;
 use pipeline_redact::Redactor;
 use serde_json::Value;
-use stages_kube::{Kind, Mapping, Reader, Right, Watches};
+use stages_kube::{Kind, Mapping, Reader, Right, Unwatched, Watches};
 use stages_resources::{
     Applications, KnownKind, Objects, Reported, ResourceEnrichment, Shown, Tracking, Unread, Wanted, known,
 };
 
+use super::dry_run::DryRun;
 use super::reporter::Built;
 use super::{build, routes};
 use crate::config::{Config, KindRules};
@@ -158,6 +159,7 @@ pub(super) async fn build(
     config: &Config,
     redactor: Redactor,
     meter: Arc<dyn Meter>,
+    dry: Option<DryRun>,
 ) -> anyhow::Result<Built> {
     let wanted = kinds(config).into_iter().map(|(kind, rules, known)| {
         let (named, redactor, selector) = (kind.singular, redactor.clone(), rules.selector());
@@ -172,7 +174,8 @@ pub(super) async fn build(
             mapping: Box::new(mapping),
         }
     });
-    let deps = stages_kube::Deps { seen: ObjectIndex::default(), meter };
+    let unwatched = dry.map(|dry| -> Unwatched { Arc::new(move |key| dry.unwatched(key)) });
+    let deps = stages_kube::Deps { seen: ObjectIndex::default(), meter, unwatched };
     let source: Watches<OfKind> = watch(config)
         .build_kinds(wanted.collect(), *config.resources.discovery, deps)
         .await

@@ -15,6 +15,7 @@ use pipeline_observe::metrics::{Metrics, MetricsConfig};
 use stages_kube::Patterns;
 use stages_resources::{ResourceEnrichment, TakesApplication};
 
+use super::dry_run::DryRun;
 use super::{VERSION, build};
 use crate::config::{Config, Matching, RouteRules, SinkKind};
 
@@ -90,6 +91,11 @@ impl<'a> Further<'a> {
         config.resources.routes().iter().map(of).collect()
     }
 
+    /// Which events it takes, of what an event alone tells.
+    pub(super) fn takes(&self) -> anyhow::Result<Match> {
+        takes(&self.rules.matching)
+    }
+
     /// How it is served.
     pub(super) fn served(&self) -> ServedRoute {
         ServedRoute {
@@ -106,7 +112,7 @@ impl<'a> Further<'a> {
         config: &Config,
         server: &str,
         (enrich, routes): (&ResourceEnrichment, u32),
-        stop: &Shutdown,
+        (dry, stop): (Option<&DryRun>, &Shutdown),
     ) -> anyhow::Result<Route> {
         let rules = self.rules;
         let name = rules.name.clone();
@@ -124,7 +130,10 @@ impl<'a> Further<'a> {
         self.ledger = Some(ledger.clone());
         let meter: Arc<dyn Meter> = Arc::new(self.metrics.clone());
         let (concurrency, kind) = (build::concurrency(&target), target.kind());
-        let sink = build::sink(target, meter, stop).await.with_context(at)?;
+        let sink = match dry {
+            Some(dry) => dry.sink(Some(&rules.name), stop)?,
+            None => build::sink(target, meter, stop).await.with_context(at)?,
+        };
         Ok(Route {
             name: rules.name.clone(),
             takes: takes(&rules.matching)?,
@@ -136,6 +145,7 @@ impl<'a> Further<'a> {
             tap: None,
             reports: false,
             concurrency,
+            unreported: dry.map(|dry| dry.unreported(Some(&rules.name), None)),
             digest: config.reporter.digest(kind),
         })
     }

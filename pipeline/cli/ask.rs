@@ -26,6 +26,7 @@ use pipeline_engine::verify::VerifyOptions;
 use serde::de::DeserializeOwned;
 
 use self::client::{Reporter, ResponseBody};
+pub(crate) use self::sentence::filtered as why;
 use crate::cli::{Ask, Place};
 use crate::config::Variables;
 

@@ -66,7 +66,8 @@ fn folded(why: &str) -> &str {
     }
 }
 
-fn filtered(why: &str) -> &str {
+/// Why an event brought no report, for people.
+pub(crate) fn filtered(why: &str) -> &str {
     match why {
         "unchanged" => "nothing that counts differs from what was acknowledged",
         "reconciled_only" => "only status.reconciledAt moved",
@@ -74,6 +75,13 @@ fn filtered(why: &str) -> &str {
         "unmatched" => "it was read again, and is not what its route takes",
         "never_reported" => "it is deleted, and nothing of it was ever reported",
         "stale" => "this state is acknowledged already",
+        "heartbeat" => "only members changed that nobody would call a change",
+        "idle" => "nothing of it runs, and nothing did before",
+        "excluded" => "the filter of its kind does not take it",
+        "filter-unanswered" => "the filter of its kind has no answer for it",
+        "other-application" => "it belongs to no application that its route takes",
+        "no-route" => "no route takes it",
+        "namespace" => "its namespace is not watched",
         other => other,
     }
 }

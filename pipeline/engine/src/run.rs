@@ -36,7 +36,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub use config::Config;
 pub use handle::{Handle, Status};
-pub use pipeline::{Pipeline, Route};
+pub use pipeline::{Pipeline, Route, Unreported};
 pub use route_match::{Labelling, Match};
 
 use crate::divergence;
@@ -166,7 +166,7 @@ impl Engine {
         let started = Instant::now();
         let routes = routes.into_iter().map(|route| {
             let Route { name, takes, enrich: own, sink, ledger, metrics, health, tap, .. } = route;
-            let Route { reports, concurrency, digest, .. } = route;
+            let Route { reports, concurrency, digest, unreported, .. } = route;
             let breaker = Breaker::new(self.config.circuit, sink.name());
             ledger.sent_as(sink.name());
             let table = Arc::new(Table::new(self.config.sharding));
@@ -186,6 +186,7 @@ impl Engine {
                 started,
                 reports_per_key: usize::try_from(self.config.reports_per_key.get()).unwrap_or(usize::MAX),
                 places: places(concurrency),
+                unreported,
                 grace: self.config.grace,
                 results: acknowledged,
             });

@@ -149,7 +149,7 @@ async fn an_object_that_leaves_a_label_selector_is_reported_as_deleted_and_as_ne
     expected.push("away a Healthy");
     eventually("another one", || told() == expected).await;
     runtime.until("rest", |status| status.total.idle()).await;
-    runtime.kill().await;
+    runtime.stop().await;
 
     // Nobody saw it leave: what is left of it is its name.
     put("away", "b", "Healthy");

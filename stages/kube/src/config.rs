@@ -215,7 +215,7 @@ impl Config {
     ) -> Watch<M> {
         let scope = if namespaces.everywhere() { None } else { Some(self.namespace.as_str()) };
         let api = Api::new(client, (mapping.kind(), scope), &self, deps.meter).selecting(selector);
-        Watch::new(self, namespaces, api, (deps.seen, mapping))
+        Watch::new(self, namespaces, api, (deps.seen, deps.unwatched), mapping)
     }
 
     /// The address of the API server: the identity of the cluster that is watched.

@@ -217,7 +217,7 @@ impl<M: Mapping> Watches<M> {
     async fn watch(&self, at: usize, kind: Kind, out: &Emitter, standing: &Arc<Mutex<Standing>>) {
         let Some(slot) = self.slots.get(at) else { return };
         let (client, token) = &self.client;
-        let deps = Deps { seen: slot.seen.clone(), meter: self.deps.meter.clone() };
+        let deps = Deps { seen: slot.seen.clone(), ..self.deps.clone() };
         let api = (client.clone(), token.clone());
         let mapping = (slot.wanted.mapping)(kind);
         let which = (slot.namespaces.clone(), slot.wanted.selector.clone());

@@ -40,4 +40,4 @@ pub use question::{QuestionError, Reader};
 pub use rights::{Right, Scope};
 pub use secret::{SecretError, SecretToken};
 pub use selector::{Selector, SelectorError};
-pub use watch::{Deps, Watch};
+pub use watch::{Deps, Unwatched, Watch};

@@ -167,7 +167,7 @@ impl<M: Mapping> Watch<M> {
                 return Ok(());
             }
         };
-        if !self.namespaces.contains(head.key.namespace()) {
+        if !self.is_ours(&head.key) {
             return Ok(());
         }
         if let Some((uid, version)) = listed.known.get(&head.key)

@@ -38,6 +38,9 @@ const SHORTEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// After so many failures in a row that its version may have caused the watch is begun anew with a list.
 const RESUMES: u32 = 3;
 
+/// Hears of an object whose namespace is not watched.
+pub type Unwatched = Arc<dyn Fn(&Key) + Send + Sync>;
+
 /// What the watch is given beside its configuration.
 #[derive(Clone)]
 pub struct Deps {
@@ -45,6 +48,8 @@ pub struct Deps {
     pub seen: ObjectIndex,
     /// Takes a sample of every request.
     pub meter: Arc<dyn Meter>,
+    /// Hears of each object that is shown and whose namespace is not watched, where somebody wants to know.
+    pub unwatched: Option<Unwatched>,
 }
 
 /// The source of the events of one kind of objects.
@@ -55,6 +60,7 @@ pub struct Watch<M> {
     pub(crate) api: Api,
     pub(crate) seen: ObjectIndex,
     pub(crate) era: Era,
+    pub(crate) unwatched: Option<Unwatched>,
     pub(crate) mapping: M,
 }
 
@@ -180,9 +186,19 @@ impl<M: Mapping> Watch<M> {
         config: Config,
         namespaces: Namespaces,
         api: Api,
-        (seen, mapping): (ObjectIndex, M),
+        (seen, unwatched): (ObjectIndex, Option<Unwatched>),
+        mapping: M,
     ) -> Self {
-        Self { config, kind: mapping.kind(), namespaces, api, seen, era: Era::default(), mapping }
+        Self { config, kind: mapping.kind(), namespaces, api, seen, unwatched, era: Era::default(), mapping }
+    }
+
+    /// Whether an object that is shown is in a namespace that is watched; of one that is not somebody may hear.
+    pub(crate) fn is_ours(&self, key: &Key) -> bool {
+        let ours = self.namespaces.contains(key.namespace());
+        if let (false, Some(unwatched)) = (ours, &self.unwatched) {
+            unwatched(key);
+        }
+        ours
     }
 
     /// Lists and follows until nobody listens any more.
@@ -339,7 +355,7 @@ impl<M: Mapping> Watch<M> {
     ) -> Result<(), Stopped> {
         let head = head.in_era(self.era.now());
         position.go_on_from(Some(head.resource_version.clone()));
-        if !self.namespaces.contains(head.key.namespace()) {
+        if !self.is_ours(&head.key) {
             return Ok(());
         }
         self.seen.shown(&head.key, &head.uid, head.version, deleted);

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Sink, Source};
+use pipeline_core::{Enrich, Event, Filtered, Key, Sink, Source};
 
 use super::Match;
 use pipeline_ledger::Ledger;
@@ -47,8 +47,18 @@ pub struct Route {
     pub reports: bool,
     /// Reports on their way to the sink at a time, of all objects; `None` is as many as the lanes work on.
     pub concurrency: Option<NonZeroU32>,
+    /// Hears of what brings no report, where somebody wants to know.
+    pub unreported: Option<Arc<dyn Unreported>>,
     /// How often the sink is told, in short, what was acknowledged; `None` is never.
     pub digest: Option<Duration>,
+}
+
+/// Hears of what brings no report on a route, as it happens: for whoever looks on. Nobody waits for it.
+pub trait Unreported: Send + Sync + 'static {
+    /// The route does not take what an event shows.
+    fn unmatched(&self, event: &Event);
+    /// Nothing of what an event shows is to be reported.
+    fn filtered(&self, key: &Key, why: Filtered);
 }
 
 impl fmt::Debug for Pipeline {

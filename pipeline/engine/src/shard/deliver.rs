@@ -43,6 +43,9 @@ impl Shard {
         let held = || self.lane.standing(&event.key, self.shared.now()).is_some();
         if !self.shared.takes(&event) && !held() {
             self.shared.table.skip();
+            if let Some(unreported) = &self.shared.unreported {
+                unreported.unmatched(&event);
+            }
             return self.answer(acker.into_iter().collect());
         }
         let Some(acker) = acker else { return self.step(Input::Event(event)) };

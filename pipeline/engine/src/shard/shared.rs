@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, broadcast, mpsc};
 use tokio::time::Instant;
 
 use super::Breaker;
-use crate::run::{Match, Table};
+use crate::run::{Match, Table, Unreported};
 use pipeline_ledger::Ledger;
 use pipeline_observe::health::Health;
 use pipeline_observe::metrics::Metrics;
@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     /// Places for reports on their way, of all objects.
     pub(crate) places: Semaphore,
     pub(crate) grace: Duration,
+    /// Hears of what brings no report.
+    pub(crate) unreported: Option<Arc<dyn Unreported>>,
     /// Takes what was acknowledged, for whoever reads the bus.
     pub(crate) results: Option<mpsc::Sender<Acknowledged>>,
 }

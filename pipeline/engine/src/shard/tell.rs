@@ -18,7 +18,12 @@ impl Shard {
     pub(super) fn told(&mut self, trace: Trace) {
         let (metrics, shard) = (&self.shared.metrics, self.number);
         match trace.step {
-            Step::Filtered(why) => metrics.filtered(why),
+            Step::Filtered(why) => {
+                metrics.filtered(why);
+                if let Some(unreported) = &self.shared.unreported {
+                    unreported.filtered(&trace.key, why);
+                }
+            }
             Step::Retried { reason, .. } => metrics.retried(reason),
             Step::Parked(reason) => {
                 metrics.parked(reason);

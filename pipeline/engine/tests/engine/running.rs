@@ -120,6 +120,7 @@ pub(crate) fn pipeline(
         tap: None,
         reports: false,
         concurrency: None,
+        unreported: None,
         digest: None,
     };
     Pipeline {

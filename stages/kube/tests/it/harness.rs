@@ -81,7 +81,7 @@ pub(crate) fn config(address: std::net::SocketAddr) -> Config {
 pub(crate) async fn build(config: Config) -> (Watch<Widgets>, ObjectIndex, Samples) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (seen, samples) = (ObjectIndex::default(), Samples::default());
-    let deps = Deps { seen: seen.clone(), meter: Arc::new(samples.clone()) };
+    let deps = Deps { seen: seen.clone(), meter: Arc::new(samples.clone()), unwatched: None };
     (config.build(Widgets, deps).await.unwrap(), seen, samples)
 }
 

@@ -62,7 +62,8 @@ impl Run {
     async fn start(fake: &Fake, wanted: Vec<Wanted<Any>>) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let config = Config { namespaces: vec!["*".to_owned()], ..config(fake.address) };
-        let deps = Deps { seen: ObjectIndex::default(), meter: Arc::new(Samples::default()) };
+        let deps =
+            Deps { seen: ObjectIndex::default(), meter: Arc::new(Samples::default()), unwatched: None };
         let source = Arc::new(config.build_kinds(wanted, Duration::from_millis(20), deps).await.unwrap());
         let (to_events, events) = mpsc::unbounded_channel();
         let (to_listed, listed) = mpsc::unbounded_channel();

@@ -133,7 +133,7 @@ async fn a_kubeconfig_and_its_contexts_are_understood() {
 
 pub(crate) async fn refused(config: Config) -> String {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let deps = Deps { seen: ObjectIndex::default(), meter: Arc::new(NoMeter) };
+    let deps = Deps { seen: ObjectIndex::default(), meter: Arc::new(NoMeter), unwatched: None };
     let error = config.build(Widgets, deps).await.expect_err("it is refused");
     match std::error::Error::source(&error) {
         Some(source) => format!("{error}: {source}"),

@@ -50,6 +50,7 @@ fn route(name: &str, takes: Match, journal: &Journal, ledger: Ledger, config: Co
         tap: None,
         reports: false,
         concurrency: None,
+        unreported: None,
         digest: None,
     }
 }

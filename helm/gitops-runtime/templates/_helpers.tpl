@@ -352,7 +352,7 @@ spec:
   "platform" $platform
   "log" (dict "format" "json")
   "serve" (dict "address" (ternary "[::]:8088" "0.0.0.0:8088" .Values.ipv6.enabled))
-  "appProxy" (dict "listen" (ternary "[::]:8080" "0.0.0.0:8080" .Values.ipv6.enabled) "namespaces" .Values.appProxy.namespaces "sealedSecrets" (dict "url" .Values.appProxy.sealedSecretsUrl) "ownPods" (printf "app.kubernetes.io/instance=%s" .Release.Name))
+  "appProxy" (dict "listen" (ternary "[::]:8080" "0.0.0.0:8080" .Values.ipv6.enabled) "namespaces" .Values.appProxy.namespaces "sealedSecrets" (dict "url" .Values.appProxy.sealingUrl) "ownPods" (printf "app.kubernetes.io/instance=%s" .Release.Name))
 -}}
 {{- toYaml (mergeOverwrite $settings (deepCopy .Values.appProxy.config)) -}}
 {{- end }}

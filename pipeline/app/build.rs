@@ -249,11 +249,10 @@ pub(super) async fn sink(
     stop: &Shutdown,
 ) -> anyhow::Result<Arc<dyn Sink>> {
     match target {
-        Target::Platform(ToPlatform { url, token, ca_file, insecure, timeout, path, settings }) => {
+        Target::Platform(ToPlatform { url, token, ca_file, insecure, timeout, path, batch, settings }) => {
             let token = self::token(&token).context("the token of the platform")?;
             let token = token.context("no token for the platform: set platform.tokenFile")?;
             let url = url.context("platform.url is not set")?;
-            let batch = &settings.batch;
             let sink = stages_report::platform::Config {
                 address: url.to_string(),
                 path: path.0.clone(),
@@ -266,7 +265,7 @@ pub(super) async fn sink(
                 },
                 gzip_level: settings.gzip_level,
                 concurrency: 16,
-                batch: batch.enabled.then(|| stages_report::platform::Batch {
+                batch: batch.map(|batch| stages_report::platform::Batch {
                     path: batch.path.0.clone(),
                     reports: batch.reports,
                     bytes: batch.bytes.len(),

@@ -15,7 +15,7 @@ use stages_revision::{RevisionEnrichment, Walks, annotations};
 use super::applications::{APPLICATIONS, Applications};
 use super::reporter::Built;
 use super::{build, repositories};
-use crate::config::{Config, Places, SinkKind};
+use crate::config::{Config, Places};
 
 /// What the role needs to be allowed with these settings.
 pub(super) fn rights(config: &Config) -> Vec<Right> {
@@ -66,9 +66,9 @@ pub(super) async fn sink(
     meter: Arc<dyn Meter>,
     stop: &Shutdown,
 ) -> anyhow::Result<Arc<dyn Sink>> {
-    let sink = match config.reporter.sink.kind {
-        SinkKind::Platform => None,
-        _ => Some(build::sink(config.target(), meter, stop).await?),
+    let sink = match config.target_of_changes() {
+        Some(target) => Some(build::sink(target, meter, stop).await?),
+        None => None,
     };
     let annotated = match config.change_revision.annotations {
         true => Some(build::watch(config).cluster.reader().await.context("find the cluster")?),

@@ -229,8 +229,11 @@ impl Reporter {
         let ledger = match ledger {
             Some(ledger) => ledger,
             None => {
-                let acknowledged_by = build::acknowledged_by(&config.target(), &server);
-                build::ledger(acknowledged_by, places.ledger.clone()).await?
+                let target = match what {
+                    What::Changes => config.target_of_changes().unwrap_or_else(|| config.target()),
+                    What::Applications | What::Resources => config.target(),
+                };
+                build::ledger(build::acknowledged_by(&target, &server), places.ledger.clone()).await?
             }
         };
         let counted = (meter.clone(), &metrics.registry());

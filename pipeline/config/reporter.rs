@@ -276,6 +276,15 @@ pub(crate) struct SinkPlatform {
     #[schemars(range(min = 1, max = 4096))]
     pub(crate) concurrency: usize,
     pub(crate) batch: Batch,
+    pub(crate) changes: SinkChanges,
+}
+
+/// Where the role `change-revision` reports.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SinkChanges {
+    pub(crate) enabled: bool,
+    pub(crate) path: As<UrlPath>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

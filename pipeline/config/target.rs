@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::reporter::{EventMode, EventSource, SinkCloudEvents, SinkKind, SinkPlatform};
+use super::reporter::{Batch, EventMode, EventSource, SinkCloudEvents, SinkKind, SinkPlatform};
 use super::units::UrlPath;
 use super::{Config, Token};
 
@@ -32,6 +32,8 @@ pub(crate) struct ToPlatform<'a> {
     pub(crate) insecure: bool,
     pub(crate) timeout: Duration,
     pub(crate) path: &'a UrlPath,
+    /// Which reports share a request; `None`: each has its own.
+    pub(crate) batch: Option<&'a Batch>,
     /// All else.
     pub(crate) settings: &'a SinkPlatform,
 }
@@ -80,7 +82,21 @@ impl Config {
             insecure: platform.insecure,
             timeout: *platform.timeout,
             path: &settings.path,
+            batch: Some(&settings.batch).filter(|batch| batch.enabled),
             settings,
+        }
+    }
+
+    /// Where the role `change-revision` reports; `None`: its log alone tells. A platform that is to know what the log told before
+    /// is told anew: by the path it is another receiver.
+    pub(crate) fn target_of_changes(&self) -> Option<Target<'_>> {
+        let changes = &self.reporter.sink.platform.changes;
+        match self.target() {
+            Target::Platform(_) if !changes.enabled => None,
+            Target::Platform(to) => {
+                Some(Target::Platform(ToPlatform { path: &changes.path, batch: None, ..to }))
+            }
+            other => Some(other),
         }
     }
 

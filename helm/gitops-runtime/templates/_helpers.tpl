@@ -220,7 +220,7 @@ priorityClassName: {{ . | quote }}
 {{- define "gitops-runtime.files" -}}
 {{- $argocd := (index .Values.global.integrations "argo-cd").server -}}
 {{- $files := dict -}}
-{{- if or (eq .Values.reporter.sink "platform") .Values.appProxy.enabled -}}
+{{- if or (eq .Values.reporter.sink "platform") .Values.appProxy.enabled (and .Values.changeRevision.enabled .Values.changeRevision.report) -}}
 {{- $_ := set $files "platform" .Values.global.codefresh.runtimeToken.secretKeyRef -}}
 {{- if not .Values.platform.enabled -}}
 {{- with include "gitops-runtime.platformCa" . -}}
@@ -340,12 +340,18 @@ spec:
       storage: {{ $persistence.size }}
 {{- end }}
 
-{{/* The settings of the app proxy: what the reporter is told of Argo CD and the platform, and above them `appProxy.config`. */}}
-{{- define "gitops-runtime.appProxySettings" -}}
-{{- $told := include "gitops-runtime.settings" . | fromYaml -}}
+{{/* How a role besides the reporter calls the platform. */}}
+{{- define "gitops-runtime.toPlatform" -}}
 {{- $files := include "gitops-runtime.files" . | fromYaml -}}
 {{- $platform := dict "url" (include "gitops-runtime.platformUrl" .) "tokenFile" (printf "/etc/gitops-runtime/platform/%s" $files.platform.key) -}}
 {{- with get $files "platform-ca" -}}{{- $_ := set $platform "caFile" (printf "/etc/gitops-runtime/platform-ca/%s" .key) -}}{{- end -}}
+{{- toYaml $platform -}}
+{{- end }}
+
+{{/* The settings of the app proxy: what the reporter is told of Argo CD and the platform, and above them `appProxy.config`. */}}
+{{- define "gitops-runtime.appProxySettings" -}}
+{{- $told := include "gitops-runtime.settings" . | fromYaml -}}
+{{- $platform := include "gitops-runtime.toPlatform" . | fromYaml -}}
 {{- $settings := dict
   "kubernetes" (dict "namespace" .Release.Namespace)
   "argocd" $told.argocd
@@ -368,6 +374,10 @@ spec:
 -}}
 {{- if .Values.ipv6.enabled -}}
 {{- $_ := set $settings "serve" (dict "address" "[::]:8088" "metricsAddress" "[::]:8087") -}}
+{{- end -}}
+{{- if $values.report -}}
+{{- $_ := set $settings "platform" (include "gitops-runtime.toPlatform" . | fromYaml) -}}
+{{- $_ := set $settings "reporter" (dict "sink" (dict "platform" (dict "changes" (dict "enabled" true)))) -}}
 {{- end -}}
 {{- toYaml (mergeOverwrite $settings (deepCopy $values.config)) -}}
 {{- end }}

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use git2::build::TreeUpdateBuilder;
 use git2::{FileMode, Oid, Repository, Signature, Time};
@@ -15,7 +16,8 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::runtime::{PROGRAM, Runtime, eventually, merge, object, start};
+use crate::platform::{Platform, client};
+use crate::runtime::{PROGRAM, Runtime, SOON, eventually, merge, object, start};
 use crate::told;
 
 /// A repository of many applications.
@@ -270,6 +272,67 @@ async fn reports_carry_what_the_applications_are_annotated_with() {
     assert_eq!(marks().unwrap()["syncRevisions"][0]["revision"], tip.to_string());
     runtime.stop().await;
     reporter.stop().await;
+}
+
+async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    let come = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    assert!(tokio::time::timeout(SOON, come).await.is_ok(), "waited for {what} in vain");
+}
+
+#[tokio::test]
+async fn a_platform_that_takes_them_has_what_each_sync_brought() {
+    let (mono, simulation) = (Monorepo::new(), told::world(|_| {}).await);
+    let platform = Platform::start().await;
+    let first = mono.commit(&[], &[("apps/a/x", "1")]);
+    let of_a = mono.commit(&[first], &[("apps/a/x", "2"), ("apps/a/y", "1")]);
+    let tip = mono.commit(&[of_a], &[("README", "1")]);
+    let begun = |mut application: Value, at: &str| {
+        application["status"]["operationState"]["startedAt"] = at.into();
+        application["status"]["operationState"]["finishedAt"] = at.into();
+        application
+    };
+    told::put_object(
+        &simulation,
+        begun(synced("a", &mono.url(), "apps/a", &[first, tip]), "2026-11-25T10:00:00Z"),
+    );
+    let to_platform = json!({"platform": {"url": platform.url(), "tokenFile": platform.token_file()}});
+    let mut settings = to_platform.clone();
+    merge(
+        &mut settings,
+        &json!({"reporter": {"sink": {"kind": "platform", "platform": {"changes": {"enabled": true}}}}}),
+    );
+    let runtime = Runtime::launch(how(&simulation, &settings)).await;
+    runtime.counts("gitops_runtime_reports_total", &[("kind", "change_revision")], 1.0).await;
+    runtime.until("rest", |status| status.total.idle()).await;
+    let reporter = Runtime::start(&simulation, &to_platform).await;
+    let client = client();
+    let brought = async || {
+        let page = platform.page(&client, "/api/v1/applications/argocd/a/timeline").await;
+        let of = |one: &Value| {
+            let source = &one["changes"][0];
+            let commits = source["commits"].as_array().cloned().unwrap_or_default();
+            let commits = commits.iter().map(|one| (one["revision"].clone(), one["paths"].clone()));
+            (one["startedAt"].clone(), source["noneIsNew"].clone(), commits.collect::<Vec<_>>())
+        };
+        page["deployments"].as_array().map(|all| all.iter().map(of).collect::<Vec<_>>()).unwrap_or_default()
+    };
+    until("a deployment", async || brought().await.len() == 1).await;
+    let by_a = vec![(json!(of_a.to_string()), json!(["apps/a/x", "apps/a/y"]))];
+    let one = (json!("2026-11-25T10:00:00.000Z"), json!(false), by_a.clone());
+    assert_eq!(brought().await, [one.clone()]);
+    // Synced once more to where it stands: that brings nothing new.
+    told::put_object(
+        &simulation,
+        begun(synced("a", &mono.url(), "apps/a", &[first, tip, tip]), "2026-11-25T11:00:00Z"),
+    );
+    let again = (json!("2026-11-25T11:00:00.000Z"), json!(true), by_a);
+    until("the deployment after it", async || brought().await == [again.clone(), one.clone()]).await;
+    reporter.stop().await;
+    runtime.stop().await;
 }
 
 #[tokio::test]

@@ -12,6 +12,9 @@ pub struct ChangeReport {
     pub name: String,
     /// Its incarnation.
     pub uid: String,
+    /// When the sync began that brought it there, as Argo CD says it; of one that has not begun, nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
     /// The commit that last changed the first source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change_revision: Option<String>,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use stages_git::application::Application;
 use stages_git::in_one_line;
 
-use crate::sync::Told;
+use crate::sync::{Told, started_at};
 use crate::walks::{Asked, Walks};
 use crate::{ChangeReport, ShownSource, Synced, labels, synced};
 
@@ -39,10 +39,11 @@ impl RevisionEnrichment {
         event: &Event,
         application: &Application,
         (all, told): (&[Synced], &[Option<Told>]),
+        started_at: Option<&str>,
     ) -> ChangeReport {
         let mut sources = Vec::new();
         for of in all {
-            let previous = of.since(told.get(of.index).and_then(Option::as_ref));
+            let previous = of.since(told.get(of.index).and_then(Option::as_ref), started_at);
             let known = ShownSource {
                 repo_url: of.repo_url.clone(),
                 revision: of.current.clone(),
@@ -76,6 +77,7 @@ impl RevisionEnrichment {
             namespace: event.key.namespace().to_owned(),
             name: event.key.name().to_owned(),
             uid: event.uid.to_string(),
+            started_at: started_at.map(str::to_owned),
             change_revision: revisions.first().filter(|of| !of.is_empty()).cloned(),
             change_revisions: revisions,
             sources,
@@ -102,7 +104,9 @@ impl Enrich for RevisionEnrichment {
         if all.iter().all(|of| of.current.is_none()) {
             return Ok(Enriched::filtered(labels::NEVER_SYNCED));
         }
-        let decision = decision(&object, &all);
+        let started_at = started_at(&object, &all);
+        let started_at = started_at.as_deref();
+        let decision = decision(&object, &all, started_at);
         let settled = known.filter(|known| known.is_settled() && !known.is_in_doubt());
         if let Some(known) = settled.filter(|known| known.object().decision == decision)
             && !(looked_at && known.is_incomplete())
@@ -113,12 +117,12 @@ impl Enrich for RevisionEnrichment {
         }
         let told: Vec<Option<Told>> =
             known.and_then(|known| serde_json::from_slice(&known.state).ok()).unwrap_or_default();
-        let found = self.changes(event, &application, (&all, &told)).await;
+        let found = self.changes(event, &application, (&all, &told), started_at).await;
         let incomplete = found.sources.iter().any(|of| of.error.is_some());
         let next: Vec<Option<Told>> = match incomplete {
             // It is told later, from where it was told last.
             true => told,
-            false => all.iter().map(Synced::told).collect(),
+            false => all.iter().map(|of| of.told(started_at)).collect(),
         };
         let (mut found, state) = match (serde_json::to_value(found), serde_json::to_vec(&next)) {
             (Ok(found), Ok(state)) => (found, state),
@@ -153,13 +157,13 @@ fn gone(event: &Event) -> Enriched {
     Enriched { reports: vec![Report { ends: true, ..report }], settle: None, filtered: None, refetch: None }
 }
 
-/// Of all that the answer depends on: between which revisions each source went, what it is made of, and where it is said which
-/// paths count.
-fn decision(object: &Value, all: &[Synced]) -> Digest {
+/// Of all that the answer depends on: between which revisions each source went and in which sync, what it is made of, and where
+/// it is said which paths count.
+fn decision(object: &Value, all: &[Synced], started_at: Option<&str>) -> Digest {
     let between: Vec<_> = all.iter().map(|of| (&of.repo_url, &of.current, &of.previous)).collect();
     let spec = &object["spec"];
     let paths = &object["metadata"]["annotations"]["argocd.argoproj.io/manifest-generate-paths"];
-    let of = json!([between, spec["source"], spec["sources"], paths]);
+    let of = json!([between, spec["source"], spec["sources"], paths, started_at]);
     Digest::of(of.to_string().as_bytes())
 }
 

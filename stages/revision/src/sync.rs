@@ -12,6 +12,9 @@ use serde_json::Value;
 pub(crate) struct Told {
     repo_url: String,
     revision: String,
+    /// When the sync began that it was told of.
+    #[serde(default)]
+    started_at: Option<String>,
 }
 
 /// One source of an application, and between which revisions it went.
@@ -33,21 +36,37 @@ pub struct Synced {
 
 impl Synced {
     /// The revision whose changes were told last, as long as the history still has it: a sync that nobody watched is told
-    /// together with the one after it. Else the one before.
-    pub(crate) fn since(&self, told: Option<&Told>) -> Option<String> {
-        let told = told.filter(|told| {
-            told.repo_url == self.repo_url
-                && self.current.as_ref() != Some(&told.revision)
-                && self.history.contains(&told.revision)
-        });
+    /// together with the one after it. Else the one before. Another sync of the revision that was told brings nothing new.
+    pub(crate) fn since(&self, told: Option<&Told>, started_at: Option<&str>) -> Option<String> {
+        let is_again = |told: &Told| {
+            self.current.as_ref() == Some(&told.revision)
+                && told.started_at.as_deref().zip(started_at).is_some_and(|(told, now)| told != now)
+        };
+        let is_before = |told: &Told| {
+            self.current.as_ref() != Some(&told.revision) && self.history.contains(&told.revision)
+        };
+        let told = told.filter(|told| told.repo_url == self.repo_url && (is_before(told) || is_again(told)));
         told.map(|told| told.revision.clone()).or_else(|| self.previous.clone())
     }
 
     /// What is remembered once this is told.
-    pub(crate) fn told(&self) -> Option<Told> {
+    pub(crate) fn told(&self, started_at: Option<&str>) -> Option<Told> {
         let revision = self.current.clone()?;
-        Some(Told { repo_url: self.repo_url.clone(), revision })
+        let started_at = started_at.map(str::to_owned);
+        Some(Told { repo_url: self.repo_url.clone(), revision, started_at })
     }
+}
+
+/// When the sync began that brought the sources where they are; `None` where it has not begun, or is not known any more.
+pub(crate) fn started_at(application: &Value, all: &[Synced]) -> Option<String> {
+    let operation = &application["status"]["operationState"];
+    let is_multiple = application["spec"]["sources"].as_array().is_some_and(|sources| !sources.is_empty());
+    let brought = |holder: &Value| {
+        let of = |synced: &Synced| Place::revision(holder, synced.index, is_multiple) == synced.current;
+        all.iter().any(|synced| synced.current.is_some()) && all.iter().all(of)
+    };
+    let is_its = brought(&operation["syncResult"]) || brought(&operation["operation"]["sync"]);
+    operation["startedAt"].as_str().filter(|_| is_its).map(str::to_owned)
 }
 
 /// The sources of an Application, in its order.
@@ -91,7 +110,11 @@ impl Place<'_> {
 
     /// The revision of the source at a place in what holds `revision` or `revisions`.
     fn of(&self, holder: &Value, index: usize) -> Option<String> {
-        let found = if self.is_multiple { &holder["revisions"][index] } else { &holder["revision"] };
+        Self::revision(holder, index, self.is_multiple)
+    }
+
+    fn revision(holder: &Value, index: usize, is_multiple: bool) -> Option<String> {
+        let found = if is_multiple { &holder["revisions"][index] } else { &holder["revision"] };
         found.as_str().filter(|revision| !revision.is_empty()).map(str::to_owned)
     }
 
@@ -128,7 +151,7 @@ impl Place<'_> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Told, synced};
+    use super::{Told, started_at, synced};
 
     fn between(application: &Value) -> Vec<(Option<String>, Option<String>)> {
         synced(application).into_iter().map(|of| (of.current, of.previous)).collect()
@@ -196,15 +219,57 @@ mod tests {
             },
         });
         let of = &synced(&application)[0];
-        let told =
-            |repo: &str, revision: &str| Told { repo_url: repo.to_owned(), revision: revision.to_owned() };
+        let told = |repo: &str, revision: &str| Told {
+            repo_url: repo.to_owned(),
+            revision: revision.to_owned(),
+            started_at: Some("one".to_owned()),
+        };
         let here = "https://example.com/a";
-        assert_eq!(of.since(Some(&told(here, "b"))).as_deref(), Some("b"));
+        let now = Some("one");
+        assert_eq!(of.since(Some(&told(here, "b")), now).as_deref(), Some("b"));
         for other in [None, Some(told(here, "d")), Some(told(here, "gone")), Some(told("https://other", "b"))]
         {
-            assert_eq!(of.since(other.as_ref()).as_deref(), Some("c"), "{other:?}");
+            assert_eq!(of.since(other.as_ref(), now).as_deref(), Some("c"), "{other:?}");
         }
-        assert_eq!(of.told(), Some(told(here, "d")));
+        assert_eq!(of.told(now), Some(told(here, "d")));
+        // The same once more brings nothing; of what was told before it had begun nobody knows that.
+        assert_eq!(of.since(Some(&told(here, "d")), Some("two")).as_deref(), Some("d"));
+        let before = Told { started_at: None, ..told(here, "d") };
+        assert_eq!(of.since(Some(&before), Some("two")).as_deref(), Some("c"));
+    }
+
+    #[test]
+    fn a_sync_has_begun_when_its_operation_is_of_the_revisions_that_it_brought() {
+        let mut application = json!({
+            "spec": {"source": {"repoURL": "https://example.com/a", "path": "x"}},
+            "status": {
+                "sync": {"status": "Synced", "revision": "d"},
+                "operationState": {"startedAt": "2026-11-25T10:00:00Z", "syncResult": {"revision": "d"}},
+                "history": [{"revision": "c"}, {"revision": "d"}],
+            },
+        });
+        let begun = |application: &Value| started_at(application, &synced(application));
+        assert_eq!(begun(&application).as_deref(), Some("2026-11-25T10:00:00Z"));
+        // The next is asked for, and the operation is still that of the last.
+        application["operation"] = json!({"sync": {"revision": "e"}});
+        application["status"]["sync"]["status"] = "OutOfSync".into();
+        assert_eq!(synced(&application)[0].current.as_deref(), Some("e"));
+        assert_eq!(begun(&application), None);
+        application["status"]["operationState"] =
+            json!({"startedAt": "2026-11-25T11:00:00Z", "operation": {"sync": {"revision": "e"}}});
+        assert_eq!(begun(&application).as_deref(), Some("2026-11-25T11:00:00Z"));
+        application["status"] = json!({});
+        application["operation"] = json!({});
+        assert_eq!(begun(&application), None);
+        let several = json!({
+            "spec": {"sources": [{"repoURL": "https://example.com/a"}, {"repoURL": "https://example.com/b"}]},
+            "status": {
+                "sync": {"status": "Synced"},
+                "operationState": {"startedAt": "2026-11-25T10:00:00Z", "syncResult": {"revisions": ["a", "b"]}},
+                "history": [{"revisions": ["a", "b"]}],
+            },
+        });
+        assert_eq!(begun(&several).as_deref(), Some("2026-11-25T10:00:00Z"));
     }
 
     #[test]

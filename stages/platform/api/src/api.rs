@@ -5,6 +5,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
+use axum::middleware::map_response;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
@@ -57,10 +58,11 @@ impl Api {
         Self { schema: schema::build(store.clone(), clock), forward: Forward::new(forward), store, clock }
     }
 
-    /// Its routes.
+    /// Its routes. Every answer says that it is data: nothing of it is a page, runs, or is kept by whoever passes it on.
     pub fn routes(self) -> Router {
         let routes = all().into_iter();
-        routes.fold(Router::new(), |router, (_, path, handler)| router.route(path, handler)).with_state(self)
+        let routes = routes.fold(Router::new(), |router, (_, path, handler)| router.route(path, handler));
+        routes.with_state(self).layer(map_response(marked))
     }
 
     pub(crate) fn now(&self) -> i64 {
@@ -93,7 +95,19 @@ async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Res
             return Refusal::Wrong(text).into_response();
         }
     };
-    let mut response = Json(api.schema.execute(request.data(caller)).await).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Json(api.schema.execute(request.data(caller)).await).into_response()
+}
+
+/// What every answer carries.
+async fn marked(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

@@ -76,6 +76,8 @@ export async function refresh() {
   const same = next.length === now.size && next.every((one) => now.has(one.dataset.key));
   const left = [...now.keys()].filter((key) => !next.some((one) => one.dataset.key === key));
   tell(page);
+  // What somebody unfolded stays so.
+  for (const one of document.querySelectorAll("details[open][data-fold]")) page.querySelector(`details[data-fold="${CSS.escape(one.dataset.fold)}"]`)?.setAttribute("open", "");
   if (same || document.querySelector("main table:hover, main svg:hover")) {
     for (const one of next) {
       const old = now.get(one.dataset.key);
@@ -107,11 +109,12 @@ export function start() {
   document.addEventListener("click", (event) => {
     const link = event.target.closest("main a[href], .bar a[href], nav.side a[href], #palette a[href]");
     if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    const url = new URL(link.href.baseVal ?? link.href, location.href);
+    if (url.origin !== location.origin) return;
     event.preventDefault();
     document.getElementById("palette").close();
-    const url = link.href.baseVal ?? link.href;
     // Within an application, what one looks at stays where it is.
-    go(new URL(url, location.href).href, { restore: "back" in link.dataset, scroll: new URL(url, location.href).pathname !== location.pathname });
+    go(url.href, { restore: "back" in link.dataset, scroll: url.pathname !== location.pathname });
   });
   addEventListener("popstate", async () => {
     const page = await read(location.href).catch(() => null);

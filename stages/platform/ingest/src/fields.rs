@@ -22,10 +22,18 @@ pub(crate) struct Fields<'a> {
 }
 
 /// The entries of a list, each as the text that it is.
+#[derive(Default)]
 pub(crate) struct Entries<'a> {
     pub(crate) all: Vec<&'a RawValue>,
     /// There are more than are kept.
     pub(crate) are_many: bool,
+}
+
+impl<'a> Entries<'a> {
+    /// Of what may be a list; nothing where it is none.
+    pub(crate) fn of(list: Option<&'a RawValue>) -> Self {
+        list.and_then(|list| serde_json::from_str(list.get()).ok()).unwrap_or_default()
+    }
 }
 
 impl<'a> Fields<'a> {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::middleware::map_response;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
@@ -21,6 +22,7 @@ use stages_platform_store::{Delivery, Outcome, Report, Runtime, Store};
 
 use crate::auth::Tokens;
 use crate::body::{self, Bounds};
+use crate::changes::{self, Told};
 use crate::metrics::IngestMetrics;
 use crate::quota::{Passage, Quota, Quotas};
 use crate::refusal::Refusal;
@@ -75,12 +77,13 @@ impl IngestConfig {
 }
 
 /// The router is made from this list alone.
-fn all() -> [(&'static str, &'static str, MethodRouter<Ingest>); 10] {
+fn all() -> [(&'static str, &'static str, MethodRouter<Ingest>); 11] {
     [
         ("POST", "/2.0/api/events", post(event)),
         ("POST", "/2.0/api/applications", post(alone)),
         ("POST", "/2.0/api/resources", post(alone)),
         ("POST", "/2.0/api/events/batch", post(batch)),
+        ("POST", "/2.0/api/events/changes", post(changed)),
         ("POST", "/2.0/api/events/event-payload", post(ignored)),
         ("POST", "/2.0/api/events/error", post(ignored)),
         ("POST", "/2.0/api/events/digest", post(compare::shard)),
@@ -106,10 +109,11 @@ pub(crate) struct Sent {
 }
 
 impl Ingest {
-    /// Its routes.
+    /// Its routes. Every answer says that it is data: nothing of it is a page, runs, or is kept by whoever passes it on.
     pub fn routes(self) -> Router {
         let routes = all().into_iter();
-        routes.fold(Router::new(), |router, (_, path, handler)| router.route(path, handler)).with_state(self)
+        let routes = routes.fold(Router::new(), |router, (_, path, handler)| router.route(path, handler));
+        routes.with_state(self).layer(map_response(marked))
     }
 
     /// Whose request it is, and then its body.
@@ -220,6 +224,28 @@ async fn batch(State(ingest): State<Ingest>, request: Request<Body>) -> Response
     ingest.answer(answer)
 }
 
+/// Which commits changed an application: kept under its name and the beginning of its sync, so that a repeat changes nothing.
+async fn changed(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
+    let kept = async {
+        let Sent { runtime, text, passage, .. } = ingest.sent(request).await?;
+        let read = changes::report(&text)?;
+        drop(text);
+        ingest.metrics.requests.inc();
+        if let Some(Told { namespace, name, started_at, sources }) = read {
+            let kept = ingest.store.keep_changes(runtime.id, (&namespace, &name), started_at, sources).await;
+            kept.map_err(|error| {
+                let error = &*error as &(dyn std::error::Error + 'static);
+                tracing::warn!(error, "which commits changed an application cannot be kept");
+                Refusal::Store
+            })?;
+        }
+        drop(passage);
+        Ok(Json(json!({})).into_response())
+    };
+    let kept = kept.await;
+    ingest.answer(kept)
+}
+
 /// Payloads of event sources, and their errors: senders of an earlier generation expect an answer.
 async fn ignored(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
     let answer = ingest.sent(request).await.map(|_| {
@@ -231,4 +257,18 @@ async fn ignored(State(ingest): State<Ingest>, request: Request<Body>) -> Respon
 
 fn now() -> i64 {
     Timestamp::now().as_millisecond()
+}
+
+/// What every answer carries.
+async fn marked(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
 }

@@ -1,8 +1,9 @@
 //! What the platform answers over HTTP to those who report: reports one by one and in batches, in every form that they are
-//! sent in, and comparisons; and, until there is more, to those who read.
+//! sent in, comparisons, and which commits changed an application; and, until there is more, to those who read.
 
 mod auth;
 mod body;
+mod changes;
 mod compare;
 mod fields;
 mod ingest;

@@ -42,6 +42,18 @@ struct Source {
     chart: String,
 }
 
+/// The addresses of its repositories, in the order of its sources.
+pub(crate) fn repositories(spec: &RawValue) -> Vec<String> {
+    let Spec { source, sources, .. } = serde_json::from_str(spec.get()).unwrap_or_default();
+    let several = Entries::of(sources);
+    let read =
+        |source: &RawValue| serde_json::from_str::<Source>(source.get()).unwrap_or_default().repository;
+    match several.all.is_empty() {
+        true => source.map(|source| source.repository).into_iter().collect(),
+        false => several.all.into_iter().map(read).collect(),
+    }
+}
+
 /// Of an application's `spec`, labels and annotations; of an odd one nothing is known, which is no reason to refuse its report.
 pub(crate) fn of(spec: &RawValue, labels: &Fields<'_>, annotations: &Fields<'_>) -> Placement {
     let Spec { project, destination, source, sources } = serde_json::from_str(spec.get()).unwrap_or_default();

@@ -36,6 +36,8 @@ pub(crate) enum Refusal {
     NotAnObject,
     #[error("the report's object has no kind or no name")]
     NoName,
+    #[error("the report names no application")]
+    NoApplicationName,
     #[error("the report's {field} is longer than {most} bytes")]
     Long { field: &'static str, most: usize },
     #[error("the report's {field} has more than {most} entries")]

@@ -15,8 +15,8 @@ use stages_platform_store::{
 };
 
 use crate::fields::{Entries, Fields, LISTED, string};
-use crate::placement;
 use crate::refusal::Refusal;
+use crate::{changes, placement};
 
 /// Bytes of a key.
 const KEY: usize = 256;
@@ -106,7 +106,7 @@ pub(crate) fn report_in_batch(data: &RawValue, received: Millis) -> Result<Repor
     payload(serde_json::from_str(data.get()).map_err(|error| not_json(&error))?, received)
 }
 
-fn not_json(error: &serde_json::Error) -> Refusal {
+pub(crate) fn not_json(error: &serde_json::Error) -> Refusal {
     Refusal::NotJson { line: error.line(), column: error.column() }
 }
 
@@ -207,6 +207,10 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
             message: short(label("app.meta.commit-message"), TEXT),
             date: short(label("app.meta.commit-date"), NAME),
         },
+        changes: match (is_application, read.spec) {
+            (true, Some(spec)) => changes::noted(&Fields::of(metadata.annotations), spec),
+            _ => Vec::new(),
+        },
         images: Fields::of(status.summary.filter(|_| is_application))
             .get("images")
             .map_or("[]", RawValue::get)
@@ -268,7 +272,7 @@ pub(crate) fn short(mut text: String, most: usize) -> String {
     text
 }
 
-fn time(text: &str) -> Option<Millis> {
+pub(crate) fn time(text: &str) -> Option<Millis> {
     text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
 }
 

@@ -9,7 +9,7 @@ use zstd::bulk::Compressor;
 use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
 use crate::report::{Delivery, Millis, Outcome, Report, ResourceName, Text};
-use crate::{fleet, history};
+use crate::{change, fleet, history};
 
 /// An older version that says it was reported this much later than a newer one is of a cluster that was restored, whose
 /// versions went back; two watches of one object are never so far apart. A report that does not say when may have waited
@@ -119,6 +119,7 @@ pub(crate) async fn apply(
     };
     // Also of what came late: an operation that ended is a deployment, whatever was reported since.
     history::deployment(connection, application, report).await?;
+    change::of_report(connection, runtime, report).await?;
     let is_newer = entity.current.is_none() || entity.held.gives_way_to(report);
     if is_newer && report.entity.resource.is_none() {
         fleet::application(connection, application, report).await?;

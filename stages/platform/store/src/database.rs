@@ -72,6 +72,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0009_numbers.sql"),
         include_str!("../migrations/postgres/0009_numbers.sql"),
     ),
+    (
+        10,
+        "changes",
+        include_str!("../migrations/sqlite/0010_changes.sql"),
+        include_str!("../migrations/postgres/0010_changes.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

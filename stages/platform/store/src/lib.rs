@@ -5,6 +5,7 @@ mod act;
 mod apply;
 mod audit;
 mod backup;
+mod change;
 mod connection;
 mod database;
 mod error;
@@ -34,6 +35,7 @@ mod writer;
 pub use accounts::{Account, Link, Role};
 pub use audit::{Act, By, RecordedAct};
 pub use backup::{backup, restore};
+pub use change::{CommitOf, SourceChange};
 pub use database::Place;
 pub use error::StoreError;
 pub use fleet::{

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::change::{self, SourceChange};
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::report::{EntityName, Millis, ResourceName};
@@ -103,6 +104,8 @@ pub struct Deployment {
     pub commit_author: String,
     /// Whether it has ended.
     pub ended: bool,
+    /// The commits that it brought, as far as they are known.
+    pub changes: Vec<SourceChange>,
 }
 
 /// A time during which an entity was out of sync.
@@ -280,8 +283,10 @@ pub(crate) async fn deployments(
     runtime: i64,
     (namespace, name): (&str, &str),
 ) -> Result<Vec<Deployment>, StoreError> {
-    let sql = "SELECT d.started_at, d.phase, d.revision, d.initiated_by, d.commit_author, d.finished_at \
-               FROM deployments d JOIN applications a ON a.id = d.application_id \
+    let sql = "SELECT d.started_at, d.phase, d.revision, d.initiated_by, d.commit_author, d.finished_at, \
+               c.sources FROM deployments d JOIN applications a ON a.id = d.application_id \
+               LEFT JOIN changes c ON c.runtime_id = a.runtime_id AND c.namespace = a.namespace AND c.name = a.name \
+               AND c.started_at = d.started_at \
                WHERE a.runtime_id = $1 AND a.namespace = $2 AND a.name = $3 ORDER BY d.started_at DESC LIMIT 100";
     let one = |row: Row| {
         Ok(Deployment {
@@ -291,6 +296,7 @@ pub(crate) async fn deployments(
             initiated_by: row.text(3)?,
             commit_author: row.text(4)?,
             ended: row.int_or_null(5)?.is_some(),
+            changes: change::column(&row, 6)?,
         })
     };
     let arguments = [Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)];

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::change::SourceChange;
 use crate::placement::Placement;
 use sha2::{Digest as _, Sha256};
 
@@ -131,6 +132,8 @@ pub struct Report {
     pub operation: Option<Operation>,
     /// the commit,
     pub commit: Commit,
+    /// the commits that changed it in that operation, as far as it says them,
+    pub changes: Vec<SourceChange>,
     /// its images, as a JSON list,
     pub images: String,
     /// and where it comes from and goes to.

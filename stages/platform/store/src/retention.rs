@@ -14,7 +14,7 @@ use crate::report::Millis;
 /// How long what is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Transitions, deployments that ended and drifts that ended.
+    /// Transitions, deployments that ended with the commits that they brought, and drifts that ended.
     pub history: Duration,
     /// Idempotency keys: a report that is sent again later than this counts as new.
     pub keys: Duration,
@@ -62,6 +62,9 @@ const DEPLOYMENTS: &str =
 const LOST_DEPLOYMENTS: &str = "DELETE FROM deployments WHERE id IN (SELECT d.id FROM deployments d \
     WHERE d.finished_at IS NULL AND d.started_at < $1 AND EXISTS (SELECT 1 FROM deployments n \
     WHERE n.application_id = d.application_id AND n.started_at > d.started_at) LIMIT 200)";
+/// By when the sync began: of one that lasts for as long as history is kept nobody asks any more.
+const CHANGES: &str = "DELETE FROM changes WHERE (runtime_id, namespace, name, started_at) IN \
+    (SELECT runtime_id, namespace, name, started_at FROM changes WHERE started_at < $1 ORDER BY started_at LIMIT 200)";
 const LOOK: &str = "SELECT t.id, t.received_at, t.last_at, t.deleted, e.id, e.current, e.latest, e.kind, e.listing, a.id, a.name \
     FROM transitions t JOIN entities e ON e.id = t.entity_id JOIN applications a ON a.id = e.application_id \
     WHERE t.id > $1 ORDER BY t.id LIMIT $2";
@@ -75,7 +78,7 @@ const BESIDE: &str = "SELECT id, current FROM entities WHERE application_id = $1
 /// One step: at most some hundred rows of each table.
 pub(crate) async fn step(connection: &mut Connection, cut: Cut, after: i64) -> Result<Step, StoreError> {
     let mut gone = connection.execute(KEYS, &[Arg::Int(cut.keys)]).await?;
-    for sql in [DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS] {
+    for sql in [DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, CHANGES] {
         gone += connection.execute(sql, &[Arg::Int(cut.history)]).await?;
     }
     gone += accounts::retain(connection, cut.ended, cut.history).await?;
@@ -234,7 +237,7 @@ mod tests {
         let path = folder.path().join("platform.db");
         Database::open(&Place::Sqlite(path.clone())).await.unwrap().close().await;
         let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
-        for sql in [KEYS, DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, LOOK, BEFORE, OTHERS, ONE, BESIDE] {
+        for sql in [KEYS, DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, CHANGES, LOOK, BEFORE, OTHERS, ONE, BESIDE] {
             let plan = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
             let lines: Vec<String> = sqlx::query(plan)
                 .fetch_all(&pool)

@@ -3,6 +3,7 @@
 use async_graphql::{ComplexObject, Context, Enum, InputObject, Result, SimpleObject};
 use stages_platform_store as kept;
 
+use super::change::SourceChange;
 use super::page::{SliceInfo, rows};
 use super::{caller, store, time};
 use crate::caller::{Refusal, unread};
@@ -232,6 +233,8 @@ struct Deployment {
     initiated_by: String,
     commit_author: String,
     ended: bool,
+    /// The commits that it brought, by source of the application; empty: that is not known.
+    changes: Vec<SourceChange>,
 }
 
 /// A time during which an application was out of sync.
@@ -356,6 +359,7 @@ impl Application {
             initiated_by: one.initiated_by,
             commit_author: one.commit_author,
             ended: one.ended,
+            changes: one.changes.into_iter().map(SourceChange::of).collect(),
         };
         Ok(found.into_iter().map(one).collect())
     }

@@ -2,6 +2,7 @@
 
 mod account;
 mod application;
+mod change;
 mod mutation;
 mod page;
 mod promotion;

@@ -157,6 +157,7 @@ impl Served {
                 author: if labelled { "Grace Hopper".to_owned() } else { String::new() },
                 ..Commit::default()
             },
+            changes: Vec::new(),
             images: "[]".to_owned(),
             has_source: labelled,
             object: None,

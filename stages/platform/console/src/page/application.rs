@@ -7,14 +7,14 @@ use url::form_urlencoded;
 
 use super::acts::Acts;
 use super::link::with;
-use super::pieces::{change, empty, health, number, outcome, person, short, sync};
+use super::pieces::{empty, health, number, short, sync};
 use super::shell::{Page, Section};
-use super::{diff, strip, tree};
+use super::{diff, strip, timeline, tree};
 use crate::filter::Filter;
 use crate::fleet::{Side, Window};
 use crate::time::{absolute, ago, clock, lasting, relative};
 use crate::view::application::{Application, ApplicationId};
-use crate::view::deployment::{Deployment, Outcome};
+use crate::view::deployment::Outcome;
 use crate::view::listing::Neighbours;
 use crate::view::resource::{Resource, ResourceKey};
 
@@ -268,7 +268,7 @@ fn body(
             @match asked.tab {
                 Tab::Tree => { (tree_tab(asked, application)) },
                 Tab::Resources => { (resources_tab(asked, application, interval, acts, now)) },
-                Tab::Timeline => { (timeline_tab(asked, application, now)) },
+                Tab::Timeline => { (timeline::tab(asked, application, now)) },
                 Tab::Compare => { (compare_tab(asked, application, interval)) },
                 Tab::Drift => { (drift_tab(application, &link)) },
                 Tab::Errors => { (errors_tab(application, now)) },
@@ -368,71 +368,6 @@ fn resources_tab(
 
 fn whole(manifest: &str) -> Markup {
     html! { pre.manifest { code { (diff::yaml(manifest)) } } }
-}
-
-/// Deployments and changes of state in one order, the newest first.
-fn timeline_tab(asked: &Asked, application: &Application, now: Timestamp) -> Markup {
-    enum Entry<'a> {
-        Deployment(&'a Deployment),
-        State(&'a crate::view::application::Transition),
-    }
-    let deployments = application.life.deployments.iter().map(|one| (one.at, Entry::Deployment(one)));
-    let states = application.transitions.iter().map(|one| (one.at, Entry::State(one)));
-    let mut entries: Vec<_> = deployments.chain(states).collect();
-    entries.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-    if entries.is_empty() {
-        return empty(
-            "Nothing changed in this time",
-            &html! {
-                p { a href=(Asked { days: 90, from: None, to: None, ..asked.clone() }.link()) { "Show 90 days" } }
-            },
-        );
-    }
-    html! {
-        section.panel.list aria-label="Timeline" {
-            table.timeline data-rows {
-                thead { tr { th scope="col" { "when" } th scope="col" { span.hidden { "state" } } th scope="col" { "what" } th.narrow-away scope="col" { "by" } th.narrow-away scope="col" { "images" } th.number scope="col" { "took" } th scope="col" { span.hidden { "compare" } } } }
-                tbody {
-                    @for (at, entry) in &entries {
-                        @let moment = Asked { from: None, to: Some(at.as_millisecond()), tab: Tab::Compare, resource: None, ..asked.clone() };
-                        @match entry {
-                            Entry::Deployment(one) => tr data-key={"deployment/" (at.as_millisecond())} data-row {
-                                @let end = one.finished.unwrap_or(now);
-                                td.mute { (absolute(*at)) }
-                                td { (outcome(one.outcome)) }
-                                td.change { "Deployed " (change(&one.change)) @if !one.message.is_empty() { br; small.mute { (one.message) } } }
-                                td.narrow-away { (person(&one.change.author)) @if let Some(by) = &one.by { small.mute { " synced by " (by) } } }
-                                td.narrow-away { (images(one)) }
-                                td.number.mute { (lasting(one.at, end)) }
-                                td { a href=(Asked { from: Some(at.as_millisecond() - 1_000), to: Some(end.as_millisecond()), ..moment.clone() }.link()) { "Compare" } }
-                            },
-                            Entry::State(one) => tr data-key={"state/" (at.as_millisecond())} data-row {
-                                td.mute { (absolute(*at)) }
-                                td { @if let Some((_, to)) = one.health { (health(to)) } @else if let Some((_, to)) = one.sync { (sync(to)) } }
-                                td {
-                                    @if let Some((from, to)) = one.health { @if let Some(from) = from { span.mute { (from.word()) " → " } } (to.word()) " " }
-                                    @if let Some((from, to)) = one.sync { @if let Some(from) = from { span.mute { (from.word()) " → " } } (to.word()) }
-                                    @if !one.message.is_empty() { small.mute { " " (one.message) } }
-                                }
-                                td.narrow-away {} td.narrow-away {} td {}
-                                td { a href=(Asked { from: Some(at.as_millisecond() - 1_000), ..moment.clone() }.link()) { "Compare" } }
-                            },
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn images(deployment: &Deployment) -> Markup {
-    let moved = deployment.images.iter().filter(|image| image.before.as_ref() != Some(&image.after));
-    html! {
-        @for image in moved.take(3) {
-            code.image title=(image.name) { (image.name.rsplit('/').next().unwrap_or_default()) " "
-                @if let Some(before) = &image.before { span.faint { (before) " → " } } (image.after) } " "
-        }
-    }
 }
 
 fn compare_tab(asked: &Asked, application: &Application, interval: &Interval) -> Markup {

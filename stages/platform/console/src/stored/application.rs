@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Deserialize;
 use stages_platform_store::{
-    DriftOf, KnownApplication, ObjectAt, ResourceAt, StateOf, Store, StoreError, View,
+    DriftOf, FleetDeployment, KnownApplication, Millis, ObjectAt, ResourceAt, SourceChange, StateOf, Store,
+    StoreError, View,
 };
 
 use super::rows;
@@ -94,7 +95,13 @@ pub(super) async fn read(
     let between = (millis(window.begin), millis(window.end));
     let states = store.states(number, between).await?;
     let deployed = store.deployments_between(number, between).await?;
-    let deployments: Vec<Deployment> = deployed.into_iter().map(rows::deployment).collect();
+    let mut brought: BTreeMap<Millis, Vec<SourceChange>> =
+        store.changes_between(number, between).await?.into_iter().collect();
+    let deployment = |row: FleetDeployment| {
+        let brought = brought.remove(&row.started_at).unwrap_or_default();
+        Deployment { brought: brought.into_iter().map(rows::brought).collect(), ..rows::deployment(row) }
+    };
+    let deployments: Vec<Deployment> = deployed.into_iter().map(deployment).collect();
     let drifted = store.drifts_between(number, between).await?;
     let to = window.to.filter(|to| *to < window.end).map(millis);
     let object = store.object_at(number, to).await?;

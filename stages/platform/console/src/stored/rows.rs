@@ -2,11 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_store::{
-    ApplicationName, FleetDeployment, FleetRuntime, FoundResource, ListedApplication, ResourceName, version,
+    ApplicationName, CommitOf, FleetDeployment, FleetRuntime, FoundResource, ListedApplication, ResourceName,
+    SourceChange, version,
 };
 
 use crate::view::application::{ApplicationId, ApplicationRow, Change};
-use crate::view::deployment::{Deployment, ImageChange, Outcome};
+use crate::view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome};
 use crate::view::resource::{Resource, ResourceKey, ResourceRow};
 use crate::view::runtime::RuntimeRow;
 use crate::view::state::{Health, SyncStatus};
@@ -86,6 +87,22 @@ pub(super) fn deployment(row: FleetDeployment) -> Deployment {
         images: list(&row.images).into_iter().map(moved).collect(),
         outcome: outcome(&row.phase),
         message: row.message,
+        brought: Vec::new(),
+    }
+}
+
+pub(super) fn brought(source: SourceChange) -> Brought {
+    let commit = |one: CommitOf| Commit {
+        change: Change { revision: one.revision, message: one.message, author: one.author },
+        paths: one.paths,
+        more_paths: one.more_paths,
+    };
+    Brought {
+        repository: source.repository,
+        commits: source.commits.into_iter().map(commit).collect(),
+        more: source.more,
+        none_is_new: source.none_is_new,
+        unknown: source.error,
     }
 }
 

@@ -71,4 +71,32 @@ pub struct Deployment {
     pub outcome: Outcome,
     /// What Argo CD said of its end.
     pub message: String,
+    /// The commits that it brought, by source, where they are known.
+    pub brought: Vec<Brought>,
+}
+
+/// What a deployment brought of one source of its application.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Brought {
+    /// The address of the repository, as it was reported.
+    pub repository: String,
+    /// The commits that changed the application, the newest first.
+    pub commits: Vec<Commit>,
+    /// There are more than are known.
+    pub more: bool,
+    /// None of them is new: it went back, or stayed where it was.
+    pub none_is_new: bool,
+    /// Why they are not known; empty where they are.
+    pub unknown: String,
+}
+
+/// A commit that changed an application.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Commit {
+    /// The commit.
+    pub change: Change,
+    /// The paths of the application that it changed, as far as they are known.
+    pub paths: Vec<String>,
+    /// How many more there are.
+    pub more_paths: u64,
 }

@@ -152,6 +152,44 @@ async fn a_row_changes_in_place_while_somebody_looks() {
     browser.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_deployment_brought_stays_unfolded_and_its_commits_lead_to_their_provider() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    let client = &browser.client;
+    let path = "/applications/eu-1/argocd-production/basket?tab=timeline";
+    client.goto(&format!("{}{path}", served.url)).await.unwrap();
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+    let said = browser.find(".brought").await.text().await.unwrap();
+    let begin = "https://github.com/example/shop.git: More than 7 commits changed it, the newest of them:";
+    assert!(said.starts_with(begin), "{said}");
+    assert!(
+        said.contains("Which commits changed it is not known: git.example.com does not answer"),
+        "{said}"
+    );
+    browser.press(".brought td > details > summary").await;
+    browser.press(".brought td > details .commits summary").await;
+    let unfolded = "document.querySelectorAll('.brought details[open]').length === 2 \
+                    && document.querySelector('.brought details[open] .commits li code').checkVisibility()";
+    browser.until(unfolded).await;
+    let listen = "document.addEventListener('patched', () => { window.patched = true; })";
+    client.execute(listen, vec![]).await.unwrap();
+    served.fleet.degraded.lock().unwrap().push("basket".to_owned());
+    served.fleet.sequence.send_modify(|sequence| *sequence += 1);
+    browser.until("window.patched").await;
+    browser.until(unfolded).await;
+
+    // No request of the console's own goes there: the browser does.
+    let stay = "document.addEventListener('click', (event) => { window.left = [event.target.closest('a').href, event.defaultPrevented]; event.preventDefault(); })";
+    client.execute(stay, vec![]).await.unwrap();
+    browser.press(".brought .commits a").await;
+    browser
+        .until("window.left?.[0].startsWith('https://github.com/example/shop/commit/') && !window.left[1]")
+        .await;
+    browser.close().await;
+}
+
 /// Nothing is wider than what is seen, in either scheme; `CONSOLE_SHOTS` names a folder for pictures of every page.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_fit_wide_and_narrow_dark_and_light() {

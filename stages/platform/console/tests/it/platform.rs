@@ -111,6 +111,7 @@ fn report(resource: Option<(&str, &str)>, at: i64) -> Report {
         operation: None,
         placement: Placement::default(),
         commit: Commit::default(),
+        changes: Vec::new(),
         images: "[]".to_owned(),
         has_source: true,
         object: object(resource.map_or("Application", |(_, kind)| kind)),
@@ -198,7 +199,11 @@ impl Platform {
 
     /// Posts a report as reporters do.
     pub(crate) async fn post(&self, token: &str, report: &Value) {
-        let url = format!("{}/2.0/api/events", self.url);
+        self.post_to("/2.0/api/events", token, report).await;
+    }
+
+    pub(crate) async fn post_to(&self, path: &str, token: &str, report: &Value) {
+        let url = format!("{}{path}", self.url);
         let asked = reqwest::Client::new().post(url).header("authorization", token).body(report.to_string());
         let response = asked.send().await.unwrap();
         let (status, said) = (response.status(), response.text().await.unwrap());

@@ -28,19 +28,20 @@ const SHOWN_BY_NO_PAGE: &[&str] = &[
     "synced author",
     "synced message",
     "tag",
-    "change revision",
+    // Of authors the name alone, which ends where an address begins.
     "change author",
-    "change message",
     "external link",
     "external URL",
     "cluster",
     "server",
     "destination namespace",
-    "repository",
     "path",
     "target revision",
     "error message",
     "chart version",
+    "author of what changed it",
+    "date of what changed it",
+    "revision before",
 ];
 /// What the API gives of it. A label's key ends at the first `=`, which no key of Kubernetes has.
 const GIVEN_BY_THE_API: &[&str] = &[
@@ -73,6 +74,17 @@ const GIVEN_BY_THE_API: &[&str] = &[
     "rollout name",
     "run name",
     "workflow name",
+    "change revision",
+    "change author",
+    "change message",
+    "commit that changed it",
+    "author of what changed it",
+    "message of what changed it",
+    "date of what changed it",
+    "path that changed",
+    "repository of what changed it",
+    "revision before",
+    "why it is not known",
 ];
 
 /// What a page holds that none of the console's own does, what ran of it, and every text that is read or told by it.
@@ -140,6 +152,10 @@ async fn whatever_is_reported_is_text_on_every_page_and_in_every_answer() {
     reader
         .platform
         .post(&token, &reports::application("Healthy", 1, now - SignedDuration::from_secs(90)))
+        .await;
+    reader
+        .platform
+        .post_to("/2.0/api/events/changes", &token, &reports::changes(now - SignedDuration::from_secs(90)))
         .await;
     for resource in reports::resources(now) {
         reader.platform.post(&token, &resource).await;
@@ -331,7 +347,7 @@ async fn in_answers_of_the_api(platform: &Platform, token: &str) {
             .to_owned(),
         format!("{{ {of_one} {{ timeline(first: 20) {{ resource {{ apiVersion kind namespace name }} healthMessage revision }} }} }}"),
         format!("{{ {of_one} {{ resources {{ resource {{ apiVersion kind namespace name }} healthMessage }} }} }}"),
-        format!("{{ {of_one} {{ manifests({resource}) {{ live desired git }} deployments {{ revision initiatedBy commitAuthor }} }} }}"),
+        format!("{{ {of_one} {{ manifests({resource}) {{ live desired git }} deployments {{ revision initiatedBy commitAuthor changes {{ repoUrl revision previousRevision error commits {{ revision author date message paths morePaths }} }} }} }} }}"),
     ];
     let mut asked = Vec::new();
     for query in queries {

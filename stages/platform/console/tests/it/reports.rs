@@ -75,6 +75,14 @@ pub(crate) const FIELDS: &[&str] = &[
     "error message",
     "chart version",
     "query",
+    "commit that changed it",
+    "author of what changed it",
+    "message of what changed it",
+    "date of what changed it",
+    "path that changed",
+    "repository of what changed it",
+    "revision before",
+    "why it is not known",
 ];
 
 /// The number of a field: all have as many digits, so that none is part of another.
@@ -201,6 +209,27 @@ pub(crate) fn application(health: &str, version: u32, at: Timestamp) -> Value {
         "actualManifest": object.to_string(), "gitManifest": "", "desiredManifest": "",
     });
     event(&object, source, at)
+}
+
+/// Which commits the sync of such a report brought, as whoever looks at repositories reports it.
+pub(crate) fn changes(at: Timestamp) -> Value {
+    let commit = json!({
+        "revision": text("commit that changed it"), "author": text("author of what changed it"),
+        "message": text("message of what changed it"), "date": text("date of what changed it"), "paths": [text("path that changed")],
+    });
+    // More than are shown unfolded.
+    let several = vec![commit; 5];
+    json!({"data": {
+        "namespace": name("application namespace"), "name": name("application name"),
+        "startedAt": (at - SignedDuration::from_secs(20)).to_string(),
+        "sources": [
+            {
+                "repoURL": link("repository of what changed it"), "revision": text("synced revision"),
+                "previousRevision": text("revision before"), "changes": several,
+            },
+            {"repoURL": link("repository"), "error": text("why it is not known")},
+        ],
+    }})
 }
 
 /// Its resources: one that anything has, one of a kind that nobody knows, and those that are shown by their steps.

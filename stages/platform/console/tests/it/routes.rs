@@ -15,6 +15,14 @@ const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/routes.txt");
 const HEAD: &str = "# Status of each request: of nobody, of an unknown key, of a member's page, of an admin's page, of a page of\n\
     # another site with an admin's session, of a member's key, of an admin's that reads, of an admin's, of a runtime's token.\n";
 
+/// What every answer carries, whoever asks; a policy of its own each has that is a page.
+const GUARDS: &[(&str, &str)] = &[
+    ("x-content-type-options", "nosniff"),
+    ("content-security-policy", ""),
+    ("referrer-policy", ""),
+    ("cache-control", ""),
+];
+
 #[tokio::test]
 async fn every_route_answers_each_role_as_the_table_says() {
     let platform = Platform::new().await;
@@ -69,7 +77,13 @@ async fn every_route_answers_each_role_as_the_table_says() {
         asked.extend(keys[1..].iter().map(|key| ask().header("authorization", key)));
         write!(table, "{method:4} {path:60}").unwrap();
         for request in asked {
-            write!(table, " {}", request.send().await.unwrap().status().as_u16()).unwrap();
+            let response = request.send().await.unwrap();
+            for (name, value) in GUARDS {
+                let found = response.headers().get(*name).map(|value| value.to_str().unwrap());
+                let is_said = found.is_some_and(|found| value.is_empty() || found == *value);
+                assert!(is_said, "{method} {path} answers with {name}: {found:?}");
+            }
+            write!(table, " {}", response.status().as_u16()).unwrap();
         }
         table.push('\n');
     }

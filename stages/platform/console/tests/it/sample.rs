@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
-    Added, Application, ApplicationId, ApplicationRow, Cause, Change, Changes, Day, Deployment, Drift,
-    Filter, Fleet, Fleets, Group, Grouping, Health, Home, ImageChange, Life, Listing, Need, Neighbours,
-    Outcome, Problem, Resource, ResourceKey, ResourceRow, RuntimeRow, Shipping, Side, Span, Subject,
-    SyncStatus, Term, Transition, Trend, Unavailable, Window,
+    Added, Application, ApplicationId, ApplicationRow, Brought, Cause, Change, Changes, Commit, Day,
+    Deployment, Drift, Filter, Fleet, Fleets, Group, Grouping, Health, Home, ImageChange, Life, Listing,
+    Need, Neighbours, Outcome, Problem, Resource, ResourceKey, ResourceRow, RuntimeRow, Shipping, Side, Span,
+    Subject, SyncStatus, Term, Transition, Trend, Unavailable, Window,
 };
 use stages_platform_store::{ApplicationName, Figures, Shipped, View};
 use tokio::sync::watch;
@@ -173,10 +173,38 @@ impl Sample {
                 ],
                 outcome: if index == 3 { Outcome::Failed } else { Outcome::Succeeded },
                 message: self.text(if index == 3 { "2 of 6 pods fail their readiness probe" } else { "" }),
+                brought: self.brought(index),
             }
         };
         let all = [9_500, 7_400, 4_200, 580].into_iter().enumerate().map(deployment);
         all.filter(|one| one.at >= window.begin).collect()
+    }
+
+    /// Of the newest deployment two sources, of the one before a return, of the first nothing.
+    fn brought(&self, index: usize) -> Vec<Brought> {
+        let commit = |seed: usize| Commit {
+            change: self.change(seed),
+            paths: (0..seed % 4).map(|file| self.text(format!("apps/payments/{file}/values.yaml"))).collect(),
+            more_paths: if seed == 7 { 40 } else { 0 },
+        };
+        let source = |commits: Vec<Commit>| Brought {
+            repository: self.text("https://github.com/example/shop.git"),
+            commits,
+            ..Brought::default()
+        };
+        match index {
+            0 => Vec::new(),
+            1 => vec![source(vec![commit(1)])],
+            2 => vec![Brought { none_is_new: true, ..source(vec![commit(0)]) }],
+            _ => vec![
+                Brought { more: true, ..source((3..10).map(commit).collect()) },
+                Brought {
+                    unknown: self.text("git.example.com does not answer as a Git server does"),
+                    repository: self.text("https://git.example.com/values"),
+                    ..Brought::default()
+                },
+            ],
+        }
     }
 
     fn life(&self, row: &ApplicationRow, window: Window) -> Life {

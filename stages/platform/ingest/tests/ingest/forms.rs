@@ -107,7 +107,7 @@ async fn every_form_of_body_is_taken() {
     assert_eq!(rest["transitions"].as_array().unwrap().len(), 5);
     let deployment = json!({
         "startedAt": "2026-11-21T11:00:00.000Z", "phase": "Succeeded", "revision": "abc", "initiatedBy": "ada",
-        "commitAuthor": "", "ended": true,
+        "commitAuthor": "", "ended": true, "changes": [],
     });
     assert_eq!(page["deployments"], json!([deployment]));
 }

@@ -41,7 +41,9 @@ async fn each_refusal_has_its_text_and_is_counted() {
         (vec![("authorization", CANARY)], unknown),
         (vec![("authorization", &*token.replace("gort_", "gort_0"))], unknown),
     ] {
-        for path in ["events", "events/batch", "events/digest", "events/error", "applications"] {
+        for path in
+            ["events", "events/batch", "events/changes", "events/digest", "events/error", "applications"]
+        {
             let reply = platform.post(&format!("/2.0/api/{path}"), &headers, good.clone()).await;
             assert_eq!(reply, refused(401, text), "{path}");
         }
@@ -49,7 +51,7 @@ async fn each_refusal_has_its_text_and_is_counted() {
         assert_eq!(reply.status(), 401);
         assert_eq!(reply.headers()["www-authenticate"], "Bearer");
     }
-    assert_eq!(counted(&platform, "unauthorized"), 24);
+    assert_eq!(counted(&platform, "unauthorized"), 28);
 
     let not_json =
         |line, column| format!("the body is not JSON that holds a report, at line {line} column {column}");

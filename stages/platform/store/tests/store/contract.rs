@@ -8,6 +8,7 @@ use serde_json::json;
 use stages_platform_store::{Delivery, Outcome, Place, Retention, StoreError, Text, create_token};
 use tempfile::TempDir;
 
+use crate::changes;
 use crate::fleet;
 use crate::postgres::Server;
 use crate::shipping;
@@ -28,6 +29,8 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     what_is_held_follows_the_keys(open(&place().await).await).await;
     a_delivery_is_kept_whole_and_many_at_once(open(&place().await).await).await;
     history_follows_operations_and_sync(open(&place().await).await).await;
+    changes::what_changed_stands_with_its_sync_whatever_comes_first(open(&place().await).await).await;
+    changes::what_changed_goes_with_the_history_that_it_is_of(open(&place().await).await).await;
     what_is_old_goes_and_the_state_stays(open(&place().await).await).await;
     what_ended_goes_whole_and_what_is_alive_stays(open(&place().await).await).await;
     what_one_report_spoils_spoils_no_other(open(&place().await).await).await;
@@ -304,7 +307,7 @@ async fn what_is_old_goes_and_the_state_stays(opened: Opened) {
 }
 
 /// Runs retention until `done`, beside reports.
-async fn retained(opened: &Opened, retention: Retention, done: impl AsyncFn() -> bool) {
+pub(crate) async fn retained(opened: &Opened, retention: Retention, done: impl AsyncFn() -> bool) {
     let stop = Shutdown::new();
     let retaining = tokio::spawn({
         let (store, stop) = (opened.store.clone(), stop.clone());

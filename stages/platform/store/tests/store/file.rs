@@ -5,7 +5,8 @@ use std::path::Path;
 
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
-    By, Place, Rule, Scope, StoreConfig, StoreError, backup, create_token, restore, revoke_token, tokens,
+    By, CommitOf, Place, Rule, Scope, SourceChange, StoreConfig, StoreError, backup, create_token, restore,
+    revoke_token, tokens,
 };
 use tempfile::TempDir;
 
@@ -233,6 +234,42 @@ async fn a_store_of_the_version_before_has_all_it_had_and_gives_no_number_twice(
     writing.finished().await;
     // Opened once more: the tables are those of this version.
     let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
+    drop(store);
+    writing.finished().await;
+}
+
+/// From version 8 of the tables to version 9, as it stood when that was the newest: an application that was deployed.
+const FROM_8_TO_9: [&str; 2] = [
+    include_str!("../../migrations/sqlite/0009_numbers.sql"),
+    "INSERT INTO _sqlx_migrations VALUES (9, 'numbers', '2026-11-25 12:00:00', 1, \
+     X'b265b1a81d4c98ce89587256f8ed6f526b8044209a0b2386aa58ff3bf2753a2b33356ae75cfad779a413b4ea0dfeb156', 1000); \
+     INSERT INTO applications (id, runtime_id, namespace, name) VALUES (1, 1, 'argocd', 'shop'); \
+     INSERT INTO deployments VALUES (1, 1, 1000, 2000, 'Succeeded', 'abc', 'ada', 'Ada', 'raise it', '', '[]', '');",
+];
+
+#[tokio::test]
+async fn deployments_of_the_version_before_are_kept_and_told_with_what_they_brought_from_now_on() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("platform.db");
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}?mode=rwc", path.display())).await.unwrap();
+    for sql in [OF_VERSION_8, FROM_8_TO_9[0], FROM_8_TO_9[1]] {
+        sqlx::raw_sql(sql).execute(&pool).await.unwrap();
+    }
+    pool.close().await;
+    let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
+    let shop = ("argocd", "shop");
+    let brought = async || {
+        let all = store.deployments(1, shop).await.unwrap();
+        let commits = |one: &stages_platform_store::Deployment| {
+            one.changes.iter().map(|source| source.commits.len()).sum::<usize>()
+        };
+        all.iter().map(|one| (one.started_at, &*one.phase == "Succeeded", commits(one))).collect::<Vec<_>>()
+    };
+    assert_eq!(brought().await, [(1_000, true, 0)]);
+    let commits = vec![CommitOf::default(), CommitOf::default()];
+    let source = SourceChange { commits, ..SourceChange::default() };
+    store.keep_changes(1, shop, 1_000, vec![source]).await.unwrap();
+    assert_eq!(brought().await, [(1_000, true, 2)]);
     drop(store);
     writing.finished().await;
 }

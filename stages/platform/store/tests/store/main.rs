@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod accounts;
+mod changes;
 mod contract;
 mod file;
 mod fleet;

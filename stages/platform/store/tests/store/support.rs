@@ -105,6 +105,7 @@ pub(crate) fn report(uid: &str, version: i64, at: i64) -> Report {
         revision: None,
         operation: None,
         commit: Commit::default(),
+        changes: Vec::new(),
         images: "[]".to_owned(),
         placement: Placement::default(),
         has_source: true,

@@ -1,0 +1,136 @@
+//! The timeline of an application: its deployments, each with the commits that it brought, and its changes of state.
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+use super::application::{Asked, Tab};
+use super::pieces::{change, empty, health, outcome, person, short, sync};
+use super::provider::commit_link;
+use crate::time::{absolute, lasting};
+use crate::view::application::{Application, Transition};
+use crate::view::deployment::{Brought, Commit, Deployment};
+
+/// Commits of a source that are not folded.
+const SHOWN: usize = 3;
+
+/// Deployments and changes of state in one order, the newest first.
+pub(super) fn tab(asked: &Asked, application: &Application, now: Timestamp) -> Markup {
+    enum Entry<'a> {
+        Deployment(&'a Deployment),
+        State(&'a Transition),
+    }
+    let deployments = application.life.deployments.iter().map(|one| (one.at, Entry::Deployment(one)));
+    let states = application.transitions.iter().map(|one| (one.at, Entry::State(one)));
+    let mut entries: Vec<_> = deployments.chain(states).collect();
+    entries.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    if entries.is_empty() {
+        return empty(
+            "Nothing changed in this time",
+            &html! {
+                p { a href=(Asked { days: 90, from: None, to: None, ..asked.clone() }.link()) { "Show 90 days" } }
+            },
+        );
+    }
+    html! {
+        section.panel.list aria-label="Timeline" {
+            table.timeline data-rows {
+                thead { tr { th scope="col" { "when" } th scope="col" { span.hidden { "state" } } th scope="col" { "what" } th.narrow-away scope="col" { "by" } th.narrow-away scope="col" { "images" } th.number scope="col" { "took" } th scope="col" { span.hidden { "compare" } } } }
+                tbody {
+                    @for (at, entry) in &entries {
+                        @let moment = Asked { from: None, to: Some(at.as_millisecond()), tab: Tab::Compare, resource: None, ..asked.clone() };
+                        @match entry {
+                            Entry::Deployment(one) => { tr data-key={"deployment/" (at.as_millisecond())} data-row {
+                                @let end = one.finished.unwrap_or(now);
+                                td.mute { (absolute(*at)) }
+                                td { (outcome(one.outcome)) }
+                                td.change { "Deployed " (change(&one.change)) @if !one.message.is_empty() { br; small.mute { (one.message) } } }
+                                td.narrow-away { (person(&one.change.author)) @if let Some(by) = &one.by { small.mute { " synced by " (by) } } }
+                                td.narrow-away { (images(one)) }
+                                td.number.mute { (lasting(one.at, end)) }
+                                td { a href=(Asked { from: Some(at.as_millisecond() - 1_000), to: Some(end.as_millisecond()), ..moment.clone() }.link()) { "Compare" } }
+                            }
+                            @if !one.brought.is_empty() { tr.brought data-key={"brought/" (at.as_millisecond())} { td colspan="7" { (brought(&one.brought, *at)) } } } },
+                            Entry::State(one) => tr data-key={"state/" (at.as_millisecond())} data-row {
+                                td.mute { (absolute(*at)) }
+                                td { @if let Some((_, to)) = one.health { (health(to)) } @else if let Some((_, to)) = one.sync { (sync(to)) } }
+                                td {
+                                    @if let Some((from, to)) = one.health { @if let Some(from) = from { span.mute { (from.word()) " → " } } (to.word()) " " }
+                                    @if let Some((from, to)) = one.sync { @if let Some(from) = from { span.mute { (from.word()) " → " } } (to.word()) }
+                                    @if !one.message.is_empty() { small.mute { " " (one.message) } }
+                                }
+                                td.narrow-away {} td.narrow-away {} td {}
+                                td { a href=(Asked { from: Some(at.as_millisecond() - 1_000), ..moment.clone() }.link()) { "Compare" } }
+                            },
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn images(deployment: &Deployment) -> Markup {
+    let moved = deployment.images.iter().filter(|image| image.before.as_ref() != Some(&image.after));
+    html! {
+        @for image in moved.take(3) {
+            code.image title=(image.name) { (image.name.rsplit('/').next().unwrap_or_default()) " "
+                @if let Some(before) = &image.before { span.faint { (before) " → " } } (image.after) } " "
+        }
+    }
+}
+
+/// The commits that a deployment brought, of each source of its application.
+fn brought(sources: &[Brought], at: Timestamp) -> Markup {
+    html! {
+        @for (index, source) in sources.iter().enumerate() {
+            @let fold = format!("{}/{index}", at.as_millisecond());
+            @let (shown, folded) = source.commits.split_at(source.commits.len().min(SHOWN));
+            p.mute {
+                @if sources.len() > 1 { code.faint { (source.repository) } ": " }
+                @if source.unknown.is_empty() { (said(source)) }
+                @else { span.warn { "Which commits changed it is not known: " } (source.unknown) }
+            }
+            (commits(source, shown, &fold))
+            @if !folded.is_empty() {
+                details data-fold=(fold) {
+                    summary { "and " (folded.len()) " more" @if source.more { ", and older ones" } }
+                    (commits(source, folded, &fold))
+                }
+            }
+        }
+    }
+}
+
+fn said(source: &Brought) -> String {
+    match source.commits.len() {
+        0 => "No commit is known that changed it".to_owned(),
+        _ if source.none_is_new => "No new commit changed it; the last that did is".to_owned(),
+        1 if !source.more => "1 commit changed it".to_owned(),
+        known if source.more => format!("More than {known} commits changed it, the newest of them:"),
+        known => format!("{known} commits changed it"),
+    }
+}
+
+fn commits(source: &Brought, commits: &[Commit], fold: &str) -> Markup {
+    html! {
+        ul.commits { @for one in commits {
+            @let Commit { change: of, paths, more_paths } = one;
+            @let files = (paths.len() as u64).saturating_add(*more_paths);
+            li {
+                @match commit_link(&source.repository, &of.revision) {
+                    Some(link) => a href=(link) rel="noreferrer" title=(of.revision) { code { (short(&of.revision)) } },
+                    None => code.faint title=(of.revision) { (short(&of.revision)) },
+                }
+                " " (person(&of.author)) " "
+                span.message { (of.message.lines().next().unwrap_or_default()) }
+                @if files > 0 {
+                    details data-fold={(fold) "/" (of.revision)} {
+                        summary { (files) @if files == 1 { " file" } @else { " files" } }
+                        ul { @for path in paths { li { code { (path) } } }
+                            @if *more_paths > 0 { li.mute { "and " (more_paths) " more" } } }
+                    }
+                }
+            }
+        } }
+    }
+}

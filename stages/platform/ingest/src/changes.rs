@@ -1,0 +1,113 @@
+//! Reads which commits changed an application: as the role `change-revision` reports it after a sync, and as little of it as
+//! stands in the reports of the application itself.
+//!
+//! takes: a body's text, or an application's annotations - gives: sources with their commits - fails: with the refusal that says
+//! why it is none; what is odd within an annotation is no reason to refuse a report
+
+use serde_json::value::RawValue;
+use stages_platform_store::{CommitOf, Millis, SourceChange};
+
+use crate::fields::{Entries, Fields, string};
+use crate::placement;
+use crate::refusal::Refusal;
+use crate::wire::{not_json, time};
+
+/// Sources of an application, and commits of a source, that are read: the newest of them are kept.
+const SOURCES: usize = 100;
+const COMMITS: usize = 1_000;
+/// Bytes of the names, as they are of every report.
+const NAMESPACE: usize = 253;
+const NAME: usize = 1_024;
+
+/// The annotation in which a report of an application says of commits what is known of them.
+const REVISIONS: &str = "app.meta.revisions-metadata";
+
+/// What is told of one sync.
+pub(crate) struct Told {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) started_at: Millis,
+    pub(crate) sources: Vec<SourceChange>,
+}
+
+/// A report; `None` where there is nothing to keep: of an end, and of a sync that nobody has seen begin.
+pub(crate) fn report(text: &[u8]) -> Result<Option<Told>, Refusal> {
+    let event: Fields<'_> = serde_json::from_slice(text).map_err(|error| not_json(&error))?;
+    let data = Fields::of(event.get("data")).few("data")?;
+    let [namespace, name] = ["namespace", "name"].map(|name| data.text(name).unwrap_or_default());
+    if name.is_empty() {
+        return Err(Refusal::NoApplicationName);
+    }
+    for (field, text, most) in
+        [("application's namespace", &namespace, NAMESPACE), ("application's name", &name, NAME)]
+    {
+        if text.len() > most {
+            return Err(Refusal::Long { field, most });
+        }
+    }
+    let sources = Entries::of(data.get("sources"));
+    if sources.are_many || sources.all.len() > SOURCES {
+        return Err(Refusal::Many { field: "sources", most: SOURCES });
+    }
+    let started_at = data.text("startedAt").as_deref().and_then(time);
+    Ok(started_at.map(|started_at| {
+        let sources = sources.all.into_iter().map(source).collect();
+        Told { namespace, name, started_at, sources }
+    }))
+}
+
+fn source(source: &RawValue) -> SourceChange {
+    let source = Fields::of(Some(source));
+    let text = |name: &str| source.text(name).unwrap_or_default();
+    let is = |name: &str| source.get(name).is_some_and(|value| value.get() == "true");
+    let commits = Entries::of(source.get("changes"));
+    SourceChange {
+        repository: text("repoURL"),
+        revision: text("revision"),
+        previous: text("previousRevision"),
+        more: is("more") || commits.all.len() > COMMITS,
+        none_is_new: is("noneIsNew"),
+        error: text("error"),
+        commits: commits.all.into_iter().take(COMMITS).map(commit).collect(),
+    }
+}
+
+fn commit(commit: &RawValue) -> CommitOf {
+    let commit = Fields::of(Some(commit));
+    let text = |name: &str| commit.text(name).unwrap_or_default();
+    let paths = Entries::of(commit.get("paths"));
+    let more = commit.get("morePaths").and_then(|more| more.get().parse().ok());
+    CommitOf {
+        revision: text("revision"),
+        author: text("author"),
+        date: text("date"),
+        message: text("message"),
+        paths: paths.all.into_iter().filter_map(string).map(Into::into).collect(),
+        more_paths: more.unwrap_or(0),
+    }
+}
+
+/// What an application's annotations say: of each source the commit that last changed it, and whose it is.
+pub(crate) fn noted(annotations: &Fields<'_>, spec: &RawValue) -> Vec<SourceChange> {
+    let Some(noted) = annotations.get(REVISIONS).and_then(string) else { return Vec::new() };
+    let Ok(noted) = serde_json::from_str::<Fields<'_>>(&noted) else { return Vec::new() };
+    let (changed, synced) =
+        (Entries::of(noted.get("changeRevisions")), Entries::of(noted.get("syncRevisions")));
+    let repositories = placement::repositories(spec);
+    let one = |(index, changed): (usize, &RawValue)| {
+        let changed = Fields::of(Some(changed));
+        let of = Fields::of(changed.get("metadata"));
+        let text = |name: &str| of.text(name).unwrap_or_default();
+        let revision = changed.text("revision").unwrap_or_default();
+        let (author, date, message) = (text("author"), text("date"), text("message"));
+        let commit = CommitOf { revision, author, date, message, ..CommitOf::default() };
+        let synced = synced.all.get(index).and_then(|synced| Fields::of(Some(synced)).text("revision"));
+        SourceChange {
+            repository: repositories.get(index).cloned().unwrap_or_default(),
+            revision: synced.unwrap_or_default(),
+            commits: if commit.revision.is_empty() { Vec::new() } else { vec![commit] },
+            ..SourceChange::default()
+        }
+    };
+    changed.all.into_iter().take(SOURCES).enumerate().map(one).collect()
+}

@@ -1,0 +1,128 @@
+//! Which commits changed an application: as the role `change-revision` reports it, and as an application's own report says it.
+
+use serde_json::{Value, json};
+use stages_platform_store::SourceChange;
+
+use crate::forms::event;
+use crate::support::{Platform, config, gzip, refused, start, taken};
+
+const BEGAN: &str = "2026-11-21T11:00:00Z";
+
+fn application(annotations: &Value) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "shop", "namespace": "argocd", "uid": "u", "resourceVersion": "1", "annotations": annotations},
+        "spec": {"sources": [{"repoURL": "https://git.example/one"}, {"repoURL": "https://git.example/two"}]},
+        "status": {"operationState": {
+            "phase": "Succeeded", "startedAt": BEGAN, "finishedAt": "2026-11-21T11:00:05Z",
+            "syncResult": {"revisions": ["abc", "def"]},
+        }},
+    })
+}
+
+impl Platform {
+    async fn told(&self, body: &Value) {
+        let headers = [("authorization", &*self.token), ("content-encoding", "gzip")];
+        let body = gzip(body.to_string().as_bytes());
+        assert_eq!(self.post("/2.0/api/events/changes", &headers, body).await, taken());
+    }
+
+    /// What the one deployment of the application brought.
+    async fn brought(&self) -> Vec<SourceChange> {
+        let mut all = self.store.deployments(self.runtime.id, ("argocd", "shop")).await.unwrap();
+        assert_eq!(all.len(), 1);
+        all.remove(0).changes
+    }
+}
+
+#[tokio::test]
+async fn what_changed_an_application_stands_with_its_deployment_and_is_answered() {
+    let platform = start(config()).await;
+    let commit = json!({
+        "revision": "abc", "author": "Ada <ada@example.com>", "date": "2026-11-21T10:00:00Z", "message": "raise it",
+        "paths": ["apps/shop/x.yaml", 7, "apps/shop/y.yaml"], "morePaths": 3,
+    });
+    let whole = json!({"data": {
+        "namespace": "argocd", "name": "shop", "uid": "u", "startedAt": BEGAN, "changeRevisions": ["abc", ""],
+        "sources": [
+            {"repoURL": "https://git.example/one", "revision": "abc", "previousRevision": "aaa", "changes": [commit], "more": true},
+            {"repoURL": "https://git.example/two", "revision": "def", "changes": [], "noneIsNew": true},
+        ],
+    }});
+    platform.told(&whole).await;
+    platform.told(&whole).await;
+    assert_eq!(platform.report(&event(&application(&json!({})), "01")).await, taken());
+    let brought = serde_json::to_value(platform.brought().await).unwrap();
+    let expected = json!([
+        {
+            "repository": "https://git.example/one", "revision": "abc", "previous": "aaa", "more": true, "noneIsNew": false,
+            "error": "", "commits": [{
+                "revision": "abc", "author": "Ada <ada@example.com>", "date": "2026-11-21T10:00:00Z", "message": "raise it",
+                "paths": ["apps/shop/x.yaml", "apps/shop/y.yaml"], "morePaths": 3,
+            }],
+        },
+        {
+            "repository": "https://git.example/two", "revision": "def", "previous": "", "more": false, "noneIsNew": true,
+            "error": "", "commits": [],
+        },
+    ]);
+    assert_eq!(brought, expected);
+    let page = platform.get("/api/v1/applications/argocd/shop/timeline").await;
+    assert_eq!(page.body["deployments"][0]["changes"], expected);
+    // Of an end, and of a sync that has not begun, there is nothing to keep.
+    let data = |data: Value| json!({ "data": data });
+    platform.told(&data(json!({"namespace": "argocd", "name": "shop", "deleted": true}))).await;
+    platform.told(&data(json!({"namespace": "argocd", "name": "shop", "sources": []}))).await;
+    platform
+        .told(&data(json!({"namespace": "argocd", "name": "shop", "startedAt": "soon", "sources": []})))
+        .await;
+    assert_eq!(serde_json::to_value(platform.brought().await).unwrap(), expected);
+}
+
+#[tokio::test]
+async fn the_commits_that_a_report_notes_stand_with_its_deployment_and_an_odd_note_is_no_reason_to_refuse_it()
+{
+    let platform = start(config()).await;
+    let noted = |note: &str| application(&json!({"app.meta.revisions-metadata": note}));
+    for odd in ["", "[]", "{", "{\"changeRevisions\": 7}", "{\"changeRevisions\": [7, {\"revision\": 7}]}"] {
+        assert_eq!(platform.report(&event(&noted(odd), "01")).await, taken(), "{odd}");
+    }
+    assert!(platform.brought().await.iter().all(|source| source.commits.is_empty()));
+    let metadata = json!({"author": "Ada", "date": "2026-11-21T10:00:00Z", "message": "raise it"});
+    let note = json!({
+        "syncRevisions": [{"revision": "abc"}, {"revision": "def"}],
+        "changeRevisions": [{"revision": "aaa", "metadata": metadata}, {"revision": ""}],
+    });
+    assert_eq!(platform.report(&event(&noted(&note.to_string()), "02")).await, taken());
+    let brought = platform.brought().await;
+    let [first, second] = &brought[..] else { panic!("{brought:?}") };
+    assert_eq!((&*first.repository, &*first.revision), ("https://git.example/one", "abc"));
+    assert_eq!(
+        (&*second.repository, &*second.revision, second.commits.len()),
+        ("https://git.example/two", "def", 0)
+    );
+    let commit = &first.commits[0];
+    assert_eq!((&*commit.revision, &*commit.author, &*commit.message), ("aaa", "Ada", "raise it"));
+    assert_eq!(commit.paths, [] as [String; 0]);
+}
+
+#[tokio::test]
+async fn what_is_no_report_of_changes_is_refused() {
+    let platform = start(config()).await;
+    let headers = [("authorization", &*platform.token)];
+    let nobody = "the report names no application";
+    let many = json!({"data": {"name": "shop", "sources": vec![json!({}); 101]}}).to_string();
+    let long = json!({"data": {"name": "n".repeat(1_025)}}).to_string();
+    let far = json!({"data": {"name": "shop", "namespace": "n".repeat(254)}}).to_string();
+    for (body, text) in [
+        ("x".to_owned(), "the body is not JSON that holds a report, at line 1 column 1"),
+        ("{}".to_owned(), nobody),
+        (r#"{"data": []}"#.to_owned(), nobody),
+        (r#"{"data": {"name": 7}}"#.to_owned(), nobody),
+        (many, "the report's sources has more than 100 entries"),
+        (long, "the report's application's name is longer than 1024 bytes"),
+        (far, "the report's application's namespace is longer than 253 bytes"),
+    ] {
+        assert_eq!(platform.post("/2.0/api/events/changes", &headers, body).await, refused(400, text));
+    }
+}

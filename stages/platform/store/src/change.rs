@@ -1,0 +1,228 @@
+//! Which commits changed an application in a sync: kept by the application's name and by when the sync began, since it is told by
+//! another role than the sync itself, and may come first.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::act::Statement;
+use crate::connection::{Arg, Connection, Row};
+use crate::error::StoreError;
+use crate::report::{Millis, Report};
+use crate::store::Store;
+
+/// Syncs of one application whose commits are read at most, the newest.
+const SYNCS: i64 = 100;
+/// Bytes of all texts that are kept of one sync.
+const BYTES: usize = 32 * 1024;
+/// Paths of one commit.
+const PATHS: usize = 50;
+/// Bytes of an address, a revision, an author and a date, and of a message, an error and a path.
+const SHORT: usize = 1_024;
+const LONG: usize = 2_048;
+
+/// What is told by the report of the application itself: a commit of each source, without its paths,
+const BY_APPLICATION: i64 = 0;
+/// by whoever looks at repositories and could not read them all,
+const IN_PART: i64 = 1;
+/// and by the same, of all: what knows less never takes its place.
+const WHOLE: i64 = 2;
+
+const KEEP: &str = "INSERT INTO changes (runtime_id, namespace, name, started_at, known, sources) \
+    VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (runtime_id, namespace, name, started_at) \
+    DO UPDATE SET known = excluded.known, sources = excluded.sources \
+    WHERE changes.known < excluded.known OR (changes.known = excluded.known AND changes.sources <> excluded.sources)";
+
+/// A source of an application, and the commits that changed it in a sync.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SourceChange {
+    /// Where its repository is.
+    pub repository: String,
+    /// The revision that was synced.
+    pub revision: String,
+    /// The revision that it stood at before; empty where there was none or it is not known.
+    pub previous: String,
+    /// The commits that changed it since, the newest first; where there is none, the newest that there is at all.
+    pub commits: Vec<CommitOf>,
+    /// There are more than stand here.
+    pub more: bool,
+    /// None of them is new: a rollback, or the same once more.
+    pub none_is_new: bool,
+    /// Why it is not known which they are; empty where it is.
+    pub error: String,
+}
+
+/// A commit that changed an application.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CommitOf {
+    /// Its id.
+    pub revision: String,
+    /// Who wrote it.
+    pub author: String,
+    /// When, as it was reported.
+    pub date: String,
+    /// What it says.
+    pub message: String,
+    /// The paths of the application that it changed, as far as they are known.
+    pub paths: Vec<String>,
+    /// How many more of them there are.
+    pub more_paths: u64,
+}
+
+fn cut(text: &mut String, most: usize) -> usize {
+    text.truncate(text.floor_char_boundary(most));
+    text.len()
+}
+
+/// What is kept of it: texts have their bounds, and all of them together too. What does not fit in is counted; paths go before
+/// commits, and what is older before what is newer.
+fn bounded(mut sources: Vec<SourceChange>) -> Vec<SourceChange> {
+    let mut room = BYTES;
+    for source in &mut sources {
+        let SourceChange { repository, revision, previous, error, .. } = source;
+        let own: usize = [repository, revision, previous].into_iter().map(|text| cut(text, SHORT)).sum();
+        room = room.saturating_sub(own + cut(error, LONG));
+    }
+    for source in &mut sources {
+        let mut kept = 0;
+        for commit in &mut source.commits {
+            let CommitOf { revision, author, date, message, .. } = commit;
+            let own: usize = [revision, author, date].into_iter().map(|text| cut(text, SHORT)).sum();
+            let own = own + cut(message, LONG);
+            if own > room {
+                break;
+            }
+            (room, kept) = (room - own, kept + 1);
+        }
+        source.more |= kept < source.commits.len();
+        source.commits.truncate(kept);
+    }
+    for commit in sources.iter_mut().flat_map(|source| &mut source.commits) {
+        let all = commit.paths.len();
+        commit.paths.truncate(PATHS);
+        let fits = |path: &String| {
+            let is_room = path.len() <= LONG && path.len() < room;
+            room -= if is_room { path.len() + 1 } else { 0 };
+            is_room
+        };
+        commit.paths.retain(fits);
+        commit.more_paths = commit.more_paths.saturating_add((all - commit.paths.len()) as u64);
+    }
+    sources
+}
+
+fn text(sources: Vec<SourceChange>) -> String {
+    // Texts and numbers are JSON always.
+    serde_json::to_string(&bounded(sources)).unwrap_or_else(|_| "[]".to_owned())
+}
+
+/// What cannot be read says nothing.
+fn read(text: &str) -> Vec<SourceChange> {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// What the report of an application says of the commits of its last sync.
+pub(crate) async fn of_report(
+    connection: &mut Connection,
+    runtime: i64,
+    report: &Report,
+) -> Result<(), StoreError> {
+    let Some(operation) = report.operation.as_ref().filter(|_| !report.changes.is_empty()) else {
+        return Ok(());
+    };
+    let sources = text(report.changes.clone());
+    let arguments = [
+        Arg::Int(runtime),
+        Arg::Text(&report.entity.app_namespace),
+        Arg::Text(&report.entity.app_name),
+        Arg::Int(operation.started_at),
+        Arg::Int(BY_APPLICATION),
+        Arg::Text(&sources),
+    ];
+    connection.execute(KEEP, &arguments).await.map(drop)
+}
+
+/// What is known of the commits of a sync, in the column that is named.
+pub(crate) fn column(row: &Row, column: usize) -> Result<Vec<SourceChange>, StoreError> {
+    Ok(row.text_or_null(column)?.map(|text| read(&text)).unwrap_or_default())
+}
+
+impl Store {
+    /// Keeps which commits changed an application in the sync that began then. The same once more changes nothing, and what
+    /// knows less of it than is known already neither.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it was not kept.
+    pub async fn keep_changes(
+        &self,
+        runtime: i64,
+        (namespace, name): (&str, &str),
+        started_at: Millis,
+        sources: Vec<SourceChange>,
+    ) -> Result<(), Arc<StoreError>> {
+        let known = if sources.iter().all(|source| source.error.is_empty()) { WHOLE } else { IN_PART };
+        let sources = text(sources);
+        let values = [
+            runtime.into(),
+            namespace.into(),
+            name.into(),
+            started_at.into(),
+            known.into(),
+            (&*sources).into(),
+        ];
+        self.change(vec![Statement::may(KEEP, values)]).await
+    }
+
+    /// Which commits changed an application in the syncs that began between two moments: of the newest hundred, the oldest
+    /// first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn changes_between(
+        &self,
+        application: i64,
+        (begin, end): (Millis, Millis),
+    ) -> Result<Vec<(Millis, Vec<SourceChange>)>, StoreError> {
+        let sql = "SELECT c.started_at, c.sources FROM applications a JOIN changes c ON c.runtime_id = a.runtime_id \
+                   AND c.namespace = a.namespace AND c.name = a.name \
+                   WHERE a.id = $1 AND c.started_at >= $2 AND c.started_at <= $3 ORDER BY c.started_at DESC LIMIT $4";
+        let arguments = [Arg::Int(application), Arg::Int(begin), Arg::Int(end), Arg::Int(SYNCS)];
+        let rows = self.read().await?.rows(sql, &arguments).await?;
+        rows.iter().rev().map(|row| Ok((row.int(0)?, column(row, 1)?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commit(revision: usize, paths: usize) -> CommitOf {
+        CommitOf {
+            revision: format!("{revision:040x}"),
+            author: "Ada <ada@example.com>".to_owned(),
+            message: "é".repeat(4_000),
+            paths: (0..paths).map(|path| format!("apps/shop/{path}.yaml")).collect(),
+            ..CommitOf::default()
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_in_is_counted_and_the_newest_stays() {
+        let few = bounded(vec![SourceChange { commits: vec![commit(1, 60)], ..SourceChange::default() }]);
+        assert_eq!((few[0].commits[0].paths.len(), few[0].commits[0].more_paths), (50, 10));
+        assert_eq!((few[0].commits[0].message.len(), few[0].more), (LONG, false));
+        let commits = (0..100).map(|number| commit(number, 60)).collect();
+        let many = bounded(vec![SourceChange { commits, ..SourceChange::default() }]);
+        let kept = &many[0].commits;
+        assert!(many[0].more && (10..20).contains(&kept.len()), "{}", kept.len());
+        assert_eq!(kept[0].revision, format!("{:040x}", 0), "the newest");
+        let paths = kept.iter().map(|commit| commit.paths.len() as u64 + commit.more_paths);
+        assert!(paths.clone().all(|paths| paths == 60), "{:?}", paths.collect::<Vec<_>>());
+        assert!(serde_json::to_string(&many).unwrap().len() < BYTES + 8 * 1024);
+        let long = CommitOf { paths: vec!["x".repeat(LONG + 1), "y".to_owned()], ..CommitOf::default() };
+        let long = bounded(vec![SourceChange { commits: vec![long], ..SourceChange::default() }]);
+        assert_eq!((&*long[0].commits[0].paths[0], long[0].commits[0].more_paths), ("y", 1));
+    }
+}

@@ -173,6 +173,10 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let fleet = Arc::new(StoredFleet::new(store.clone(), Timestamp::now));
     let external = external(config, server.address());
     let oidc = oidc(config, &external)?;
+    let admins_by = oidc.as_ref().filter(|oidc| oidc.admin_group.is_some());
+    let admins_by = admins_by.map_or("", |oidc| oidc.provider.issuer().as_str());
+    let now = Timestamp::now().as_millisecond();
+    store.keep_admins_of(admins_by, now).await.context("keep who is an admin by a group")?;
     let console = Settings { external, store: store.clone(), retention, clock: Timestamp::now, oidc };
     let console = Console::new(fleet.clone(), console, stop.clone());
     if let Some(link) = console.first_link().await.context("make the link of the first account")? {
@@ -226,6 +230,7 @@ fn oidc(config: &Config, external: &str) -> anyhow::Result<Option<OidcSignIn>> {
         provider: provider.build(),
         button: settings.button_text.clone().unwrap_or_else(default),
         teams: settings.teams.iter().map(|one| (one.group.clone(), one.team.clone())).collect(),
+        admin_group: settings.admin_group.clone(),
         domains: texts(&settings.allowed_domains),
         creates_users: settings.create_users,
     }))

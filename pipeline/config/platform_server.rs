@@ -64,6 +64,7 @@ pub(crate) struct Oidc {
     pub(crate) scopes: Vec<As<String>>,
     pub(crate) groups_claim: As<Option<String>>,
     pub(crate) teams: Vec<As<TeamOfGroup>>,
+    pub(crate) admin_group: As<Option<String>>,
     pub(crate) allowed_domains: Vec<As<String>>,
     pub(crate) create_users: bool,
     pub(crate) ca_file: As<Option<PathBuf>>,
@@ -128,6 +129,9 @@ impl Oidc {
         }
         if !self.teams.is_empty() && self.groups_claim.is_none() {
             problems.add(at("teams"), "needs groupsClaim: without it nobody has any group");
+        }
+        if self.admin_group.is_some() && self.groups_claim.is_none() {
+            problems.add(at("adminGroup"), "needs groupsClaim: without it nobody has any group");
         }
     }
 }

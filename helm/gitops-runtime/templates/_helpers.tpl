@@ -448,6 +448,9 @@ spec:
 {{- if .caSecretKeyRef.name -}}
 {{- $_ := set $oidc "caFile" "/etc/gitops-runtime/oidc-ca/ca.crt" -}}
 {{- end -}}
+{{- with .adminGroup -}}
+{{- $_ := set $oidc "adminGroup" . -}}
+{{- end -}}
 {{- $_ := set $server "oidc" $oidc -}}
 {{- end -}}
 {{- end -}}

@@ -16,6 +16,7 @@ mod forge;
 mod gentle;
 mod killed_commits;
 mod merged;
+mod oidc;
 mod overload;
 mod pages;
 mod platform;

@@ -425,7 +425,7 @@ async fn a_platform_that_cannot_start_says_why() {
 }
 
 /// The address that makes the first account, as it is printed where the platform is started; `None`: it prints none.
-fn first_link(runtime: &Runtime) -> Option<String> {
+pub(crate) fn first_link(runtime: &Runtime) -> Option<String> {
     let lines = runtime.process().lines().all();
     lines.iter().find_map(|line| {
         Some(

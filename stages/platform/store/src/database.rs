@@ -78,6 +78,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0010_changes.sql"),
         include_str!("../migrations/postgres/0010_changes.sql"),
     ),
+    (
+        11,
+        "admins",
+        include_str!("../migrations/sqlite/0011_admins.sql"),
+        include_str!("../migrations/postgres/0011_admins.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::accounts::{Account, insert, joins};
+use crate::accounts::{Account, Role, insert, joins};
 use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Row};
@@ -32,14 +32,21 @@ pub struct Identified {
     pub disabled: bool,
 }
 
-/// The teams that a provider decides about, and in which of them it says that somebody is.
+/// What a provider decides of somebody here: of some teams whether they are in them, and whether they are an admin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ProvidedTeams {
+pub struct Provided {
     /// Every team that it decides about; in all others people stay as they are.
     pub decided: Vec<String>,
     /// Those that somebody is in.
     pub joined: Vec<String>,
+    /// The group that makes them an admin, where they are in it.
+    pub admin: Option<String>,
 }
+
+const MAKE_ADMIN: &str =
+    "UPDATE users SET role = 'admin', admin_by = $2 WHERE name = $1 AND role <> 'admin' AND disabled = 0";
+/// Also the last of them: whoever is put into the group is one, and what a person gave is not taken.
+const NO_ADMIN: &str = "UPDATE users SET role = 'member', admin_by = '' WHERE name = $1 AND admin_by = $2";
 
 impl Store {
     /// Whose an identity is; `None`: nobody's.
@@ -113,15 +120,35 @@ impl Store {
         let sql =
             "DELETE FROM identities WHERE issuer = $2 AND user_id = (SELECT id FROM users WHERE name = $1)";
         let said = format!("{name}: of {issuer}");
-        self.whether(vec![
+        let mut all = vec![
             Statement::must(sql, [name.into(), issuer.into()]),
             by.did("user.unlink-identity", &said, now),
-        ])
-        .await
+        ];
+        if self.is_admin_by(name, issuer).await? {
+            all.push(Statement::must(NO_ADMIN, [name.into(), issuer.into()]));
+            all.push(by.did("user.member", name, now));
+        }
+        self.whether(all).await
     }
 
-    /// Keeps a session of whoever has an identity, and puts them into the teams that the provider says, all or nothing; `false`: it
-    /// is nobody's, or they are disabled.
+    /// Those who are admins by a group of a provider are none any more, but by this one's; empty for no provider's.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they are what they were.
+    pub async fn keep_admins_of(&self, issuer: &str, now: Millis) -> Result<(), Arc<StoreError>> {
+        let sql = "SELECT name, admin_by FROM users WHERE admin_by <> '' AND admin_by <> $1";
+        let by = By { who: "platform".to_owned(), how: "settings" };
+        let mut all = Vec::new();
+        for row in self.read().await?.rows(sql, &[Arg::Text(issuer)]).await? {
+            let (name, other) = (row.text(0)?, row.text(1)?);
+            all.push(Statement::may(NO_ADMIN, [(&*name).into(), (&*other).into()]));
+            all.push(by.did("user.member", &format!("{name}: no group of {other} makes an admin"), now));
+        }
+        if all.is_empty() { Ok(()) } else { self.change(all).await }
+    }
+
+    /// Keeps a session of whoever has an identity, puts them into the teams that the provider says, and makes them an admin as it
+    /// says, all or nothing; `false`: it is nobody's, or they are disabled.
     ///
     /// # Errors
     /// [`StoreError`] when nothing was kept.
@@ -129,7 +156,7 @@ impl Store {
         &self,
         session: [u8; 32],
         identity: &Identity,
-        teams: &ProvidedTeams,
+        provided: &Provided,
         now: Millis,
         until: Millis,
     ) -> Result<bool, Arc<StoreError>> {
@@ -142,24 +169,58 @@ impl Store {
         let by = By { who: name.clone(), how: HOW };
         let mut all = vec![Statement::must(sql, values)];
         let before = self.teams_of(&name).await?;
-        let leaves = |team: &&String| !teams.joined.contains(team) && before.contains(team);
-        let left: Vec<&String> = teams.decided.iter().filter(leaves).collect();
-        if !left.is_empty() || teams.joined.iter().any(|team| !before.contains(team)) {
+        let leaves = |team: &&String| !provided.joined.contains(team) && before.contains(team);
+        let left: Vec<&String> = provided.decided.iter().filter(leaves).collect();
+        if !left.is_empty() || provided.joined.iter().any(|team| !before.contains(team)) {
             let leave =
                 "DELETE FROM members WHERE team = $2 AND user_id = (SELECT id FROM users WHERE name = $1)";
             all.extend(
                 left.iter().map(|team| Statement::may(leave, [(&*name).into(), team.as_str().into()])),
             );
-            all.extend(joins(&name, &teams.joined));
+            all.extend(joins(&name, &provided.joined));
             let mut after: Vec<&str> =
                 before.iter().filter(|team| !left.contains(team)).map(|team| &**team).collect();
-            after.extend(teams.joined.iter().map(|team| &**team));
+            after.extend(provided.joined.iter().map(|team| &**team));
             after.sort_unstable();
             after.dedup();
             all.push(by.did("user.teams", &format!("{name}: {}", after.join(", ")), now));
         }
+        all.extend(self.admin(&name, identity, provided.admin.as_deref(), now).await?);
         all.push(by.did("user.sign-in", &name, now));
         self.whether(all).await
+    }
+
+    /// What makes somebody an admin by a group, or none any more: nothing where they are what they are to be.
+    async fn admin(
+        &self,
+        name: &str,
+        identity: &Identity,
+        group: Option<&str>,
+        now: Millis,
+    ) -> Result<Vec<Statement>, StoreError> {
+        let (by, issuer) = (By { who: name.to_owned(), how: HOW }, &*identity.issuer);
+        let sql = "SELECT role FROM users WHERE name = $1";
+        let row = self.read().await?.row(sql, &[Arg::Text(name)]).await?;
+        let role = row.map(|row| row.text(0)).transpose()?.unwrap_or_default();
+        let changed = |sql, act, said: String| {
+            vec![Statement::must(sql, [name.into(), issuer.into()]), by.did(act, &said, now)]
+        };
+        Ok(match group {
+            Some(group) if Role::of(&role) != Role::Admin => {
+                changed(MAKE_ADMIN, "user.admin", format!("{name}: by the group {group} of {issuer}"))
+            }
+            None if self.is_admin_by(name, issuer).await? => changed(
+                NO_ADMIN,
+                "user.member",
+                format!("{name}: in no group of {issuer} that makes an admin"),
+            ),
+            _ => Vec::new(),
+        })
+    }
+
+    async fn is_admin_by(&self, name: &str, issuer: &str) -> Result<bool, StoreError> {
+        let sql = "SELECT id FROM users WHERE name = $1 AND admin_by = $2";
+        Ok(self.read().await?.row(sql, &[Arg::Text(name), Arg::Text(issuer)]).await?.is_some())
     }
 
     /// Keeps that somebody whom a provider vouches for was not let in.

@@ -44,7 +44,7 @@ pub use fleet::{
     MOST_SHIPPED, ManifestsAt, ObjectAt, Page, Position, ResourceAt, Selection, Shipped, SortBy, StateOf,
 };
 pub use held::{HeldApplication, Placed};
-pub use identity::{Identified, Identity, ProvidedTeams};
+pub use identity::{Identified, Identity, Provided};
 pub use key::{Key, Scope};
 pub use pass::{PASS_LASTS, Pass};
 pub use people::{Person, RULES, Session};

@@ -138,7 +138,8 @@ impl Store {
         role: Role,
         now: Millis,
     ) -> Result<bool, Arc<StoreError>> {
-        let sql = "UPDATE users SET role = $2 WHERE name = $1 AND \
+        // What a person gives or takes is no group's any more.
+        let sql = "UPDATE users SET admin_by = CASE WHEN role = $2 THEN admin_by ELSE '' END, role = $2 WHERE name = $1 AND \
                    ($2 = 'admin' OR role <> 'admin' OR disabled = 1 OR \
                    (SELECT count(*) FROM users WHERE role = 'admin' AND disabled = 0) > 1)";
         let set = Statement::must(sql, [name.into(), role.name().into()]);

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use jiff::SignedDuration;
 use sha2::{Digest as _, Sha256};
 use stages_platform_oidc::{ATTEMPT_LASTS, Attempt, Claims, OidcError, Provider};
-use stages_platform_store::{Account, By, Identified, Identity, ProvidedTeams, Role};
+use stages_platform_store::{Account, By, Identified, Identity, Provided, Role};
 
 use super::handlers::{Answer, SESSION_DAYS, next_of, send, session_cookie, theme, unavailable, value};
 use super::{Console, cookie};
@@ -45,6 +45,8 @@ pub struct OidcSignIn {
     pub button: String,
     /// Groups there and the teams here that their people are in.
     pub teams: Vec<(String, String)>,
+    /// The group there whose people are admins here, as of their last sign-in.
+    pub admin_group: Option<String>,
     /// Whose verified addresses may come in, by the domain; none means all, with an address or without.
     pub domains: Vec<String>,
     /// Whether somebody who has no account gets one, as a member.
@@ -236,9 +238,11 @@ async fn enter(
     };
     let session = token::fresh().map_err(|error| Unavailable(error.into()))?;
     let until = now + SignedDuration::from_hours(24 * SESSION_DAYS);
-    let (digest, teams) = (token::digest(&session), teams(&oidc.teams, &claims.groups));
+    let (digest, provided) =
+        (token::digest(&session), provided(&oidc.teams, oidc.admin_group.as_deref(), &claims.groups));
     let (now, until) = (now.as_millisecond(), until.as_millisecond());
-    let signed_in = store.sign_in_identified(digest, identity, &teams, now, until).await.map_err(failed)?;
+    let signed_in =
+        store.sign_in_identified(digest, identity, &provided, now, until).await.map_err(failed)?;
     if !signed_in {
         // Disabled or taken away just now.
         return Ok(Err(DISABLED.to_owned()));
@@ -350,12 +354,13 @@ fn is_of(domains: &[String], email: Option<&str>) -> bool {
     domain.is_some_and(|domain| domains.iter().any(|one| one.eq_ignore_ascii_case(domain)))
 }
 
-/// The teams that the provider decides about, and those of somebody in these groups.
-fn teams(all: &[(String, String)], groups: &[String]) -> ProvidedTeams {
-    let joined = all.iter().filter(|(group, _)| groups.contains(group));
-    ProvidedTeams {
-        decided: all.iter().map(|(_, team)| team.clone()).collect(),
+/// What the provider decides of somebody in these groups.
+fn provided(teams: &[(String, String)], admins: Option<&str>, groups: &[String]) -> Provided {
+    let joined = teams.iter().filter(|(group, _)| groups.contains(group));
+    Provided {
+        decided: teams.iter().map(|(_, team)| team.clone()).collect(),
         joined: joined.map(|(_, team)| team.clone()).collect(),
+        admin: admins.and_then(|admins| groups.iter().find(|group| *group == admins)).cloned(),
     }
 }
 
@@ -398,8 +403,10 @@ mod tests {
     fn teams_are_those_of_the_groups_and_a_domain_is_the_whole_of_it() {
         let all = [("a", "ops"), ("b", "shop"), ("c", "ops")]
             .map(|(group, team)| (group.to_owned(), team.to_owned()));
-        let found = teams(&all, &["c".to_owned(), "z".to_owned()]);
-        assert_eq!((found.decided.len(), found.joined), (3, vec!["ops".to_owned()]));
+        let found = provided(&all, Some("admins"), &["c".to_owned(), "z".to_owned()]);
+        assert_eq!((found.decided.len(), found.joined, found.admin), (3, vec!["ops".to_owned()], None));
+        let found = provided(&all, Some("z"), &["c".to_owned(), "z".to_owned()]);
+        assert_eq!(found.admin.as_deref(), Some("z"));
         let domains = ["example.com".to_owned()];
         for (email, may) in [
             (Some("mia@example.com"), true),

@@ -49,6 +49,7 @@ fn by(config: OidcConfig) -> OidcSignIn {
         teams: [("platform-ops", "ops"), ("shop-owners", "shop")]
             .map(|(group, team)| (group.to_owned(), team.to_owned()))
             .into(),
+        admin_group: Some("platform-admins".to_owned()),
         domains: Vec::new(),
         creates_users: true,
     }
@@ -163,6 +164,53 @@ async fn somebody_comes_in_by_the_provider_to_where_they_wanted_with_teams_that_
     let wrong = served.post("/sign-in", &[("name", "mia"), ("password", "anything")]).await;
     assert_eq!(wrong.status(), StatusCode::UNAUTHORIZED);
     assert!(served.page(&ada, "/").await.contains("What needs you now"));
+}
+
+#[tokio::test]
+async fn people_of_the_group_are_admins_while_they_are_in_it_and_who_was_made_one_here_stays_one() {
+    let (served, provider, ada) = served(Timestamp::now, |by| by).await;
+    let role = async |name: &str| {
+        let people = served.store.people().await.unwrap();
+        people.into_iter().find(|one| one.name == name).unwrap().role
+    };
+    let by_group = format!("mia oidc user.admin: mia: by the group platform-admins of {}", provider.issuer);
+    let by_none =
+        format!("mia oidc user.member: mia: in no group of {} that makes an admin", provider.issuer);
+    let signed_in = "mia oidc user.sign-in: mia";
+    let comes = async |groups: &[&str]| {
+        provider.person("mia", groups).await;
+        let mut mia = Person::new();
+        let back = mia.through(&served.start(), "mia").await;
+        assert_eq!(mia.get(&back).await.status(), StatusCode::SEE_OTHER);
+        let users = Url::parse(&format!("{}/settings/users", served.url)).unwrap();
+        mia.get(&users).await.status()
+    };
+    assert_eq!(comes(&["platform-admins"]).await, StatusCode::OK);
+    assert_eq!(served.last_acts(3).await, [signed_in, &*by_group, "mia oidc user.add: mia"]);
+    assert_eq!(comes(&["platform-admins"]).await, StatusCode::OK);
+    assert_eq!(served.last_acts(2).await, [signed_in, signed_in], "nothing is said where nothing changes");
+    // A group that is called alike is another one.
+    assert_eq!(comes(&["platform-admins-of-old", "PLATFORM-ADMINS"]).await, StatusCode::FORBIDDEN);
+    assert_eq!(served.last_acts(2).await, [signed_in, &*by_none]);
+    assert_eq!(comes(&[]).await, StatusCode::FORBIDDEN);
+
+    // Whom a person made an admin no group unmakes; nor does it whoever was never sent.
+    let admin = By { who: "ada".to_owned(), how: "session" };
+    assert!(served.store.set_role(&admin, "mia", Role::Admin, 0).await.unwrap());
+    for groups in [&["platform-admins"][..], &[]] {
+        assert_eq!(comes(groups).await, StatusCode::OK);
+    }
+    assert!(served.store.set_role(&admin, "mia", Role::Member, 0).await.unwrap());
+    assert_eq!(role("ada").await, Role::Admin);
+
+    // Whose identity is taken away is in no group of anybody.
+    assert_eq!(comes(&["platform-admins"]).await, StatusCode::OK);
+    let form = "name=mia&act=unlink-identity";
+    let asked = served.client.post(format!("{}/settings/users/act", served.url)).header("cookie", &ada);
+    assert_eq!(asked.body(form).send().await.unwrap().status(), StatusCode::SEE_OTHER);
+    assert_eq!(role("mia").await, Role::Member);
+    let unlinked = format!("ada session user.unlink-identity: mia: of {}", provider.issuer);
+    assert_eq!(served.last_acts(2).await, ["ada session user.member: mia", &*unlinked]);
 }
 
 #[tokio::test]

@@ -1,14 +1,17 @@
 // A provider of OpenID Connect for tests: npm's `oidc-provider`, with people, keys and faults that a test sets by `POST /test`.
 //
-//   node provider.mjs FOLDER PORT REDIRECT
+//   node provider.mjs FOLDER PORT REDIRECT [CERTIFICATE KEY]
 //
-// FOLDER holds the package, PORT 0 takes any, REDIRECT is where the platform is come back to. Prints its issuer once it listens.
+// FOLDER holds the package, PORT 0 takes any, REDIRECT is where the platform is come back to. With a certificate for localhost
+// and its key, files in PEM, it speaks TLS. Prints its issuer once it listens.
 import { createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
-const [folder, port, redirect] = process.argv.slice(2);
+const [folder, port, redirect, certificateFile, keyFile] = process.argv.slice(2);
 const entry = createRequire(`${folder}/`).resolve('oidc-provider');
 const { default: Provider } = await import(pathToFileURL(entry));
 
@@ -73,7 +76,7 @@ const body = async (request) => {
 const form = `<!doctype html><html lang="en"><title>Example Identity</title><h1>Example Identity</h1>
 <form method="post"><label>Login <input name="login" autofocus></label><button>Continue</button></form>`;
 
-const server = createServer(async (request, response) => {
+const answer = async (request, response) => {
   try {
     if (request.url === '/test') {
       const { person, rotate, ...rest } = JSON.parse(await body(request));
@@ -99,10 +102,12 @@ const server = createServer(async (request, response) => {
     console.error(error);
     response.writeHead(500).end('broken\n');
   }
-});
+};
+const tls = certificateFile && { cert: readFileSync(certificateFile), key: readFileSync(keyFile) };
+const server = tls ? createTlsServer(tls, answer) : createServer(answer);
 
 server.listen(Number(port), '127.0.0.1', () => {
-  issuer = `http://127.0.0.1:${server.address().port}`;
+  issuer = `${tls ? 'https://localhost' : 'http://127.0.0.1'}:${server.address().port}`;
   build();
   console.log(`issuer ${issuer}`);
 });

@@ -3,14 +3,15 @@
 use pipeline_core::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use stages_platform_store::{
-    Account, Action, By, Entity, Identified, Identity, Link, Place, ProvidedTeams, Retention, RetentionDays,
-    Role, Rule, Scope, SeenApplication, Subject, View, Which, create_token,
+    Account, Action, By, Entity, Link, Place, Retention, RetentionDays, Role, Rule, Scope, SeenApplication,
+    Subject, View, Which, create_token,
 };
 
+use crate::identities;
 use crate::support::{KEEP_ALL, Opened, digest, open, open_with, operation, report};
 
-const NOW: i64 = 1_795_000_000_000;
-const MINUTE: i64 = 60_000;
+pub(crate) const NOW: i64 = 1_795_000_000_000;
+pub(crate) const MINUTE: i64 = 60_000;
 
 /// Runs the contract on a place that is new each time it is asked for.
 pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
@@ -23,7 +24,7 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     a_key_is_known_until_it_ends_or_is_taken_back(open(&place().await).await).await;
     a_pass_is_somebodys_on_one_runtime_for_a_minute(open(&place().await).await).await;
     whoever_is_disabled_comes_in_by_nothing_and_the_last_admin_stays(open(&place().await).await).await;
-    somebody_whom_a_provider_sends_is_known_by_who_they_are_there(open(&place().await).await).await;
+    identities::hold(place).await;
     how_long_what_is_kept_is_set_and_outlives_the_process(&place().await).await;
     a_runtime_is_registered_once_and_taken_away(open(&place().await).await).await;
     what_somebody_sees_in_a_list_is_what_they_may_see(open(&place().await).await).await;
@@ -36,7 +37,7 @@ pub(crate) fn ada() -> Account {
 }
 
 /// A store with `ada` in it.
-async fn with_ada(opened: Opened) -> Opened {
+pub(crate) async fn with_ada(opened: Opened) -> Opened {
     opened.store.keep_link(digest("link"), NOW + MINUTE).await.unwrap();
     assert!(opened.store.use_link(digest("link"), NOW, &ada()).await.unwrap());
     opened
@@ -139,7 +140,7 @@ async fn sessions_that_have_ended_are_taken_away(place: &Place) {
     opened.close().await;
 }
 
-fn by() -> By {
+pub(crate) fn by() -> By {
     By { who: "ada".to_owned(), how: "session" }
 }
 
@@ -596,103 +597,4 @@ fn a_rule_that_can_never_hold_is_refused() {
     for (rule, said) in cases {
         assert_eq!(rule.check(), Err(said), "{rule:?}");
     }
-}
-
-fn identity(subject: &str) -> Identity {
-    Identity { issuer: "https://id.example.com".to_owned(), subject: subject.to_owned() }
-}
-
-async fn somebody_whom_a_provider_sends_is_known_by_who_they_are_there(opened: Opened) {
-    let opened = with_ada(opened).await;
-    let (store, until) = (&opened.store, NOW + MINUTE);
-    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    let said =
-        |decided: &[&str], joined: &[&str]| ProvidedTeams { decided: names(decided), joined: names(joined) };
-    let known = async |subject: &str| store.identified(&identity(subject)).await.unwrap();
-    let mia = Account { name: "mia".to_owned(), password: String::new(), role: Role::Member };
-    let nobody = said(&[], &[]);
-    assert_eq!(known("m-1").await, None);
-    assert!(!store.sign_in_identified(digest("x"), &identity("m-1"), &nobody, NOW, until).await.unwrap());
-
-    // A name and an identity are somebody's once; nothing is added where either is taken.
-    assert!(store.add_identified(&mia, &identity("m-1"), NOW).await.unwrap());
-    assert!(!store.add_identified(&mia, &identity("m-2"), NOW).await.unwrap(), "the name is taken");
-    let eve = Account { name: "eve".to_owned(), ..mia.clone() };
-    assert!(!store.add_identified(&eve, &identity("m-1"), NOW).await.unwrap(), "the identity is taken");
-    assert_eq!(store.account("eve").await.unwrap(), None);
-    assert_eq!(known("m-1").await, Some(Identified { name: "mia".to_owned(), disabled: false }));
-    let elsewhere = Identity { issuer: "https://other.example.com".to_owned(), ..identity("m-1") };
-    assert_eq!(store.identified(&elsewhere).await.unwrap(), None, "another provider's m-1 is somebody else");
-
-    // Teams that the provider decides about follow it; others stay, and nothing is said where nothing changes.
-    assert!(store.set_teams(&by(), "mia", &names(&["guild", "ops"]), NOW).await.unwrap());
-    let teams =
-        async || store.people().await.unwrap().into_iter().find(|one| one.name == "mia").unwrap().teams;
-    let decided = ["ops", "shop"];
-    let sign_in = async |session, joined: &[&str]| {
-        let said = said(&decided, joined);
-        store.sign_in_identified(session, &identity("m-1"), &said, NOW, until).await.unwrap()
-    };
-    for (index, (joined, after)) in [
-        (&["shop"][..], &["guild", "shop"][..]),
-        (&["shop"], &["guild", "shop"]),
-        (&["ops", "shop"], &["guild", "ops", "shop"]),
-        (&[], &["guild"]),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let session = digest(&format!("m-{index}"));
-        assert!(sign_in(session, joined).await);
-        assert_eq!(teams().await, after);
-        assert_eq!(store.session(session, NOW).await.unwrap().as_deref(), Some("mia"));
-    }
-    let acts: Vec<_> = store.audit(i64::MAX, 8).await.unwrap();
-    let acts: Vec<_> =
-        acts.iter().map(|one| format!("{} {} {} {}", one.who, one.how, one.act, one.subject)).collect();
-    assert_eq!(
-        acts[..7],
-        [
-            "mia oidc user.sign-in mia",
-            "mia oidc user.teams mia: guild",
-            "mia oidc user.sign-in mia",
-            "mia oidc user.teams mia: guild, ops, shop",
-            "mia oidc user.sign-in mia",
-            "mia oidc user.sign-in mia",
-            "mia oidc user.teams mia: guild, shop",
-        ]
-    );
-
-    // Somebody who is here already gets an identity, one of each provider; taken away, it is good no more.
-    assert!(!store.link_identity(&by(), "ada", &identity("m-1"), NOW).await.unwrap(), "it is somebody's");
-    assert!(!store.link_identity(&by(), "nobody", &identity("a-1"), NOW).await.unwrap());
-    assert!(store.link_identity(&by(), "ada", &identity("a-1"), NOW).await.unwrap());
-    assert!(!store.link_identity(&by(), "ada", &identity("a-2"), NOW).await.unwrap(), "one of each provider");
-    assert_eq!(store.subject_of("ada", &identity("").issuer).await.unwrap().as_deref(), Some("a-1"));
-    assert!(store.unlink_identity(&by(), "ada", &identity("").issuer, NOW).await.unwrap());
-    assert!(!store.unlink_identity(&by(), "ada", &identity("").issuer, NOW).await.unwrap());
-    assert_eq!(
-        (known("a-1").await, store.subject_of("ada", &identity("").issuer).await.unwrap()),
-        (None, None)
-    );
-
-    // Whoever is disabled does not come in, in no teams either; who is removed is nobody's identity.
-    assert!(store.set_disabled(&by(), "mia", true, NOW).await.unwrap());
-    assert!(known("m-1").await.unwrap().disabled);
-    assert!(!sign_in(digest("late"), &decided).await);
-    assert_eq!(teams().await, ["guild"]);
-    store.refuse_identified(&identity("m-1"), "disabled", NOW).await.unwrap();
-    store.refuse_identified(&identity("m-9"), "no account", NOW).await.unwrap();
-    let acts = store.audit(i64::MAX, 2).await.unwrap();
-    let acts: Vec<_> = acts.iter().map(|one| format!("{} {} {}", one.who, one.act, one.subject)).collect();
-    assert_eq!(
-        acts,
-        [
-            "m-9 user.refuse m-9 of https://id.example.com: no account",
-            "mia user.refuse m-1 of https://id.example.com: disabled",
-        ]
-    );
-    assert!(store.remove_person(&by(), "mia", NOW).await.unwrap());
-    assert_eq!(known("m-1").await, None);
-    opened.close().await;
 }

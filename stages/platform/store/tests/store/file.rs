@@ -5,8 +5,8 @@ use std::path::Path;
 
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
-    By, CommitOf, Place, Rule, Scope, SourceChange, StoreConfig, StoreError, backup, create_token, restore,
-    revoke_token, tokens,
+    By, CommitOf, Place, Role, Rule, Scope, SourceChange, StoreConfig, StoreError, backup, create_token,
+    restore, revoke_token, tokens,
 };
 use tempfile::TempDir;
 
@@ -270,6 +270,9 @@ async fn deployments_of_the_version_before_are_kept_and_told_with_what_they_brou
     let source = SourceChange { commits, ..SourceChange::default() };
     store.keep_changes(1, shop, 1_000, vec![source]).await.unwrap();
     assert_eq!(brought().await, [(1_000, true, 2)]);
+    // Who was an admin is one by no group.
+    store.keep_admins_of("", 1).await.unwrap();
+    assert_eq!(store.account("ada").await.unwrap().unwrap().role, Role::Admin);
     drop(store);
     writing.finished().await;
 }

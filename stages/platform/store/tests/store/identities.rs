@@ -1,0 +1,175 @@
+//! People by who they are at a provider of OpenID Connect: each of these holds on both databases.
+
+use stages_platform_store::{Account, Identified, Identity, Place, Provided, Role};
+
+use crate::accounts::{MINUTE, NOW, by, with_ada};
+use crate::support::{Opened, digest, open};
+
+/// Runs them on a place that is new each time it is asked for.
+pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
+    somebody_whom_a_provider_sends_is_known_by_who_they_are_there(open(&place().await).await).await;
+    who_is_an_admin_by_a_group_is_one_as_long_as_they_are_in_it(open(&place().await).await).await;
+}
+
+fn identity(subject: &str) -> Identity {
+    Identity { issuer: "https://id.example.com".to_owned(), subject: subject.to_owned() }
+}
+
+async fn somebody_whom_a_provider_sends_is_known_by_who_they_are_there(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let (store, until) = (&opened.store, NOW + MINUTE);
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let said = |decided: &[&str], joined: &[&str]| Provided {
+        decided: names(decided),
+        joined: names(joined),
+        admin: None,
+    };
+    let known = async |subject: &str| store.identified(&identity(subject)).await.unwrap();
+    let mia = Account { name: "mia".to_owned(), password: String::new(), role: Role::Member };
+    let nobody = said(&[], &[]);
+    assert_eq!(known("m-1").await, None);
+    assert!(!store.sign_in_identified(digest("x"), &identity("m-1"), &nobody, NOW, until).await.unwrap());
+
+    // A name and an identity are somebody's once; nothing is added where either is taken.
+    assert!(store.add_identified(&mia, &identity("m-1"), NOW).await.unwrap());
+    assert!(!store.add_identified(&mia, &identity("m-2"), NOW).await.unwrap(), "the name is taken");
+    let eve = Account { name: "eve".to_owned(), ..mia.clone() };
+    assert!(!store.add_identified(&eve, &identity("m-1"), NOW).await.unwrap(), "the identity is taken");
+    assert_eq!(store.account("eve").await.unwrap(), None);
+    assert_eq!(known("m-1").await, Some(Identified { name: "mia".to_owned(), disabled: false }));
+    let elsewhere = Identity { issuer: "https://other.example.com".to_owned(), ..identity("m-1") };
+    assert_eq!(store.identified(&elsewhere).await.unwrap(), None, "another provider's m-1 is somebody else");
+
+    // Teams that the provider decides about follow it; others stay, and nothing is said where nothing changes.
+    assert!(store.set_teams(&by(), "mia", &names(&["guild", "ops"]), NOW).await.unwrap());
+    let teams =
+        async || store.people().await.unwrap().into_iter().find(|one| one.name == "mia").unwrap().teams;
+    let decided = ["ops", "shop"];
+    let sign_in = async |session, joined: &[&str]| {
+        let said = said(&decided, joined);
+        store.sign_in_identified(session, &identity("m-1"), &said, NOW, until).await.unwrap()
+    };
+    for (index, (joined, after)) in [
+        (&["shop"][..], &["guild", "shop"][..]),
+        (&["shop"], &["guild", "shop"]),
+        (&["ops", "shop"], &["guild", "ops", "shop"]),
+        (&[], &["guild"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let session = digest(&format!("m-{index}"));
+        assert!(sign_in(session, joined).await);
+        assert_eq!(teams().await, after);
+        assert_eq!(store.session(session, NOW).await.unwrap().as_deref(), Some("mia"));
+    }
+    let acts: Vec<_> = store.audit(i64::MAX, 8).await.unwrap();
+    let acts: Vec<_> =
+        acts.iter().map(|one| format!("{} {} {} {}", one.who, one.how, one.act, one.subject)).collect();
+    assert_eq!(
+        acts[..7],
+        [
+            "mia oidc user.sign-in mia",
+            "mia oidc user.teams mia: guild",
+            "mia oidc user.sign-in mia",
+            "mia oidc user.teams mia: guild, ops, shop",
+            "mia oidc user.sign-in mia",
+            "mia oidc user.sign-in mia",
+            "mia oidc user.teams mia: guild, shop",
+        ]
+    );
+
+    // Somebody who is here already gets an identity, one of each provider; taken away, it is good no more.
+    assert!(!store.link_identity(&by(), "ada", &identity("m-1"), NOW).await.unwrap(), "it is somebody's");
+    assert!(!store.link_identity(&by(), "nobody", &identity("a-1"), NOW).await.unwrap());
+    assert!(store.link_identity(&by(), "ada", &identity("a-1"), NOW).await.unwrap());
+    assert!(!store.link_identity(&by(), "ada", &identity("a-2"), NOW).await.unwrap(), "one of each provider");
+    assert_eq!(store.subject_of("ada", &identity("").issuer).await.unwrap().as_deref(), Some("a-1"));
+    assert!(store.unlink_identity(&by(), "ada", &identity("").issuer, NOW).await.unwrap());
+    assert!(!store.unlink_identity(&by(), "ada", &identity("").issuer, NOW).await.unwrap());
+    assert_eq!(
+        (known("a-1").await, store.subject_of("ada", &identity("").issuer).await.unwrap()),
+        (None, None)
+    );
+
+    // Whoever is disabled does not come in, in no teams either; who is removed is nobody's identity.
+    assert!(store.set_disabled(&by(), "mia", true, NOW).await.unwrap());
+    assert!(known("m-1").await.unwrap().disabled);
+    assert!(!sign_in(digest("late"), &decided).await);
+    assert_eq!(teams().await, ["guild"]);
+    store.refuse_identified(&identity("m-1"), "disabled", NOW).await.unwrap();
+    store.refuse_identified(&identity("m-9"), "no account", NOW).await.unwrap();
+    let acts = store.audit(i64::MAX, 2).await.unwrap();
+    let acts: Vec<_> = acts.iter().map(|one| format!("{} {} {}", one.who, one.act, one.subject)).collect();
+    assert_eq!(
+        acts,
+        [
+            "m-9 user.refuse m-9 of https://id.example.com: no account",
+            "mia user.refuse m-1 of https://id.example.com: disabled",
+        ]
+    );
+    assert!(store.remove_person(&by(), "mia", NOW).await.unwrap());
+    assert_eq!(known("m-1").await, None);
+    opened.close().await;
+}
+
+async fn who_is_an_admin_by_a_group_is_one_as_long_as_they_are_in_it(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let (store, issuer) = (&opened.store, &*identity("").issuer);
+    for name in ["mia", "lin"] {
+        let account = Account { name: name.to_owned(), password: String::new(), role: Role::Member };
+        assert!(store.add_identified(&account, &identity(name), NOW).await.unwrap());
+    }
+    let comes = async |name: &str, group: Option<&str>| {
+        let said = Provided { admin: group.map(str::to_owned), ..Provided::default() };
+        let session = digest(&fastrand::u128(..).to_string());
+        assert!(store.sign_in_identified(session, &identity(name), &said, NOW, NOW + MINUTE).await.unwrap());
+        store.account(name).await.unwrap().unwrap().role
+    };
+    let acts = async |count: u32| {
+        let acts = store.audit(i64::MAX, count).await.unwrap();
+        acts.into_iter()
+            .map(|one| format!("{} {} {} {}", one.who, one.how, one.act, one.subject))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(comes("mia", Some("admins")).await, Role::Admin);
+    assert_eq!(comes("mia", Some("admins")).await, Role::Admin);
+    assert_eq!(comes("lin", None).await, Role::Member);
+    assert_eq!(comes("mia", None).await, Role::Member);
+    assert_eq!(
+        acts(7).await[..6],
+        [
+            "mia oidc user.sign-in mia",
+            "mia oidc user.member mia: in no group of https://id.example.com that makes an admin",
+            "lin oidc user.sign-in lin",
+            "mia oidc user.sign-in mia",
+            "mia oidc user.sign-in mia",
+            "mia oidc user.admin mia: by the group admins of https://id.example.com",
+        ]
+    );
+    // What a person gives is no group's, though the same is given: and what they take is taken until the next sign-in.
+    assert_eq!(comes("mia", Some("admins")).await, Role::Admin);
+    assert!(store.set_role(&by(), "mia", Role::Member, NOW).await.unwrap());
+    assert!(store.set_role(&by(), "mia", Role::Admin, NOW).await.unwrap());
+    assert_eq!(comes("mia", None).await, Role::Admin);
+    // Where the group or the provider is another, or there is none, nobody is an admin by the one before.
+    assert_eq!(comes("lin", Some("admins")).await, Role::Admin);
+    store.keep_admins_of(issuer, NOW).await.unwrap();
+    assert_eq!(store.account("lin").await.unwrap().unwrap().role, Role::Admin);
+    for other in ["https://other.example.com", ""] {
+        assert_eq!(comes("lin", Some("admins")).await, Role::Admin);
+        store.keep_admins_of(other, NOW).await.unwrap();
+        for (name, role) in [("lin", Role::Member), ("mia", Role::Admin), ("ada", Role::Admin)] {
+            assert_eq!(store.account(name).await.unwrap().unwrap().role, role, "{name}");
+        }
+        let said = "platform settings user.member lin: no group of https://id.example.com makes an admin";
+        assert_eq!(acts(1).await, [said]);
+    }
+    // Whose identity is taken away is in no group any more.
+    assert_eq!(comes("lin", Some("admins")).await, Role::Admin);
+    assert!(store.unlink_identity(&by(), "lin", issuer, NOW).await.unwrap());
+    assert_eq!(store.account("lin").await.unwrap().unwrap().role, Role::Member);
+    assert!(store.unlink_identity(&by(), "mia", issuer, NOW).await.unwrap());
+    assert_eq!(store.account("mia").await.unwrap().unwrap().role, Role::Admin);
+    opened.close().await;
+}

@@ -18,6 +18,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
 use loadtest_judge::outcome::Outcome;
+use loadtest_sim::git_server::GitRequest;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
@@ -31,6 +32,8 @@ use super::Setting;
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Bytes of the file that each commit changes, which hardly shrinks.
 const LARGE: usize = 500_000;
+/// Bytes of an answer of git's.
+const LARGEST: usize = 16 << 20;
 
 /// Where the server stops in the middle of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -293,40 +296,15 @@ struct Answer {
 /// What git answers.
 async fn backend(folder: &Path, request: Request) -> anyhow::Result<Answer> {
     let (parts, body) = request.into_parts();
-    let header = |name: &str| {
-        let value = parts.headers.get(name).and_then(|value| value.to_str().ok());
-        value.unwrap_or_default().to_owned()
-    };
     let asked = axum::body::to_bytes(body, 1 << 20).await.context("read what is asked")?;
     let step = match parts.method == Method::GET {
         true => Step::Greeting,
         false if asked.windows(15).any(|part| part == b"command=ls-refs") => Step::List,
         false => Step::Pack,
     };
-    let mut child = Command::new("git")
-        .arg("http-backend")
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("GIT_PROJECT_ROOT", folder)
-        .env("GIT_HTTP_EXPORT_ALL", "1")
-        .env("PATH_INFO", parts.uri.path())
-        .env("QUERY_STRING", parts.uri.query().unwrap_or_default())
-        .env("REQUEST_METHOD", parts.method.as_str())
-        .env("CONTENT_TYPE", header("content-type"))
-        .env("GIT_PROTOCOL", header("git-protocol"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .context("start git http-backend")?;
-    let mut stdin = child.stdin.take().context("write to git http-backend")?;
-    let write = async move { stdin.write_all(&asked).await };
-    let (_, done) = tokio::join!(write, child.wait_with_output());
-    let output = done.context("wait for git http-backend")?.stdout;
-    let end = output.windows(4).position(|window| window == b"\r\n\r\n").context("read its answer")?;
-    let head = String::from_utf8_lossy(output.get(..end).unwrap_or_default()).into_owned();
-    let kind =
-        head.lines().find_map(|line| line.strip_prefix("Content-Type: ")).context("read its answer")?;
-    let body = Bytes::copy_from_slice(output.get(end + 4..).unwrap_or_default());
-    Ok(Answer { kind: kind.to_owned(), body, step })
+    let answer = GitRequest::new(folder, &parts, &asked).answer().await?;
+    let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.context("read git's answer")?.to_owned();
+    let body = axum::body::to_bytes(answer.into_body(), LARGEST).await.context("read git's answer")?;
+    Ok(Answer { kind, body, step })
 }

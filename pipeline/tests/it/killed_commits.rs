@@ -18,6 +18,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use loadtest::process::Start;
+use loadtest::sim::git_server::GitRequest;
 use loadtest::sim::port;
 use pipeline_core::{ExposeSecret as _, Shutdown};
 use serde_json::{Value, json};
@@ -27,7 +28,6 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
-use crate::forge;
 use crate::runtime::{PROGRAM, Runtime, SOON};
 
 /// A token of the provider: never to be seen elsewhere.
@@ -142,7 +142,8 @@ async fn provide(State(provider): State<Provider>, request: Request) -> Response
     let is_push = parts.method == Method::POST && parts.uri.path().ends_with("/git-receive-pack");
     let stop = stop.filter(|stop| stop.at.map_or(is_push, |at| at == number));
     if stop.is_none_or(|stop| stop.does) {
-        let answer = forge::backend(&provider.folder, Some("ada"), &parts, &body).await;
+        let asked = GitRequest { writer: Some("ada"), ..GitRequest::new(&provider.folder, &parts, &body) };
+        let answer = asked.answer().await.unwrap();
         if stop.is_none() {
             return answer;
         }

@@ -5,12 +5,13 @@
 //! that is refused though the doctor found nothing wrong
 //! calls: the doctor and Helm for each; the API server through kubectl, which changes nothing (`--dry-run=server`) and
 //! takes no field that it does not know (`--validate=strict`); Gateway API's and Istio's kinds are defined as their modules
-//! define them - fails: exit code 1 unless nothing was refused
+//! define them; the source server, with the account and the rights that are rendered for it - fails: exit code 1 unless nothing
+//! was refused, and the source server lets in whom it should and nobody else
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -18,6 +19,7 @@ use tokio::process::Command;
 use tokio::time::Instant;
 
 use super::binaries::Binaries;
+use super::callers;
 use super::control::Control;
 use super::definitions::define;
 use super::objects::Objects;
@@ -28,6 +30,8 @@ use loadtest_judge::screen::{judged, say};
 use loadtest_sim::process;
 
 const NAMESPACE: &str = "runtime";
+/// Values of the doctor's with a source server, which the reporter asks.
+const SOURCE_SERVER: &str = "good-source-server.yaml";
 /// Kinds of others, whose definitions are not installed here.
 const FOREIGN: [&str; 1] = ["monitoring.coreos.com/"];
 /// Namespaces that rendered objects stand in.
@@ -142,6 +146,10 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
             Verdict::Refused(why) => outcome.refused.push(format!("{name}: {why}")),
         }
     }
+    let asked =
+        good.iter().find(|file| file.ends_with(SOURCE_SERVER)).context("find values with a source server")?;
+    let judged = Box::pin(trial.callers(asked, &control, folder));
+    outcome.refused.extend(Progress.step("who may ask the source server", judged).await?);
     let defaults = read(&trial.chart.join("values.yaml"))?;
     let mut leaves = Vec::new();
     collect(&defaults, &mut Vec::new(), &mut leaves);
@@ -214,12 +222,7 @@ impl Trial<'_> {
         if !ended(doctor, "").await?.0 {
             return Ok(Verdict::Found);
         }
-        let mut helm = Command::new(&self.helm);
-        helm.args(["template", "prod"])
-            .arg(&self.chart)
-            .args(["--namespace", NAMESPACE, "--kube-version", "1.31.0"])
-            .args(&files);
-        let (is_rendered, text) = ended(helm, "").await?;
+        let (is_rendered, text) = self.rendered(&files).await?;
         if !is_rendered {
             return Ok(Verdict::Refused(format!("Helm: {}", first(&text))));
         }
@@ -228,17 +231,37 @@ impl Trial<'_> {
         if !own.iter().any(|document| document.contains("\nkind: ")) {
             return Ok(Verdict::Taken);
         }
+        let (is_taken, text) = self.apply(&["--dry-run=server"], &own.join("\n---\n")).await?;
+        Ok(if is_taken { Verdict::Taken } else { Verdict::Refused(first(&text)) })
+    }
+
+    /// What is wrong with whom the source server of these values lets in; its accounts and rights are made for that.
+    async fn callers(&self, file: &Path, control: &Control, folder: &Path) -> anyhow::Result<Vec<String>> {
+        let (is_rendered, text) = self.rendered(&[Path::new("--values"), file]).await?;
+        ensure!(is_rendered, "Helm: {}", first(&text));
+        let (is_taken, said) = self.apply(&[], &callers::rights(&text)).await?;
+        ensure!(is_taken, "make the account of the source server: {}", first(&said));
+        callers::judge(self.program, control, &text, folder).await
+    }
+
+    async fn rendered(&self, values: &[&Path]) -> anyhow::Result<(bool, String)> {
+        let mut helm = Command::new(&self.helm);
+        helm.args(["template", "prod"])
+            .arg(&self.chart)
+            .args(["--namespace", NAMESPACE, "--kube-version", "1.31.0"])
+            .args(values);
+        ended(helm, "").await
+    }
+
+    async fn apply(&self, more: &[&str], documents: &str) -> anyhow::Result<(bool, String)> {
         let mut kubectl = Command::new(&self.kubectl);
         kubectl.arg("--kubeconfig").arg(self.kubeconfig).args([
             "apply",
             "--server-side",
-            "--dry-run=server",
             "--validate=strict",
-            "-f",
-            "-",
         ]);
-        let (is_taken, text) = ended(kubectl, &own.join("\n---\n")).await?;
-        Ok(if is_taken { Verdict::Taken } else { Verdict::Refused(first(&text)) })
+        kubectl.args(more).args(["-f", "-"]);
+        ended(kubectl, documents).await
     }
 }
 

@@ -5,6 +5,7 @@ pub mod argo;
 pub mod argocd;
 pub mod audit;
 pub mod binaries;
+mod callers;
 pub mod chart;
 pub mod control;
 mod definitions;

@@ -8,6 +8,7 @@ mod board;
 mod build;
 pub(crate) mod bus;
 mod change_revision;
+mod credential_files;
 mod dry_run;
 pub(crate) mod join;
 mod judged;

@@ -1,5 +1,6 @@
-//! What repositories are asked with, read of the cluster: Argo CD's Secrets and its ConfigMaps of certificates and SSH hosts, only
-//! where the settings say so, and again every half minute.
+//! What repositories are asked with: of files and of the settings themselves, and of the cluster, which is asked for Argo CD's
+//! Secrets and its ConfigMaps of certificates and SSH hosts only where the settings say so. Files are looked at every two
+//! seconds, the cluster every half minute.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,11 +18,15 @@ use stages_git::{Checkouts, GitSeries};
 use stages_kube::{Reader, Right, Scope};
 
 use super::build;
+use super::credential_files::CredentialFiles;
 use crate::config::{Config, Repositories};
 
 const CERTIFICATES: &str = "argocd-tls-certs-cm";
 const HOSTS: &str = "argocd-ssh-known-hosts-cm";
-const EVERY: Duration = Duration::from_secs(30);
+/// How often files are looked at,
+const FILES_EVERY: Duration = Duration::from_secs(2);
+/// and at every how many such looks the cluster is asked: every half minute.
+const CLUSTER_EVERY: u64 = 15;
 
 /// What reading them needs to be allowed. Secrets can be found by their label only by whoever may list them.
 pub(super) fn rights(config: &Config, of: &Repositories) -> Vec<Right> {
@@ -41,6 +46,38 @@ pub(super) fn rights(config: &Config, of: &Repositories) -> Vec<Right> {
         rights.push(Right { group: "", resource: "configmaps", verbs: &["get"], names, scope: scope() });
     }
     rights
+}
+
+/// What was found in one place.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Found {
+    /// Of what it was read of, by which two readings are told apart.
+    pub(super) versions: Vec<String>,
+    pub(super) credentials: Vec<Credential>,
+    /// PEM by host.
+    pub(super) authorities: BTreeMap<String, String>,
+    /// PEM of authorities that are trusted for every host.
+    pub(super) everywhere: Vec<String>,
+    /// As in OpenSSH's `known_hosts`.
+    pub(super) hosts: String,
+}
+
+impl Found {
+    /// Together with what was found elsewhere; of two credentials for one address its own holds.
+    fn access(&self, other: &Self) -> Access {
+        let credentials = self.credentials.iter().chain(&other.credentials).cloned().collect();
+        Access {
+            credentials: Credentials::new(credentials),
+            hosts: KnownHosts::read(&format!("{}\n{}", self.hosts, other.hosts)),
+            authorities: self
+                .authorities
+                .iter()
+                .chain(&other.authorities)
+                .map(|(host, pem)| (host.clone(), pem.clone()))
+                .collect(),
+            everywhere: self.everywhere.iter().chain(&other.everywhere).cloned().collect(),
+        }
+    }
 }
 
 /// Opens the clones, in `otherwise` where the settings name no directory, and gives what follows the credentials until `stop`.
@@ -71,36 +108,46 @@ async fn follow(
     checkouts: Checkouts,
     stop: Shutdown,
 ) -> anyhow::Result<BoxFuture<'static, ()>> {
-    let everywhere = match &*of.ca_file {
-        Some(path) => {
-            vec![tokio::fs::read_to_string(path).await.with_context(|| format!("read {}", path.display()))?]
-        }
-        None => Vec::new(),
+    let files = CredentialFiles::new(of);
+    let cluster = match of.argocd_secrets || of.argocd_certificates {
+        true => Some(ArgoCd {
+            reader: build::watch(config).cluster.reader().await.context("find the cluster")?,
+            namespace: config.kubernetes.namespace.to_string(),
+            secrets: of.argocd_secrets,
+            certificates: of.argocd_certificates,
+        }),
+        false => None,
     };
-    if !of.argocd_secrets && !of.argocd_certificates {
-        checkouts.set_access(Access { everywhere, ..Access::default() });
+    let mut here = files.read().await?;
+    let mut there = match &cluster {
+        Some(cluster) => cluster.read().await?,
+        None => Found::default(),
+    };
+    checkouts.set_access(here.access(&there));
+    if cluster.is_none() && !files.may_change() {
         return Ok(Box::pin(std::future::ready(())));
     }
-    let cluster = ArgoCd {
-        reader: build::watch(config).cluster.reader().await.context("find the cluster")?,
-        namespace: config.kubernetes.namespace.to_string(),
-        secrets: of.argocd_secrets,
-        certificates: of.argocd_certificates,
-        everywhere,
-    };
-    let (mut last, access) = cluster.read().await?;
-    checkouts.set_access(access);
     Ok(Box::pin(async move {
         let following = async {
             let mut complained = false;
-            loop {
-                tokio::time::sleep(EVERY).await;
-                match cluster.read().await {
-                    Ok((now, access)) => {
-                        complained = false;
-                        if now != last {
-                            checkouts.set_access(access);
-                            last = now;
+            for turn in 1_u64.. {
+                tokio::time::sleep(FILES_EVERY).await;
+                let asked = cluster.as_ref().filter(|_| turn.is_multiple_of(CLUSTER_EVERY));
+                let found = async {
+                    let here = files.read().await?;
+                    let there = match asked {
+                        Some(cluster) => Some(cluster.read().await?),
+                        None => None,
+                    };
+                    anyhow::Ok((here, there))
+                };
+                match found.await {
+                    Ok((now, of_cluster)) => {
+                        complained &= asked.is_none() && cluster.is_some();
+                        let of_cluster = of_cluster.unwrap_or_else(|| there.clone());
+                        if now.versions != here.versions || of_cluster.versions != there.versions {
+                            (here, there) = (now, of_cluster);
+                            checkouts.set_access(here.access(&there));
                             tracing::info!(
                                 "other credentials or certificates of repositories are used from now on"
                             );
@@ -126,12 +173,11 @@ struct ArgoCd {
     namespace: String,
     secrets: bool,
     certificates: bool,
-    everywhere: Vec<String>,
 }
 
 impl ArgoCd {
-    /// What stands there now, and the versions of what it was read of, by which two readings are told apart.
-    async fn read(&self) -> anyhow::Result<(Vec<String>, Access)> {
+    /// What stands there now.
+    async fn read(&self) -> anyhow::Result<Found> {
         let namespace = &self.namespace;
         let (mut versions, mut all) = (Vec::new(), Vec::new());
         if self.secrets {
@@ -146,17 +192,16 @@ impl ArgoCd {
                 all.extend(credential(namespace, secret));
             }
         }
-        let (mut authorities, mut hosts) = (BTreeMap::new(), KnownHosts::default());
+        let (mut authorities, mut hosts) = (BTreeMap::new(), String::new());
         if self.certificates {
             let map = self.config_map(CERTIFICATES, &mut versions).await?;
             for (host, pem) in map["data"].as_object().into_iter().flatten() {
                 authorities.insert(host.clone(), pem.as_str().unwrap_or_default().to_owned());
             }
             let map = self.config_map(HOSTS, &mut versions).await?;
-            hosts = KnownHosts::read(map["data"]["ssh_known_hosts"].as_str().unwrap_or_default());
+            map["data"]["ssh_known_hosts"].as_str().unwrap_or_default().clone_into(&mut hosts);
         }
-        let credentials = Credentials::new(all);
-        Ok((versions, Access { credentials, hosts, authorities, everywhere: self.everywhere.clone() }))
+        Ok(Found { versions, credentials: all, hosts, authorities, everywhere: Vec::new() })
     }
 
     /// A ConfigMap of Argo CD, nothing where there is none, and its version.
@@ -184,9 +229,70 @@ fn credential(namespace: &str, secret: &Value) -> Option<Credential> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::sync::{Arc, Mutex};
 
-    use super::credential;
+    use axum::extract::{Path, State};
+    use axum::routing::get;
+    use axum::{Json, Router};
+    use serde_json::{Value, json};
+
+    use super::{ArgoCd, credential};
+    use crate::config::{Config, Given, Variables};
+
+    const KEY: &str =
+        "git.example.com ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
+
+    /// The ConfigMaps of an API server.
+    type Maps = Arc<Mutex<Value>>;
+
+    async fn config_map(
+        State(maps): State<Maps>,
+        Path(name): Path<String>,
+    ) -> Result<Json<Value>, axum::http::StatusCode> {
+        maps.lock().unwrap().get(&name).cloned().map(Json).ok_or(axum::http::StatusCode::NOT_FOUND)
+    }
+
+    #[tokio::test]
+    async fn authorities_and_the_keys_of_hosts_are_those_of_argo_cds_config_maps() {
+        let maps: Maps = Arc::new(Mutex::new(json!({})));
+        let router = Router::new()
+            .route("/api/v1/namespaces/argocd/configmaps/{name}", get(config_map))
+            .with_state(maps.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        stages_client::install_crypto();
+        let token = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(token.path(), "any").unwrap();
+        let flags = [
+            ("kubernetes.server", server.as_str()),
+            ("kubernetes.namespace", "argocd"),
+            ("kubernetes.tokenFile", token.path().to_str().unwrap()),
+        ];
+        let flags = flags.map(|(path, text)| (path.to_owned(), "--set".to_owned(), text.to_owned())).to_vec();
+        let config = Config::load_given(&Given { file: None, flags }, &Variables::new()).unwrap();
+        let argocd = ArgoCd {
+            reader: super::build::watch(&config).cluster.reader().await.unwrap(),
+            namespace: "argocd".to_owned(),
+            secrets: false,
+            certificates: true,
+        };
+        let none = argocd.read().await.unwrap();
+        assert_eq!((none.authorities.len(), none.hosts.as_str()), (0, ""), "neither is there");
+        *maps.lock().unwrap() = json!({
+            "argocd-tls-certs-cm": {
+                "metadata": {"resourceVersion": "7"}, "data": {"git.example.com": "a certificate"},
+            },
+            "argocd-ssh-known-hosts-cm": {"metadata": {"resourceVersion": "8"}, "data": {"ssh_known_hosts": KEY}},
+        });
+        let found = argocd.read().await.unwrap();
+        assert_ne!(found.versions, none.versions, "they are told apart");
+        assert_eq!(found.authorities["git.example.com"], "a certificate");
+        assert_eq!(found.hosts, KEY);
+        let access = found.access(&none);
+        assert_eq!(access.authorities["git.example.com"], "a certificate");
+        assert!(access.hosts.knows("git.example.com", 22) && !access.hosts.knows("other.example.com", 22));
+    }
 
     #[test]
     fn a_secret_of_argo_cd_is_a_credential_and_another_secret_is_none() {

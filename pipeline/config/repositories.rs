@@ -4,11 +4,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pipeline_core::SecretString;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use stages_git::UrlPrefix;
 
 use super::problem::Problems;
-use super::units::{As, Size};
+use super::units::{As, Size, Unit};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -25,6 +27,34 @@ pub(crate) struct Repositories {
     pub(crate) argocd_secrets: bool,
     pub(crate) argocd_certificates: bool,
     pub(crate) ca_file: As<Option<PathBuf>>,
+    pub(crate) known_hosts_file: As<Option<PathBuf>>,
+    pub(crate) credentials: Vec<As<CredentialDirectory>>,
+    pub(crate) credential: OwnCredential,
+}
+
+/// A credential that stands in the settings themselves.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct OwnCredential {
+    pub(crate) url: As<Option<UrlPrefix>>,
+    pub(crate) username: As<Option<String>>,
+    pub(crate) password: As<Option<SecretString>>,
+}
+
+/// A directory with the files of one credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CredentialDirectory(pub(crate) PathBuf);
+
+impl Unit for CredentialDirectory {
+    const FORMAT: &'static str = "credential-directory";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.starts_with('/') {
+            true => Ok(Self(text.into())),
+            // It may be the credential itself.
+            false => Err("is not a directory such as /etc/gitops-runtime/repositories/team".to_owned()),
+        }
+    }
 }
 
 impl Repositories {
@@ -35,6 +65,28 @@ impl Repositories {
         problems.at_least(&format!("{of}.size"), &self.size, "1Mi");
         problems.at_least(&format!("{of}.fetchSize"), &self.fetch_size, "1Mi");
         problems.at_least(&format!("{of}.objectSize"), &self.object_size, "1Mi");
+        let own = &self.credential;
+        match (&*own.url, own.password.is_some()) {
+            (None, true) => {
+                let text = "not set, and credential.password needs it: nobody else is shown the password";
+                problems.add(format!("{of}.credential.url"), text);
+            }
+            (Some(_), false) => {
+                let text = "not set, and credential.url needs it: give it in the environment";
+                problems.add(format!("{of}.credential.password"), text);
+            }
+            (Some(url), true) if !url.as_str().starts_with("http") => {
+                let text =
+                    "must begin with https:// or http://: SSH takes a key, in a directory of credentials";
+                problems.add(format!("{of}.credential.url"), text);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether there are credentials of some repositories, wherever they stand.
+    pub(crate) fn has_credentials(&self) -> bool {
+        self.argocd_secrets || !self.credentials.is_empty() || self.credential.url.is_some()
     }
 
     /// The clones; without a directory of their own they are in this one.

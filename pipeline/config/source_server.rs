@@ -56,7 +56,7 @@ pub(crate) struct Git {
 impl Git {
     /// Whether any repository is fetched.
     pub(crate) fn is_used(&self) -> bool {
-        !self.allowed.is_empty() || self.repositories.argocd_secrets
+        !self.allowed.is_empty() || self.repositories.has_credentials()
     }
 }
 
@@ -127,6 +127,17 @@ impl Unit for UrlPrefix {
         let wrong =
             |error| format!("it is not how an address begins, such as https://git.example.com/team: {error}");
         Self::read(text).map_err(wrong)
+    }
+}
+
+impl Unit for Option<UrlPrefix> {
+    const FORMAT: &'static str = "repository-prefix-or-empty";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Ok(None),
+            text => <UrlPrefix as Unit>::read(text).map(Some),
+        }
     }
 }
 

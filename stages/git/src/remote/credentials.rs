@@ -53,6 +53,22 @@ impl Credential {
             "repo-creds" => true,
             _ => return None,
         };
+        Self::of_data(format!("the Secret {name}"), is_prefix, data)
+    }
+
+    /// Reads the files of a directory, which are called as the keys of Argo CD's Secrets are: those of a mounted Secret, or some
+    /// that were written by hand and end in a new line. Its `url` is how addresses begin that it is for; `None` without one.
+    pub fn of_files(directory: &str, files: &BTreeMap<String, Vec<u8>>) -> Option<Self> {
+        let line = |(name, content): (&String, &Vec<u8>)| {
+            // Of more lines than one each counts.
+            let ended = content.strip_suffix(b"\n").filter(|line| !line.contains(&b'\n'));
+            (name.clone(), ended.unwrap_or(content).to_vec())
+        };
+        let data: BTreeMap<_, _> = files.iter().map(line).collect();
+        Self::of_data(format!("the files of {directory}"), true, &data)
+    }
+
+    fn of_data(from: String, is_prefix: bool, data: &BTreeMap<String, Vec<u8>>) -> Option<Self> {
         let text = |key: &str| {
             let value = std::str::from_utf8(data.get(key)?).ok()?;
             (!value.is_empty()).then(|| value.to_owned())
@@ -64,7 +80,7 @@ impl Credential {
         let is_true = |key: &str| text(key).is_some_and(|value| value.trim() == "true");
         let certificate = text("tlsClientCertData").zip(text("tlsClientCertKey"));
         Some(Self {
-            from: format!("the Secret {name}"),
+            from,
             url: text("url")?.trim().to_owned(),
             is_prefix,
             username: text("username"),
@@ -189,6 +205,23 @@ mod tests {
         assert!(all.of(&RepositoryUrl::read("git@example.com:team/a.git").unwrap()).is_some());
         assert!(all.of(&RepositoryUrl::read("ssh://git@example.com/team/a").unwrap()).is_some());
         assert!(all.of(&RepositoryUrl::read("git@example.com:teams/a.git").unwrap()).is_none());
+    }
+
+    #[test]
+    fn the_files_of_a_directory_are_a_credential_of_all_addresses_that_begin_as_its_url() {
+        let files = [("url", "https://example.com/team\n"), ("username", "ada"), ("password", "one\n")];
+        let of = |files: &[(&str, &str)]| {
+            let files = files.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()));
+            Credential::of_files("/team", &files.collect())
+        };
+        let all = Credentials::new(of(&files).into_iter().collect());
+        let wanted = Some(("the files of /team".to_owned(), Some("one".to_owned())));
+        assert_eq!(found(&all, "https://example.com/team/a.git"), wanted);
+        assert_eq!(found(&all, "https://example.com/other/a.git"), None);
+        assert!(of(&files[1..]).is_none(), "it is for no address");
+        let key = "-----BEGIN\nabc\n-----END\n";
+        let key = of(&[("url", "git@example.com:team"), ("sshPrivateKey", key)]).unwrap().ssh_key.unwrap();
+        assert_eq!(key.expose_secret(), "-----BEGIN\nabc\n-----END\n");
     }
 
     #[test]

@@ -36,6 +36,11 @@ impl KnownHosts {
         Self { entries: Lines::new(text).flatten().take(MOST).collect() }
     }
 
+    /// Whether any key of a host is known.
+    pub fn knows(&self, host: &str, port: u16) -> bool {
+        self.keys(host, port).next().is_some()
+    }
+
     /// The keys of a host.
     pub(super) fn keys(&self, host: &str, port: u16) -> impl Iterator<Item = &PublicKey> {
         self.of(host, port).filter(|entry| entry.marker().is_none()).map(Entry::public_key)

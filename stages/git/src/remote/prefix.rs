@@ -16,6 +16,11 @@ impl UrlPrefix {
         RepositoryUrl::read(text).map(|url| Self(comparable_of(&url)))
     }
 
+    /// As addresses are compared.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Whether an address begins so.
     pub fn covers(&self, url: &RepositoryUrl) -> bool {
         begins(&comparable_of(url), &self.0)

@@ -102,12 +102,12 @@ pub(crate) struct Config {
     pub(crate) kubernetes: Kubernetes,
     pub(crate) argocd: Argocd,
     pub(crate) platform: Platform,
-    /// Apart: the settings are held by value where they are read, and these are large.
+    /// Apart, as others are: the settings are held by value where they are read, and these are large.
     pub(crate) platform_server: Box<PlatformServer>,
     pub(crate) router: router::Router,
-    pub(crate) app_proxy: app_proxy::AppProxy,
-    pub(crate) source_server: source_server::SourceServer,
-    pub(crate) change_revision: change_revision::ChangeRevision,
+    pub(crate) app_proxy: Box<app_proxy::AppProxy>,
+    pub(crate) source_server: Box<source_server::SourceServer>,
+    pub(crate) change_revision: Box<change_revision::ChangeRevision>,
     pub(crate) tunnel_server: tunnel::Server,
     pub(crate) tunnel_client: tunnel::Client,
     /// `None`: it is in memory, and there is one process or each has its own shard.

@@ -33,7 +33,7 @@ async fn found(running: &Running, expected: &[(&str, &str, &str)], mode: &str) {
 async fn each_flag_is_filled_from_what_is_there_and_says_what_to_do() {
     let running = Running::start().await;
     let set = |path: &str, object: Value| {
-        drop(running.cluster.objects.lock().unwrap().insert(path.to_owned(), object))
+        drop(running.cluster.objects.lock().unwrap().insert(path.to_owned(), object));
     };
     running.cluster.remove(GIT);
     let none = [

@@ -448,7 +448,7 @@ spec:
 {{- if .caSecretKeyRef.name -}}
 {{- $_ := set $oidc "caFile" "/etc/gitops-runtime/oidc-ca/ca.crt" -}}
 {{- end -}}
-{{- with .adminGroup -}}
+{{- with $.Values.platform.oidc.adminGroup -}}
 {{- $_ := set $oidc "adminGroup" . -}}
 {{- end -}}
 {{- $_ := set $server "oidc" $oidc -}}

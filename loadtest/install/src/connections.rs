@@ -28,10 +28,15 @@ const PODS: &str = "pods";
 /// What is printed of a pod: address, namespace, name, labels. Tabs would become spaces.
 const SHOWN: &str = "--output=jsonpath={.status.podIP}{\"|\"}{.metadata.namespace}{\"|\"}{.metadata.name}{\"|\"}\
                      {.metadata.labels}{\"\\n\"}";
-/// Whose rules for servers of repositories, and for their names, no connection of this cluster can use.
-const IDLE: [&str; 2] = ["-source-server: egress", "-change-revision: egress"];
-/// What stands in these rules alone.
-const SERVERS: [&str; 2] = ["\"port\":22,", "\"port\":53,"];
+/// Rules that no connection of this cluster can use, by whose they are and what stands in them alone: those for servers of
+/// repositories and their names, and that for the controller of sealed-secrets.
+const IDLE: [(&str, &str); 5] = [
+    ("-source-server: egress", "\"port\":22,"),
+    ("-source-server: egress", "\"port\":53,"),
+    ("-change-revision: egress", "\"port\":22,"),
+    ("-change-revision: egress", "\"port\":53,"),
+    ("-app-proxy: egress", "\"port\":8080,"),
+];
 
 /// One or more connections from one address to one address and port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,8 +124,8 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     ));
     wrong.extend(verdict.refused);
     for rule in verdict.unused {
-        if SERVERS.iter().any(|port| rule.contains(port)) && IDLE.iter().any(|idle| rule.contains(idle)) {
-            say(&format!("  not used, as repositories are folders here: {rule}"));
+        if IDLE.iter().any(|(whose, port)| rule.contains(whose) && rule.contains(port)) {
+            say(&format!("  not used, as what it is for is not here: {rule}"));
         } else {
             wrong.push(format!("no connection uses {rule}"));
         }

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal as _, Read};
 use std::path::Path;
 
 use pipeline_core::SecretString;
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 
 use crate::error::RemoteError;
 
@@ -32,8 +33,7 @@ impl Wanted<'_> {
                 self.bounded(File::open(path).map_err(failed)?).map_err(failed)?
             }
             None if io::stdin().is_terminal() => {
-                let asked = rpassword::prompt_password(self.prompt);
-                asked.map_err(|error| RemoteError::Terminal(self.read, error))?
+                self.ask().map_err(|error| RemoteError::Terminal(self.read, error))?
             }
             _ => {
                 let failed = |error| RemoteError::Terminal(self.read, error);
@@ -48,6 +48,19 @@ impl Wanted<'_> {
             return Err(RemoteError::Missing(self.wrong.to_owned()));
         }
         Ok(SecretString::from(text))
+    }
+
+    /// Asks for it on the terminal, which shows nothing of what is typed from before the prompt stands there: who pastes it at
+    /// once is not shown either.
+    fn ask(&self) -> io::Result<String> {
+        let terminal = File::open("/dev/tty")?;
+        let as_it_was = tcgetattr(&terminal)?;
+        let mut hidden = as_it_was.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(&terminal, OptionalActions::Now, &hidden)?;
+        let asked = rpassword::prompt_password(self.prompt);
+        tcsetattr(&terminal, OptionalActions::Now, &as_it_was)?;
+        asked
     }
 
     fn bounded(&self, from: impl Read) -> io::Result<String> {

@@ -39,9 +39,10 @@ pub(super) fn commit_link(repository: &str, revision: &str) -> Option<String> {
 fn parts(repository: &str) -> Option<(String, String)> {
     if let Some((before, path)) = repository.split_once(':').filter(|(_, path)| !path.starts_with("//")) {
         let host = before.rsplit_once('@').map_or(before, |(_, host)| host);
-        // The same reading of a host as in a URL.
+        // The same reading of a host as in a URL, and nothing beside a host.
         let url = Url::parse(&format!("https://{host}/")).ok()?;
-        return Some((url.host_str()?.to_owned(), path.to_owned()));
+        let read = url.host_str().filter(|read| read.eq_ignore_ascii_case(host))?;
+        return Some((read.to_owned(), path.to_owned()));
     }
     let url = Url::parse(repository).ok()?;
     let host = url.host_str()?;

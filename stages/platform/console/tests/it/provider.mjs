@@ -16,10 +16,16 @@ const entry = createRequire(`${folder}/`).resolve('oidc-provider');
 const { default: Provider } = await import(pathToFileURL(entry));
 
 let keys = 0;
+// The key is exported of a copy: Node 20 waits for itself for ever where what generated a key is collected while that very key is
+// exported.
 const key = () => {
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const { privateKey } = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
   keys += 1;
-  return { ...privateKey.export({ format: 'jwk' }), kid: `key-${keys}`, use: 'sig', alg: 'RS256' };
+  return { ...createPrivateKey(privateKey).export({ format: 'jwk' }), kid: `key-${keys}`, use: 'sig', alg: 'RS256' };
 };
 
 // What a test sets: claims by login, the next ID token's other claims or key, how long a code is good, whether it is away.

@@ -1,5 +1,5 @@
 //! Further routes of the resource reporter: what each takes, its sink, its ledger, and what it tells of itself. The first route
-//! is every role's, and stands in [`super::reporter`].
+//! is every role's, and stands in [`mod@super::reporter`].
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;

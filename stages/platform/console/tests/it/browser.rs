@@ -35,19 +35,30 @@ impl WebDriverCompatibleCommand for DevTools {
     }
 }
 
-impl Browser {
-    pub(crate) async fn open(width: u32, height: u32) -> Self {
+/// Chromium's driver and its port. It takes one port of IPv4 from the system and wants the same of IPv6, or the other way round:
+/// where a neighbour has that one, it says so and ends, and another port is asked for.
+async fn driver() -> (Child, String) {
+    loop {
         let mut command = Command::new("chromedriver");
         command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut driver = command.spawn().expect("chromedriver is installed by .ci/setup");
         let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = loop {
-            let line = lines.next_line().await.unwrap().expect("chromedriver says its port");
+        let mut said = Vec::new();
+        while let Some(line) = lines.next_line().await.unwrap() {
             if let Some((_, port)) = line.split_once("successfully on port ") {
-                break port.trim_end_matches('.').to_owned();
+                tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+                return (driver, port.trim_end_matches('.').to_owned());
             }
-        };
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+            said.push(line);
+        }
+        let is_taken = said.iter().any(|line| line.contains("port not available"));
+        assert!(is_taken, "chromedriver ended before it had a port: {said:?}");
+    }
+}
+
+impl Browser {
+    pub(crate) async fn open(width: u32, height: u32) -> Self {
+        let (driver, port) = driver().await;
         let profile = tempfile::tempdir().unwrap();
         let arguments = [
             "--headless=new".to_owned(),

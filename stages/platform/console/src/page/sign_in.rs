@@ -87,11 +87,11 @@ pub(crate) fn welcome(token: &str, whose: Option<&str>, failed: Option<&str>) ->
                 Some(name) => { input type="hidden" name="name" autocomplete="username" value=(name); },
                 None => {
                     label for="name" { "Name" }
-                    input #name type="text" name="name" autocomplete="username" required autofocus spellcheck="false" value="admin";
+                    input #name type="text" name="name" autocomplete="username" required spellcheck="false" value="admin";
                 },
             }
             label for="password" { "Password" }
-            input #password type="password" name="password" autocomplete="new-password" required minlength="12" aria-describedby="rule" autofocus[whose.is_some()];
+            input #password type="password" name="password" autocomplete="new-password" required minlength="12" aria-describedby="rule" autofocus;
             p.mute #rule { "At least 12 characters." }
             button.primary { (if whose.is_some() { "Set the password" } else { "Make the account" }) }
         }

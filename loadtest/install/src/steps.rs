@@ -149,12 +149,7 @@ async fn rollback(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
 async fn rights(ground: &Ground) -> anyhow::Result<Vec<String>> {
     let manifest = ground.manifest(NAMESPACE).await?;
     let (user, granted) = (audit::user(&manifest)?, audit::granted(&manifest)?);
-    // Single applications are read where a queue was full, or a person asks for it.
-    let pod = format!("deploy/{NAME}-reporter");
-    let application = format!("{}/{APPLICATION}", ArgoCd::NAMESPACE);
-    let replay = ["/gitops-runtime", "replay", "--app", &application, "--whole"];
-    let exec = ["exec", "--namespace", NAMESPACE, &pod, "--container", "reporter", "--"];
-    ground.tools.run("kubectl", &[&exec[..], &replay].concat()).await?;
+    read_again(ground).await?;
     let end = Instant::now() + USED_WITHIN;
     loop {
         let log = tokio::fs::read_to_string(ground.cluster.control.audit_log()).await;
@@ -167,6 +162,24 @@ async fn rights(ground: &Ground) -> anyhow::Result<Vec<String>> {
         }
         return Ok(verdict.failures);
     }
+}
+
+/// Has one application read, as it is where a queue was full: asks each replica, of which one has its shard.
+async fn read_again(ground: &Ground) -> anyhow::Result<()> {
+    let application = format!("{}/{APPLICATION}", ArgoCd::NAMESPACE);
+    let replay = ["/gitops-runtime", "replay", "--app", &application, "--whole"];
+    let mut refused = None;
+    for pod in ground.pods("reporter").await? {
+        let name = pod["metadata"]["name"].as_str().context("read the name of a pod")?;
+        let exec = ["exec", "--namespace", NAMESPACE, name, "--container", "reporter", "--"];
+        match ground.tools.run("kubectl", &[&exec[..], &replay].concat()).await {
+            Ok(_) => return Ok(()),
+            Err(error) => refused = Some(error),
+        }
+    }
+    Err(refused
+        .context("find a pod of the reporter")?
+        .context("have an application read again by any replica"))
 }
 
 async fn uninstall(ground: &Ground) -> anyhow::Result<Vec<String>> {

@@ -2,8 +2,7 @@
 //!
 //! takes: nothing - gives: bytes a second of one stream and of 100, latencies of requests of 1 kB alone and beside a visitor who
 //! does not read, bytes a second of one stream over a network that is far away, and the memory of streams that are held open
-//! calls: the tunnel's server and client as processes on loopback, without TLS, like those of others (but for chisel, which
-//! always encrypts); shares the machine's cores with them - fails: when an answer is not whole, or in the long form when a
+//! calls: the tunnel's server and client as processes on loopback, with TLS and without, like those of others; shares the machine's cores with them - fails: when an answer is not whole, or in the long form when a
 //! figure misses its bound
 
 mod delay;
@@ -22,7 +21,7 @@ use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::way::{Kind, Way};
+use self::way::{Idle, Kind, Way};
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::{judged, say, table};
 use loadtest_sim::process;
@@ -57,6 +56,17 @@ const FAR_RATE: f64 = 50e6;
 const SLOW_RATIO: f64 = 1.2;
 const P99_RATIO: f64 = 1.3;
 
+/// What is measured, those with TLS beside one another.
+const KINDS: [Kind; 7] = [
+    Kind::Direct,
+    Kind::Own,
+    Kind::Rathole,
+    Kind::OwnTls,
+    Kind::RatholeTls,
+    Kind::RatholeBareTls,
+    Kind::Chisel,
+];
+
 /// How much of everything.
 #[derive(Debug, Clone, Copy)]
 struct Form {
@@ -66,6 +76,7 @@ struct Form {
     slow: u64,
     far: u64,
     held: usize,
+    idle: usize,
     is_judged: bool,
 }
 
@@ -76,6 +87,7 @@ const SHORT: Form = Form {
     slow: 64 << 20,
     far: 1 << 20,
     held: 200,
+    idle: 8,
     is_judged: false,
 };
 const LONG: Form = Form {
@@ -84,7 +96,8 @@ const LONG: Form = Form {
     requests: 20_000,
     slow: 1 << 30,
     far: 512 << 20,
-    held: 6_000,
+    held: 10_000,
+    idle: 1_000,
     is_judged: true,
 };
 
@@ -96,8 +109,8 @@ struct Figures {
     alone: Histogram<u64>,
     beside: Histogram<u64>,
     far: f64,
-    /// Resident bytes of server and client without streams, and with those that are held.
-    memory: Option<[(u64, u64); 2]>,
+    /// Resident bytes of server and client without streams, and with those that are held; and what idle tunnels cost.
+    memory: Option<([(u64, u64); 2], Idle)>,
 }
 
 /// Measures.
@@ -113,7 +126,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     let form = if args.short { SHORT } else { LONG };
     let service = service::start().await?;
     let (mut measured, mut rows) = (Vec::new(), Vec::new());
-    for kind in [Kind::Direct, Kind::Own, Kind::Rathole, Kind::Chisel] {
+    for kind in KINDS {
         match kind.installed() {
             Ok(_) => measured.push(Box::pin(measure(kind, &program, service, form)).await?),
             // The short form is for machines without them.
@@ -140,12 +153,12 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     ];
     say(&table(1, &header, &rows));
     say(&format!(
-        "ratios are to the direct connection, and of the slow one to the p99 without it; {VISITORS} visitors, {} requests; no \
-         TLS on either side, but for chisel",
+        "ratios are to the direct connection, and of the slow one to the p99 without it; {VISITORS} visitors, {} requests; with \
+         TLS this product's visitors speak it too, those of others do not",
         form.requests
     ));
     let own = measured.iter().find(|figures| figures.kind == Kind::Own).context("measure the tunnel")?;
-    if let Some([before, after]) = own.memory {
+    if let Some(([before, after], idle)) = &own.memory {
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         say(&format!(
             "memory: server {:.1} MiB, client {:.1} MiB; with {} streams held open {:.1} and {:.1} MiB",
@@ -154,6 +167,13 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
             form.held,
             mib(after.0),
             mib(after.1)
+        ));
+        say(&format!(
+            "{} idle tunnels of two connections: server {:.1} MiB, and {:.1} MiB without them; {:.1} MiB a client",
+            idle.tunnels,
+            mib(idle.after),
+            mib(idle.before),
+            mib(idle.of_clients) / idle.tunnels as f64
         ));
     }
     let missed = if form.is_judged { missed(own, &measured) } else { Vec::new() };
@@ -175,12 +195,15 @@ fn missed(own: &Figures, measured: &[Figures]) -> Vec<String> {
     if slow > SLOW_RATIO {
         missed.push(format!("p99 beside a slow visitor: {slow:.2} times that without, of {SLOW_RATIO}"));
     }
-    if let Some(rathole) = measured.iter().find(|figures| figures.kind == Kind::Rathole) {
+    let of = |kind: Kind| measured.iter().find(|figures| figures.kind == kind);
+    if let (Some(own), Some(rathole)) = (of(Kind::OwnTls), of(Kind::RatholeTls)) {
         if own.one < rathole.one || own.hundred < rathole.hundred {
-            missed.push("fewer bytes a second than rathole".to_owned());
+            missed.push("fewer bytes a second with TLS than rathole's WebSocket with TLS".to_owned());
         }
         if p99(&own.alone) > p99(&rathole.alone) * P99_RATIO {
-            missed.push(format!("p99 more than {P99_RATIO} times that of rathole"));
+            missed.push(format!(
+                "p99 with TLS more than {P99_RATIO} times that of rathole's WebSocket with TLS"
+            ));
         }
     }
     missed
@@ -220,7 +243,7 @@ async fn measure(kind: Kind, program: &Path, service: SocketAddr, form: Form) ->
     slow.ask(&format!("/bytes/{}", form.slow)).await?;
     let beside = latencies(&way, form.requests).await?;
     drop(slow);
-    let memory = match way.resident() {
+    let memory = match way.resident().filter(|_| kind == Kind::Own) {
         Some(before) => {
             let mut held = Vec::new();
             for _ in 0..form.held {
@@ -228,7 +251,9 @@ async fn measure(kind: Kind, program: &Path, service: SocketAddr, form: Form) ->
                 ensure!(visitor.ask("/hold").await? == 2, "a stream that is held has another length");
                 held.push(visitor);
             }
-            Some([before, way.resident().context("read the memory of the tunnel")?])
+            let after = way.resident().context("read the memory of the tunnel")?;
+            drop(held);
+            Some(([before, after], way.idle(program, service, form.idle).await?))
         }
         None => None,
     };

@@ -3,21 +3,41 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, bail, ensure};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use rustls::pki_types::ServerName;
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 /// Bytes of one read.
 const PIECE: usize = 256 << 10;
 
+/// A connection, with TLS or without.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
 pub(super) struct Visitor {
-    stream: BufReader<TcpStream>,
+    stream: BufReader<Box<dyn Stream>>,
     host: String,
 }
 
 impl Visitor {
-    pub(super) async fn connect(to: SocketAddr, host: &str) -> anyhow::Result<Self> {
+    pub(super) async fn connect(
+        to: SocketAddr,
+        host: &str,
+        tls: Option<&TlsConnector>,
+    ) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(to).await.with_context(|| format!("connect to {to}"))?;
         stream.set_nodelay(true).context("connect")?;
+        let stream: Box<dyn Stream> = match tls {
+            Some(tls) => {
+                let name = ServerName::try_from(host.to_owned()).context("name the server")?;
+                Box::new(tls.connect(name, stream).await.context("speak TLS to the server")?)
+            }
+            None => Box::new(stream),
+        };
         Ok(Self { stream: BufReader::with_capacity(PIECE, stream), host: host.to_owned() })
     }
 

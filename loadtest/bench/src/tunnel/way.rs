@@ -3,12 +3,18 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
+use loadtest_sim::certificate::Authority;
 use loadtest_sim::port;
 use loadtest_sim::process::{Process, Start};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
 use tokio::process::{Child, Command};
+use tokio_rustls::TlsConnector;
 
 use super::delay;
 use super::visitor::Visitor;
@@ -17,6 +23,8 @@ use super::visitor::Visitor;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The name that visitors of this product's tunnel ask for.
 const HOST: &str = "bench-mark.localhost";
+/// What opens the file of a certificate and its key.
+const PASSWORD: &str = "bench";
 
 /// Which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +32,12 @@ pub(super) enum Kind {
     Direct,
     Own,
     Rathole,
+    /// With TLS of its own, from the client to the server and from the visitor to the server: both come to one port.
+    OwnTls,
+    /// With TLS from its client to its server; visitors have none.
+    RatholeTls,
+    /// The same without WebSocket frames.
+    RatholeBareTls,
     Chisel,
 }
 
@@ -32,7 +46,10 @@ impl Kind {
         match self {
             Self::Direct => "direct",
             Self::Own => "gitops-runtime",
+            Self::OwnTls => "gitops-runtime (TLS)",
             Self::Rathole => "rathole (WebSocket)",
+            Self::RatholeTls => "rathole (WebSocket, TLS)",
+            Self::RatholeBareTls => "rathole (TLS)",
             Self::Chisel => "chisel (SSH)",
         }
     }
@@ -40,9 +57,9 @@ impl Kind {
     /// The program of others, by a variable or by the PATH; what is said where there is none.
     pub(super) fn installed(self) -> Result<PathBuf, String> {
         let (name, variable) = match self {
-            Self::Rathole => ("rathole", "LOADTEST_RATHOLE"),
+            Self::Rathole | Self::RatholeTls | Self::RatholeBareTls => ("rathole", "LOADTEST_RATHOLE"),
             Self::Chisel => ("chisel", "LOADTEST_CHISEL"),
-            Self::Direct | Self::Own => return Ok(PathBuf::new()),
+            Self::Direct | Self::Own | Self::OwnTls => return Ok(PathBuf::new()),
         };
         if let Some(path) = std::env::var_os(variable) {
             return Ok(path.into());
@@ -53,10 +70,26 @@ impl Kind {
     }
 }
 
+/// Clients of idle tunnels that start at a time.
+const STARTING: usize = 8;
+
+/// What tunnels cost that nobody visits, in resident bytes.
+pub(super) struct Idle {
+    pub(super) tunnels: usize,
+    /// Of the server, without them.
+    pub(super) before: u64,
+    /// Of the server, with them.
+    pub(super) after: u64,
+    /// Of all their clients together.
+    pub(super) of_clients: u64,
+}
+
 /// A way that stands.
 pub(super) struct Way {
     pub(super) at: SocketAddr,
     pub(super) host: String,
+    /// Where visitors speak TLS.
+    tls: Option<TlsConnector>,
     own: Vec<Process>,
     others: Vec<Child>,
     folder: tempfile::TempDir,
@@ -72,80 +105,164 @@ impl Way {
     ) -> anyhow::Result<Self> {
         let folder = tempfile::TempDir::new().context("make a folder")?;
         let other = kind.installed().map_err(anyhow::Error::msg)?;
-        let mut way =
-            Self { at: service, host: "localhost".to_owned(), own: Vec::new(), others: Vec::new(), folder };
+        let mut way = Self {
+            at: service,
+            host: "localhost".to_owned(),
+            tls: None,
+            own: Vec::new(),
+            others: Vec::new(),
+            folder,
+        };
         match kind {
             Kind::Direct => {
                 if !far.is_zero() {
                     way.at = delay::start(service, far).await?;
                 }
             }
-            Kind::Own => way.own(program, service, far).await?,
-            Kind::Rathole => way.rathole(&other, service, far).await?,
+            Kind::Own => way.own(program, service, far, false).await?,
+            Kind::OwnTls => way.own(program, service, far, true).await?,
+            Kind::Rathole => way.rathole(&other, service, far, "websocket", false).await?,
+            Kind::RatholeTls => way.rathole(&other, service, far, "websocket", true).await?,
+            Kind::RatholeBareTls => way.rathole(&other, service, far, "tls", true).await?,
             Kind::Chisel => way.chisel(&other, service, far).await?,
         }
-        way.stands().await?;
+        answers(way.at, &way.host, way.tls.as_ref()).await?;
         Ok(way)
     }
 
-    async fn own(&mut self, program: &Path, service: SocketAddr, far: Duration) -> anyhow::Result<()> {
+    async fn own(
+        &mut self,
+        program: &Path,
+        service: SocketAddr,
+        far: Duration,
+        is_tls: bool,
+    ) -> anyhow::Result<()> {
         let listen = loopback()?;
-        let start = |args: Vec<String>| {
-            Process::start(&Start {
-                program: program.to_path_buf(),
-                args: args.into_iter().map(Into::into).collect(),
-                env: vec![("GITOPS_RUNTIME_SERVE__ADDRESS".to_owned(), "127.0.0.1:0".to_owned())],
-                directory: self.folder.path().to_path_buf(),
-            })
-        };
-        let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let server = text(&[
-            "tunnel-server",
-            "--single",
-            "--listen",
-            &listen.to_string(),
-            "--serve",
-            "127.0.0.1:0",
-            "--set",
-            "tunnelServer.requests=2000",
-        ]);
-        let server = start(server)?;
+        let mut server = text(&["tunnel-server", "--single", "--listen", &listen.to_string()]);
+        server.extend(text(&["--serve", "127.0.0.1:0", "--set", "tunnelServer.requests=4000"]));
+        let mut client = Vec::new();
+        if is_tls {
+            let authority = self.certificate().await?;
+            let file = |name: &str| self.folder.path().join(name).display().to_string();
+            server.extend(text(&[
+                "--set",
+                &format!("tunnelServer.tls.certificateFile={}", file("server.pem")),
+            ]));
+            server.extend(text(&["--set", &format!("tunnelServer.tls.keyFile={}", file("server.key"))]));
+            client.extend(text(&["--set", &format!("tunnelClient.caFile={}", file("authority.pem"))]));
+            self.tls = Some(trusting(&authority)?);
+        }
+        let server = self.process(program, server)?;
         wait_for(listen).await?;
         let near = if far.is_zero() { listen } else { delay::start(listen, far).await? };
-        let client = text(&[
-            "tunnel-client",
-            "--to",
-            &format!("http://{near}"),
-            "--name",
-            "bench-mark",
-            "--forward",
-            &format!("http://{service}"),
-            "--serve",
-            "127.0.0.1:0",
-            "--set",
-            "tunnelClient.connections=4",
-        ]);
-        let client = start(client)?;
+        let scheme = if is_tls { "https" } else { "http" };
+        client.extend(text(&["--set", "tunnelClient.connections=4"]));
+        let client =
+            self.process(program, client_of("bench-mark", &format!("{scheme}://{near}"), service, client))?;
         self.own = vec![server, client];
         (self.at, self.host) = (listen, HOST.to_owned());
         Ok(())
     }
 
-    async fn rathole(&mut self, program: &Path, service: SocketAddr, far: Duration) -> anyhow::Result<()> {
+    /// More tunnels that nobody visits, each a process with as many connections as it has by default.
+    pub(super) async fn idle(
+        &self,
+        program: &Path,
+        service: SocketAddr,
+        tunnels: usize,
+    ) -> anyhow::Result<Idle> {
+        let Some(server) = self.own.first() else {
+            bail!("idle tunnels are measured of this product's alone")
+        };
+        let before = server.resident().context("read the memory of the tunnel server")?;
+        let mut clients = Vec::with_capacity(tunnels);
+        let to = format!("http://{}", self.at);
+        let names: Vec<String> = (0..tunnels).map(|tunnel| format!("idle-t{tunnel}")).collect();
+        // A few start at a time, so that each is served within its patience.
+        for starting in names.chunks(STARTING) {
+            for name in starting {
+                clients.push(self.process(program, client_of(name, &to, service, Vec::new()))?);
+            }
+            for name in starting {
+                answers(self.at, &format!("{name}.localhost"), None).await?;
+            }
+        }
+        let after = server.resident().context("read the memory of the tunnel server")?;
+        let of_clients: Option<u64> = clients.iter().map(Process::resident).sum();
+        let of_clients = of_clients.context("read the memory of the clients")?;
+        for client in clients {
+            client.kill().await?;
+        }
+        Ok(Idle { tunnels, before, after, of_clients })
+    }
+
+    fn process(&self, program: &Path, args: Vec<String>) -> anyhow::Result<Process> {
+        Process::start(&Start {
+            program: program.to_path_buf(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: vec![("GITOPS_RUNTIME_SERVE__ADDRESS".to_owned(), "127.0.0.1:0".to_owned())],
+            directory: self.folder.path().to_path_buf(),
+        })
+    }
+
+    /// A new authority, and a certificate of the server: as PEM files, and in one file as rathole wants it. Gives the authority.
+    async fn certificate(&self) -> anyhow::Result<String> {
+        let authority = Authority::new()?;
+        let (certificate, key) = authority.signed(text(&[HOST, "localhost", "127.0.0.1"]))?;
+        for (name, text) in
+            [("authority.pem", authority.pem()), ("server.pem", certificate), ("server.key", key)]
+        {
+            tokio::fs::write(self.folder.path().join(name), text).await.context("write a certificate")?;
+        }
+        Ok(authority.pem())
+    }
+
+    async fn rathole(
+        &mut self,
+        program: &Path,
+        service: SocketAddr,
+        far: Duration,
+        kind: &str,
+        is_tls: bool,
+    ) -> anyhow::Result<()> {
         let (listen, visit) = (loopback()?, loopback()?);
-        let transport = |side: &str| {
-            format!("[{side}.transport]\ntype = \"websocket\"\n[{side}.transport.websocket]\ntls = false\n")
+        let (mut of_server, mut of_client) = (String::new(), String::new());
+        if is_tls {
+            self.certificate().await?;
+            let pack =
+                ["pkcs12", "-export", "-in", "server.pem", "-inkey", "server.key", "-out", "server.p12"];
+            let packed = Command::new("openssl")
+                .args(pack)
+                .args(["-passout", &format!("pass:{PASSWORD}")])
+                .current_dir(self.folder.path())
+                .output()
+                .await
+                .context("run openssl, which rathole's TLS needs a file of: install it")?;
+            ensure!(packed.status.success(), "openssl: {}", String::from_utf8_lossy(&packed.stderr));
+            of_server = format!(
+                "[server.transport.tls]\npkcs12 = \"server.p12\"\npkcs12_password = \"{PASSWORD}\"\n"
+            );
+            of_client =
+                "[client.transport.tls]\ntrusted_root = \"authority.pem\"\nhostname = \"localhost\"\n"
+                    .to_owned();
+        }
+        let transport = |side: &str, tls: &str| {
+            let frames = match kind {
+                "websocket" => format!("[{side}.transport.websocket]\ntls = {is_tls}\n"),
+                _ => String::new(),
+            };
+            format!("[{side}.transport]\ntype = \"{kind}\"\n{tls}{frames}")
         };
         let server = format!(
             "[server]\nbind_addr = \"{listen}\"\ndefault_token = \"t\"\n{}[server.services.s]\nbind_addr = \"{visit}\"\n",
-            transport("server")
+            transport("server", &of_server)
         );
         self.other(program, "server.toml", &server, &["--server"]).await?;
         wait_for(listen).await?;
         let near = if far.is_zero() { listen } else { delay::start(listen, far).await? };
         let client = format!(
             "[client]\nremote_addr = \"{near}\"\ndefault_token = \"t\"\n{}[client.services.s]\nlocal_addr = \"{service}\"\n",
-            transport("client")
+            transport("client", &of_client)
         );
         self.other(program, "client.toml", &client, &["--client"]).await?;
         self.at = visit;
@@ -185,24 +302,8 @@ impl Way {
         Ok(())
     }
 
-    /// Waits until a visitor is answered.
-    async fn stands(&self) -> anyhow::Result<()> {
-        let until = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            let asked = async { self.visitor().await?.get("/bytes/1").await };
-            match tokio::time::timeout(Duration::from_secs(10), asked).await {
-                Ok(Ok(_)) => return Ok(()),
-                _ if tokio::time::Instant::now() < until => {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-                Ok(Err(error)) => return Err(error.context("wait for a way to stand")),
-                Err(_) => bail!("a way does not stand within {PATIENCE:?}"),
-            }
-        }
-    }
-
     pub(super) async fn visitor(&self) -> anyhow::Result<Visitor> {
-        Visitor::connect(self.at, &self.host).await
+        Visitor::connect(self.at, &self.host, self.tls.as_ref()).await
     }
 
     /// Resident bytes of the server and of the client of this product's tunnel.
@@ -217,6 +318,48 @@ impl Way {
         }
         Ok(())
     }
+}
+
+/// Waits until a visitor is answered.
+async fn answers(at: SocketAddr, host: &str, tls: Option<&TlsConnector>) -> anyhow::Result<()> {
+    let until = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let asked = async { Visitor::connect(at, host, tls).await?.get("/bytes/1").await };
+        match tokio::time::timeout(Duration::from_secs(10), asked).await {
+            Ok(Ok(_)) => return Ok(()),
+            _ if tokio::time::Instant::now() < until => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            Ok(Err(error)) => return Err(error.context("wait for a way to stand")),
+            Err(_) => bail!("a way does not stand within {PATIENCE:?}"),
+        }
+    }
+}
+
+fn text(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Arguments of a client of this product's tunnel.
+fn client_of(name: &str, to: &str, service: SocketAddr, more: Vec<String>) -> Vec<String> {
+    let mut all = text(&["tunnel-client", "--to", to, "--name", name, "--forward"]);
+    all.extend(text(&[&format!("http://{service}"), "--serve", "127.0.0.1:0"]));
+    all.extend(more);
+    all
+}
+
+/// What visitors of a certificate of this authority connect by.
+fn trusting(authority: &str) -> anyhow::Result<TlsConnector> {
+    let mut roots = RootCertStore::empty();
+    let authority = CertificateDer::from_pem_slice(authority.as_bytes()).context("read the authority")?;
+    roots.add(authority).context("trust the authority")?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .context("speak TLS")?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 fn loopback() -> anyhow::Result<SocketAddr> {

@@ -13,7 +13,10 @@ pub(crate) fn is_key(text: &str) -> bool {
     let strange = text.bytes().filter(|byte| b"!@#$%^&*()~`|<>?;,{}[]\\".contains(byte)).count();
     if text.contains(char::is_whitespace) {
         // Salts that are made of every sign there is.
-        return text.len() >= 32 && strange >= 4 && text.bytes().any(|byte| byte.is_ascii_digit());
+        return text.len() >= 32
+            && strange >= 4
+            && text.bytes().any(|byte| byte.is_ascii_digit())
+            && !text.contains('\n');
     }
     if text.contains("://")
         || text.starts_with('/')

@@ -5,8 +5,8 @@
 
 use super::shape;
 use super::words::{
-    ABOUT, EXEMPT, KEPT_KEYS, KEY_OWNERS, NOT_KEY_OWNERS, NOT_PASS, NOT_STEMS, OBJECTS, PIECES, REFERRERS,
-    SETTINGS, STEMS, SUFFIXES, TERMS, VALUE_OWNERS, WEAK,
+    ABOUT, EXEMPT, KEPT_KEYS, KEY_OWNERS, MARKERS, NOT_KEY_OWNERS, NOT_PASS, NOT_STEMS, OBJECTS, PIECES,
+    REFERRERS, SETTINGS, STEMS, SUFFIXES, TERMS, VALUE_OWNERS, WEAK,
 };
 
 /// Bytes of a name that are judged, at its end.
@@ -72,7 +72,11 @@ impl Class {
                 let place =
                     text.contains('/') && words(name).ends_with(&["secret".to_owned(), "id".to_owned()]);
                 let term = TERMS.contains(text.to_ascii_lowercase().as_str());
+                // A short word is the name of who asks: `accessKey: loki`.
+                let user =
+                    text.len() <= 6 && text.bytes().all(|byte| byte.is_ascii_lowercase()) && names_user(name);
                 !(checksum
+                    || user
                     || version
                     || other
                     || folder
@@ -102,8 +106,30 @@ pub(super) fn is_count(name: &str, text: &str) -> bool {
             // Of a quota.
             Some("secrets") => first.len() <= 6 && (words.len() == 1 || words.concat() == "countsecrets"),
             Some("passwords" | "credentials") => first.len() <= 3 && words.len() == 1,
-            _ => false,
+            // What a longer name counts of secrets: `tokensPerFill: 100`.
+            Some(last) => {
+                let counts = words.len() > 2 && !matches!(last, "key" | "keys" | "pin" | "pincode" | "code");
+                counts
+                    && first.len() <= 6
+                    && first == text
+                    && !SUFFIXES.contains(last)
+                    && !last.bytes().all(|byte| byte.is_ascii_digit())
+                    && classify(last) == Class::Plain
+            }
+            None => false,
         }
+}
+
+/// Whether `name` is one of an access key, whose secret stands beside it.
+fn names_user(name: &str) -> bool {
+    let words = words(name);
+    words.concat().ends_with("accesskey") && !words.iter().any(|word| word.contains("secret"))
+}
+
+/// Whether who may come in is told below `name`: `digestAuth`, `basic_auth`.
+pub(super) fn is_authentication(name: &str) -> bool {
+    let words = words(name);
+    matches!(words.concat().as_str(), "digestauth" | "basicauth" | "htdigest" | "htpasswd" | "httpauth")
 }
 
 /// Judges `name`.
@@ -150,7 +176,13 @@ pub(super) fn classify(name: &str) -> Class {
         return Class::Key;
     }
     let third = words.len().checked_sub(3).and_then(|third| words.get(third)).map_or("", String::as_str);
-    if last == "key" && before == "secret" && (KEPT_KEYS.contains(third) || third.ends_with("password")) {
+    if last == "key"
+        && before == "secret"
+        && (KEPT_KEYS.contains(third)
+            || third.ends_with("password")
+            || third == "key" && words.len() > 3
+            || STEMS.contains(third))
+    {
         // `adminPasswordSecretKey`: the key of the password in its Secret.
         return Class::Key;
     }
@@ -199,6 +231,8 @@ pub(super) fn classify(name: &str) -> Class {
         "pin" | "pincode" if words.len() > 1 => Class::Scalar,
         "encrypt" if words.len() == 1 => Class::Key,
         "hmac" | "seed" => Class::Key,
+        // Of Joken.
+        "signer" if before == "default" => Class::Key,
 
         "key" | "keys" if words.len() > 1 && !NOT_KEY_OWNERS.contains(before) => Class::Key,
         "base" if before == "key" => Class::Key,
@@ -342,7 +376,13 @@ fn is_about(words: &[String], last: &str, compact: &str) -> bool {
     }
     let counts = words.first().is_some_and(|first| matches!(first.as_str(), "max" | "min" | "num" | "total"));
     let piece = words.iter().rev().nth(1).is_some_and(|owner| PIECES.contains(owner.as_str()));
-    if counts && matches!(last, "token" | "tokens") || piece && last == "tokens" {
+    let owner = words.iter().rev().nth(1).map(String::as_str).unwrap_or_default();
+    if counts && matches!(last, "token" | "tokens")
+        || piece && last == "tokens"
+        || last == "token" && MARKERS.contains(owner)
+        // What is set about passwords, among it some that are secret by themselves.
+        || owner == "password" && matches!(last, "config" | "configuration" | "settings" | "options")
+    {
         return true;
     }
     ["name", "ref", "type", "path", "url", "file", "from", "policy", "ttl"].iter().any(|about| {

@@ -53,6 +53,10 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
             after + usize::from(rest.get(inner.end + 2..).is_some_and(|rest| rest.starts_with('}'))),
         );
     }
+    if rest.starts_with("$${") || rest.starts_with("$$(") {
+        // Escaped from who fills in the others.
+        return one(text, at + 1);
+    }
     if let Some(inner) = rest.strip_prefix("${{") {
         return inner.find("}}").map(|end| at + 3 + end + 2);
     }

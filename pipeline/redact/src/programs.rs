@@ -96,7 +96,11 @@ const PROGRAMS: &[Program] = &[
     Program { names: &["mc", "mcli"], words: &[("set", &[3, 4]), ("add", &[3, 4])], ..NONE },
     Program { names: &["7z", "7za", "7zr", "rar", "unrar"], joined: &["-p", "-hp"], ..NONE },
     Program { names: &["zip", "unzip"], takes: &["-P"], ..NONE },
-    Program { names: &["smbclient", "rpcclient", "smbget"], pair: (&["-U", "--user"], '%'), ..NONE },
+    Program {
+        names: &["smbclient", "rpcclient", "smbget", "smbcacls", "wbinfo", "winexe", "samba-tool", "net"],
+        pair: (&["-U", "--user", "-a", "--authenticate"], '%'),
+        ..NONE
+    },
     Program { names: &["lftp", "ncftp"], pair: (&["-u", "--user"], ','), ..NONE },
     Program {
         names: &["htpasswd"],
@@ -278,7 +282,7 @@ impl Arguments {
             Next::Pair(sign) => {
                 let (user, password) = text.split_once(*sign)?;
                 let ids = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-                let address = password.starts_with("//");
+                let address = password.starts_with("//") || password.contains("://");
                 (!(address
                     || password.is_empty()
                     || shape::is_harmless(password)

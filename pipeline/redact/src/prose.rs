@@ -65,6 +65,19 @@ fn is_letters(word: &str) -> bool {
         && word.chars().all(|letter| letter.is_alphabetic() || matches!(letter, '-' | '\'' | '/'))
 }
 
+/// Whether `text` is the type of a parameter, with nothing or null as its default: `Optional[str] = None`, `&str`.
+pub(super) fn is_type(text: &str) -> bool {
+    let (bare, default) = text.split_once('=').unwrap_or((text, "null"));
+    let default = default.trim().trim_matches([',', ')', ';', '"', '\'']).to_ascii_lowercase();
+    let mut words =
+        bare.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    text.len() <= 64
+        && matches!(default.as_str(), "" | "null" | "none" | "nil")
+        && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" []<>?&|*:.,)(_".contains(&byte))
+        && words.clone().next().is_some()
+        && words.all(|word| TYPES.contains(word.to_ascii_lowercase().as_str()))
+}
+
 /// Whether a single word says how a secret is: `token=expired`, `password=required`.
 pub(super) fn is_state(text: &str) -> bool {
     let word = text.trim_matches(['.', ',', ';', ')', '(', '"', '\'']);

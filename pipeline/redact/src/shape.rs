@@ -153,14 +153,36 @@ fn is_filled_url(text: &str) -> bool {
 /// A variable of a program, by which it refers to what is given elsewhere.
 pub(super) fn is_expression(text: &str) -> bool {
     let text = text.trim_end_matches([',', ';']);
-    EXPRESSIONS.iter().any(|begin| text.starts_with(begin))
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-[]()'\"$/ !".contains(&byte))
+    is_call(text)
+        || EXPRESSIONS.iter().any(|begin| text.starts_with(begin))
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-[]()'\"$/ !".contains(&byte))
+            && !super::keys::holds_random(text)
+}
+
+/// What a program calls for a value, and literals in it that are none: `req.get_headers()["X-Token"]`.
+fn is_call(text: &str) -> bool {
+    let Some((head, arguments)) = text.split_once('(').filter(|_| text.ends_with([')', ']'])) else {
+        return false;
+    };
+    let part = |part: &str| {
+        part.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let mut literals = arguments.split(['"', '\'']).skip(1).step_by(2);
+    head.contains('.')
+        && head.split(['.', ':']).filter(|word| !word.is_empty()).all(part)
+        && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+        && !literals.any(|text| is_key(text) || is_password(text))
         && !super::keys::holds_random(text)
 }
 
 /// A mask: Argo CD's own (`+` signs alone, eight or more), or stars, dots, dashes and the words that stand for one.
 pub(super) fn is_mask(text: &str) -> bool {
     let Some(first) = text.chars().next() else { return false };
+    if text.trim_end_matches('.') == "-" {
+        // From the standard input.
+        return true;
+    }
     if "+*•xX.-_#?".contains(first) {
         let signs = text.chars().take_while(|letter| *letter == first).count();
         if signs * first.len_utf8() == text.len() {
@@ -183,7 +205,10 @@ pub(super) fn is_mask(text: &str) -> bool {
         return true;
     }
     let bare = || text.trim_matches(['<', '>', '[', ']', '(', ')', '*']).to_ascii_lowercase();
-    text.len() <= 32 && (matches!(text, "~" | "\"\"" | "''" | "{}" | "[]") || MASKS.contains(bare().as_str()))
+    // Or a piece that models know.
+    let other = matches!(text, "~" | "\"\"" | "''" | "{}" | "[]" | "</s>")
+        || text.starts_with("<|") && text.ends_with("|>");
+    text.len() <= 32 && (other || MASKS.contains(bare().as_str()))
 }
 
 /// Whether credentials stand in `text` where they are found by themselves: in a URL, or behind a name.
@@ -256,6 +281,15 @@ fn is_place(text: &str) -> bool {
                 .trim_start_matches('<'),
         )
     {
+        return true;
+    }
+    // A map of Postfix: `hash:/etc/postfix/sasl_passwd`.
+    if text.split_once(':').is_some_and(|(kind, path)| {
+        kind.len() <= 12
+            && kind.bytes().all(|byte| byte.is_ascii_lowercase())
+            && !path.starts_with("//")
+            && file(path)
+    }) {
         return true;
     }
     // `aws-secretsmanager:shop/db#password`.

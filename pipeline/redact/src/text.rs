@@ -420,6 +420,10 @@ impl<'t> Scan<'t> {
         {
             return None;
         }
+        if prose::is_type(text) || delimiter == b'=' && self.line_before(name.start, LINE).contains("attrs") {
+            // What a program takes, `password: Optional[str] = None`; which attribute of a directory holds it.
+            return None;
+        }
         let code = |code: &str| {
             code.bytes().all(|byte| byte.is_ascii_digit())
                 || code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')

@@ -16,8 +16,8 @@ use super::{Redactor, packed, shape};
 mod members;
 
 use members::{
-    Members, container, is_injected, is_list_of_users, is_logons, is_named_secret, is_odd, is_pair_value,
-    is_schema, is_tracking_id, lower, names_secret, pair_is_secret, repeatable,
+    Members, container, is_captions, is_injected, is_keyring, is_list_of_users, is_logons, is_named_secret,
+    is_odd, is_pair_value, is_schema, is_tracking_id, lower, names_secret, pair_is_secret, repeatable,
 };
 pub(super) use members::{is_bare, is_key_reference, is_secret_value, stays};
 
@@ -67,6 +67,8 @@ pub(super) struct Walk<'r> {
     pub(super) tagged: HashSet<String>,
     /// What names the program that a container's arguments go to.
     program: Option<Arguments>,
+    /// A patch is read that changes no Secret.
+    configures: bool,
     pub(super) notes: Option<Notes>,
 }
 
@@ -80,6 +82,7 @@ impl<'r> Walk<'r> {
             tagged: HashSet::new(),
             unpack: packed::MOST,
             program: None,
+            configures: false,
             notes: None,
         }
     }
@@ -145,11 +148,12 @@ impl<'r> Walk<'r> {
         let secret = place == Place::SecretItem || shape::is_secret(map, &kind);
         let whole = secret && shape::member(map, "metadata").is_some();
         let members = Members::of(map);
-        let pair = (members.named || members.patches) && pair_is_secret(map);
+        let pair = (members.named || members.patches) && pair_is_secret(map, self.configures);
         let refers = members.refers;
-        let patches_secret = shape::member(map, "target")
-            .and_then(Value::as_object)
-            .is_some_and(|target| shape::kind(target) == "secret");
+        let target = shape::member(map, "target").and_then(Value::as_object).map(shape::kind);
+        let patches_secret = target.as_deref() == Some("secret");
+        let configures = self.configures;
+        self.configures = configures || target.as_deref() == Some("configmap");
         let program = self.program.take();
         if members.image
             && let Some(Value::String(image)) =
@@ -208,6 +212,8 @@ impl<'r> Walk<'r> {
                 _ if class != Class::Plain && is_key_reference(name, value) => Place::Keep,
                 _ if value.as_object().is_some_and(is_named_secret) => Place::Keep,
                 _ if value.is_string() && is_list_of_users(name) => Place::Secret,
+                _ if is_captions(&lower, value) => Place::Keep,
+                (_, "keys") if is_keyring(value) => Place::Secret,
                 // The file of a manifest, whatever the file is called.
                 _ if class != Class::Plain
                     && (lower.ends_with(".yaml") || lower.ends_with(".yml"))
@@ -235,6 +241,7 @@ impl<'r> Walk<'r> {
             self.back();
         }
         self.program = program;
+        self.configures = configures;
         if let Some(annotations) =
             map.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"))
         {
@@ -293,6 +300,16 @@ impl<'r> Walk<'r> {
         {
             self.seal(value, Place::Secret, depth);
         }
+        if names::is_authentication(name) {
+            // `digestAuth: {users: ["ada:realm:x"]}`.
+            for (member, value) in
+                inner.iter_mut().filter(|(member, _)| matches!(member.as_str(), "users" | "accounts"))
+            {
+                if is_secret_value(member, Class::Logon, value) {
+                    self.seal(value, Place::Secret, depth);
+                }
+            }
+        }
         // Of Rails, whose `primary_key` elsewhere names a column.
         let encrypts = owner.contains("encrypt");
         let is_key = |member: &str| {
@@ -304,6 +321,7 @@ impl<'r> Walk<'r> {
         }
         // Beside what else a token is made with, whatever it looks like: `Jwt: {Key: x, Issuer: y}`.
         let signs = name == "encrypt"
+            || matches!(names::words(name).concat().as_str(), "keyauth" | "apikey")
             || ["issuer", "audience"].iter().any(|other| shape::member(inner, other).is_some());
         if ["name", "operator", "path", "effect", "secretName", "property"]
             .iter()

@@ -16,7 +16,7 @@ pub(super) static STEMS: Words = LazyLock::new(|| {
          connectionstring connstring connstr dockerconfigjson dockercfg idrsa ided25519 idecdsa stringdata \
          amzsignature masterauth authtok securejsondata fernet secretkeybase presharedkey storepass mnemonic \
          rediscliauth erlangcookie setcookie pepper totpseed otpseed walletseed seedphrase recoverycode \
-         authstring honeycombteam googsignature nodecookie releasecookie authkey cleartext")
+         authstring honeycombteam googsignature nodecookie releasecookie authkey cleartext loginpas")
 });
 
 /// Longer words that hold a stem by chance.
@@ -29,7 +29,7 @@ pub(super) static NOT_STEMS: Words = LazyLock::new(|| {
 pub(super) static WEAK: Words = LazyLock::new(|| {
     set(
         "pass pwd dsn bearer jwt psk otp totp cred creds pgpass sig pfx p12 jks keytab passwords pw htpasswd \
-         seckey community",
+         htdigest seckey community",
     )
 });
 
@@ -82,7 +82,8 @@ pub(super) static TERMS: Words = LazyLock::new(|| {
          scram-sha-512 sha-256 sha-512 rsa2048 rsa4096 rsa-2048 rsa-4096 p256 p384 curve25519 secp256k1 chacha20 \
          chacha20poly1305 poly1305 blake2b bcrypt2 v1alpha1 v1beta1 v1alpha2 v1beta2 v2beta1 v2beta2 oauth2-proxy \
          aad-pod java17 java21 python3 node18 node20 node22 php8 net8 amd64 arm64 x86_64 win32 win64 bcrypt \
-         scrypt plaintext scram-sha-1 hs1 es512 eddsa ps256 sha256sum",
+         scrypt plaintext scram-sha-1 hs1 es512 eddsa ps256 sha256sum id_token access_token refresh_token \
+         client_secret_basic client_secret_post client_secret_jwt private_key_jwt",
     )
 });
 
@@ -110,7 +111,10 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          replicas resources quota arn username usernames owner holder expiresin expire validity lookup filter \
          parser alg serializer minimum maximum total consumed remaining generation filename filenames minute hour \
          day checker policies reviewer page screen form view dialog button event events listener quality example \
-         docs documentation flow flows project projects prompts ms millis milliseconds sec secs mins bytes kb mb",
+         docs documentation flow flows project projects prompts ms millis milliseconds sec secs mins bytes kb mb \
+         reuse fill leeway skew separator delimiter matcher matchers injector injection watcher syncer rotator \
+         bindings visibility level tier priority notice warning alert alerts notification notifications audit \
+         log logs logging dashboard burst lookback",
     )
 });
 
@@ -207,7 +211,8 @@ pub(super) static STORES: Words = LazyLock::new(|| {
     set("vault: ref+ secretref+ op:// arn:aws:secretsmanager: arn:aws:ssm: arn:aws:kms: awssm:// awsssm:// \
          aws-secret:// gcp-secret:// gcpsm:// sm:// azurekeyvault:// secret:// secrets:// secretref: keyring: \
          env:// env: env. k8s:// k8s: kubernetes:// doppler:// keyvault: @microsoft.keyvault ssm: secretsmanager: \
-         bao: sealed: lookup( file:// path: pass:// akeyless: infisical:// keepass: projects/ configmap: bws://")
+         bao: sealed: lookup( file:// path: pass:// akeyless: infisical:// keepass: projects/ configmap: bws:// \
+         >>vault: awssecret:// berglas://")
 });
 
 /// How the expressions of programs begin that refer to what is given elsewhere.
@@ -259,16 +264,27 @@ pub(super) static PIECES: Words = LazyLock::new(|| {
     )
 });
 
+/// With `token` behind them they name one piece that models know: `stop_token`.
+pub(super) static MARKERS: Words = LazyLock::new(|| set("stop eos bos pad unk unknown mask cls sep special"));
+
+/// Below these names stand texts that people see: `labels: {password: Passwort}`.
+pub(super) static CAPTIONS: Words = LazyLock::new(|| {
+    set(
+        "labels label captions translations i18n l10n locale messages texts strings placeholders titles headings",
+    )
+});
+
 /// Files that list users and their passwords, by their last two words.
 pub(super) static USER_FILES: Words = LazyLock::new(|| {
     set("realm.properties users.properties users.txt userlist.txt chap.secrets pap.secrets ipsec.secrets \
-         users.passwd mosquitto.passwd user.properties")
+         users.passwd mosquitto.passwd user.properties rsyncd.secrets users.htdigest")
 });
 
 /// Types of values, which checks name in the place of values.
 pub(super) static TYPES: Words = LazyLock::new(|| {
     set(
-        "string map array object integer number boolean bool null int float list nothing slice struct undefined",
+        "string map array object integer number boolean bool null int float list nothing slice struct undefined \
+         str bytes optional option none any secretstr secretstring varchar char union box arc",
     )
 });
 

@@ -176,6 +176,22 @@ pub(super) const LINES: &[Row] = &[
         ["SQLConnectInfo ftp@db ftp", "see SQLConnectInfo"],
     ),
     line(
+        "connect-to-a-database",
+        "Db2: connect to database user user using password",
+        &[" using "],
+        r#"(?i)\b(?:connect|attach)\s+to\s+\S+\s+user\s+\S+\s+using\s+["']?([^\s"';]+)"#,
+        ["db2 connect to sample user ada using thistle", "ATTACH TO node1 USER ada USING 'thistle'"],
+        ["connect to the console using kubectl", "connect to sample user ada"],
+    ),
+    line(
+        "logon-of-a-transfer",
+        "ftp: user user password, from a here-string",
+        &["<<< \"user ", "<<< 'user ", "<<<\"user ", "<<<'user "],
+        r#"(?i)ftp\b.*<<<\s*["']user\s+\S+\s+([^\s"']+)"#,
+        ["ftp -n host <<< \"user ada thistle\"", "lftp host <<<'user ada thistle'"],
+        ["cat <<< \"user ada\"", "ftp -n host <<< \"user ada\""],
+    ),
+    line(
         "remote-desktop",
         "FreeRDP: /u:user /p:password",
         &[" /p:"],

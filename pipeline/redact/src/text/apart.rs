@@ -39,6 +39,15 @@ impl<'t> Scan<'t> {
                 .then_some((from..to, "argument"));
         }
         let line = self.line_from(from);
+        if self
+            .line_before(name.start, NAME)
+            .trim_start()
+            .get(..11)
+            .is_some_and(|head| head.eq_ignore_ascii_case("comment on "))
+        {
+            // Of SQL: what a column is for.
+            return None;
+        }
         if first == b'{' {
             let end = self.within(from, 4 * LINE, |byte| byte == b'}');
             let block = line.trim_end() == "{" && holds_keys(self.text.get(from + 1..end)?);
@@ -103,7 +112,9 @@ impl<'t> Scan<'t> {
             let key = shape::is_key(text) || shape::is_password(text);
             let upper = name.text.len() > 4 && name.text.bytes().all(|byte| byte.is_ascii_uppercase());
             let sql = first == b'\'' && upper;
-            let spaced = text.contains(' ') && !sql;
+            // A directive of its own line: `Pass "two words"`.
+            let directive = alone && password && head.trim().is_empty() && !prose::is_saying(text);
+            let spaced = text.contains(' ') && !sql && !directive;
             // `using token "x"`; of a Secret that would be its name.
             let used = ["using", "with"].iter().any(|word| head.trim_end().ends_with(word))
                 && class == Class::Secret

@@ -98,7 +98,12 @@ impl<'t> Scan<'t> {
             .next()
             .unwrap_or_default()
             .trim_end_matches(':');
-        if name.starts_with("/data/") || name.starts_with("/stringData/") {
+        // `kubectl patch configmap`: what says no secret there is none.
+        let configures = || {
+            let line = self.line_before(at, 4 * LINE).to_ascii_lowercase();
+            line.contains("patch configmap") || line.contains("patch cm ")
+        };
+        if (name.starts_with("/data/") || name.starts_with("/stringData/")) && !configures() {
             return Class::Secret;
         }
         names::classify(name.rsplit(['/', ':']).next().unwrap_or(name))

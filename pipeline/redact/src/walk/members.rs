@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::super::names::{self, Class};
 use super::super::programs::Arguments;
-use super::super::words::{OBJECTS, PAIR_NAMES, PAIR_VALUES, SCHEMA, USER_FILES};
+use super::super::words::{CAPTIONS, OBJECTS, PAIR_NAMES, PAIR_VALUES, SCHEMA, USER_FILES};
 use super::super::{packed, prose, shape};
 
 /// Whether a member carries the value of a pair whose other member says secret: environment variables, Helm and plugin
@@ -208,6 +208,54 @@ pub(super) fn is_list_of_users(name: &str) -> bool {
     words.get(last..).is_some_and(|last| USER_FILES.contains(last.join(".").as_str()))
 }
 
+/// Whether a ring of keys stands in `value`, each by its id, as chance makes them: `keys: {APIq7: x}`.
+pub(super) fn is_keyring(value: &Value) -> bool {
+    let key = |text: &str| {
+        text.len() >= 32
+            && shape::is_key(text)
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte))
+            && text.bytes().any(|byte| byte.is_ascii_uppercase())
+            && text.bytes().any(|byte| byte.is_ascii_lowercase())
+            && !["MI", "MC", "MF", "AAAA", "LS0t"].iter().any(|begin| text.starts_with(begin))
+    };
+    value.as_object().is_some_and(|ring| {
+        !ring.is_empty()
+            && ring.iter().all(|(name, value)| {
+                !name.to_ascii_lowercase().contains("pub") && value.as_str().is_some_and(key)
+            })
+    })
+}
+
+/// Whether texts that people see stand in `value`, of which some are named for what is asked: `{password: Passwort}`.
+pub(super) fn is_captions(name: &str, value: &Value) -> bool {
+    let caption = |text: &str| {
+        text.starts_with(char::is_uppercase)
+            && text
+                .chars()
+                .all(|letter| letter.is_alphabetic() || matches!(letter, ' ' | '-' | '?' | '!' | '.'))
+            && text.chars().skip(1).any(char::is_lowercase)
+    };
+    CAPTIONS.contains(name)
+        && value.as_object().is_some_and(|texts| {
+            texts.len() > 1 && texts.values().all(|text| text.as_str().is_some_and(caption))
+        })
+}
+
+/// Whether a text is the settings of a program in Python, one in each line: `ROW_LIMIT = 5000`.
+fn is_settings(text: &str) -> bool {
+    let setting = |line: &str| {
+        line.is_empty()
+            || ["#", "from ", "import "].iter().any(|begin| line.starts_with(begin))
+            || line.split_once(" = ").is_some_and(|(name, _)| {
+                name.len() > 2
+                    && name
+                        .bytes()
+                        .all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b'0'..=b'9'))
+            })
+    };
+    text.trim_end().contains('\n') && text.lines().all(|line| setting(line.trim_end()))
+}
+
 /// Whether the value under `name` is to be sealed.
 pub(super) fn names_secret(name: &str, value: &Value) -> bool {
     is_secret_value(name, names::classify(name), value)
@@ -244,6 +292,7 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
         (Class::Secret, Value::Object(_) | Value::Array(_)) => {
             !(names::may_refer(name) && shape::is_reference(value))
         }
+        (Class::Secret, Value::String(text)) if is_settings(text) => false,
         (Class::Secret | Class::Scalar, Value::String(text)) => {
             shape::is_harmless(text)
                 || holds(value) && !(names::is_locator(name) && shape::holds_logon(text) || tells(name, text))
@@ -326,8 +375,9 @@ pub(super) fn repeatable(map: &Map<String, Value>) -> Vec<String> {
     values("data", true).chain(values("stringData", false)).collect()
 }
 
-/// Whether `map` is a pair whose name says secret, or a patch of a Secret's data.
-pub(super) fn pair_is_secret(map: &Map<String, Value>) -> bool {
+/// Whether `map` is a pair whose name says secret, or a patch of data that may be those of a Secret: a patch that
+/// `configures` changes others.
+pub(super) fn pair_is_secret(map: &Map<String, Value>, configures: bool) -> bool {
     // An expression of a selector names what it selects.
     if map.contains_key("operator") {
         return false;
@@ -349,7 +399,7 @@ pub(super) fn pair_is_secret(map: &Map<String, Value>) -> bool {
         && map.get("path").and_then(Value::as_str).is_some_and(|path| {
             let last =
                 path.rsplit('/').find(|part| *part != "-" && !part.bytes().all(|byte| byte.is_ascii_digit()));
-            path.starts_with("/data")
+            path.starts_with("/data") && !configures
                 || path.starts_with("/stringData")
                 || last.is_some_and(|last| says(&last.replace("~1", "/")))
                 || path.contains("/env/") && any(&|value| value.as_str().is_some_and(shape::is_key))

@@ -28,7 +28,8 @@ pub enum Settled {
 /// What of an entity was sent and not answered for certain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unacked {
-    /// Content of the last report that went out without an acknowledgement; none when there is no such report.
+    /// Content of the last report that went out without an acknowledgement; none when there is no such report. All ends
+    /// of one stay count as one content.
     pub content: Digest,
     /// By how much the counter moved since the last acknowledgement. It moves when another content follows one that
     /// was not answered: were that first content sent again later, under the key that it had, a receiver which drops
@@ -199,6 +200,14 @@ impl Record {
     #[must_use]
     pub fn is_incomplete(&self) -> bool {
         self.entities.iter().any(|row| row.incomplete)
+    }
+
+    /// Which stay this is of an object that may go and be back under its uid: what is acknowledged of a later one has a
+    /// later version. It stands still while nothing but the stay's end is told, also over a kill
+    /// ([`Record::resume`]); two ends between which something was sent, and not answered, have other counters.
+    #[must_use]
+    pub fn stay(&self) -> Digest {
+        Digest::of(&self.version.0.to_be_bytes())
     }
 
     /// Whether a delivery was acknowledged as a whole, and no report of the object came after it.

@@ -78,7 +78,8 @@ pub struct Report {
     pub ends: bool,
     /// The fact that it tells and that the reported state does not show any more. It is told once: an acknowledgement
     /// moves [`Record::fact`](crate::Record::fact) to it at once, so that a round that is cut off goes on with later
-    /// ones.
+    /// ones. Of an end ([`Report::ends`]), which end it is, where a life may end more than once under its uid:
+    /// [`Record::stay`](crate::Record::stay).
     pub fact: Option<Digest>,
     /// The payload: the JSON text that stands under `data` in the platform's wire format.
     pub body: Bytes,

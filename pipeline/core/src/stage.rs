@@ -215,14 +215,19 @@ impl Shipment {
     /// What happens once has a key that depends neither on content nor on what was acknowledged before, so that it
     /// is the same in every telling: the end of a life ([`Report::ends`]), whether its last state was watched or
     /// nothing but its record tells of it, that of the ledger's id, the sink and the uid; a fact that the newest state
-    /// does not show any more ([`Report::fact`]), that of these and the fact's id. Every other key is as [`idempotency_key`] says.
+    /// does not show any more ([`Report::fact`]), that of these and the fact's id. What may be back under its uid, as
+    /// whatever left a selector, ends once in each stay: the key of such an end is that of these, the stay's id and the
+    /// counter, which stands still while the end alone is sent. Every other key is as [`idempotency_key`] says.
     #[must_use]
     pub fn new(report: Report, ledger: &str, sink: &str, counter: u64) -> Self {
         let uid = &report.uid;
-        let key = match report.fact {
-            _ if report.ends => key_of(&[ledger, sink, uid, "end"]),
-            Some(Digest(fact)) => key_of(&[ledger, sink, uid, "fact", &format!("{fact:016x}")]),
-            None => idempotency_key(ledger, sink, uid, report.entity, counter, report.content),
+        let key = match (report.ends, report.fact) {
+            (true, None) => key_of(&[ledger, sink, uid, "end"]),
+            (true, Some(Digest(stay))) => {
+                key_of(&[ledger, sink, uid, "end", &format!("{stay:016x}"), &counter.to_string()])
+            }
+            (false, Some(Digest(fact))) => key_of(&[ledger, sink, uid, "fact", &format!("{fact:016x}")]),
+            (false, None) => idempotency_key(ledger, sink, uid, report.entity, counter, report.content),
         };
         Self { report, idempotency_key: key.into(), epoch: None }
     }

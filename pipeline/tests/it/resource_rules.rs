@@ -7,6 +7,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use loadtest::process::Start;
+use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::kube::Collection;
 use loadtest::sim::{Setup, Simulation};
 use pipeline_core::Key;
@@ -161,6 +162,57 @@ async fn an_object_that_leaves_a_label_selector_is_reported_as_deleted_and_as_ne
     eventually("the last", || told() == expected).await;
     runtime.until("rest", |status| status.total.idle()).await;
     assert_eq!(told(), expected);
+    runtime.stop().await;
+}
+
+/// A receiver that takes no report twice under one `Idempotency-Key` knows of each time that an object left.
+#[tokio::test]
+async fn each_time_that_an_object_leaves_a_selector_has_a_key_of_its_own_that_a_repeat_keeps() {
+    let simulation = world().await;
+    let put = |team: &str| {
+        let mut object = rollout("shop", "web", "Healthy");
+        object["metadata"]["labels"] = json!({"team": team});
+        simulation.kube.apply(Collection::Rollouts, object).unwrap();
+    };
+    let settings = json!({"resources": {
+        "applications": false, "kinds": [{"kind": "rollouts.argoproj.io", "labelSelector": "team=a"}],
+    }});
+    let ends =
+        || -> Vec<bool> { payloads(&simulation).iter().map(|payload| payload["deleted"] == true).collect() };
+    let runtime = launch(&simulation, &settings).await;
+    let mut expected = Vec::new();
+    for _ in 0..3 {
+        put("a");
+        expected.push(false);
+        eventually("that it is there", || ends() == expected).await;
+        put("b");
+        expected.push(true);
+        eventually("that it left", || ends() == expected).await;
+    }
+    assert_eq!(simulation.platform.totals().duplicates, 0);
+
+    // The answer to the next end is lost, and so is the process.
+    put("a");
+    expected.push(false);
+    eventually("that it is there", || ends() == expected).await;
+    runtime.until("rest", |status| status.total.idle()).await;
+    let lost = Rule { effect: true, ..Rule::always(Fault::Close) };
+    let losing = simulation.platform.faults().add(lost);
+    put("b");
+    expected.push(true);
+    eventually("that it left", || ends() == expected).await;
+    runtime.kill().await;
+    simulation.platform.faults().remove(losing);
+    let runtime = launch(&simulation, &settings).await;
+    runtime.counts("gitops_runtime_reports_total", &[("result", "acknowledged")], 1.0).await;
+    put("a");
+    expected.push(false);
+    eventually("that it is there", || ends() == expected).await;
+    put("b");
+    expected.push(true);
+    eventually("that it left", || ends() == expected).await;
+    runtime.until("rest", |status| status.total.idle()).await;
+    assert_eq!(ends(), expected, "what was told again was taken for a repeat");
     runtime.stop().await;
 }
 

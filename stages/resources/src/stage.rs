@@ -320,7 +320,8 @@ impl Inner {
         reports.extend(untold);
         let body = payload::of(&seen.text, true, seen.nodes, &seen.cut);
         let content = Digest::of(&body);
-        reports.push(Report { decision: content, content, ends: true, body, ..report(event) });
+        let fact = known.map(Record::stay);
+        reports.push(Report { decision: content, content, ends: true, fact, body, ..report(event) });
         Enriched { reports, settle: None, filtered: None, refetch: None }
     }
 
@@ -328,8 +329,8 @@ impl Inner {
     fn end_of(&self, event: &Event, record: &Record) -> Report {
         let body = payload::of(&stub(event, &State::of(record), &record.uid).to_string(), true, None, &[]);
         let content = Digest::of(&body);
-        let (uid, version) = (record.uid.clone(), Version(0));
-        Report { uid, version, decision: content, content, ends: true, body, ..report(event) }
+        let (uid, version, fact) = (record.uid.clone(), Version(0), Some(record.stay()));
+        Report { uid, version, decision: content, content, ends: true, fact, body, ..report(event) }
     }
 }
 

@@ -7,6 +7,8 @@ use crate::{Digest, EntityId, Report, Uid, Version};
 
 use super::{EntityRow, Record, Settled, Unacked};
 
+/// The content of every end: it may be told with a last state and again without, and is sent under one key.
+const END: Digest = Digest(u64::MAX);
 /// So many facts are remembered of one object, the latest, should no commit succeed for long.
 const TOLD: usize = 256;
 
@@ -56,7 +58,7 @@ impl SendIntent {
         let floor = same.map_or_else(|| Record::first(report.version), |record| record.floor);
         let known = same.and_then(|record| record.entity(report.entity)).copied();
         let row = known.unwrap_or_else(|| EntityRow::above(report.entity, floor));
-        let (unacked, moves) = row.unacked.then(report.content);
+        let (unacked, moves) = row.unacked.then(if report.ends { END } else { report.content });
         Some(Self {
             uid: report.uid.clone(),
             version: same.map_or(report.version, |record| record.version),
@@ -113,7 +115,7 @@ impl Record {
     /// Moves the record of an earlier moment to the one of which `sent` was written down, as far as that entity
     /// goes. A counter that is behind shows acknowledgements that were lost: they are taken over, so that the next
     /// report has the idempotency key that it would have had. A counter that is ahead shows that the report was
-    /// acknowledged.
+    /// acknowledged. An end takes over the version too, of which its key is made ([`Record::stay`]).
     #[must_use]
     pub fn resume(record: Option<Self>, sent: &SendIntent) -> Option<Self> {
         let mut record = match record {
@@ -131,7 +133,7 @@ impl Record {
         }
         // Of a row that went meanwhile nothing is left that the intent could be behind.
         let behind = record.entity(sent.entity).is_none_or(|row| row.counter < sent.counter);
-        if record.settled == Settled::Never {
+        if record.settled == Settled::Never || sent.ends {
             record.version = record.version.max(sent.version);
         }
         if sent.entity.is_object() {

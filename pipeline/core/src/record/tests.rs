@@ -22,7 +22,7 @@ pub(super) fn report(uid: &str, version: u64, entity: EntityId, content: u64) ->
     }
 }
 
-fn settle(uid: &str, version: u64, present: &[u64]) -> Checkpoint {
+pub(super) fn settle(uid: &str, version: u64, present: &[u64]) -> Checkpoint {
     Checkpoint {
         uid: uid.into(),
         version: Version(version),
@@ -156,7 +156,13 @@ fn what_happens_once_has_one_key() {
     let end = |content| Report { ends: true, ..of(content) };
     assert_eq!(key(&end(1), 0), key(&end(2), 7), "the end of a life");
     assert_ne!(key(&end(1), 0), key(&Report { uid: "b".into(), ..end(1) }, 0));
+    let of_stay = |stay, content| Report { fact: Some(Digest(stay)), ..end(content) };
+    assert_eq!(key(&of_stay(3, 1), 7), key(&of_stay(3, 2), 7), "the end of a stay");
+    for other in [key(&of_stay(4, 1), 7), key(&of_stay(3, 1), 8), key(&end(1), 7)] {
+        assert_ne!(key(&of_stay(3, 1), 7), other);
+    }
     let operation = |digest, content| Report { fact: Some(Digest(digest)), ..of(content) };
+    assert_ne!(key(&operation(3, 1), 0), key(&of_stay(3, 1), 0));
     assert_eq!(key(&operation(3, 1), 0), key(&operation(3, 2), 7), "the end of an operation");
     assert_ne!(key(&operation(3, 1), 0), key(&operation(4, 1), 0));
     let state = of(1);

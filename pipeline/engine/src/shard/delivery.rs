@@ -130,7 +130,7 @@ impl Delivery {
         match verdict {
             Verdict::Acked => {
                 self.acked += 1;
-                if let Some(end) = report.fact {
+                if let Some(end) = report.fact.filter(|_| !report.ends) {
                     self.told.push(end);
                 }
                 self.record = Record::acknowledge(self.record.take(), report);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::EntityId;
-use crate::record::tests::report;
+use crate::record::tests::{report, settle};
 
 const RESOURCE: EntityId = EntityId(9);
 
@@ -87,6 +87,48 @@ fn an_end_on_its_way_makes_an_object_unsure_and_no_record() {
     assert_eq!(killed(None, &[end("a", 6)]), (None, None));
     let gone = SendIntent::new(resumed.as_ref(), &end("a", 6), None).unwrap();
     assert_eq!(Record::resume(None, &gone), None, "its end was acknowledged and committed");
+}
+
+/// What the key of an end is made of, once it goes out; and the record then.
+fn of_end(record: Option<Record>, content: u64) -> ((Digest, u64), Option<Record>) {
+    let end = Report { content: Digest(content), ..end("a", 9) };
+    let record = Record::sending(record, &end, None);
+    let known = record.as_ref().unwrap();
+    ((known.stay(), known.object().counter), record)
+}
+
+#[test]
+fn an_end_is_told_again_as_the_same_however_it_is_told() {
+    let settled = |version| {
+        let told = report("a", version, EntityId::OBJECT, version);
+        Record::checkpoint(Record::acknowledge(None, &told), &settle("a", version, &[]))
+    };
+    for before in [Some(settled(5)), Record::sending(None, &report("a", 5, EntityId::OBJECT, 1), None)] {
+        let (first, record) = of_end(before, 1);
+        let (stub, record) = of_end(record, 2);
+        assert_eq!((stub, of_end(record.clone(), 1).0), (first, first));
+        // It is back, and gone again before anybody answered.
+        let back = Record::sending(record, &report("a", 8, EntityId::OBJECT, 8), None);
+        assert_ne!(of_end(back, 1).0, first);
+        // It was acknowledged, and another stay began with the very same.
+        let (later, _) = of_end(Some(settled(8)), 1);
+        assert_ne!(later, first);
+    }
+}
+
+#[test]
+fn an_end_is_told_again_as_the_same_after_a_kill_that_lost_the_round_before_it() {
+    let told = |version| report("a", version, EntityId::OBJECT, version);
+    let round = |version| settle("a", version, &[]);
+    let committed = Record::checkpoint(Record::acknowledge(None, &told(5)), &round(5));
+    let mut notes: Vec<_> = SendIntent::new(Some(&committed), &told(7), None).into_iter().collect();
+    let live = Record::acknowledge(Record::sending(Some(committed.clone()), &told(7), None), &told(7));
+    let live = Record::checkpoint(live, &round(7));
+    notes.extend(SendIntent::new(Some(&live), &end("a", 9), None));
+    let (first, _) = of_end(Some(live), 0);
+    let resumed = notes.iter().fold(Some(committed), Record::resume);
+    assert!(resumed.as_ref().unwrap().is_in_doubt());
+    assert_eq!(of_end(resumed, 4).0, first);
 }
 
 #[test]

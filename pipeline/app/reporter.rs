@@ -274,7 +274,10 @@ impl Reporter {
             reports: config.bus.as_ref().is_some_and(|bus| bus.reports),
             concurrency: build::concurrency(&config.target()),
             unreported: dry.as_ref().map(|dry| dry.unreported(named, others)),
-            digest: config.reporter.digest(config.reporter.sink.kind),
+            digest: match what {
+                What::Resources => routes::digest(config, config.reporter.sink.kind),
+                What::Applications | What::Changes => config.reporter.digest(config.reporter.sink.kind),
+            },
         };
         let mut all = vec![route];
         if let Some(resources) = &resources {

@@ -2,7 +2,7 @@
 //! is every role's, and stands in [`mod@super::reporter`].
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use pipeline_core::{Labels, Meter, Shutdown};
@@ -36,6 +36,11 @@ pub(super) fn are_kept(config: &Config) -> bool {
 
 fn is_kept(config: &Config, route: &RouteRules) -> bool {
     config.reporter.ledger.of_routes && route.kind() != SinkKind::Stdout
+}
+
+/// How often a sink is told, in short, what was acknowledged of objects. What a platform is asked about are applications.
+pub(super) fn digest(config: &Config, kind: SinkKind) -> Option<Duration> {
+    config.reporter.digest(kind).filter(|_| kind != SinkKind::Platform)
 }
 
 /// Which events a route takes, of what an event alone tells.
@@ -146,7 +151,7 @@ impl<'a> Further<'a> {
             reports: false,
             concurrency,
             unreported: dry.map(|dry| dry.unreported(Some(&rules.name), None)),
-            digest: config.reporter.digest(kind),
+            digest: digest(config, kind),
         })
     }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::ask::{answer, ask};
 use crate::runtime::{PROGRAM, Runtime, eventually, start};
+use crate::verify::{findings, verified};
 
 /// Simulators that keep every report, with Rollouts and ReplicaSets, and without Workflows at first.
 async fn world() -> Simulation {
@@ -197,4 +198,39 @@ async fn any_kind_is_asked_about_by_its_short_name() {
     answer(&simulation, &["replay", "--app", "rollouts/shop/web", "--whole"]).await;
     has(&simulation, "web", &["Healthy", "Healthy"]).await;
     runtime.stop().await;
+}
+
+/// What a platform is asked whether it holds are applications.
+#[tokio::test]
+async fn verify_compares_objects_with_what_was_acknowledged_and_not_with_a_platform_that_compares_applications()
+ {
+    let simulation = world().await;
+    for name in ["web", "api"] {
+        simulation.kube.apply(Collection::Rollouts, rollout(name, "Healthy", 0)).unwrap();
+    }
+    let settings = json!({
+        "resources": {"kinds": ["rollouts.argoproj.io"], "applications": false},
+        "reporter": {"sharding": {"shards": 1}, "digest": {"enabled": true, "interval": "1ms"}},
+    });
+    let how = || Start { args: vec!["resource-reporter".into()], ..start(&simulation, &settings) };
+    let runtime = Runtime::launch(how()).await;
+    for name in ["web", "api"] {
+        has(&simulation, name, &["Healthy"]).await;
+    }
+    runtime.until("rest", |status| status.total.idle()).await;
+    let (code, same) = verified(&simulation, &[]).await;
+    assert_eq!((code, findings(&same)), (Some(0), BTreeMap::new()), "{same:#}");
+    assert_eq!((&same["objects"], &same["receiverDiffers"]), (&json!(2), &Value::Null), "{same:#}");
+    let text = answer(&simulation, &["verify"]).await;
+    assert!(text.contains("the receiver does not compare: only cluster and ledger were\n"), "{text}");
+
+    // The watch is silent, and nobody notices.
+    simulation.kube.stall_watches(true);
+    simulation.kube.apply(Collection::Rollouts, rollout("late", "Paused", 1)).unwrap();
+    let (code, found) = verified(&simulation, &[]).await;
+    assert_eq!((code, findings(&found)), (Some(0), BTreeMap::from([("missing", vec!["rollout/shop/late"])])));
+    has(&simulation, "late", &["Paused"]).await;
+    runtime.stop().await;
+    let compared = simulation.platform.comparisons();
+    assert_eq!((compared.shards, compared.applications), (0, 0), "it was not asked");
 }

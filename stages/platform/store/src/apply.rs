@@ -100,9 +100,10 @@ pub(crate) async fn apply(
     if report.entity.resource.is_none() {
         hold(connection, application, &found.held_uid, report).await?;
     }
-    // Nothing is held of what has ended, and what has no key moves none.
+    // Nothing is held of what has ended, and what has no key moves none. Nor does a report of another reporter than that of the
+    // application, which is the one that compares.
     let has_ended = report.entity.resource.is_none() && report.deleted;
-    let key = delivery.key.get(..16).filter(|_| delivery.keyed && !has_ended);
+    let key = delivery.key.get(..16).filter(|_| delivery.keyed && !has_ended && report.has_source);
 
     let beside = match entity.current {
         Some(current) if !report.has_source => Some(beside(connection, current).await?),

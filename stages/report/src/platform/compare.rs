@@ -20,6 +20,9 @@
 //! application was not reported yet. An application's digest is the exclusive or of the first 16 bytes of
 //! the SHA-256 of each of the keys that count as sent, as [`pipeline_core::ShardDigest`] and
 //! [`pipeline_core::ObjectDigest`] say it; a shard's is the exclusive or of those of its applications.
+//!
+//! Both questions are about applications. Of objects of other kinds, whose keys name their kind, a platform is not asked: it does
+//! not compare them.
 
 use std::collections::HashSet;
 
@@ -65,6 +68,9 @@ impl Platform {
         applications: &[ObjectDigest],
     ) -> Result<Option<Vec<Key>>, StageError> {
         const ACT: &str = "compare applications";
+        if applications.iter().any(|object| !object.key.kind().is_empty()) {
+            return Ok(None);
+        }
         let mut differing = Vec::new();
         for some in applications.chunks(AT_ONCE) {
             let answer: Option<Applications> =

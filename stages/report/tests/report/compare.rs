@@ -108,6 +108,18 @@ async fn a_platform_says_that_it_differs_or_that_it_does_not_compare() {
 }
 
 #[tokio::test]
+async fn a_platform_is_not_asked_about_objects_of_other_kinds() {
+    let (address, asked) = answering(|_, _| text(200, r#"{"differing": []}"#)).await;
+    let sink = platform(&address, |_| {}).await;
+    let key = Key::of_kind("rollout", "shop", "web").unwrap();
+    let object = ObjectDigest { key, ..application(1) };
+    assert_eq!(sink.differing(&[object]).await.unwrap(), None);
+    assert_eq!(asked.lock().unwrap().len(), 0);
+    assert_eq!(sink.differing(&[application(1)]).await.unwrap(), Some(Vec::new()));
+    assert_eq!(asked.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn any_other_answer_is_an_error_as_of_a_report() {
     for (status, answer, retry, reason, told) in [
         (400, "canary", false, Reason::Refused, "it answered 400"),

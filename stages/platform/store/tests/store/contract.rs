@@ -228,7 +228,13 @@ async fn what_is_held_follows_the_keys(opened: Opened) {
     opened.deliver(resource("d", 1, 1), "web", None).await;
     assert_eq!(held().await, None, "its application was not reported yet");
     opened.deliver(report("u", 1, 1), "one", None).await;
-    assert_eq!(held().await, Some(("u".to_owned(), 2, key("web") ^ key("one"))));
+    let both = Some(("u".to_owned(), 2, key("web") ^ key("one")));
+    assert_eq!(held().await, both);
+    let mut alone = resource("d", 2, 2);
+    alone.has_source = false;
+    (alone.entity.app_namespace, alone.entity.app_name) = (String::new(), String::new());
+    opened.deliver(alone, "of another reporter", None).await;
+    assert_eq!(held().await, both, "who reports the object alone is not who compares");
     let mut empty = report("u", 2, 2);
     empty.listed.clear();
     opened.deliver(empty, "two", None).await;

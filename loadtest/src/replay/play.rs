@@ -45,6 +45,7 @@ impl Watched {
             observed: timestamp(line.t),
             fact: None,
             coalesced: Vec::new(),
+            labels: pipeline_core::ObjectLabels::default(),
             trace: 0,
         };
         Ok(Self { t: line.t, event, object })

@@ -9,7 +9,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pipeline_core::{Cause, Change, Digest, EntityId, Event, Fact, Key, Report, Timestamp, Uid, Version};
+use pipeline_core::{
+    Cause, Change, Digest, EntityId, Event, Fact, Key, ObjectLabels, Report, Timestamp, Uid, Version,
+};
 
 pub use super::wire::decode;
 
@@ -119,6 +121,8 @@ pub struct Message {
     pub fact: Option<Fact>,
     /// Facts of states that were coalesced into this one, oldest first; 64 at most.
     pub coalesced: Vec<Fact>,
+    /// What its text says of labels; it does not travel.
+    pub labels: ObjectLabels,
     /// What it carries.
     pub payload: Payload,
 }
@@ -175,12 +179,12 @@ impl Message {
     /// The message of one event; its cause stays behind: readers of a bus know of none but the watch.
     #[must_use]
     pub fn of(event: Event) -> Self {
-        let Event { key, uid, version, change, observed, fact, coalesced, trace, cause: _ } = event;
+        let Event { key, uid, version, change, labels, observed, fact, coalesced, trace, cause: _ } = event;
         let payload = match change {
             Change::Applied { body } => Payload::Change { body },
             Change::Deleted { body } => Payload::Deleted { body },
         };
-        Self { key, uid, version, observed, trace, fact, coalesced, payload }
+        Self { key, uid, version, observed, trace, fact, coalesced, labels, payload }
     }
 
     /// The message of one report that was made at `observed`.
@@ -196,6 +200,7 @@ impl Message {
             trace: report.trace,
             fact: None,
             coalesced: Vec::new(),
+            labels: ObjectLabels::default(),
             payload: Payload::Result { about, body: report.body.clone() },
         }
     }
@@ -215,6 +220,7 @@ impl Message {
             uid: self.uid,
             version: self.version,
             change,
+            labels: self.labels,
             cause: Cause::Watch,
             observed: self.observed,
             fact: self.fact,
@@ -270,6 +276,7 @@ impl Message {
             trace: self.trace,
             fact: self.fact.clone(),
             coalesced: self.coalesced.clone(),
+            labels: ObjectLabels::default(),
             payload,
         }
     }

@@ -208,6 +208,7 @@ fn message(wire: &Wire<'_>, bytes: &Bytes) -> Result<Message, DecodeError> {
         trace: wire.trace,
         fact: wire.fact.as_ref().map(WireFact::owned),
         coalesced: wire.coalesced.0.iter().map(WireFact::owned).collect(),
+        labels: pipeline_core::ObjectLabels::default(),
         payload,
     })
 }

@@ -148,6 +148,7 @@ mod tests {
             trace: 0xab,
             fact: None,
             coalesced: Vec::new(),
+            labels: pipeline_core::ObjectLabels::default(),
             payload,
         }
     }

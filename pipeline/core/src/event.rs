@@ -6,7 +6,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Fact, Key, Uid};
+use crate::{Fact, Key, ObjectLabels, Uid};
 
 /// `metadata.resourceVersion` as a number, and in its highest byte the era that it is of; comparable within one cluster.
 /// 0 means unknown.
@@ -96,6 +96,8 @@ pub struct Event {
     pub version: Version,
     /// What happened.
     pub change: Change,
+    /// What its text says of labels.
+    pub labels: ObjectLabels,
     /// Why the event exists.
     pub cause: Cause,
     /// When the runtime saw it.

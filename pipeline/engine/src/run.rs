@@ -37,7 +37,7 @@ use tokio_util::task::AbortOnDropHandle;
 pub use config::Config;
 pub use handle::{Handle, Status};
 pub use pipeline::{Pipeline, Route, Unreported};
-pub use route_match::{Labelling, Match};
+pub use route_match::Match;
 
 use crate::divergence;
 use crate::shard::{Acknowledged, Answers, Breaker, Ports, Shared};

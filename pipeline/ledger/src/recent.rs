@@ -122,6 +122,7 @@ impl Ledger {
             return Some(Event {
                 uid: other.uid.clone(),
                 change: Change::Deleted { body: None },
+                labels: pipeline_core::ObjectLabels::default(),
                 fact: None,
                 coalesced: Vec::new(),
                 ..event.clone()

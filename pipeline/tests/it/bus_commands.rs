@@ -79,6 +79,7 @@ fn message(name: &str, version: u64, payload: Payload) -> Message {
         trace: 0xab,
         fact: None,
         coalesced: Vec::new(),
+        labels: pipeline_core::ObjectLabels::default(),
         payload,
     }
 }

@@ -124,6 +124,7 @@ mod tests {
             observed: pipeline_core::Timestamp::UNIX_EPOCH,
             fact: None,
             coalesced: Vec::new(),
+            labels: pipeline_core::ObjectLabels::default(),
             trace: 1,
         };
         let settled = |sections: Option<Sections>, healthy| {

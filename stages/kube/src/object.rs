@@ -138,8 +138,8 @@ fn event(
     cause: Cause,
     (observed, trace): (Timestamp, u128),
 ) -> Event {
-    let (fact, coalesced) = (None, Vec::new());
-    Event { key, uid, version, change, cause, observed, fact, coalesced, trace }
+    let (fact, coalesced, labels) = (None, Vec::new(), pipeline_core::ObjectLabels::default());
+    Event { key, uid, version, change, labels, cause, observed, fact, coalesced, trace }
 }
 
 /// A text, borrowed where it holds no escape.

@@ -208,7 +208,8 @@ async fn set_aside(
         Some((key, uid, version)) => {
             let (observed, payload) = (Timestamp::now(), Payload::Overlarge { about: None });
             let (fact, coalesced) = (None, Vec::new());
-            let message = Message { key, uid, version, observed, trace: 0, fact, coalesced, payload };
+            let labels = pipeline_core::ObjectLabels::default();
+            let message = Message { key, uid, version, observed, trace: 0, fact, coalesced, labels, payload };
             all.push(Delivered::Message { message: Box::new(message), again: true, acker: Some(acker) });
         }
         None => {

@@ -15,6 +15,7 @@ fn change(body: &'static [u8]) -> Message {
         trace: 1 << 100,
         fact: Some(end("Succeeded")),
         coalesced: vec![end("Failed")],
+        labels: pipeline_core::ObjectLabels::default(),
         payload: Payload::Change { body: Bytes::from_static(body) },
     }
 }
@@ -210,7 +211,7 @@ prop_compose! {
     ) -> Message {
         Message {
             key: Key::of_kind(&kind, &namespace, &name).unwrap(), uid: uid.into(), version: Version(version),
-            observed: Timestamp::from_millisecond(observed).unwrap(), trace, fact, coalesced, payload,
+            observed: Timestamp::from_millisecond(observed).unwrap(), trace, fact, coalesced, labels: pipeline_core::ObjectLabels::default(), payload,
         }
     }
 }

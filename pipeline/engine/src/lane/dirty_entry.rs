@@ -366,6 +366,7 @@ impl DirtyEntry {
             key: key.clone(),
             version,
             change: Change::Deleted { body: None },
+            labels: pipeline_core::ObjectLabels::default(),
             cause: Cause::Read,
             observed,
             fact: None,

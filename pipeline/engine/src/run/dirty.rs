@@ -59,7 +59,8 @@ impl Dirty {
             entry.facts = others;
             let gone = Change::Deleted { body: None };
             let coalesced = own.into_iter().map(|(_, fact)| fact).collect();
-            let slim = Event { change: gone, fact: None, coalesced, ..event };
+            let labels = pipeline_core::ObjectLabels::default();
+            let slim = Event { change: gone, labels, fact: None, coalesced, ..event };
             entry.deleted.retain(|known| known.uid != slim.uid);
             entry.deleted.push(slim);
         } else {
@@ -132,6 +133,7 @@ fn with(mut event: Event, facts: Vec<(Uid, Version, Fact)>) -> Vec<Event> {
             uid,
             version: former.iter().map(|(version, _)| *version).max().unwrap_or_default(),
             change: Change::Deleted { body: None },
+            labels: pipeline_core::ObjectLabels::default(),
             fact: None,
             coalesced: former.into_iter().map(|(_, fact)| fact).collect(),
             ..event.clone()
@@ -170,6 +172,7 @@ mod tests {
             observed: Timestamp::UNIX_EPOCH,
             fact: end.map(|second| Fact { id: Digest(second.into()), body: Bytes::new() }),
             coalesced: Vec::new(),
+            labels: pipeline_core::ObjectLabels::default(),
             trace: 0,
         }
     }

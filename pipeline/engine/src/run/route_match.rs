@@ -1,14 +1,10 @@
 //! Which events a route takes.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use pipeline_core::{Change, Event, Key};
+use pipeline_core::{Change, Event, Key, Labelling};
 use serde::Deserialize;
-
-/// The labels of an object.
-pub type Labelling = HashMap<String, String>;
 
 /// Whether a value of this kind is taken.
 type Taken<T> = Arc<dyn Fn(&T) -> bool + Send + Sync>;
@@ -60,7 +56,7 @@ impl Match {
     pub fn takes(&self, event: &Event) -> bool {
         let unread = matches!(&event.change, Change::Applied { body } if body.is_empty());
         self.may_take(&event.key)
-            && self.labels.as_ref().is_none_or(|taken| unread || labels(event).is_some_and(|it| taken(&it)))
+            && self.labels.as_ref().is_none_or(|taken| unread || labels(event).is_some_and(|it| taken(it)))
     }
 }
 
@@ -87,13 +83,17 @@ struct Metadata {
 }
 
 /// The labels of an object; `None` where nothing shows them.
-fn labels(event: &Event) -> Option<Labelling> {
-    let object = serde_json::from_slice::<Labelled>(event.body()?).ok()?;
-    Some(object.metadata.labels.unwrap_or_default())
+fn labels(event: &Event) -> Option<&Labelling> {
+    let body = event.body()?;
+    event.labels.get_or_read(|| {
+        let object = serde_json::from_slice::<Labelled>(body).ok()?;
+        Some(object.metadata.labels.unwrap_or_default())
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use pipeline_bus::Message;
     use pipeline_core::{Cause, Change, Key, Timestamp, Version};
 
     use super::*;
@@ -108,6 +108,7 @@ mod tests {
             observed: Timestamp::UNIX_EPOCH,
             fact: None,
             coalesced: Vec::new(),
+            labels: pipeline_core::ObjectLabels::default(),
             trace: 0,
         }
     }
@@ -131,6 +132,19 @@ mod tests {
             without.takes(&event("x", "{}")) && without.takes(&event("x", r#"{"metadata":{"labels":null}}"#))
         );
         assert!(!without.takes(&event("x", labelled)));
+    }
+
+    /// Each route has a message of its own, which shares what was read.
+    #[test]
+    fn the_text_of_an_event_is_read_once_for_all_routes_and_all_looks() {
+        let route = Match::default().labelled(of_team);
+        let message = Message::of(event("x", r#"{"metadata":{"labels":{"team":"a"}}}"#));
+        let first = message.clone().into_event().unwrap();
+        assert!(route.takes(&first));
+        // Were it read again, another text would tell of other labels.
+        let change = Change::Applied { body: "{}".into() };
+        assert!(route.takes(&Event { change: change.clone(), ..message.into_event().unwrap() }));
+        assert!(route.takes(&Event { change, ..first }));
     }
 
     #[test]

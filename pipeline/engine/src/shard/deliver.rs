@@ -117,9 +117,9 @@ impl Shared {
 /// The event of a message; one without its body where that was too large for the bus.
 fn event(message: Message) -> Event {
     message.into_event().unwrap_or_else(|message| {
-        let Message { key, uid, version, observed, trace, fact, coalesced, .. } = *message;
+        let Message { key, uid, version, observed, trace, fact, coalesced, labels, .. } = *message;
         let change = Change::Applied { body: Bytes::new() };
         let cause = Cause::Watch;
-        Event { key, uid, version, change, cause, observed, fact, coalesced, trace }
+        Event { key, uid, version, change, labels, cause, observed, fact, coalesced, trace }
     })
 }

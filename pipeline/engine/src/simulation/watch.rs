@@ -172,6 +172,7 @@ fn vanished(key: Key, uid: Uid, version: u64, observed: Timestamp) -> Event {
         observed,
         fact: None,
         coalesced: Vec::new(),
+        labels: pipeline_core::ObjectLabels::default(),
         trace: 0,
     }
 }

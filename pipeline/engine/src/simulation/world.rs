@@ -237,6 +237,7 @@ impl World {
             observed,
             fact: ended.map(end),
             coalesced: Vec::new(),
+            labels: pipeline_core::ObjectLabels::default(),
             trace: u128::from(moved.version),
         }
     }

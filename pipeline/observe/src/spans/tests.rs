@@ -84,6 +84,7 @@ fn event(trace: u128, version: u64) -> Event {
         observed: Timestamp::now(),
         fact: None,
         coalesced: Vec::new(),
+        labels: pipeline_core::ObjectLabels::default(),
         trace,
     }
 }

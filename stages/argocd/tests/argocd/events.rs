@@ -52,6 +52,7 @@ pub(crate) fn event(name: &str) -> Event {
         observed: Timestamp::UNIX_EPOCH,
         fact: None,
         coalesced: Vec::new(),
+        labels: pipeline_core::ObjectLabels::default(),
         trace: 0,
     }
 }

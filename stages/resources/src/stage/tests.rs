@@ -37,6 +37,7 @@ fn event(kind: &str, version: u64, object: &Value) -> Event {
         observed: Timestamp::UNIX_EPOCH,
         fact: known(resource).fact(&status, &Redactor::new(b"k")),
         coalesced: Vec::new(),
+        labels: pipeline_core::ObjectLabels::default(),
         trace: 1,
     }
 }

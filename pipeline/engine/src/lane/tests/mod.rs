@@ -54,6 +54,7 @@ fn state(name: &str, version: u64) -> Event {
         observed: Timestamp::UNIX_EPOCH,
         fact: None,
         coalesced: Vec::new(),
+        labels: pipeline_core::ObjectLabels::default(),
         trace: u128::from(version),
     }
 }

@@ -37,6 +37,7 @@ fn untold(ledger: &Ledger, key: &Key) -> Vec<Fact> {
         observed: Timestamp::UNIX_EPOCH,
         fact: None,
         coalesced: (1..=4).map(end).collect(),
+        labels: pipeline_core::ObjectLabels::default(),
         trace: 0,
     };
     ledger.without_reported(&event, None).unwrap_or(event).coalesced

@@ -85,6 +85,7 @@ pub(crate) fn state(uid: &str, version: u64, bytes: usize) -> Message {
         trace: 0xabcd << 64 | 0x1234,
         fact: None,
         coalesced: Vec::new(),
+        labels: pipeline_core::ObjectLabels::default(),
         payload: Payload::Change { body: body(bytes) },
     }
 }

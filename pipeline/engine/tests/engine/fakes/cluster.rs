@@ -174,6 +174,7 @@ fn event(key: &Key, object: &Object) -> Event {
         observed: Timestamp::now(),
         fact: object.operation.clone(),
         coalesced: Vec::new(),
+        labels: pipeline_core::ObjectLabels::default(),
         trace: u128::from(object.version),
     }
 }

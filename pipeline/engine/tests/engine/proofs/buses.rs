@@ -20,6 +20,7 @@ fn message(uid: &str, version: u64) -> Message {
         trace: 7,
         fact: None,
         coalesced: Vec::new(),
+        labels: pipeline_core::ObjectLabels::default(),
         payload: Payload::Change { body: Bytes::from_static(b"{}") },
     }
 }

@@ -26,6 +26,7 @@ fn event(key: &Key, object: &Object, deleted: bool, cause: Cause) -> Event {
         observed: Timestamp::now(),
         fact: None,
         coalesced: Vec::new(),
+        labels: pipeline_core::ObjectLabels::default(),
         trace: 0,
     }
 }

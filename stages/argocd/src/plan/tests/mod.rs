@@ -85,6 +85,7 @@ pub(super) fn event(object: &Value) -> Event {
         observed: turn(Duration::ZERO).now,
         fact: None,
         coalesced: Vec::new(),
+        labels: pipeline_core::ObjectLabels::default(),
         trace: 7,
     }
 }

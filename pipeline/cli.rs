@@ -22,7 +22,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use stages_remote::RemoteCommand;
 
 pub(crate) use self::arguments::app_proxy::OnAppProxy;
-pub(crate) use self::arguments::ask::{Ask, Distributed, ParkedCommand, Place, Which};
+pub(crate) use self::arguments::ask::{Ask, Distributed, OfRoute, ParkedCommand, Place, Which};
 pub(crate) use self::arguments::bus::{BusCommand, OnBus, Tapping};
 pub(crate) use self::arguments::git::{
     Applications, Changed, Commits, GitCommand, ManifestsOf, OfRepository, OnGit, Output,

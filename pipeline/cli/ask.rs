@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 
 use self::client::{Reporter, ResponseBody};
 pub(crate) use self::sentence::filtered as why;
-use crate::cli::{Ask, Place};
+use crate::cli::{Ask, OfRoute, Place};
 use crate::config::Variables;
 
 /// Asks, and prints the answer.
@@ -50,30 +50,30 @@ pub(crate) fn run(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> 
 async fn answer(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> {
     match ask {
         Ask::Distribution(asked) => distribution::run(asked, variables).await,
-        Ask::Explain { app, place } => {
+        Ask::Explain { app, on } => {
             let named = std::slice::from_ref(app);
-            explain::run(&Reporter::find_of(named, place, variables).await?, app, place.json).await
+            explain::run(&Reporter::find_of(named, on, variables).await?, app, on.place.json).await
         }
         Ask::Parked(command) => parked::run(command, variables).await,
-        Ask::Replay { which, whole, place } => {
-            let reporter = Reporter::find_of(&which.app, place, variables).await?;
-            replay::run(&reporter, which, *whole, place.json).await
+        Ask::Replay { which, whole, on } => {
+            let reporter = Reporter::find_of(&which.app, on, variables).await?;
+            replay::run(&reporter, which, *whole, on.place.json).await
         }
         Ask::Status { watch, place } => {
             status::run(&Reporter::find(place, variables).await?, *watch, place.json).await
         }
-        Ask::Tail { app, shard, step, place } => {
+        Ask::Tail { app, shard, step, on } => {
             let wanted = tail::Wanted { apps: app, shards: shard, steps: step };
-            tail::run(&Reporter::find_of(app, place, variables).await?, &wanted, place.json).await
+            tail::run(&Reporter::find_of(app, on, variables).await?, &wanted, on.place.json).await
         }
-        Ask::Top { once, limit, place } => {
-            let wanted = top::Wanted { once: *once, limit: *limit, json: place.json };
-            top::run(&Reporter::find(place, variables).await?, wanted, variables).await
+        Ask::Top { once, limit, on } => {
+            let wanted = top::Wanted { once: *once, limit: *limit, json: on.place.json };
+            top::run(&Reporter::find_of(&[], on, variables).await?, wanted, variables).await
         }
-        Ask::Verify { dry_run, within, place } => {
+        Ask::Verify { dry_run, within, on } => {
             let options =
                 VerifyOptions { dry: *dry_run, seconds: within.as_secs(), ..VerifyOptions::default() };
-            verify::run(&Reporter::find(place, variables).await?, options, place.json).await
+            verify::run(&Reporter::find_of(&[], on, variables).await?, options, on.place.json).await
         }
     }
 }

@@ -16,8 +16,9 @@ Examples:
     gitops-runtime explain shop
   One in another namespace, as JSON:
     gitops-runtime explain team-a/shop --json
-  An object of another kind, of the resource reporter:
+  An object of another kind, of the resource reporter; and what became of it on another route of that:
     gitops-runtime explain rollout/shop/web
+    gitops-runtime explain rollout/shop/web --route audit
   Of the reporter in a pod:
     kubectl exec deploy/event-reporter -- gitops-runtime explain shop";
 
@@ -71,7 +72,8 @@ Compares the cluster, what was acknowledged and, where the receiver answers, wha
 Examples:
   gitops-runtime verify                        report again what differs; exit 1 if something still does
   gitops-runtime verify --dry-run              only tell what differs; exit 1 if something does
-  gitops-runtime verify --within 30m --json    with more time, for tools";
+  gitops-runtime verify --within 30m --json    with more time, for tools
+  gitops-runtime verify --route default        what the resource reporter reports on its first route";
 
 const DISTRIBUTION: &str = "\
 Tells what each of a number of replicas would own. Nothing is changed.
@@ -102,7 +104,7 @@ pub(crate) enum Ask {
         #[arg(value_name = "[NAMESPACE/]NAME", value_parser = app)]
         app: String,
         #[command(flatten)]
-        place: Place,
+        on: OfRoute,
     },
     /// List, show, replay or drop what the receiver refused for good.
     #[command(subcommand, after_help = PARKED)]
@@ -116,7 +118,7 @@ pub(crate) enum Ask {
         #[arg(long)]
         whole: bool,
         #[command(flatten)]
-        place: Place,
+        on: OfRoute,
     },
     /// Tell how the reporter stands: shards, queues, what is in flight, the circuit, the ledger.
     #[command(after_help = STATUS)]
@@ -140,7 +142,7 @@ pub(crate) enum Ask {
         #[arg(long, value_name = "STEP", value_parser = Step::NAMES)]
         step: Vec<String>,
         #[command(flatten)]
-        place: Place,
+        on: OfRoute,
     },
     /// Show what keeps the reporter busy: hottest and slowest applications, calls, errors, latency, shards.
     #[command(after_help = TOP)]
@@ -152,7 +154,7 @@ pub(crate) enum Ask {
         #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
         limit: u32,
         #[command(flatten)]
-        place: Place,
+        on: OfRoute,
     },
     /// Compare cluster, ledger and receiver, and report again what differs.
     #[command(after_help = VERIFY)]
@@ -164,7 +166,7 @@ pub(crate) enum Ask {
         #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = within)]
         within: Duration,
         #[command(flatten)]
-        place: Place,
+        on: OfRoute,
     },
 }
 
@@ -199,7 +201,7 @@ pub(crate) enum ParkedCommand {
     /// List what is parked: which, why, when.
     List {
         #[command(flatten)]
-        place: Place,
+        on: OfRoute,
     },
     /// Show which reports of an application were refused.
     Show {
@@ -207,7 +209,7 @@ pub(crate) enum ParkedCommand {
         #[arg(value_name = "[NAMESPACE/]NAME", value_parser = app)]
         app: String,
         #[command(flatten)]
-        place: Place,
+        on: OfRoute,
     },
     /// Read parked applications again, and report them as they are now.
     Replay {
@@ -218,7 +220,7 @@ pub(crate) enum ParkedCommand {
         #[arg(long, conflicts_with = "apps")]
         all: bool,
         #[command(flatten)]
-        place: Place,
+        on: OfRoute,
     },
     /// Give parked applications up: they are tried again when they change, or after a restart.
     Drop {
@@ -229,7 +231,7 @@ pub(crate) enum ParkedCommand {
         #[arg(long, required = true)]
         yes: bool,
         #[command(flatten)]
-        place: Place,
+        on: OfRoute,
     },
 }
 
@@ -267,6 +269,17 @@ pub(crate) struct Place {
     /// Print JSON, for tools
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Where the reporter is asked, and about which of its routes.
+#[derive(Args)]
+#[command(next_help_heading = "The reporter")]
+pub(crate) struct OfRoute {
+    /// About this route of the resource reporter; without it, about the first one, which is called default
+    #[arg(long, value_name = "NAME")]
+    pub(crate) route: Option<String>,
+    #[command(flatten)]
+    pub(crate) place: Place,
 }
 
 impl Place {

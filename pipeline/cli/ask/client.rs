@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use stages_client::Token;
 use tokio::net::UnixStream;
 
-use super::Place;
+use super::{OfRoute, Place};
 use crate::config::{self, Config, Variables};
 
 /// Who does not take a connection in this time does not answer.
@@ -31,6 +31,8 @@ pub(super) struct Reporter {
     at: String,
     /// The namespace of an application that is named without one.
     namespace: String,
+    /// The route that is asked about, where one is named.
+    route: Option<String>,
 }
 
 /// An answer as it came: JSON.
@@ -52,16 +54,23 @@ impl ResponseBody {
 impl Reporter {
     /// Finds the reporter of applications: where the command line says; else by the settings that it was started with.
     pub(super) async fn find(place: &Place, variables: &Variables) -> anyhow::Result<Self> {
-        Self::find_of(&[], place, variables).await
+        Self::find_either(place, false, variables).await
     }
 
     /// Finds the reporter of what is named: a name with a kind is one of the reporter of other objects, which has a socket of
-    /// its own. Where only one of the two runs, it is asked.
+    /// its own, and a route is one of that, too. Where only one of the two runs, it is asked.
     pub(super) async fn find_of(
         names: &[String],
-        place: &Place,
+        on: &OfRoute,
         variables: &Variables,
     ) -> anyhow::Result<Self> {
+        let with_kind = names.iter().any(|name| name.matches('/').count() > 1);
+        let found = Self::find_either(&on.place, with_kind || on.route.is_some(), variables).await?;
+        Ok(Self { route: on.route.clone(), ..found })
+    }
+
+    /// The reporter of applications, or that `of_resources`; the other one where it alone runs.
+    async fn find_either(place: &Place, of_resources: bool, variables: &Variables) -> anyhow::Result<Self> {
         let settings = Config::load_given(&place.given(), variables);
         let told = place.socket.is_some() || place.address.is_some();
         let config = match settings {
@@ -85,10 +94,9 @@ impl Reporter {
             return Self::on_address(address, token, namespace);
         }
         let Some(config) = config else { bail!("there are no settings") };
-        let with_kind = names.iter().any(|name| name.matches('/').count() > 1);
         let (mut sockets, mut others) =
             (config.state.sockets(), config.state.clone().of_resources().sockets());
-        if with_kind {
+        if of_resources {
             std::mem::swap(&mut sockets, &mut others);
         }
         for socket in sockets.iter().chain(&others) {
@@ -116,7 +124,7 @@ impl Reporter {
         let client =
             client().unix_socket(path).tls_certs_only(none).build().context("make an HTTP client")?;
         let base = Url::parse("http://localhost/").context("make an address")?;
-        Ok(Self { client, base, token: None, at: path.display().to_string(), namespace })
+        Ok(Self { client, base, token: None, at: path.display().to_string(), namespace, route: None })
     }
 
     fn on_address(address: &str, token: Option<Token>, namespace: String) -> anyhow::Result<Self> {
@@ -133,7 +141,12 @@ impl Reporter {
         }
         let client = client().build().context("make an HTTP client")?;
         let at = base.as_str().trim_end_matches('/').to_owned();
-        Ok(Self { client, base, token, at, namespace })
+        Ok(Self { client, base, token, at, namespace, route: None })
+    }
+
+    /// The route that is asked about, where one is named.
+    pub(super) fn route(&self) -> Option<&str> {
+        self.route.as_deref()
     }
 
     /// The object that is meant by a name, with or without a namespace and a kind.
@@ -198,7 +211,8 @@ impl Reporter {
     fn request(&self, method: Method, path: &[&str]) -> anyhow::Result<RequestBuilder> {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.clear().push("v1").extend(path);
+            let below = self.route.iter().flat_map(|route| ["routes", route]);
+            segments.clear().push("v1").extend(below).extend(path);
         }
         Ok(self.client.request(method, url))
     }

@@ -14,12 +14,12 @@ use super::show::{ago, between, count, span, table, word};
 pub(super) async fn run(reporter: &Reporter, app: &str, json: bool) -> anyhow::Result<ExitCode> {
     let key = reporter.key(app)?;
     let answer = reporter.get_of("explain", &key).await?;
-    print(&answer, json, text)?;
+    print(&answer, json, |explained| text(explained, reporter.route()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the reporter told, for people.
-pub(super) fn text(explained: &Explained) -> String {
+/// What the reporter told, for people; of `route`, where one was named.
+pub(super) fn text(explained: &Explained, route: Option<&str>) -> String {
     let facts = [
         ("application", explained.app.clone()),
         ("shard", explained.shard.to_string()),
@@ -34,7 +34,7 @@ pub(super) fn text(explained: &Explained) -> String {
             doubt(explained, |acknowledged| acknowledged.unsure, "was sent and not answered for certain"),
         ),
         ("trace", trace(explained)),
-        ("parked", explained.parked.as_ref().map_or_else(|| "no".to_owned(), parked)),
+        ("parked", explained.parked.as_ref().map_or_else(|| "no".to_owned(), |it| parked(it, route))),
     ];
     let facts: Vec<Vec<String>> = facts.into_iter().map(|(name, text)| vec![name.to_owned(), text]).collect();
     let mut text = table(2, &[], &facts) + "\n";
@@ -141,9 +141,10 @@ fn trace(explained: &Explained) -> String {
     last.map_or_else(|| "none".to_owned(), |trace| format!("{trace}, of the last event; --json tells all"))
 }
 
-fn parked(parked: &Parked) -> String {
+fn parked(parked: &Parked, route: Option<&str>) -> String {
+    let route = route.map_or_else(String::new, |route| format!(" --route {route}"));
     format!(
-        "resourceVersion {} was refused at {:.3} ({}): {}; gitops-runtime parked show {}",
+        "resourceVersion {} was refused at {:.3} ({}): {}; gitops-runtime parked show {}{route}",
         parked.version,
         parked.at,
         ago(parked.at),

@@ -14,25 +14,26 @@ use crate::config::Variables;
 /// Asks and prints, or does.
 pub(super) async fn run(command: &ParkedCommand, variables: &Variables) -> anyhow::Result<ExitCode> {
     match command {
-        ParkedCommand::List { place } => {
-            let answer = Reporter::find(place, variables).await?.get(&["parked"]).await?;
-            print(&answer, place.json, list)?;
+        ParkedCommand::List { on } => {
+            let answer = Reporter::find_of(&[], on, variables).await?.get(&["parked"]).await?;
+            print(&answer, on.place.json, list)?;
         }
-        ParkedCommand::Show { app, place } => {
-            let reporter = Reporter::find_of(std::slice::from_ref(app), place, variables).await?;
+        ParkedCommand::Show { app, on } => {
+            let reporter = Reporter::find_of(std::slice::from_ref(app), on, variables).await?;
             let key = reporter.key(app)?;
             let answer = reporter.get_of("parked", &key).await?;
-            print(&answer, place.json, one)?;
+            print(&answer, on.place.json, one)?;
         }
-        ParkedCommand::Replay { apps, all, place } => {
-            let reporter = Reporter::find_of(apps, place, variables).await?;
+        ParkedCommand::Replay { apps, all, on } => {
+            let reporter = Reporter::find_of(apps, on, variables).await?;
             let apps = if *all { all_of(&reporter).await? } else { apps.clone() };
-            let act = Act { method: Method::POST, last: &["replay"], done: "read again", json: place.json };
+            let act =
+                Act { method: Method::POST, last: &["replay"], done: "read again", json: on.place.json };
             return each(&reporter, &apps, &act).await;
         }
-        ParkedCommand::Drop { apps, place, yes: _ } => {
-            let reporter = Reporter::find_of(apps, place, variables).await?;
-            let act = Act { method: Method::DELETE, last: &[], done: "given up", json: place.json };
+        ParkedCommand::Drop { apps, on, yes: _ } => {
+            let reporter = Reporter::find_of(apps, on, variables).await?;
+            let act = Act { method: Method::DELETE, last: &[], done: "given up", json: on.place.json };
             return each(&reporter, apps, &act).await;
         }
     }

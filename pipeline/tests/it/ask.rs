@@ -45,6 +45,26 @@ pub(crate) async fn json(simulation: &Simulation, arguments: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// A command that tells of what happens for as long as it lives.
+pub(crate) struct Following {
+    _child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+/// Starts such a command.
+pub(crate) fn follow(simulation: &Simulation, arguments: &[&str]) -> Following {
+    let mut child = command(simulation, arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    Following { _child: child, lines }
+}
+
+impl Following {
+    /// The next line that it prints.
+    pub(crate) async fn line(&mut self) -> String {
+        until(&mut self.lines, |_| true).await
+    }
+}
+
 /// A reporter that has reported the applications named.
 pub(crate) async fn reported(names: &[&str]) -> (Simulation, Runtime) {
     let simulation = told::world(|_| {}).await;

@@ -10,6 +10,7 @@ use loadtest::sim::{Setup, Simulation};
 use pipeline_core::Key;
 use serde_json::{Value, json};
 
+use crate::ask::{answer, ask, follow, json};
 use crate::runtime::{Runtime, eventually, start};
 
 const TOKEN: &str = "the token of the other platform";
@@ -295,5 +296,107 @@ async fn what_may_be_a_routes_waits_until_its_application_is_known() {
     assert_eq!(written(&file), [] as [String; 0]);
     simulation.kube.faults().remove(failing);
     eventually("what waited", || written(&file) == ["Rollout/shop/web"]).await;
+    runtime.stop().await;
+}
+
+/// Each route is asked by its name, and the first one where none is named.
+#[tokio::test]
+async fn a_command_asks_about_the_route_that_it_names_and_one_that_there_is_not_is_refused() {
+    const WEB: &str = "rollout/shop/web";
+    const ON_AUDIT: [&str; 2] = ["--route", "audit"];
+    let simulation = world().await;
+    let (audit, sink) = other(&simulation).await;
+    let refusing = audit.faults().add(Rule::always(Fault::Status { status: 422, retry_after: None }));
+    put(&simulation, rollout("shop", "web", 3));
+    let resources = json!({
+        "kinds": ["rollouts.argoproj.io"], "applications": false, "routes": [{"name": "audit", "sink": sink}],
+    });
+    let runtime = launch(&simulation, &resources).await;
+    let one = ["Rollout/shop/web"];
+    eventually("the first route's", || sent(&simulation.platform) == one).await;
+    let parked =
+        |text: &str| serde_json::from_str::<Value>(text).unwrap()["routes"][0]["total"]["parked"] == 1;
+    runtime.answers("/status", |_, text| parked(text)).await;
+    rests(&runtime).await;
+
+    // What one refused, another has taken.
+    let on = |arguments: &[&'static str]| [arguments, &ON_AUDIT[..]].concat();
+    assert_eq!(answer(&simulation, &["parked", "list"]).await, "nothing is parked\n");
+    assert_eq!(json(&simulation, &on(&["parked", "list"])).await["parked"][0]["app"], WEB);
+    assert_eq!(json(&simulation, &on(&["parked", "show", WEB])).await["reason"], "refused");
+    for named in [&[][..], &["--route", "default"][..]] {
+        let text = answer(&simulation, &[&["explain", WEB][..], named].concat()).await;
+        assert!(text.contains(" acknowledged  resourceVersion "), "{named:?}: {text}");
+        assert!(text.contains(" parked        no\n"), "{named:?}: {text}");
+        let top = json(&simulation, &[&["top"][..], named].concat()).await;
+        assert_eq!(
+            (top["hottest"][0]["app"].as_str(), &top["hottest"][0]["reports"]),
+            (Some(WEB), &json!(1))
+        );
+        assert_eq!(top["failing"], json!([]), "{named:?}: {top:#}");
+    }
+    let text = answer(&simulation, &on(&["explain", WEB])).await;
+    assert!(text.contains(", in part: 0 reports of its own; "), "{text}");
+    assert!(text.contains("; gitops-runtime parked show rollout/shop/web --route audit\n"), "{text}");
+    let top = json(&simulation, &on(&["top"])).await;
+    assert_eq!(top["failing"][0]["app"], WEB, "{top:#}");
+
+    // What is done on one is done there alone.
+    audit.faults().remove(refusing);
+    let replayed = answer(&simulation, &on(&["parked", "replay", WEB])).await;
+    assert_eq!(replayed, "rollout/shop/web is read again\n");
+    eventually("what was parked", || sent(&audit) == one).await;
+    rests(&runtime).await;
+    answer(&simulation, &on(&["replay", "--app", WEB, "--whole"])).await;
+    let twice = ["Rollout/shop/web"; 2];
+    eventually("what was asked for again", || sent(&audit) == twice).await;
+    rests(&runtime).await;
+    let verified = json(&simulation, &on(&["verify"])).await;
+    assert_eq!((&verified["objects"], &verified["acknowledged"]), (&json!(1), &json!(1)), "{verified:#}");
+
+    // It listens from some moment on: until then there is something to hear.
+    let mut heard = follow(&simulation, &on(&["tail", "--step", "not_taken", "--json"]));
+    let refusing = audit.faults().add(Rule::always(Fault::Status { status: 422, retry_after: None }));
+    let chatter = async {
+        for replicas in 4.. {
+            put(&simulation, rollout("shop", "web", replicas));
+            tokio::time::sleep(crate::runtime::LOOK).await;
+        }
+    };
+    let line = tokio::select! {
+        () = chatter => unreachable!("it never ends"),
+        line = heard.line() => line,
+    };
+    let line: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&line["app"], &line["step"]), (&json!(WEB), &json!("not_taken")), "{line}");
+    drop(heard);
+    audit.faults().remove(refusing);
+
+    let said = "gitops-runtime: there is no route `nowhere`: there are `default` and `audit`\n".to_owned();
+    for command in [
+        &["explain", WEB][..],
+        &["top", "--once"],
+        &["tail"],
+        &["parked", "list"],
+        &["parked", "show", WEB],
+        &["replay", "--app", WEB],
+        &["verify"],
+    ] {
+        let refused = ask(&simulation, &[command, &["--route", "nowhere"]].concat()).await;
+        assert_eq!(refused, (Some(1), String::new(), said.clone()), "{command:?}");
+    }
+    runtime.stop().await;
+    assert!(sent(&simulation.platform).len() > 1, "the first route took what the other refused");
+}
+
+/// Where there is one route, it is named by its name alone.
+#[tokio::test]
+async fn a_reporter_with_one_route_says_so() {
+    let (simulation, runtime) = crate::ask::reported(&["shop"]).await;
+    let text = answer(&simulation, &["explain", "shop", "--route", "default"]).await;
+    assert!(text.contains(" acknowledged  resourceVersion "), "{text}");
+    let said = "gitops-runtime: there is no route `audit`: there is `default` alone\n".to_owned();
+    let refused = ask(&simulation, &["verify", "--route", "audit"]).await;
+    assert_eq!(refused, (Some(1), String::new(), said));
     runtime.stop().await;
 }

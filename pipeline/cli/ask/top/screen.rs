@@ -72,7 +72,7 @@ pub(super) async fn run(reporter: &Reporter, limit: u32, top: Top, colours: bool
             Some(answered) = asked.next() => {
                 match answered {
                     Answered::Top(answer) => state.answered(answer),
-                    Answered::Explained(app, answer) => state.told(&app, answer),
+                    Answered::Explained(app, answer) => state.told(&app, answer, reporter.route()),
                 }
                 Act::Nothing
             }
@@ -107,7 +107,7 @@ async fn look(reporter: &Reporter, limit: u32) -> Answered {
 async fn explain(reporter: &Reporter, app: String) -> Answered {
     let answer = async {
         let key = reporter.key(&app)?;
-        reporter.get(&["explain", key.namespace(), key.name()]).await?.read()
+        reporter.get_of("explain", &key).await?.read()
     };
     let answer = answer.await;
     Answered::Explained(app, answer)

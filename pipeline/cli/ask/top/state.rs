@@ -87,13 +87,13 @@ impl State {
         }
     }
 
-    /// The reporter explained an application, or did not.
-    pub(super) fn told(&mut self, of: &str, answer: anyhow::Result<Explained>) {
+    /// The reporter explained an application, on the route that is asked about, or did not.
+    pub(super) fn told(&mut self, of: &str, answer: anyhow::Result<Explained>, route: Option<&str>) {
         if let Over::Explain { app, text, .. } = &mut self.over
             && app == of
         {
             *text = match answer {
-                Ok(explained) => explain::text(&explained),
+                Ok(explained) => explain::text(&explained, route),
                 Err(error) => format!(" {error:#}\n"),
             };
         }

@@ -202,9 +202,9 @@ fn enter_explains_the_chosen_application() {
         parked: None,
         steps: Vec::new(),
     };
-    state.told("argocd/another", Ok(Explained { shard: 4, ..explained.clone() }));
+    state.told("argocd/another", Ok(Explained { shard: 4, ..explained.clone() }), None);
     assert!(lines(&state, 80, 24)[2].contains("asking the reporter"), "an answer about another one");
-    state.told(&app, Ok(explained));
+    state.told(&app, Ok(explained), None);
     let shown = lines(&state, 80, 24);
     assert!(shown[1].contains(&app) && shown[2].contains(&format!("application   {app}")), "{shown:#?}");
     // Eight facts and lines more: the last one stays in sight.

@@ -21,6 +21,9 @@
 //! | `GET /v1/applications` | [`wire::Applications`]: all that are known, with the number of their resources |
 //! | `GET /v1/tail?app=a,ns/b&shard=0,1&step=acked` | [`wire::Line`]s without end, as they happen |
 //!
+//! All but the status are of the first route. Below `/v1/routes/{route}` the same is answered of that route of the resource
+//! reporter, the first one being `default`; of one that there is not, 404 with those that there are.
+//!
 //! Anything else is answered with [`wire::Failed`]. The Unix socket is open to the process's user (mode 0600) and
 //! needs no token. Over TCP each request needs the token, if there is one; without one, see [`Secret`]'s module: only
 //! programs on this host are answered, so an address that others reach must not be listened on without a token.
@@ -117,7 +120,7 @@ impl Admin {
     pub async fn on_socket(path: &Path, answering: Answering) -> Result<Self, SocketError> {
         let claimed = socket::claim(path).await?;
         tracing::info!(path = %claimed.file.path().display(), "the admin socket is open");
-        let (pages, closing) = pages(answering);
+        let (pages, closing) = pages(&answering);
         Ok(Self { on: On::Socket(claimed), pages, closing })
     }
 
@@ -132,7 +135,7 @@ impl Admin {
     ) -> Result<Self, ServeError> {
         let (listener, address) = listen(address, "admin.address").await?;
         tracing::info!(%address, token = secret.is_some(), "the admin address is open");
-        let (pages, closing) = pages(answering);
+        let (pages, closing) = pages(&answering);
         let pages = pages.layer(from_fn_with_state(secret, guard::guard));
         Ok(Self { on: On::Address(listener, address), pages, closing })
     }
@@ -147,9 +150,9 @@ impl Admin {
     }
 }
 
-fn pages(answering: Answering) -> (Router, Shutdown) {
+fn pages(answering: &Answering) -> (Router, Shutdown) {
     let closing = Shutdown::new();
-    (routes::router(Arc::new(answering), closing.clone(), LISTENERS, REQUEST_TIMEOUT), closing)
+    (routes::router(&answering, &closing, LISTENERS, REQUEST_TIMEOUT), closing)
 }
 
 impl std::fmt::Debug for Admin {

@@ -10,7 +10,7 @@ use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, map_response};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use pipeline_core::{Key, Shutdown, Timestamp};
 use serde::Deserialize;
@@ -23,6 +23,7 @@ use super::short_kind::kind_of;
 use super::tail::{self, tail};
 use super::wire::{Applications, Explained, NO_NAMESPACE, Parked, ParkedList, Replay, Replayed, Top};
 use super::{Answering, RouteAnswering};
+use crate::serve::DEFAULT_ROUTE;
 use crate::serve::connections::{guarded, timed};
 use crate::serve::status::{status, with_routes};
 use pipeline_engine::verify::{Progress, Verified, VerifyError, VerifyOptions};
@@ -47,6 +48,10 @@ fn few() -> usize {
     20
 }
 
+/// What is said of a path that there is not.
+const NO_PATH: &str = "nothing is answered at this path";
+
+/// What answers of one route of the engine.
 struct Routes {
     answering: Arc<Answering>,
     closing: Shutdown,
@@ -66,35 +71,74 @@ struct OfKind {
     kind: String,
 }
 
-/// All routes; what is listened to without end ends with `closing`. Each answers within `timeout`, but a verification,
+/// All paths; what is listened to without end ends with `closing`. Each answers within `timeout`, but a verification,
 /// which has a time of its own, and a replay, which is as long as there are applications.
 pub(super) fn router(
-    answering: Arc<Answering>,
-    closing: Shutdown,
+    answering: &Answering,
+    closing: &Shutdown,
     listeners: usize,
     timeout: Duration,
 ) -> Router {
-    let routes = Arc::new(Routes { answering, closing, listeners: Arc::new(Semaphore::new(listeners)) });
+    let listeners = Arc::new(Semaphore::new(listeners));
+    let of = |answering: Answering| {
+        let (closing, listeners) = (closing.clone(), listeners.clone());
+        Arc::new(Routes { answering: Arc::new(answering), closing, listeners })
+    };
+    let first = of(answering.clone());
+    let mut named = vec![(DEFAULT_ROUTE, first.clone())];
+    named.extend(answering.routes.iter().map(|route| (&*route.name, of(answering.of(route)))));
+    let names: Arc<[String]> = named.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let unknown = async move |Path((name, _)): Path<(String, String)>| no_route(&name, &names);
+    let mut router = Router::new()
+        .route("/v1/status", get(look).fallback(other_method))
+        .route("/v1/routes/{route}/{*rest}", any(unknown))
+        .layer(from_fn(move |request, next| timed(request, next, timeout)))
+        .with_state(first.clone())
+        .nest("/v1", of_route(first, timeout));
+    for (name, routes) in named {
+        router = router.nest(&format!("/v1/routes/{name}"), of_route(routes, timeout));
+    }
+    router.fallback(async || failed(StatusCode::NOT_FOUND, NO_PATH))
+}
+
+/// What is asked of one route of the engine.
+fn of_route(routes: Arc<Routes>, timeout: Duration) -> Router {
     Router::new()
-        .route("/v1/status", get(look))
-        .route("/v1/explain/{namespace}/{name}", get(explain))
-        .route("/v1/parked", get(parked_list))
-        .route("/v1/parked/{namespace}/{name}", get(parked_one).delete(drop_parked))
-        .route("/v1/parked/{namespace}/{name}/replay", post(replay_parked))
-        .route("/v1/applications", get(applications))
-        .route("/v1/tail", get(listen))
-        .route("/v1/top", get(top))
-        .fallback(async || failed(StatusCode::NOT_FOUND, "nothing is answered at this path"))
+        .route("/explain/{namespace}/{name}", get(explain))
+        .route("/parked", get(parked_list))
+        .route("/parked/{namespace}/{name}", get(parked_one).delete(drop_parked))
+        .route("/parked/{namespace}/{name}/replay", post(replay_parked))
+        .route("/applications", get(applications))
+        .route("/tail", get(listen))
+        .route("/top", get(top))
         .method_not_allowed_fallback(other_method)
         .layer(from_fn(move |request, next| timed(request, next, timeout)))
         .merge(
             Router::new()
-                .route("/v1/replay", post(replay).fallback(other_method))
-                .route("/v1/verify", post(verify).get(verifying).fallback(other_method))
+                .route("/replay", post(replay).fallback(other_method))
+                .route("/verify", post(verify).get(verifying).fallback(other_method))
                 .layer(map_response(|response: Response| ready(guarded(response)))),
         )
         .layer(DefaultBodyLimit::max(BODY_BYTES))
         .with_state(routes)
+}
+
+/// Nothing is answered below a route: there is none of that name, or no such path.
+fn no_route(name: &str, names: &[String]) -> Refusal {
+    if names.iter().any(|known| known == name) {
+        return failed(StatusCode::NOT_FOUND, NO_PATH);
+    }
+    let why = format!("there is no route `{name}`: there {}", told(names));
+    failed(StatusCode::NOT_FOUND, why)
+}
+
+/// Names, with a verb before them.
+fn told(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match names.split_last() {
+        Some((last, before)) if !before.is_empty() => format!("are {} and {last}", before.join(", ")),
+        _ => format!("is {} alone", names.concat()),
+    }
 }
 
 async fn other_method() -> Refusal {
@@ -260,6 +304,12 @@ async fn verify(
 }
 
 impl Answering {
+    /// The same of a further route.
+    fn of(&self, route: &RouteAnswering) -> Self {
+        let (handle, ledger, health) = (route.handle.clone(), route.ledger.clone(), route.health.clone());
+        Self { handle, ledger, health, routes: Vec::new(), ..self.clone() }
+    }
+
     /// The key of an object whose kind is written as people write it.
     fn in_full(&self, kind: &str, namespace: &str, name: &str) -> Result<Key, Refusal> {
         let wrong = |error: pipeline_core::KeyError| failed(StatusCode::BAD_REQUEST, error.to_string());

@@ -65,6 +65,12 @@ impl Visitor {
         }
     }
 
+    /// Begins an answer that does not end.
+    pub(super) async fn hold(&mut self) -> anyhow::Result<()> {
+        ensure!(self.ask("/hold").await? == 2, "a stream that is held has another length");
+        Ok(())
+    }
+
     /// Reads so many bytes of an answer.
     pub(super) async fn read(&mut self, mut left: u64) -> anyhow::Result<()> {
         let mut bytes = vec![0; PIECE];

@@ -82,6 +82,8 @@ pub(super) struct Idle {
     pub(super) after: u64,
     /// Of all their clients together.
     pub(super) of_clients: u64,
+    /// Of the server, once streams are held open through them too.
+    pub(super) visited: u64,
 }
 
 /// A way that stands.
@@ -139,7 +141,7 @@ impl Way {
     ) -> anyhow::Result<()> {
         let listen = loopback()?;
         let mut server = text(&["tunnel-server", "--single", "--listen", &listen.to_string()]);
-        server.extend(text(&["--serve", "127.0.0.1:0", "--set", "tunnelServer.requests=4000"]));
+        server.extend(text(&["--serve", "127.0.0.1:0", "--set", "tunnelServer.requests=2000"]));
         let mut client = Vec::new();
         if is_tls {
             let authority = self.certificate().await?;
@@ -164,12 +166,14 @@ impl Way {
         Ok(())
     }
 
-    /// More tunnels that nobody visits, each a process with as many connections as it has by default.
+    /// More tunnels that nobody visits, each a process with as many connections as it has by default; then so many streams are
+    /// held open through them, the same number through each.
     pub(super) async fn idle(
         &self,
         program: &Path,
         service: SocketAddr,
         tunnels: usize,
+        streams: usize,
     ) -> anyhow::Result<Idle> {
         let Some(server) = self.own.first() else {
             bail!("idle tunnels are measured of this product's alone")
@@ -190,10 +194,17 @@ impl Way {
         let after = server.resident().context("read the memory of the tunnel server")?;
         let of_clients: Option<u64> = clients.iter().map(Process::resident).sum();
         let of_clients = of_clients.context("read the memory of the clients")?;
+        let mut held = Vec::with_capacity(streams);
+        for name in names.iter().cycle().take(streams) {
+            let mut visitor = Visitor::connect(self.at, &format!("{name}.localhost"), None).await?;
+            visitor.hold().await?;
+            held.push(visitor);
+        }
+        let visited = server.resident().context("read the memory of the tunnel server")?;
         for client in clients {
             client.kill().await?;
         }
-        Ok(Idle { tunnels, before, after, of_clients })
+        Ok(Idle { tunnels, before, after, of_clients, visited })
     }
 
     fn process(&self, program: &Path, args: Vec<String>) -> anyhow::Result<Process> {

@@ -25,10 +25,22 @@ pub(crate) fn is_key(text: &str) -> bool {
     {
         return false;
     }
-    if strange >= 1 && is_password(text) {
+    if strange >= 1 && is_password(text) || is_serial(text) {
         return true;
     }
     text.split(['.', '-', '_', ':', '/']).any(is_random) || text.len() >= 24 && is_hex_in_groups(text)
+}
+
+/// Whether `text` is the serial number of a licence: groups of one length, of capital letters and digits.
+fn is_serial(text: &str) -> bool {
+    let mut groups = text.split('-');
+    let length = groups.next().map_or(0, str::len);
+    (4..=8).contains(&length)
+        && text.matches('-').count() >= 3
+        && groups.all(|group| group.len() == length)
+        && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'-')
+        && text.bytes().any(|byte| byte.is_ascii_digit())
+        && text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 /// Whether a piece of `text` looks made by chance.
@@ -145,6 +157,20 @@ pub(crate) fn is_password(text: &str) -> bool {
     }
     if text.contains('/') && signs == 0 {
         return false;
+    }
+    // Words of which some are in capitals, and a number: `lantern-Quarry-81`.
+    let word = |piece: &&&str| piece.len() >= 3 && piece.bytes().all(|byte| byte.is_ascii_lowercase());
+    let title = |piece: &&&str| {
+        piece.len() >= 3
+            && piece.starts_with(|letter: char| letter.is_ascii_uppercase())
+            && piece.bytes().skip(1).all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    if pieces.iter().find(word).is_some()
+        && pieces.iter().find(title).is_some()
+        && !text.contains(['.', '/', ':'])
+        && pieces.last().is_some_and(|last| last.len() <= 12)
+    {
+        return true;
     }
     pieces.iter().any(|piece| {
         let bytes = piece.as_bytes();

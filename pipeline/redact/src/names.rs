@@ -99,6 +99,13 @@ pub(super) fn is_count(name: &str, text: &str) -> bool {
     let first = text.split([' ', ',']).next().unwrap_or_default().trim_end_matches(['k', 'K', 'm', 'M']);
     let digits = !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
     let words = words(name);
+    // `maxFailedPasswords: 5`.
+    let most = words
+        .first()
+        .is_some_and(|first| matches!(first.as_str(), "max" | "min" | "num" | "total" | "count"));
+    if digits && most && words.len() > 1 && first.len() <= 9 {
+        return true;
+    }
     digits
         && match words.last().map(String::as_str) {
             Some("tokens") => first.len() <= 9,
@@ -380,6 +387,8 @@ fn is_about(words: &[String], last: &str, compact: &str) -> bool {
     if counts && matches!(last, "token" | "tokens")
         || piece && last == "tokens"
         || last == "token" && MARKERS.contains(owner)
+        // `costPerToken`.
+        || words.len() > 2 && owner == "per"
         // What is set about passwords, among it some that are secret by themselves.
         || owner == "password" && matches!(last, "config" | "configuration" | "settings" | "options")
     {

@@ -283,7 +283,11 @@ impl Arguments {
                 let (user, password) = text.split_once(*sign)?;
                 let ids = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
                 let address = password.starts_with("//") || password.contains("://");
+                let metavariable =
+                    text.bytes().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b':'))
+                        && names::classify(password) != Class::Plain;
                 (!(address
+                    || metavariable
                     || password.is_empty()
                     || shape::is_harmless(password)
                     || ids(user) && ids(password)))
@@ -372,8 +376,9 @@ pub(crate) fn is_flag(text: &str) -> bool {
 
 /// Whether `flag` followed by `value` passes a secret.
 pub(crate) fn takes_secret(flag: &str, value: &str) -> bool {
-    let metavariable = value.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
-        && names::classify(value) != Class::Plain;
+    let metavariable =
+        value.bytes().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b':' | b'='))
+            && names::classify(value) != Class::Plain;
     // Of Docker's builds: `--secret id=npmrc,src=x`.
     let mount = ["id=", "type=", "source=", "src="].iter().any(|begin| value.starts_with(begin));
     if mount || prose::is_word_of_prose(value) || metavariable {

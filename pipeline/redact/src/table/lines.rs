@@ -184,6 +184,41 @@ pub(super) const LINES: &[Row] = &[
         ["connect to the console using kubectl", "connect to sample user ada"],
     ),
     line(
+        "user-that-is-made",
+        "etcd, EMQX, Symfony: a command that makes a user, or changes a password, with both behind it",
+        &[
+            "user add ",
+            "user passwd",
+            "user create",
+            "user:creat",
+            "user:add",
+            "admins add",
+            "admins pas",
+            "add_user",
+            "create_use",
+        ],
+        r#"(?i)(?:\betcdctl\b.*\suser\s+(?:add|passwd)\s+[^\s:]+:([^\s"']+)|(?:\buser[: ](?:add|create|passwd)|\badmins\s+(?:add|passwd)|\b(?:add|create)_user)\s+["']?[\w.@+-]+["']?\s+["']?([a-z][^\s"']{3,}[0-9!@#$%][^\s"']*|[a-z][^\s"']*[0-9!@#$%][^\s"']{3,}))"#,
+        [
+            "etcdctl --endpoints=https://etcd:2379 user add ada:thistle",
+            "bin/console app:user:create ada@example.org th1stle9",
+        ],
+        ["etcdctl user add ada --no-password", "add_user ada to the group"],
+    ),
+    line(
+        "json-web-key",
+        "RFC 7517: the private members of a key, in one line",
+        &["\"kty", "kty\\\""],
+        r#"\bkty\\?"[^{}]*?"(?:d|k|p|q|dp|dq|qi)\\?"\s*:\s*\\?"([A-Za-z0-9_-]{8,}[^{}\s]*)|"(?:d|k)\\?"\s*:\s*\\?"([A-Za-z0-9_-]{8,})[^{}]*\bkty\\?""#,
+        [
+            r#"{"kty":"EC","crv":"P-256","x":"f83OJ3D2","d":"jpsQnnGQmL-YBIffH1136"}"#,
+            r#"{"k":"AyM1SysPpbyDfgZld3umj1", "kty":"oct"}"#,
+        ],
+        [
+            r#"{"kty":"EC","crv":"P-256","x":"f83OJ3D2","y":"x_FEzRu9"}"#,
+            r#"{"kty":"RSA","n":"0vx7agoebGcQ"}"#,
+        ],
+    ),
+    line(
         "logon-of-a-transfer",
         "ftp: user user password, from a here-string",
         &["<<< \"user ", "<<< 'user ", "<<<\"user ", "<<<'user "],

@@ -359,9 +359,18 @@ pub(super) const TOKENS: &[Row] = &[
     ),
     link(
         "key-in-path",
-        "Infura, Alchemy, QuickNode, Ankr, Chainstack, OpenWeather: an address that holds the key of an account",
-        &["infura.io/", "alchemy.co", "quiknode.p", "ankr.com/", "chainstack", "blastapi.i", "openweathe"],
-        r"(?i)(?:infura\.io/(?:ws/)?v3/|alchemy\.com/(?:v2|nft/v[23])/|quiknode\.pro/|ankr\.com/[a-z_]+/|chainstack\.com/|blastapi\.io/|openweathermap\.org/\S*[?&]appid=)([a-z0-9-]*[0-9][a-z0-9_-]{12,})",
+        "Infura, Alchemy, QuickNode, Ankr, Chainstack, OpenWeather, Datadog: an address that holds the key of an account",
+        &[
+            "infura.io/",
+            "alchemy.co",
+            "quiknode.p",
+            "ankr.com/",
+            "chainstack",
+            "blastapi.i",
+            "openweathe",
+            "datadoghq.",
+        ],
+        r"(?i)(?:infura\.io/(?:ws/)?v3/|alchemy\.com/(?:v2|nft/v[23])/|quiknode\.pro/|ankr\.com/[a-z_]+/|chainstack\.com/|blastapi\.io/|datadoghq\.(?:com|eu)/v1/input/|openweathermap\.org/\S*[?&]appid=)([a-z0-9-]*[0-9][a-z0-9_-]{12,})",
         [
             "https://mainnet.infura.io/v3/0123456789abcdef0123456789abcdef",
             "https://api.openweathermap.org/data/2.5/weather?q=Linz&appid=0123456789abcdef0123456789abcdef",

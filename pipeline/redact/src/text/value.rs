@@ -93,6 +93,8 @@ impl<'t> Scan<'t> {
                 && (command.contains(" -")
                     || command.contains("=")
                     || command.starts_with("exec ")
+                    || shape::is_key(value)
+                    || shape::is_password(value)
                     || prose::is_sentence(command))
             {
                 return Some(from..from + value.len());

@@ -45,7 +45,7 @@ use self::environment::FILE;
 pub(crate) use self::environment::{Ignored, Variables, set};
 use self::host::Host;
 use self::layers::Layers;
-pub(crate) use self::peers::{Access, Argocd, Kubernetes, NAMESPACE, Platform, TrackingMethod};
+pub(crate) use self::peers::{Access, Argocd, Kubernetes, Platform, TrackingMethod};
 pub(crate) use self::platform_server::PlatformServer;
 pub(crate) use self::problem::Problems;
 pub(crate) use self::process::{Admin, Log, LogFormat, LogLevel, Serve, Shutdown};

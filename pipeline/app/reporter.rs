@@ -313,6 +313,7 @@ impl Reporter {
             health,
             sharding: engine_config.sharding,
             keys: keys.clone(),
+            namespace: config.kubernetes.namespace.to_string(),
         };
         for server in admin::listen(config, &places, answering).await? {
             services.spawn(Box::new(server).serve(Given::alone(stop.clone())));

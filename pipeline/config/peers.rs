@@ -15,7 +15,7 @@ use super::problem::Problems;
 use super::units::{As, Pattern, Size, UrlPath};
 
 /// The namespace Argo CD is installed in, unless something says otherwise.
-pub(crate) const NAMESPACE: &str = "argocd";
+const NAMESPACE: &str = "argocd";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

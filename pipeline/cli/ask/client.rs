@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use pipeline_core::Key;
-use pipeline_http::admin::wire::{Failed, NO_NAMESPACE};
+use pipeline_http::admin::wire::{Failed, NO_NAMESPACE, OwnNamespace};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,8 +29,6 @@ pub(super) struct Reporter {
     token: Option<Token>,
     /// Where it is, for messages.
     at: String,
-    /// The namespace of an application that is named without one.
-    namespace: String,
     /// The route that is asked about, where one is named.
     route: Option<String>,
 }
@@ -79,10 +77,8 @@ impl Reporter {
             Err(_) if told => None,
             Err(problems) => return Err(problems.into()),
         };
-        let namespace = config.as_ref().map(|config| config.kubernetes.namespace.to_string());
-        let namespace = namespace.unwrap_or_else(|| config::NAMESPACE.to_owned());
         if let Some(path) = &place.socket {
-            return Self::on_socket(path, namespace);
+            return Self::on_socket(path);
         }
         let file = place.token_file.as_ref().map(Token::file);
         if let Some(address) = &place.address {
@@ -91,7 +87,7 @@ impl Reporter {
                 (None, Some(config)) => of_settings(config),
                 (None, None) => None,
             };
-            return Self::on_address(address, token, namespace);
+            return Self::on_address(address, token);
         }
         let Some(config) = config else { bail!("there are no settings") };
         let (mut sockets, mut others) =
@@ -101,13 +97,13 @@ impl Reporter {
         }
         for socket in sockets.iter().chain(&others) {
             if is_answered(socket).await {
-                return Self::on_socket(socket, namespace);
+                return Self::on_socket(socket);
             }
         }
         match *config.admin.address {
             Some(address) => {
                 let token = file.or_else(|| of_settings(&config));
-                Self::on_address(&format!("http://{address}"), token, namespace)
+                Self::on_address(&format!("http://{address}"), token)
             }
             None if sockets.is_empty() => {
                 bail!(
@@ -118,16 +114,16 @@ impl Reporter {
         }
     }
 
-    fn on_socket(path: &Path, namespace: String) -> anyhow::Result<Self> {
+    fn on_socket(path: &Path) -> anyhow::Result<Self> {
         // No name is looked up, and none is needed; nor are certificates.
         let none: [reqwest::Certificate; 0] = [];
         let client =
             client().unix_socket(path).tls_certs_only(none).build().context("make an HTTP client")?;
         let base = Url::parse("http://localhost/").context("make an address")?;
-        Ok(Self { client, base, token: None, at: path.display().to_string(), namespace, route: None })
+        Ok(Self { client, base, token: None, at: path.display().to_string(), route: None })
     }
 
-    fn on_address(address: &str, token: Option<Token>, namespace: String) -> anyhow::Result<Self> {
+    fn on_address(address: &str, token: Option<Token>) -> anyhow::Result<Self> {
         let wrong = || anyhow!("'{address}' is no admin address: give one such as http://127.0.0.1:8089");
         let base = match address.contains("://") {
             true => Url::parse(address),
@@ -141,7 +137,7 @@ impl Reporter {
         }
         let client = client().build().context("make an HTTP client")?;
         let at = base.as_str().trim_end_matches('/').to_owned();
-        Ok(Self { client, base, token, at, namespace, route: None })
+        Ok(Self { client, base, token, at, route: None })
     }
 
     /// The route that is asked about, where one is named.
@@ -149,10 +145,14 @@ impl Reporter {
         self.route.as_deref()
     }
 
-    /// The object that is meant by a name, with or without a namespace and a kind.
-    pub(super) fn key(&self, app: &str) -> anyhow::Result<Key> {
-        let key = if app.contains('/') { Key::parse(app) } else { Key::new(&self.namespace, app) };
-        key.with_context(|| format!("read the name '{app}'"))
+    /// The object that is meant by a name, with or without a namespace and a kind. Which namespace is meant where none is
+    /// named, the reporter says: this process need not have its settings.
+    pub(super) async fn key(&self, app: &str) -> anyhow::Result<Key> {
+        if app.contains('/') {
+            return whole_key(app);
+        }
+        let OwnNamespace { namespace } = self.get(&["namespace"]).await?.read()?;
+        Key::new(&namespace, app).with_context(|| format!("read the name '{app}'"))
     }
 
     /// Asks for something.
@@ -249,6 +249,11 @@ impl Reporter {
             _ => anyhow!(said(&failed)),
         }
     }
+}
+
+/// The object of a name with its namespace.
+pub(super) fn whole_key(app: &str) -> anyhow::Result<Key> {
+    Key::parse(app).with_context(|| format!("read the name '{app}'"))
 }
 
 /// Path and query of an object.

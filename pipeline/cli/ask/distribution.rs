@@ -10,7 +10,7 @@ use pipeline_core::Key;
 use pipeline_http::admin::wire::Applications;
 use pipeline_ownership::sharding::preview::{Preview, Previewed, Question, Way};
 
-use super::client::Reporter;
+use super::client::{Reporter, whole_key};
 use super::say;
 use super::show::{count, table};
 use crate::cli::{Distributed, Place};
@@ -46,7 +46,7 @@ async fn of_reporter(
     let applications: anyhow::Result<Vec<Application>> = answer
         .applications
         .iter()
-        .map(|application| Ok((reporter.key(&application.app)?, application.resources)))
+        .map(|application| Ok((whole_key(&application.app)?, application.resources)))
         .collect();
     show(&distribute(preview, &applications?), json)
 }

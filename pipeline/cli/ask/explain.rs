@@ -12,7 +12,7 @@ use super::show::{ago, between, count, span, table, word};
 
 /// Asks and prints.
 pub(super) async fn run(reporter: &Reporter, app: &str, json: bool) -> anyhow::Result<ExitCode> {
-    let key = reporter.key(app)?;
+    let key = reporter.key(app).await?;
     let answer = reporter.get_of("explain", &key).await?;
     print(&answer, json, |explained| text(explained, reporter.route()))?;
     Ok(ExitCode::SUCCESS)

@@ -20,7 +20,7 @@ pub(super) async fn run(command: &ParkedCommand, variables: &Variables) -> anyho
         }
         ParkedCommand::Show { app, on } => {
             let reporter = Reporter::find_of(std::slice::from_ref(app), on, variables).await?;
-            let key = reporter.key(app)?;
+            let key = reporter.key(app).await?;
             let answer = reporter.get_of("parked", &key).await?;
             print(&answer, on.place.json, one)?;
         }
@@ -59,7 +59,7 @@ async fn each(reporter: &Reporter, apps: &[String], act: &Act<'_>) -> anyhow::Re
     let mut done = Vec::new();
     let mut failed = false;
     for app in apps {
-        let key = reporter.key(app)?;
+        let key = reporter.key(app).await?;
         match reporter.act_of(act.method.clone(), "parked", &key, act.last).await {
             Ok(()) => done.push(key.to_string()),
             Err(error) => {

@@ -20,9 +20,11 @@ pub(super) async fn run(
     whole: bool,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let app: anyhow::Result<Vec<String>> =
-        which.app.iter().map(|app| reporter.key(app).map(|key| key.to_string())).collect();
-    let replay = Replay { app: app?, since: which.since, whole };
+    let mut app = Vec::new();
+    for name in &which.app {
+        app.push(reporter.key(name).await?.to_string());
+    }
+    let replay = Replay { app, since: which.since, whole };
     let answer = reporter.post(&["replay"], &replay, LONGER).await?;
     let replayed: Replayed = answer.read()?;
     if json {

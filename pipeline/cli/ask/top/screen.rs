@@ -11,7 +11,7 @@ use pipeline_http::admin::wire::{Explained, Top};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::super::client::Reporter;
+use super::super::client::{Reporter, whole_key};
 use super::state::{Act, State};
 use super::view;
 
@@ -106,7 +106,7 @@ async fn look(reporter: &Reporter, limit: u32) -> Answered {
 
 async fn explain(reporter: &Reporter, app: String) -> Answered {
     let answer = async {
-        let key = reporter.key(&app)?;
+        let key = whole_key(&app)?;
         reporter.get_of("explain", &key).await?.read()
     };
     let answer = answer.await;

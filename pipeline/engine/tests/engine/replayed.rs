@@ -24,6 +24,7 @@ async fn what_is_not_watched_is_refused_and_a_stop_tells_how_far_it_came() {
         health: engine.health.clone(),
         sharding: one_shard().sharding,
         keys: Arc::new(Vec::new),
+        namespace: "ns".to_owned(),
         routes: Vec::new(),
     };
     let admin = Admin::on_address("127.0.0.1:0", None, answering).await.unwrap();

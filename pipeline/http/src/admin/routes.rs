@@ -21,7 +21,9 @@ use super::answer::{Refusal, failed};
 use super::near::near;
 use super::short_kind::kind_of;
 use super::tail::{self, tail};
-use super::wire::{Applications, Explained, NO_NAMESPACE, Parked, ParkedList, Replay, Replayed, Top};
+use super::wire::{
+    Applications, Explained, NO_NAMESPACE, OwnNamespace, Parked, ParkedList, Replay, Replayed, Top,
+};
 use super::{Answering, RouteAnswering};
 use crate::serve::DEFAULT_ROUTE;
 use crate::serve::connections::{guarded, timed};
@@ -109,6 +111,7 @@ fn of_route(routes: Arc<Routes>, timeout: Duration) -> Router {
         .route("/parked/{namespace}/{name}", get(parked_one).delete(drop_parked))
         .route("/parked/{namespace}/{name}/replay", post(replay_parked))
         .route("/applications", get(applications))
+        .route("/namespace", get(namespace))
         .route("/tail", get(listen))
         .route("/top", get(top))
         .method_not_allowed_fallback(other_method)
@@ -181,6 +184,10 @@ async fn explain(State(routes): Asked, named: Named, kind: Kinded) -> Result<Jso
 async fn applications(State(routes): Asked) -> Result<Json<Applications>, Refusal> {
     let answering = routes.answering.clone();
     on_a_thread(move || Applications::new((answering.keys)(), &answering.ledger)).await.map(Json)
+}
+
+async fn namespace(State(routes): Asked) -> Json<OwnNamespace> {
+    Json(OwnNamespace { namespace: routes.answering.namespace.clone() })
 }
 
 async fn parked_list(State(routes): Asked) -> Json<ParkedList> {

@@ -22,6 +22,14 @@ use pipeline_engine::run;
 /// Stands in a path for the namespace of an object of the whole cluster; no namespace is called so.
 pub const NO_NAMESPACE: &str = "_";
 
+/// `GET /v1/namespace`: the namespace of an object that is named without one, as the reporter's settings say, which whoever asks
+/// need not have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnNamespace {
+    /// Its name.
+    pub namespace: String,
+}
+
 /// `GET /v1/explain/{namespace}/{name}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Explained {

@@ -2,15 +2,17 @@
 
 use std::num::NonZeroU32;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Output;
 
 use loadtest::sim::Simulation;
 use pipeline_core::Key;
 use pipeline_ownership::sharding::Sharding;
 use reqwest::header::{AUTHORIZATION, HOST, ORIGIN};
 use serde_json::json;
+use tokio::process::Command;
 
 use super::{answer, ask, refused, reported};
-use crate::runtime::{Runtime, replace};
+use crate::runtime::{PROGRAM, Runtime, replace};
 use crate::told;
 
 const TOKEN: &str = "a-token-of-the-admin-address";
@@ -64,6 +66,39 @@ async fn the_socket_is_for_its_user_alone_and_outlives_no_reporter() {
     again.stop().await;
     assert!(!socket.exists());
     assert_eq!(ask(&simulation, &["status", "--socket", path]).await, (Some(1), String::new(), nobody));
+}
+
+/// In a pod the settings stand in arguments of the reporter that a command beside it does not have.
+#[tokio::test]
+async fn a_name_without_a_namespace_is_of_the_reporters_even_where_the_command_has_other_settings() {
+    let simulation = told::world(|_| {}).await;
+    let mut object = told::application("shop", &told::thing());
+    object["metadata"]["namespace"] = json!("delivery");
+    told::put_object(&simulation, object);
+    let runtime = Runtime::start(&simulation, &json!({"kubernetes": {"namespace": "delivery"}})).await;
+    runtime.idle(1).await;
+    let state = simulation.directory().join("state");
+    let ask = async |arguments: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).arg("--state").arg(&state).env_clear();
+        command.env("GITOPS_RUNTIME_KUBERNETES__NAMESPACE", "pods-own").kill_on_drop(true);
+        let Output { status, stdout, stderr } = command.output().await.unwrap();
+        (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    };
+    let (code, out, error) = ask(&["explain", "shop"]).await;
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    assert!(out.contains(" application   delivery/shop\n"), "{out}");
+    let again = (Some(0), "1 application is read again\n".to_owned(), String::new());
+    assert_eq!(ask(&["replay", "--app", "shop"]).await, again);
+    let said = |name: &str| format!("gitops-runtime: delivery/{name}\n");
+    for (arguments, why) in [
+        (&["explain", "shpo"][..], "shpo is not known; did you mean delivery/shop?"),
+        (&["parked", "replay", "shop"], "shop is not parked"),
+    ] {
+        let (code, _, error) = ask(arguments).await;
+        assert_eq!((code, error), (Some(1), said(why)));
+    }
+    runtime.stop().await;
 }
 
 #[tokio::test]

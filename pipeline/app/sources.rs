@@ -11,6 +11,7 @@ use prometheus::Registry;
 use reqwest::Method;
 use stages_argocd::sources::{Described, SourceFile, Sources, SourcesAt};
 use stages_client::{Client, Fault, HttpError, Target, Token};
+use stages_git::RepositoryUrl;
 use stages_kube::Right;
 use stages_source::{
     Asked, AskedSource, Directories, Fetched, Heard, HeardObject, Library, LibraryConfig, OneForAll,
@@ -122,6 +123,15 @@ fn asked(of: &SourcesAt, compiled: &[String]) -> Option<Asked> {
     })
 }
 
+/// The repositories of an application for a log; one whose address holds a password is left out.
+fn repositories_of(of: &SourcesAt) -> String {
+    let address = |at: &stages_argocd::sources::SourceAt| {
+        let source: serde_json::Value = serde_json::from_str(&at.source).ok()?;
+        Some(RepositoryUrl::read(source["repoURL"].as_str()?).ok()?.to_string())
+    };
+    of.sources.iter().filter_map(address).collect::<Vec<_>>().join(", ")
+}
+
 /// As reports carry it.
 fn described(
     objects: Vec<HeardObject>,
@@ -193,6 +203,17 @@ impl Sources for There {
     async fn describe(&self, of: &SourcesAt, compiled: &[String]) -> Option<Described> {
         match self.ask(&asked(of, compiled)?).await {
             Ok(heard) => Some(described(heard.objects, heard.files, heard.versions)),
+            // Of a repository that it was not told of, or one of its own machine (`file://`) that it does not read.
+            Err(error) if error.status().is_some_and(|status| (400..500).contains(&status)) => {
+                let error: &dyn std::error::Error = &error;
+                let repositories = repositories_of(of);
+                tracing::warn!(
+                    error,
+                    repositories,
+                    "the source server refused; what it says is missing in a report, and asked for again"
+                );
+                None
+            }
             Err(error) => {
                 let error: &dyn std::error::Error = &error;
                 tracing::warn!(

@@ -91,6 +91,20 @@ impl Kept {
         .await
     }
 
+    /// A source server with these settings.
+    async fn server_of(&self, settings: &Value) -> Runtime {
+        let file = self.folder.path().join("settings.yaml");
+        std::fs::write(&file, settings.to_string()).unwrap();
+        let args = ["source-server".into(), "--config".into(), file.into()];
+        Runtime::serving(Start {
+            program: PROGRAM.into(),
+            args: args.to_vec(),
+            env: Vec::new(),
+            directory: self.folder.path().to_path_buf(),
+        })
+        .await
+    }
+
     /// An application of that repository, synced at its commit; a hook of it is in no file.
     fn put(&self, simulation: &Simulation, url: &str) {
         let mut object = told::application("web", &told::thing());
@@ -132,9 +146,13 @@ async fn reports_carry_what_git_says_where_argo_cd_says_nothing_of_it() {
     });
     let runtime = Runtime::start(&simulation, &settings).await;
     eventually("what git says", || carries_what_git_says(&simulation)).await;
-    let hook = reported(&simulation, Some("hook")).unwrap();
-    assert_eq!(hook["source"]["path"], "", "no file makes it");
-    assert!(hook["source"]["gitManifest"].as_str().unwrap().contains("kind: ConfigMap"));
+    eventually("the hook, which no file makes", || {
+        reported(&simulation, Some("hook")).is_some_and(|hook| {
+            let manifest = hook["source"]["gitManifest"].as_str();
+            hook["source"]["path"] == "" && manifest.is_some_and(|text| text.contains("kind: ConfigMap"))
+        })
+    })
+    .await;
     runtime.stop().await;
 }
 
@@ -203,16 +221,7 @@ async fn repositories_elsewhere_are_fetched_where_that_is_allowed_and_no_others_
             }},
         },
     });
-    let file = kept.folder.path().join("settings.yaml");
-    std::fs::write(&file, settings.to_string()).unwrap();
-    let args = ["source-server", "--config", file.to_str().unwrap()];
-    let server = Runtime::serving(Start {
-        program: PROGRAM.into(),
-        args: args.into_iter().map(Into::into).collect(),
-        env: Vec::new(),
-        directory: kept.folder.path().to_path_buf(),
-    })
-    .await;
+    let server = kept.server_of(&settings).await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let ask = async |url: &str, revision: &str| {
         let request = client.get(format!("{}/v1/commit", server.url())).bearer_auth("callers-token");
@@ -295,6 +304,38 @@ async fn reports_carry_what_the_source_server_says_and_go_without_it_while_it_is
         .says("the source server did not answer; what it says is missing in a report, and asked for again")
         .await;
     runtime.stop().await;
+}
+
+/// A repository of the server's own machine is refused by name, not told as a server that is away.
+#[tokio::test]
+async fn a_repository_of_its_own_machine_that_the_source_server_may_not_read_is_said_to_be_refused() {
+    let (kept, simulation) = (Kept::new(), told::world(|_| {}).await);
+    let url = format!("file://{}", kept.folder.path().join("repo").display());
+    kept.put(&simulation, &url);
+    let token = kept.token();
+    let clones = kept.folder.path().join("clones");
+    let settings = json!({"sourceServer": {
+        "listen": "127.0.0.1:0", "callers": {"tokenFile": &token},
+        "git": {"allowed": [&url], "repositories": {"directory": clones}},
+    }});
+    let server = kept.server_of(&settings).await;
+    let asked =
+        reqwest::Client::builder().no_proxy().build().unwrap().get(format!("{}/v1/commit", server.url()));
+    let answer = asked.query(&[("repoURL", &url)]).bearer_auth("callers-token").send().await.unwrap();
+    let why = format!("{url} is on this machine, where repositories are read only if `files` allows it");
+    assert_eq!(answer.status().as_u16(), 403);
+    assert_eq!(answer.json::<Value>().await.unwrap(), json!({"error": why}));
+
+    let from = json!({"from": "server", "url": server.url(), "tokenFile": token});
+    let runtime = Runtime::start(&simulation, &json!({"reporter": {"sources": from}})).await;
+    let line = runtime
+        .says("the source server refused; what it says is missing in a report, and asked for again")
+        .await;
+    assert_eq!(line.field("repositories"), url);
+    assert!(line.field("error").ends_with(": it answered 403"), "{}", line.field("error"));
+    let lines = runtime.stop().await;
+    assert!(lines.iter().all(|line| !line.message.contains("did not answer")));
+    server.stop().await;
 }
 
 #[tokio::test]

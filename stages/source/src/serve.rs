@@ -143,6 +143,7 @@ fn failed(error: &SourceError) -> Response {
 fn not_fetched(error: &FetchError, why: &str) -> Response {
     match error {
         FetchError::Address { .. } => refusal(StatusCode::BAD_REQUEST, why),
+        FetchError::FilesRefused { .. } => refusal(StatusCode::FORBIDDEN, why),
         FetchError::NoRepository { .. } => refusal(StatusCode::NOT_FOUND, why),
         error if error.is_transient() => later(why),
         error => {

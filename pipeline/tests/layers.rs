@@ -86,8 +86,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-platform-api", &["pipeline-core", "stages-client", "stages-platform-store"]),
     // Pages over traits, and the store behind them; people come in by a password, or sent by a provider.
     ("stages-platform-console", &["pipeline-core", "stages-platform-oidc", "stages-platform-store"]),
-    // A digest speaks of the shard that an application is in, which the platform works out as the reporter does.
-    ("stages-platform-ingest", &["pipeline-core", "pipeline-ownership", "stages-platform-store"]),
+    // A digest speaks of the shard that an application is in, which the platform works out as the reporter does; its answers are
+    // data as those of the API are.
+    (
+        "stages-platform-ingest",
+        &["pipeline-core", "pipeline-ownership", "stages-client", "stages-platform-store"],
+    ),
     // A provider is a peer as others are, and knows nobody of the store.
     ("stages-platform-oidc", &["pipeline-core", "stages-client"]),
     ("stages-platform-store", &["pipeline-core"]),
@@ -118,7 +122,11 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[
     ("pipeline-engine", &["pipeline-http", "pipeline-ledger"]),
     ("pipeline-redact", &["loadtest-judge"]),
     // A whole platform is served: an act goes from a page to a runtime, and one table has every route.
-    ("stages-platform-console", &["stages-client", "stages-platform-api", "stages-platform-ingest"]),
+    // People come into it by a real provider.
+    (
+        "stages-platform-console",
+        &["loadtest-sim", "stages-client", "stages-platform-api", "stages-platform-ingest"],
+    ),
     ("stages-platform-ingest", &["loadtest-sim"]),
     // One Git server, and what it answers, for all who fetch and push.
     ("stages-git", &["loadtest-sim"]),

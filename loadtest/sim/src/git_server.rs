@@ -1,4 +1,4 @@
-//! A Git server: the real `git http-backend`, asked for one answer.
+//! A Git server: the real `git http-backend`, asked for one answer; and `git` itself, for what stands behind it.
 //!
 //! takes: a folder of repositories, and a request - gives: what git answers - calls: the program `git`
 //! fails: when it cannot be started, or answers what is no answer
@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -70,6 +70,25 @@ impl<'a> GitRequest<'a> {
         let ((), done) = tokio::join!(written, child.wait_with_output());
         of_cgi(&done.context("wait for git http-backend")?.stdout)
     }
+}
+
+/// Runs the real git in a folder, as somebody of no settings of this machine; gives what it prints.
+///
+/// # Errors
+/// It cannot be started, or fails; the error holds what it says.
+pub fn git(folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let done = std::process::Command::new("git")
+        .args(arguments)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .envs([("GIT_AUTHOR_NAME", "Init"), ("GIT_AUTHOR_EMAIL", "init@example.com")])
+        .envs([("GIT_COMMITTER_NAME", "Init"), ("GIT_COMMITTER_EMAIL", "init@example.com")])
+        .output()
+        .context("start git")?;
+    if !done.status.success() {
+        bail!("git {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    Ok(String::from_utf8(done.stdout).context("git prints what is no text")?.trim().to_owned())
 }
 
 /// An answer as programs behind a web server write it.

@@ -15,6 +15,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
 use crate::child::{Child, Spec};
+use crate::installed::{self, variable};
 use crate::port;
 use crate::reporter::Usage;
 
@@ -145,16 +146,14 @@ async fn names_itself(address: SocketAddr) -> bool {
 
 /// What `LOADTEST_NATS_SERVER` names, else what `.ci/setup` installed, else what is on `PATH`.
 pub fn program() -> anyhow::Result<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(named) = variable("LOADTEST_NATS_SERVER") {
         if !named.is_file() {
             bail!("LOADTEST_NATS_SERVER names no file: {}", named.display());
         }
         return Ok(named);
     }
-    let caches = || variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-    let cache = variable("LOADTEST_CACHE").or_else(|| Some(caches()?.join("gitops-runtime")));
-    let installed = cache.map(|cache| cache.join(format!("nats-server-{VERSION}/bin/nats-server")));
+    let installed =
+        installed::folder().map(|cache| cache.join(format!("nats-server-{VERSION}/bin/nats-server")));
     let path = variable("PATH").unwrap_or_default();
     let others = std::env::split_paths(&path).map(|folder| folder.join("nats-server"));
     installed

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +17,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use loadtest::process::Start;
-use loadtest::sim::git_server::GitRequest;
+use loadtest::sim::git_server::{self, GitRequest};
 use loadtest::sim::port;
 use pipeline_core::{ExposeSecret as _, Shutdown};
 use serde_json::{Value, json};
@@ -67,16 +66,7 @@ struct World {
 }
 
 fn git(directory: &Path, arguments: &[&str]) -> String {
-    let done = Command::new("git")
-        .args(arguments)
-        .current_dir(directory)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .envs([("GIT_AUTHOR_NAME", "Init"), ("GIT_AUTHOR_EMAIL", "init@example.com")])
-        .envs([("GIT_COMMITTER_NAME", "Init"), ("GIT_COMMITTER_EMAIL", "init@example.com")])
-        .output()
-        .unwrap();
-    assert!(done.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    git_server::git(directory, arguments).unwrap()
 }
 
 async fn serve(router: impl FnOnce(&str) -> Router) -> String {

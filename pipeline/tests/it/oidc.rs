@@ -2,25 +2,19 @@
 //! `oidc-provider`, whose certificate an authority of this test has signed.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::PathBuf;
 
 use loadtest::process::Start;
 use loadtest::sim::certificate::Authority;
+use loadtest::sim::oidc_provider::OidcProvider;
 use loadtest::sim::port;
 use reqwest::{Client, Response, StatusCode, redirect};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
 use url::Url;
 
 use crate::platform::first_link;
 use crate::runtime::{PROGRAM, Runtime, SOON};
-
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/stages/platform/console/tests/it/provider.mjs");
-/// As `.ci/setup` installs it.
-const PACKAGE: &str = "oidc-provider-9.13.3";
 
 struct World {
     folder: TempDir,
@@ -28,17 +22,7 @@ struct World {
     issuer: String,
     /// Trusts the authority.
     client: Client,
-    _provider: Child,
-}
-
-fn package() -> PathBuf {
-    let named = |name| std::env::var_os(name).map(PathBuf::from);
-    let home = || named("HOME").map(|home| home.join(".cache"));
-    let cache = named("LOADTEST_CACHE")
-        .or_else(|| named("XDG_CACHE_HOME").or_else(home).map(|it| it.join("gitops-runtime")));
-    let package = cache.unwrap().join(PACKAGE);
-    assert!(package.join("node_modules").is_dir(), "{} is installed by .ci/setup", package.display());
-    package
+    _provider: OidcProvider,
 }
 
 impl World {
@@ -57,19 +41,9 @@ impl World {
         write("another-ca.pem", &another.pem());
         write("secret", "a secret of the platform\n");
         let [certificate, key] = [write("certificate.pem", &certificate), write("key.pem", &key)];
-        let mut command = Command::new("node");
-        command.arg(Path::new(SCRIPT)).arg(package()).arg("0");
-        command.arg(format!("http://127.0.0.1:{port}/login/oidc/callback")).arg(certificate).arg(key);
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-        let mut provider = command.spawn().expect("node is installed by .ci/setup");
-        let mut lines = BufReader::new(provider.stdout.take().unwrap()).lines();
-        let issuer = loop {
-            let line = lines.next_line().await.unwrap().expect("the provider says its issuer");
-            if let Some(issuer) = line.strip_prefix("issuer ") {
-                break issuer.to_owned();
-            }
-        };
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        let callback = format!("http://127.0.0.1:{port}/login/oidc/callback");
+        let provider = OidcProvider::start(&callback, Some((&certificate, &key))).await.unwrap();
+        let issuer = provider.issuer().to_owned();
         let trusted = reqwest::Certificate::from_pem(authority.pem().as_bytes()).unwrap();
         let client = Client::builder().no_proxy().timeout(SOON).redirect(redirect::Policy::none());
         let client = client.tls_certs_only([trusted]).build().unwrap();

@@ -7,6 +7,7 @@
 //! It decides nothing: whether a failure is retried, and when, is the caller's business.
 
 mod client;
+mod data_answer;
 mod error;
 mod forwarded;
 mod retry_after;
@@ -15,6 +16,7 @@ mod target;
 mod token;
 
 pub use client::{BuildError, Client, Config, Opened, Reply};
+pub use data_answer::mark_as_data;
 pub use error::{Fault, HttpError, reason_of_status};
 pub use forwarded::says_who_asked;
 pub use reqwest::{Method, RequestBuilder, Url, header};

@@ -302,10 +302,10 @@ async fn logs(given: &Given, screen: &Screen, environment: &Environment) -> Resu
     variables["podName"] = json!(given.pod);
     variables["container"] = json!(given.container);
     variables["options"] = json!({
-        "follow": given.follow,
+        "follow": given.lines.follow,
         "grep": given.grep,
-        "sinceSeconds": given.since.map(|since| since.as_secs()),
-        "tailLines": given.tail,
+        "sinceSeconds": given.lines.since.map(|since| since.as_secs()),
+        "tailLines": given.lines.tail,
     });
     let of = plain(&format!("{}/{}", within.namespace, given.name));
     let logs = Logs {
@@ -313,7 +313,7 @@ async fn logs(given: &Given, screen: &Screen, environment: &Environment) -> Resu
         field: "workflowLogs",
         variables,
         of: &of,
-        timestamps: given.timestamps,
+        timestamps: given.lines.timestamps,
         pods: given.pod.is_none(),
     };
     logs.show(&within.proxy, screen).await

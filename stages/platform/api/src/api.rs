@@ -4,12 +4,12 @@ use async_graphql::Request;
 use axum::body::{Body, to_bytes};
 use axum::extract::State;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, header};
 use axum::middleware::map_response;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use jiff::Timestamp;
+use stages_client::mark_as_data;
 use stages_platform_store::Store;
 
 use crate::authorize;
@@ -98,16 +98,7 @@ async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Res
     Json(api.schema.execute(request.data(caller)).await).into_response()
 }
 
-/// What every answer carries.
 async fn marked(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    mark_as_data(response.headers_mut());
     response
 }

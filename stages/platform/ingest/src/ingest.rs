@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::HeaderMap;
 use axum::middleware::map_response;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use prometheus::Registry;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use stages_client::mark_as_data;
 use stages_platform_store::{Delivery, Outcome, Report, Runtime, Store};
 
 use crate::auth::Tokens;
@@ -259,16 +260,7 @@ fn now() -> i64 {
     Timestamp::now().as_millisecond()
 }
 
-/// What every answer carries.
 async fn marked(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    mark_as_data(response.headers_mut());
     response
 }

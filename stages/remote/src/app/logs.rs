@@ -29,14 +29,14 @@ pub(super) async fn run(
         "container": logs.container,
         "resource": resource,
         "options": {
-            "follow": logs.follow,
+            "follow": logs.lines.follow,
             "filter": logs.filter,
-            "sinceSeconds": logs.since.map(|since| since.as_secs()),
-            "tailLines": logs.tail,
+            "sinceSeconds": logs.lines.since.map(|since| since.as_secs()),
+            "tailLines": logs.lines.tail,
         },
     });
     let of = name.to_string();
-    let (timestamps, pods) = (logs.timestamps, pod.is_none());
+    let (timestamps, pods) = (logs.lines.timestamps, pod.is_none());
     Logs { query, field: "applicationLogs", variables, of: &of, timestamps, pods }.show(proxy, screen).await
 }
 

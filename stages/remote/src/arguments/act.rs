@@ -1,5 +1,6 @@
 //! What every command has that changes something.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -40,6 +41,23 @@ pub(crate) struct Waiting {
     /// How long it is waited for
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub(crate) timeout: Duration,
+}
+
+/// Which lines of a log, and how they are shown.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LogLines {
+    /// Go on as lines come, until there can be no more, or Ctrl-C
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// So many of the last lines of each pod
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) tail: Option<NonZeroU32>,
+    /// Lines of the last, such as 10m
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) since: Option<Duration>,
+    /// Show when each was written
+    #[arg(long)]
+    pub(crate) timestamps: bool,
 }
 
 /// Such as `90s`, `5m` or `1h30m`.

@@ -1,12 +1,11 @@
 //! The arguments of `app`.
 
 use std::num::NonZeroU32;
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 
-use super::act::{Careful, Waiting, Way, duration};
+use super::act::{Careful, LogLines, Waiting, Way};
 use super::{Listed, Place, Shown};
 use crate::names;
 
@@ -191,21 +190,11 @@ pub(crate) struct Logs {
     /// The container, where there are several
     #[arg(short, long, value_name = "NAME")]
     pub(crate) container: Option<String>,
-    /// Go on as lines come, until Ctrl-C
-    #[arg(short, long)]
-    pub(crate) follow: bool,
-    /// So many of the last lines
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) tail: Option<NonZeroU32>,
-    /// Lines of the last, such as 10m
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(crate) since: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) lines: LogLines,
     /// Lines that hold this text
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
-    /// Show when each was written
-    #[arg(long)]
-    pub(crate) timestamps: bool,
     #[command(flatten)]
     pub(crate) way: Way,
 }

@@ -1,13 +1,12 @@
 //! The arguments of `workflow`.
 
 use std::num::NonZeroU32;
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 
 use super::Shown;
-use super::act::{Careful, Waiting, Way, duration};
+use super::act::{Careful, LogLines, Waiting, Way};
 use crate::names;
 
 const LIST: &str = "\
@@ -104,21 +103,11 @@ pub(crate) struct Logs {
     /// The container
     #[arg(short, long, value_name = "NAME", default_value = "main")]
     pub(crate) container: String,
-    /// Go on as lines come, until the workflow ends, or Ctrl-C
-    #[arg(short, long)]
-    pub(crate) follow: bool,
-    /// So many of the last lines of each pod
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) tail: Option<NonZeroU32>,
-    /// Lines of the last, such as 10m
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub(crate) since: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) lines: LogLines,
     /// Lines that match this regular expression
     #[arg(long, value_name = "REGEX")]
     pub(crate) grep: Option<String>,
-    /// Show when each was written
-    #[arg(long)]
-    pub(crate) timestamps: bool,
     #[command(flatten)]
     pub(crate) within: Within,
 }

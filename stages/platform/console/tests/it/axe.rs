@@ -1,7 +1,5 @@
 //! axe-core looks at every page, dark and light, for what keeps people out.
 
-use std::path::PathBuf;
-
 use fantoccini::key::Key;
 use stages_platform_console::table;
 
@@ -29,10 +27,7 @@ const NO_PAGES: &[&str] = &[
 ];
 
 fn script() -> String {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let caches = || variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-    let cache = variable("LOADTEST_CACHE").or_else(|| Some(caches()?.join("gitops-runtime"))).unwrap();
-    let file = cache.join(AXE).join("node_modules/axe-core/axe.min.js");
+    let file = loadtest_sim::installed::folder().unwrap().join(AXE).join("node_modules/axe-core/axe.min.js");
     assert!(file.is_file(), "there is no {}: run .ci/setup", file.display());
     std::fs::read_to_string(file).unwrap()
 }

@@ -1,25 +1,18 @@
-//! A real provider of OpenID Connect: npm's `oidc-provider`, run by Node, and a browser's way through it without a browser.
+//! A real provider of OpenID Connect, and a browser's way through it without a browser.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
+use loadtest_sim::oidc_provider::OidcProvider;
 use reqwest::{Client, Response, StatusCode, redirect};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
 use url::Url;
-
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/provider.mjs");
-/// As `.ci/setup` installs it.
-const PACKAGE: &str = "oidc-provider-9.13.3";
 
 pub(crate) const SECRET: &str = "a secret of the platform";
 
 pub(crate) struct Provider {
     pub(crate) issuer: String,
     client: Client,
-    process: Child,
+    process: OidcProvider,
 }
 
 /// Somebody with cookies, who goes where they are sent.
@@ -29,16 +22,6 @@ pub(crate) struct Person {
     cookies: BTreeMap<(String, String, String), String>,
 }
 
-fn package() -> PathBuf {
-    let named = |name| std::env::var_os(name).map(PathBuf::from);
-    let home = || named("HOME").map(|home| home.join(".cache"));
-    let cache = named("LOADTEST_CACHE")
-        .or_else(|| named("XDG_CACHE_HOME").or_else(home).map(|it| it.join("gitops-runtime")));
-    let package = cache.unwrap().join(PACKAGE);
-    assert!(package.join("node_modules").is_dir(), "{} is installed by .ci/setup", package.display());
-    package
-}
-
 pub(crate) fn client() -> Client {
     Client::builder().redirect(redirect::Policy::none()).build().unwrap()
 }
@@ -46,20 +29,8 @@ pub(crate) fn client() -> Client {
 impl Provider {
     /// For a platform at this address.
     pub(crate) async fn start(platform: &str) -> Self {
-        let script = Path::new(SCRIPT);
-        let mut command = Command::new("node");
-        command.arg(script).arg(package()).arg("0").arg(format!("{platform}/login/oidc/callback"));
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-        let mut process = command.spawn().expect("node is installed by .ci/setup");
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let issuer = loop {
-            let line = lines.next_line().await.unwrap().expect("the provider says its issuer");
-            if let Some(issuer) = line.strip_prefix("issuer ") {
-                break issuer.to_owned();
-            }
-        };
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Self { issuer, client: client(), process }
+        let process = OidcProvider::start(&format!("{platform}/login/oidc/callback"), None).await.unwrap();
+        Self { issuer: process.issuer().to_owned(), client: client(), process }
     }
 
     /// Sets what a test wants of it.
@@ -77,8 +48,8 @@ impl Provider {
         self.set(json!({ "person": { "login": login, "claims": claims } })).await;
     }
 
-    pub(crate) async fn end(mut self) {
-        self.process.kill().await.unwrap();
+    pub(crate) async fn end(self) {
+        self.process.end().await.unwrap();
     }
 }
 

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::api::{Api, Asked};
+use super::github_api::{self, Own, Pull};
 use super::{ACT, Checked, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
@@ -33,22 +34,10 @@ struct Organization {
 
 #[derive(Deserialize)]
 struct Found {
-    id: u64,
-    full_name: String,
-    #[serde(default)]
-    private: bool,
+    #[serde(flatten)]
+    alike: github_api::Found,
     updated_at: Option<String>,
-    #[serde(default)]
-    open_issues_count: u64,
-    clone_url: String,
-    #[serde(default)]
-    ssh_url: String,
     owner: Owner,
-    #[serde(default)]
-    default_branch: String,
-    permissions: Option<Permissions>,
-    #[serde(default)]
-    html_url: String,
 }
 
 #[derive(Deserialize)]
@@ -58,16 +47,9 @@ struct Owner {
 }
 
 #[derive(Deserialize)]
-struct Permissions {
-    #[serde(default)]
-    admin: bool,
-}
-
-#[derive(Deserialize)]
-struct Pull {
-    number: u64,
-    title: String,
-    html_url: String,
+struct Opened {
+    #[serde(flatten)]
+    pull: Pull,
     head: Branch,
     base: Branch,
 }
@@ -116,18 +98,15 @@ impl ProviderApi for Gitea {
 
     async fn repositories(&self, page: u32, limit: u32) -> Result<(Vec<Repository>, bool), ActError> {
         let asked = Asked::get(ACT.list, &["user", "repos"]).with("page", page).with("limit", limit);
-        let answer = self.0.ask(asked).await?;
-        let all: Vec<Found> = answer.read()?;
-        Ok((all.into_iter().map(Repository::from).collect(), answer.links_on()))
+        github_api::repositories::<Found>(&self.0, asked).await
     }
 
     fn is_named(&self, parts: usize) -> bool {
-        parts == 2
+        parts == github_api::PARTS
     }
 
     async fn repository(&self, name: &[&str]) -> Result<Repository, ActError> {
-        let path = [&["repos"], name].concat();
-        self.0.get::<Found>(ACT.find, &path).await.map(Repository::from)
+        github_api::repository::<Found>(&self.0, name).await
     }
 
     async fn organizations(&self) -> Result<Vec<String>, ActError> {
@@ -141,13 +120,13 @@ impl ProviderApi for Gitea {
         of: &Repository,
         wanted: &NewPullRequest,
     ) -> Result<Option<PullRequest>, ActError> {
-        let path: Vec<&str> = ["repos"].into_iter().chain(of.full_name.split('/')).chain(["pulls"]).collect();
+        let path = github_api::pulls(of);
         for page in 1..=PAGES {
             let asked = Asked::get(ACT.opened, &path).with("state", "open");
             let answer = self.0.ask(asked.with("page", page).with("limit", PAGE)).await?;
-            let all: Vec<Pull> = answer.read()?;
-            if let Some(found) = all.into_iter().find(|pull| pull.is_of(wanted)) {
-                return Ok(Some(found.of(wanted)));
+            let all: Vec<Opened> = answer.read()?;
+            if let Some(found) = all.into_iter().find(|one| one.is_of(wanted)) {
+                return Ok(Some(found.pull.of(wanted)));
             }
             if !answer.links_on() {
                 break;
@@ -157,46 +136,27 @@ impl ProviderApi for Gitea {
     }
 
     async fn open(&self, of: &Repository, wanted: &NewPullRequest) -> Result<PullRequest, ActError> {
-        let path: Vec<&str> = ["repos"].into_iter().chain(of.full_name.split('/')).chain(["pulls"]).collect();
-        let body = json!({
-            "title": wanted.title, "head": wanted.head, "base": wanted.base, "body": wanted.description,
-        });
-        let made: Pull = self.0.ask(Asked::post(ACT.open, &path, body)).await?.read()?;
-        Ok(made.of(wanted))
+        github_api::open(&self.0, of, wanted).await
     }
 }
 
-impl Pull {
+impl Opened {
     /// Of the same branches, and not of a fork.
     fn is_of(&self, wanted: &NewPullRequest) -> bool {
         let is_own = self.head.repo_id == self.base.repo_id;
         is_own && self.head.name == wanted.head && self.base.name == wanted.base
     }
-
-    fn of(self, wanted: &NewPullRequest) -> PullRequest {
-        PullRequest::new(self.number, self.title, self.html_url, wanted)
-    }
 }
 
 impl From<Found> for Repository {
     fn from(of: Found) -> Self {
-        Self {
-            id: of.id.to_string(),
+        let own = Own {
             provider: "GITEA",
-            full_name: of.full_name,
-            is_repo_private: of.private,
             pushed_at: of.updated_at,
-            open_issues: of.open_issues_count,
-            clone_url: of.clone_url,
-            ssh_url: of.ssh_url,
             owner_login: of.owner.login,
             owner_avatar_url: of.owner.avatar_url,
-            repo_creator: None,
             org: None,
-            default_branch: of.default_branch,
-            is_repo_admin: of.permissions.map(|of| of.admin),
-            web_url: of.html_url,
-            project: None,
-        }
+        };
+        of.alike.with(own)
     }
 }

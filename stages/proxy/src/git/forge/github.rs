@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use jiff::fmt::strtime;
 use serde::Deserialize;
-use serde_json::json;
 
-use super::api::{Answer, Api, Asked};
+use super::api::{Api, Asked};
+use super::github_api::{self, Own, Pull};
 use super::{ACT, Checked, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
@@ -29,22 +29,10 @@ struct Organization {
 
 #[derive(Deserialize)]
 struct Found {
-    id: u64,
-    full_name: String,
-    #[serde(default)]
-    private: bool,
+    #[serde(flatten)]
+    alike: github_api::Found,
     pushed_at: Option<String>,
-    #[serde(default)]
-    open_issues_count: u64,
-    clone_url: String,
-    #[serde(default)]
-    ssh_url: String,
     owner: Option<Owner>,
-    #[serde(default)]
-    default_branch: String,
-    permissions: Option<Permissions>,
-    #[serde(default)]
-    html_url: String,
 }
 
 #[derive(Deserialize)]
@@ -53,19 +41,6 @@ struct Owner {
     avatar_url: Option<String>,
     #[serde(rename = "type")]
     kind: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Permissions {
-    #[serde(default)]
-    admin: bool,
-}
-
-#[derive(Deserialize)]
-struct Pull {
-    number: u64,
-    title: String,
-    html_url: String,
 }
 
 impl GitHub {
@@ -109,18 +84,15 @@ impl ProviderApi for GitHub {
 
     async fn repositories(&self, page: u32, limit: u32) -> Result<(Vec<Repository>, bool), ActError> {
         let asked = Asked::get(ACT.list, &["user", "repos"]).with("page", page).with("per_page", limit);
-        let answer: Answer = self.0.ask(asked.with("sort", "full_name")).await?;
-        let all: Vec<Found> = answer.read()?;
-        Ok((all.into_iter().map(Repository::from).collect(), answer.links_on()))
+        github_api::repositories::<Found>(&self.0, asked.with("sort", "full_name")).await
     }
 
     fn is_named(&self, parts: usize) -> bool {
-        parts == 2
+        parts == github_api::PARTS
     }
 
     async fn repository(&self, name: &[&str]) -> Result<Repository, ActError> {
-        let path = [&["repos"], name].concat();
-        self.0.get::<Found>(ACT.find, &path).await.map(Repository::from)
+        github_api::repository::<Found>(&self.0, name).await
     }
 
     async fn organizations(&self) -> Result<Vec<String>, ActError> {
@@ -144,18 +116,7 @@ impl ProviderApi for GitHub {
     }
 
     async fn open(&self, of: &Repository, wanted: &NewPullRequest) -> Result<PullRequest, ActError> {
-        let path: Vec<&str> = ["repos"].into_iter().chain(of.full_name.split('/')).chain(["pulls"]).collect();
-        let body = json!({
-            "title": wanted.title, "head": wanted.head, "base": wanted.base, "body": wanted.description,
-        });
-        let made: Pull = self.0.ask(Asked::post(ACT.open, &path, body)).await?.read()?;
-        Ok(made.of(wanted))
-    }
-}
-
-impl Pull {
-    fn of(self, wanted: &NewPullRequest) -> PullRequest {
-        PullRequest::new(self.number, self.title, self.html_url, wanted)
+        github_api::open(&self.0, of, wanted).await
     }
 }
 
@@ -166,24 +127,14 @@ impl From<Found> for Repository {
             None => Default::default(),
         };
         let org = kind.filter(|kind| kind == "Organization").map(|_| login.clone());
-        Self {
-            id: of.id.to_string(),
+        let own = Own {
             provider: "GITHUB",
-            full_name: of.full_name,
-            is_repo_private: of.private,
             pushed_at: of.pushed_at,
-            open_issues: of.open_issues_count,
-            clone_url: of.clone_url,
-            ssh_url: of.ssh_url,
             owner_login: login,
             owner_avatar_url: avatar,
-            repo_creator: None,
             org,
-            default_branch: of.default_branch,
-            is_repo_admin: of.permissions.map(|of| of.admin),
-            web_url: of.html_url,
-            project: None,
-        }
+        };
+        of.alike.with(own)
     }
 }
 

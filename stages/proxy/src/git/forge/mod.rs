@@ -8,6 +8,7 @@ mod bitbucket;
 mod bitbucket_server;
 mod gitea;
 mod github;
+mod github_api;
 mod gitlab;
 
 use jiff::Timestamp;

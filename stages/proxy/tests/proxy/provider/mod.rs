@@ -9,7 +9,6 @@ mod github;
 mod gitlab;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +19,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use loadtest_sim::git_server::GitRequest;
+use loadtest_sim::git_server::{self, GitRequest};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -57,18 +56,8 @@ pub(crate) struct Pull {
     pub(crate) base: String,
 }
 
-/// Runs the real git.
 pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
-    let done = Command::new("git")
-        .args(arguments)
-        .current_dir(directory)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .envs([("GIT_AUTHOR_NAME", "Init"), ("GIT_AUTHOR_EMAIL", "init@example.com")])
-        .envs([("GIT_COMMITTER_NAME", "Init"), ("GIT_COMMITTER_EMAIL", "init@example.com")])
-        .output()
-        .unwrap();
-    assert!(done.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    git_server::git(directory, arguments).unwrap()
 }
 
 impl Provider {

@@ -1,6 +1,6 @@
 // A provider of OpenID Connect for tests: npm's `oidc-provider`, with people, keys and faults that a test sets by `POST /test`.
 //
-//   node provider.mjs FOLDER PORT REDIRECT [CERTIFICATE KEY]
+//   node oidc_provider.mjs FOLDER PORT REDIRECT [CERTIFICATE KEY]
 //
 // FOLDER holds the package, PORT 0 takes any, REDIRECT is where the platform is come back to. With a certificate for localhost
 // and its key, files in PEM, it speaks TLS. Prints its issuer once it listens.

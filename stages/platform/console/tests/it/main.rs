@@ -9,6 +9,7 @@ mod forms;
 mod hostile;
 mod journey;
 mod oidc;
+mod oidc_accounts;
 mod oidc_journey;
 mod platform;
 mod provider;

@@ -28,9 +28,10 @@ const IN_PART: i64 = 1;
 /// and by the same, of all: what knows less never takes its place.
 const WHOLE: i64 = 2;
 
+/// Its place in the sequence of all that is told is the default of the table in Postgres, and given by triggers in SQLite.
 const KEEP: &str = "INSERT INTO changes (runtime_id, namespace, name, started_at, known, sources) \
     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (runtime_id, namespace, name, started_at) \
-    DO UPDATE SET known = excluded.known, sources = excluded.sources \
+    DO UPDATE SET known = excluded.known, sources = excluded.sources, place = excluded.place \
     WHERE changes.known < excluded.known OR (changes.known = excluded.known AND changes.sources <> excluded.sources)";
 
 /// A source of an application, and the commits that changed it in a sync.

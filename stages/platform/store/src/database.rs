@@ -84,6 +84,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0011_admins.sql"),
         include_str!("../migrations/postgres/0011_admins.sql"),
     ),
+    (
+        12,
+        "places",
+        include_str!("../migrations/sqlite/0012_places.sql"),
+        include_str!("../migrations/postgres/0012_places.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

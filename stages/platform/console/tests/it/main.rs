@@ -4,6 +4,7 @@
 mod access;
 mod acts;
 mod axe;
+mod brought;
 mod browser;
 mod forms;
 mod hostile;

@@ -1,4 +1,5 @@
-//! What changed since a place in the sequence of transitions, which is kept: a browser that was away goes on where it was.
+//! What changed since a place in the sequence of transitions, and of what is told of their commits, which is kept: a browser that
+//! was away goes on where it was.
 
 use crate::error::StoreError;
 use crate::fleet::listing::ApplicationName;
@@ -6,7 +7,10 @@ use crate::fleet::selection::Query;
 use crate::rule::View;
 use crate::store::Store;
 
-/// Transitions that are looked through at most; whoever is further behind reads all anew.
+/// The newest place of all, and the oldest of a transition.
+const PLACES: &str = "SELECT COALESCE(max(newest), 0), COALESCE(max(oldest), 0) FROM \
+    (SELECT max(id) AS newest, min(id) AS oldest FROM transitions UNION ALL SELECT max(place), 0 FROM changes) AS places";
+/// Places that are looked through at most; whoever is further behind reads all anew.
 const BEHIND: i64 = 5_000;
 /// Names that are told at most.
 const NAMES: i64 = 200;
@@ -30,12 +34,12 @@ pub enum ChangedNames {
 }
 
 impl Store {
-    /// The place of the newest transition.
+    /// The newest place.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn sequence(&self) -> Result<i64, StoreError> {
-        let row = self.read().await?.row("SELECT COALESCE(max(id), 0) FROM transitions", &[]).await?;
+        let row = self.read().await?.row(PLACES, &[]).await?;
         row.map_or(Ok(0), |row| row.int(0))
     }
 
@@ -45,8 +49,7 @@ impl Store {
     /// [`StoreError`] when the store cannot be read.
     pub async fn changed(&self, view: &View, after: i64) -> Result<Changed, StoreError> {
         let mut connection = self.read().await?;
-        let sql = "SELECT COALESCE(max(id), 0), COALESCE(min(id), 0) FROM transitions";
-        let (upto, oldest) = match connection.row(sql, &[]).await? {
+        let (upto, oldest) = match connection.row(PLACES, &[]).await? {
             Some(row) => (row.int(0)?, row.int(1)?),
             None => (0, 0),
         };
@@ -58,9 +61,12 @@ impl Store {
         let [after, upto_there, most] = [after, upto, NAMES + 1].map(|number| query.int(number));
         let seen = query.seen(view);
         query.sql = format!(
-            "SELECT DISTINCT r.name, a.namespace, a.name FROM transitions t JOIN entities e ON e.id = t.entity_id \
-                   JOIN applications a ON a.id = e.application_id JOIN runtimes r ON r.id = a.runtime_id \
-                   WHERE t.id > {after} AND t.id <= {upto_there} AND {seen} LIMIT {most}"
+            "SELECT r.name, a.namespace, a.name FROM applications a JOIN runtimes r ON r.id = a.runtime_id \
+             WHERE a.id IN (SELECT e.application_id FROM transitions t JOIN entities e ON e.id = t.entity_id \
+             WHERE t.id > {after} AND t.id <= {upto_there} \
+             UNION SELECT n.id FROM changes c JOIN applications n ON n.runtime_id = c.runtime_id \
+             AND n.namespace = c.namespace AND n.name = c.name WHERE c.place > {after} AND c.place <= {upto_there}) \
+             AND {seen} LIMIT {most}"
         );
         let mut names = Vec::new();
         for row in query.rows(&mut connection).await? {

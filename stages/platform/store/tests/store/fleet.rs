@@ -3,7 +3,7 @@
 use serde_json::json;
 use stages_platform_store::{
     Account, ApplicationName, By, Changed, ChangedNames, Commit, Condition, Field, GroupBy, Placement,
-    Report, Role, Rule, Selection, SortBy, Text, View, Which, create_token,
+    Report, Role, Rule, Selection, SortBy, SourceChange, Text, View, Which, create_token,
 };
 
 use crate::support::{Opened, operation, report, resource};
@@ -297,9 +297,28 @@ pub(crate) async fn what_changed_is_told_from_a_place_on_or_is_too_much(opened: 
     assert_eq!(store.changed(&View::ALL, first).await.unwrap(), Changed { upto: first, names: these(&[]) });
     // A place that there is not yet, as after a restored backup.
     assert_eq!(store.changed(&View::ALL, first + 1).await.unwrap().names, ChangedNames::TooMany);
+    // The commits of a sync, which are told apart from it: at first, when more is known, and never of the same once more.
+    let runtime = opened.runtime.id;
+    let brought = async |application: &str, revision: &str| {
+        let source = SourceChange { revision: revision.to_owned(), ..SourceChange::default() };
+        store.keep_changes(runtime, ("argocd", application), 1_000, vec![source]).await.unwrap();
+        store.sequence().await.unwrap()
+    };
+    let mut place = first;
+    for revision in ["a", "b"] {
+        let next = brought("shop", revision).await;
+        assert!(next > place, "{next} is not behind {place}");
+        let changed = Changed { upto: next, names: these(&["shop"]) };
+        assert_eq!(store.changed(&View::ALL, place).await.unwrap(), changed);
+        place = next;
+    }
+    assert_eq!(brought("shop", "b").await, place);
+    let next = brought("nobody-has-told-of-it", "a").await;
+    assert_eq!(store.changed(&View::ALL, place).await.unwrap(), Changed { upto: next, names: these(&[]) });
     opened.keep(resource("web", 2, 2)).await;
     opened.keep(resource("web", 3, 3)).await;
-    assert_eq!(store.changed(&View::ALL, first).await.unwrap().names, these(&["shop"]));
+    assert!(store.sequence().await.unwrap() > next, "numbers are given once");
+    assert_eq!(store.changed(&View::ALL, next).await.unwrap().names, these(&["shop"]));
     for number in 0..201 {
         opened.keep(application(&format!("many{number}"), "production", "Healthy", "Synced", 5)).await;
     }

@@ -54,7 +54,11 @@
   "tunnelClient.tokenSecretKeyRef" .Values.tunnelClient.tokenSecretKeyRef
   "tunnelClient.tls.caSecretKeyRef" .Values.tunnelClient.tls.caSecretKeyRef
   "tunnelServer.tokensSecretKeyRef" .Values.tunnelServer.tokensSecretKeyRef
-  "reporter.redactionKey.secretKeyRef" .Values.reporter.redactionKey.secretKeyRef -}}
+  "reporter.redactionKey.secretKeyRef" .Values.reporter.redactionKey.secretKeyRef
+  "changeRevision.git.caSecretKeyRef" .Values.changeRevision.git.caSecretKeyRef
+  "changeRevision.git.knownHostsSecretKeyRef" .Values.changeRevision.git.knownHostsSecretKeyRef
+  "sourceServer.git.caSecretKeyRef" .Values.sourceServer.git.caSecretKeyRef
+  "sourceServer.git.knownHostsSecretKeyRef" .Values.sourceServer.git.knownHostsSecretKeyRef -}}
 {{- if and $ref (not (and $ref.name $ref.key)) -}}
 {{- $problems = append $problems (printf "%s: needs name and key" $path) -}}
 {{- end -}}
@@ -139,8 +143,8 @@
 {{- end -}}
 {{- with .Values.sourceServer -}}
 {{- if .enabled -}}
-{{- if not (or .allowed .argocdCredentials .config.sourceServer) -}}
-{{- $problems = append $problems "sourceServer.allowed: must be given, or argocdCredentials: it would fetch no repository" -}}
+{{- if not (or .allowed .argocdCredentials .git.credentialSecrets .config.sourceServer) -}}
+{{- $problems = append $problems "sourceServer.allowed: must be given, or argocdCredentials, or git.credentialSecrets: it would fetch no repository" -}}
 {{- end -}}
 {{- if not (or $.Values.reporter.enabled .callers .config.sourceServer) -}}
 {{- $problems = append $problems "sourceServer.callers: must be given where the reporter is off: nobody may ask" -}}
@@ -182,6 +186,15 @@
 {{- end -}}
 {{- if $found -}}
 {{- $problems = append $problems (printf "reporter.config.%s: a secret does not belong in a ConfigMap; mount a Secret by reporter.extraVolumes and give the file" $path) -}}
+{{- end -}}
+{{- end -}}
+{{- range $group, $path := dict "changeRevision" "changeRevision.repositories.credential" "sourceServer" "sourceServer.git.repositories.credential" -}}
+{{- $found := (get $.Values $group).config -}}
+{{- range $part := splitList "." $path -}}
+{{- $found = ternary (get (ternary $found dict (kindIs "map" $found)) $part) "" (kindIs "map" $found) -}}
+{{- end -}}
+{{- if and (kindIs "map" $found) $found.password -}}
+{{- $problems = append $problems (printf "%s.config.%s.password: a secret does not belong in a ConfigMap; give %s.git.credentialSecrets" $group $path $group) -}}
 {{- end -}}
 {{- end -}}
 {{- join "\n" $problems -}}

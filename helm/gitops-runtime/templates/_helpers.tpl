@@ -363,6 +363,54 @@ spec:
 {{- toYaml (mergeOverwrite $settings (deepCopy .Values.appProxy.config)) -}}
 {{- end }}
 
+{{/* The Secrets of a role's group `git` that are read as files, as YAML: where, and name and key. */}}
+{{- define "gitops-runtime.gitFiles" -}}
+{{- $git := . -}}
+{{- $files := dict -}}
+{{- with $git.caSecretKeyRef -}}{{- $_ := set $files "git-ca" . -}}{{- end -}}
+{{- with $git.knownHostsSecretKeyRef -}}{{- $_ := set $files "git-hosts" . -}}{{- end -}}
+{{- toYaml $files -}}
+{{- end }}
+
+{{/* What is set of repositories by that group, and by `argocdCredentials` beside it. */}}
+{{- define "gitops-runtime.gitSettings" -}}
+{{- $git := .git -}}
+{{- $settings := dict "argocdSecrets" .argocdCredentials "argocdCertificates" .argocdCredentials -}}
+{{- with $git.credentialSecrets -}}
+{{- $directories := list -}}
+{{- range uniq . -}}{{- $directories = append $directories (printf "/etc/gitops-runtime/git/%s" .) -}}{{- end -}}
+{{- $_ := set $settings "credentials" $directories -}}
+{{- end -}}
+{{- range $place, $from := include "gitops-runtime.gitFiles" $git | fromYaml -}}
+{{- $_ := set $settings (ternary "caFile" "knownHostsFile" (eq $place "git-ca")) (printf "/etc/gitops-runtime/%s/%s" $place $from.key) -}}
+{{- end -}}
+{{- toYaml $settings -}}
+{{- end }}
+
+{{/* Where a role has the credentials of that group. */}}
+{{- define "gitops-runtime.gitMounts" -}}
+{{- range $index, $name := uniq .credentialSecrets }}
+- {name: git-{{ $index }}, mountPath: /etc/gitops-runtime/git/{{ $name }}, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{/* The volumes of these. */}}
+{{- define "gitops-runtime.gitVolumes" -}}
+{{- range $index, $name := uniq .credentialSecrets }}
+- name: git-{{ $index }}
+  secret: {secretName: {{ $name | quote }}, defaultMode: 0440}
+{{- end }}
+{{- end }}
+
+{{/* The Secrets that the role change-revision reads as files. */}}
+{{- define "gitops-runtime.changeRevisionFiles" -}}
+{{- $files := include "gitops-runtime.gitFiles" .Values.changeRevision.git | fromYaml -}}
+{{- if .Values.changeRevision.report -}}
+{{- $files = merge $files (pick (include "gitops-runtime.files" . | fromYaml) "platform" "platform-ca") -}}
+{{- end -}}
+{{- toYaml $files -}}
+{{- end }}
+
 {{/* The settings of the role change-revision: those that the values say, and above them `changeRevision.config`. */}}
 {{- define "gitops-runtime.changeRevisionSettings" -}}
 {{- $values := .Values.changeRevision -}}
@@ -370,7 +418,7 @@ spec:
   "kubernetes" (dict "namespace" (include "gitops-runtime.argocdNamespace" .) "applicationNamespaces" .Values.reporter.applicationNamespaces)
   "state" (dict "directory" "/var/lib/gitops-runtime")
   "log" (dict "format" "json")
-  "changeRevision" (dict "annotations" $values.annotations "repositories" (dict "argocdSecrets" $values.argocdCredentials "argocdCertificates" $values.argocdCredentials))
+  "changeRevision" (dict "annotations" $values.annotations "repositories" (include "gitops-runtime.gitSettings" $values | fromYaml))
 -}}
 {{- if .Values.ipv6.enabled -}}
 {{- $_ := set $settings "serve" (dict "address" "[::]:8088" "metricsAddress" "[::]:8087") -}}
@@ -384,7 +432,7 @@ spec:
 
 {{/* The Secrets that the source server reads as files. */}}
 {{- define "gitops-runtime.sourceServerFiles" -}}
-{{- $files := dict -}}
+{{- $files := include "gitops-runtime.gitFiles" .Values.sourceServer.git | fromYaml -}}
 {{- if .Values.sourceServer.askPlatform -}}
 {{- $_ := set $files "platform" .Values.global.codefresh.runtimeToken.secretKeyRef -}}
 {{- if not .Values.platform.enabled -}}
@@ -401,7 +449,7 @@ spec:
 {{- if .Values.reporter.enabled -}}
 {{- $callers = append $callers (printf "%s/%s" .Release.Namespace (include "gitops-runtime.serviceAccount" .)) -}}
 {{- end -}}
-{{- $repositories := dict "directory" "/var/lib/gitops-runtime/repositories" "argocdSecrets" $values.argocdCredentials "argocdCertificates" $values.argocdCredentials -}}
+{{- $repositories := merge (dict "directory" "/var/lib/gitops-runtime/repositories") (include "gitops-runtime.gitSettings" $values | fromYaml) -}}
 {{- $settings := dict
   "kubernetes" (dict "namespace" (include "gitops-runtime.argocdNamespace" .))
   "log" (dict "format" "json")

@@ -321,6 +321,41 @@ fn a_source_server_that_asks_the_platform_has_its_token_and_may_reach_it() {
 }
 
 #[test]
+fn credentials_of_repositories_are_mounted_from_secrets_of_the_release_for_those_who_fetch() {
+    let objects = objects(&values("good-git-credentials").remove(0));
+    let mounted = |role: &str| -> Vec<(String, String)> {
+        let deployment = object(&objects, "Deployment", &format!("-{role}")).unwrap();
+        let pod = &deployment["spec"]["template"]["spec"];
+        let of = |volume: &Value| {
+            let is_it = |mount: &&Value| mount["name"] == volume["name"];
+            let mount = pod["containers"][0]["volumeMounts"].as_array().unwrap().iter().find(is_it).unwrap();
+            assert_eq!(mount["readOnly"], true);
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            (text(&volume["secret"]["secretName"]), text(&mount["mountPath"]))
+        };
+        let volumes = pod["volumes"].as_array().unwrap();
+        volumes.iter().filter(|volume| !volume["secret"].is_null()).map(of).collect()
+    };
+    let at = |secret: &str, path: &str| (secret.to_owned(), format!("/etc/gitops-runtime/{path}"));
+    let ca = at("git-ca", "git-ca");
+    assert_eq!(
+        mounted("source-server"),
+        [ca, at("git-team", "git/git-team"), at("git-shop", "git/git-shop")]
+    );
+    let hosts = at("git-hosts", "git-hosts");
+    let platform = at("codefresh-token", "platform");
+    assert_eq!(mounted("change-revision"), [hosts, platform, at("git-team", "git/git-team")]);
+    let server = &settings(&objects, "source-server")["sourceServer"]["git"]["repositories"];
+    let directories = ["/etc/gitops-runtime/git/git-team", "/etc/gitops-runtime/git/git-shop"];
+    assert_eq!(server["credentials"], json!(directories));
+    assert_eq!(server["caFile"], "/etc/gitops-runtime/git-ca/ca.crt");
+    assert_eq!((&server["knownHostsFile"], &server["argocdSecrets"]), (&Value::Null, &json!(false)));
+    let changes = &settings(&objects, "change-revision")["changeRevision"]["repositories"];
+    assert_eq!(changes["credentials"], json!(["/etc/gitops-runtime/git/git-team"]));
+    assert_eq!(changes["knownHostsFile"], "/etc/gitops-runtime/git-hosts/known_hosts");
+}
+
+#[test]
 fn tunnel_servers_that_are_several_find_each_other_over_the_bus() {
     for (file, credentials) in [
         ("good-tunnel-servers.yaml", ("credentialsFile", "/etc/gitops-runtime/bus/user.creds")),

@@ -63,6 +63,8 @@ fn readings(path: &str) -> Vec<String> {
         ("resourceReporter.", "$values."),
         ("resourceReporter.persistence.", "$persistence."),
         ("sourceServer.", "$values."),
+        ("changeRevision.git.", "$git."),
+        ("sourceServer.git.", "$git."),
         // The roles without state have one template.
         ("router.", "$values."),
         ("tunnelClient.", "$values."),

@@ -47,6 +47,14 @@ pub(super) fn check(judged: &mut Judged) {
         ("platform.config.platformServer.store.postgresUrl", "give platform.postgres.secretKeyRef"),
         ("platform.config.platformServer.oidc.clientSecret", "give platform.oidc.secretKeyRef"),
         ("tunnelClient.config.tunnelClient.token", "give tunnelClient.tokenSecretKeyRef"),
+        (
+            "changeRevision.config.changeRevision.repositories.credential.password",
+            "give changeRevision.git.credentialSecrets",
+        ),
+        (
+            "sourceServer.config.sourceServer.git.repositories.credential.password",
+            "give sourceServer.git.credentialSecrets",
+        ),
     ] {
         if !judged.is_empty(path) {
             judged.error("GR0066", path, "no secret: settings stand in a ConfigMap", todo);
@@ -124,8 +132,10 @@ fn source_server(judged: &mut Judged) {
         return;
     }
     let allowed = "sourceServer.allowed";
-    if judged.is_empty(allowed) && !judged.truth("sourceServer.argocdCredentials") {
-        let todo = "give them, or set sourceServer.argocdCredentials";
+    let credentials = ["sourceServer.argocdCredentials", "sourceServer.git.credentialSecrets"];
+    let has_credentials = judged.truth(credentials[0]) || !judged.is_empty(credentials[1]);
+    if judged.is_empty(allowed) && !has_credentials {
+        let todo = "give them, or sourceServer.git.credentialSecrets, or set sourceServer.argocdCredentials";
         judged.error("GR0074", allowed, "how addresses of repositories begin that it fetches", todo);
     }
     let callers = "sourceServer.callers";

@@ -58,7 +58,15 @@ const SECRETS: &[(&str, bool)] = &[
     ("tunnelClient.tokenSecretKeyRef", false),
     ("tunnelClient.tls.caSecretKeyRef", false),
     ("tunnelServer.tokensSecretKeyRef", false),
+    ("changeRevision.git.caSecretKeyRef", false),
+    ("changeRevision.git.knownHostsSecretKeyRef", false),
+    ("sourceServer.git.caSecretKeyRef", false),
+    ("sourceServer.git.knownHostsSecretKeyRef", false),
 ];
+
+/// Lists of Secrets with a credential of repositories each, which say by this key whom it is for.
+const CREDENTIALS: [&str; 2] = ["changeRevision.git.credentialSecrets", "sourceServer.git.credentialSecrets"];
+const WHOM: &str = "url";
 
 /// What whoever installs must be allowed to create in the namespace.
 const CREATED: &[(&str, &str)] = &[
@@ -207,23 +215,29 @@ fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
             continue;
         }
         let (name, key) = (name.to_owned(), key.to_owned());
-        let found =
-            match place.cluster.get(&format!("/api/v1/namespaces/{}/secrets/{name}", place.namespace))? {
-                None => format!("no Secret {name} in namespace {}", place.namespace),
-                Some(secret) if secret["data"].get(&key).is_none() => {
-                    format!("no key {key} in the Secret {name} in namespace {}", place.namespace)
-                }
-                Some(_) => continue,
-            };
-        judged.told(
-            Severity::Error,
-            "GR0102",
-            path,
-            found,
-            "that Secret with that key",
-            "make it before you install",
-        );
+        has(judged, place, path, &name, &key)?;
     }
+    for path in CREDENTIALS {
+        let names = judged.at(path).map(Node::json).unwrap_or_default();
+        for name in names.as_array().into_iter().flatten().filter_map(Json::as_str) {
+            has(judged, place, path, name, WHOM)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a Secret is there, with a key in it.
+fn has(judged: &mut Judged, place: &Place<'_>, path: &str, name: &str, key: &str) -> Result<(), String> {
+    let namespace = place.namespace;
+    let found = match place.cluster.get(&format!("/api/v1/namespaces/{namespace}/secrets/{name}"))? {
+        None => format!("no Secret {name} in namespace {namespace}"),
+        Some(secret) if secret["data"].get(key).is_none() => {
+            format!("no key {key} in the Secret {name} in namespace {namespace}")
+        }
+        Some(_) => return Ok(()),
+    };
+    let todo = "make it before you install";
+    judged.told(Severity::Error, "GR0102", path, found, "that Secret with that key", todo);
     Ok(())
 }
 

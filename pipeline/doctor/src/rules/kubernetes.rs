@@ -10,6 +10,8 @@ use super::{Chart, Judged, Node, Severity, Value};
 enum Shape {
     /// The name of an object, or nothing.
     Name,
+    /// A list of names of objects.
+    Names,
     /// The name of a port, a volume or a part of another name, or nothing.
     Part,
     /// What stands within a name, or nothing.
@@ -103,6 +105,8 @@ const SHAPES: &[(&str, Shape)] = &[
     ("metrics.serviceMonitor.labels", Shape::Labels),
     ("networkPolicy.extraEgress", Shape::Items(&["to", "ports"], false)),
     ("networkPolicy.kubernetesApiPorts", Shape::Ports),
+    ("changeRevision.git.credentialSecrets", Shape::Names),
+    ("sourceServer.git.credentialSecrets", Shape::Names),
     ("platform.backup.persistence.existingClaim", Shape::Name),
     ("platform.backup.persistence.size", Shape::Quantity),
     ("platform.backup.persistence.storageClass", Shape::Name),
@@ -221,6 +225,19 @@ fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
             &|text| text.len() <= 253 && matches(SUBDOMAIN, text),
             "a name of lower-case letters, digits, - and .",
         ),
+        Shape::Names => {
+            let Value::List(items) = &node.value else { return None };
+            // The schema tells of other types, and of nothing at all.
+            let is_name = |item: &Node| {
+                item.text()
+                    .is_none_or(|text| text.is_empty() || text.len() <= 253 && matches(SUBDOMAIN, text))
+            };
+            let number = items.iter().position(|item| !is_name(item))?;
+            Some((
+                format!("item {number} that is no name"),
+                "names of lower-case letters, digits, - and .".to_owned(),
+            ))
+        }
         Shape::Part => text(
             &|text| text.len() <= 63 && matches("[a-z]([-a-z0-9]*[a-z0-9])?", text),
             "a name of lower-case letters, digits and -",

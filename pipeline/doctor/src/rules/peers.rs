@@ -20,6 +20,10 @@ pub(super) const REFERENCES: &[&str] = &[
     "tunnelClient.tokenSecretKeyRef",
     "tunnelClient.tls.caSecretKeyRef",
     "tunnelServer.tokensSecretKeyRef",
+    "changeRevision.git.caSecretKeyRef",
+    "changeRevision.git.knownHostsSecretKeyRef",
+    "sourceServer.git.caSecretKeyRef",
+    "sourceServer.git.knownHostsSecretKeyRef",
 ];
 
 /// Secrets that may stand in the values, and the reference that is better.

@@ -41,9 +41,7 @@ async fn somebody_new_finds_what_broke_compares_two_moments_and_shares_the_link(
 
     // The first account, by the link that the platform printed.
     client.goto(&served.link().await).await.unwrap();
-    browser.find("#name").await;
-    let tab = char::from(Key::Tab).to_string();
-    browser.keys(&tab).await;
+    browser.until("document.activeElement?.id === 'password'").await;
     browser.keys(&format!("correct horse battery{}", char::from(Key::Enter))).await;
     browser.until("document.documentElement.dataset.ready && location.pathname === '/'").await;
     browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
@@ -75,6 +73,7 @@ async fn somebody_new_finds_what_broke_compares_two_moments_and_shares_the_link(
     browser.until("document.querySelector('.diff')?.textContent.includes('payments-api:2.14.0')").await;
     browser.until("[...document.querySelectorAll('.diff .new')].some((line) => line.textContent.includes('payments-api:2.14.1'))").await;
 
+    let tab = char::from(Key::Tab).to_string();
     // Whoever opens the address sees the same; without a session, once they have signed in.
     let shared = browser.address().await;
     let said = browser.find(".diff").await.text().await.unwrap();

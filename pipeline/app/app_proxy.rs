@@ -8,7 +8,7 @@ use pipeline_core::{Given, Service as _, Shutdown};
 use pipeline_http::serve::ServeConfig;
 use prometheus::Registry;
 use stages_kube::Right;
-use stages_proxy::{Access, Limits, ProxyConfig};
+use stages_proxy::{Access, Limits, ProxyConfig, ProxySeries};
 
 use super::build;
 use super::pages::Pages;
@@ -113,8 +113,10 @@ async fn proxy(
     };
     let sealed_secrets =
         settings.sealed_secrets.url.as_ref().map(|url| (url.to_string(), http(&None, false, LARGEST)));
-    let series = super::repositories::counted(registry)?;
-    let clones = stages_git::remote::Config { series, ..settings.checkouts() };
+    let series = ProxySeries::default();
+    series.register(registry).context("count what people ask for")?;
+    let counted = super::repositories::counted(registry)?;
+    let clones = stages_git::remote::Config { series: counted, ..settings.checkouts() };
     let checkouts = stages_git::Checkouts::new(clones)
         .await
         .context("keep clones of repositories (settings under `appProxy.repositories`)")?;
@@ -139,6 +141,7 @@ async fn proxy(
             remembered: *settings.remember,
             heartbeat: *settings.heartbeat,
         },
+        series,
     };
     Ok((proxy, following))
 }

@@ -14,6 +14,8 @@ use crate::variables::{Variables, all_of, fill, label_values, of_range};
 const STILL: &[(&str, &str)] = &[
     ("gitops_runtime_call_wait_seconds_total", "no limit is reached"),
     ("gitops_runtime_calls_waiting", "no limit is reached"),
+    ("gitops_runtime_git_commit_retries_total", "nobody commits here"),
+    ("gitops_runtime_git_commits_total", "nobody commits here"),
     ("gitops_runtime_git_fetches_waiting", "few are fetched at a time"),
     ("gitops_runtime_git_walk_failures_total", "every history is whole"),
     ("gitops_runtime_ledger_errors_total", "the disk is well"),
@@ -95,7 +97,8 @@ async fn no_panel_is_empty_and_every_alert_can_be_judged() {
 
     let page = trouble.reporter.page("/metrics").await.unwrap()
         + &trouble.ways.pages().await
-        + &trouble.clones.page().await;
+        + &trouble.clones.page().await
+        + &trouble.acts.page().await;
     let exposed: BTreeSet<&str> = page
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -117,6 +120,7 @@ async fn no_panel_is_empty_and_every_alert_can_be_judged() {
     trouble.reporter.stop().await.unwrap();
     trouble.ways.end().await;
     trouble.clones.end().await;
+    trouble.acts.end().await;
 }
 
 /// Prometheus itself has evaluated every rule, and written what the two that are due say.

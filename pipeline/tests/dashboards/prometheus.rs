@@ -44,9 +44,13 @@ pub(crate) fn now() -> f64 {
 }
 
 impl Prometheus {
-    /// Starts it on a free port, with the alert rules; it scrapes `target` (`host:port`) every second, the ways in, and
-    /// a source server.
-    pub(crate) async fn start(target: &str, ways: &[SocketAddr], source_server: SocketAddr) -> Self {
+    /// Starts it on a free port, with the alert rules; it scrapes `target` (`host:port`) every second, the ways in, a source
+    /// server, and an app proxy.
+    pub(crate) async fn start(
+        target: &str,
+        ways: &[SocketAddr],
+        (source_server, app_proxy): (SocketAddr, SocketAddr),
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let config = json!({
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
@@ -55,6 +59,7 @@ impl Prometheus {
                 {"job_name": "event-reporter", "static_configs": [{"targets": [target]}]},
                 {"job_name": "ways-in", "static_configs": [{"targets": ways}]},
                 {"job_name": "source-server", "static_configs": [{"targets": [source_server]}]},
+                {"job_name": "app-proxy", "static_configs": [{"targets": [app_proxy]}]},
             ],
         });
         let file = directory.path().join("prometheus.yaml");

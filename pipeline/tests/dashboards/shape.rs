@@ -87,6 +87,9 @@ fn check(dashboard: &Dashboard) {
 fn dashboards_are_well_formed_and_explain_themselves() {
     let dashboards = dashboards();
     let names: Vec<&str> = dashboards.iter().map(|dashboard| dashboard.name.as_str()).collect();
-    assert_eq!(names, ["argocd-pressure", "event-reporter", "git", "loss-budget", "overview", "ways-in"]);
+    assert_eq!(
+        names,
+        ["acts", "argocd-pressure", "event-reporter", "git", "loss-budget", "overview", "ways-in"]
+    );
     dashboards.iter().for_each(check);
 }

@@ -11,6 +11,7 @@ use loadtest::sim::{Load, Setup, Simulation};
 use pipeline_core::Key;
 use serde_json::{Value, json};
 
+use crate::acts::Acts;
 use crate::clones::Clones;
 use crate::prometheus::{Prometheus, now};
 use crate::ways::Ways;
@@ -23,6 +24,7 @@ pub(crate) struct Trouble {
     pub(crate) reporter: Reporter,
     pub(crate) ways: Ways,
     pub(crate) clones: Clones,
+    pub(crate) acts: Acts,
     /// Seconds since 1970, before the first scrape.
     pub(crate) began: f64,
     _simulation: Simulation,
@@ -65,9 +67,10 @@ impl Trouble {
         let reporter = reporter(&simulation, &settings).await;
         let ways = Ways::start().await;
         let clones = Clones::start().await;
+        let acts = Acts::start().await;
         let began = now();
         let target = reporter.url().strip_prefix("http://").unwrap().to_owned();
-        let prometheus = Prometheus::start(&target, &ways.targets, clones.target).await;
+        let prometheus = Prometheus::start(&target, &ways.targets, (clones.target, acts.target)).await;
         // What a counter was before its first scrape is no increase.
         prometheus.until("count_over_time(gitops_runtime_ready[1m]) > 1 and gitops_runtime_ready == 1").await;
 
@@ -126,6 +129,10 @@ impl Trouble {
         prometheus.moved(&["tunnel_server_tunnels", "tunnel_server_requests_total"]).await;
         prometheus.moved(&["git_cache_evictions_total", "git_walk_commits_total"]).await;
         prometheus.moved(&["git_fetch_failures_total", "git_fetched_bytes_total"]).await;
-        Self { prometheus, reporter, ways, clones, began, _simulation: simulation }
+        prometheus.moved(&["app_proxy_operations_total", "app_proxy_refusals_total"]).await;
+        prometheus.moved(&["app_proxy_streams", "app_proxy_streams_refused_total"]).await;
+        prometheus.moved(&["app_proxy_audit_records_waiting", "app_proxy_audit_failures_total"]).await;
+        prometheus.moved(&["app_proxy_audit_records_total"]).await;
+        Self { prometheus, reporter, ways, clones, acts, began, _simulation: simulation }
     }
 }

@@ -12,13 +12,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use pipeline_core::{Digest, Timestamp};
+use pipeline_core::{Call, Digest, Meter, Timestamp};
 use reqwest::header::{LOCATION, RETRY_AFTER};
 use reqwest::{Certificate, Method, RequestBuilder, Response, Url};
 
 use crate::error::{of_body, of_request};
+use crate::metered::Metered;
 use crate::target::authority;
-use crate::{Fault, HttpError, Target, Token, install_crypto, retry_after};
+use crate::{Fault, HttpError, Target, Token, install_crypto, reason_of_status, retry_after};
 
 /// Of an answer that is not 2xx so much is kept: enough for the peer's own error text.
 const ERROR_BODY: usize = 64 * 1024;
@@ -72,6 +73,7 @@ pub struct Client {
     trusting: Arc<Trusting>,
     target: Target,
     max_body: usize,
+    metered: Option<Metered>,
 }
 
 /// The client that trusts what the file of certificate authorities held when it was looked at last.
@@ -169,7 +171,13 @@ impl Config {
         };
         let now = Mutex::new(Trusted { http: http.clone(), held, looked: Instant::now() });
         let max_body = self.max_body;
-        Ok(Client { http, trusting: Arc::new(Trusting { config: self, now }), target, max_body })
+        Ok(Client {
+            http,
+            trusting: Arc::new(Trusting { config: self, now }),
+            target,
+            max_body,
+            metered: None,
+        })
     }
 
     fn authorities(&self, path: &Path) -> Result<Vec<u8>, BuildError> {
@@ -201,6 +209,13 @@ impl Config {
 }
 
 impl Client {
+    /// Tells a meter of every call from now on: how it ended, and how long that took; of one that is [opened](Client::open), until
+    /// the head of its answer was there.
+    #[must_use]
+    pub fn metered(self, call: Call, meter: Arc<dyn Meter>) -> Self {
+        Self { metered: Some(Metered { call, meter }), ..self }
+    }
+
     /// Begins a request to the path made of `segments` below the target's base.
     ///
     /// # Errors
@@ -301,7 +316,16 @@ impl Client {
     ) -> Result<Result<Opened, Reply>, HttpError> {
         let fail = |error| self.error(act, of_request(error));
         let request = request.build().map_err(fail)?;
-        let mut response = Trusting::now(&self.trusting).await.execute(request).await.map_err(fail)?;
+        let begun = Instant::now();
+        let answered = Trusting::now(&self.trusting).await.execute(request).await.map_err(fail);
+        if let Some(metered) = &self.metered {
+            let failed = match &answered {
+                Ok(response) => reason_of_status(response.status().as_u16()),
+                Err(error) => Some(error.reason()),
+            };
+            metered.record(begun, failed);
+        }
+        let mut response = answered?;
         let (host, status) = (self.target.host().clone(), response.status().as_u16());
         if (200..300).contains(&status) {
             return Ok(Ok(Opened { act, host, response }));
@@ -323,6 +347,24 @@ impl Client {
     }
 
     async fn exchange(
+        &self,
+        act: &'static str,
+        request: RequestBuilder,
+        limit: Option<usize>,
+    ) -> Result<Reply, HttpError> {
+        let begun = Instant::now();
+        let answered = self.answer(act, request, limit).await;
+        if let Some(metered) = &self.metered {
+            let failed = match &answered {
+                Ok(reply) => reason_of_status(reply.status),
+                Err(error) => Some(error.reason()),
+            };
+            metered.record(begun, failed);
+        }
+        answered
+    }
+
+    async fn answer(
         &self,
         act: &'static str,
         request: RequestBuilder,

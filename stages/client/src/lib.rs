@@ -10,6 +10,7 @@ mod client;
 mod data_answer;
 mod error;
 mod forwarded;
+mod metered;
 mod retry_after;
 mod session;
 mod target;

@@ -32,6 +32,7 @@ mod url;
 
 pub use access::Access;
 pub use checkouts::{Checkout, Checkouts, Config, Named};
+pub(crate) use committing::COMMIT_OUTCOMES;
 pub use committing::{CommitError, Committed};
 pub use credentials::{Credential, Credentials, SECRET_TYPE};
 pub use error::{FetchError, FetchFailure};

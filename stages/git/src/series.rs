@@ -1,4 +1,4 @@
-//! What fetches, walks and the directory of clones are counted by. Labels are of closed sets alone: neither a repository nor a
+//! What fetches, walks, commits and the directory of clones are counted by. Labels are of closed sets alone: neither a repository nor a
 //! host nor a revision is ever one.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
 };
 
-use crate::remote::FetchFailure;
+use crate::remote::{COMMIT_OUTCOMES, FetchFailure};
 
 /// From a server nearby that has nothing new to a large repository over a slow network.
 const FETCH_SECONDS: [f64; 7] = [0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0];
@@ -37,6 +37,8 @@ struct Inner {
     walk_seconds: Histogram,
     walk_commits: IntCounter,
     walk_failures: IntCounter,
+    commits: IntCounterVec,
+    commit_retries: IntCounter,
 }
 
 /// One more waits, until this is dropped.
@@ -88,6 +90,11 @@ impl Default for GitSeries {
         for why in FetchFailure::ALL {
             failures.with_label_values(&[why.as_str()]);
         }
+        let commits = named("commits_total", "Commits of people, by what became of them.");
+        let commits = made(IntCounterVec::new(commits, &["outcome"]));
+        for outcome in COMMIT_OUTCOMES {
+            commits.with_label_values(&[outcome]);
+        }
         let walk_seconds = seconds("walk_seconds", "How long walks over histories take.", &WALK_SECONDS);
         let inner = Inner {
             fetched: fetch_seconds.with_label_values(&["fetched"]),
@@ -103,6 +110,11 @@ impl Default for GitSeries {
             walk_seconds: made(Histogram::with_opts(walk_seconds)),
             walk_commits: counter("walk_commits_total", "Commits that were walked over."),
             walk_failures: counter("walk_failures_total", "Walks that failed."),
+            commits,
+            commit_retries: counter(
+                "commit_retries_total",
+                "Commits that were pushed, or made anew, once more.",
+            ),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -115,7 +127,7 @@ impl GitSeries {
     /// The registry has such metrics already.
     pub fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
         let inner = &*self.inner;
-        let all: [Box<dyn Collector>; 11] = [
+        let all: [Box<dyn Collector>; 13] = [
             Box::new(inner.fetch_seconds.clone()),
             Box::new(inner.failures.clone()),
             Box::new(inner.bytes.clone()),
@@ -127,6 +139,8 @@ impl GitSeries {
             Box::new(inner.walk_seconds.clone()),
             Box::new(inner.walk_commits.clone()),
             Box::new(inner.walk_failures.clone()),
+            Box::new(inner.commits.clone()),
+            Box::new(inner.commit_retries.clone()),
         ];
         all.into_iter().try_for_each(|family| registry.register(family))
     }
@@ -158,6 +172,16 @@ impl GitSeries {
         self.inner.cache_limit.set(gauged(limit));
         self.inner.clones.set(gauged(clones as u64));
         self.inner.evictions.inc_by(evicted as u64);
+    }
+
+    /// A commit was made, or not: one of [`COMMIT_OUTCOMES`].
+    pub(crate) fn commit(&self, outcome: &'static str) {
+        self.inner.commits.with_label_values(&[outcome]).inc();
+    }
+
+    /// A commit is tried once more.
+    pub(crate) fn commit_again(&self) {
+        self.inner.commit_retries.inc();
     }
 
     /// A walk ended, over so many commits; `None` where it failed.

@@ -5,10 +5,11 @@
 //! calls: `GET {path}`, `PATCH {path}`, `POST {path}`, `POST .../selfsubjectaccessreviews`, `POST .../tokenreviews` - fails: with the status, or that nobody answered; nothing
 //! of the answer stands in an error
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use pipeline_core::{Reason, StageError};
+use pipeline_core::{Call, Meter, NoMeter, Outcome, Peer, Reason, Sample, StageError};
 use serde_json::{Value, json};
 
 use crate::api::{Failure, exchange, is_passing, of_status};
@@ -20,6 +21,8 @@ const LARGEST: usize = 8 << 20;
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 const METADATA_OF_ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const WITHIN: Duration = Duration::from_secs(10);
+/// One question, as a meter is told of it.
+const QUESTION: Call = Call::new(Peer::KUBERNETES, "question");
 const OBJECTS: Kind = Kind { group: "", version: "v1", plural: "objects", singular: "object" };
 
 /// Why there is no answer.
@@ -47,6 +50,7 @@ impl From<QuestionError> for StageError {
 pub struct Reader {
     client: kube::Client,
     token: Option<TokenFile>,
+    meter: Arc<dyn Meter>,
 }
 
 impl std::fmt::Debug for Reader {
@@ -62,11 +66,17 @@ impl Cluster {
     /// [`ConfigError`] when it cannot be found.
     pub async fn reader(&self) -> Result<Reader, ConfigError> {
         let (client, token) = self.client().await?;
-        Ok(Reader { client, token })
+        Ok(Reader { client, token, meter: Arc::new(NoMeter) })
     }
 }
 
 impl Reader {
+    /// Tells a meter of every question from now on.
+    #[must_use]
+    pub fn metered(self, meter: Arc<dyn Meter>) -> Self {
+        Self { meter, ..self }
+    }
+
     /// The object at a path, `None` where there is none.
     ///
     /// # Errors
@@ -229,8 +239,12 @@ impl Reader {
     async fn bytes(&self, request: http::Result<http::Request<Vec<u8>>>) -> Result<Bytes, QuestionError> {
         let request = request.map_err(|error| QuestionError::Unanswered(error.into()))?;
         let act = OBJECTS.get();
+        let begun = Instant::now();
         let answer = exchange(act, &self.client, self.token.as_ref(), request, LARGEST);
         let answer = tokio::time::timeout(WITHIN, answer).await.unwrap_or(Err(Failure::Timeout { act }));
+        let outcome =
+            answer.as_ref().map_or_else(|failure| Outcome::Failed(failure.reason()), |_| Outcome::Ok);
+        self.meter.record(Sample { call: QUESTION, outcome, took: begun.elapsed() });
         answer.map_err(|failure| match failure {
             Failure::Status { code, .. } => QuestionError::Status(code),
             failure => QuestionError::Unanswered(failure.into()),

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Call, NoMeter, Peer};
+use pipeline_core::{Call, NoMeter};
 use pipeline_redact::Redactor;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -17,9 +17,10 @@ use stages_client::{
 };
 
 use crate::error::ActError;
+use crate::series::ARGOCD;
 
 const PEER: &str = "Argo CD";
-const SESSION: Call = Call::new(Peer::new("argocd"), "session");
+const SESSION: Call = Call::new(ARGOCD, "session");
 /// So much of what Argo CD says of a failure is told.
 const SAID: usize = 1_000;
 

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::error::ActError;
 use crate::platform::Platform;
+use crate::series::ProxySeries;
 
 /// Records that wait for the platform.
 const WAITING: usize = 1_000;
@@ -59,35 +60,44 @@ fn short(text: &str) -> String {
 
 /// Takes records.
 #[derive(Debug, Clone)]
-pub(crate) struct Audit(mpsc::Sender<Record>);
+pub(crate) struct Audit {
+    records: mpsc::Sender<Record>,
+    series: ProxySeries,
+}
 
 /// Sends them.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     platform: Platform,
     waiting: mpsc::Receiver<Record>,
+    series: ProxySeries,
 }
 
 /// A place for one record.
-pub(crate) struct Place(mpsc::OwnedPermit<Record>);
+pub(crate) struct Place {
+    permit: mpsc::OwnedPermit<Record>,
+    series: ProxySeries,
+}
 
 impl Audit {
-    pub(crate) fn new(platform: Platform) -> (Self, Recorder) {
-        let (sender, waiting) = mpsc::channel(WAITING);
-        (Self(sender), Recorder { platform, waiting })
+    pub(crate) fn new(platform: Platform, series: ProxySeries) -> (Self, Recorder) {
+        let (records, waiting) = mpsc::channel(WAITING);
+        (Self { records, series: series.clone() }, Recorder { platform, waiting, series })
     }
 
     /// A place for a record.
     pub(crate) fn place(&self) -> Result<Place, ActError> {
         let full =
             "the audit log has not taken what was done before: see that this app proxy reaches the platform";
-        self.0.clone().try_reserve_owned().map(Place).map_err(|_| ActError::Busy(full))
+        let permit = self.records.clone().try_reserve_owned().map_err(|_| ActError::Busy(full))?;
+        Ok(Place { permit, series: self.series.clone() })
     }
 }
 
 impl Place {
     pub(crate) fn take(self, record: Record) {
-        self.0.send(record);
+        self.series.record_waits();
+        self.permit.send(record);
     }
 }
 
@@ -110,7 +120,7 @@ impl Recorder {
                 tries += 1;
                 tokio::select! {
                     () = tokio::time::sleep(AGAIN.wait(tries, None, u64::from(tries))) => {}
-                    () = stop.cancelled() => { lost(&records); break }
+                    () = stop.cancelled() => { self.lost(&records); break }
                 }
             }
         }
@@ -122,13 +132,13 @@ impl Recorder {
                     return;
                 }
                 if let Some(left) = self.send(records).await {
-                    return lost(&left);
+                    return self.lost(&left);
                 }
             }
         };
         let _ = tokio::time::timeout(LAST, rest).await;
         while let Ok(record) = self.waiting.try_recv() {
-            lost(&[record]);
+            self.lost(&[record]);
         }
     }
 
@@ -141,14 +151,14 @@ impl Recorder {
             Told::Refused => records,
         };
         if let [_] = records[..] {
-            lost(&records);
+            self.lost(&records);
             return None;
         }
         for (at, record) in records.iter().enumerate() {
             let one = std::slice::from_ref(record);
             match self.told(one).await {
                 Told::Taken => {}
-                Told::Refused => lost(one),
+                Told::Refused => self.lost(one),
                 Told::Later => return records.get(at..).map(<[Record]>::to_vec),
             }
         }
@@ -157,12 +167,24 @@ impl Recorder {
 
     async fn told(&self, records: &[Record]) -> Told {
         match self.platform.record(&json!({ "records": records })).await {
-            Ok(()) => Told::Taken,
+            Ok(()) => {
+                self.series.recorded(records.len(), true);
+                Told::Taken
+            }
             Err(error) if matches!(error.status(), Some(400 | 413)) => Told::Refused,
             Err(error) => {
+                self.series.audit_failed();
                 tracing::warn!(error = &error as &dyn std::error::Error, "acts wait to be recorded");
                 Told::Later
             }
+        }
+    }
+
+    /// The log is what is left to tell of them.
+    fn lost(&self, records: &[Record]) {
+        self.series.recorded(records.len(), false);
+        for Record { who, act, place, outcome } in records {
+            tracing::error!(who, act, place, outcome, "an act could not be recorded in the audit log");
         }
     }
 }
@@ -173,13 +195,6 @@ enum Told {
     /// Said again, they would be refused again.
     Refused,
     Later,
-}
-
-/// The log is what is left to tell of them.
-fn lost(records: &[Record]) {
-    for Record { who, act, place, outcome } in records {
-        tracing::error!(who, act, place, outcome, "an act could not be recorded in the audit log");
-    }
 }
 
 #[cfg(test)]
@@ -228,7 +243,7 @@ mod tests {
     async fn a_record_that_is_refused_takes_none_of_those_beside_it_along() {
         for status in [StatusCode::BAD_REQUEST, StatusCode::PAYLOAD_TOO_LARGE] {
             let (platform, taken) = platform("unwanted", status).await;
-            let (audit, recorder) = Audit::new(platform);
+            let (audit, recorder) = Audit::new(platform, ProxySeries::default());
             for outcome in ["first", "unwanted", "third"] {
                 audit.place().unwrap().take(Record::new("ada", "sync", "shop/web", outcome));
             }

@@ -12,6 +12,8 @@ use crate::audit::{Audit, Place, Record};
 use crate::error::ActError;
 use crate::gate::{Denied, Gate, Granted, Subject};
 use crate::operation::Operation;
+use crate::refusal::Refusal;
+use crate::series::ProxySeries;
 
 /// Acts under way at a time.
 const ACTS: usize = 64;
@@ -36,6 +38,7 @@ pub(crate) struct Desk {
     audit: Audit,
     acts: TaskTracker,
     places: Arc<Semaphore>,
+    series: ProxySeries,
 }
 
 impl About {
@@ -55,9 +58,15 @@ impl About {
 }
 
 impl Desk {
-    pub(crate) fn new(gate: Gate, audit: Audit) -> Self {
+    pub(crate) fn new(gate: Gate, audit: Audit, series: ProxySeries) -> Self {
         let (gate, places) = (Arc::new(gate), Arc::new(Semaphore::new(ACTS)));
-        Self { gate, audit, acts: TaskTracker::new(), places }
+        Self { gate, audit, acts: TaskTracker::new(), places, series }
+    }
+
+    /// What an operation gives, once that is counted.
+    fn counted<T>(&self, operation: Operation, ended: Result<T, ActError>) -> Result<T, ActError> {
+        self.series.ended(operation, &ended);
+        ended
     }
 
     /// Reads something, for whoever may.
@@ -67,8 +76,11 @@ impl Desk {
         about: About,
         doing: impl Future<Output = Result<T, ActError>>,
     ) -> Result<T, ActError> {
-        self.let_in(caller, &about, self.audit.place().ok()).await?;
-        doing.await
+        let read = match self.let_in(caller, &about, self.audit.place().ok()).await {
+            Ok(_) => doing.await,
+            Err(error) => Err(error),
+        };
+        self.counted(about.operation, read)
     }
 
     /// As [`Self::read`], of what depends on who it is.
@@ -78,8 +90,11 @@ impl Desk {
         about: About,
         doing: impl AsyncFnOnce(String) -> Result<T, ActError>,
     ) -> Result<T, ActError> {
-        let (granted, _) = self.let_in(caller, &about, self.audit.place().ok()).await?;
-        doing(granted.who).await
+        let read = match self.let_in(caller, &about, self.audit.place().ok()).await {
+            Ok((granted, _)) => doing(granted.who).await,
+            Err(error) => Err(error),
+        };
+        self.counted(about.operation, read)
     }
 
     /// Changes something, for whoever may, and records it.
@@ -104,30 +119,49 @@ impl Desk {
     {
         let (desk, caller) = (self.clone(), caller.clone());
         let done = self.acts.spawn(async move {
-            let _one = desk.places.acquire().await.map_err(|_| ActError::Stopping)?;
-            let place = desk.audit.place()?;
-            let (granted, place) = desk.let_in(&caller, &about, Some(place)).await?;
-            let done = doing(granted.who.clone()).await;
-            let outcome = match &done {
-                Ok(_) => "done".to_owned(),
-                Err(error) => format!("failed: {}", error.code()),
-            };
-            if let Some(place) = place {
-                place.take(about.record(&granted.who, &outcome));
-            }
-            done
+            let operation = about.operation;
+            let done = Box::pin(desk.do_as(&caller, about, doing)).await;
+            desk.counted(operation, done)
         });
         done.await.unwrap_or(Err(ActError::Stopping))
     }
 
+    async fn do_as<T, Doing>(
+        &self,
+        caller: &Caller,
+        about: About,
+        doing: impl FnOnce(String) -> Doing,
+    ) -> Result<T, ActError>
+    where
+        Doing: Future<Output = Result<T, ActError>>,
+    {
+        let _one = self.places.acquire().await.map_err(|_| ActError::Stopping)?;
+        let place = self.audit.place()?;
+        let (granted, place) = self.let_in(caller, &about, Some(place)).await?;
+        let done = doing(granted.who.clone()).await;
+        let outcome = match &done {
+            Ok(_) => "done".to_owned(),
+            Err(error) => format!("failed: {}", error.code()),
+        };
+        if let Some(place) = place {
+            place.take(about.record(&granted.who, &outcome));
+        }
+        done
+    }
+
     /// Lets somebody in who begins what lasts, and records that they did.
     pub(crate) async fn begin(&self, caller: &Caller, about: &About) -> Result<Granted, ActError> {
-        let place = self.audit.place()?;
-        let (granted, place) = self.let_in(caller, about, Some(place)).await?;
-        if let Some(place) = place {
-            place.take(about.record(&granted.who, "done"));
-        }
-        Ok(granted)
+        let begun = match self.audit.place() {
+            Ok(place) => self.let_in(caller, about, Some(place)).await,
+            Err(error) => Err(error),
+        };
+        let begun = begun.map(|(granted, place)| {
+            if let Some(place) = place {
+                place.take(about.record(&granted.who, "done"));
+            }
+            granted
+        });
+        self.counted(about.operation, begun)
     }
 
     /// Whether they still may.
@@ -142,17 +176,24 @@ impl Desk {
         about: &About,
         place: Option<Place>,
     ) -> Result<(Granted, Option<Place>), ActError> {
-        let token = caller.0.as_ref().ok_or(ActError::NoCredentials)?;
-        about.subject.check()?;
+        let Some(token) = caller.0.as_ref() else { return Err(self.without_credentials()) };
+        about.subject.check(about.operation)?;
         match self.gate.check(token, about.operation, &about.subject).await {
             Ok(granted) => Ok((granted, place)),
-            Err(Denied { who, error }) => {
+            Err(Denied { who, refusal, error }) => {
+                self.series.refused(refusal);
                 if let (Some(place), Some(who)) = (place, who) {
                     place.take(about.record(&who, &format!("refused: {error}")));
                 }
                 Err(error)
             }
         }
+    }
+
+    /// What whoever does not say who they are is told.
+    pub(crate) fn without_credentials(&self) -> ActError {
+        self.series.refused(Refusal::NoCredentials);
+        ActError::NoCredentials
     }
 
     /// When the acts under way are done.

@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use crate::error::ActError;
 use crate::operation::Operation;
 use crate::platform::{Platform, Verdict};
+use crate::refusal::Refusal;
 use crate::rollouts::named;
 
 /// Answers that are remembered.
@@ -27,7 +28,7 @@ pub(crate) struct Subject {
     /// `None`: the runtime of this app proxy.
     pub(crate) runtime: Option<String>,
     pub(crate) namespace: String,
-    /// Of an application.
+    /// Of an application, or of a workflow.
     pub(crate) name: Option<String>,
 }
 
@@ -43,6 +44,7 @@ pub(crate) struct Granted {
 pub(crate) struct Denied {
     /// `None`: nobody knows who.
     pub(crate) who: Option<String>,
+    pub(crate) refusal: Refusal,
     pub(crate) error: ActError,
 }
 
@@ -59,13 +61,13 @@ pub(crate) struct Gate {
 impl Subject {
     /// Whether it can be what an object of Kubernetes is named: what no object is named is not asked about, and not remembered,
     /// and no `/` or `..` of it gets into an address of Argo CD.
-    pub(crate) fn check(&self) -> Result<(), ActError> {
+    pub(crate) fn check(&self, operation: Operation) -> Result<(), ActError> {
         let Self { runtime, namespace, name } = self;
         if runtime.as_ref().is_some_and(|runtime| runtime.len() > LONGEST) {
             return Err(ActError::Wrong(format!("the name of a runtime has at most {LONGEST} bytes")));
         }
         match name {
-            Some(name) => named("a namespace", namespace).and_then(|()| named("an application", name)),
+            Some(name) => named("a namespace", namespace).and_then(|()| named(operation.of_one(), name)),
             None if namespace.is_empty() => Ok(()),
             None => named("a namespace", namespace),
         }
@@ -105,10 +107,11 @@ impl Gate {
             }
         };
         let why = || verdict.why.clone().unwrap_or_else(|| "the platform does not allow it".to_owned());
+        let refusal = verdict.refusal.unwrap_or(Refusal::Other);
         match &verdict.who {
             Some(who) if verdict.allowed => Ok(Granted { who: who.clone(), lasts: verdict.lasts }),
-            Some(who) => Err(Denied { who: Some(who.clone()), error: ActError::Refused(why()) }),
-            None => Err(Denied { who: None, error: ActError::Unknown(why()) }),
+            Some(who) => Err(Denied { who: Some(who.clone()), refusal, error: ActError::Refused(why()) }),
+            None => Err(Denied { who: None, refusal, error: ActError::Unknown(why()) }),
         }
     }
 
@@ -133,11 +136,11 @@ impl Gate {
                 error = &error as &dyn std::error::Error,
                 "nobody is let in: the platform was not to be asked"
             );
-            let error = match error.status() {
-                Some(401 | 403) => ActError::PlatformRefuses(error),
-                _ => ActError::PlatformAway(error),
+            let (refusal, error) = match error.status() {
+                Some(401 | 403) => (Refusal::PlatformRefuses, ActError::PlatformRefuses(error)),
+                _ => (Refusal::PlatformAway, ActError::PlatformAway(error)),
             };
-            Denied { who: None, error }
+            Denied { who: None, refusal, error }
         })
     }
 }

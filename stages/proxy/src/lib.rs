@@ -17,10 +17,13 @@ mod logs;
 mod operation;
 mod platform;
 mod proxy;
+mod refusal;
 mod rollouts;
 mod routes;
 mod schema;
 mod sealing;
+mod series;
+mod streams;
 mod workflows;
 
 pub use argocd::Access;
@@ -28,3 +31,4 @@ pub use error::ActError;
 pub use operation::Operation;
 pub use proxy::{BuildError, Limits, Proxy, ProxyConfig, rights};
 pub use schema::sdl;
+pub use series::ProxySeries;

@@ -10,10 +10,10 @@ use futures::Stream;
 use jiff::Timestamp;
 use serde::Deserialize;
 use stages_client::Opened;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
 use crate::desk::{About, Caller, Desk};
+use crate::streams::StreamPlace;
 
 /// The longest line.
 const LINE: usize = 1 << 20;
@@ -71,7 +71,7 @@ pub(crate) struct Following {
     /// Whether the token may be asked about again.
     pub(crate) lasts: bool,
     /// Its place among all streams.
-    pub(crate) place: OwnedSemaphorePermit,
+    pub(crate) place: StreamPlace,
 }
 
 struct Reading {

@@ -161,6 +161,11 @@ impl Operation {
         Self { action: None, ..self }
     }
 
+    /// What it is about, where that has a name.
+    pub(crate) fn of_one(self) -> &'static str {
+        if self.entity == WORKFLOWS { "a workflow" } else { "an application" }
+    }
+
     /// [`Self::PROMOTE`] of all that is left.
     pub(crate) const fn promote_full() -> Self {
         Self { action: Some("ROLLOUT_PROMOTE_FULL"), ..Self::PROMOTE }

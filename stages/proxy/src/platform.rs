@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use stages_client::{Client, Fault, HttpError, Method, Reply, Token};
 
 use crate::error::ActError;
+use crate::refusal::Refusal;
 
 const PEER: &str = "the platform";
 
@@ -32,6 +33,9 @@ pub(crate) struct Verdict {
     pub(crate) who: Option<String>,
     /// Why not.
     pub(crate) why: Option<String>,
+    /// The same from a closed set; an older platform does not say it.
+    #[serde(default)]
+    pub(crate) refusal: Option<Refusal>,
     /// Whether the answer may be remembered: not that about a token which ends sooner.
     #[serde(default)]
     pub(crate) lasts: bool,

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::HeaderValue;
-use pipeline_core::Shutdown;
+use pipeline_core::{Call, Meter, Peer, Shutdown};
 use pipeline_redact::{RedactionKey, Redactor};
 use stages_client::{Client, Target, TargetError, Token};
 use stages_git::Checkouts;
 use stages_kube::{Cluster, ConfigError, Right, Scope};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::archive::LogArchive;
 use crate::argocd::{Access, ArgoCd};
@@ -25,6 +25,8 @@ use crate::rollouts::Rollouts;
 use crate::routes::Front;
 use crate::schema::{self, RuntimeStatus, Works};
 use crate::sealing::Sealing;
+use crate::series::{ARGOCD, ProxySeries, SEALED_SECRETS, WORKFLOWS};
+use crate::streams::Streams;
 use crate::workflows::{Server, Workflows};
 
 /// What it is made of.
@@ -58,6 +60,8 @@ pub struct ProxyConfig {
     pub cors_origin: String,
     /// How much is taken.
     pub limits: Limits,
+    /// What is counted.
+    pub series: ProxySeries,
 }
 
 /// How much is taken.
@@ -118,13 +122,21 @@ impl std::fmt::Debug for Proxy {
     }
 }
 
+/// Whom a client calls: in words, and as metrics have it.
+struct Called {
+    words: &'static str,
+    peer: Peer,
+}
+
 async fn client(
-    peer: &'static str,
+    Called { words, peer }: Called,
     (setting, address, root): (&'static str, &str, &str),
     http: stages_client::Config,
+    meter: &Arc<dyn Meter>,
 ) -> Result<Client, BuildError> {
     let target = Target::new(address, root).map_err(|source| BuildError::Address { setting, source })?;
-    http.build(target).await.map_err(|source| BuildError::Client { peer, source })
+    let client = http.build(target).await.map_err(|source| BuildError::Client { peer: words, source })?;
+    Ok(client.metered(Call::new(peer, "call"), meter.clone()))
 }
 
 impl ProxyConfig {
@@ -133,18 +145,22 @@ impl ProxyConfig {
     /// # Errors
     /// [`BuildError`] names the setting.
     pub async fn build(self, stop: Shutdown) -> Result<Proxy, BuildError> {
+        let (series, meter) = (self.series.clone(), self.series.meter());
         let address = ("platform.url", self.platform.as_str(), "");
+        let called = Called { words: "the platform", peer: Peer::PLATFORM };
         let platform = Platform {
-            client: client("the platform", address, self.platform_http).await?,
+            client: client(called, address, self.platform_http, &meter).await?,
             token: self.platform_token,
         };
         let key = RedactionKey::generate().map_err(BuildError::Key)?;
         let (url, root) = (self.argocd.0.as_str(), self.argocd.1.as_str());
-        let argocd = client("Argo CD", ("argocd.url", url, root), self.argocd_http).await?;
+        let called = Called { words: "Argo CD", peer: ARGOCD };
+        let argocd = client(called, ("argocd.url", url, root), self.argocd_http, &meter).await?;
         let argocd = Arc::new(ArgoCd::new(argocd, self.access, Redactor::new(key.as_bytes())));
         let server = match self.workflows {
             Some((url, token, http)) => {
-                let client = client("Argo Workflows", ("appProxy.workflows.url", &url, ""), http).await?;
+                let called = Called { words: "Argo Workflows", peer: WORKFLOWS };
+                let client = client(called, ("appProxy.workflows.url", &url, ""), http, &meter).await?;
                 Some(Server { client, token })
             }
             None => None,
@@ -152,21 +168,24 @@ impl ProxyConfig {
         let controller = match self.sealed_secrets {
             Some((url, http)) => {
                 let address = ("appProxy.sealedSecrets.url", url.as_str(), "");
-                Some(client("the controller of sealed-secrets", address, http).await?)
+                let called = Called { words: "the controller of sealed-secrets", peer: SEALED_SECRETS };
+                Some(client(called, address, http, &meter).await?)
             }
             None => None,
         };
-        let cluster = Arc::new(self.cluster.reader().await?);
+        let cluster = Arc::new(self.cluster.reader().await?.metered(meter.clone()));
         let cors = match &*self.cors_origin {
             "" => None,
             origin => Some(HeaderValue::from_str(origin).map_err(|_| BuildError::Origin)?),
         };
-        let (audit, recorder) = Audit::new(platform.clone());
-        let desk = Desk::new(Gate::new(platform.clone(), self.limits.remembered), audit);
+        let (audit, recorder) = Audit::new(platform.clone(), series.clone());
+        let gate = Gate::new(platform.clone(), self.limits.remembered);
+        let desk = Desk::new(gate, audit, series.clone());
         let (status, looked) = watch::channel(RuntimeStatus::unlooked());
         let git = Integrations {
             kept: Kept { cluster: cluster.clone(), namespace: self.namespace.clone() },
             platform: platform.clone(),
+            meter,
         };
         let works = Works {
             desk: desk.clone(),
@@ -177,7 +196,7 @@ impl ProxyConfig {
             git: git.clone(),
             platform: platform.clone(),
             sealing: Sealing { controller },
-            streams: Arc::new(Semaphore::new(self.limits.streams.min(Semaphore::MAX_PERMITS))),
+            streams: Streams::new(self.limits.streams, series),
             status: looked,
         };
         let (namespace, every) = (self.namespace, self.limits.heartbeat);

@@ -75,7 +75,7 @@ fn wrong(status: StatusCode, text: &str) -> Response {
 async fn graphql(State(front): State<Front>, request: axum::extract::Request) -> Response {
     let (head, body) = request.into_parts();
     let Some(token) = token(&head.headers) else {
-        return wrong(StatusCode::UNAUTHORIZED, &ActError::NoCredentials.to_string());
+        return wrong(StatusCode::UNAUTHORIZED, &front.desk.without_credentials().to_string());
     };
     let Ok(body) = to_bytes(body, front.body).await else {
         return wrong(

@@ -78,6 +78,23 @@ pub enum CommitError {
     },
 }
 
+/// What may become of a commit, as metrics have it.
+pub(crate) const COMMIT_OUTCOMES: [&str; 6] =
+    ["busy", "committed", "conflict", "failed", "in_doubt", "refused"];
+
+impl CommitError {
+    /// One of [`COMMIT_OUTCOMES`].
+    const fn outcome(&self) -> &'static str {
+        match self {
+            Self::Busy { .. } => "busy",
+            Self::Draft(DraftError::Conflict { .. }) | Self::Exists { .. } => "conflict",
+            Self::InDoubt { .. } => "in_doubt",
+            Self::Refused { .. } => "refused",
+            Self::Fetch(_) | Self::Draft(_) | Self::Revisions => "failed",
+        }
+    }
+}
+
 /// Somebody's commit on its way.
 struct Committing<'a> {
     checkouts: &'a Checkouts,
@@ -123,6 +140,17 @@ impl Checkouts {
     /// # Errors
     /// [`CommitError`]. After any but [`CommitError::InDoubt`] the branch does not hold the commit.
     pub async fn commit_as(
+        &self,
+        url: &RepositoryUrl,
+        who: &Credential,
+        new: NewCommit,
+    ) -> Result<Committed, CommitError> {
+        let done = self.try_commit_as(url, who, new).await;
+        self.series().commit(done.as_ref().map_or_else(CommitError::outcome, |_| "committed"));
+        done
+    }
+
+    async fn try_commit_as(
         &self,
         url: &RepositoryUrl,
         who: &Credential,
@@ -197,7 +225,7 @@ impl Committing<'_> {
                     let rebased = u32::try_from(tried.made.len().saturating_sub(1)).unwrap_or(u32::MAX);
                     return Ok(Committed { id, rebased });
                 }
-                Try::Again => {}
+                Try::Again => self.checkouts.series().commit_again(),
             }
         }
         let branch = self.new.branch;

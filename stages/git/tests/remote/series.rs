@@ -1,11 +1,15 @@
 //! What fetches, walks and the directory of clones are counted by.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
 use prometheus::{Registry, TextEncoder};
 use stages_git::remote::FetchFailure;
 use stages_git::walk::{Asked, WalkLimits};
-use stages_git::{Checkout, GitSeries};
+use stages_git::{Checkout, GitSeries, NewFile};
 
-use crate::support::{Cache, Forge, Serving, commit, noise};
+use crate::commit::{Meddling, change, meddle, serving, who, written};
+use crate::support::{Cache, Forge, Serving, address, commit, git, noise, serve};
 
 /// What is shown, and a cache that counts so.
 async fn counted(bytes: u64) -> (Registry, Cache) {
@@ -85,7 +89,7 @@ async fn fetches_walks_and_clones_are_counted_and_nobody_is_named() {
     };
     let last = page(&registry);
     assert_eq!(series(&last), series(&first), "every series is there from the start");
-    assert!(series(&last).len() < 60, "{}", series(&last).len());
+    assert!(series(&last).len() < 70, "{}", series(&last).len());
     assert!(!["name", "main", "127.0.0.1"].iter().any(|of| series(&last).join("\n").contains(of)), "{last}");
 }
 
@@ -103,6 +107,31 @@ async fn what_is_of_this_machine_is_counted_as_well() {
     cache.checkout(&format!("file://{}", path.display()), "main").await.unwrap();
     assert!(value(&registry, "fetched_bytes_total") > 0);
     assert_eq!(value(&registry, "fetch_seconds_count{outcome=\"fetched\"}"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_are_counted_by_what_became_of_them() {
+    let forge = Forge::new();
+    let repository = forge.repository("a");
+    let old = git(&repository, &["rev-parse", "main"]);
+    let broken = Arc::new(AtomicUsize::new(2));
+    let meddling = Meddling { serving: serving(&forge), broken, passes: false };
+    let server = serve(axum::Router::new().fallback(meddle).with_state(meddling)).await;
+    let (registry, cache) = counted(u64::MAX).await;
+    let commits = |outcome: &str| value(&registry, &format!("commits_total{{outcome=\"{outcome}\"}}"));
+    let (there, gone) = (address(&format!("{server}/a.git")), address(&format!("{server}/gone.git")));
+    let of_old = |text: &str| change(vec![NewFile { revision: Some(old.clone()), ..written("b", text) }]);
+    // Two pushes break off before they arrive.
+    cache.checkouts.commit_as(&there, &who("ada"), of_old("1")).await.unwrap();
+    assert_eq!((commits("committed"), value(&registry, "commit_retries_total")), (1, 2));
+    cache.checkouts.commit_as(&there, &who("ada"), of_old("2")).await.unwrap_err();
+    cache.checkouts.commit_as(&gone, &who("ada"), of_old("3")).await.unwrap_err();
+    for (outcome, count) in
+        [("committed", 1), ("conflict", 1), ("failed", 1), ("busy", 0), ("in_doubt", 0), ("refused", 0)]
+    {
+        assert_eq!(commits(outcome), count, "{outcome}");
+    }
+    assert_eq!(value(&registry, "commit_retries_total"), 2);
 }
 
 #[test]

@@ -49,6 +49,8 @@ struct Verdict {
     account: Option<&'static str>,
     rule: Option<i64>,
     why: Option<String>,
+    /// Why not, in a word from a closed set.
+    refusal: Option<&'static str>,
     /// Whether it may be remembered for a while.
     lasts: bool,
 }
@@ -81,11 +83,11 @@ fn name_of(value: &impl Serialize) -> String {
 }
 
 impl Verdict {
-    fn refused(somebody: Option<Somebody>, why: impl Into<String>) -> Self {
+    fn refused(somebody: Option<Somebody>, refusal: &'static str, why: impl Into<String>) -> Self {
         let lasts = somebody.as_ref().is_none_or(|somebody| somebody.lasts);
         let who = somebody.map(|somebody| somebody.access.who);
         let account = who.as_ref().map(|_| ACCOUNT);
-        Self { who, account, why: Some(why.into()), lasts, ..Self::default() }
+        Self { who, account, why: Some(why.into()), refusal: Some(refusal), lasts, ..Self::default() }
     }
 }
 
@@ -144,15 +146,15 @@ async fn judge(api: &Api, runtime: &str, asked: Asked) -> Result<Verdict, Refusa
     let Some(somebody) = somebody(api, runtime, &token).await? else {
         let known = api.store.runtime(&token).await.map_err(unread)?;
         let why = known.map_or(Refusal::Unknown, |_| Refusal::NotAPerson);
-        return Ok(Verdict::refused(None, why.to_string()));
+        return Ok(Verdict::refused(None, "unknown", why.to_string()));
     };
     if let Some(other) = attributes.runtime.as_deref().filter(|other| *other != runtime) {
         let why = format!("this is the app proxy of the runtime '{runtime}': ask that of '{other}'");
-        return Ok(Verdict::refused(Some(somebody), why));
+        return Ok(Verdict::refused(Some(somebody), "another_runtime", why));
     }
     let reads = [Action::View, Action::AccessLogs, Action::ViewPodLogs, Action::AccessArtifacts];
     if somebody.scope != Scope::Full && !action.is_some_and(|action| reads.contains(&action)) {
-        return Ok(Verdict::refused(Some(somebody), Refusal::ReadsOnly.to_string()));
+        return Ok(Verdict::refused(Some(somebody), "reads_only", Refusal::ReadsOnly.to_string()));
     }
     let Attributes { namespace, name, .. } = attributes;
     let known = match &name {
@@ -163,17 +165,18 @@ async fn judge(api: &Api, runtime: &str, asked: Asked) -> Result<Verdict, Refusa
     let subject = known.within(runtime, &namespace, &labels);
     let Somebody { access, lasts, .. } = somebody;
     let who = access.who.clone();
-    let told = |allowed, rule, why| Verdict {
-        allowed,
+    let told = |rule, why: Option<(&'static str, String)>| Verdict {
+        allowed: why.is_none(),
         who: Some(who.clone()),
         account: Some(ACCOUNT),
         rule,
-        why,
+        refusal: why.as_ref().map(|(refusal, _)| *refusal),
+        why: why.map(|(_, why)| why),
         lasts,
     };
     // The runtime itself is seen by whoever sees anything of it.
     if action == Some(Action::View) && namespace.is_empty() && name.is_none() && access.sees_of(runtime) {
-        return Ok(told(true, None, None));
+        return Ok(told(None, None));
     }
     let decision = match action {
         Some(action) => access.decide(action, entity, &subject),
@@ -181,9 +184,16 @@ async fn judge(api: &Api, runtime: &str, asked: Asked) -> Result<Verdict, Refusa
         None => Decision::None(Vec::new()),
     };
     Ok(match decision {
-        Decision::Admin => told(true, None, None),
-        Decision::Rule(id) => told(true, Some(id), None),
-        Decision::None(others) => told(false, None, Some(refusal(&who, action, entity, &others))),
+        Decision::Admin => told(None, None),
+        Decision::Rule(id) => told(Some(id), None),
+        Decision::None(others) => {
+            let word = match (action, &*others) {
+                (None, _) => "admins_only",
+                (Some(_), []) => "no_rule",
+                (Some(_), _) => "another_subject",
+            };
+            told(None, Some((word, refusal(&who, action, entity, &others))))
+        }
     })
 }
 

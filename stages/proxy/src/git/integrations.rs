@@ -1,8 +1,10 @@
 //! What is done with integrations and tokens.
 
+use std::sync::Arc;
+
 use async_graphql::SimpleObject;
 use jiff::Timestamp;
-use pipeline_core::SecretString;
+use pipeline_core::{Meter, SecretString};
 
 use super::forge::Checked;
 use super::integration::{Integration, SharingPolicy, named};
@@ -20,6 +22,8 @@ const MOST: usize = 50;
 pub(crate) struct Integrations {
     pub(crate) kept: Kept,
     pub(crate) platform: Platform,
+    /// Told of calls of providers.
+    pub(crate) meter: Arc<dyn Meter>,
 }
 
 /// An integration, and who is registered.
@@ -174,8 +178,9 @@ impl Integrations {
         user: String,
         (username, token): (Option<&str>, &SecretString),
     ) -> Result<(), ActError> {
+        let who = (username, token);
         let Checked { person, expires } =
-            integration.provider.check(&integration.api_url, username, token).await?;
+            integration.provider.check(&integration.api_url, who, &self.meter).await?;
         let sealed = self.sealer().await?.seal(&place(name, &user), token)?;
         let kept = KeptToken { user, username: person.username, sealed, expires };
         self.kept
@@ -210,7 +215,8 @@ impl Integrations {
     /// What the provider says of a person's token now.
     pub(crate) async fn check(&self, name: &str, user: String) -> Result<GitToken, ActError> {
         let Registered { integration, username, token } = self.token_of(name, &user).await?;
-        let found = integration.provider.check(&integration.api_url, Some(&username), &token).await?;
+        let found =
+            integration.provider.check(&integration.api_url, (Some(&username), &token), &self.meter).await?;
         let expires_at = found.expires.map(|at| at.to_string());
         Ok(GitToken { user_id: user, username: found.person.username, expires_at })
     }

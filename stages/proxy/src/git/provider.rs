@@ -1,7 +1,9 @@
 //! Providers of Git: where their API is, and what a person's token may there.
 
+use std::sync::Arc;
+
 use async_graphql::Enum;
-use pipeline_core::{ExposeSecret as _, SecretString};
+use pipeline_core::{ExposeSecret as _, Meter, SecretString};
 use serde::{Deserialize, Serialize};
 use stages_client::{Target, Url};
 
@@ -109,8 +111,8 @@ impl Provider {
     pub(super) async fn check(
         self,
         api: &str,
-        username: Option<&str>,
-        token: &SecretString,
+        (username, token): (Option<&str>, &SecretString),
+        meter: &Arc<dyn Meter>,
     ) -> Result<Checked, ActError> {
         let text = token.expose_secret();
         if text.is_empty() || text.len() > 4_096 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -121,6 +123,6 @@ impl Provider {
                 "a fine-grained token does not say what it may: register a classic token of the scope repo",
             );
         }
-        Forge::new(self, api, (username, token)).await?.check().await
+        Forge::new(self, api, (username, token), meter).await?.check().await
     }
 }

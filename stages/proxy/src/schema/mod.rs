@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 use async_graphql::{Context, SimpleObject};
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
 use crate::argocd::ArgoCd;
 use crate::desk::{Caller, Desk};
@@ -24,6 +23,7 @@ use crate::git::{GitFiles, Integrations};
 use crate::platform::Platform;
 use crate::rollouts::Rollouts;
 use crate::sealing::Sealing;
+use crate::streams::Streams;
 use crate::workflows::Workflows;
 
 pub(crate) use self::runtime::{AppProxyInfo, ArgoCdState, RuntimeStatus, StatusOfCheck, SyncMode};
@@ -48,7 +48,7 @@ pub(crate) struct Works {
     pub(crate) platform: Platform,
     pub(crate) sealing: Sealing,
     /// Streams of logs that may be open.
-    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) streams: Streams,
     /// What was found of the runtime.
     pub(crate) status: tokio::sync::watch::Receiver<RuntimeStatus>,
 }

@@ -75,9 +75,7 @@ async fn follow<Opening>(
 where
     Opening: Future<Output = std::result::Result<Opened, ActError>>,
 {
-    let place = works.streams.clone().try_acquire_owned();
-    let place =
-        place.map_err(|_| ActError::Busy("too many logs are followed: end one, or try again later"))?;
+    let place = works.streams.place()?;
     let granted = works.desk.begin(caller, &about).await?;
     let since = Instant::now();
     let opened = open(if granted.lasts { LONGEST } else { OF_A_PASS }).await?;

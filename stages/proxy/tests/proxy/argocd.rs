@@ -1,5 +1,6 @@
 //! An Argo CD: real HTTP on a free port, of one application, which keeps every change that it is told.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -22,6 +23,8 @@ pub(crate) struct ArgoCd {
     changes: Arc<Mutex<Vec<Change>>>,
     /// Answers every call so from now on.
     pub(crate) broken: Arc<Mutex<Option<(u16, String)>>>,
+    /// Logs do not end.
+    holds: Arc<AtomicBool>,
 }
 
 impl ArgoCd {
@@ -32,6 +35,11 @@ impl ArgoCd {
         let router = Router::new().fallback(answer).with_state(argocd.clone());
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         (argocd, url)
+    }
+
+    /// Logs do not end from now on.
+    pub(crate) fn holds(&self) {
+        self.holds.store(true, Ordering::SeqCst);
     }
 
     /// What it was told since the last look.
@@ -123,6 +131,10 @@ async fn answer(
             text.as_bytes().chunks(37).map(|piece| Ok(piece.to_vec())).collect();
         let told = (method.to_string(), uri.to_string(), Value::Null);
         argocd.changes.lock().unwrap().push(told);
+        if argocd.holds.load(Ordering::SeqCst) {
+            let first = futures::stream::iter(pieces.into_iter().take(3));
+            return Body::from_stream(first.chain(futures::stream::pending()).boxed()).into_response();
+        }
         return Body::from_stream(futures::stream::iter(pieces).boxed()).into_response();
     }
     let changes = method != Method::GET || query.contains("refresh=");

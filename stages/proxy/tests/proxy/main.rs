@@ -13,6 +13,7 @@ mod files;
 mod front;
 mod git;
 mod logs;
+mod metrics;
 mod operations;
 mod provider;
 mod providers;

@@ -14,7 +14,7 @@ use stages_platform_store::{
     Account, Action, Attribute, AttributeName, By, Entity, Place, Retention, Role, Rule, Scope, Store,
     StoreConfig, create_token,
 };
-use stages_proxy::{Access, Limits, ProxyConfig};
+use stages_proxy::{Access, Limits, ProxyConfig, ProxySeries};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -42,6 +42,8 @@ pub(crate) struct Running {
     pub(crate) stop: Shutdown,
     pub(crate) platform: JoinHandle<()>,
     pub(crate) folder: TempDir,
+    /// What the app proxy counts.
+    pub(crate) registry: prometheus::Registry,
 }
 
 pub(crate) fn by(who: &str) -> By {
@@ -102,6 +104,8 @@ impl Running {
         let (argocd, argocd_url) = ArgoCd::start().await;
         let (cluster, cluster_url) = Cluster::start(&provider.url).await;
         let controller_url = sealing::start().await;
+        let (registry, series) = (prometheus::Registry::new(), ProxySeries::default());
+        series.register(&registry).unwrap();
         let http = || stages_client::Config::new(SOON, 1 << 20);
         let clones = stages_git::remote::Config {
             connect_timeout: SOON,
@@ -128,6 +132,7 @@ impl Running {
             checkouts: Checkouts::new(clones).await.unwrap(),
             cors_origin: "https://platform.example".to_owned(),
             limits: Limits { body: 64 << 10, streams: 2, remembered, heartbeat: Duration::from_millis(50) },
+            series,
         };
         let proxy = change(config).build(stop.clone()).await.unwrap();
         let (listener, url) = listen().await;
@@ -149,6 +154,7 @@ impl Running {
             stop,
             platform,
             folder,
+            registry,
         }
     }
 

@@ -149,7 +149,7 @@ async fn a_log_that_cannot_be_had_says_why_and_repeats_nothing_of_the_server() {
     assert_eq!(refused(&logs("build", when)).await, told(said, "BAD_REQUEST"));
     let pod = "that is no name of a pod in Kubernetes";
     assert_eq!(refused(&logs("build", r#", podName: "../x""#)).await, told(pod, "BAD_REQUEST"));
-    let path = "that is no name of an application in Kubernetes";
+    let path = "that is no name of a workflow in Kubernetes";
     assert_eq!(refused(&logs("../../secrets", "")).await, told(path, "BAD_REQUEST"));
     assert!(server.take().is_empty(), "nothing is asked of what is no name");
 }

@@ -11,8 +11,10 @@ mod github;
 mod github_api;
 mod gitlab;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
-use pipeline_core::SecretString;
+use pipeline_core::{Meter, SecretString};
 
 use self::api::{Api, PEER, Scheme};
 use self::bitbucket::Bitbucket;
@@ -130,8 +132,9 @@ impl Forge {
         provider: Provider,
         url: &str,
         (username, token): (Option<&str>, &SecretString),
+        meter: &Arc<dyn Meter>,
     ) -> Result<Self, ActError> {
-        let api = async |scheme| Api::new((provider.word(), scheme), url, token).await;
+        let api = async |scheme| Api::new((provider.word(), scheme), url, token, meter).await;
         let (word, bearer) = (Scheme::Word("token "), Scheme::Word("Bearer "));
         let of = match provider {
             Provider::Bitbucket => {

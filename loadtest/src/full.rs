@@ -1,9 +1,10 @@
 //! Everything that the short runs leave out: each suite of this program in its long form, one after the other.
 //!
 //! takes: nothing, or names of suites - gives: a row per suite, and 1 as the exit code unless all passed
-//! calls: this program itself, a process per suite, so that none of them leaves anything to the next
+//! calls: this program itself, or `cargo test`, a process per suite, so that none of them leaves anything to the next
 //! fails: when a suite cannot be started, or a name is none of theirs
 
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,19 +12,32 @@ use anyhow::{Context as _, bail};
 
 use loadtest_judge::screen::{judged, say, table};
 
-/// The suites by name, each with its command; `{seed}` is filled in.
-const SUITES: &[(&str, &[&str])] = &[
-    ("bench", &["bench"]),
-    ("faults", &["faults", "--long", "--seed", "{seed}"]),
-    ("replicas", &["replicas", "--long", "--seed", "{seed}"]),
-    ("node", &["cluster", "node"]),
-    ("scenarios", &["cluster", "run", "--all"]),
-    ("fault-rounds", &["cluster", "faults", "--rounds", "10", "--seed", "{seed}"]),
-    ("restores", &["cluster", "restore"]),
-    ("chart", &["cluster", "chart", "--random", "300", "--seed", "{seed}"]),
-    ("install", &["install"]),
-    ("tunnel", &["tunnel"]),
+/// What runs a suite.
+#[derive(Debug, Clone, Copy)]
+enum Runs {
+    /// This program, with these arguments; `{seed}` is filled in.
+    Own(&'static [&'static str]),
+    /// A test of the target `it` that does more when a variable says how much.
+    Test(&'static str, (&'static str, &'static str)),
+}
+
+/// The suites by name.
+const SUITES: &[(&str, Runs)] = &[
+    ("bench", Runs::Own(&["bench"])),
+    ("faults", Runs::Own(&["faults", "--long", "--seed", "{seed}"])),
+    ("commits", Runs::Test("killed_commits", ("KILLS", "50"))),
+    ("replicas", Runs::Own(&["replicas", "--long", "--seed", "{seed}"])),
+    ("node", Runs::Own(&["cluster", "node"])),
+    ("scenarios", Runs::Own(&["cluster", "run", "--all"])),
+    ("fault-rounds", Runs::Own(&["cluster", "faults", "--rounds", "10", "--seed", "{seed}"])),
+    ("restores", Runs::Own(&["cluster", "restore"])),
+    ("chart", Runs::Own(&["cluster", "chart", "--random", "300", "--seed", "{seed}"])),
+    ("install", Runs::Own(&["install"])),
+    ("tunnel", Runs::Own(&["tunnel"])),
 ];
+
+/// The workspace whose tests are run.
+const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
 
 /// Arguments of `loadtest full`.
 #[derive(Debug, clap::Args)]
@@ -33,7 +47,7 @@ Examples:
   loadtest full bench faults            these two alone
   loadtest full fault-rounds --seed 7   other moments for the faults")]
 pub struct Args {
-    /// Suites to run instead of all: bench, faults, replicas, node, scenarios, fault-rounds, restores, chart, install, tunnel
+    /// Suites to run instead of all: bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, chart, install, tunnel
     suites: Vec<String>,
     /// Decides when faults strike
     #[arg(long, default_value_t = 1)]
@@ -43,16 +57,13 @@ pub struct Args {
 /// Runs the suites.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let chosen = chosen(&args.suites)?;
-    let seed = args.seed.to_string();
     let program = std::env::current_exe().context("find this program")?;
     let mut rows = Vec::new();
     let mut failed = 0;
-    for (name, command) in &chosen {
+    for (name, runs) in &chosen {
         say(&format!("== {name}"));
-        let filled = command.iter().map(|part| if *part == "{seed}" { &seed } else { *part });
         let begun = Instant::now();
-        let ended = Command::new(&program)
-            .args(filled)
+        let ended = command(*runs, &program, args.seed)
             .stdin(Stdio::null())
             .status()
             .with_context(|| format!("start the suite {name}"))?;
@@ -65,7 +76,33 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
-type Suite = (&'static str, &'static [&'static str]);
+fn command(runs: Runs, program: &Path, seed: u64) -> Command {
+    match runs {
+        Runs::Own(arguments) => {
+            let seed = seed.to_string();
+            let mut command = Command::new(program);
+            command.args(arguments.iter().map(|part| if *part == "{seed}" { &*seed } else { *part }));
+            command
+        }
+        Runs::Test(test, (name, value)) => {
+            let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+            command.args([
+                "test",
+                "--locked",
+                "--workspace",
+                "--manifest-path",
+                MANIFEST,
+                "--test",
+                "it",
+                test,
+            ]);
+            command.args(["--", "--nocapture"]).env(name, value);
+            command
+        }
+    }
+}
+
+type Suite = (&'static str, Runs);
 
 /// The suites of these names, all when there are none, in the order they are run in.
 fn chosen(names: &[String]) -> anyhow::Result<Vec<Suite>> {
@@ -97,6 +134,7 @@ mod tests {
             [
                 "bench",
                 "faults",
+                "commits",
                 "replicas",
                 "node",
                 "scenarios",
@@ -111,11 +149,26 @@ mod tests {
     }
 
     #[test]
+    fn each_suite_is_run_by_this_program_or_is_a_test_with_a_variable() {
+        let told = |name: &str| {
+            let (_, runs) = chosen(&[name.to_owned()]).unwrap().remove(0);
+            let command = command(runs, Path::new("loadtest"), 7);
+            let arguments: Vec<_> = command.get_args().map(|one| one.to_str().unwrap().to_owned()).collect();
+            let set: Vec<_> = command.get_envs().map(|(name, _)| name.to_str().unwrap().to_owned()).collect();
+            (arguments.join(" "), set.join(" "))
+        };
+        assert_eq!(told("faults"), ("faults --long --seed 7".to_owned(), String::new()));
+        let (arguments, set) = told("commits");
+        assert!(arguments.ends_with("--test it killed_commits -- --nocapture"), "{arguments}");
+        assert_eq!(set, "KILLS");
+    }
+
+    #[test]
     fn an_unknown_suite_is_refused() {
         let refused = |given: &[&str]| names(given).unwrap_err().to_string();
         assert_eq!(
             refused(&["speed"]),
-            "there is no suite \"speed\"; there are bench, faults, replicas, node, scenarios, fault-rounds, restores, chart, install, tunnel"
+            "there is no suite \"speed\"; there are bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, chart, install, tunnel"
         );
     }
 }

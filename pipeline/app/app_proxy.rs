@@ -8,7 +8,7 @@ use pipeline_core::{Given, Service as _, Shutdown};
 use pipeline_http::serve::ServeConfig;
 use prometheus::Registry;
 use stages_kube::Right;
-use stages_proxy::{Access, Limits, ProxyConfig, ProxySeries};
+use stages_proxy::{Access, Limits, ProxyConfig, ProxySeries, RegistrationConfig, RuntimeToken};
 
 use super::build;
 use super::pages::Pages;
@@ -75,6 +75,20 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     pages.stop().await.and(served)
 }
 
+/// How it registers; `None`: it does not.
+fn registration(config: &Config) -> anyhow::Result<Option<RegistrationConfig>> {
+    let of = &config.app_proxy.registration;
+    let Some(runtime) = &*of.runtime else { return Ok(None) };
+    let key = build::token(&of.token()).context("the key that the runtime is registered with")?;
+    Ok(Some(RegistrationConfig {
+        key: key.context("appProxy.registration.tokenFile is not set: the runtime is registered with it")?,
+        runtime: runtime.clone(),
+        cluster: of.cluster.clone(),
+        ingress_host: of.ingress_host.as_ref().map(ToString::to_string).unwrap_or_default(),
+        internal_ingress_host: of.internal_ingress_host.as_ref().map(ToString::to_string).unwrap_or_default(),
+    }))
+}
+
 /// What it is made of, and what follows the token of Argo CD where that stands in a Secret.
 async fn proxy(
     config: &Config,
@@ -82,11 +96,16 @@ async fn proxy(
     stop: &Shutdown,
 ) -> anyhow::Result<(ProxyConfig, Option<impl Future<Output = ()> + Send + 'static>)> {
     let (settings, platform) = (&config.app_proxy, &config.platform);
-    let token = build::token(&platform.token()).context("the token of the platform")?;
-    let platform_token = token.context(
-        "there is no token of the platform: set platform.tokenFile to the runtime's own, which \
-         `gitops-runtime platform token create` makes",
-    )?;
+    let platform_token = match registration(config)? {
+        Some(registration) => RuntimeToken::Registered(registration),
+        None => {
+            let token = build::token(&platform.token()).context("the token of the platform")?;
+            RuntimeToken::Given(token.context(
+                "there is no token of the platform: set platform.tokenFile to the runtime's own, which \
+                 `gitops-runtime platform token create` makes, or let it register under appProxy.registration",
+            )?)
+        }
+    };
     let url = platform.url.as_ref().context("platform.url is not set")?;
     let (argocd, following) = build::argocd(config, stop).await?;
     let access = match argocd.access {

@@ -20,6 +20,7 @@ pub(crate) struct AppProxy {
     namespaces: Vec<As<Place>>,
     pub(crate) workflows: Workflows,
     pub(crate) sealed_secrets: SealedSecrets,
+    pub(crate) registration: Registration,
     pub(crate) own_pods: String,
     pub(crate) max_body: As<Size>,
     #[schemars(range(min = 1, max = 10_000))]
@@ -54,6 +55,45 @@ pub(crate) struct SealedSecrets {
     pub(crate) url: As<Option<Url>>,
 }
 
+/// How the runtime registers with the platform.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Registration {
+    pub(crate) runtime: As<Option<String>>,
+    token_file: As<Option<PathBuf>>,
+    pub(crate) cluster: String,
+    pub(crate) ingress_host: As<Option<Url>>,
+    pub(crate) internal_ingress_host: As<Option<Url>>,
+}
+
+impl Registration {
+    /// What it is registered with.
+    pub(crate) fn token(&self) -> Token {
+        Token::of(&None, &self.token_file)
+    }
+
+    fn check(&self, problems: &mut Problems) {
+        let at = |name: &str| format!("appProxy.registration.{name}");
+        let Some(runtime) = &*self.runtime else { return };
+        if !is_runtime(runtime) {
+            let text = format!(
+                "'{runtime}' is no name of a runtime: lower-case letters and digits, a letter first, at most 38"
+            );
+            problems.add(at("runtime"), text);
+        }
+        if self.token_file.is_none() {
+            problems.add(at("tokenFile"), "is not set, and appProxy.registration.runtime needs it");
+        }
+    }
+}
+
+/// What the platform takes as the name of a runtime.
+fn is_runtime(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.len() <= 38
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+}
+
 impl Workflows {
     /// What its server is called with.
     pub(crate) fn token(&self) -> Token {
@@ -64,6 +104,7 @@ impl Workflows {
 impl AppProxy {
     pub(super) fn check(&self, problems: &mut Problems) {
         problems.positive("appProxy.heartbeat", *self.heartbeat);
+        self.registration.check(problems);
         problems.at_least("appProxy.maxBody", &self.max_body, "1Ki");
         problems.at_least("appProxy.repositories.size", &self.repositories.size, "1Mi");
         problems.at_least("appProxy.repositories.fetchSize", &self.repositories.fetch_size, "1Mi");
@@ -144,6 +185,11 @@ mod tests {
                 "appProxy.ownPods",
                 "app",
                 "appProxy.ownPods: must be labels, such as app.kubernetes.io/instance=runtime",
+            ),
+            (
+                "appProxy.registration.runtime",
+                "eu1",
+                "appProxy.registration.tokenFile: is not set, and appProxy.registration.runtime needs it",
             ),
             ("appProxy.repositories.size", "1Ki", "appProxy.repositories.size: must be at least 1Mi"),
             (

@@ -21,6 +21,17 @@
 {{- if has $codefresh.userToken.secretKeyRef.name $reserved -}}
 {{- $problems = append $problems "global.codefresh.userToken.secretKeyRef.name: codefresh-token is a reserved name; use another Secret" -}}
 {{- end -}}
+{{- if .Values.appProxy.register -}}
+{{- if not .Values.appProxy.enabled -}}
+{{- $problems = append $problems "appProxy.register: needs appProxy.enabled" -}}
+{{- end -}}
+{{- if and (not $codefresh.userToken.token) (not (and $codefresh.userToken.secretKeyRef.name $codefresh.userToken.secretKeyRef.key)) -}}
+{{- $problems = append $problems "global.codefresh.userToken: appProxy.register needs token or secretKeyRef" -}}
+{{- end -}}
+{{- if ne (printf "%s/%s" $codefresh.runtimeToken.secretKeyRef.name $codefresh.runtimeToken.secretKeyRef.key) "codefresh-token/token" -}}
+{{- $problems = append $problems "global.codefresh.runtimeToken.secretKeyRef: must be codefresh-token and token with appProxy.register, which keeps it there" -}}
+{{- end -}}
+{{- end -}}
 {{- if and $codefresh.tls.caCerts.secret.create (not $codefresh.tls.caCerts.secret.content) -}}
 {{- $problems = append $problems "global.codefresh.tls.caCerts.secret.content: must be given where `create` is set" -}}
 {{- end -}}

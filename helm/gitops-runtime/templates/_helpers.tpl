@@ -348,6 +348,12 @@ spec:
 {{- toYaml $platform -}}
 {{- end }}
 
+{{/* The Secret of the user's token: name and key. */}}
+{{- define "gitops-runtime.userToken" -}}
+{{- $user := .Values.global.codefresh.userToken -}}
+{{- toYaml (ternary (dict "name" "codefresh-user-token" "key" "token") $user.secretKeyRef (ne $user.token "")) -}}
+{{- end }}
+
 {{/* The settings of the app proxy: what the reporter is told of Argo CD and the platform, and above them `appProxy.config`. */}}
 {{- define "gitops-runtime.appProxySettings" -}}
 {{- $told := include "gitops-runtime.settings" . | fromYaml -}}
@@ -360,6 +366,11 @@ spec:
   "serve" (dict "address" (ternary "[::]:8088" "0.0.0.0:8088" .Values.ipv6.enabled))
   "appProxy" (dict "listen" (ternary "[::]:8080" "0.0.0.0:8080" .Values.ipv6.enabled) "namespaces" .Values.appProxy.namespaces "sealedSecrets" (dict "url" .Values.appProxy.sealingUrl) "ownPods" (printf "app.kubernetes.io/instance=%s" .Release.Name))
 -}}
+{{- if .Values.appProxy.register -}}
+{{- $_ := unset $platform "tokenFile" -}}
+{{- $user := include "gitops-runtime.userToken" . | fromYaml -}}
+{{- $_ := set $settings.appProxy "registration" (dict "runtime" .Values.global.runtime.name "tokenFile" (printf "/etc/gitops-runtime/user/%s" $user.key) "cluster" .Values.global.runtime.cluster "ingressHost" (include "gitops-runtime.ingressHost" .)) -}}
+{{- end -}}
 {{- toYaml (mergeOverwrite $settings (deepCopy .Values.appProxy.config)) -}}
 {{- end }}
 

@@ -38,10 +38,14 @@ Left to do:
 {{- end }}
 {{- if .Values.reporter.enabled }}
 {{- if eq .Values.reporter.sink "platform" }}
+{{- if .Values.appProxy.register }}
+{{- $todo = append $todo "the app proxy registers the runtime, and keeps its token in the Secret codefresh-token; the pods wait for it. The user's token may be taken away then" }}
+{{- else }}
 {{- with $codefresh.runtimeToken.secretKeyRef }}
 {{- $todo = append $todo (printf "the Secret %s must hold the runtime's token under the key %s; the pods wait for it" .name .key) }}
 {{- if $.Values.platform.enabled }}
 {{- $todo = append $todo (printf "that is: kubectl --namespace %s create secret generic %s --from-literal=%s=\"$(kubectl --namespace %s exec deploy/%s-platform -- /gitops-runtime platform token create --runtime %s)\"" $.Release.Namespace .name .key $.Release.Namespace $name $runtime.name) }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- else }}
@@ -87,7 +91,7 @@ Left to do:
 {{- $idle := list }}
 {{- range $path, $value := dict
   "global.codefresh.accountId" (ternary "" $codefresh.accountId (eq (include "gitops-runtime.access" .) "tunnel"))
-  "global.codefresh.userToken.secretKeyRef" $codefresh.userToken.secretKeyRef
+  "global.codefresh.userToken.secretKeyRef" (ternary "" $codefresh.userToken.secretKeyRef .Values.appProxy.register)
   "global.runtime.codefreshHosted" $runtime.codefreshHosted
   "global.runtime.gitCredentials.username" (ternary "" $runtime.gitCredentials.username (eq $runtime.gitCredentials.username "username"))
   "global.runtime.gitCredentials.password.secretKeyRef" $runtime.gitCredentials.password.secretKeyRef

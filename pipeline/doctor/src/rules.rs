@@ -71,6 +71,7 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0074", "a source server has nothing to fetch, or nobody who may ask"),
     ("GR0075", "the platform is nobody to the provider that people sign in by"),
     ("GR0076", "a single namespace with a right that no namespace holds"),
+    ("GR0077", "the app proxy cannot register the runtime"),
     ("GR0101", "the IngressClass"),
     ("GR0102", "Secrets that are referred to"),
     ("GR0103", "the rights of who installs"),

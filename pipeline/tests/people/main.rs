@@ -10,6 +10,7 @@ mod integrations;
 mod lists;
 mod login;
 mod platform;
+mod registration;
 mod seal;
 mod shells;
 mod terminal;

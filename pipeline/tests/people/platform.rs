@@ -122,6 +122,27 @@ impl Platform {
         assert_eq!(answer["data"]["createRuntime"]["name"], "prod", "{answer}");
     }
 
+    /// What it answers to a query of somebody.
+    pub(crate) async fn ask(&self, token: &str, query: &Value) -> Value {
+        let asked = self.client.post(format!("{}/2.0/api/graphql", self.url)).header("authorization", token);
+        asked.json(query).send().await.unwrap().json().await.unwrap()
+    }
+
+    /// The tokens that there are: of which runtime, and what each begins with.
+    pub(crate) async fn tokens(&self) -> Vec<(String, String)> {
+        let state = self.folder.path().join("state").display().to_string();
+        let mut command = tokio::process::Command::new(PROGRAM);
+        command.args(["platform", "token", "list", "--state", &state]).env_clear();
+        let listed = command.stdin(Stdio::null()).output().await.unwrap();
+        assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+        let text = String::from_utf8(listed.stdout).unwrap();
+        let line = |line: &str| {
+            let parts: Vec<&str> = line.split("  ").collect();
+            (parts[2].to_owned(), parts[0].to_owned())
+        };
+        text.lines().map(line).collect()
+    }
+
     /// Asks it to stop; neither a key nor a token is in its log.
     pub(crate) async fn stop(&mut self) {
         let process = self.process.take().unwrap();

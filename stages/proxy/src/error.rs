@@ -28,6 +28,9 @@ pub enum ActError {
         "the platform refuses this app proxy: see that its token (platform.token) is that of a runtime, and try again"
     )]
     PlatformRefuses(#[source] HttpError),
+    /// The platform does not know the runtime yet.
+    #[error("the runtime is not registered with the platform yet: {0}")]
+    Unregistered(String),
     /// What was asked for cannot be.
     #[error("{0}")]
     Wrong(String),
@@ -85,7 +88,7 @@ pub enum ActError {
 }
 
 /// What to do about an answer of the API server.
-fn said(error: &QuestionError) -> String {
+pub(crate) fn said(error: &QuestionError) -> String {
     match error {
         QuestionError::Status(401 | 403) => {
             "its ServiceAccount may not: grant what `gitops-runtime rbac print --role app-proxy` prints"
@@ -137,7 +140,7 @@ impl ActError {
         match self {
             Self::NoCredentials | Self::Unknown(_) => "UNAUTHENTICATED",
             Self::Refused(_) => "FORBIDDEN",
-            Self::PlatformAway(_) | Self::PlatformRefuses(_) => "PLATFORM_AWAY",
+            Self::PlatformAway(_) | Self::PlatformRefuses(_) | Self::Unregistered(_) => "PLATFORM_AWAY",
             Self::Wrong(_) => "BAD_REQUEST",
             Self::NotFound(_) | Self::Cluster { source: QuestionError::Status(404), .. } => "NOT_FOUND",
             Self::Busy(_) => "BUSY",

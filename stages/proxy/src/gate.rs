@@ -14,6 +14,7 @@ use crate::error::ActError;
 use crate::operation::Operation;
 use crate::platform::{Platform, Verdict};
 use crate::refusal::Refusal;
+use crate::registration::Registered;
 use crate::rollouts::named;
 
 /// Answers that are remembered.
@@ -55,6 +56,7 @@ type Question = ([u8; 32], Option<&'static str>, &'static str, Subject);
 #[derive(Debug)]
 pub(crate) struct Gate {
     platform: Platform,
+    registered: Registered,
     answers: Cache<Question, Arc<Verdict>>,
 }
 
@@ -83,9 +85,9 @@ impl Subject {
 }
 
 impl Gate {
-    pub(crate) fn new(platform: Platform, remembered: Duration) -> Self {
+    pub(crate) fn new(platform: Platform, registered: Registered, remembered: Duration) -> Self {
         let answers = Cache::builder().max_capacity(ANSWERS).time_to_live(remembered).build();
-        Self { platform, answers }
+        Self { platform, registered, answers }
     }
 
     pub(crate) async fn check(
@@ -94,6 +96,10 @@ impl Gate {
         operation: Operation,
         subject: &Subject,
     ) -> Result<Granted, Denied> {
+        if let Some(why) = self.registered.borrow().clone() {
+            let (refusal, error) = (Refusal::Unregistered, ActError::Unregistered(why));
+            return Err(Denied { who: None, refusal, error });
+        }
         let digest = Sha256::digest(token.expose_secret().as_bytes()).into();
         let question = (digest, operation.action, operation.entity, subject.clone());
         let verdict = match self.answers.get(&question).await {

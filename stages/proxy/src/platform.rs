@@ -1,7 +1,7 @@
 //! The platform, asked with the runtime's own token.
 //!
 //! takes: who asks for what, records of acts, what is wrong with the runtime - gives: whether they may
-//! calls: `POST {platform}/2.0/api/authorize`, `/2.0/api/audit`, `/2.0/api/graphql` - fails: with [`HttpError`]
+//! calls: `GET {platform}/api/ping`, `POST {platform}/2.0/api/authorize`, `/2.0/api/audit`, `/2.0/api/graphql` - fails: with [`HttpError`]
 
 use pipeline_core::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
@@ -63,9 +63,21 @@ impl Platform {
         Ok(())
     }
 
+    /// Whether there is a platform.
+    pub(crate) async fn ping(&self) -> Result<(), HttpError> {
+        let act = "ask whether there is a platform";
+        let request = self.client.request(act, Method::GET, &["api", "ping"])?;
+        self.client.send_within(act, request, LARGEST).await?.checked().map(drop)
+    }
+
+    /// What a query is answered, errors and all.
+    pub(crate) async fn answer(&self, act: &'static str, query: &Value) -> Result<Value, HttpError> {
+        self.post(act, &["2.0", "api", "graphql"], query).await
+    }
+
     /// What a query gives; one that is answered with errors is refused.
     pub(crate) async fn graphql(&self, act: &'static str, query: &Value) -> Result<Value, HttpError> {
-        let answer: Value = self.post(act, &["2.0", "api", "graphql"], query).await?;
+        let answer = self.answer(act, query).await?;
         if answer.get("errors").is_some_and(|errors| !errors.is_null()) {
             return Err(self.client.error(act, Fault::Status(400)));
         }

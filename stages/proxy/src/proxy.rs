@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::HeaderValue;
-use pipeline_core::{Call, Meter, Peer, Shutdown};
+use pipeline_core::{Call, Meter, Peer, SecretString, Shutdown};
 use pipeline_redact::{RedactionKey, Redactor};
 use stages_client::{Client, Target, TargetError, Token};
 use stages_git::Checkouts;
@@ -21,6 +21,7 @@ use crate::gate::Gate;
 use crate::git::{GitFiles, Integrations, Kept};
 use crate::heartbeat::{GIT, Heartbeat, REPOSITORIES, TOKEN};
 use crate::platform::Platform;
+use crate::registration::{Registration, RegistrationConfig};
 use crate::rollouts::Rollouts;
 use crate::routes::Front;
 use crate::schema::{self, RuntimeStatus, Works};
@@ -35,7 +36,7 @@ pub struct ProxyConfig {
     /// The platform's address.
     pub platform: String,
     /// The runtime's own token there.
-    pub platform_token: Token,
+    pub platform_token: RuntimeToken,
     /// How it is called.
     pub platform_http: stages_client::Config,
     /// Argo CD's address, and the path that it is served under.
@@ -62,6 +63,15 @@ pub struct ProxyConfig {
     pub limits: Limits,
     /// What is counted.
     pub series: ProxySeries,
+}
+
+/// Where the runtime's own token comes from.
+#[derive(Debug)]
+pub enum RuntimeToken {
+    /// Somebody gives it.
+    Given(Token),
+    /// The runtime registers, and keeps it in the Secret `codefresh-token`.
+    Registered(RegistrationConfig),
 }
 
 /// How much is taken.
@@ -111,6 +121,7 @@ pub enum BuildError {
 pub struct Proxy {
     front: Front,
     desk: Desk,
+    registration: Option<Registration>,
     heartbeat: Heartbeat,
     recorder: Recorder,
     stop: Shutdown,
@@ -148,10 +159,17 @@ impl ProxyConfig {
         let (series, meter) = (self.series.clone(), self.series.meter());
         let address = ("platform.url", self.platform.as_str(), "");
         let called = Called { words: "the platform", peer: Peer::PLATFORM };
-        let platform = Platform {
-            client: client(called, address, self.platform_http, &meter).await?,
-            token: self.platform_token,
+        let client_of_platform = client(called, address, self.platform_http, &meter).await?;
+        let (token, registers) = match self.platform_token {
+            RuntimeToken::Given(token) => (token, None),
+            RuntimeToken::Registered(config) => {
+                let (token, told) = Token::told(SecretString::default());
+                (token, Some((config, told)))
+            }
         };
+        let why = registers.as_ref().map(|_| "it has just been started".to_owned());
+        let (unregistered, registered) = watch::channel(why);
+        let platform = Platform { client: client_of_platform.clone(), token };
         let key = RedactionKey::generate().map_err(BuildError::Key)?;
         let (url, root) = (self.argocd.0.as_str(), self.argocd.1.as_str());
         let called = Called { words: "Argo CD", peer: ARGOCD };
@@ -179,7 +197,7 @@ impl ProxyConfig {
             origin => Some(HeaderValue::from_str(origin).map_err(|_| BuildError::Origin)?),
         };
         let (audit, recorder) = Audit::new(platform.clone(), series.clone());
-        let gate = Gate::new(platform.clone(), self.limits.remembered);
+        let gate = Gate::new(platform.clone(), registered.clone(), self.limits.remembered);
         let desk = Desk::new(gate, audit, series.clone());
         let (status, looked) = watch::channel(RuntimeStatus::unlooked());
         let git = Integrations {
@@ -203,9 +221,17 @@ impl ProxyConfig {
         let own = (namespace.clone(), self.own_pods);
         let archive = Arc::new(LogArchive::new(cluster.clone(), Redactor::new(key.as_bytes()), own));
         let (body, schema) = (self.limits.body, schema::build(works));
-        let front = Front { schema, cors, body, desk: desk.clone(), archive, stop: stop.clone() };
+        let front = Front { schema, cors, body, desk: desk.clone(), archive, stop: stop.clone(), registered };
+        let registration = registers.map(|(config, token)| Registration {
+            config,
+            cluster: cluster.clone(),
+            namespace: namespace.clone(),
+            client: client_of_platform,
+            token,
+            unregistered,
+        });
         let heartbeat = Heartbeat { platform, argocd, cluster, namespace, git, every, status };
-        Ok(Proxy { front, desk, heartbeat, recorder, stop })
+        Ok(Proxy { front, desk, registration, heartbeat, recorder, stop })
     }
 }
 
@@ -215,9 +241,9 @@ impl Proxy {
         self.front.clone().routes()
     }
 
-    /// Looks at the runtime and tells the audit log, until it is told to stop, and the acts under way are done and told.
+    /// Registers the runtime where it is to, looks at it and tells the audit log, until it is told to stop, and the acts under way are done and told.
     pub async fn run(self) {
-        let Self { front, desk, heartbeat, recorder, stop } = self;
+        let Self { front, desk, registration, heartbeat, recorder, stop } = self;
         drop(front);
         let told = Shutdown::new();
         let acts = async {
@@ -225,7 +251,13 @@ impl Proxy {
             desk.finished().await;
             told.cancel();
         };
-        tokio::join!(heartbeat.run(stop.clone()), recorder.run(told.clone()), acts);
+        let looking = async {
+            if let Some(registration) = registration {
+                registration.run(stop.clone()).await;
+            }
+            heartbeat.run(stop.clone()).await;
+        };
+        tokio::join!(looking, recorder.run(told.clone()), acts);
     }
 }
 
@@ -257,7 +289,7 @@ pub fn rights(namespace: &str, namespaces: &[String]) -> Vec<Right> {
     // Its own logs.
     rights.push(right("", "pods", &["get", "list"], &own));
     rights.push(right("", "pods/log", &["get"], &own));
-    // What people's Git tokens are sealed with, and where they are kept.
+    // The runtime's token where it registers; what people's Git tokens are sealed with, and where they are kept.
     let names = vec![TOKEN.to_owned(), GIT.to_owned()];
     rights.push(Right { names, ..right("", "secrets", &["create", "get", "patch"], &own) });
     let names = vec![REPOSITORIES.to_owned()];

@@ -20,6 +20,8 @@ pub(crate) enum Refusal {
     NoRule,
     /// Rules of theirs allow it, and not of this.
     AnotherSubject,
+    /// The platform does not know the runtime yet.
+    Unregistered,
     /// The platform does not answer.
     PlatformAway,
     /// The platform does not know this app proxy.
@@ -31,7 +33,7 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// All, for metrics that start at zero.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::NoCredentials,
         Self::Unknown,
         Self::AnotherRuntime,
@@ -39,6 +41,7 @@ impl Refusal {
         Self::AdminsOnly,
         Self::NoRule,
         Self::AnotherSubject,
+        Self::Unregistered,
         Self::PlatformAway,
         Self::PlatformRefuses,
         Self::Other,
@@ -54,6 +57,7 @@ impl Refusal {
             Self::AdminsOnly => "admins_only",
             Self::NoRule => "no_rule",
             Self::AnotherSubject => "another_subject",
+            Self::Unregistered => "unregistered",
             Self::PlatformAway => "platform_away",
             Self::PlatformRefuses => "platform_refuses",
             Self::Other => "other",

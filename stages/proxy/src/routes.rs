@@ -25,6 +25,7 @@ use crate::desk::{About, Caller, Desk};
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::operation::Operation;
+use crate::registration::Registered;
 use crate::schema::Schema;
 
 /// What answers.
@@ -37,6 +38,7 @@ pub(crate) struct Front {
     pub(crate) desk: Desk,
     pub(crate) archive: Arc<LogArchive>,
     pub(crate) stop: Shutdown,
+    pub(crate) registered: Registered,
 }
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET,HEAD,PUT,PATCH,POST,DELETE");
@@ -51,11 +53,19 @@ impl Front {
         let api = Router::new()
             .route("/api/graphql", post(graphql))
             .route("/api/applications/logs", get(logs))
-            .route("/api/readyz", alive())
+            .route("/api/readyz", get(ready))
             .route("/api/healthz", alive())
             .route("/api/health", alive())
             .with_state(self.clone());
         Router::new().nest("/app-proxy", api.clone()).merge(api).layer(from_fn_with_state(self, cors))
+    }
+}
+
+/// Whether it can do anything for anybody: not before the runtime is registered.
+async fn ready(State(front): State<Front>) -> Response {
+    match front.registered.borrow().clone() {
+        Some(why) => wrong(StatusCode::SERVICE_UNAVAILABLE, &ActError::Unregistered(why).to_string()),
+        None => "OK".into_response(),
     }
 }
 

@@ -180,7 +180,7 @@ fn name(judged: &mut Judged) {
     let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     if !is_plain || !name.starts_with(|c: char| c.is_ascii_lowercase()) || name.len() > 38 {
         let wanted = "a lower-case letter, then lower-case letters and digits, 38 at most";
-        if judged.truth("platform.enabled") {
+        if judged.truth("platform.enabled") || judged.truth("appProxy.register") {
             return judged.error("GR0011", path, wanted, "choose such a name: the platform takes no other");
         }
         judged.warning("GR0011", path, wanted, "choose such a name for a new runtime");

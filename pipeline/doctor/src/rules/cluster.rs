@@ -202,7 +202,9 @@ fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
         let unused = match *path {
             // The chart's own platform gives it once it runs: the notes say how.
             "global.codefresh.runtimeToken.secretKeyRef" => {
-                (!((reports && runs) || asks) || has_platform) && !opens
+                // So does its registration.
+                judged.truth("appProxy.register")
+                    || ((!((reports && runs) || asks) || has_platform) && !opens)
             }
             "global.integrations.argo-cd.server.auth.tokenSecretKeyRef" => inline || !runs || kind != "token",
             "global.integrations.argo-cd.server.auth.passwordSecretKeyRef" => {

@@ -50,12 +50,13 @@ pub(super) fn check(judged: &mut Judged) {
 fn secrets(judged: &mut Judged) {
     let user = "global.codefresh.userToken";
     // The chart's own platform asks nobody to register.
-    let registers = !judged.truth("platform.enabled");
+    let registers = !judged.truth("platform.enabled") && !judged.truth("appProxy.register");
     if registers && ["token", "secretKeyRef"].iter().all(|key| judged.is_empty(&format!("{user}.{key}"))) {
         let todo =
             "give it for a registration; a runtime that is registered has its token in codefresh-token";
         judged.warning("GR0030", user, "token or secretKeyRef", todo);
     }
+    registration(judged);
     let kind = argocd_access(judged);
     let is_inline = !judged.is_empty(&format!("{SERVER}.auth.{kind}"));
     let argocd = format!("{SERVER}.auth.{kind}SecretKeyRef");
@@ -82,6 +83,28 @@ fn secrets(judged: &mut Judged) {
             let todo = "make a Secret, and give its name and key: Helm keeps values with the release";
             judged.warning("GR0033", path, &format!("{better} instead"), todo);
         }
+    }
+}
+
+/// What an app proxy needs that is to register the runtime.
+fn registration(judged: &mut Judged) {
+    if !judged.truth("appProxy.register") {
+        return;
+    }
+    if !judged.truth("appProxy.enabled") {
+        let todo = "switch it on, or leave appProxy.register out";
+        judged.error("GR0077", "appProxy.register", "an app proxy (appProxy.enabled)", todo);
+    }
+    let user = "global.codefresh.userToken";
+    if ["token", "secretKeyRef"].iter().all(|key| judged.is_empty(&format!("{user}.{key}"))) {
+        let todo = "give the API key of an admin of the platform: appProxy.register asks with it";
+        judged.error("GR0077", user, "token or secretKeyRef", todo);
+    }
+    let runtime = "global.codefresh.runtimeToken.secretKeyRef";
+    let is = |key: &str, wanted: &str| judged.text(&format!("{runtime}.{key}")) == wanted;
+    if !is("name", "codefresh-token") || !is("key", "token") {
+        let todo = "leave it out: appProxy.register keeps the runtime's token there";
+        judged.error("GR0077", runtime, "codefresh-token and token", todo);
     }
 }
 

@@ -66,21 +66,51 @@ impl Store {
         recover: bool,
         now: Millis,
     ) -> Result<Option<SecretString>, Arc<StoreError>> {
+        self.register_with(by, (name, body), recover, secret::mint(token::MARK)?, now).await
+    }
+
+    /// The same for whoever has a secret of the registration, of 64 random digits: as often as they ask, because an answer was lost,
+    /// they are given the same token, until it is taken back.
+    ///
+    /// # Errors
+    /// As [`Store::register`].
+    pub async fn register_installation(
+        &self,
+        by: &By,
+        (name, body): (&str, &str),
+        installation: &SecretString,
+        now: Millis,
+    ) -> Result<Option<SecretString>, Arc<StoreError>> {
+        let made = secret::derived(token::MARK, installation);
+        self.register_with(by, (name, body), false, made, now).await
+    }
+
+    async fn register_with(
+        &self,
+        by: &By,
+        (name, body): (&str, &str),
+        recover: bool,
+        made: secret::Minted,
+        now: Millis,
+    ) -> Result<Option<SecretString>, Arc<StoreError>> {
         token::check(name)?;
-        let made = secret::mint(token::MARK)?;
         let store_key = secret::digits()?;
         let runtime = "INSERT INTO runtimes (name, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-        // A name is free where nobody has a token or a registration of it.
+        // A name is free where nobody has a token or a registration of it. Whoever has this very token asks again.
         let registered = "INSERT INTO registrations (runtime_id, body, store_key, created_at) \
-                          SELECT r.id, $2, $3, $4 FROM runtimes r WHERE r.name = $1 AND ($5 = 1 OR (\
+                          SELECT r.id, $2, $3, $4 FROM runtimes r WHERE r.name = $1 AND ($5 = 1 OR EXISTS (\
+                          SELECT 1 FROM tokens t WHERE t.runtime_id = r.id AND t.hash = $6) OR (\
                           NOT EXISTS (SELECT 1 FROM registrations g WHERE g.runtime_id = r.id) \
                           AND NOT EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id))) \
                           ON CONFLICT (runtime_id) DO UPDATE SET body = excluded.body";
-        let values = [name.into(), body.into(), (&*store_key).into(), now.into(), i64::from(recover).into()];
+        let recovers = i64::from(recover).into();
+        let values = [name.into(), body.into(), (&*store_key).into(), now.into(), recovers, made.hash.into()];
+        let token = "INSERT INTO tokens (runtime_id, prefix, hash, created_at) SELECT r.id, $2, $3, $4 FROM runtimes r \
+                     WHERE r.name = $1 AND NOT EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id AND t.hash = $3)";
         let done = self.whether(vec![
             Statement::may(runtime, [name.into(), now.into()]),
             Statement::must(registered, values),
-            token_of(name, &made, now),
+            Statement::may(token, [name.into(), (&*made.prefix).into(), made.hash.into(), now.into()]),
             by.did("runtime.add", name, now),
         ]);
         Ok(done.await?.then_some(made.token))

@@ -1,7 +1,7 @@
 //! Tokens that are shown once: a mark that scanners of leaked secrets know, then random digits. The first of them find the
 //! row, the digest of the whole is what is compared.
 
-use pipeline_core::SecretString;
+use pipeline_core::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::StoreError;
@@ -27,11 +27,23 @@ pub(crate) fn digits() -> Result<String, StoreError> {
 }
 
 pub(crate) fn mint(mark: &str) -> Result<Minted, StoreError> {
-    let digits = digits()?;
-    let token = format!("{mark}{digits}");
-    let hash = Sha256::digest(token.as_bytes()).into();
-    let prefix = digits.get(..PREFIX).unwrap_or_default().to_owned();
-    Ok(Minted { token: token.into(), prefix, hash })
+    Ok(Minted::of(mark, &digits()?))
+}
+
+impl Minted {
+    fn of(mark: &str, digits: &str) -> Self {
+        let token = format!("{mark}{digits}");
+        let hash = Sha256::digest(token.as_bytes()).into();
+        let prefix = digits.get(..PREFIX).unwrap_or_default().to_owned();
+        Self { token: token.into(), prefix, hash }
+    }
+}
+
+/// The token of a secret of 64 random digits, which whoever has the secret is given as often as they ask.
+pub(crate) fn derived(mark: &str, secret: &SecretString) -> Minted {
+    let of =
+        Sha256::new_with_prefix("gitops-runtime/token/1/").chain_update(secret.expose_secret()).finalize();
+    Minted::of(mark, &of.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
 }
 
 /// What finds the row that a token would have; `None` for what is no token of that mark.

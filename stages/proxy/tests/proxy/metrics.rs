@@ -86,6 +86,7 @@ async fn operations_are_counted_by_how_they_end_and_refusals_by_why_and_nobody_i
         ("admins_only", 1),
         ("another_runtime", 1),
         ("no_credentials", 1),
+        ("unregistered", 0),
         ("platform_away", 0),
         ("platform_refuses", 0),
         ("other", 0),

@@ -14,7 +14,7 @@ use stages_platform_store::{
     Account, Action, Attribute, AttributeName, By, Entity, Place, Retention, Role, Rule, Scope, Store,
     StoreConfig, create_token,
 };
-use stages_proxy::{Access, Limits, ProxyConfig, ProxySeries};
+use stages_proxy::{Access, Limits, ProxyConfig, ProxySeries, RuntimeToken};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -114,7 +114,7 @@ impl Running {
         };
         let config = ProxyConfig {
             platform: platform_url,
-            platform_token: Token::literal(runtime.clone()),
+            platform_token: RuntimeToken::Given(Token::literal(runtime.clone())),
             platform_http: http(),
             argocd: (argocd_url, String::new()),
             access: Access::Token(Token::literal(argocd::TOKEN)),

@@ -1,7 +1,7 @@
 //! What may be changed.
 
 use async_graphql::{Context, Object, Result, SimpleObject};
-use pipeline_core::ExposeSecret as _;
+use pipeline_core::{ExposeSecret as _, SecretString};
 use stages_platform_store::{RULES, Role, Scope, VersionSource};
 
 use super::account::AbacRuleInput;
@@ -29,6 +29,12 @@ fn wrong(text: impl Into<String>) -> async_graphql::Error {
     Refusal::Wrong(text.into()).into()
 }
 
+/// Whether it can be a secret of a registration: of random digits hardly any are the same.
+fn is_random(text: &str) -> bool {
+    let digits: std::collections::BTreeSet<u8> = text.bytes().collect();
+    text.len() == 64 && digits.len() > 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 fn done(done: bool, otherwise: impl Into<String>) -> Result<bool> {
     if done { Ok(true) } else { Err(wrong(otherwise)) }
 }
@@ -48,7 +54,17 @@ impl Mutation {
             return Err(wrong("what a runtime says of itself has at most 16384 bytes"));
         }
         let body = serde_json::to_string(&installation_args).map_err(|_| Refusal::Store)?;
-        let made = store(context)?.register(&person.by, &name, &body, recover, now(context)?).await;
+        let (store, now) = (store(context)?, now(context)?);
+        let made = match installation_args.installation_id.as_deref().filter(|_| !recover) {
+            Some(installation) if !is_random(installation) => {
+                return Err(wrong("an installationId has 64 hexadecimal digits, chosen at random"));
+            }
+            Some(installation) => {
+                let installation = SecretString::from(installation);
+                store.register_installation(&person.by, (&name, &body), &installation, now).await
+            }
+            None => store.register(&person.by, &name, &body, recover, now).await,
+        };
         match made.map_err(kept)? {
             Some(token) => {
                 Ok(RuntimeCreationResponse { name, new_access_token: token.expose_secret().to_owned() })

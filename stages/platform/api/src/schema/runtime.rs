@@ -29,6 +29,9 @@ pub(crate) struct RuntimeInstallationArgs {
     repo: Option<String>,
     /// Registers a name anew that is registered already.
     pub(crate) recover: Option<bool>,
+    /// A secret of this registration, 64 random hexadecimal digits: whoever asks with the same again is given the same token.
+    #[serde(skip)]
+    pub(crate) installation_id: Option<String>,
     access_mode: Option<String>,
     is_external_argo_cd: Option<bool>,
 }

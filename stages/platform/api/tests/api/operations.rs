@@ -84,6 +84,21 @@ async fn a_name_is_given_once_and_refused_where_it_is_none() {
     let mut again = arguments("eu1");
     again["installationArgs"]["recover"] = json!(true);
     served.data(&served.admin, CREATE, again).await;
+    let of = |installation: &str| {
+        let mut arguments = arguments("eu3");
+        arguments["installationArgs"]["installationId"] = json!(installation);
+        arguments
+    };
+    let (one, two) = ("0123456789abcdef".repeat(4), "fedcba9876543210".repeat(4));
+    for wrong in ["", "one", &one[1..], &"a".repeat(64), &one.replace('a', "g")] {
+        let said = "an installationId has 64 hexadecimal digits, chosen at random";
+        assert_eq!(served.refused(&served.admin, CREATE, of(wrong)).await, said, "{wrong}");
+    }
+    let lost = served.data(&served.admin, CREATE, of(&one)).await;
+    assert_eq!(served.data(&served.admin, CREATE, of(&one)).await, lost);
+    assert_eq!(served.refused(&served.admin, CREATE, of(&two)).await, taken.replace("eu1", "eu3"));
+    let kept = served.store.registrations(Some("eu3")).await.unwrap().remove(0);
+    assert!(!kept.body.contains(&one), "{}", kept.body);
     let none = "'EU-1' is no name of a runtime: lower-case letters and digits, a letter first, at most 38";
     assert_eq!(served.refused(&served.admin, CREATE, arguments("EU-1")).await, none);
     let mut long = arguments("eu2");

@@ -367,6 +367,23 @@ async fn a_runtime_is_registered_once_and_taken_away(opened: Opened) {
         store.register(&by(), "prod", "{}", false, NOW).await.unwrap().is_none(),
         "so is one with a token"
     );
+    // Whoever lost the answer is given the same token; another installation, and one whose token was taken back, none.
+    let by_installation = async |name: &str, digit: &str| {
+        let secret = digit.repeat(64).into();
+        store.register_installation(&by(), (name, "{}"), &secret, NOW).await.unwrap()
+    };
+    let lost = by_installation("eu2", "a").await.expect("is new");
+    let found = by_installation("eu2", "a").await.expect("is the same installation");
+    assert_eq!(lost.expose_secret(), found.expose_secret());
+    assert_eq!(store.runtime(&found).await.unwrap().unwrap().name, "eu2");
+    assert!(by_installation("eu2", "b").await.is_none() && by_installation("eu1", "a").await.is_none());
+    let tokens = store.tokens().await.unwrap();
+    let of_eu2: Vec<_> = tokens.iter().filter(|token| token.runtime == "eu2").collect();
+    assert_eq!(of_eu2.len(), 1);
+    assert!(store.remove_token(&by(), &of_eu2[0].name, NOW).await.unwrap());
+    assert!(by_installation("eu2", "a").await.is_none());
+    assert_eq!(store.runtime(&found).await.unwrap(), None);
+    assert!(store.unregister(&by(), "eu2", NOW).await.unwrap());
     let key = store.store_key("eu1").await.unwrap().unwrap();
     let again = store.register(&by(), "eu1", r#"{"cluster":"d"}"#, true, NOW).await.unwrap().unwrap();
     assert_eq!(store.runtime(&again).await.unwrap().unwrap().name, "eu1");

@@ -1,0 +1,212 @@
+//! The registration of this runtime with its platform: done once, with the key of somebody who may, for a token of the runtime's own.
+//!
+//! takes: nothing - gives: the runtime's token - calls: the API server, for the Secret `codefresh-token`; the platform (`ping`,
+//! `createRuntime`) - fails: never; it says why it is not done and tries again, until it is told to stop
+//!
+//! The Secret says how far it is, so that whoever is stopped at any step goes on there. First it holds `installation`, a secret of
+//! this one registration: whoever asks the platform with the same again, because an answer was lost or two began at once, is given
+//! the same token. Then it holds `token` in its place. A Secret with a token is of a runtime that is registered: nobody is asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pipeline_core::{Backoff, ExposeSecret as _, SecretString, Shutdown};
+use serde_json::{Value, json};
+use stages_client::{Client, HttpError, Token, TokenError};
+use stages_kube::{QuestionError, Reader};
+use tokio::sync::watch;
+
+use crate::error::said;
+use crate::heartbeat::TOKEN;
+use crate::platform::Platform;
+
+const AGAIN: Backoff = Backoff { min: Duration::from_millis(500), max: Duration::from_secs(30) };
+/// Steps of one try: of two who register at once each may have to look again.
+const STEPS: usize = 50;
+/// Characters that are told of what the platform says against it.
+const SAID: usize = 300;
+const CREATE: &str = "mutation CreateRuntime($installationArgs: RuntimeInstallationArgs!) { createRuntime(installationArgs: $installationArgs) { newAccessToken } }";
+
+/// How a runtime registers.
+#[derive(Debug, Clone)]
+pub struct RegistrationConfig {
+    /// The API key of an admin of the platform.
+    pub key: Token,
+    /// What the runtime is called.
+    pub runtime: String,
+    /// The address of its cluster, as Argo CD knows it.
+    pub cluster: String,
+    /// Where its router is reached; empty: nowhere.
+    pub ingress_host: String,
+    /// The same from within.
+    pub internal_ingress_host: String,
+}
+
+/// Whether the runtime is registered; why it is not yet.
+pub(crate) type Registered = watch::Receiver<Option<String>>;
+
+/// Registers.
+pub(crate) struct Registration {
+    pub(crate) config: RegistrationConfig,
+    pub(crate) cluster: Arc<Reader>,
+    pub(crate) namespace: String,
+    pub(crate) client: Client,
+    /// Whoever asks the platform with the runtime's token.
+    pub(crate) token: watch::Sender<SecretString>,
+    pub(crate) unregistered: watch::Sender<Option<String>>,
+}
+
+/// Why it is not registered.
+#[derive(Debug, thiserror::Error)]
+enum RegistrationError {
+    #[error("the API server did not keep the Secret {TOKEN}: {}", said(.0))]
+    Cluster(#[source] QuestionError),
+    #[error("the platform did not answer: {0}")]
+    Away(#[source] HttpError),
+    #[error(
+        "the platform does not know the key of appProxy.registration.tokenFile: make an API key of an admin, of the scope full"
+    )]
+    UnknownKey,
+    #[error("the platform does not register it: {0}")]
+    Refused(String),
+    #[error("the key of appProxy.registration.tokenFile is not to be had: {0}")]
+    Key(#[source] TokenError),
+    #[error("the Secret {TOKEN} cannot be read")]
+    Unreadable,
+    #[error("others write the Secret {TOKEN} all the time")]
+    Busy,
+    #[error("there are no random numbers for the installation")]
+    Random,
+}
+
+/// The Secret, as far as it is read.
+struct Kept {
+    version: Value,
+    token: Option<SecretString>,
+    installation: Option<SecretString>,
+}
+
+impl Kept {
+    fn read(secret: &Value) -> Result<Self, RegistrationError> {
+        let text = |key: &str| {
+            let Some(value) = secret.get("data").and_then(|data| data.get(key)?.as_str()) else {
+                return Ok(None);
+            };
+            let bytes = STANDARD.decode(value).map_err(|_| RegistrationError::Unreadable)?;
+            let text = String::from_utf8(bytes).map_err(|_| RegistrationError::Unreadable)?;
+            Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
+        };
+        Ok(Self {
+            version: secret.pointer("/metadata/resourceVersion").cloned().unwrap_or_default(),
+            token: text("token")?.map(SecretString::from),
+            installation: text("installation")?.map(SecretString::from),
+        })
+    }
+}
+
+impl Registration {
+    /// Until it is registered, or `stop`.
+    pub(crate) async fn run(self, stop: Shutdown) {
+        let mut tries = 0;
+        loop {
+            let error = tokio::select! {
+                done = self.register() => match done {
+                    Ok(()) => return,
+                    Err(error) => error,
+                },
+                () = stop.cancelled() => return,
+            };
+            let why = error.to_string();
+            if self.unregistered.send_replace(Some(why.clone())).as_ref() != Some(&why) {
+                tracing::warn!(why, "the runtime is not registered with the platform yet");
+            }
+            tries += 1;
+            tokio::select! {
+                () = tokio::time::sleep(AGAIN.wait(tries, None, u64::from(tries))) => {}
+                () = self.config.key.changed() => {}
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    async fn register(&self) -> Result<(), RegistrationError> {
+        let path = format!("/api/v1/namespaces/{}/secrets/{TOKEN}", self.namespace);
+        for _ in 0..STEPS {
+            let Some(secret) = self.cluster.get(&path).await.map_err(RegistrationError::Cluster)? else {
+                let secret = json!({
+                    "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+                    "metadata": {"name": TOKEN, "namespace": self.namespace},
+                });
+                self.cluster.apply(&path, &secret).await.map_err(RegistrationError::Cluster)?;
+                continue;
+            };
+            let kept = Kept::read(&secret)?;
+            let data = match (kept.token, kept.installation) {
+                (Some(token), _) => {
+                    self.is_registered(token);
+                    return Ok(());
+                }
+                (None, Some(installation)) => {
+                    json!({"token": self.create(&installation).await?, "installation": null})
+                }
+                (None, None) => json!({"installation": installation()?}),
+            };
+            // Only onto the Secret that was read: of two who register one goes on, and the other one looks again.
+            let patch = json!({"metadata": {"resourceVersion": kept.version}, "data": data});
+            match self.cluster.merge(&path, &patch, false).await {
+                Ok(_) | Err(QuestionError::Status(409)) => {}
+                Err(error) => return Err(RegistrationError::Cluster(error)),
+            }
+        }
+        Err(RegistrationError::Busy)
+    }
+
+    fn is_registered(&self, token: SecretString) {
+        self.token.send_replace(token);
+        if self.unregistered.send_replace(None).is_some() {
+            tracing::info!(runtime = self.config.runtime, "the runtime is registered with the platform");
+        }
+    }
+
+    /// Registers it, and gives its token as a Secret holds it: of the same installation the same.
+    async fn create(&self, installation: &SecretString) -> Result<Value, RegistrationError> {
+        self.config.key.read().await.map_err(RegistrationError::Key)?;
+        let platform = Platform { client: self.client.clone(), token: self.config.key.clone() };
+        platform.ping().await.map_err(RegistrationError::Away)?;
+        let RegistrationConfig { key: _, runtime, cluster, ingress_host, internal_ingress_host } =
+            &self.config;
+        let given = |text: &String| (!text.is_empty()).then(|| text.clone());
+        let args = json!({
+            "runtimeName": runtime, "runtimeNamespace": self.namespace, "cluster": cluster, "componentNames": [],
+            "installationType": "HELM", "managed": false, "runtimeVersion": env!("CARGO_PKG_VERSION"),
+            "isExternalArgoCd": true, "ingressHost": given(ingress_host),
+            "internalIngressHost": given(internal_ingress_host),
+            "installationId": installation.expose_secret(),
+        });
+        let query = json!({"query": CREATE, "variables": {"installationArgs": args}});
+        let answer =
+            platform.answer("register the runtime", &query).await.map_err(|error| match error.status() {
+                Some(401) => RegistrationError::UnknownKey,
+                _ => RegistrationError::Away(error),
+            })?;
+        let token = answer.pointer("/data/createRuntime/newAccessToken").and_then(Value::as_str);
+        match token.filter(|token| !token.is_empty()) {
+            Some(token) => Ok(STANDARD.encode(token).into()),
+            None => {
+                let said = answer.pointer("/errors/0/message").and_then(Value::as_str);
+                let said = said.unwrap_or("it does not say why");
+                Err(RegistrationError::Refused(said.chars().filter(|c| !c.is_control()).take(SAID).collect()))
+            }
+        }
+    }
+}
+
+/// The secret of a registration, as a Secret of Kubernetes holds it.
+fn installation() -> Result<Value, RegistrationError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|_| RegistrationError::Random)?;
+    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(STANDARD.encode(text).into())
+}

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::packed::{self, Packed};
 use super::scan::Found;
-use super::splice::splice;
+use super::splice::splice_those;
 use super::tree::{self, Unreadable};
 use super::walk::{DEPTH, Place, Walk, owned};
 use super::{names, placeholders, prose, shape};
@@ -38,7 +38,7 @@ impl Walk<'_> {
         {
             return Ok(match self.apart(|walk| walk.visit(&mut value, Place::Plain, depth + 1)) {
                 true => {
-                    let new = self.spliced(text, std::slice::from_ref(&value));
+                    let new = self.spliced(text, std::slice::from_ref(&value), &[true]);
                     Cow::Owned(new.unwrap_or_else(|| value.to_string()))
                 }
                 false => Cow::Borrowed(text),
@@ -60,13 +60,17 @@ impl Walk<'_> {
         self.tagged.extend(tagged(text).map(str::to_owned));
         let sealed = (text.contains('&') && text.contains('*')).then(HashSet::new);
         let before = std::mem::replace(&mut self.sealed, sealed);
+        let mut which = vec![false; documents.len()];
         let mut changed = self.apart(|walk| {
-            for document in &mut documents {
-                walk.visit(document, Place::Plain, depth + 1);
+            for (document, which) in documents.iter_mut().zip(&mut which) {
+                *which = walk.apart(|walk| walk.visit(document, Place::Plain, depth + 1));
+                walk.changed |= *which;
             }
             if let Some(sealed) = walk.sealed.take() {
-                for document in &mut documents {
-                    walk.sweep(document, &sealed, 0);
+                for (document, which) in documents.iter_mut().zip(&mut which) {
+                    let swept = walk.apart(|walk| walk.sweep(document, &sealed, 0));
+                    *which |= swept;
+                    walk.changed |= swept;
                 }
             }
         });
@@ -78,7 +82,7 @@ impl Walk<'_> {
         }
         if filled.is_empty()
             && comments.is_none()
-            && let Some(new) = self.spliced(text, &documents)
+            && let Some(new) = self.spliced(text, &documents, &which)
         {
             return Ok(Cow::Owned(new));
         }
@@ -94,8 +98,8 @@ impl Walk<'_> {
     }
 
     /// The text with what was replaced in its documents, and nothing else, where nothing secret stands outside of them.
-    fn spliced(&self, text: &str, documents: &[Value]) -> Option<String> {
-        splice(text, documents, &comments(text))
+    fn spliced(&self, text: &str, documents: &[Value], which: &[bool]) -> Option<String> {
+        splice_those(text, documents, which, &comments(text))
             .filter(|new| matches!(self.redactor.marked(new), Cow::Borrowed(_)))
     }
 

@@ -17,6 +17,50 @@ use super::tree;
 /// Bytes of what was replaced that are looked for in comments; where it is more, none of them stays.
 const GONE: usize = 64 * 1024;
 
+/// The same as [`splice`], of which nothing is read again but the documents that changed: `which` says which those are.
+pub(super) fn splice_those(
+    text: &str,
+    documents: &[Value],
+    which: &[bool],
+    comments: &str,
+) -> Option<String> {
+    let parts = parts(text);
+    if parts.len() < 2 || parts.len() != documents.len() || which.len() != documents.len() {
+        return splice(text, documents, comments);
+    }
+    let mut out = String::with_capacity(text.len() + 256);
+    for ((part, document), changed) in parts.iter().zip(documents).zip(which) {
+        match changed {
+            true => out.push_str(&splice(part, std::slice::from_ref(document), comments)?),
+            false => out.push_str(part),
+        }
+    }
+    Some(out)
+}
+
+/// The documents of a text, each with the line that opens it; nothing where more than such lines part them.
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut from, mut at, mut told) = (0, 0, false);
+    for line in text.split_inclusive('\n') {
+        if line.starts_with('%') || line.starts_with("...") || line.contains('\r') {
+            return Vec::new();
+        }
+        if !line.starts_with("---") {
+            told = told || !(line.starts_with('#') || line.trim().is_empty());
+        } else if line.trim_end() != "---" {
+            return Vec::new();
+        } else if told {
+            parts.extend(text.get(from..at));
+            from = at;
+            told = false;
+        }
+        at += line.len();
+    }
+    parts.extend(text.get(from..));
+    parts
+}
+
 /// Writes `documents` into `text`, of which they were read before some of their scalars were replaced. Nothing when that
 /// cannot be done, or would not read back as the same: then they are written anew.
 ///

@@ -99,3 +99,19 @@ fn comments_do_not_stay_beside_more_secrets_than_are_looked_for_in_them() {
     assert!(left(&secrets(3000)).starts_with("# a comment\n- password: #\n"));
     assert!(left(&secrets(5000)).starts_with("- password: #\n"));
 }
+
+#[test]
+fn of_several_documents_those_without_a_secret_keep_every_byte() {
+    let text = "# first\na:   'x'\n---\nb: {password: thistle}   # second\nfile: |\n  ---\n  c: 1\n---\n\nlist:\n-  0x1F\n- &one y\n- *one\n";
+    assert_eq!(left(text), text.replace("thistle", "#"));
+    let text = "--- # opened\na: {password: thistle}\n--- \nb: 1\n...\n---\nc: {token: th1stle9}\n";
+    assert_eq!(left(text), text.replace("thistle", "#").replace("th1stle9", "#"));
+    let text = "a: 1\n---\r\nb: {password: thistle}\r\n";
+    assert_eq!(left(text), text.replace("thistle", "#"));
+}
+
+#[test]
+fn a_comment_of_one_document_that_repeats_a_secret_of_another_does_not_stay() {
+    let new = left("# thistle is for the demo\na: 1\n---\npassword: thistle\n");
+    assert!(!new.contains("thistle") && new.contains("password: #"), "{new}");
+}

@@ -253,7 +253,7 @@ pub(super) const LINES: &[Row] = &[
     line(
         "redis-logon",
         "Redis: AUTH default password",
-        &["AUTH defau"],
+        &["TH default"],
         r#"\bAUTH\s+default\s+["'`]?([^\s"'`]+)"#,
         ["WRONGPASS; tried AUTH default thistle", "AUTH default \"thistle\""],
         ["auth default backend is ldap", "AUTH default"],

@@ -155,7 +155,7 @@ impl Admin {
 
 fn pages(answering: &Answering) -> (Router, Shutdown) {
     let closing = Shutdown::new();
-    (routes::router(&answering, &closing, LISTENERS, REQUEST_TIMEOUT), closing)
+    (routes::router(answering, &closing, LISTENERS, REQUEST_TIMEOUT), closing)
 }
 
 impl std::fmt::Debug for Admin {

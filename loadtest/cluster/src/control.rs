@@ -20,7 +20,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
 use super::binaries::Binaries;
-use super::node::Network;
+use super::network::Network;
 use super::objects::{Objects, Reference};
 use super::progress::Progress;
 use files::Files;

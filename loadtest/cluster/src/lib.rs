@@ -11,6 +11,7 @@ pub mod control;
 mod definitions;
 pub mod faults;
 pub mod git;
+pub mod network;
 pub mod node;
 pub mod objects;
 pub mod oracle;

@@ -9,7 +9,6 @@
 mod archive;
 pub(super) mod check;
 mod namespaces;
-mod network;
 mod settings;
 
 use std::ffi::OsString;
@@ -24,9 +23,9 @@ use tokio::process::Command;
 use tokio::time::sleep;
 
 pub use self::namespaces::{Namespaces, sweep};
-pub use self::network::Network;
 use super::binaries::Binaries;
 use super::control::{Control, is_ready};
+use super::network::Network;
 use super::objects::{Objects, Reference};
 use super::progress::Progress;
 use loadtest_sim::child::{Child, Spec};

@@ -13,7 +13,8 @@ use anyhow::Context as _;
 use loadtest_judge::interrupt::{INTERRUPTED, Interrupt};
 use loadtest_judge::screen::say;
 
-use super::node::{BUSYBOX, Network};
+use super::network::Network;
+use super::node::BUSYBOX;
 use super::{Cluster, Options, temporary_directory};
 
 const EXAMPLES: &str = "\

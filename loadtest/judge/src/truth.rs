@@ -7,13 +7,10 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::oracle::{self, Expected, LastState};
-use crate::witness::{Life, Witness, named};
+use crate::witness::{KEPT, Life, Witness, named};
 use loadtest_sim::Simulation;
 use loadtest_sim::generate::Fleet;
 use loadtest_sim::kube::Collection;
-
-/// How many lines of what is wrong are kept of one kind.
-pub const KEPT: usize = 8;
 
 /// An operation that ended in one life of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,9 +25,10 @@ use hdrhistogram::Histogram;
 use serde_json::Value;
 
 use crate::oracle;
-use crate::truth::KEPT;
 use loadtest_sim::platform::{Arrived, EntityName, Moment, PlatformSim};
 
+/// How many lines of what is wrong are kept of one kind.
+pub const KEPT: usize = 8;
 /// So long before a report arrives its content may have been read.
 const READ_BEFORE: Duration = Duration::from_secs(1);
 /// The last so many things that happened to one application are remembered.

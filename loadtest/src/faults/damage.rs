@@ -13,7 +13,7 @@ use super::Setting;
 use super::world::{SOON, Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_judge::screen::bar;
-use loadtest_judge::truth::KEPT;
+use loadtest_judge::witness::KEPT;
 
 const APPLICATIONS: u32 = 20;
 const RESOURCES: u32 = 2;

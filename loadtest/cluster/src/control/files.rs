@@ -10,7 +10,7 @@ use tokio::fs;
 use tokio::io::AsyncWriteExt as _;
 
 use super::{AUDITED, flags};
-use crate::node::Network;
+use crate::network::Network;
 use loadtest_sim::certificate::Authority;
 
 /// Where everything stands.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::files::Files;
-use crate::node::Network;
+use crate::network::Network;
 
 /// The node that every pod runs on.
 pub(super) const NODE_NAME: &str = "node";

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use loadtest_sim::child::{Child, Spec};
 
-use super::network::Network;
+use crate::network::Network;
 
 /// How long a step may take on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::network::Network;
 use super::{BUSYBOX, NAME, PAUSE, VOLUMES};
+use crate::network::Network;
 
 /// containerd's socket, inside.
 pub(super) const SOCKET: &str = "/run/containerd/containerd.sock";

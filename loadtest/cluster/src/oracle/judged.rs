@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::manifest;
-use super::told::{Report, Told, is_one};
-use super::truth::{self, Application, text};
+use super::told::{Report, Told, is_one, text};
+use super::truth::{self, Application};
 use super::witness::Life;
 use loadtest_judge::oracle::{self, LastState};
 use loadtest_sim::platform::ResourceKey;

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::truth::text;
+use super::told::text;
 
 /// What a redaction digest begins with, and how many hexadecimal digits follow.
 const MARK: (&str, usize) = ("redacted:hmac-sha256:", 32);

@@ -6,7 +6,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::truth::text;
 use loadtest_sim::platform::{EntityName, KeptReport, Last, PlatformSim, ResourceKey};
 
 /// Reports of some applications, or of one.
@@ -94,4 +93,9 @@ pub(super) fn is_one(reported: &ResourceKey, listed: &ResourceKey) -> bool {
     (&reported.api_version, &reported.kind, &reported.name)
         == (&listed.api_version, &listed.kind, &listed.name)
         && (reported.namespace == listed.namespace || reported.namespace.is_empty())
+}
+
+/// A text; empty when there is none.
+pub(super) fn text(value: Option<&Value>) -> String {
+    value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 
 use super::Judge;
-use super::told::{Report, Told};
+use super::told::{Report, Told, text};
 use super::witness::{self, Life};
 use crate::objects::{Objects, Reference};
 use loadtest_sim::platform::ResourceKey;
@@ -217,9 +217,4 @@ fn parent(object: &Value, settings: &Value) -> Option<String> {
 /// The version of an object, 0 when it has none.
 pub(super) fn version(object: &Value) -> u64 {
     text(object.pointer("/metadata/resourceVersion")).parse().unwrap_or_default()
-}
-
-/// A text; empty when there is none.
-pub(super) fn text(value: Option<&Value>) -> String {
-    value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }

@@ -12,7 +12,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::truth::text;
+use super::told::text;
 use loadtest_sim::platform::ResourceKey;
 
 /// How soon a watch that failed goes on.

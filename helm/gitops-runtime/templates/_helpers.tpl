@@ -177,6 +177,7 @@ priorityClassName: {{ . | quote }}
 {{- toYaml (compact (list
   (ternary "reporter" "" .Values.reporter.enabled)
   (ternary "platform" "" .Values.platform.enabled)
+  (ternary "app-proxy" "" .Values.appProxy.enabled)
   (ternary "router" "" (ne (include "gitops-runtime.routes" .) ""))
   (ternary "tunnel-client" "" (ne (include "gitops-runtime.tunnels" .) ""))
   (ternary "tunnel-server" "" .Values.tunnelServer.enabled)

@@ -36,7 +36,7 @@ type Answer = (u16, String);
 
 /// Brings all of it up, visits, and takes the tunnel away and back.
 pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
-    let mut wrong = Vec::new();
+    let (mut wrong, before) = (Vec::new(), ground.values.clone());
     // The platform makes the token that the others need.
     let local = json!({"storageClass": "local"});
     let platform = json!({"enabled": true, "persistence": local, "backup": {"persistence": local}});
@@ -78,6 +78,13 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
         let killed = ground.kill_all(component).await?;
         ground.ready(component, killed.len(), &killed).await?;
         wrong.extend(world.led().await?);
+    }
+
+    // Steps after this one report to the platform that stands outside; what the chart's own has kept stays.
+    ground.values = before;
+    ground.upgrade(&json!({})).await?;
+    for claim in ["platform", "platform-backup"] {
+        ground.before.push(format!("PersistentVolumeClaim {NAMESPACE}/{NAME}-{claim}"));
     }
     Ok(wrong)
 }

@@ -29,13 +29,14 @@ const PODS: &str = "pods";
 const SHOWN: &str = "--output=jsonpath={.status.podIP}{\"|\"}{.metadata.namespace}{\"|\"}{.metadata.name}{\"|\"}\
                      {.metadata.labels}{\"\\n\"}";
 /// Rules that no connection of this cluster can use, by whose they are and what stands in them alone: those for servers of
-/// repositories and their names, and that for the controller of sealed-secrets.
-const IDLE: [(&str, &str); 5] = [
+/// repositories and their names, those for providers of Git, and that for the controller of sealed-secrets.
+const IDLE: [(&str, &str); 6] = [
     ("-source-server: egress", "\"port\":22,"),
     ("-source-server: egress", "\"port\":53,"),
     ("-change-revision: egress", "\"port\":22,"),
     ("-change-revision: egress", "\"port\":53,"),
     ("-app-proxy: egress", "\"port\":8080,"),
+    ("-app-proxy: egress", "\"port\":443,"),
 ];
 
 /// One or more connections from one address to one address and port.
@@ -146,7 +147,9 @@ async fn scraped(ground: &Ground) -> anyhow::Result<()> {
         let ports = containers.iter().filter_map(|container| container["ports"].as_array());
         let all: Vec<&Value> = ports.flatten().collect();
         let named = |name: &str| all.iter().find(|port| port["name"] == name);
-        let Some(port) = named("metrics").or_else(|| named("health")) else { continue };
+        let Some(port) = named("metrics").or_else(|| named("health")).or_else(|| named("pages")) else {
+            continue;
+        };
         let url = format!("http://{address}:{}/metrics", port["containerPort"]);
         http.get(&url).send().await.with_context(|| format!("ask {url} of {NAME}"))?;
     }

@@ -56,6 +56,6 @@ mod tests {
     fn what_is_no_object_is_looked_at_once_too() {
         let labels = ObjectLabels::default();
         assert_eq!(labels.get_or_read(|| None), None);
-        assert_eq!(labels.clone().get_or_read(|| unreachable!("it was read")), None);
+        assert_eq!(labels.get_or_read(|| unreachable!("it was read")), None);
     }
 }

@@ -14,6 +14,7 @@ use reqwest::{Client, RequestBuilder, redirect};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use crate::connections;
 use crate::ground::{Ground, NAME, NAMESPACE, secret};
 
 /// The host that visitors ask for: the account of a platform of one's own is `default`.
@@ -79,6 +80,10 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
         ground.ready(component, killed.len(), &killed).await?;
         wrong.extend(world.led().await?);
     }
+
+    // All is asked as Helm and Prometheus would, while it is there.
+    ground.helm("test", &[]).await?;
+    connections::scraped(ground).await?;
 
     // Steps after this one report to the platform that stands outside; what the chart's own has kept stays.
     ground.values = before;

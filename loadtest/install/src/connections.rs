@@ -135,7 +135,7 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
 }
 
 /// Reads the metrics of every pod of the release from outside, as Prometheus would: at a port for them alone where there is one.
-async fn scraped(ground: &Ground) -> anyhow::Result<()> {
+pub(crate) async fn scraped(ground: &Ground) -> anyhow::Result<()> {
     let selector = "app.kubernetes.io/name=gitops-runtime";
     let args = ["get", "pods", "--namespace", NAMESPACE, "--selector", selector, "--output=json"];
     let list: Value =

@@ -103,7 +103,7 @@ const LONG: Form = Form {
     far: 512 << 20,
     held: 6_000,
     idle: 1_000,
-    held_by_idle: 4_000,
+    held_by_idle: 2_000,
     is_judged: true,
 };
 

@@ -179,38 +179,36 @@ async fn each_time_that_an_object_leaves_a_selector_has_a_key_of_its_own_that_a_
     }});
     let ends =
         || -> Vec<bool> { payloads(&simulation).iter().map(|payload| payload["deleted"] == true).collect() };
+    let comes = async |expected: &mut Vec<bool>| {
+        put("a");
+        expected.push(false);
+        eventually("that it is there", || ends() == *expected).await;
+    };
+    let leaves = async |expected: &mut Vec<bool>| {
+        put("b");
+        expected.push(true);
+        eventually("that it left", || ends() == *expected).await;
+    };
     let runtime = launch(&simulation, &settings).await;
     let mut expected = Vec::new();
     for _ in 0..3 {
-        put("a");
-        expected.push(false);
-        eventually("that it is there", || ends() == expected).await;
-        put("b");
-        expected.push(true);
-        eventually("that it left", || ends() == expected).await;
+        comes(&mut expected).await;
+        leaves(&mut expected).await;
     }
     assert_eq!(simulation.platform.totals().duplicates, 0);
 
     // The answer to the next end is lost, and so is the process.
-    put("a");
-    expected.push(false);
-    eventually("that it is there", || ends() == expected).await;
+    comes(&mut expected).await;
     runtime.until("rest", |status| status.total.idle()).await;
     let lost = Rule { effect: true, ..Rule::always(Fault::Close) };
     let losing = simulation.platform.faults().add(lost);
-    put("b");
-    expected.push(true);
-    eventually("that it left", || ends() == expected).await;
+    leaves(&mut expected).await;
     runtime.kill().await;
     simulation.platform.faults().remove(losing);
     let runtime = launch(&simulation, &settings).await;
     runtime.counts("gitops_runtime_reports_total", &[("result", "acknowledged")], 1.0).await;
-    put("a");
-    expected.push(false);
-    eventually("that it is there", || ends() == expected).await;
-    put("b");
-    expected.push(true);
-    eventually("that it left", || ends() == expected).await;
+    comes(&mut expected).await;
+    leaves(&mut expected).await;
     runtime.until("rest", |status| status.total.idle()).await;
     assert_eq!(ends(), expected, "what was told again was taken for a repeat");
     runtime.stop().await;

@@ -9,6 +9,7 @@
 mod client;
 mod data_answer;
 mod error;
+mod family;
 mod forwarded;
 mod metered;
 mod retry_after;
@@ -19,6 +20,7 @@ mod token;
 pub use client::{BuildError, Client, Config, Opened, Reply};
 pub use data_answer::mark_as_data;
 pub use error::{Fault, HttpError, reason_of_status};
+pub use family::Family;
 pub use forwarded::says_who_asked;
 pub use reqwest::{Method, RequestBuilder, Url, header};
 pub use retry_after::{MAX_RETRY_AFTER, retry_after};

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::core::Collector;
-use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
-};
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry};
+use stages_client::Family;
 
 use crate::remote::{COMMIT_OUTCOMES, FetchFailure};
 
@@ -51,29 +50,8 @@ impl Drop for Waits {
     }
 }
 
-fn named(name: &str, help: &str) -> Opts {
-    Opts::new(format!("gitops_runtime_git_{name}"), help)
-}
-
-#[expect(
-    clippy::expect_used,
-    reason = "names, labels and buckets are constants, and every test makes them all"
-)]
-fn made<C>(family: prometheus::Result<C>) -> C {
-    family.expect("a metric's name, labels and buckets are well formed")
-}
-
-fn counter(name: &str, help: &str) -> IntCounter {
-    made(IntCounter::with_opts(named(name, help)))
-}
-
-fn gauge(name: &str, help: &str) -> IntGauge {
-    made(IntGauge::with_opts(named(name, help)))
-}
-
-fn seconds(name: &str, help: &str, buckets: &[f64]) -> HistogramOpts {
-    HistogramOpts::from(named(name, help)).buckets(buckets.to_vec())
-}
+/// What their names begin with.
+const FAMILY: Family = Family("gitops_runtime_git");
 
 /// Bytes as a gauge takes them.
 fn gauged(value: u64) -> i64 {
@@ -82,39 +60,37 @@ fn gauged(value: u64) -> i64 {
 
 impl Default for GitSeries {
     fn default() -> Self {
-        let fetch_seconds = seconds("fetch_seconds", "How long fetches take.", &FETCH_SECONDS);
-        let fetch_seconds = made(HistogramVec::new(fetch_seconds, &["outcome"]));
-        let failures = named("fetch_failures_total", "Fetches that failed, by why.");
-        let failures = made(IntCounterVec::new(failures, &["reason"]));
+        let fetch_seconds =
+            FAMILY.histograms("fetch_seconds", "How long fetches take.", &FETCH_SECONDS, &["outcome"]);
+        let failures = FAMILY.counters("fetch_failures_total", "Fetches that failed, by why.", &["reason"]);
         // Nothing shows only once it has happened.
         for why in FetchFailure::ALL {
             failures.with_label_values(&[why.as_str()]);
         }
-        let commits = named("commits_total", "Commits of people, by what became of them.");
-        let commits = made(IntCounterVec::new(commits, &["outcome"]));
+        let commits =
+            FAMILY.counters("commits_total", "Commits of people, by what became of them.", &["outcome"]);
         for outcome in COMMIT_OUTCOMES {
             commits.with_label_values(&[outcome]);
         }
-        let walk_seconds = seconds("walk_seconds", "How long walks over histories take.", &WALK_SECONDS);
+        let walk_seconds =
+            FAMILY.histogram("walk_seconds", "How long walks over histories take.", &WALK_SECONDS);
         let inner = Inner {
             fetched: fetch_seconds.with_label_values(&["fetched"]),
             failed: fetch_seconds.with_label_values(&["failed"]),
             fetch_seconds,
             failures,
-            bytes: counter("fetched_bytes_total", "Bytes of packs that were received."),
-            waiting: gauge("fetches_waiting", "Fetches that wait for others to end."),
-            cache_bytes: gauge("cache_bytes", "Bytes of all clones."),
-            cache_limit: gauge("cache_limit_bytes", "Bytes that all clones may have."),
-            clones: gauge("cache_clones", "Clones that are kept."),
-            evictions: counter("cache_evictions_total", "Clones that were removed to make room."),
-            walk_seconds: made(Histogram::with_opts(walk_seconds)),
-            walk_commits: counter("walk_commits_total", "Commits that were walked over."),
-            walk_failures: counter("walk_failures_total", "Walks that failed."),
+            bytes: FAMILY.counter("fetched_bytes_total", "Bytes of packs that were received."),
+            waiting: FAMILY.gauge("fetches_waiting", "Fetches that wait for others to end."),
+            cache_bytes: FAMILY.gauge("cache_bytes", "Bytes of all clones."),
+            cache_limit: FAMILY.gauge("cache_limit_bytes", "Bytes that all clones may have."),
+            clones: FAMILY.gauge("cache_clones", "Clones that are kept."),
+            evictions: FAMILY.counter("cache_evictions_total", "Clones that were removed to make room."),
+            walk_seconds,
+            walk_commits: FAMILY.counter("walk_commits_total", "Commits that were walked over."),
+            walk_failures: FAMILY.counter("walk_failures_total", "Walks that failed."),
             commits,
-            commit_retries: counter(
-                "commit_retries_total",
-                "Commits that were pushed, or made anew, once more.",
-            ),
+            commit_retries: FAMILY
+                .counter("commit_retries_total", "Commits that were pushed, or made anew, once more."),
         };
         Self { inner: Arc::new(inner) }
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use pipeline_core::{Meter, Outcome, Peer, Reason, Sample};
 use prometheus::core::Collector;
-use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry};
+use stages_client::Family;
 
 use crate::error::ActError;
 use crate::operation::Operation;
@@ -59,29 +60,8 @@ impl Drop for Counted {
     }
 }
 
-fn named(name: &str, help: &str) -> Opts {
-    Opts::new(format!("gitops_runtime_app_proxy_{name}"), help)
-}
-
-#[expect(
-    clippy::expect_used,
-    reason = "names, labels and buckets are constants, and every test makes them all"
-)]
-fn made<C>(family: prometheus::Result<C>) -> C {
-    family.expect("a metric's name, labels and buckets are well formed")
-}
-
-fn counter(name: &str, help: &str) -> IntCounter {
-    made(IntCounter::with_opts(named(name, help)))
-}
-
-fn counters(name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-    made(IntCounterVec::new(named(name, help), labels))
-}
-
-fn gauge(name: &str, help: &str) -> IntGauge {
-    made(IntGauge::with_opts(named(name, help)))
-}
+/// What their names begin with.
+const FAMILY: Family = Family("gitops_runtime_app_proxy");
 
 const fn kind(operation: Operation) -> &'static str {
     if operation.is_act { "act" } else { "read" }
@@ -89,16 +69,20 @@ const fn kind(operation: Operation) -> &'static str {
 
 impl Default for ProxySeries {
     fn default() -> Self {
-        let operations = counters(
+        let operations = FAMILY.counters(
             "operations_total",
             "What people asked for, by operation of the schema and how it ended.",
             &["kind", "operation", "outcome"],
         );
-        let refusals = counters("refusals_total", "How often somebody was not let in, by why.", &["reason"]);
-        let seconds = named("peer_seconds", "How long peers take to answer; of streams, to begin.");
-        let peer_seconds = HistogramOpts::from(seconds).buckets(PEER_SECONDS.to_vec());
-        let peer_seconds = made(HistogramVec::new(peer_seconds, &["outcome", "peer"]));
-        let records = counters(
+        let refusals =
+            FAMILY.counters("refusals_total", "How often somebody was not let in, by why.", &["reason"]);
+        let peer_seconds = FAMILY.histograms(
+            "peer_seconds",
+            "How long peers take to answer; of streams, to begin.",
+            &PEER_SECONDS,
+            &["outcome", "peer"],
+        );
+        let records = FAMILY.counters(
             "audit_records_total",
             "Records for the audit log, by what became of them.",
             &["outcome"],
@@ -124,18 +108,17 @@ impl Default for ProxySeries {
             operations,
             refusals,
             peer_seconds,
-            streams: gauge("streams", "Streams of logs that are open."),
-            streams_limit: gauge("streams_limit", "Streams of logs that may be open."),
-            streams_refused: counter(
+            streams: FAMILY.gauge("streams", "Streams of logs that are open."),
+            streams_limit: FAMILY.gauge("streams_limit", "Streams of logs that may be open."),
+            streams_refused: FAMILY.counter(
                 "streams_refused_total",
                 "Streams that were not opened because as many were as may be.",
             ),
             records,
-            records_waiting: gauge("audit_records_waiting", "Records that the platform has not taken yet."),
-            audit_failures: counter(
-                "audit_failures_total",
-                "Calls with records that the platform did not take.",
-            ),
+            records_waiting: FAMILY
+                .gauge("audit_records_waiting", "Records that the platform has not taken yet."),
+            audit_failures: FAMILY
+                .counter("audit_failures_total", "Calls with records that the platform did not take."),
         };
         Self { inner: Arc::new(inner) }
     }

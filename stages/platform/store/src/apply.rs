@@ -1,22 +1,22 @@
-//! Keeps one report, within the transaction of its group: its key, the entity that it is about, the transition, the state.
+//! Keeps reports, within the transaction of their group: of each its key, the entity that it is about, the transition, the
+//! state.
 //!
-//! takes: a delivery - gives: what became of it - fails: with the database, and then nothing of its group is kept
+//! takes: deliveries - gives: what became of each - fails: with the database, and then nothing of the group is kept
 
-use std::cell::RefCell;
+use std::collections::HashSet;
 
-use zstd::bulk::Compressor;
-
-use crate::connection::{Arg, Connection};
+use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
-use crate::report::{Delivery, Millis, Outcome, Report, ResourceName, Text};
+use crate::fleet::Holding;
+use crate::report::{Delivery, Millis, Outcome, Report, ResourceName};
+use crate::rows::with_rows;
+use crate::texts::NamedTexts;
 use crate::{change, fleet, history};
 
 /// An older version that says it was reported this much later than a newer one is of a cluster that was restored, whose
 /// versions went back; two watches of one object are never so far apart. A report that does not say when may have waited
 /// for as long.
 const VERSIONS_WENT_BACK: Millis = 10 * 60 * 1000;
-/// Of the level of compression that zstd is fastest per byte saved at for texts of some kilobytes.
-const ZSTD_LEVEL: i32 = 3;
 
 /// Of an entity's state: what decides whether another report is newer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,6 +58,8 @@ struct Entity {
     latest: Option<i64>,
     content: Vec<u8>,
     held: Held,
+    /// Its drift that goes on.
+    drift: Option<i64>,
 }
 
 /// What a transition says beside the object, for a report that knows the object alone.
@@ -71,10 +73,51 @@ struct Beside {
     texts: [Option<Vec<u8>>; 5],
 }
 
-pub(crate) async fn apply(
+/// Keys that were not taken before, each with its runtime.
+type NewKeys = HashSet<(i64, Vec<u8>)>;
+
+/// Keeps reports in their order.
+pub(crate) async fn all(
     connection: &mut Connection,
-    delivery: &Delivery,
+    deliveries: &[&Delivery],
     now: Millis,
+) -> Result<Vec<Outcome>, StoreError> {
+    let mut new_keys = take_keys(connection, deliveries, now).await?;
+    let mut texts = NamedTexts::default();
+    let mut outcomes = Vec::with_capacity(deliveries.len());
+    for delivery in deliveries {
+        outcomes.push(apply(connection, delivery, now, &mut new_keys, &mut texts).await?);
+    }
+    texts.keep(connection).await?;
+    // What was refused may come again.
+    for (runtime, key) in new_keys {
+        let sql = "DELETE FROM reports WHERE runtime_id = $1 AND key = $2";
+        connection.execute(sql, &[Arg::Int(runtime), Arg::Bytes(&key)]).await?;
+    }
+    Ok(outcomes)
+}
+
+async fn take_keys(
+    connection: &mut Connection,
+    deliveries: &[&Delivery],
+    now: Millis,
+) -> Result<NewKeys, StoreError> {
+    let rows: Vec<_> = deliveries
+        .iter()
+        .map(|delivery| [Arg::Int(delivery.runtime), Arg::Bytes(&delivery.key), Arg::Int(now)])
+        .collect();
+    let sql = "INSERT INTO reports (runtime_id, key, received_at) VALUES ROWS ON CONFLICT DO NOTHING \
+               RETURNING runtime_id, key";
+    let rows = with_rows(connection, sql, &rows).await?;
+    rows.iter().map(|row| Ok((row.int(0)?, row.bytes(1)?))).collect()
+}
+
+async fn apply<'a>(
+    connection: &mut Connection,
+    delivery: &'a Delivery,
+    now: Millis,
+    new_keys: &mut NewKeys,
+    texts: &mut NamedTexts<'a>,
 ) -> Result<Outcome, StoreError> {
     let (runtime, report) = (delivery.runtime, &delivery.report);
     let found = match shared_entity(connection, runtime, report).await? {
@@ -88,9 +131,7 @@ pub(crate) async fn apply(
             return Ok(Outcome::Outdated);
         }
     }
-    let sql = "INSERT INTO reports (runtime_id, key, received_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-    let arguments = [Arg::Int(runtime), Arg::Bytes(&delivery.key), Arg::Int(now)];
-    if connection.execute(sql, &arguments).await? == 0 {
+    if !new_keys.remove(&(runtime, delivery.key.to_vec())) {
         return Ok(Outcome::Repeated);
     }
     let entity = match found.entity {
@@ -98,7 +139,7 @@ pub(crate) async fn apply(
         None => entity(connection, application, report.entity.resource.as_ref()).await?,
     };
     if report.entity.resource.is_none() {
-        hold(connection, application, &found.held_uid, report).await?;
+        forget_held(connection, application, &found.held_uid, report).await?;
     }
     // Nothing is held of what has ended, and what has no key moves none. Nor does a report of another reporter than that of the
     // application, which is the one that compares.
@@ -122,8 +163,12 @@ pub(crate) async fn apply(
     history::deployment(connection, application, report).await?;
     change::of_report(connection, runtime, report).await?;
     let is_newer = entity.current.is_none() || entity.held.gives_way_to(report);
-    if is_newer && report.entity.resource.is_none() {
-        fleet::application(connection, application, report).await?;
+    if report.entity.resource.is_none() {
+        let holding = Holding::of(report);
+        match is_newer {
+            true => fleet::application(connection, application, report, &holding).await?,
+            false => fleet::hold(connection, application, &holding).await?,
+        }
     }
     let known = entity.latest.filter(|_| content == entity.content);
     let transition = match known {
@@ -133,7 +178,7 @@ pub(crate) async fn apply(
             connection.execute(sql, &[Arg::Int(latest), Arg::Int(report.at)]).await?;
             latest
         }
-        None => transition(connection, entity.id, report, beside.as_ref(), now).await?,
+        None => transition(connection, entity.id, report, beside.as_ref(), now, texts).await?,
     };
     if is_newer && entity.current != Some(transition) {
         let sql = "UPDATE entities SET latest = $2, content = $3, current = $2, uid = $4, version = $5, \
@@ -149,7 +194,7 @@ pub(crate) async fn apply(
             Arg::BytesOrNull(key),
         ];
         connection.execute(sql, &arguments).await?;
-        history::drift(connection, entity.id, report).await?;
+        history::drift(connection, (entity.id, entity.drift), report).await?;
         return Ok(Outcome::Kept);
     }
     // What came last moves the time of the state where it is the state.
@@ -184,7 +229,8 @@ async fn shared_entity(
     let Some(resource) = report.entity.resource.as_ref().filter(|_| !report.has_source) else {
         return Ok(None);
     };
-    let sql = "SELECT e.id, e.current, e.latest, e.content, e.uid, e.version, e.object_created_at, e.at, e.application_id \
+    let sql = "SELECT e.id, e.current, e.latest, e.content, e.uid, e.version, e.object_created_at, e.at, \
+               (SELECT max(d.id) FROM drifts d WHERE d.entity_id = e.id AND d.ended IS NULL), e.application_id \
                FROM entities e JOIN applications a ON a.id = e.application_id \
                WHERE e.name = $1 AND e.kind = $2 AND e.namespace = $3 AND e.api_version = $4 AND a.runtime_id = $5 \
                AND a.name <> '' ORDER BY e.at DESC LIMIT 1";
@@ -196,21 +242,22 @@ async fn shared_entity(
         Arg::Int(runtime),
     ];
     let Some(row) = connection.row(sql, &arguments).await? else { return Ok(None) };
-    Ok(Some(Found { application: row.int(8)?, held_uid: String::new(), entity: Some(Entity::read(&row)?) }))
+    Ok(Some(Found { application: row.int(9)?, held_uid: String::new(), entity: Some(Entity::read(&row)?) }))
 }
 
 /// The application and the entity by their names; the application is made where there is none.
 async fn find(connection: &mut Connection, runtime: i64, report: &Report) -> Result<Found, StoreError> {
     let (namespace, name) = (&report.entity.app_namespace, &report.entity.app_name);
     let resource = names(report.entity.resource.as_ref());
-    let sql = "SELECT e.id, e.current, e.latest, e.content, e.uid, e.version, e.object_created_at, e.at, a.id, a.held_uid \
+    let sql = "SELECT e.id, e.current, e.latest, e.content, e.uid, e.version, e.object_created_at, e.at, \
+               (SELECT max(d.id) FROM drifts d WHERE d.entity_id = e.id AND d.ended IS NULL), a.id, a.held_uid \
                FROM applications a LEFT JOIN entities e ON e.application_id = a.id \
                AND e.api_version = $4 AND e.kind = $5 AND e.namespace = $6 AND e.name = $7 \
                WHERE a.runtime_id = $1 AND a.namespace = $2 AND a.name = $3";
     let arguments = [&[Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)][..], &resource].concat();
     if let Some(row) = connection.row(sql, &arguments).await? {
         let entity = row.int_or_null(0)?.map(|_| Entity::read(&row)).transpose()?;
-        return Ok(Found { application: row.int(8)?, held_uid: row.text(9)?, entity });
+        return Ok(Found { application: row.int(9)?, held_uid: row.text(10)?, entity });
     }
     let sql = "INSERT INTO applications (runtime_id, namespace, name) VALUES ($1, $2, $3) RETURNING id";
     let arguments = [Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)];
@@ -237,11 +284,12 @@ async fn entity(
     let sql = "INSERT INTO entities (application_id, api_version, kind, namespace, name, listing) \
                VALUES ($1, $2, $3, $4, $5, $6) RETURNING id";
     let row = connection.row(sql, &arguments).await?.ok_or(StoreError::Closed)?;
-    Ok(Entity { id: row.int(0)?, current: None, latest: None, content: Vec::new(), held: Held::default() })
+    let (content, held) = (Vec::new(), Held::default());
+    Ok(Entity { id: row.int(0)?, current: None, latest: None, content, held, drift: None })
 }
 
 impl Entity {
-    fn read(row: &crate::connection::Row) -> Result<Self, StoreError> {
+    fn read(row: &Row) -> Result<Self, StoreError> {
         Ok(Self {
             id: row.int(0)?,
             current: row.int_or_null(1)?,
@@ -253,12 +301,13 @@ impl Entity {
                 created_at: row.int_or_null(6)?,
                 at: row.int(7)?,
             },
+            drift: row.int_or_null(8)?,
         })
     }
 }
 
-/// Remembers what an application lists for whoever compares: its end, or another life of it, takes away what was held.
-async fn hold(
+/// The end of an application, or another life of it, takes away what was held of it for whoever compares.
+async fn forget_held(
     connection: &mut Connection,
     application: i64,
     held_uid: &str,
@@ -269,10 +318,7 @@ async fn hold(
         let sql = "UPDATE entities SET held_key = NULL WHERE application_id = $1 AND held_key IS NOT NULL";
         connection.execute(sql, &[Arg::Int(application)]).await?;
     }
-    let listed: Vec<u8> = report.listed.iter().flat_map(|listing| listing.0).collect();
-    let uid = if report.deleted { "" } else { &report.uid };
-    let sql = "UPDATE applications SET held_uid = $2, listed = $3 WHERE id = $1";
-    connection.execute(sql, &[Arg::Int(application), Arg::Text(uid), Arg::Bytes(&listed)]).await.map(drop)
+    Ok(())
 }
 
 async fn beside(connection: &mut Connection, transition: i64) -> Result<Beside, StoreError> {
@@ -293,24 +339,24 @@ async fn beside(connection: &mut Connection, transition: i64) -> Result<Beside, 
     })
 }
 
-async fn transition(
+async fn transition<'a>(
     connection: &mut Connection,
     entity: i64,
-    report: &Report,
+    report: &'a Report,
     beside: Option<&Beside>,
     now: Millis,
+    texts: &mut NamedTexts<'a>,
 ) -> Result<i64, StoreError> {
     let own = report.texts();
     // A report that knows the object alone says nothing else that is kept, where more is known.
     let said = if beside.is_some() { 1 } else { own.len() };
-    keep(connection, own.into_iter().take(said).flatten().collect()).await?;
+    own.into_iter().take(said).flatten().for_each(|text| texts.name(text));
     let mut digests = own.map(|text| text.map(|text| &text.digest[..]));
     if let Some(beside) = beside {
         for (digest, known) in digests.iter_mut().zip(&beside.texts).skip(1) {
             *digest = known.as_deref();
             if let Some(known) = known {
-                let sql = "UPDATE blobs SET refs = refs + 1 WHERE digest = $1";
-                connection.execute(sql, &[Arg::Bytes(known)]).await?;
+                texts.name_again(known);
             }
         }
     }
@@ -344,42 +390,4 @@ async fn transition(
         Arg::BytesOrNull(details),
     ];
     connection.row(sql, &arguments).await?.ok_or(StoreError::Closed)?.int(0)
-}
-
-/// Keeps texts, or counts that they are named once more; most are known.
-async fn keep(connection: &mut Connection, mut texts: Vec<&Text>) -> Result<(), StoreError> {
-    while !texts.is_empty() {
-        // One that is named twice is counted twice.
-        let mut distinct: Vec<&Text> = Vec::new();
-        texts.retain(|text| {
-            let is_again = distinct.iter().any(|other| other.digest == text.digest);
-            if !is_again {
-                distinct.push(text);
-            }
-            is_again
-        });
-        let digest = |number: usize| Arg::BytesOrNull(distinct.get(number).map(|text| &text.digest[..]));
-        let sql = "UPDATE blobs SET refs = refs + 1 WHERE digest IN ($1, $2, $3, $4, $5) RETURNING digest";
-        let rows = connection.rows(sql, &[digest(0), digest(1), digest(2), digest(3), digest(4)]).await?;
-        let known = rows.iter().map(|row| row.bytes(0)).collect::<Result<Vec<_>, _>>()?;
-        for text in distinct.iter().filter(|text| known.iter().all(|known| known[..] != text.digest)) {
-            let zipped = pack(text.text.as_bytes()).map_err(StoreError::Unreadable)?;
-            let size = i64::try_from(text.text.len()).unwrap_or(i64::MAX);
-            let sql = "INSERT INTO blobs (digest, refs, size, zstd) VALUES ($1, 1, $2, $3)";
-            let arguments = [Arg::Bytes(&text.digest), Arg::Int(size), Arg::Bytes(&zipped)];
-            connection.execute(sql, &arguments).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Compressed: what that needs is made once a thread, which costs as much as a text of some kilobytes.
-fn pack(text: &[u8]) -> std::io::Result<Vec<u8>> {
-    thread_local! {
-        static PACKER: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
-    }
-    PACKER.with_borrow_mut(|packer| match packer {
-        Some(packer) => packer.compress(text),
-        None => packer.insert(Compressor::new(ZSTD_LEVEL)?).compress(text),
-    })
 }

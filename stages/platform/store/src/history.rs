@@ -33,22 +33,28 @@ pub(crate) async fn deployment(
     connection.execute(sql, &arguments).await.map(drop)
 }
 
-/// A state that is out of sync begins a drift, or goes on with it; one in sync ends it.
+/// A state that is out of sync begins a drift of its entity, or goes on with the one that goes on; one in sync ends it.
 pub(crate) async fn drift(
     connection: &mut Connection,
-    entity: i64,
+    (entity, going_on): (i64, Option<i64>),
     report: &Report,
 ) -> Result<(), StoreError> {
-    let at = [Arg::Int(entity), Arg::Int(report.at)];
-    if report.sync.as_deref() == Some("OutOfSync") && !report.deleted {
-        let sql = "UPDATE drifts SET repeats = repeats + 1 WHERE entity_id = $1 AND ended IS NULL";
-        if connection.execute(sql, &at[..1]).await? == 0 {
-            let sql = "INSERT INTO drifts (entity_id, onset) VALUES ($1, $2)";
-            connection.execute(sql, &at).await?;
+    let at = Arg::Int(report.at);
+    let (sql, arguments) = match going_on {
+        Some(drift) if is_out_of_sync(report) => {
+            ("UPDATE drifts SET repeats = repeats + 1 WHERE id = $1", vec![Arg::Int(drift)])
         }
-    } else if report.deleted || report.sync.as_deref() == Some("Synced") {
-        let sql = "UPDATE drifts SET ended = $2 WHERE entity_id = $1 AND ended IS NULL";
-        connection.execute(sql, &at).await?;
-    }
-    Ok(())
+        Some(drift) if report.deleted || report.sync.as_deref() == Some("Synced") => {
+            ("UPDATE drifts SET ended = $2 WHERE id = $1", vec![Arg::Int(drift), at])
+        }
+        None if is_out_of_sync(report) => {
+            ("INSERT INTO drifts (entity_id, onset) VALUES ($1, $2)", vec![Arg::Int(entity), at])
+        }
+        _ => return Ok(()),
+    };
+    connection.execute(sql, &arguments).await.map(drop)
+}
+
+fn is_out_of_sync(report: &Report) -> bool {
+    report.sync.as_deref() == Some("OutOfSync") && !report.deleted
 }

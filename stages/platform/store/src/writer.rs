@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::act::{self, Statement};
-use crate::apply::apply;
+use crate::apply;
 use crate::connection::Connection;
 use crate::database::Database;
 use crate::error::StoreError;
@@ -139,16 +139,12 @@ pub(crate) type Kept = Result<Vec<Outcome>, Arc<StoreError>>;
 
 async fn each(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<Kept>, StoreError> {
     let now = Timestamp::now().as_millisecond();
-    let mut outcomes = Vec::with_capacity(group.len());
-    for keeping in group {
-        let mut own = Vec::with_capacity(keeping.deliveries.len());
-        for delivery in &keeping.deliveries {
-            own.push(apply(connection, delivery, now).await?);
-        }
-        outcomes.push(Ok(own));
-    }
+    let all: Vec<&Delivery> = group.iter().flat_map(|keeping| &keeping.deliveries).collect();
+    let mut outcomes = apply::all(connection, &all, now).await?.into_iter();
+    let kept = group.iter().map(|keeping| Ok(outcomes.by_ref().take(keeping.deliveries.len()).collect()));
+    let kept = kept.collect();
     seen(connection, group, now).await?;
-    Ok(outcomes)
+    Ok(kept)
 }
 
 async fn seen(connection: &mut Connection, group: &[Keeping], now: Millis) -> Result<(), StoreError> {
@@ -166,8 +162,8 @@ async fn apart(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<Kep
         for delivery in &keeping.deliveries {
             let Ok(known) = &mut own else { break };
             connection.execute("SAVEPOINT one_of_it", &[]).await?;
-            match apply(connection, delivery, now).await {
-                Ok(outcome) => known.push(outcome),
+            match apply::all(connection, &[delivery], now).await {
+                Ok(outcomes) => known.extend(outcomes),
                 Err(error @ StoreError::Unfit(_)) => {
                     connection.execute("ROLLBACK TO SAVEPOINT one_of_it", &[]).await?;
                     tracing::warn!(error = &error as &dyn std::error::Error, "a report is not kept");

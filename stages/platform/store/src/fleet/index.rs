@@ -12,6 +12,30 @@ const MESSAGE: usize = 1_024;
 /// The most that is searched of one application.
 const SEARCHED: usize = 8_192;
 
+/// What is held of an application for whoever compares: its incarnation, and what its last report lists.
+pub(crate) struct Holding<'a> {
+    uid: &'a str,
+    listed: Vec<u8>,
+}
+
+impl<'a> Holding<'a> {
+    pub(crate) fn of(report: &'a Report) -> Self {
+        let uid = if report.deleted { "" } else { &report.uid };
+        Self { uid, listed: report.listed.iter().flat_map(|listing| listing.0).collect() }
+    }
+}
+
+/// A report that is not the newest changes what is held alone.
+pub(crate) async fn hold(
+    connection: &mut Connection,
+    application: i64,
+    holding: &Holding<'_>,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE applications SET held_uid = $2, listed = $3 WHERE id = $1";
+    let arguments = [Arg::Int(application), Arg::Text(holding.uid), Arg::Bytes(&holding.listed)];
+    connection.execute(sql, &arguments).await.map(drop)
+}
+
 /// Nothing said is that nobody can say.
 fn state(said: Option<&str>) -> &str {
     said.filter(|said| !said.is_empty()).unwrap_or("Unknown")
@@ -27,10 +51,14 @@ pub(crate) async fn application(
     connection: &mut Connection,
     application: i64,
     report: &Report,
+    holding: &Holding<'_>,
 ) -> Result<(), StoreError> {
     if report.deleted {
-        let sql = "UPDATE applications SET deleted = 1, reported_at = $2 WHERE id = $1";
-        return connection.execute(sql, &[Arg::Int(application), Arg::Int(report.at)]).await.map(drop);
+        let sql =
+            "UPDATE applications SET deleted = 1, reported_at = $2, held_uid = $3, listed = $4 WHERE id = $1";
+        let (uid, listed) = (Arg::Text(holding.uid), Arg::Bytes(&holding.listed));
+        let arguments = [Arg::Int(application), Arg::Int(report.at), uid, listed];
+        return connection.execute(sql, &arguments).await.map(drop);
     }
     let (placement, commit) = (&report.placement, &report.commit);
     let images: Vec<String> = serde_json::from_str(&report.images).unwrap_or_default();
@@ -46,7 +74,7 @@ pub(crate) async fn application(
                health = $14, health_message = $17, \
                sync_since = CASE WHEN sync = $15 AND deleted = 0 AND sync_since > 0 THEN sync_since ELSE $16 END, \
                sync = $15, phase = $18, phase_at = $19, phase_message = $20, \
-               product = $22, labels = $23, \
+               product = $22, labels = $23, held_uid = $24, listed = $25, \
                deployed_at = COALESCE($21, deployed_at), reported_at = $16, deleted = 0 WHERE id = $1";
     let arguments = [
         Arg::Int(application),
@@ -72,6 +100,8 @@ pub(crate) async fn application(
         Arg::IntOrNull(deployed),
         Arg::Text(&placement.product),
         Arg::Text(&labels(placement)),
+        Arg::Text(holding.uid),
+        Arg::Bytes(&holding.listed),
     ];
     connection.execute(sql, &arguments).await.map(drop)
 }

@@ -15,7 +15,7 @@ mod shipping;
 
 pub use changes::{Changed, ChangedNames};
 pub use home::{DayOfDeployments, FleetNeed, FleetRuntime};
-pub(crate) use index::{application, seen};
+pub(crate) use index::{Holding, application, hold, seen};
 pub use life::{DriftOf, KnownApplication, StateOf};
 pub use listing::{ApplicationName, ListedApplication, Page, Position};
 pub use moment::{ManifestsAt, ObjectAt, ResourceAt};

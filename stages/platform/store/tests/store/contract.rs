@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::changes;
 use crate::fleet;
+use crate::group;
 use crate::postgres::Server;
 use crate::shipping;
 use crate::support::{KEEP_ALL, Opened, digest, open, operation, report, resource};
@@ -28,6 +29,9 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     an_object_alone_is_of_the_resource_that_an_application_has(open(&place().await).await).await;
     what_is_held_follows_the_keys(open(&place().await).await).await;
     a_delivery_is_kept_whole_and_many_at_once(open(&place().await).await).await;
+    group::a_key_that_stands_twice_in_a_delivery_is_taken_once(open(&place().await).await).await;
+    let named = open(&place().await).await;
+    group::texts_that_many_reports_of_a_delivery_name_stay_for_as_long_as_one_does(named).await;
     history_follows_operations_and_sync(open(&place().await).await).await;
     changes::what_changed_stands_with_its_sync_whatever_comes_first(open(&place().await).await).await;
     changes::what_changed_goes_with_the_history_that_it_is_of(open(&place().await).await).await;

@@ -7,6 +7,7 @@ mod changes;
 mod contract;
 mod file;
 mod fleet;
+mod group;
 mod identities;
 mod postgres;
 mod shipping;

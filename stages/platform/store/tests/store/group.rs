@@ -1,0 +1,58 @@
+//! What is kept in one delivery is kept as if each report of it had come alone.
+
+use stages_platform_store::{Delivery, Outcome, Report, Retention};
+
+use crate::contract::retained;
+use crate::support::{KEEP_ALL, Opened, digest, report};
+
+impl Opened {
+    async fn together(&self, reports: Vec<(Report, String, Option<i64>)>) -> Vec<Outcome> {
+        let runtime = self.runtime.id;
+        let delivery = |(report, key, epoch): (Report, String, Option<i64>)| Delivery {
+            runtime,
+            key: digest(&key),
+            keyed: true,
+            epoch,
+            report,
+        };
+        self.store.keep(reports.into_iter().map(delivery).collect()).await.unwrap()
+    }
+}
+
+pub(crate) async fn a_key_that_stands_twice_in_a_delivery_is_taken_once(opened: Opened) {
+    let one = |version, key: &str, epoch| (report("u", version, version), key.to_owned(), epoch);
+    let kept = opened
+        .together(vec![
+            one(1, "a", Some(7)),
+            one(2, "a", Some(7)),
+            one(3, "b", Some(6)),
+            one(4, "b", Some(7)),
+            one(5, "c", Some(6)),
+        ])
+        .await;
+    let expected = [Outcome::Kept, Outcome::Repeated, Outcome::Outdated, Outcome::Kept, Outcome::Outdated];
+    assert_eq!(kept, expected);
+    assert_eq!(opened.deliver(report("u", 5, 5), "c", Some(7)).await, Outcome::Kept, "its key was not taken");
+    assert_eq!(opened.versions().await, (vec![1, 4, 5], 5));
+    opened.close().await;
+}
+
+pub(crate) async fn texts_that_many_reports_of_a_delivery_name_stay_for_as_long_as_one_does(opened: Opened) {
+    let all = (1..=150).map(|version| (report("u", version, version), version.to_string(), None));
+    let kept = opened.together(all.collect()).await;
+    assert!(kept.len() == 150 && kept.iter().all(|outcome| *outcome == Outcome::Kept));
+    let payload = async |state| opened.store.payload(opened.runtime.id, state).await.unwrap().unwrap();
+    let states = opened.timeline().await;
+    assert_eq!(states.len(), 150);
+    for (state, version) in states.iter().zip(1..) {
+        let told = payload(state.id).await;
+        assert_eq!(told["source"]["gitManifest"], "kind: Deployment\n");
+        let actual = told["source"]["actualManifest"].as_str().unwrap().to_owned();
+        assert!(actual.contains(&format!(r#""resourceVersion":"{version}""#)), "{actual}");
+    }
+    let retention = Retention { history: std::time::Duration::ZERO, ..KEEP_ALL };
+    retained(&opened, retention, async || opened.timeline().await.len() == 1).await;
+    let state = opened.timeline().await[0].id;
+    assert_eq!(payload(state).await["source"]["gitManifest"], "kind: Deployment\n");
+    opened.close().await;
+}

@@ -90,6 +90,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0012_places.sql"),
         include_str!("../migrations/postgres/0012_places.sql"),
     ),
+    (
+        13,
+        "reported",
+        include_str!("../migrations/sqlite/0013_reported.sql"),
+        include_str!("../migrations/postgres/0013_reported.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

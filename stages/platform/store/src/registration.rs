@@ -34,10 +34,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn registrations(&self, only: Option<&str>) -> Result<Vec<Registration>, StoreError> {
-        let sql = "SELECT r.name, g.body, p.body, r.created_at, \
-                   (SELECT max(e.at) FROM applications a JOIN entities e ON e.application_id = a.id WHERE a.runtime_id = r.id) \
-                   FROM runtimes r LEFT JOIN registrations g ON g.runtime_id = r.id \
-                   LEFT JOIN problems p ON p.runtime_id = r.id \
+        let sql = "SELECT r.name, g.body, p.body, r.created_at, r.reported_at FROM runtimes r \
+                   LEFT JOIN registrations g ON g.runtime_id = r.id LEFT JOIN problems p ON p.runtime_id = r.id \
                    WHERE ($1 = '' OR r.name = $1) \
                    AND (g.runtime_id IS NOT NULL OR EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id)) \
                    ORDER BY r.name";

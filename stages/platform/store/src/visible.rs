@@ -68,7 +68,7 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<SeenApplication>, StoreError> {
         let mut values = vec![after.0.into(), after.1.into(), after.2.into()];
-        let mut condition = "(r.name, a.namespace, a.name) > ($1, $2, $3)".to_owned();
+        let mut condition = BEHIND.to_owned();
         let named = [("r.name", &which.runtime), ("a.namespace", &which.namespace), ("a.name", &which.name)];
         for (column, value) in named {
             if let Some(value) = value {
@@ -136,15 +136,7 @@ impl Store {
         end: &str,
         mut values: Vec<Value>,
     ) -> Result<Vec<SeenApplication>, StoreError> {
-        let view = view.condition(&mut values);
-        let sql = format!(
-            "SELECT r.name, a.namespace, a.name, t.uid, t.sync, t.health, t.health_message, t.revision, t.deleted, e.at, \
-             a.project, a.environment, a.cluster, a.destination, a.repository, a.path, a.labels, a.author, a.message, \
-             a.phase, a.phase_message, a.deployed_at \
-             FROM runtimes r JOIN applications a ON a.runtime_id = r.id \
-             JOIN entities e ON e.application_id = a.id AND e.kind = '' JOIN transitions t ON t.id = e.current \
-             WHERE a.name <> '' AND {condition} AND {view} ORDER BY r.name, a.namespace, a.name {end}"
-        );
+        let sql = query(&view.condition(&mut values), condition, end);
         let values: Vec<_> = values.iter().map(Value::arg).collect();
         self.read().await?.rows_of(sql, &values).await?.iter().map(seen).collect()
     }
@@ -158,6 +150,23 @@ impl Store {
         let row = self.read().await?.row("SELECT id FROM runtimes WHERE name = $1", &name).await?;
         row.map(|row| row.int(0)).transpose()
     }
+}
+
+/// Behind `$1`, `$2` and `$3`, so that an index of applications leads there: of the runtimes behind the first all are.
+const BEHIND: &str = "r.name >= $1 AND (a.namespace, a.name) > \
+                      (CASE WHEN r.name = $1 THEN $2 ELSE '' END, CASE WHEN r.name = $1 THEN $3 ELSE '' END)";
+
+/// In the order of lists. The tables stand in the order that they are read in, which SQLite keeps to where it is told by `CROSS`:
+/// it would begin with all entities else, on every page.
+fn query(view: &str, condition: &str, end: &str) -> String {
+    format!(
+        "SELECT r.name, a.namespace, a.name, t.uid, t.sync, t.health, t.health_message, t.revision, t.deleted, e.at, \
+         a.project, a.environment, a.cluster, a.destination, a.repository, a.path, a.labels, a.author, a.message, \
+         a.phase, a.phase_message, a.deployed_at \
+         FROM runtimes r CROSS JOIN applications a CROSS JOIN entities e CROSS JOIN transitions t \
+         WHERE a.runtime_id = r.id AND e.application_id = a.id AND e.kind = '' AND t.id = e.current \
+         AND a.name <> '' AND {condition} AND {view} ORDER BY r.name, a.namespace, a.name {end}"
+    )
 }
 
 fn seen(row: &Row) -> Result<SeenApplication, StoreError> {
@@ -187,4 +196,31 @@ fn seen(row: &Row) -> Result<SeenApplication, StoreError> {
         phase_message: row.text(20)?,
         deployed_at: row.int_or_null(21)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Row as _;
+
+    use super::*;
+    use crate::database::{Database, Place};
+
+    #[tokio::test]
+    async fn a_page_is_read_from_where_it_begins_and_not_sorted() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("platform.db");
+        Database::open(&Place::Sqlite(path.clone())).await.unwrap().close().await;
+        let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+        let of_one = "r.name = $1 AND a.namespace = $2 AND a.name = $3";
+        let of_some = format!("{BEHIND} AND r.name = $4 AND a.deleted = 0");
+        for (condition, end) in [(BEHIND, "LIMIT 10"), (&*of_some, "LIMIT 10"), (of_one, "")] {
+            let plan = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", query("1 = 1", condition, end)));
+            let rows = sqlx::query(plan).fetch_all(&pool).await.unwrap();
+            let lines: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+            assert_eq!(lines.len(), 4, "a line for each table, and none for sorting: {lines:#?}");
+            assert!(lines.iter().all(|line| line.starts_with("SEARCH ")), "{lines:#?}");
+            assert!(lines[1].contains("runtime_id=? AND "), "{lines:#?}");
+        }
+        pool.close().await;
+    }
 }

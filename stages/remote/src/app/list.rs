@@ -17,6 +17,13 @@ pub(super) const FIELDS: &str = "uid healthStatus healthMessage syncStatus revis
                                  cluster destinationNamespace repoUrl path labels { key value } commitAuthor commitMessage \
                                  operationPhase operationMessage deployedAt";
 
+/// What a table shows of one,
+const SHOWN: &str =
+    "healthStatus healthMessage syncStatus revision deleted lastReportAt environment deployedAt";
+/// and a wide one.
+const SHOWN_WIDE: &str = "healthStatus healthMessage syncStatus revision deleted lastReportAt environment deployedAt project \
+                          cluster commitAuthor commitMessage";
+
 const COLUMNS: &[Column] = &[
     Column::new("APPLICATION").long(),
     Column::new("HEALTH"),
@@ -42,12 +49,27 @@ struct Application {
     revision: Option<String>,
     deleted: bool,
     last_report_at: String,
-    project: String,
     environment: String,
-    cluster: String,
-    commit_author: String,
-    commit_message: String,
     deployed_at: Option<String>,
+    // Of a wide table alone.
+    #[serde(default)]
+    project: String,
+    #[serde(default)]
+    cluster: String,
+    #[serde(default)]
+    commit_author: String,
+    #[serde(default)]
+    commit_message: String,
+}
+
+/// What is asked for of each: of thousands, only what is shown.
+const fn fields(output: Output) -> &'static str {
+    match output {
+        Output::Json | Output::Yaml => FIELDS,
+        Output::Table => SHOWN,
+        Output::Wide => SHOWN_WIDE,
+        Output::Name => "",
+    }
 }
 
 pub(super) async fn run(
@@ -57,8 +79,10 @@ pub(super) async fn run(
     screen: &Screen,
 ) -> Result<(), RemoteError> {
     let (output, limit) = (listed.shown.output, listed.rows());
+    // Whoever watches is told of whatever changes.
+    let fields = if listed.watch { FIELDS } else { fields(output) };
     let query = format!(
-        "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs) {{ applications(pagination: $pagination, runtime: $runtime, filters: $filters) {{ edges {{ node {{ metadata {{ runtime namespace name }} {FIELDS} }} }} pageInfo {{ endCursor hasNextPage }} }} }}"
+        "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs) {{ applications(pagination: $pagination, runtime: $runtime, filters: $filters) {{ edges {{ node {{ metadata {{ runtime namespace name }} {fields} }} }} pageInfo {{ endCursor hasNextPage }} }} }}"
     );
     let filters = json!({
         "namespace": chosen.namespace,

@@ -6,6 +6,7 @@
 //! machine's cores - fails: exit code 1 when anything was lost, repeated, out of order or wrong, when a figure is
 //! missing, or misses what it must be
 
+mod bodies;
 mod cold;
 mod drive;
 mod figures;
@@ -14,11 +15,14 @@ mod limit;
 mod look;
 mod measured;
 mod number;
+mod people;
+mod platform;
 mod play;
 mod result;
 mod revisions;
 mod scenario;
 mod subject;
+mod times;
 mod track;
 pub mod tunnel;
 mod windows;
@@ -47,6 +51,8 @@ Examples:
     loadtest bench ingest
   Which commits changed which of 1,000 applications, beside git itself:
     loadtest bench revisions
+  What people see and do: lists of 5,000 applications, 200 users, 50 of whom follow logs:
+    loadtest bench people
   One scenario, a file of one's own, and what there is:
     loadtest bench steady
     loadtest bench my.yaml
@@ -59,6 +65,8 @@ Examples:
 const INGEST: &str = "ingest";
 /// The name of what measures change revisions.
 const REVISIONS: &str = "revisions";
+/// The name of what measures what people see and do.
+const PEOPLE: &str = "people";
 
 /// Arguments of `loadtest bench`.
 #[derive(Debug, Clone, clap::Args)]
@@ -105,10 +113,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     // They measure other roles, and stand behind the table of the reporter's figures.
     let (others, named): (Vec<String>, Vec<String>) =
-        args.scenarios.iter().cloned().partition(|name| [INGEST, REVISIONS].contains(&name.as_str()));
+        args.scenarios.iter().cloned().partition(|name| [INGEST, REVISIONS, PEOPLE].contains(&name.as_str()));
     let is_own = args.reporter.is_none() && args.beside.is_none() && args.json.is_none();
     let with = |name: &str| others.iter().any(|other| other == name) || (args.scenarios.is_empty() && is_own);
-    let (with_ingest, with_revisions) = (with(INGEST), with(REVISIONS));
+    let (with_ingest, with_revisions, with_people) = (with(INGEST), with(REVISIONS), with(PEOPLE));
     let scenarios = match named.is_empty() && !others.is_empty() {
         true => Vec::new(),
         false => scenario::chosen(&named, args.short)?,
@@ -127,6 +135,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if with_revisions {
             let program = process::program(args.program.as_deref()).await?;
             if !revisions::run(&program, args.short).await? {
+                ended = ExitCode::FAILURE;
+            }
+        }
+        if with_people {
+            let program = process::program(args.program.as_deref()).await?;
+            if !Box::pin(people::run(&program, args.short)).await? {
                 ended = ExitCode::FAILURE;
             }
         }
@@ -201,7 +215,8 @@ fn list() -> anyhow::Result<String> {
     let ingest = [INGEST, "in the table", "Reports that the platform takes, keeps and compares"];
     let revisions =
         [REVISIONS, "in the table", "Which commits changed which of many applications of one repository"];
-    let others = [ingest, revisions].map(|row| row.map(str::to_owned).to_vec());
+    let people = [PEOPLE, "in the table", "What people see and do, of whom there are many"];
+    let others = [ingest, revisions, people].map(|row| row.map(str::to_owned).to_vec());
     let rows = [rows, others.to_vec()].concat();
     Ok(table(3, &["scenario", "", "about"], &rows))
 }

@@ -6,26 +6,21 @@
 //! Postgres, and shares the machine's cores with it - fails: when a report that was acknowledged is not kept once, or in
 //! the long form when a figure misses its bound
 
-mod bodies;
 mod plain;
-mod platform;
 mod postgres;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
 
-use self::bodies::{Bodies, Body};
-use self::platform::Platform;
+use crate::bodies::{Bodies, Body};
+use crate::platform::{Platform, SENDERS};
+use crate::times::{Times, mib, millis};
 use loadtest_judge::screen::{judged, say, table};
 
-/// Connections that send at a time.
-const SENDERS: usize = 64;
 /// Bodies that are made before they are sent, so that making them takes no time of the platform's.
 const MADE: usize = 10_000;
 /// Shards that a comparison asks for.
@@ -57,7 +52,7 @@ struct Figures {
     store: &'static str,
     reports: usize,
     rate: f64,
-    latencies: Histogram<u64>,
+    latencies: Times,
     resident: u64,
     shards: Vec<Duration>,
     plain: Option<f64>,
@@ -74,7 +69,7 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
     let mut good = true;
     let mut rows = Vec::new();
     for figures in &all {
-        let p99 = Duration::from_micros(figures.latencies.value_at_quantile(0.99));
+        let p99 = figures.latencies.quantile(0.99);
         let is_met = figures.rate >= REPORTS_A_SECOND && p99 <= P99 && figures.resident <= RESIDENT;
         good &= is_met || !form.is_judged;
         let total: Duration = figures.shards.iter().sum();
@@ -89,9 +84,9 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
             figures.reports.to_string(),
             format!("{:.0}", figures.rate),
             figures.plain.map_or_else(String::new, |plain| format!("{:.1}", figures.rate / plain.max(0.001))),
-            millis(Duration::from_micros(figures.latencies.value_at_quantile(0.5))),
+            millis(figures.latencies.quantile(0.5)),
             millis(p99),
-            format!("{:.0} MiB", figures.resident as f64 / f64::from(1 << 20)),
+            mib(figures.resident),
             millis(total),
             millis(slowest),
         ]);
@@ -137,7 +132,7 @@ async fn measure(
                 break;
             }
             let begun = Instant::now();
-            at_once(&platform, &made).await?;
+            platform.take(&made).await?;
             took += begun.elapsed();
             sent += made.len();
         }
@@ -169,33 +164,10 @@ async fn measure(
     Ok(Figures { store, reports: sent, rate, latencies, resident, shards, plain })
 }
 
-/// From all senders, each the next as soon as one is acknowledged.
-async fn at_once(platform: &Platform, bodies: &Arc<Vec<Body>>) -> anyhow::Result<()> {
-    let next = Arc::new(AtomicUsize::new(0));
-    let mut senders = JoinSet::new();
-    for _ in 0..SENDERS {
-        let (sender, bodies, next) = (platform.sender(), bodies.clone(), next.clone());
-        senders.spawn(async move {
-            while let Some(body) = bodies.get(next.fetch_add(1, Ordering::Relaxed)) {
-                sender.send(body).await?;
-            }
-            anyhow::Ok(())
-        });
-    }
-    while let Some(ended) = senders.join_next().await {
-        ended.context("send reports")??;
-    }
-    Ok(())
-}
-
 /// Each at its time, however long the ones before it take; a latency counts from then.
-async fn at_a_rate(
-    platform: &Platform,
-    bodies: &Arc<Vec<Body>>,
-    rate: usize,
-) -> anyhow::Result<Histogram<u64>> {
+async fn at_a_rate(platform: &Platform, bodies: &Arc<Vec<Body>>, rate: usize) -> anyhow::Result<Times> {
     let (mut senders, begun) = (JoinSet::new(), tokio::time::Instant::now());
-    let mut latencies = Histogram::<u64>::new(3).context("make a histogram")?;
+    let mut latencies = Times::new()?;
     for (number, _) in bodies.iter().enumerate() {
         let due = begun + Duration::from_secs_f64(number as f64 / rate as f64);
         tokio::time::sleep_until(due).await;
@@ -207,19 +179,11 @@ async fn at_a_rate(
             anyhow::Ok(due.elapsed())
         });
         while let Some(ended) = senders.try_join_next() {
-            latencies.record(micros(ended.context("send reports")??))?;
+            latencies.add(ended.context("send reports")??)?;
         }
     }
     while let Some(ended) = senders.join_next().await {
-        latencies.record(micros(ended.context("send reports")??))?;
+        latencies.add(ended.context("send reports")??)?;
     }
     Ok(latencies)
-}
-
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn millis(time: Duration) -> String {
-    format!("{:.1} ms", time.as_secs_f64() * 1_000.0)
 }

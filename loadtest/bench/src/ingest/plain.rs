@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use flate2::read::GzDecoder;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 
-use super::bodies::Body;
+use crate::bodies::Body;
 
 /// No longer than this.
 const WITHIN: Duration = Duration::from_secs(20);

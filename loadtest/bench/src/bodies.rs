@@ -10,6 +10,9 @@ use flate2::write::GzEncoder;
 use loadtest_sim::recordings;
 use serde_json::{Value, json};
 
+/// Teams that applications are of, by their label `team`.
+pub(super) const TEAMS: usize = 20;
+
 /// A body, and the key that it is sent under.
 pub(super) struct Body {
     pub(super) key: String,
@@ -109,6 +112,9 @@ impl Bodies {
             metadata.get_mut(name).map(append);
         }
         metadata["resourceVersion"] = self.version.to_string().into();
+        if is_application {
+            metadata["labels"]["team"] = team(application).into();
+        }
         let text = object.to_string();
         data["object"] = STANDARD.encode(&text).into();
         if let Some(source) = data["source"].as_object_mut() {
@@ -124,6 +130,11 @@ impl Bodies {
         encoder.write_all(json!({"data": data}).to_string().as_bytes())?;
         Ok(Body { key: format!("{:032x}", self.version), gzip: encoder.finish()? })
     }
+}
+
+/// The label `team` of an application.
+pub(super) fn team(application: usize) -> String {
+    format!("team-{}", application % TEAMS)
 }
 
 fn object(data: &Value) -> anyhow::Result<Value> {

@@ -1,6 +1,8 @@
 //! The platform as a process, and those who send to it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
@@ -8,17 +10,24 @@ use loadtest_sim::port;
 use loadtest_sim::process::{Process, Start};
 use serde_json::json;
 use tokio::process::Command;
+use tokio::task::JoinSet;
 
 use super::bodies::Body;
 
 /// It serves, answers and ends within this time, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub(super) const PATIENCE: Duration = Duration::from_secs(300);
+/// Connections that send at a time.
+pub(super) const SENDERS: usize = 64;
+/// The runtime that reports.
+pub(super) const RUNTIME: &str = "bench";
+/// How often its log is looked at.
+const LOOK: Duration = Duration::from_millis(20);
 
 pub(super) struct Platform {
     process: Process,
     sender: Sender,
     metrics: String,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 /// Sends under a token.
@@ -38,7 +47,7 @@ impl Platform {
             env.push(("GITOPS_RUNTIME_PLATFORM_SERVER__STORE__POSTGRES_URL".to_owned(), url.to_owned()));
         }
         let made = Command::new(program)
-            .args(["platform", "token", "create", "--runtime", "bench"])
+            .args(["platform", "token", "create", "--runtime", RUNTIME])
             .env_clear()
             .envs(env.iter().cloned())
             .output()
@@ -57,14 +66,74 @@ impl Platform {
         let address = process.address(PATIENCE).await?;
         // Whoever was first has installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
+        let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        let client = client.timeout(PATIENCE).build()?;
         let sender = Sender { client, url: format!("http://{address}"), token };
         let metrics = format!("http://{figures}/metrics");
-        Ok(Self { process, sender, metrics, _folder: folder })
+        Ok(Self { process, sender, metrics, folder })
     }
 
     pub(super) fn sender(&self) -> Sender {
         self.sender.clone()
+    }
+
+    /// Its address.
+    pub(super) fn url(&self) -> &str {
+        &self.sender.url
+    }
+
+    /// What asks it, and whoever else there is.
+    pub(super) fn client(&self) -> &reqwest::Client {
+        &self.sender.client
+    }
+
+    /// The token of the runtime.
+    pub(super) fn token(&self) -> &str {
+        &self.sender.token
+    }
+
+    /// The file that it keeps everything in, unless that is on Postgres.
+    pub(super) fn file(&self) -> PathBuf {
+        self.folder.path().join("platform.db")
+    }
+
+    /// The rest of the line of its log that begins so, once that is there.
+    pub(super) async fn says(&self, begin: &str) -> anyhow::Result<String> {
+        let said = async {
+            loop {
+                let lines = self.process.lines().all();
+                if let Some(rest) = lines.iter().find_map(|line| line.strip_prefix(begin)) {
+                    return rest.to_owned();
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let said = tokio::time::timeout(PATIENCE, said).await;
+        said.with_context(|| format!("the platform does not say {begin:?}"))
+    }
+
+    /// Sends all, from all senders, each the next as soon as one is acknowledged.
+    pub(super) async fn take(&self, bodies: &Arc<Vec<Body>>) -> anyhow::Result<()> {
+        let next = Arc::new(AtomicUsize::new(0));
+        let mut senders = JoinSet::new();
+        for _ in 0..SENDERS {
+            let (sender, bodies, next) = (self.sender(), bodies.clone(), next.clone());
+            senders.spawn(async move {
+                while let Some(body) = bodies.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    sender.send(body).await?;
+                }
+                anyhow::Ok(())
+            });
+        }
+        while let Some(ended) = senders.join_next().await {
+            ended.context("send reports")??;
+        }
+        Ok(())
+    }
+
+    /// The memory that it has now, in bytes.
+    pub(super) fn resident(&self) -> anyhow::Result<u64> {
+        self.process.resident().context("the platform has ended")
     }
 
     /// Asks for a shard's digest, which is another one.

@@ -1,0 +1,69 @@
+//! The app proxy as a process, before the simulated Argo CD and a cluster that has nothing.
+
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use loadtest_sim::kube::{self, KubeSim};
+use loadtest_sim::port;
+use loadtest_sim::process::{Process, Start};
+
+use crate::platform::{PATIENCE, Platform};
+
+pub(super) struct AppProxy {
+    process: Process,
+    url: String,
+    _cluster: KubeSim,
+    _folder: tempfile::TempDir,
+}
+
+impl AppProxy {
+    /// Starts it, and waits until it takes requests.
+    pub(super) async fn start(program: &Path, platform: &Platform, argocd: &str) -> anyhow::Result<Self> {
+        let folder = tempfile::TempDir::new().context("make a folder")?;
+        let cluster = KubeSim::start(kube::Config::default()).await?;
+        for (name, token) in [("platform-token", platform.token()), ("token", "simulated")] {
+            std::fs::write(folder.path().join(name), token).context("write a token")?;
+        }
+        let listen = format!("127.0.0.1:{}", port::free()?);
+        let sets = [
+            "serve.address=127.0.0.1:0".to_owned(),
+            "platform.tokenFile=platform-token".to_owned(),
+            format!("platform.url={}", platform.url()),
+            format!("argocd.url={argocd}"),
+            "argocd.tokenFile=token".to_owned(),
+            format!("kubernetes.server={}", cluster.url()),
+            "kubernetes.tokenFile=token".to_owned(),
+            "kubernetes.namespace=argocd".to_owned(),
+            format!("appProxy.listen={listen}"),
+            "appProxy.repositories.directory=clones".to_owned(),
+        ];
+        let mut process = Process::start(&Start {
+            program: program.to_path_buf(),
+            args: ["app-proxy".to_owned()]
+                .into_iter()
+                .chain(sets.into_iter().flat_map(|set| ["--set".to_owned(), set]))
+                .map(Into::into)
+                .collect(),
+            env: Vec::new(),
+            directory: folder.path().to_path_buf(),
+        })?;
+        // It listens for people before it serves its own pages.
+        process.address(PATIENCE).await?;
+        Ok(Self { process, url: format!("http://{listen}"), _cluster: cluster, _folder: folder })
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The memory that it has now, in bytes.
+    pub(super) fn resident(&self) -> anyhow::Result<u64> {
+        self.process.resident().context("the app proxy has ended")
+    }
+
+    pub(super) async fn stop(self) -> anyhow::Result<()> {
+        let ended = self.process.stop(PATIENCE).await?;
+        ensure!(ended.success(), "the app proxy ended with {ended}");
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+//! `loadtest bench people`: what people see and do, while there are many of them.
+//!
+//! takes: recorded applications with their resources, reported to a platform; users, each with an account and a key or a session
+//! of their own, who see them by a rule; an app proxy before an Argo CD that streams logs - gives: how long `gitops-runtime app
+//! list` takes, from its start to its last byte, beside a bare read of the same rows; how long a page takes, and how late lines
+//! of logs come, with everybody at work and some who do not read what comes; the memory of both processes before, meanwhile and
+//! after - calls: both roles and the command line as processes, and shares the machine's cores with them - fails: when a list is
+//! not what the store has, a line is missing or out of order, or in the long form when a figure misses its bound
+
+mod accounts;
+mod app_proxy;
+mod argocd;
+mod listing;
+mod users;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::ensure;
+use tokio::time::interval;
+
+use self::accounts::Admin;
+use self::app_proxy::AppProxy;
+use self::argocd::{ArgoCd, Writing};
+use self::listing::{Desk, Listing, Store};
+use self::users::{Work, Worked};
+use crate::bodies::Bodies;
+use crate::platform::Platform;
+use crate::times::{Times, mib, millis};
+use loadtest_judge::screen::{judged, say, table};
+
+/// Bodies that are made before they are sent.
+const MADE: usize = 10_000;
+/// How often memory is looked at.
+const OFTEN: Duration = Duration::from_millis(100);
+
+/// What must be reached in the long form: the list of all applications takes so long,
+const LISTED: Duration = Duration::from_millis(300);
+/// either process has so much memory,
+const RESIDENT: u64 = 256 << 20;
+/// and so much more than before while everybody is at work.
+const MORE: u64 = 96 << 20;
+
+/// How much there is.
+#[derive(Debug, Clone, Copy)]
+struct Form {
+    applications: usize,
+    users: usize,
+    /// So often each command is run.
+    runs: usize,
+    work: Work,
+    is_judged: bool,
+}
+
+const SHORT: Form = Form {
+    applications: 40,
+    users: 6,
+    runs: 1,
+    work: Work {
+        followers: 4,
+        stuck: 1,
+        pages: 20,
+        rate: 40,
+        writing: Writing { lines: 50, every: Duration::from_millis(5) },
+    },
+    is_judged: false,
+};
+const LONG: Form = Form {
+    applications: 5_000,
+    users: 200,
+    runs: 100,
+    work: Work {
+        followers: 50,
+        stuck: 5,
+        pages: 900,
+        rate: 30,
+        writing: Writing { lines: 1_500, every: Duration::from_millis(20) },
+    },
+    is_judged: true,
+};
+
+/// Memory of the platform and of the app proxy.
+type Memory = [u64; 2];
+
+/// Runs it; whether all was as it must be.
+pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> {
+    let form = if is_short { SHORT } else { LONG };
+    say(&format!("== people: {} applications, {} users", form.applications, form.users));
+    let platform = Platform::start(program, None).await?;
+    let admin = Admin::first(&platform).await?;
+    let mut bodies = Bodies::new(form.applications)?;
+    loop {
+        let made = Arc::new(bodies.first(MADE)?);
+        if made.is_empty() {
+            break;
+        }
+        platform.take(&made).await?;
+    }
+    let argocd = ArgoCd::start(form.work.writing).await?;
+    let proxy = AppProxy::start(program, &platform, &argocd.url()).await?;
+    admin.register(proxy.url()).await?;
+    let users = admin.invite(&platform, form.users).await?;
+
+    let store = Store::open(&platform).await?;
+    let applications = store.applications();
+    ensure!(applications >= form.applications, "the store has {applications} applications alone");
+    let desk = Desk::sign_in(program, platform.url(), &admin.key).await?;
+    let bare = store.read(form.runs).await?;
+    let listings = desk.list(&store, form.runs).await?;
+    store.close().await;
+
+    let memory = || anyhow::Ok([platform.resident()?, proxy.resident()?]);
+    let (before, mut most) = (memory()?, memory()?);
+    let worked = {
+        let mut working = Box::pin(users::work(&platform, &argocd, &users, form.work));
+        let mut ticks = interval(OFTEN);
+        loop {
+            tokio::select! {
+                worked = &mut working => break worked?,
+                _ = ticks.tick() => {
+                    let now = memory()?;
+                    most = [most[0].max(now[0]), most[1].max(now[1])];
+                }
+            }
+        }
+    };
+    let after = memory()?;
+    proxy.stop().await?;
+    platform.stop().await?;
+
+    let is_listed = listings.iter().all(|one| one.times.quantile(0.99) <= LISTED);
+    say(&table(2, &["who", "", "rows", "times", "p50", "p99", "x"], &listed(&bare, &listings, form)));
+    say(&table(2, &["with everybody at work", "", "times", "p50", "p99", "x"], &busy(&worked)));
+    let (rows, is_bounded) = memories([before, most, after], form);
+    say(&table(2, &["memory", "", "before", "most", "after"], &rows));
+    let Work { followers, stuck, rate, writing, .. } = form.work;
+    say(&format!(
+        "people: {applications} applications, {} users, of whom {followers} follow logs, {stuck} of these without reading, and the \
+         others ask for {rate} pages a second; \"x\": as long as a bare read of the same rows, or as the answer of /api/ping; each \
+         of the logs writes {:.0} lines a second; to those who did not read Argo CD could send {} before it had to wait",
+        form.users,
+        1.0 / writing.every.as_secs_f64(),
+        mib(worked.held)
+    ));
+    Ok((is_listed && is_bounded) || !form.is_judged)
+}
+
+fn verdict(is_met: bool, form: Form) -> String {
+    match form.is_judged {
+        true => judged(if is_met { "passed" } else { "missed" }, is_met),
+        false => "not judged".to_owned(),
+    }
+}
+
+/// Half of the times, all but a hundredth, and that as many times as something else's.
+fn times(of: &Times, beside: &Times) -> [String; 4] {
+    let (p99, other) = (of.quantile(0.99), beside.quantile(0.99));
+    let ratio = p99.as_secs_f64() / other.as_secs_f64().max(1e-6);
+    [of.count().to_string(), millis(of.quantile(0.5)), millis(p99), format!("{ratio:.1}")]
+}
+
+fn listed(bare: &Listing, listings: &[Listing], form: Form) -> Vec<Vec<String>> {
+    let row = |one: &Listing, verdict: String| {
+        let cells = [one.what.clone(), verdict, one.rows.to_string()].into_iter();
+        cells.chain(times(&one.times, &bare.times)).collect()
+    };
+    let judged = listings.iter().map(|one| row(one, verdict(one.times.quantile(0.99) <= LISTED, form)));
+    judged.chain([row(bare, String::new())]).collect()
+}
+
+fn busy(worked: &Worked) -> Vec<Vec<String>> {
+    let all = [
+        ("a page of a list", &worked.pages),
+        ("a line of a log, since it was written", &worked.lines),
+        ("/api/ping", &worked.pings),
+    ];
+    let row = |(what, of): (&str, &Times)| {
+        [what.to_owned(), String::new()].into_iter().chain(times(of, &worked.pings)).collect()
+    };
+    all.into_iter().map(row).collect()
+}
+
+/// Of each process, and whether they are bounded.
+fn memories([before, most, after]: [Memory; 3], form: Form) -> (Vec<Vec<String>>, bool) {
+    let mut is_bounded = true;
+    let mut row = |(number, name): (usize, &str)| {
+        let of = |memory: &Memory| memory.get(number).copied().unwrap_or_default();
+        let is_met = of(&most) <= RESIDENT && of(&most) <= of(&before) + MORE;
+        is_bounded &= is_met;
+        vec![name.to_owned(), verdict(is_met, form), mib(of(&before)), mib(of(&most)), mib(of(&after))]
+    };
+    let rows = ["platform", "app-proxy"].into_iter().enumerate().map(&mut row).collect();
+    (rows, is_bounded)
+}

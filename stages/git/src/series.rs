@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use prometheus::core::Collector;
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry};
-use stages_client::Family;
+use stages_client::{Family, GaugeGuard};
 
 use crate::remote::{COMMIT_OUTCOMES, FetchFailure};
 
@@ -38,16 +38,6 @@ struct Inner {
     walk_failures: IntCounter,
     commits: IntCounterVec,
     commit_retries: IntCounter,
-}
-
-/// One more waits, until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Waits(IntGauge);
-
-impl Drop for Waits {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
 }
 
 /// What their names begin with.
@@ -137,9 +127,9 @@ impl GitSeries {
         self.inner.bytes.inc_by(bytes);
     }
 
-    pub(crate) fn waits(&self) -> Waits {
-        self.inner.waiting.inc();
-        Waits(self.inner.waiting.clone())
+    /// A fetch waits, until what this gives is dropped.
+    pub(crate) fn waits(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.inner.waiting)
     }
 
     /// What the directory of clones holds by now, and how many clones had to go.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pipeline_core::{Meter, Outcome, Peer, Reason, Sample};
 use prometheus::core::Collector;
 use prometheus::{HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry};
-use stages_client::Family;
+use stages_client::{Family, GaugeGuard};
 
 use crate::error::ActError;
 use crate::operation::Operation;
@@ -48,16 +48,6 @@ struct Inner {
     records: IntCounterVec,
     records_waiting: IntGauge,
     audit_failures: IntCounter,
-}
-
-/// One more of a gauge, until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Counted(IntGauge);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
 }
 
 /// What their names begin with.
@@ -172,9 +162,8 @@ impl ProxySeries {
     }
 
     /// A stream is open, until what this gives is dropped.
-    pub(crate) fn stream(&self) -> Counted {
-        self.inner.streams.inc();
-        Counted(self.inner.streams.clone())
+    pub(crate) fn stream(&self) -> GaugeGuard {
+        GaugeGuard::new(&self.inner.streams)
     }
 
     /// There was no place for a stream.

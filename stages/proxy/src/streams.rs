@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use stages_client::GaugeGuard;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ActError;
-use crate::series::{Counted, ProxySeries};
+use crate::series::ProxySeries;
 
 /// Gives places.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub(crate) struct Streams {
 #[derive(Debug)]
 pub(crate) struct StreamPlace {
     _permit: OwnedSemaphorePermit,
-    _counted: Counted,
+    _counted: GaugeGuard,
 }
 
 impl Streams {

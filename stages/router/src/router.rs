@@ -12,6 +12,7 @@ use std::time::Duration;
 use http::HeaderValue;
 use pipeline_core::{Given, Places, Service, Shutdown, StageError, async_trait};
 use prometheus::Registry;
+use stages_client::GaugeGuard;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -151,7 +152,7 @@ impl Service for Router {
                 let (stream, peer) = accept(&listener).await;
                 let place = places.take().await;
                 let arrival = Arrival { peer, port: address.port(), tls: front.certificate.is_some() };
-                let count = Counted::begin(&proxy.metrics);
+                let count = GaugeGuard::new(&proxy.metrics.connections);
                 let conversation = converse(front.clone(), stream, arrival, place, closing.clone());
                 tasks.spawn(async move {
                     conversation.await;
@@ -185,22 +186,6 @@ impl Service for Router {
         proxy.cut.cancel();
         let _ = timeout(GONE, async { tokio::join!(tasks.wait(), proxy.upgraded.wait()) }).await;
         Ok(())
-    }
-}
-
-/// A connection that is counted as long as it is there.
-struct Counted(RouterMetrics);
-
-impl Counted {
-    fn begin(metrics: &RouterMetrics) -> Self {
-        metrics.connections.inc();
-        Self(metrics.clone())
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.connections.dec();
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pipeline_core::{Given, Reason, Service, Shutdown, StageError};
 use prometheus::IntGauge;
-use stages_client::Token;
+use stages_client::{GaugeGuard, Token};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -300,7 +300,7 @@ async fn connection(to: Arc<Forwarding>, events: mpsc::Sender<Event>, stop: Shut
         while let Some(event) = told.recv().await {
             if matches!(event, Event::Serving) && counted.is_none() {
                 of.was_served.store(true, Ordering::Release);
-                counted = Some(Counted::new(of.ready.serving.clone(), of.metrics.connections.clone()));
+                counted = Some(Served::new(of.ready.serving.clone(), &of.metrics.connections));
             }
             drop(events.send(event).await);
         }
@@ -316,20 +316,21 @@ async fn connection(to: Arc<Forwarding>, events: mpsc::Sender<Event>, stop: Shut
 }
 
 /// A connection that is served.
-struct Counted(Arc<AtomicUsize>, IntGauge);
+struct Served {
+    all: Arc<AtomicUsize>,
+    _counted: GaugeGuard,
+}
 
-impl Counted {
-    fn new(of: Arc<AtomicUsize>, gauge: IntGauge) -> Self {
-        of.fetch_add(1, Ordering::AcqRel);
-        gauge.inc();
-        Self(of, gauge)
+impl Served {
+    fn new(all: Arc<AtomicUsize>, gauge: &IntGauge) -> Self {
+        all.fetch_add(1, Ordering::AcqRel);
+        Self { all, _counted: GaugeGuard::new(gauge) }
     }
 }
 
-impl Drop for Counted {
+impl Drop for Served {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-        self.1.dec();
+        self.all.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

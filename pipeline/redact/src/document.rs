@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::Range;
 
 use serde_json::Value;
 
+use super::comments::Comments;
 use super::packed::{self, Packed};
 use super::scan::Found;
-use super::splice::splice_those;
+use super::splice::{Changes, GONE, Spliced, reads_as, splice_those};
 use super::tree::{self, Unreadable};
 use super::walk::{DEPTH, Place, Walk, owned};
 use super::{names, placeholders, prose, shape};
@@ -36,13 +38,16 @@ impl Walk<'_> {
         if trimmed.starts_with(['{', '['])
             && let Ok(mut value) = tree::json(text)
         {
-            return Ok(match self.apart(|walk| walk.visit(&mut value, Place::Plain, depth + 1)) {
-                true => {
-                    let new = self.spliced(text, std::slice::from_ref(&value), &[true]);
-                    Cow::Owned(new.unwrap_or_else(|| value.to_string()))
-                }
-                false => Cow::Borrowed(text),
+            let first = self.opens();
+            let changed = self.apart(|walk| walk.visit(&mut value, Place::Plain, depth + 1));
+            let new = changed.then(|| {
+                let ends = [(true, self.fragments.len())];
+                let new = self.spliced(text, std::slice::from_ref(&value), first, &ends);
+                let new = new.filter(|new| matches!(self.redactor.marked(&new.text), Cow::Borrowed(_)));
+                Cow::Owned(new.map_or_else(|| value.to_string(), |new| new.text))
             });
+            self.closes();
+            return Ok(new.unwrap_or(Cow::Borrowed(text)));
         }
         let mut filled = Vec::new();
         let mut documents = match tree::yaml(text) {
@@ -60,14 +65,17 @@ impl Walk<'_> {
         self.tagged.extend(tagged(text).map(str::to_owned));
         let sealed = (text.contains('&') && text.contains('*')).then(HashSet::new);
         let before = std::mem::replace(&mut self.sealed, sealed);
-        let mut which = vec![false; documents.len()];
+        let first = self.opens();
+        // Of each document, whether it changed, and how many fragments were kept when it was done.
+        let mut which = vec![(false, first); documents.len()];
         let mut changed = self.apart(|walk| {
-            for (document, which) in documents.iter_mut().zip(&mut which) {
+            for (document, (which, end)) in documents.iter_mut().zip(&mut which) {
                 *which = walk.apart(|walk| walk.visit(document, Place::Plain, depth + 1));
+                *end = walk.fragments.len();
                 walk.changed |= *which;
             }
             if let Some(sealed) = walk.sealed.take() {
-                for (document, which) in documents.iter_mut().zip(&mut which) {
+                for (document, (which, _)) in documents.iter_mut().zip(&mut which) {
                     let swept = walk.apart(|walk| walk.sweep(document, &sealed, 0));
                     *which |= swept;
                     walk.changed |= swept;
@@ -75,14 +83,17 @@ impl Walk<'_> {
             }
         });
         self.sealed = before;
-        let comments = self.telling_comments(text);
-        changed = changed || comments.is_some() || matches!(self.redactor.marked(text), Cow::Owned(_));
+        let comments = Comments::of(text);
+        let tell = comments.dump() || !self.found(&comments.text, depth).is_empty();
+        changed = changed || tell || matches!(self.redactor.marked(text), Cow::Owned(_));
+        let spliced =
+            (changed && filled.is_empty()).then(|| self.spliced(text, &documents, first, &which)).flatten();
+        self.closes();
         if !changed {
             return Ok(Cow::Borrowed(text));
         }
-        if filled.is_empty()
-            && comments.is_none()
-            && let Some(new) = self.spliced(text, &documents, &which)
+        if let Some(new) = spliced.and_then(|new| self.without_told(new, &documents, depth))
+            && matches!(self.redactor.marked(&new), Cow::Borrowed(_))
         {
             return Ok(Cow::Owned(new));
         }
@@ -90,17 +101,88 @@ impl Walk<'_> {
         for (number, template) in filled.iter().enumerate() {
             new = new.replace(&stand_in(number), template);
         }
-        if let Some(comments) = comments {
+        if tell {
             self.note("comment");
-            new.push_str(&format!("# withheld: comments ({})\n", self.redactor.digest(comments.as_bytes())));
+            new.push_str(&format!(
+                "# withheld: comments ({})\n",
+                self.redactor.digest(comments.text.as_bytes())
+            ));
         }
         Ok(Cow::Owned(new))
     }
 
-    /// The text with what was replaced in its documents, and nothing else, where nothing secret stands outside of them.
-    fn spliced(&self, text: &str, documents: &[Value], which: &[bool]) -> Option<String> {
-        splice_those(text, documents, which, &comments(text))
-            .filter(|new| matches!(self.redactor.marked(new), Cow::Borrowed(_)))
+    /// Begins to keep what is replaced in a document: from which fragment on.
+    fn opens(&mut self) -> usize {
+        if self.open == 0 {
+            self.keeps = GONE;
+        }
+        self.open += 1;
+        self.fragments.len()
+    }
+
+    /// What was kept of a document is of use to the one in which it stands, and to no other.
+    fn closes(&mut self) {
+        self.open -= 1;
+        if self.open == 0 {
+            self.keeps = 0;
+            self.fragments.clear();
+        }
+    }
+
+    /// The text with what was replaced in its documents, and nothing else: `ends` says of each whether it changed, and
+    /// where what was kept of it ends.
+    fn spliced(
+        &self,
+        text: &str,
+        documents: &[Value],
+        first: usize,
+        ends: &[(bool, usize)],
+    ) -> Option<Spliced> {
+        let starts = std::iter::once(first).chain(ends.iter().map(|(_, end)| *end));
+        let changes = starts.zip(ends).map(|(start, (changed, end))| {
+            let fragments = self.fragments.get(start..*end).unwrap_or_default();
+            Changes { changed: *changed, fragments }
+        });
+        splice_those(text, documents, &changes.collect::<Vec<_>>())
+    }
+
+    /// The text without the secrets that its comments tell or repeat, each replaced where it stands. Nothing when that
+    /// cannot be done, or would not read back as the same.
+    fn without_told(&mut self, spliced: Spliced, documents: &[Value], depth: usize) -> Option<String> {
+        let Spliced { text, gone } = spliced;
+        let comments = Comments::of(&text);
+        if comments.text.is_empty() {
+            return Some(text);
+        }
+        if comments.dump()
+            || gone.iter().any(String::is_empty)
+            || gone.iter().map(String::len).sum::<usize>() > GONE
+        {
+            return None;
+        }
+        let mut found = self.found(&comments.text, depth);
+        found.extend(comments.repeat(&gone)?);
+        if found.is_empty() {
+            return Some(text);
+        }
+        found.sort_by_key(|found| found.range.start);
+        let mut out = String::with_capacity(text.len() + found.len() * 64);
+        let (mut done, mut told) = (0, 0);
+        for found in &found {
+            // One that overlaps the last goes with what is left of it.
+            let range = found.range.start.max(told)..found.range.end;
+            if range.is_empty() {
+                continue;
+            }
+            told = range.end;
+            let place = comments.place(&range)?;
+            out.push_str(text.get(done..place.start)?);
+            out.push_str(&self.redactor.digest(comments.text.get(range)?.as_bytes()));
+            done = place.end;
+            self.note("comment");
+        }
+        out.push_str(text.get(done..)?);
+        reads_as(&out, documents).then_some(out)
     }
 
     /// Runs `act` and says whether it changed anything.
@@ -108,15 +190,6 @@ impl Walk<'_> {
         let before = std::mem::take(&mut self.changed);
         act(self);
         std::mem::replace(&mut self.changed, before)
-    }
-
-    /// The comments, if they hold a secret. Comments are found generously: a `#` inside a value counts too, which
-    /// costs only a text that is written anew.
-    fn telling_comments(&self, text: &str) -> Option<String> {
-        let comments = comments(text);
-        let tell =
-            shape::mentions_secret(&comments) || matches!(self.redactor.text(&comments), Cow::Owned(_));
-        tell.then_some(comments)
     }
 
     /// Seals every text that equals one that was sealed elsewhere.
@@ -156,7 +229,7 @@ impl Walk<'_> {
         {
             return match self.nested_text(text, depth) {
                 Ok(new) => owned(new),
-                Err(Unreadable) if shape::mentions_secret(text) => {
+                Err(Unreadable) if shape::mentions_secret(text) && !is_fenced(text) => {
                     self.note("unreadable");
                     Some(self.redactor.withheld(text))
                 }
@@ -165,7 +238,9 @@ impl Walk<'_> {
         }
         if self.holds_secret(text, depth) {
             self.note("encoded");
-            return Some(self.redactor.digest(text.as_bytes()));
+            let digest = self.redactor.digest(text.as_bytes());
+            self.keep(text, &digest);
+            return Some(digest);
         }
         owned(self.free(text, depth))
     }
@@ -180,9 +255,10 @@ impl Walk<'_> {
             Packed::TooLarge => true,
             Packed::Text(inner) => {
                 self.nested += 1;
-                let notes = self.notes.take();
+                let (notes, kept) = (self.notes.take(), self.fragments.len());
                 let changed = self.apart(|walk| walk.changed = walk.string(&inner, depth + 1).is_some());
                 self.notes = notes;
+                self.fragments.truncate(kept);
                 self.nested -= 1;
                 changed
             }
@@ -192,6 +268,13 @@ impl Walk<'_> {
     /// Free text; a text that quotes a whole Secret is withheld.
     pub(super) fn free<'t>(&mut self, text: &'t str, depth: usize) -> Cow<'t, str> {
         if shape::dumps_secret(text) {
+            let fences = fences(text);
+            if fences.len() > 1 {
+                return match self.fenced(text, &fences, depth) {
+                    Some(new) => Cow::Owned(new),
+                    None => Cow::Borrowed(text),
+                };
+            }
             if is_manifests(text)
                 && let Ok(new) = self.nested_text(text, depth)
             {
@@ -205,6 +288,24 @@ impl Walk<'_> {
         {
             return Cow::Owned(new);
         }
+        let found = self.found(text, depth);
+        self.replace(text, &found)
+    }
+
+    /// A text of Markdown, of which each block of code is read by itself; nothing where nothing is secret.
+    fn fenced(&mut self, text: &str, fences: &[Range<usize>], depth: usize) -> Option<String> {
+        let mut out = String::with_capacity(text.len());
+        let mut changed = false;
+        for part in fences.iter().filter_map(|range| text.get(range.clone())) {
+            let new = self.string(part, depth + 1);
+            changed |= new.is_some();
+            out.push_str(new.as_deref().unwrap_or(part));
+        }
+        changed.then_some(out)
+    }
+
+    /// What is secret in free text.
+    fn found(&mut self, text: &str, depth: usize) -> Vec<Found> {
         let mut found = super::text::secrets(text, true);
         let mut more = Vec::new();
         let mut done = 0;
@@ -234,7 +335,7 @@ impl Walk<'_> {
             found.append(&mut more);
             found.sort_by_key(|found| found.range.start);
         }
-        self.replace(text, &found)
+        found
     }
 
     pub(super) fn nested_text<'t>(
@@ -257,6 +358,26 @@ impl Walk<'_> {
     }
 }
 
+/// The parts of a text that lines of three backquotes part, each fence a part of its own.
+fn fences(text: &str) -> Vec<Range<usize>> {
+    let mut parts = Vec::new();
+    let (mut from, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        if line.trim_start().starts_with("```") {
+            parts.extend([from..at, at..at + line.len()]);
+            from = at + line.len();
+        }
+        at += line.len();
+    }
+    parts.push(from..at);
+    parts
+}
+
+/// Whether a text is Markdown with blocks of code.
+pub(super) fn is_fenced(text: &str) -> bool {
+    text.contains("```") && fences(text).len() >= 5
+}
+
 /// Whether a text is manifests, and nothing else.
 pub(super) fn is_manifests(text: &str) -> bool {
     let begins = ["apiVersion:", "kind:", "---", "{"].iter().any(|begin| text.starts_with(begin));
@@ -273,21 +394,6 @@ fn tagged(text: &str) -> impl Iterator<Item = &str> {
         let name = name.split([',', '}', '#']).next()?.trim().trim_matches(['"', '\'']);
         (tags.contains(&tag) && !name.is_empty() && !shape::is_key(name)).then_some(name)
     })
-}
-
-/// What stands behind each `#` that could begin a comment, line by line.
-fn comments(text: &str) -> String {
-    if !text.contains('#') {
-        return String::new();
-    }
-    text.lines()
-        .filter_map(|line| {
-            let start = line.match_indices('#').find(|(at, _)| {
-                line.get(..*at).is_some_and(|head| head.is_empty() || head.ends_with([' ', '\t']))
-            })?;
-            line.get(start.0 + 1..).map(|comment| format!("{comment}\n"))
-        })
-        .collect()
 }
 
 /// What stands for the template of this number.

@@ -1,5 +1,6 @@
 //! What was touched, and by which rule: never the value.
 
+use super::document::is_fenced;
 use super::scan::Found;
 use super::tree;
 use super::walk::Walk;
@@ -70,8 +71,8 @@ impl Redactor {
                 && !prose::is_message(text)
                 && tree::yaml(text).is_ok_and(|all| all.iter().any(|one| one.is_object() || one.is_array()))
         };
-        let new = if object() || shape::mentions_secret(text) || text.contains("{{") && walk.is_template(text)
-        {
+        let secret = || shape::mentions_secret(text) && !is_fenced(text);
+        let new = if object() || secret() || text.contains("{{") && walk.is_template(text) {
             match walk.raw(text) {
                 Ok(new) => new.into_owned(),
                 Err(_) => {

@@ -8,6 +8,7 @@
 //! byte.
 //! fails: never; what cannot be read is withheld, replaced by a constant text and a digest.
 
+mod comments;
 mod document;
 mod explain;
 mod key;
@@ -101,8 +102,9 @@ impl Redactor {
     }
 
     /// Redacts raw Git text: YAML of one or many documents, JSON, Helm values, anything. Text that holds no
-    /// secret is returned as it is, to the byte; in text that holds one nothing but the secret scalars differs, where
-    /// its comments hold none and it has no templates: else it is written anew, without comments;
+    /// secret is returned as it is, to the byte; in text that holds one nothing but the secret scalars differs, and what
+    /// its comments tell of secrets. Where it has templates, or a whole Secret in its comments, it is written anew,
+    /// without comments;
     /// text that cannot be read is withheld: `# withheld: unparsable manifest (redacted:hmac-sha256:...)`.
     #[must_use]
     pub fn raw<'a>(&self, text: &'a str) -> Cow<'a, str> {

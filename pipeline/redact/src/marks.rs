@@ -24,7 +24,20 @@ pub(super) fn url(text: &str, at: usize, end: usize) -> Option<Range<usize>> {
             info,
             "user:password" | "username:password" | "user:pass" | "USER:PASSWORD" | "USERNAME:PASSWORD"
         );
+        let variable = |part: &str| {
+            part.strip_prefix('$').is_some_and(|part| {
+                !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+            })
+        };
+        // `sentinel://:password@host`, of documentation.
+        let host = text.get(from + user + 1..end).unwrap_or_default();
+        let told_how = matches!(password, "password" | "pass" | "passwd" | "PASSWORD")
+            && ["host:", "host/", "hostname", "HOST", "server:", "server/"]
+                .iter()
+                .any(|word| host.starts_with(word));
         let harmless = example
+            || told_how
+            || variable(name) && variable(password)
             || shape::is_mask(info)
             || placeholders::fill_all(info)
             || (!password.is_empty() && shape::is_harmless(password) && !shape::is_key(name));

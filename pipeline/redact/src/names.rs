@@ -49,10 +49,21 @@ impl Class {
             }
             Self::Scalar | Self::Secret => {
                 let checksum = is_checksum(name) && shape::is_hash(text);
-                // The name of a variable, or of an algorithm.
+                // The name of a variable, or of an algorithm; several of them.
                 let variable = text.contains('_')
-                    && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+                    && text.bytes().all(|byte| {
+                        byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"_,".contains(&byte)
+                    })
                     && classify(text) != Self::Plain;
+                // Another attribute: `&User-Password`.
+                let attribute = text.strip_prefix('&').is_some_and(|rest| {
+                    rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-:".contains(&byte))
+                        && (rest.contains(':') || classify(rest) != Self::Plain)
+                });
+                let kind = ["application/", "text/", "image/", "audio/", "video/"]
+                    .iter()
+                    .any(|kind| text.starts_with(kind));
+                let file = names_file(name, text);
                 // `jsonwebtoken: ^9.0.2`, of a package; `ADMIN_PIN=1234`, not `LED_PIN=13`.
                 let version = !is_password(name) && shape::is_version(text);
                 let other = words(name).last().is_some_and(|last| last == "pin" || last == "pincode")
@@ -67,7 +78,9 @@ impl Class {
                 let folder = name.eq_ignore_ascii_case("pwd") && text.starts_with('/');
                 // `community: https://discord.example`, and what every agent of SNMP is delivered with.
                 let community = words(name).last().is_some_and(|last| last == "community")
-                    && (text.contains([' ', ':']) || matches!(text, "public" | "enterprise"));
+                    && (text.contains([' ', ':'])
+                        || text.matches('.').count() >= 2 && !shape::is_password(text)
+                        || matches!(text, "public" | "enterprise"));
                 // Of AWS it is the name of a secret, of Vault's AppRole the secret.
                 let place =
                     text.contains('/') && words(name).ends_with(&["secret".to_owned(), "id".to_owned()]);
@@ -86,6 +99,9 @@ impl Class {
                     || duration
                     || address
                     || variable
+                    || attribute
+                    || kind
+                    || file
                     || term
                     || is_count(name, text)
                     || names_object(name, text))
@@ -110,6 +126,7 @@ pub(super) fn is_count(name: &str, text: &str) -> bool {
         && match words.last().map(String::as_str) {
             Some("tokens") => first.len() <= 9,
             Some("pass") => first.len() <= 3 && words.len() == 1,
+            Some("sig" | "dsn" | "cred") => first.len() <= 1,
             // Of a quota.
             Some("secrets") => first.len() <= 6 && (words.len() == 1 || words.concat() == "countsecrets"),
             Some("passwords" | "credentials") => first.len() <= 3 && words.len() == 1,
@@ -125,6 +142,18 @@ pub(super) fn is_count(name: &str, text: &str) -> bool {
             }
             None => false,
         }
+}
+
+/// Whether `text` is the name of a file with what `name` says in it: `kafka1_sslkey_creds` under `KEY_CREDENTIALS`.
+fn names_file(name: &str, text: &str) -> bool {
+    let kind = |word: &str| matches!(word, "creds" | "credentials");
+    words(name).last().is_some_and(|last| kind(last))
+        && text.rsplit(['_', '-']).next().is_some_and(kind)
+        && text.contains(['_', '-'])
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte))
+        && !shape::is_key(text)
 }
 
 /// Whether `name` is one of an access key, whose secret stands beside it.
@@ -162,6 +191,12 @@ pub(super) fn classify(name: &str) -> Class {
     let mut words = words(name);
     let compact = words.concat();
     if EXEMPT.contains(compact.as_str()) || words.iter().any(|word| word == "existing") {
+        return Class::Plain;
+    }
+    if words.len() > 2
+        && matches!(words.as_slice(), [.., from, secret] if from == "from" && secret.starts_with("secret"))
+    {
+        // `configFromSecret` names one.
         return Class::Plain;
     }
     while words.len() > 1
@@ -208,9 +243,10 @@ pub(super) fn classify(name: &str) -> Class {
             Class::Plain
         };
     }
-    if matches!(last.as_str(), "admin" | "login")
-        && words.len() > 1
-        && !name.bytes().any(|b| b.is_ascii_lowercase())
+    if matches!(last.as_str(), "logins" | "logons")
+        || matches!(last.as_str(), "admin" | "login")
+            && words.len() > 1
+            && !name.bytes().any(|b| b.is_ascii_lowercase())
         || matches!(last.as_str(), "users" | "user" | "accounts")
             && words.iter().any(|word| matches!(word.as_str(), "auth" | "basicauth" | "htpasswd" | "local"))
         || last == "basic" && before == "auth"

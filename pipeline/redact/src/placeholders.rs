@@ -62,7 +62,17 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
     }
     if rest.starts_with("${") || rest.starts_with("#{") || rest.starts_with("%{") || rest.starts_with("@{") {
         let inner = balanced(rest, 2)?;
-        return variable(rest.get(2..inner)?).then_some(at + inner + 1);
+        // Of FreeRADIUS: `%{control:User-Password}`, `%{1}`, `${.module}`.
+        let attribute = |text: &str| {
+            let text = text.trim_start_matches('.');
+            !text.is_empty()
+                && (text.bytes().all(|byte| byte.is_ascii_digit())
+                    || rest.starts_with("%{") && text.split(':').count() == 2 && text.split(':').all(name))
+        };
+        if rest.get(2..inner).is_some_and(attribute) {
+            return Some(at + inner + 1);
+        }
+        return variable(rest.get(2..inner)?.trim_start_matches('.')).then_some(at + inner + 1);
     }
     if rest.starts_with("$(") {
         let end = rest.find(')')?;
@@ -138,12 +148,11 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
         return Some(text.len());
     }
     if let Some(inner) = rest.strip_prefix('$').map(|inner| inner.trim_end_matches(['"', '\'']))
-        && inner.contains('-')
-        && inner.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
-        && matches!(names::classify(inner), names::Class::Secret | names::Class::Link)
+        && inner.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_'))
+        && matches!(names::classify(inner), names::Class::Secret | names::Class::Link | names::Class::Scalar)
         && !["uper", "ecret", "trong", "imple"].iter().any(|sign| inner.starts_with(sign))
     {
-        // Those of its notifications: `$slack-token`.
+        // Those of its notifications, and of PHP: `$slack-token`, `$dbpass`.
         return Some(at + 1 + inner.len());
     }
     if let Some(inner) = rest.strip_prefix('$') {

@@ -222,7 +222,10 @@ impl Arguments {
                     names::classify(name) == Class::Plain
                         && name.bytes().all(|byte| byte.is_ascii_lowercase())
                 });
-                let told = setting || shape::is_harmless(text) || prose::is_word_of_prose(text);
+                let told = setting
+                    || is_metavariable(text)
+                    || shape::is_harmless(text)
+                    || prose::is_word_of_prose(text);
                 if places.contains(&since) && !told {
                     return Some(0..text.len());
                 }
@@ -276,7 +279,7 @@ impl Arguments {
             Next::Named(flag) => takes_secret(flag, text).then_some(whole),
             Next::Literal => {
                 let (name, value) = text.split_once('=')?;
-                (!shape::is_harmless(value)).then_some(name.len() + 1..text.len())
+                (!shape::is_harmless(value) && !is_metavariable(value)).then_some(name.len() + 1..text.len())
             }
             Next::Perhaps => (shape::is_key(text) || shape::is_password(text)).then_some(whole),
             Next::Pair(sign) => {
@@ -374,11 +377,16 @@ pub(crate) fn is_flag(text: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
+/// Whether a word stands for what is to be given: `SECRETKEY`, `USER:PASSWORD`.
+fn is_metavariable(word: &str) -> bool {
+    word.bytes().all(|byte| {
+        byte.is_ascii_uppercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b':' | b'=' | b',')
+    }) && (names::classify(word) != Class::Plain || matches!(word, "USER" | "USERNAME"))
+}
+
 /// Whether `flag` followed by `value` passes a secret.
 pub(crate) fn takes_secret(flag: &str, value: &str) -> bool {
-    let metavariable =
-        value.bytes().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b':' | b'='))
-            && names::classify(value) != Class::Plain;
+    let metavariable = is_metavariable(value);
     // Of Docker's builds: `--secret id=npmrc,src=x`.
     let mount = ["id=", "type=", "source=", "src="].iter().any(|begin| value.starts_with(begin));
     if mount || prose::is_word_of_prose(value) || metavariable {

@@ -21,6 +21,14 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
     if words.clone().next() == Some("/") {
         return false;
     }
+    // A command, by which it is read: `kubectl get secret x -o jsonpath=y`.
+    if first.len() <= 16
+        && first.bytes().all(|byte| byte.is_ascii_lowercase())
+        && words.clone().next().is_some_and(is_letters)
+        && words.clone().any(|word| word.starts_with("--") || word.len() == 2 && word.starts_with('-'))
+    {
+        return true;
+    }
     // Of several pairs in a line: `client_secret: x, scopes: y`.
     if first.ends_with(',') && words.clone().next().is_some_and(|next| next.len() > 1 && next.ends_with(':'))
     {
@@ -122,6 +130,10 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
         if word.is_empty() || word.len() > 256 {
             continue;
         }
+        if word.starts_with('&') || line.get(at..).is_some_and(|rest| rest.trim() == "{") {
+            // An attribute, `&request:User-Password`; the name of a block.
+            break;
+        }
         let bare = word.trim_matches(['"', '\'', '`', ',', '.', ';', ')', '(', ':']);
         let offset = word.find(bare).unwrap_or(0);
         let lower = bare.to_ascii_lowercase();
@@ -144,7 +156,9 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
             && bare.bytes().any(|byte| byte.is_ascii_digit())
             && bare.bytes().any(|byte| byte.is_ascii_alphabetic())
             && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        let phrase = phrase || password && given && is_made_up(bare);
+        let phrase = phrase
+            || password && given && is_made_up(bare)
+            || password && matches!(behind.as_str(), "is" | "now" | "was") && is_run_together(bare);
         // The id of a key of GnuPG.
         let id = matches!(bare.len(), 8 | 16)
             && bare.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte));
@@ -261,6 +275,15 @@ fn is_made_up(word: &str) -> bool {
         && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_!@#$%^&*+?".contains(&byte))
         && !TERMS.contains(word.to_ascii_lowercase().as_str())
         && !shape::is_version(word)
+}
+
+/// Whether a word is two that nobody writes as one, and no name of a setting: `waxwingBerry`.
+fn is_run_together(word: &str) -> bool {
+    (8..=32).contains(&word.len())
+        && word.starts_with(|letter: char| letter.is_ascii_lowercase())
+        && word.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && word.bytes().any(|byte| byte.is_ascii_uppercase())
+        && names::classify(word) == names::Class::Plain
 }
 
 /// Whether a text is a message, though it reads as YAML: a subject of several words, an empty line, and more; or a

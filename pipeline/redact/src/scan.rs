@@ -41,6 +41,10 @@ enum Mark {
     Value,
     /// A statement that gives columns values.
     Insert,
+    /// A word that speaks of logons, which may stand below.
+    Logon,
+    /// What opens a here-document.
+    Here,
     /// A digest of ours.
     Digest,
 }
@@ -55,6 +59,20 @@ const NAMES: [&str; 51] = [
 ];
 
 const SCHEMES: [&str; 2] = ["bearer", "basic"];
+
+/// What speaks of logons.
+const LOGONS: [&str; 10] = [
+    "redential",
+    "creds",
+    "login",
+    "log in",
+    "logon",
+    "log-in",
+    "user:pass",
+    "username:pass",
+    "user/pass",
+    "asic auth",
+];
 
 /// Bytes of a row's mark that are looked for, so that the automaton stays small.
 const LONGEST: usize = 10;
@@ -77,6 +95,8 @@ static KINDS: LazyLock<(Vec<&'static str>, Vec<Mark>)> = LazyLock::new(|| {
     add("private-lines:", Mark::Pem);
     add("insert into ", Mark::Insert);
     add("replace into ", Mark::Insert);
+    LOGONS.iter().for_each(|text| add(text, Mark::Logon));
+    add("<<", Mark::Here);
     add("value", Mark::Value);
     add(super::PREFIX, Mark::Digest);
     (texts, marks)
@@ -122,6 +142,8 @@ pub(crate) struct Marks {
     pub(crate) commands: Vec<usize>,
     pub(crate) values: Vec<usize>,
     pub(crate) inserts: Vec<usize>,
+    pub(crate) logons: Vec<usize>,
+    pub(crate) heres: Vec<usize>,
     pub(crate) digests: Vec<usize>,
     /// Bytes that were handed to the automata.
     pub(crate) handed: usize,
@@ -143,6 +165,8 @@ impl Marks {
                 Some(Mark::Command) => add(&mut marks.commands, at),
                 Some(Mark::Value) => marks.values.push(at),
                 Some(Mark::Insert) => marks.inserts.push(at),
+                Some(Mark::Logon) => add(&mut marks.logons, at),
+                Some(Mark::Here) => marks.heres.push(at),
                 Some(Mark::Digest) => marks.digests.push(at),
                 None => {}
             }
@@ -179,6 +203,8 @@ impl Marks {
             && self.commands.is_empty()
             && self.values.is_empty()
             && self.inserts.is_empty()
+            && self.logons.is_empty()
+            && self.heres.is_empty()
     }
 
     /// What the rows of the table find: each is searched once in each of the runs in which its marks stand.

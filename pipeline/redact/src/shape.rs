@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 pub(super) use super::keys::{is_hash, is_key, is_password, is_secret_link, is_version};
-use super::words::{ASKS, EXPRESSIONS, FILLERS, MASKS, PLACES, STORES};
+use super::words::{ASKED, ASKS, EXPRESSIONS, FILLERS, MASKS, PLACES, PLEAS, STORES};
 use super::{names, placeholders};
 
 /// A member by its name, whatever its case; the spelling Kubernetes knows comes first.
@@ -127,12 +127,31 @@ pub(super) fn is_harmless(text: &str) -> bool {
 /// What asks for a value: `REPLACE_ME`, `changeme`, `your-api-key-here`.
 fn is_asked(text: &str) -> bool {
     let text = text.trim_matches(['<', '>', '"', '\'']);
+    if is_plea(text) {
+        return true;
+    }
     if text.len() > 64 || !text.bytes().all(|byte| byte.is_ascii_alphabetic() || b" -_.!".contains(&byte)) {
         return false;
     }
     let words = names::words(text);
     words.iter().all(|word| FILLERS.contains(word.as_str()))
         && words.iter().any(|word| ASKS.contains(word.as_str()))
+}
+
+/// A phrase of small words that begins by asking, and says for what: `get_the_secret_of_above_key`.
+fn is_plea(text: &str) -> bool {
+    let text = text.trim_end_matches(['!', '.']);
+    let mut words = text.split(['-', '_', ' ']);
+    let small = |word: &str| {
+        !word.is_empty()
+            && (word.bytes().all(|byte| byte.is_ascii_lowercase())
+                || word.len() <= 3 && word.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    text.len() <= 80
+        && words.clone().next().is_some_and(|first| PLEAS.contains(first))
+        && words.clone().count() >= 3
+        && words.clone().all(small)
+        && words.any(|word| ASKED.contains(word))
 }
 
 /// A URL whose password is filled in elsewhere.
@@ -161,24 +180,46 @@ pub(super) fn is_expression(text: &str) -> bool {
 
 /// What a program calls for a value, and literals in it that are none: `req.get_headers()["X-Token"]`.
 fn is_call(text: &str) -> bool {
+    if is_variable(text) {
+        return true;
+    }
     let Some((head, arguments)) = text.split_once('(').filter(|_| text.ends_with([')', ']'])) else {
         return false;
     };
+    let head = head.strip_prefix("new ").unwrap_or(head);
+    // Of a function alone: `substr($dsn, 1)`.
+    let given = arguments.starts_with(['$', '"', '\'', '[']) || arguments.contains(", ") || arguments == ")";
     let part = |part: &str| {
         part.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     let mut literals = arguments.split(['"', '\'']).skip(1).step_by(2);
-    head.contains('.')
+    (head.contains('.') || given && head.len() > 3)
         && head.split(['.', ':']).filter(|word| !word.is_empty()).all(part)
         && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
         && !literals.any(|text| is_key(text) || is_password(text))
         && !super::keys::holds_random(text)
 }
 
+/// A variable of PHP, and what is read of it: `$dsn['password'] ?? null`, `$this->options['x']`. Alone it could be a
+/// password that begins with a sign.
+fn is_variable(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix('$') else { return false };
+    let name = rest.bytes().take_while(|byte| byte.is_ascii_lowercase() || *byte == b'_').count();
+    rest.get(name..)
+        .is_some_and(|rest| rest.starts_with("->") || rest.starts_with('[') || rest.starts_with("::"))
+        && name > 1
+        && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+        && !super::keys::holds_random(text)
+}
+
 /// A mask: Argo CD's own (`+` signs alone, eight or more), or stars, dots, dashes and the words that stand for one.
 pub(super) fn is_mask(text: &str) -> bool {
     let Some(first) = text.chars().next() else { return false };
+    // What a program fills in: `%p`.
+    if text.len() == 2 && first == '%' && text.bytes().skip(1).all(|byte| byte.is_ascii_alphabetic()) {
+        return true;
+    }
     if text.trim_end_matches('.') == "-" {
         // From the standard input.
         return true;
@@ -236,7 +277,7 @@ pub(super) fn is_redacted(text: &str) -> bool {
 
 /// Words that say yes or no; they are switches, under whatever name.
 pub(super) fn is_switch(text: &str) -> bool {
-    "true false yes no on off enabled disabled required optional always never auto include omit same-origin prompt anonymous"
+    "true false yes no on off enabled disabled required optional always never auto include omit same-origin prompt anonymous read write"
         .split(' ')
         .any(|word| text.eq_ignore_ascii_case(word))
 }
@@ -261,7 +302,8 @@ fn is_place(text: &str) -> bool {
     {
         return true;
     }
-    let signs = |path: &str| path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte));
+    let signs =
+        |path: &str| path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/#".contains(&byte));
     if (text.starts_with("./") || text.starts_with("../")) && signs(text) {
         return true;
     }
@@ -323,7 +365,9 @@ pub(super) fn is_credential(text: &str) -> bool {
         && text.bytes().skip(1).all(|byte| byte.is_ascii_lowercase())
         && text.bytes().all(|byte| byte.is_ascii_alphabetic());
     let place = text.contains("://") && !text.contains('@');
-    !(is_harmless(text) || is_switch(text) || word || title || place)
+    let number =
+        text.len() <= 3 && text.trim_end_matches([',', ';']).bytes().all(|byte| byte.is_ascii_digit());
+    !(number || is_harmless(text) || is_switch(text) || word || title || place)
 }
 
 /// Whether a text speaks of a manifest of kind Secret, in YAML or JSON, however spaced and quoted.

@@ -3,10 +3,11 @@
 //!
 //! What is written is read again: it must give the very documents that were to be written, or it is not taken.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, MatchKind};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -14,28 +15,107 @@ use serde_saphyr::Spanned;
 
 use super::tree;
 
-/// Bytes of what was replaced that are looked for in comments; where it is more, none of them stays.
-const GONE: usize = 64 * 1024;
+/// Bytes of what was replaced that are kept, and looked for in comments; where it is more, none of these stays.
+pub(super) const GONE: usize = 64 * 1024;
+/// Bytes of the shortest fragment that is looked for by itself: shorter ones stand in other words, too.
+const LEAST: usize = 4;
 
-/// The same as [`splice`], of which nothing is read again but the documents that changed: `which` says which those are.
-pub(super) fn splice_those(
-    text: &str,
-    documents: &[Value],
-    which: &[bool],
-    comments: &str,
-) -> Option<String> {
+/// A part of a text that was replaced, and what stands for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fragment {
+    pub(super) old: String,
+    pub(super) new: String,
+}
+
+/// What was replaced in one document.
+pub(super) struct Changes<'f> {
+    pub(super) changed: bool,
+    /// All of it, where it is known piece by piece.
+    pub(super) fragments: &'f [Fragment],
+}
+
+/// A text in which nothing but scalars was replaced.
+#[derive(Debug, Default)]
+pub(super) struct Spliced {
+    pub(super) text: String,
+    /// What was replaced, and must stand nowhere else; an empty one where it is not known what it was.
+    pub(super) gone: Vec<String>,
+}
+
+/// Writes `documents` into `text`, of which they were read before some of their scalars were replaced. Nothing is read
+/// again but the documents that changed.
+pub(super) fn splice_those(text: &str, documents: &[Value], changes: &[Changes<'_>]) -> Option<Spliced> {
     let parts = parts(text);
-    if parts.len() < 2 || parts.len() != documents.len() || which.len() != documents.len() {
-        return splice(text, documents, comments);
+    if changes.iter().all(|changes| !changes.changed) {
+        return Some(Spliced { text: text.to_owned(), ..Spliced::default() });
     }
-    let mut out = String::with_capacity(text.len() + 256);
-    for ((part, document), changed) in parts.iter().zip(documents).zip(which) {
-        match changed {
-            true => out.push_str(&splice(part, std::slice::from_ref(document), comments)?),
-            false => out.push_str(part),
+    if parts.len() < 2 || parts.len() != documents.len() || changes.len() != documents.len() {
+        let fragments: Vec<_> = changes.iter().flat_map(|one| one.fragments.iter().cloned()).collect();
+        return substitute(text, documents, &fragments).or_else(|| splice(text, documents));
+    }
+    let mut all = Spliced { text: String::with_capacity(text.len() + 256), ..Spliced::default() };
+    for ((part, document), changes) in parts.iter().zip(documents).zip(changes) {
+        let document = std::slice::from_ref(document);
+        if changes.changed {
+            let new = substitute(part, document, changes.fragments).or_else(|| splice(part, document))?;
+            all.text.push_str(&new.text);
+            all.gone.extend(new.gone);
+        } else {
+            all.text.push_str(part);
         }
     }
-    Some(out)
+    Some(all)
+}
+
+/// The same as [`splice`], without reading where each scalar stands: every fragment is replaced wherever it stands, if
+/// that is as often as it was replaced in the documents.
+fn substitute(text: &str, documents: &[Value], fragments: &[Fragment]) -> Option<Spliced> {
+    let mut known: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
+    for Fragment { old, new } in fragments {
+        if old.len() < LEAST || old.contains(['\n', '\r', '"', '\'', '\\']) {
+            return None;
+        }
+        let (stands, times) = known.entry(old).or_insert((new, 0));
+        *times += 1;
+        if stands != new {
+            return None;
+        }
+    }
+    if known.is_empty() {
+        return None;
+    }
+    let hits = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(known.keys()).ok()?;
+    let mut gone = Vec::new();
+    known.keys().for_each(|old| keep(&mut gone, old));
+    let known: Vec<(&str, usize)> = known.into_values().collect();
+    let mut times = vec![0; known.len()];
+    let mut out = String::with_capacity(text.len() + fragments.len() * 32);
+    let mut done = 0;
+    for hit in hits.find_iter(text) {
+        let number = hit.pattern().as_usize();
+        *times.get_mut(number)? += 1;
+        out.push_str(text.get(done..hit.start())?);
+        out.push_str(known.get(number)?.0);
+        done = hit.end();
+    }
+    out.push_str(text.get(done..)?);
+    let all = known.iter().zip(&times).all(|((_, replaced), found)| replaced == found);
+    (all && reads_as(&out, documents)).then_some(Spliced { text: out, gone })
+}
+
+/// Whether a text reads as these documents.
+pub(super) fn reads_as(text: &str, documents: &[Value]) -> bool {
+    let json = || text.trim_start().starts_with(['{', '[']);
+    match documents {
+        [document] if json() && tree::json(text).is_ok_and(|read| read == *document) => true,
+        _ => tree::yaml(text).is_ok_and(|read| read == documents),
+    }
+}
+
+/// Adds what was replaced, and the password in it, to what must stand nowhere else.
+fn keep(gone: &mut Vec<String>, part: &str) {
+    let password = part.split_once(':').map_or("", |(_, password)| password);
+    gone.extend([part, password].into_iter().filter(|part| !part.is_empty()).map(str::to_owned));
 }
 
 /// The documents of a text, each with the line that opens it; nothing where more than such lines part them.
@@ -63,9 +143,7 @@ fn parts(text: &str) -> Vec<&str> {
 
 /// Writes `documents` into `text`, of which they were read before some of their scalars were replaced. Nothing when that
 /// cannot be done, or would not read back as the same: then they are written anew.
-///
-/// A comment that repeats what was replaced counts as what cannot be done: `comments` are all of them.
-pub(super) fn splice(text: &str, documents: &[Value], comments: &str) -> Option<String> {
+fn splice(text: &str, documents: &[Value]) -> Option<Spliced> {
     let nodes: Vec<Spanned<Node>> = serde_saphyr::from_multiple_with_options(text, tree::options()).ok()?;
     let json = text.trim_start().starts_with(['{', '[']) && tree::json(text).is_ok();
     let mut edits = Edits { text, json, scalars: Vec::new(), gone: Vec::new() };
@@ -75,10 +153,7 @@ pub(super) fn splice(text: &str, documents: &[Value], comments: &str) -> Option<
     for (node, document) in nodes.iter().zip(documents) {
         edits.compare(node, document)?;
     }
-    if !comments.is_empty() && edits.may_stand_in(comments) {
-        return None;
-    }
-    let mut edits = edits.scalars;
+    let Edits { scalars: mut edits, gone, .. } = edits;
     edits.sort_by_key(|(range, _)| range.start);
     // What an alias repeats stands in one place.
     edits.dedup();
@@ -90,11 +165,7 @@ pub(super) fn splice(text: &str, documents: &[Value], comments: &str) -> Option<
         done = range.end;
     }
     out.push_str(text.get(done..)?);
-    let same = match documents {
-        [document] if json => tree::json(&out).is_ok_and(|read| read == *document),
-        _ => tree::yaml(&out).is_ok_and(|read| read == documents),
-    };
-    same.then_some(out)
+    reads_as(&out, documents).then_some(Spliced { text: out, gone })
 }
 
 /// What is to be written where.
@@ -121,11 +192,8 @@ impl Edits<'_> {
                     self.gone.push(String::new());
                     return self.push(start..end, &value, new);
                 };
-                for part in parts.into_iter().filter_map(|(part, _)| value.get(part)) {
-                    let password = part.split_once(':').map_or("", |(_, password)| password);
-                    let told = [part, password].into_iter().filter(|part| !part.is_empty());
-                    self.gone.extend(told.map(str::to_owned));
-                }
+                let parts = parts.into_iter().filter_map(|(part, _)| value.get(part));
+                parts.for_each(|part| keep(&mut self.gone, part));
                 self.push(start..end, &value, new)
             }
             (Node::List(items), Value::Array(new)) if items.len() == new.len() => {
@@ -136,12 +204,6 @@ impl Edits<'_> {
             }
             _ => None,
         }
-    }
-
-    /// Whether a comment may repeat what was replaced.
-    fn may_stand_in(&self, comments: &str) -> bool {
-        let length: usize = self.gone.iter().map(String::len).sum();
-        length > GONE || AhoCorasick::new(&self.gone).map_or(true, |gone| gone.is_match(comments))
     }
 
     fn push(&mut self, range: Range<usize>, value: &str, new: &str) -> Option<()> {

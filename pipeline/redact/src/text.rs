@@ -13,6 +13,7 @@ use super::{marks, shape};
 
 mod apart;
 mod csv;
+mod logons;
 mod pairs;
 mod sql;
 #[cfg(test)]
@@ -71,6 +72,8 @@ pub(super) fn secrets(text: &str, named: bool) -> Vec<Found> {
         scan.values(&marks.values, &mut found);
         scan.commands(&marks.commands, &mut found);
         scan.inserts(&marks.inserts, &mut found);
+        scan.logons(&marks.logons, &mut found);
+        scan.here_documents(&marks.heres, &mut found);
         scan.tables(&marks.names, &mut found);
     }
     apart(text, found, &marks.digests)
@@ -185,13 +188,36 @@ impl<'t> Scan<'t> {
         prose::told(name.text, rest).map(|range| from + range.start..from + range.end)
     }
 
-    /// Whether a name stands in a list of pairs, and a key behind it: `username:ada,token:x`.
+    /// Whether a name is a file that is made of the one that stands behind it, as in a Makefile: `server.key: server.cnf`.
+    fn is_target(&self, name: &Name<'_>, from: usize) -> bool {
+        let first = self.line_from(from).split_whitespace().next().unwrap_or_default();
+        let made = ["crt", "cnf", "pem", "key", "csr", "json", "conf", "p12", "der", "mk"];
+        name.text.contains('.')
+            && first.rsplit_once('.').is_some_and(|(_, end)| made.contains(&end))
+            && first.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte))
+    }
+
+    /// Whether the next name stands where a value would: `password= auth_user=`.
+    fn is_unset(&self, from: usize) -> bool {
+        let word = self.line_from(from).split_whitespace().next().unwrap_or_default();
+        word.strip_suffix('=').is_some_and(|name| {
+            name.contains('_') && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        })
+    }
+
+    /// Whether a name stands in a list of pairs, and a key behind it: `username:ada,token:x`; `{User:ada Token:x}`, as Go
+    /// prints them.
     fn follows_a_pair(&self, start: usize, from: usize) -> bool {
-        self.before(start) == Some(b',')
-            && self.line_before(start, NAME).rsplit(',').nth(1).is_some_and(|pair| pair.contains(':'))
+        let head = self.line_before(start, NAME);
+        let sign = match self.before(start) {
+            Some(b',') => ',',
+            Some(b' ') if head.contains('{') => ' ',
+            _ => return false,
+        };
+        head.rsplit(sign).nth(1).is_some_and(|pair| pair.contains(':') && !pair.ends_with(':'))
             && self
                 .text
-                .get(from..self.within(from, LINE, |byte| byte == b',' || is_end(byte)))
+                .get(from..self.within(from, LINE, |byte| matches!(byte, b',' | b'}') || is_end(byte)))
                 .is_some_and(shape::is_key)
     }
 
@@ -262,6 +288,7 @@ impl<'t> Scan<'t> {
                 continue;
             }
             let class = match names::classify(text) {
+                Class::Key if text == "default_signer" => self.class_of_words(text, start),
                 Class::Plain => self.class_of_words(text, start),
                 // PHP: `tcp://redis:6379?auth=x`.
                 Class::Header if self.line_before(start, NAME).ends_with('?') && text == "auth" => {
@@ -293,6 +320,11 @@ impl<'t> Scan<'t> {
 
     /// What `key` says behind another word, or as a parameter of a URL.
     fn class_of_words(&self, text: &str, start: usize) -> Class {
+        if text == "default_signer" {
+            // Of Joken, which takes any text there.
+            let head = self.text.get(self.boundary(start.saturating_sub(PAIR))..start).unwrap_or_default();
+            return if head.contains(":joken") { Class::Secret } else { Class::Key };
+        }
         if text.starts_with("user_") {
             // Of a login module of Java's: `user_admin="x"`.
             let head = self.text.get(self.boundary(start.saturating_sub(LINE))..start).unwrap_or_default();
@@ -390,6 +422,12 @@ impl<'t> Scan<'t> {
             return None;
         }
         from = self.until(from, |byte| byte != b' ' && byte != b'\t');
+        if delimiter == b':' && spaced && self.is_target(name, from) {
+            return None;
+        }
+        if delimiter == b'=' && spaced && self.is_unset(from) {
+            return None;
+        }
         if delimiter == b':' && spaced && !name.quoted && prose::follows(name.text, self.rest_of(name, from))
         {
             let checked = prose::checked(self.line_from(from)).filter(|_| class != Class::Key);
@@ -461,7 +499,9 @@ impl<'t> Scan<'t> {
         let from = self.within(at + 1, 8, |byte| !matches!(byte, b' ' | b'<' | b'\t'));
         let quote = self.byte(from).filter(|byte| is_quote(*byte))?;
         let value = from + 1..self.close(from + 1, quote);
-        class.holds(name.text, self.text.get(value.clone())?).then_some(value)
+        let text = self.text.get(value.clone())?;
+        (text.bytes().any(|byte| byte.is_ascii_alphanumeric()) && class.holds(name.text, text))
+            .then_some(value)
     }
 
     /// Arguments of programs that take secrets under names that do not say so.

@@ -10,6 +10,7 @@ use super::document::is_manifests;
 use super::explain::Notes;
 use super::names::{self, Class};
 use super::programs::Arguments;
+use super::splice::Fragment;
 use super::tree::Unreadable;
 use super::{Redactor, packed, shape};
 
@@ -63,6 +64,12 @@ pub(super) struct Walk<'r> {
     pub(super) sealed: Option<HashSet<String>>,
     /// Bytes that may still be unpacked.
     pub(super) unpack: usize,
+    /// What was replaced in the document that is read, piece by piece.
+    pub(super) fragments: Vec<Fragment>,
+    /// Bytes of it that are still kept. What is not kept is found by reading the document once more.
+    pub(super) keeps: usize,
+    /// Documents that are read, each within the one before.
+    pub(super) open: usize,
     /// What tags refer to by name, as `!secret wifi_password` does: the tree holds the name alone.
     pub(super) tagged: HashSet<String>,
     /// What names the program that a container's arguments go to.
@@ -79,6 +86,9 @@ impl<'r> Walk<'r> {
             changed: false,
             nested: 0,
             sealed: None,
+            fragments: Vec::new(),
+            keeps: 0,
+            open: 0,
             tagged: HashSet::new(),
             unpack: packed::MOST,
             program: None,
@@ -361,9 +371,22 @@ impl<'r> Walk<'r> {
         self.replace(text, &found)
     }
 
+    /// Keeps what was replaced, so that it is found again in the text.
+    pub(super) fn keep(&mut self, old: &str, new: &str) {
+        if self.keeps > 0 {
+            self.keeps = self.keeps.saturating_sub(old.len());
+            self.fragments.push(Fragment { old: old.to_owned(), new: new.to_owned() });
+        }
+    }
+
     pub(super) fn replace<'t>(&mut self, text: &'t str, found: &[super::scan::Found]) -> Cow<'t, str> {
         if let Some(notes) = &mut self.notes {
             notes.lines(text, found);
+        }
+        if self.keeps > 0 {
+            for old in found.iter().filter_map(|found| text.get(found.range.clone())) {
+                self.keep(old, &self.redactor.digest(old.as_bytes()));
+            }
         }
         self.redactor.replace(text, found)
     }
@@ -385,7 +408,9 @@ impl<'r> Walk<'r> {
         match (name, &mut *value) {
             ("properties" | "patternproperties" | "definitions" | "$defs", Value::Object(properties)) => {
                 for (property, schema) in properties.iter_mut() {
-                    let secret = place == Place::SecretSchema || names::classify(property) != Class::Plain;
+                    let refers = names::is_reference(property) || names::is_setting(property);
+                    let secret =
+                        place == Place::SecretSchema && !refers || names::classify(property) != Class::Plain;
                     let place = if secret { Place::SecretSchema } else { Place::Schema };
                     self.visit(schema, place, depth + 2);
                 }
@@ -470,7 +495,9 @@ impl<'r> Walk<'r> {
         if let Value::String(text) = value {
             let text = std::mem::take(text);
             self.remember(&text);
-            self.put(value, self.redactor.digest(text.as_bytes()));
+            let digest = self.redactor.digest(text.as_bytes());
+            self.keep(&text, &digest);
+            self.put(value, digest);
         }
     }
 
@@ -492,7 +519,9 @@ impl<'r> Walk<'r> {
                 let text = value.to_string();
                 self.note(rule);
                 self.remember(&text);
-                self.put(value, self.redactor.digest(text.as_bytes()));
+                let digest = self.redactor.digest(text.as_bytes());
+                self.keep(&text, &digest);
+                self.put(value, digest);
             }
             Value::String(text) => {
                 if self.tagged.contains(text.as_str())
@@ -508,6 +537,7 @@ impl<'r> Walk<'r> {
                 };
                 let text = std::mem::take(text);
                 self.remember(&text);
+                self.keep(&text, &digest);
                 self.put(value, digest);
             }
             Value::Array(items) => {

@@ -114,7 +114,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          docs documentation flow flows project projects prompts ms millis milliseconds sec secs mins bytes kb mb \
          reuse fill leeway skew separator delimiter matcher matchers injector injection watcher syncer rotator \
          bindings visibility level tier priority notice warning alert alerts notification notifications audit \
-         log logs logging dashboard burst lookback",
+         log logs logging dashboard burst lookback algo algos algorithms ciphers live",
     )
 });
 
@@ -133,7 +133,7 @@ pub(super) static EXEMPT: Words = LazyLock::new(|| {
          sealedsecret externalsecrets externalsecret secretgenerator secretkeyselector secretproviderclass \
          secretlist createsecret createtoken usepassword sigterm secretstores secretstore credhelpers credsstore \
          tokenauth secretslist keycloak publickey publickeys sshpublickey authorizedkeys sshauthorizedkeys \
-         sshknownhosts apikeyauth secretrefs passwordauthentication nopasswd")
+         sshknownhosts apikeyauth secretrefs passwordauthentication nopasswd privatekeyid")
 });
 
 /// Words behind which something is told of a secret, not the secret: `secret: rotate`, `token: expired`.
@@ -160,7 +160,8 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          ignored deprecated supported got being been yet into onto over under between because while until since \
          unless instead rather also always sometimes here there now then them their us page button screen dialog \
          form link endpoint handling handler expiry lifetime parsing validation leak storage manager provider \
-         generation flow review controller fallback logic module plugin backend cache limit limits min max current remaining quota exhausted",
+         generation flow review controller fallback logic module plugin backend cache limit limits min max current remaining quota exhausted \
+         argument arguments flag flags option options parameter parameters",
     )
 });
 
@@ -247,6 +248,22 @@ pub(super) static ASKS: Words = LazyLock::new(|| {
          goes",
     )
 });
+
+/// How a phrase begins that asks for a value, whatever words it goes on with: `your-32-character-encryption-key`.
+pub(super) static PLEAS: Words = LazyLock::new(|| {
+    set("your change replace insert enter put generate paste provide get set fill choose pick")
+});
+
+/// What such a phrase asks for.
+pub(super) static ASKED: Words = LazyLock::new(|| {
+    set(
+        "secret secrets key password passwd token value here it this id credentials passphrase random string salt",
+    )
+});
+
+/// How passwords are hashed: below these names stand settings.
+pub(super) static HASHES: Words =
+    LazyLock::new(|| set("argon2 argon2i argon2id bcrypt scrypt pbkdf2 sha2crypt sha512 sha256 shacrypt"));
 
 /// The members of the schema of one property.
 pub(super) static SCHEMA: Words = LazyLock::new(|| {

@@ -62,9 +62,48 @@ fn what_an_alias_repeats_is_replaced_in_its_place() {
 }
 
 #[test]
-fn a_text_whose_comments_hold_a_secret_is_written_anew_without_them() {
-    let new = left("b: 1 # password: thistle9\na: {password: thistle}\n");
-    assert!(!new.contains("thistle") && new.ends_with("# withheld: comments (#)\n"), "{new}");
+fn a_secret_that_a_comment_tells_is_replaced_where_it_stands() {
+    for text in [
+        "b: 1 # password: thistle9\na: {password: thistle}\n",
+        "# use ada / th1stle-9 for the demo\nb:   'x'  # the rest stays\n",
+        "# postgres://app:thistle@db/shop\nname: \"web\"\n",
+        "file: |\n  # a comment of the file: password: thistle9\n  a = 1\nb: 1 # token: th1stle\n",
+    ] {
+        let expected = ["ada / th1stle-9", "app:thistle@"].iter().fold(text.to_owned(), |text, told| {
+            text.replace(told, &told.replace("th1stle-9", "#").replace("app:thistle", "#"))
+        });
+        let expected = expected.replace("thistle9", "#").replace("th1stle", "#").replace("thistle", "#");
+        assert_eq!(left(text), expected);
+    }
+    // A manifest is only mentioned.
+    let text = "# of kind: Secret or ConfigMap\na: {password: thistle}\n";
+    assert_eq!(left(text), text.replace("thistle", "#"));
+}
+
+#[test]
+fn comments_in_which_a_whole_secret_stands_are_withheld() {
+    let new = left("# kind: Secret\n# data:\n#   a: dGhpc3RsZQ==\na: {password: thistle}\n");
+    assert!(!new.contains("thistle") && !new.contains("dGhpc3RsZQ"), "{new}");
+    assert!(new.ends_with("# withheld: comments (#)\n"), "{new}");
+}
+
+#[test]
+fn a_secret_that_stands_in_other_words_too_is_replaced_where_it_is_one() {
+    for (text, expected) in [
+        (
+            "user: admin\npassword: admin\ngroup: administrators\n",
+            "user: admin\npassword: #\ngroup: administrators\n",
+        ),
+        ("a: {password: web, name: web}\n---\nname: web\n", "a: {password: #, name: web}\n---\nname: web\n"),
+        ("password: thistle\n---\nname: thistle\n", "password: #\n---\nname: thistle\n"),
+        // One is a part of the other.
+        (
+            "a: {password: thistle}\nb: {password: thistles, note: it thistles}\n",
+            "a: {password: #}\nb: {password: #, note: it thistles}\n",
+        ),
+    ] {
+        assert_eq!(left(text), expected);
+    }
 }
 
 #[test]

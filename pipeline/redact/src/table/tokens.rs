@@ -221,6 +221,17 @@ pub(super) const TOKENS: &[Row] = &[
         ["LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t", "LS0tLS1CRUdJTiBQVUJMSUMgS0VZLS0tLS0K"],
     ),
     link(
+        "authorization-code",
+        "RFC 6749: what a callback is given for a token",
+        &["?code=", "&code="],
+        r"[?&]code=([A-Za-z0-9._~+/%-]*[0-9][A-Za-z0-9._~+/%-]*)(?:&state=|&session_state=|&iss=|&scope=|$)",
+        [
+            "https://app.example/login?code=4/0AfJohXk3thistle&state=x",
+            "https://a.example/cb?state=x&code=th1stle",
+        ],
+        ["https://shop.example/?code=SPRING&page=2", "https://a.example/cb?state=x&code="],
+    ),
+    link(
         "crypt-hash",
         "crypt(3), Apache htpasswd",
         &[

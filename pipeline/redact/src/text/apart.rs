@@ -35,6 +35,17 @@ impl<'t> Scan<'t> {
                 _ => (from, self.until(from, is_end)),
             };
             let flag = name.text;
+            // What a program says of its flags; a password behind another flag: `-prootpass shop`.
+            let help = from > name.start + name.text.len() + 1
+                && self.leads_line(name.start)
+                && self.line_from(from).split_whitespace().take(3).filter(|word| is_word(word)).count() == 3;
+            let joined = flag.starts_with("-p")
+                && ["mysql", "mariadb"]
+                    .iter()
+                    .any(|program| self.line_before(name.start, NAME).contains(program));
+            if help || joined {
+                return None;
+            }
             return (starts && takes_secret(flag, self.text.get(from..to)?))
                 .then_some((from..to, "argument"));
         }
@@ -68,8 +79,8 @@ impl<'t> Scan<'t> {
         let text = self.text.get(word.clone())?.trim_end_matches([';', ',']);
         let word = word.start..word.start + text.len();
         let sign = !text.bytes().any(|byte| byte.is_ascii_alphanumeric());
-        let flag = text.starts_with("--") && is_flag(text);
-        if sign || flag || shape::is_harmless(text) || shape::is_switch(text) {
+        let flag = (text.starts_with("--") || text.len() == 2) && is_flag(text);
+        if sign || flag || text.starts_with('(') || shape::is_harmless(text) || shape::is_switch(text) {
             return None;
         }
         let rest = self
@@ -200,4 +211,8 @@ impl<'t> Scan<'t> {
         let secret = !told && !head.contains(':') && (shape::is_password(word) || shape::is_key(word));
         (secret && head.split_whitespace().count() >= 2).then(|| start..start + word.len())
     }
+}
+
+fn is_word(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_alphabetic())
 }

@@ -64,6 +64,7 @@ impl Scan<'_> {
 /// Whether a text can be the name of a column.
 fn is_column(name: &str) -> bool {
     (1..=40).contains(&name.len())
+        && name.bytes().any(|byte| byte.is_ascii_alphanumeric())
         && name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_' || letter == '#')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-. #".contains(&byte))
         && name.split(' ').count() <= 3

@@ -107,3 +107,73 @@ fn a_header_ends_with_the_quote_that_opened_before_its_name() {
         "curl -H \"X-API-Key: #\" -H \"Accept: text/html\" https://example.org"
     );
 }
+
+#[test]
+fn a_line_that_is_a_user_and_a_password_is_a_logon_below_what_speaks_of_logons() {
+    for (text, expected) in [
+        ("Logins of staging:\n\nada:fig-Tree-77\nbob:th1stle9\n", "Logins of staging:\n\nada:#\nbob:#\n"),
+        ("## Credentials\n- `admin:thistle`\n", "## Credentials\n- `admin:#`\n"),
+        ("log in with\n  root / th1stle9\nthen restart", "log in with\n  root / #\nthen restart"),
+        // Nothing above speaks of logons.
+        ("Ports:\n\nada:fig-Tree-77\n", "Ports:\n\nada:fig-Tree-77\n"),
+        ("Logins:\n\nada:enabled\nweb:1.2.3\n", "Logins:\n\nada:enabled\nweb:1.2.3\n"),
+        (
+            "the login page moved\nregistry.example/web:1.2.3\n",
+            "the login page moved\nregistry.example/web:1.2.3\n",
+        ),
+    ] {
+        assert_eq!(hidden(text), expected);
+    }
+}
+
+#[test]
+fn what_a_here_document_tells_a_transfer_is_secret() {
+    for (text, expected) in [
+        (
+            "ftp -n files.example <<END\nuser ada thistle\nput nightly.tgz\nEND\n",
+            "ftp -n files.example <<END\nuser ada #\nput nightly.tgz\nEND\n",
+        ),
+        (
+            "/usr/bin/ftp -inv h <<-'EOF'\n  quote USER ada\n  quote PASS thistle\nEOF\nuser ada thistle\n",
+            "/usr/bin/ftp -inv h <<-'EOF'\n  quote USER ada\n  quote PASS #\nEOF\nuser ada thistle\n",
+        ),
+        ("lftp <<E\nopen -u ada,thistle host\nE", "lftp <<E\nopen -u ada,# host\nE"),
+        (
+            "curl -K - <<EOF\nuser = \"ada:thistle\"\nurl = https://a.example\nEOF",
+            "curl -K - <<EOF\nuser = \"ada:#\"\nurl = https://a.example\nEOF",
+        ),
+        ("cat <<EOF\nuser ada thistle\nEOF", "cat <<EOF\nuser ada thistle\nEOF"),
+    ] {
+        assert_eq!(hidden(text), expected);
+    }
+}
+
+#[test]
+fn each_logon_and_each_line_of_a_here_document_is_found_once() {
+    for one in ["login:\n", "creds ", "<<E\nuser a b\n", "ftp <<E ", "login\nada:th1stle9\n", "ftp <<E\n"] {
+        let text = one.repeat(100_000 / one.len());
+        let marks = Marks::of(&text);
+        let scan = Scan::new(&text);
+        let mut found = Vec::new();
+        scan.logons(&marks.logons, &mut found);
+        scan.here_documents(&marks.heres, &mut found);
+        assert!(found.iter().zip(found.iter().skip(1)).all(|(one, next)| one.range.end <= next.range.start));
+        let most = text.lines().count();
+        assert!(
+            found.len() <= most && (found.is_empty() != one.contains("a:th1stle9")),
+            "{one:?}: {}",
+            found.len()
+        );
+    }
+}
+
+#[test]
+fn of_markdown_the_blocks_that_hold_a_manifest_are_read_by_themselves() {
+    let text = "# How to\n\nMake it:\n\n```yaml\nkind: Secret\nstringData:\n  password: thistle\n```\n\nand read on.\n";
+    let new = crate::Redactor::new(b"the key of the test").text(text).into_owned();
+    assert!(!new.contains("thistle"), "{new}");
+    assert!(
+        new.starts_with("# How to\n\nMake it:\n\n```yaml\n") && new.ends_with("```\n\nand read on.\n"),
+        "{new}"
+    );
+}

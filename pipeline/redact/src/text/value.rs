@@ -65,10 +65,9 @@ impl<'t> Scan<'t> {
                 // Prose: `volume "creds" : not found`, `value: "creds": a label`; JSON would quote the value.
                 return None;
             }
-            return Some(
-                from..self
-                    .until(from, |byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b'}' | b']')),
-            );
+            let end =
+                self.until(from, |byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b'}' | b']'));
+            return Some(from..from + self.text.get(from..end)?.trim_end_matches(';').len());
         }
         if let Some(quote) = self.before(name.start).filter(|byte| is_quote(*byte)) {
             let end = self.until(from, |byte| byte == quote || byte == b'\n');

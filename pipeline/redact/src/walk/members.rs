@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::super::names::{self, Class};
 use super::super::programs::Arguments;
-use super::super::words::{CAPTIONS, OBJECTS, PAIR_NAMES, PAIR_VALUES, SCHEMA, USER_FILES};
+use super::super::words::{CAPTIONS, HASHES, OBJECTS, PAIR_NAMES, PAIR_VALUES, SCHEMA, TERMS, USER_FILES};
 use super::super::{packed, prose, shape};
 
 /// Whether a member carries the value of a pair whose other member says secret: environment variables, Helm and plugin
@@ -37,6 +37,9 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     if matches!(name, "keys" | "secretKeys") && names_keys(value) {
         return true;
     }
+    if HASHES.contains(name) && is_hashing(value) {
+        return true;
+    }
     if name.to_ascii_lowercase().ends_with("hashes")
         && value
             .as_array()
@@ -58,6 +61,20 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
             Value::String(text) => text.len() <= 64 && !shape::is_key(text) && !shape::is_password(text),
             _ => false,
         }
+}
+
+/// Whether an object says how passwords are hashed: `{variant: argon2id, memory: 65536}`.
+fn is_hashing(value: &Value) -> bool {
+    let word = |text: &str| {
+        TERMS.contains(text.to_ascii_lowercase().as_str())
+            || text.len() <= 16 && text.bytes().all(|byte| byte.is_ascii_lowercase())
+    };
+    value.as_object().is_some_and(|map| {
+        map.values().all(|value| match value {
+            Value::String(text) => word(text),
+            _ => value.is_number() || value.is_boolean(),
+        })
+    })
 }
 
 /// Whether an object says under which keys of a Secret what is kept: `{accessKey: root-user, secretKey: root-password}`.

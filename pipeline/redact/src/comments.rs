@@ -1,0 +1,69 @@
+//! The comments of a text in YAML. They are found generously: a `#` inside a value counts too.
+
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use super::scan::Found;
+use super::shape;
+
+/// Bytes of the longest word that is looked for as a whole word alone: shorter ones stand in other words, too.
+const WORD: usize = 4;
+
+/// What stands behind each `#` that could begin a comment, line by line.
+#[derive(Debug, Default)]
+pub(super) struct Comments {
+    pub(super) text: String,
+    /// Where in `text` each line begins, and where in the whole.
+    lines: Vec<(usize, usize)>,
+}
+
+impl Comments {
+    pub(super) fn of(whole: &str) -> Self {
+        let mut comments = Self::default();
+        if !whole.contains('#') {
+            return comments;
+        }
+        let mut at = 0;
+        for line in whole.split_inclusive('\n') {
+            let begins =
+                |at: usize| line.get(..at).is_some_and(|head| head.is_empty() || head.ends_with([' ', '\t']));
+            if let Some((sign, _)) = line.match_indices('#').find(|(at, _)| begins(*at)) {
+                comments.lines.push((comments.text.len(), at + sign + 1));
+                comments
+                    .text
+                    .push_str(line.get(sign + 1..).unwrap_or_default().trim_end_matches(['\n', '\r']));
+                comments.text.push('\n');
+            }
+            at += line.len();
+        }
+        comments
+    }
+
+    /// Whether a whole Secret stands in them.
+    pub(super) fn dump(&self) -> bool {
+        shape::dumps_secret(&self.text)
+    }
+
+    /// Where they repeat one of these; nothing when that cannot be told.
+    pub(super) fn repeat(&self, gone: &[String]) -> Option<Vec<Found>> {
+        let hits = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(gone).ok()?;
+        let letter = |at: Option<usize>| {
+            at.and_then(|at| self.text.as_bytes().get(at)).is_some_and(u8::is_ascii_alphanumeric)
+        };
+        let alone = |range: &Range<usize>| {
+            range.len() > WORD || !letter(range.start.checked_sub(1)) && !letter(Some(range.end))
+        };
+        let found = hits.find_iter(&self.text).map(|hit| hit.range()).filter(alone);
+        Some(found.map(|range| Found::new(range, "comment")).collect())
+    }
+
+    /// Where a part of them stands in the whole.
+    pub(super) fn place(&self, range: &Range<usize>) -> Option<Range<usize>> {
+        let place = |at: usize| {
+            let line = self.lines.partition_point(|(begins, _)| *begins <= at).checked_sub(1)?;
+            self.lines.get(line).map(|(begins, stands)| stands + at - begins)
+        };
+        Some(place(range.start)?..place(range.end.checked_sub(1)?)? + 1)
+    }
+}

@@ -70,13 +70,17 @@ pub struct Unmeasured {
     pub why: String,
 }
 
+/// The most keys of a mapping that are named.
+const KEYS: usize = 4;
+
 /// What may be shown of a value: nothing of one that is or may hold a secret.
 pub(crate) fn shown(path: &str, node: Option<&Node>) -> String {
     let Some(node) = node else { return "nothing".to_owned() };
     let text = match &node.value {
         Value::Null => return "nothing".to_owned(),
+        Value::List(items) if items.is_empty() => return "an empty list".to_owned(),
         Value::List(items) => return format!("a list of {}", items.len()),
-        Value::Map(entries) => return format!("a mapping of {}", entries.len()),
+        Value::Map(entries) => return keys(entries),
         Value::Text(text) if text.is_empty() => return "\"\"".to_owned(),
         Value::Text(text) => text.clone(),
         Value::Bool(truth) => truth.to_string(),
@@ -91,6 +95,30 @@ pub(crate) fn shown(path: &str, node: Option<&Node>) -> String {
     }
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(80).collect();
     format!("\"{clean}\"")
+}
+
+/// The keys of a mapping that are given: those of the chart's own values stand there empty.
+fn keys(entries: &[(String, Node)]) -> String {
+    let given: Vec<&str> =
+        entries.iter().filter(|(_, node)| is_given(node)).map(|(key, _)| key.as_str()).collect();
+    let (named, others) = given.split_at(given.len().min(KEYS));
+    let named: Vec<String> =
+        named.iter().map(|key| key.chars().filter(|c| !c.is_control()).take(40).collect()).collect();
+    match (named.is_empty(), others.len()) {
+        (true, _) => "nothing".to_owned(),
+        (false, 0) => format!("the keys {}", named.join(", ")),
+        (false, others) => format!("the keys {} and {others} more", named.join(", ")),
+    }
+}
+
+fn is_given(node: &Node) -> bool {
+    match &node.value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Bool(true) | Value::Number(_) => true,
+        Value::Text(text) => !text.is_empty(),
+        Value::List(items) => !items.is_empty(),
+        Value::Map(entries) => entries.iter().any(|(_, node)| is_given(node)),
+    }
 }
 
 /// The candidate that is nearest to a name, where one is near.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::commands::run;
-use crate::helm::{chart, template, values};
+use crate::helm::{chart, template, values as files};
 
 const SETS: &str = "validation.enabled=true,reporter.extraEnv.PASS=not-to-be-shown,global.other.key=not-to-be-shown,\
                     global.httpsProxy=http://u:not-to-be-shown@proxy:1,global.codefresh.tls.caCerts.secret.content=-----BEGIN \
@@ -25,7 +25,7 @@ fn of_kind<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
 
 #[test]
 fn the_hook_is_given_no_secret_and_judges_what_it_is_given() {
-    let file = values("bad-inline-secrets").remove(0);
+    let file = files("bad-inline-secrets").remove(0);
     let objects = rendered(&["--values", file.to_str().unwrap(), "--set", SETS]);
     let map = of_kind(&objects, "ConfigMap");
     for object in &objects {
@@ -64,7 +64,7 @@ fn the_hook_is_given_no_secret_and_judges_what_it_is_given() {
 
 #[test]
 fn the_hook_may_read_what_the_values_name_and_nothing_else() {
-    let file = values("good-validated").remove(0);
+    let file = files("good-validated").remove(0);
     let objects = rendered(&["--values", file.to_str().unwrap()]);
     let rules = |kind: &str| of_kind(&objects, kind)["rules"].clone();
     assert_eq!(
@@ -106,9 +106,43 @@ fn the_hook_may_read_what_the_values_name_and_nothing_else() {
     assert!(alone.iter().all(|object| !object["kind"].as_str().unwrap().starts_with("ClusterRole")));
 }
 
+/// Every place of the chart's values where a Secret is named by `{name, key}`.
+fn references(value: &Value, path: &str) -> Vec<String> {
+    let entries = value.as_object().into_iter().flatten();
+    entries
+        .flat_map(|(key, value)| {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            match key.ends_with("ecretKeyRef") {
+                true => vec![path],
+                false => references(value, &path),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn the_hook_may_read_every_secret_that_the_values_can_name() {
+    let values = std::fs::read_to_string(chart().join("values.yaml")).unwrap();
+    let values: Value = serde_saphyr::from_str(&values).unwrap();
+    let all = references(&values, "");
+    assert!(all.len() > 15, "{all:?}");
+    let file = files("good-validated").remove(0);
+    for (path, number) in all.iter().zip(1..) {
+        let mut sets = vec!["validation.enabled=true".to_owned(), format!("{path}.name=named-{number}")];
+        sets.push(format!("{path}.key=key"));
+        if path.contains("passwordSecretKeyRef") {
+            sets.push("global.integrations.argo-cd.server.auth.type=password".to_owned());
+        }
+        let sets = sets.join(",");
+        let objects = rendered(&["--values", file.to_str().unwrap(), "--set", &sets]);
+        let names = &of_kind(&objects, "Role")["rules"][0]["resourceNames"];
+        assert!(names.as_array().unwrap().contains(&json!(format!("named-{number}"))), "{path}: {names}");
+    }
+}
+
 #[test]
 fn nothing_else_of_the_chart_depends_on_the_hook() {
-    let file = values("good-validated").remove(0);
+    let file = files("good-validated").remove(0);
     let all = |set: &str| {
         let output = template(&chart(), &["--values", file.to_str().unwrap(), "--set", set]);
         let documents: Vec<Value> =

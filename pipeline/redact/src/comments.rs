@@ -16,6 +16,8 @@ pub(super) struct Comments {
     pub(super) text: String,
     /// Where in `text` each line begins, and where in the whole.
     lines: Vec<(usize, usize)>,
+    /// Lines that stand below each other in the whole, and are nothing but comments: parts of `text`.
+    blocks: Vec<Range<usize>>,
 }
 
 impl Comments {
@@ -24,25 +26,39 @@ impl Comments {
         if !whole.contains('#') {
             return comments;
         }
-        let mut at = 0;
+        let (mut at, mut joins) = (0, false);
         for line in whole.split_inclusive('\n') {
             let begins =
                 |at: usize| line.get(..at).is_some_and(|head| head.is_empty() || head.ends_with([' ', '\t']));
-            if let Some((sign, _)) = line.match_indices('#').find(|(at, _)| begins(*at)) {
-                comments.lines.push((comments.text.len(), at + sign + 1));
+            let sign = line.match_indices('#').find(|(at, _)| begins(*at));
+            let alone =
+                sign.is_some_and(|(sign, _)| line.get(..sign).is_some_and(|head| head.trim().is_empty()));
+            let start = comments.text.len();
+            if let Some((sign, _)) = sign {
+                comments.lines.push((start, at + sign + 1));
                 comments
                     .text
                     .push_str(line.get(sign + 1..).unwrap_or_default().trim_end_matches(['\n', '\r']));
                 comments.text.push('\n');
             }
+            match comments.blocks.last_mut() {
+                Some(block) if alone && joins => block.end = comments.text.len(),
+                _ if sign.is_some() => comments.blocks.push(start..comments.text.len()),
+                _ => {}
+            }
+            // An empty line does not part them.
+            joins = alone || joins && line.trim().is_empty();
             at += line.len();
         }
         comments
     }
 
-    /// Whether a whole Secret stands in them.
-    pub(super) fn dump(&self) -> bool {
-        shape::dumps_secret(&self.text)
+    /// The blocks in which a whole Secret stands.
+    pub(super) fn dumps(&self) -> impl Iterator<Item = Found> + '_ {
+        let dumps = |text: &str| shape::mentions_secret(text) && holds_data(text);
+        let blocks =
+            self.blocks.iter().filter(move |block| self.text.get((*block).clone()).is_some_and(dumps));
+        blocks.map(|block| Found::new(block.start..block.end - 1, "comment"))
     }
 
     /// Where they repeat one of these; nothing when that cannot be told.
@@ -66,4 +82,17 @@ impl Comments {
         };
         Some(place(range.start)?..place(range.end.checked_sub(1)?)? + 1)
     }
+}
+
+/// Whether `data` or `stringData` is a name in a text, and not `metadata`.
+fn holds_data(text: &str) -> bool {
+    text.match_indices("ata").any(|(at, word)| {
+        let head = text.get(..at).unwrap_or_default();
+        let rest = text.get(at + word.len()..).unwrap_or_default().trim_start_matches(['"', '\'', '\\', ' ']);
+        let begins = head.ends_with("stringD")
+            || head
+                .strip_suffix('d')
+                .is_some_and(|head| !head.ends_with(|letter: char| letter.is_ascii_alphanumeric()));
+        begins && rest.starts_with(':')
+    })
 }

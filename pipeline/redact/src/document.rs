@@ -84,7 +84,7 @@ impl Walk<'_> {
         });
         self.sealed = before;
         let comments = Comments::of(text);
-        let tell = comments.dump() || !self.found(&comments.text, depth).is_empty();
+        let tell = comments.dumps().next().is_some() || !self.found(&comments.text, depth).is_empty();
         changed = changed || tell || matches!(self.redactor.marked(text), Cow::Owned(_));
         let spliced =
             (changed && filled.is_empty()).then(|| self.spliced(text, &documents, first, &which)).flatten();
@@ -154,13 +154,11 @@ impl Walk<'_> {
         if comments.text.is_empty() {
             return Some(text);
         }
-        if comments.dump()
-            || gone.iter().any(String::is_empty)
-            || gone.iter().map(String::len).sum::<usize>() > GONE
-        {
+        if gone.iter().any(String::is_empty) || gone.iter().map(String::len).sum::<usize>() > GONE {
             return None;
         }
         let mut found = self.found(&comments.text, depth);
+        found.extend(comments.dumps());
         found.extend(comments.repeat(&gone)?);
         if found.is_empty() {
             return Some(text);

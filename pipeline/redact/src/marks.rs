@@ -22,7 +22,12 @@ pub(super) fn url(text: &str, at: usize, end: usize) -> Option<Range<usize>> {
         let told = !password.is_empty() || info.len() > 20;
         let example = matches!(
             info,
-            "user:password" | "username:password" | "user:pass" | "USER:PASSWORD" | "USERNAME:PASSWORD"
+            "user:password"
+                | "[username:password"
+                | "username:password"
+                | "user:pass"
+                | "USER:PASSWORD"
+                | "USERNAME:PASSWORD"
         );
         let variable = |part: &str| {
             part.strip_prefix('$').is_some_and(|part| {

@@ -319,6 +319,11 @@ pub(super) fn may_refer(name: &str) -> bool {
 pub(super) fn names_object(name: &str, value: &str) -> bool {
     let all = words(name);
     let Some((last, owners)) = all.split_last() else { return false };
+    // `secretsMap: airflow-secrets`.
+    let (last, owners) = match owners.split_last() {
+        Some((secrets, owners)) if last == "map" && secrets.starts_with("secret") => (secrets, owners),
+        _ => (last, owners),
+    };
     let value_owned = owners.iter().any(|owner| VALUE_OWNERS.contains(owner.as_str())) || last.len() > 7;
     let label = |text: &str| {
         !text.is_empty()

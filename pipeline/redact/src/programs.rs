@@ -389,7 +389,10 @@ pub(crate) fn takes_secret(flag: &str, value: &str) -> bool {
     let metavariable = is_metavariable(value);
     // Of Docker's builds: `--secret id=npmrc,src=x`.
     let mount = ["id=", "type=", "source=", "src="].iter().any(|begin| value.starts_with(begin));
-    if mount || prose::is_word_of_prose(value) || metavariable {
+    // What is filled in, and has spaces in it.
+    let filled =
+        ["${{", "{{", "$("].iter().any(|begin| value.starts_with(begin)) && !value.ends_with(['}', ')']);
+    if mount || filled || prose::is_word_of_prose(value) || metavariable {
         return false;
     }
     names::classify(flag).holds(flag, value)

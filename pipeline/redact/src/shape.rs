@@ -141,6 +141,8 @@ fn is_asked(text: &str) -> bool {
 /// A phrase of small words that begins by asking, and says for what: `get_the_secret_of_above_key`.
 fn is_plea(text: &str) -> bool {
     let text = text.trim_end_matches(['!', '.']);
+    let loud = !text.bytes().any(|byte| byte.is_ascii_lowercase());
+    let text = if loud { text.to_ascii_lowercase() } else { text.to_owned() };
     let mut words = text.split(['-', '_', ' ']);
     let small = |word: &str| {
         !word.is_empty()
@@ -215,7 +217,11 @@ fn is_variable(text: &str) -> bool {
 
 /// A mask: Argo CD's own (`+` signs alone, eight or more), or stars, dots, dashes and the words that stand for one.
 pub(super) fn is_mask(text: &str) -> bool {
+    let text = text.trim_end_matches('`');
     let Some(first) = text.chars().next() else { return false };
+    if matches!(text, "xx" | "XX") {
+        return true;
+    }
     // What a program fills in: `%p`.
     if text.len() == 2 && first == '%' && text.bytes().skip(1).all(|byte| byte.is_ascii_alphabetic()) {
         return true;
@@ -305,6 +311,17 @@ fn is_place(text: &str) -> bool {
     let signs =
         |path: &str| path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/#".contains(&byte));
     if (text.starts_with("./") || text.starts_with("../")) && signs(text) {
+        return true;
+    }
+    // `$dir/private/ca.key`.
+    if let Some((variable, path)) = text.strip_prefix('$').and_then(|text| text.split_once('/'))
+        && variable.len() > 1
+        && variable.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        && path.rsplit('/').next().is_some_and(|file| file.contains('.'))
+        && path
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._/".contains(&byte))
+    {
         return true;
     }
     let file = |path: &str| {

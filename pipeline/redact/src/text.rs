@@ -449,6 +449,17 @@ impl<'t> Scan<'t> {
         let value = value.start..value.start + commented.len();
         let text = commented;
         let members = class == Class::Header && text.contains(": ");
+        let link = delimiter == b':'
+            && spaced
+            && !name.quoted
+            && !self.leads_line(name.start)
+            && shape::is_address(text);
+        // A sentence goes on with where it is told; a comment is no value.
+        if link
+            || self.byte(value.start) == Some(b'#') && self.line_before(value.start, NAME).trim().is_empty()
+        {
+            return None;
+        }
         if text.contains('\n') && (members || text.lines().all(is_filled_line)) {
             return None;
         }
@@ -500,8 +511,8 @@ impl<'t> Scan<'t> {
         let quote = self.byte(from).filter(|byte| is_quote(*byte))?;
         let value = from + 1..self.close(from + 1, quote);
         let text = self.text.get(value.clone())?;
-        (text.bytes().any(|byte| byte.is_ascii_alphanumeric()) && class.holds(name.text, text))
-            .then_some(value)
+        let told = prose::is_label(text) || !text.bytes().any(|byte| byte.is_ascii_alphanumeric());
+        (!told && class.holds(name.text, text)).then_some(value)
     }
 
     /// Arguments of programs that take secrets under names that do not say so.

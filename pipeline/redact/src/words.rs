@@ -114,7 +114,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          docs documentation flow flows project projects prompts ms millis milliseconds sec secs mins bytes kb mb \
          reuse fill leeway skew separator delimiter matcher matchers injector injection watcher syncer rotator \
          bindings visibility level tier priority notice warning alert alerts notification notifications audit \
-         log logs logging dashboard burst lookback algo algos algorithms ciphers live",
+         log logs logging dashboard burst lookback algo algos algorithms ciphers live init realm",
     )
 });
 
@@ -133,7 +133,8 @@ pub(super) static EXEMPT: Words = LazyLock::new(|| {
          sealedsecret externalsecrets externalsecret secretgenerator secretkeyselector secretproviderclass \
          secretlist createsecret createtoken usepassword sigterm secretstores secretstore credhelpers credsstore \
          tokenauth secretslist keycloak publickey publickeys sshpublickey authorizedkeys sshauthorizedkeys \
-         sshknownhosts apikeyauth secretrefs passwordauthentication nopasswd privatekeyid")
+         sshknownhosts apikeyauth secretrefs passwordauthentication nopasswd privatekeyid \
+         initialclustertoken etcdinitialclustertoken")
 });
 
 /// Words behind which something is told of a secret, not the secret: `secret: rotate`, `token: expired`.
@@ -264,6 +265,15 @@ pub(super) static ASKED: Words = LazyLock::new(|| {
 /// How passwords are hashed: below these names stand settings.
 pub(super) static HASHES: Words =
     LazyLock::new(|| set("argon2 argon2i argon2id bcrypt scrypt pbkdf2 sha2crypt sha512 sha256 shacrypt"));
+
+/// Members of the settings of a component, as charts have them.
+pub(super) static COMPONENT: Words = LazyLock::new(|| {
+    set(
+        "image resources nodeSelector tolerations affinity podAnnotations podLabels securityContext replicas \
+         containerSecurityContext podSecurityContext serviceAccount replicaCount extraArgs extraEnv jobAnnotations \
+         priorityClassName topologySpreadConstraints livenessProbe readinessProbe initContainers sidecars",
+    )
+});
 
 /// The members of the schema of one property.
 pub(super) static SCHEMA: Words = LazyLock::new(|| {

@@ -70,7 +70,7 @@ impl<'t> Scan<'t> {
             let from = from + line.len() - literal.len() + 1;
             let value = from..self.close(from, self.before(from)?);
             let text = self.text.get(value.clone())?;
-            return (shape::is_key(text) || shape::is_password(text))
+            return (!shape::is_harmless(text) && (shape::is_key(text) || shape::is_password(text)))
                 .then_some((value, "value beside a name"));
         }
         let quoted = is_quote(first);

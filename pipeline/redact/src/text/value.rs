@@ -124,7 +124,17 @@ impl<'t> Scan<'t> {
                 end = from + more;
             }
         }
-        Some(from..from + self.text.get(from..end)?.trim_end_matches([',', ')', ';', ']', '}']).len())
+        let text = self.text.get(from..end)?;
+        let mut length = text.trim_end_matches([',', ')', ';', ']', '}']).len();
+        // What closes a call belongs to it: `generate_key().decode()`.
+        let open = |text: &str| text.matches('(').count() > text.matches(')').count();
+        while length < text.len().min(NAME)
+            && text.as_bytes().get(length) == Some(&b')')
+            && text.get(..length).is_some_and(open)
+        {
+            length += 1;
+        }
+        Some(from..from + length)
     }
 
     /// The end of a placeholder that begins at `from` and is all of the value: it may hold spaces.
@@ -301,7 +311,7 @@ fn is_command(text: &str) -> bool {
     text.split_once(' ').is_some_and(|(program, rest)| {
         !matches!(program, "echo" | "printf")
             && program.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_/".contains(&byte))
-            && rest.starts_with(['/', '-', '$', '.', '"', '\''])
+            && (rest.starts_with(['/', '-', '$', '.', '"', '\'']) || rest.contains(" | "))
     })
 }
 
@@ -320,6 +330,11 @@ pub(super) fn holds_keys(block: &str) -> bool {
 /// Whether a line of a block gives nothing but what is filled in elsewhere.
 pub(super) fn is_filled_line(line: &str) -> bool {
     let line = line.trim();
-    let value = line.split_once(": ").map_or(line, |(_, value)| value).trim().trim_matches(['"', '\'']);
+    let value = line
+        .split_once(": ")
+        .or_else(|| line.split_once(" = "))
+        .map_or(line, |(_, value)| value)
+        .trim()
+        .trim_matches(['"', '\'']);
     line.starts_with('#') || line.ends_with(':') || shape::is_harmless(value)
 }

@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 
 use super::super::names::{self, Class};
 use super::super::programs::Arguments;
-use super::super::words::{CAPTIONS, HASHES, OBJECTS, PAIR_NAMES, PAIR_VALUES, SCHEMA, TERMS, USER_FILES};
+use super::super::words::{
+    CAPTIONS, COMPONENT, HASHES, OBJECTS, PAIR_NAMES, PAIR_VALUES, SCHEMA, TERMS, USER_FILES,
+};
 use super::super::{packed, prose, shape};
 
 /// Whether a member carries the value of a pair whose other member says secret: environment variables, Helm and plugin
@@ -297,6 +299,18 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
         {
             false
         }
+        // The settings of a component that is called so: `redisSecretInit: {image, resources, ...}`.
+        (Class::Secret, Value::Object(map))
+            if map.keys().filter(|member| COMPONENT.contains(member.as_str())).take(2).count() == 2 =>
+        {
+            false
+        }
+        // Where a program takes its secrets from: `secrets: {db: {file: ./db.txt}}`.
+        (Class::Secret, Value::Object(map))
+            if name == "secrets" && !map.is_empty() && map.values().all(is_mounted) =>
+        {
+            false
+        }
         // A package in a lock.
         (Class::Secret, Value::Object(map))
             if ["version", "resolution"].iter().any(|member| map.contains_key(*member))
@@ -331,6 +345,20 @@ fn is_byte(item: &Value) -> bool {
     item.as_u64().is_some_and(|number| number <= 255)
 }
 
+/// Whether a secret of Docker is defined by where it is kept.
+fn is_mounted(definition: &Value) -> bool {
+    let places = ["file", "external", "environment", "driver"];
+    let other = ["name", "labels", "driver_opts", "template_driver"];
+    definition.as_object().is_some_and(|map| {
+        map.keys().any(|member| places.contains(&member.as_str()))
+            && map.keys().all(|member| {
+                places.contains(&member.as_str())
+                    || other.contains(&member.as_str())
+                    || member.starts_with("x-")
+            })
+    })
+}
+
 /// Whether an item could be the name of a Secret, or says where one is mounted.
 fn labels_one(item: &Value) -> bool {
     let known = ["source", "target", "uid", "gid", "mode", "external", "file"];
@@ -351,7 +379,8 @@ fn names_one(item: &Value) -> bool {
         let mut words = text.split(['-', '_', '.']);
         text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
             && !shape::is_key(text)
-            && words.any(|word| OBJECTS.contains(word))
+            && words
+                .any(|word| OBJECTS.contains(word.trim_end_matches(|letter: char| letter.is_ascii_digit())))
     })
 }
 

@@ -13,6 +13,7 @@ mod dry_run;
 pub(crate) mod join;
 mod judged;
 pub(crate) mod log;
+mod nats;
 mod pages;
 mod platform;
 mod rbac;

@@ -16,11 +16,16 @@ use pipeline_redact::{RedactionKey, Redactor};
 use stages_argocd::client::Login;
 use stages_argocd::plan::TrackingMethod;
 use stages_report::cloudevents::Mode;
+use stages_report::nats::Format;
 use url::Url;
 
+use super::nats;
 use crate::config::{
-    self, Access, Algorithm, Config, EventMode, Places, Target, ToEvents, ToPlatform, Token,
+    self, Access, Algorithm, Config, EventMode, Places, Target, ToEvents, ToNats, ToPlatform, Token,
 };
+
+/// Messages of a route that no stream has answered yet.
+const MESSAGES: usize = 64;
 
 /// The engine's bounds.
 pub(super) fn engine(config: &Config) -> run::Config {
@@ -67,6 +72,7 @@ pub(super) fn engine(config: &Config) -> run::Config {
 pub(super) fn concurrency(target: &Target<'_>) -> Option<NonZeroU32> {
     match target {
         Target::Platform(to) if !to.settings.batch.enabled => Some(count(to.settings.concurrency)),
+        Target::Nats(_) => Some(count(MESSAGES)),
         // What is shipped at the same time shares a request, or a write.
         _ => None,
     }
@@ -296,6 +302,17 @@ pub(super) async fn sink(
             let sink = sink.build(meter).await;
             Ok(Arc::new(sink.context("reach who takes events (settings under `reporter.sink.cloudevents`)")?))
         }
+        Target::Nats(ToNats { route, urls, timeout, access, subject, events }) => {
+            let access = nats::access("sink", &access, urls, timeout).await?;
+            let sink = stages_report::nats::Config {
+                access,
+                route: route.to_owned(),
+                subject: subject.clone(),
+                format: events
+                    .map_or(Format::Json, |source| Format::CloudEvents { source: source.0.clone() }),
+            };
+            Ok(Arc::new(sink.build(meter).await.context("reach the NATS server of the sink")?))
+        }
         Target::Stdout => {
             let sink =
                 stages_report::stdout::Config.build(stop.clone()).context("write to standard output")?;
@@ -324,6 +341,11 @@ pub(super) fn acknowledged_by(target: &Target<'_>, server: &str) -> String {
         Target::CloudEvents(to) => {
             parts.write(to.url.map_or("", Url::as_str).as_bytes());
             "cloudevents"
+        }
+        Target::Nats(to) => {
+            to.urls.iter().for_each(|url| parts.write(url.as_bytes()));
+            parts.write(to.subject.as_str().as_bytes());
+            "nats"
         }
         Target::Stdout => "stdout",
         Target::File(path) => {

@@ -5,13 +5,14 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pipeline_bus::{Prefix, jetstream};
+use pipeline_bus::Prefix;
 use pipeline_core::SecretString;
 use pipeline_ownership::Replica;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::host::Host;
+use super::nats::{NatsAccess, Servers};
 use super::problem::Problems;
 use super::units::{As, Size, Unit};
 
@@ -93,8 +94,7 @@ impl Bus {
         if let Some(leases) = &mut self.leases {
             leases.settle(around, problems);
         }
-        self.check_tls(problems);
-        let given = self.check_credentials(problems);
+        let given = self.access().check("bus", problems);
         if self.urls.0.is_empty() {
             for at in given {
                 problems.missing(at, "is for bus.url, which is not set; set it (--bus nats://nats:4222)");
@@ -108,67 +108,20 @@ impl Bus {
         Some(self)
     }
 
-    fn check_tls(&self, problems: &mut Problems) {
-        match (&*self.certificate_file, &*self.key_file) {
-            (Some(_), None) => problems.add("bus.certificateFile", "needs its key; set bus.keyFile"),
-            (None, Some(_)) => problems.add("bus.keyFile", "needs its certificate; set bus.certificateFile"),
-            _ => {}
+    /// Who asks, and whom it trusts.
+    pub(crate) fn access(&self) -> NatsAccess<'_> {
+        NatsAccess {
+            user: self.user.as_deref(),
+            password: self.password.as_ref(),
+            password_file: self.password_file.as_ref(),
+            token: self.token.as_ref(),
+            token_file: self.token_file.as_ref(),
+            credentials_file: self.credentials_file.as_ref(),
+            nkey_file: self.nkey_file.as_ref(),
+            ca_file: self.ca_file.as_ref(),
+            certificate_file: self.certificate_file.as_ref(),
+            key_file: self.key_file.as_ref(),
         }
-    }
-
-    /// The settings of credentials that are given, one for each kind, by their paths.
-    fn check_credentials(&self, problems: &mut Problems) -> Vec<&'static str> {
-        let both = self.password.is_some() && self.password_file.is_some();
-        problems.exclusive(both, "bus.password", "bus.passwordFile");
-        problems.token("bus", &self.token, &self.token_file);
-        let user = self.user.is_some();
-        let password = self.password.is_some() || self.password_file.is_some();
-        let settings = [
-            ("bus.user", user),
-            ("bus.password", !user && self.password.is_some()),
-            ("bus.passwordFile", !user && self.password_file.is_some()),
-            ("bus.token", self.token.is_some()),
-            ("bus.tokenFile", self.token.is_none() && self.token_file.is_some()),
-            ("bus.credentialsFile", self.credentials_file.is_some()),
-            ("bus.nkeyFile", self.nkey_file.is_some()),
-        ];
-        let given: Vec<&str> = settings.into_iter().filter(|(_, given)| *given).map(|(at, _)| at).collect();
-        if let [first, others @ ..] = &*given {
-            for other in others {
-                problems.add(*other, format!("excludes {first}: give one kind of credentials"));
-            }
-        }
-        match (user, password) {
-            (true, false) => {
-                problems.missing("bus.password", "not set, and bus.user needs it; set bus.passwordFile");
-            }
-            (false, true) => problems.missing("bus.user", "not set, and bus.password needs it"),
-            _ => {}
-        }
-        given
-    }
-
-    /// Who asks; `None`: a user without a password. What stands in files is read by whoever connects.
-    pub(crate) fn credentials(&self) -> Option<jetstream::Credentials> {
-        use jetstream::{Credentials, Secret};
-        let secret = |value: &Option<SecretString>, file: &Option<PathBuf>| {
-            value.clone().map(Secret::Value).or_else(|| file.clone().map(Secret::File))
-        };
-        if let Some(user) = self.user.clone() {
-            let password = secret(&self.password, &self.password_file)?;
-            return Some(Credentials::Password { user, password });
-        }
-        let token = secret(&self.token, &self.token_file).map(Credentials::Token);
-        let given = token.or_else(|| self.credentials_file.clone().map(Credentials::File));
-        let seed = || self.nkey_file.clone().map(|file| Credentials::Nkey(Secret::File(file)));
-        Some(given.or_else(seed).unwrap_or(Credentials::None))
-    }
-
-    /// `None`: TLS only if the server asks for it.
-    pub(crate) fn tls(&self) -> Option<jetstream::Tls> {
-        let (ca, certificate) = (self.ca_file.clone(), self.certificate_file.clone());
-        let identity = certificate.zip(self.key_file.clone());
-        (ca.is_some() || identity.is_some()).then_some(jetstream::Tls { ca, identity })
     }
 }
 
@@ -207,33 +160,6 @@ impl Leases {
         let least = around.post_timeout.min(LEAST_FOR_A_REPORT);
         if let Err(error) = self.ownership(0).check(least) {
             problems.add("bus.leases.ttl", format!("{error}; raise it, or lower bus.leases.renew"));
-        }
-    }
-}
-
-/// Addresses of NATS servers, without a user or password; none: there is no bus.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Servers(pub(crate) Vec<String>);
-
-impl Unit for Servers {
-    const FORMAT: &'static str = "bus-addresses";
-
-    fn read(text: &str) -> Result<Self, String> {
-        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-        let urls: Vec<String> = parts.map(str::to_owned).collect();
-        if urls.is_empty() {
-            return Ok(Self(urls));
-        }
-        match jetstream::servers(&urls) {
-            Ok(_) => Ok(Self(urls)),
-            Err(jetstream::ConfigError::Secret(_)) => {
-                Err("must hold no user and no password; give bus.user and bus.passwordFile, or bus.tokenFile"
-                    .to_owned())
-            }
-            Err(_) => {
-                Err("must be addresses such as nats://nats:4222 or tls://nats:4222, with commas between them"
-                    .to_owned())
-            }
         }
     }
 }

@@ -15,6 +15,7 @@ use super::reporter::Sink;
 use super::units::{As, Pattern, Size, Unit};
 
 mod kind_rules;
+mod nats_sink;
 mod routes;
 
 #[derive(Debug, Deserialize, JsonSchema)]

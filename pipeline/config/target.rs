@@ -4,11 +4,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use stages_report::nats::SubjectPattern;
 use url::Url;
 
 use super::reporter::{Batch, EventMode, EventSource, SinkCloudEvents, SinkKind, SinkPlatform};
 use super::units::UrlPath;
-use super::{Config, Token};
+use super::{Config, NatsAccess, Token};
 
 /// Where reports go.
 #[derive(Debug, Clone)]
@@ -17,6 +18,8 @@ pub(crate) enum Target<'a> {
     Platform(ToPlatform<'a>),
     /// A receiver of CloudEvents.
     CloudEvents(ToEvents<'a>),
+    /// A subject of NATS.
+    Nats(ToNats<'a>),
     /// Standard output.
     Stdout,
     /// A file.
@@ -50,11 +53,25 @@ pub(crate) struct ToEvents<'a> {
     pub(crate) settings: &'a SinkCloudEvents,
 }
 
+/// A subject of NATS, and how its server is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct ToNats<'a> {
+    /// Whose connection it is.
+    pub(crate) route: &'a str,
+    pub(crate) urls: &'a [String],
+    pub(crate) timeout: Duration,
+    pub(crate) access: NatsAccess<'a>,
+    pub(crate) subject: &'a SubjectPattern,
+    /// The source of events; `None`: they are none.
+    pub(crate) events: Option<&'a EventSource>,
+}
+
 impl Target<'_> {
     pub(crate) fn kind(&self) -> SinkKind {
         match self {
             Self::Platform(_) => SinkKind::Platform,
             Self::CloudEvents(_) => SinkKind::CloudEvents,
+            Self::Nats(_) => SinkKind::Nats,
             Self::Stdout => SinkKind::Stdout,
             Self::File(_) => SinkKind::File,
         }
@@ -67,7 +84,8 @@ impl Config {
         match self.reporter.sink.kind {
             SinkKind::Platform => Target::Platform(self.to_platform()),
             SinkKind::CloudEvents => Target::CloudEvents(self.to_events()),
-            SinkKind::Stdout => Target::Stdout,
+            // No setting makes it NATS.
+            SinkKind::Stdout | SinkKind::Nats => Target::Stdout,
             SinkKind::File => Target::File(self.reporter.sink.file.path.as_deref()),
         }
     }

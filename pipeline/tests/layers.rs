@@ -104,7 +104,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // What people type against a platform somewhere: it speaks HTTP alone, so that it can say nothing that the printed
     // schema does not. A Secret is sealed where it is typed.
     ("stages-remote", &["pipeline-core", "pipeline-seal", "stages-client"]),
-    ("stages-report", &["pipeline-core", "stages-client"]),
+    // A subject of NATS is reached as the bus is: one way to say who asks, and to follow its files.
+    ("stages-report", &["pipeline-bus", "pipeline-core", "stages-client"]),
     ("stages-resources", &["pipeline-core", "pipeline-redact"]),
     // What changed an application stands on what a repository is.
     ("stages-revision", &["pipeline-core", "pipeline-redact", "stages-git"]),
@@ -128,6 +129,8 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[
         &["loadtest-sim", "stages-client", "stages-platform-api", "stages-platform-ingest"],
     ),
     ("stages-platform-ingest", &["loadtest-sim"]),
+    // A real server of NATS.
+    ("stages-report", &["loadtest-sim"]),
     // One Git server, and what it answers, for all who fetch and push.
     ("stages-git", &["loadtest-sim"]),
     // Who may do what is asked of a real platform.

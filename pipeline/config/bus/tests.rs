@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use pipeline_bus::jetstream::Credentials;
+
 use super::*;
 use crate::config::Config;
 use crate::config::layers::Layers;
@@ -50,7 +52,8 @@ fn with_an_address_shards_are_owned_by_leases_and_the_ledger_is_a_bucket() {
     assert_eq!((bus.copies, bus.max_bytes.0, bus.reports), (1, 1 << 30, true));
     assert_eq!(bus.reports_max_bytes.0, 256 << 20);
     assert_eq!((*bus.ack_wait, *bus.timeout), (Duration::from_secs(10), Duration::from_secs(5)));
-    assert!(matches!(bus.credentials(), Some(jetstream::Credentials::None)) && bus.tls().is_none());
+    let access = bus.access();
+    assert!(matches!(access.credentials(), Some(Credentials::None)) && access.tls().is_none());
     assert_eq!(bus.replica.0, "event-reporter-3");
     let leases = bus.leases.unwrap();
     assert_eq!(leases.shards().get(), 32);
@@ -72,7 +75,8 @@ fn servers_are_addresses_without_secrets() {
         assert_eq!(wrong(&[("bus.url", text)]), format!("{said} {from}"), "{text}");
     }
     for text in ["nats://canary:canary@a", "nats://a,nats://canary@b"] {
-        let said = "bus.url: must hold no user and no password; give bus.user and bus.passwordFile, or bus.tokenFile";
+        let said =
+            "bus.url: must hold no user and no password; give user and passwordFile, or tokenFile, beside it";
         assert_eq!(wrong(&[("bus.url", text)]), format!("{said} {from}"));
     }
 }
@@ -108,7 +112,7 @@ fn figures_have_bounds() {
 
 #[test]
 fn one_kind_of_credentials_is_given_and_all_of_it() {
-    let is = |given: Result<Bus, String>| format!("{:?}", given.unwrap().credentials().unwrap());
+    let is = |given: Result<Bus, String>| format!("{:?}", given.unwrap().access().credentials().unwrap());
     let password = "Password { user: \"u\", password: File(\"/p\") }";
     assert_eq!(is(secretly(&[("bus.user", "u"), ("bus.passwordFile", "/p")])), password);
     assert_eq!(is(secretly(&[("bus.tokenFile", "/t")])), "Token(File(\"/t\"))");
@@ -156,16 +160,16 @@ fn a_stronger_source_replaces_the_credentials_of_a_weaker_one() {
     layers.flag("bus.credentialsFile", "--set", "/credentials");
     let bus = Config::resolve(&mut layers, &host()).unwrap().bus.unwrap();
     assert!(
-        matches!(bus.credentials(), Some(jetstream::Credentials::File(path)) if path == Path::new("/credentials"))
+        matches!(bus.access().credentials(), Some(Credentials::File(path)) if path == Path::new("/credentials"))
     );
 }
 
 #[test]
 fn a_certificate_has_its_key() {
     let pair = [("bus.certificateFile", "/c"), ("bus.keyFile", "/k")];
-    let tls = with(&pair).bus.unwrap().tls().unwrap();
+    let tls = with(&pair).bus.unwrap().access().tls().unwrap();
     assert_eq!((tls.ca, tls.identity), (None, Some(("/c".into(), "/k".into()))));
-    let tls = with(&[("bus.caFile", "/ca")]).bus.unwrap().tls().unwrap();
+    let tls = with(&[("bus.caFile", "/ca")]).bus.unwrap().access().tls().unwrap();
     assert_eq!((tls.ca, tls.identity), (Some("/ca".into()), None));
     assert_eq!(refused(&pair[..1]), "bus.certificateFile: needs its key; set bus.keyFile");
     assert_eq!(refused(&pair[1..]), "bus.keyFile: needs its certificate; set bus.certificateFile");

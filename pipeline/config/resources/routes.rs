@@ -8,6 +8,7 @@ use serde::Deserialize;
 use stages_kube::Selector;
 use url::Url;
 
+use super::nats_sink::NatsSink;
 use super::{KindName, Resources};
 use crate::config::listed::Listed;
 use crate::config::problem::Problems;
@@ -119,6 +120,8 @@ enum RouteSink {
         source: Option<As<EventSource>>,
         mode: Option<EventMode>,
     },
+    /// A subject of NATS that a stream takes.
+    Nats(NatsSink),
     /// A file that reports are appended to.
     File { path: As<Option<PathBuf>> },
     /// Standard output.
@@ -130,6 +133,7 @@ impl RouteSink {
         match self {
             Self::Platform { .. } => SinkKind::Platform,
             Self::CloudEvents { .. } => SinkKind::CloudEvents,
+            Self::Nats(_) => SinkKind::Nats,
             Self::File { .. } => SinkKind::File,
             Self::Stdout {} => SinkKind::Stdout,
         }
@@ -140,7 +144,7 @@ impl RouteSink {
         match self {
             Self::File { path } => path.as_ref().map(|path| path.display().to_string()),
             Self::Stdout {} => Some("standard output".to_owned()),
-            Self::Platform { .. } | Self::CloudEvents { .. } => None,
+            Self::Platform { .. } | Self::CloudEvents { .. } | Self::Nats(_) => None,
         }
     }
 
@@ -170,6 +174,7 @@ impl RouteSink {
             Self::CloudEvents { url, .. } if url.is_none() => {
                 problems.add(format!("{at}.url"), "is empty: set it to where events are taken");
             }
+            Self::Nats(sink) => sink.check(at, problems),
             Self::File { path } if path.is_none() => {
                 problems.add(format!("{at}.path"), "is empty: set it to a file");
             }
@@ -211,6 +216,7 @@ impl RouteRules {
                     ..of
                 })
             }
+            RouteSink::Nats(sink) => Target::Nats(sink.target(&self.name, config)),
             RouteSink::File { path } => Target::File(path.as_deref()),
             RouteSink::Stdout {} => Target::Stdout,
         }
@@ -228,7 +234,7 @@ pub(super) fn check(resources: &Resources, (platform, sink): (&Platform, &Sink),
     let first = match sink.kind {
         SinkKind::File => sink.file.path.as_ref().map(|path| path.display().to_string()),
         SinkKind::Stdout => Some("standard output".to_owned()),
-        SinkKind::Platform | SinkKind::CloudEvents => None,
+        SinkKind::Platform | SinkKind::CloudEvents | SinkKind::Nats => None,
     };
     let mut written: BTreeSet<String> = first.into_iter().collect();
     for (at, route) in routes.iter().enumerate() {
@@ -304,6 +310,30 @@ mod tests {
         let Target::CloudEvents(to) = config.resources.routes()[0].target(&config) else { panic!() };
         assert_eq!((to.token_file, to.ca_file, &*to.source.0), (None, None, "/clusters/one"));
         assert_eq!(to.url.map(Url::as_str), Some("https://own.example.com/"));
+    }
+
+    #[test]
+    fn a_subject_of_nats_has_a_server_and_credentials_of_its_own() {
+        use pipeline_bus::jetstream::{Credentials, Secret};
+        let config = self::config(&json!({
+            "kind": "nats", "url": "nats://a, tls://b:4333", "subject": "gitops.{kind}", "user": "runtime",
+            "passwordFile": "/password", "caFile": "/ca", "format": "cloudevents", "timeout": "2s",
+        }));
+        let Target::Nats(to) = config.resources.routes()[0].target(&config) else { panic!() };
+        assert_eq!((to.route, to.urls), ("audit", &["nats://a".to_owned(), "tls://b:4333".to_owned()][..]));
+        assert_eq!((to.subject.as_str(), to.timeout), ("gitops.{kind}", std::time::Duration::from_secs(2)));
+        assert_eq!(to.events.map(|source| &*source.0), Some("/clusters/one"));
+        let Some(Credentials::Password { user, password: Secret::File(file) }) = to.access.credentials()
+        else {
+            panic!()
+        };
+        assert_eq!((user.as_str(), file.to_str()), ("runtime", Some("/password")));
+        assert!(to.access.tls().is_some_and(|tls| tls.ca.is_some() && tls.identity.is_none()));
+
+        let config = self::config(&json!({"kind": "nats", "url": "nats://a", "subject": "gitops"}));
+        let Target::Nats(to) = config.resources.routes()[0].target(&config) else { panic!() };
+        assert!(matches!(to.access.credentials(), Some(Credentials::None)) && to.access.tls().is_none());
+        assert_eq!((to.events.is_none(), to.timeout), (true, std::time::Duration::from_secs(5)));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod installed;
 mod kubernetes;
 mod network;
 mod peers;
+mod routes;
 mod schema;
 
 use std::sync::Arc;
@@ -72,6 +73,7 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0075", "the platform is nobody to the provider that people sign in by"),
     ("GR0076", "a single namespace with a right that no namespace holds"),
     ("GR0077", "the app proxy cannot register the runtime"),
+    ("GR0078", "a route reads a file that nothing mounts"),
     ("GR0101", "the IngressClass"),
     ("GR0102", "Secrets that are referred to"),
     ("GR0103", "the rights of who installs"),
@@ -92,6 +94,7 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0206", "the version of the existing bus"),
     ("GR0207", "an address is not reached"),
     ("GR0208", "a certificate ends soon"),
+    ("GR0209", "a route leads to a NATS server without streams"),
 ];
 
 /// Every code and what it is about, as a table in Markdown.
@@ -182,6 +185,7 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
         access::check(&mut judged);
         peers::check(&mut judged);
         chart::check(&mut judged);
+        routes::check(&mut judged);
         kubernetes::check(&mut judged);
         for group in [
             "reporter.config",
@@ -218,7 +222,10 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
     let order = |finding: &Finding| (finding.file.clone(), finding.line, finding.code);
     judged.findings.sort_by_key(order);
     judged.findings.dedup();
-    let unmeasured = BEYOND.iter().filter_map(|code| judged.unmeasured(code, tiers, known, &asked)).collect();
+    // What few have, such as routes, is told where it is there.
+    let others = asked.keys().copied().filter(|code| !BEYOND.contains(code));
+    let codes = BEYOND.iter().copied().chain(others);
+    let unmeasured = codes.filter_map(|code| judged.unmeasured(code, tiers, known, &asked)).collect();
     Report { findings: judged.findings, unmeasured }
 }
 

@@ -231,6 +231,21 @@ fn the_settings_of_every_role_are_such_that_the_program_starts_with_them() {
     }
 }
 
+/// The pod may reach what its settings name, and no other port.
+#[test]
+fn the_resource_reporter_reaches_the_receivers_of_its_routes() {
+    let ports = |file: &str| -> Vec<Value> {
+        let objects = objects(&values(file).remove(0));
+        let policy = object(&objects, "NetworkPolicy", "-resource-reporter").unwrap();
+        let egress = policy["spec"]["egress"].as_array().unwrap();
+        // Names, the API server and the platform come before.
+        egress.iter().skip(3).map(|rule| rule["ports"].clone()).collect()
+    };
+    let of_routes = [4222, 4333, 443].map(|port| json!({"protocol": "TCP", "port": port}));
+    assert_eq!(ports("good-resource-reporter-of-routes"), [json!(of_routes)]);
+    assert_eq!(ports("good-resource-reporter.yaml"), [] as [Value; 0]);
+}
+
 #[test]
 fn roles_find_services_of_their_namespace_without_an_account_of_kubernetes() {
     let objects = objects(&values("good-ingress-community").remove(0));

@@ -223,6 +223,42 @@ not measured GR0201: the runtime's own address ({own} was not reached)
 }
 
 #[test]
+fn a_route_leads_to_a_server_that_keeps_streams() {
+    let runtime = runtime();
+    let [good, plain] = [GOOD_NATS, r#"{"version":"2.10.1"}"#].map(|info| runtime.block_on(nats(info)));
+    let platform = runtime.block_on(serve(Account::default().routes()));
+    let to = platform.url();
+    let routes = |urls: &[&str], enabled: bool| {
+        let route = |(at, url): (usize, &&str)| json!({"name": format!("r{at}"), "sink": {"kind": "nats", "url": url, "subject": "gitops"}});
+        let routes: Vec<_> = urls.iter().enumerate().map(route).collect();
+        format!(
+            "global: {{codefresh: {{url: '{to}'}}, runtime: {{name: prod}}}}\nreporter: {{enabled: false}}\nresourceReporter: {}\n",
+            json!({"enabled": enabled, "sink": "stdout", "config": {"resources": {"routes": routes}}})
+        )
+    };
+    let (code, text) = judged(&routes(&[&good], true));
+    assert_eq!(code, Some(0), "{text}");
+    let both = format!("{good}, {plain}");
+    assert_eq!(judged(&routes(&[&good, &both], false)).0, Some(0));
+    let (code, text) = judged(&routes(&[&good, &both], true));
+    let expected = format!(
+        "error GR0209 values.yaml:3: resourceReporter.config.resources.routes[1].sink.url
+    found  {plain} has no JetStream
+    wanted NATS 2.2 or newer, with JetStream
+    do     start it with JetStream: what plain NATS is given nobody acknowledges
+"
+    );
+    assert!(code == Some(1) && text.contains(&expected), "{text}");
+    let nowhere = format!("nats://127.0.0.1:{}", loadtest::sim::port::free().unwrap());
+    let (code, text) = judged(&routes(&[&good, &nowhere], true));
+    assert_eq!(code, Some(1), "{text}");
+    let unmeasured = format!(
+        "not measured GR0209: a route leads to a NATS server without streams ({nowhere} was not reached)\n"
+    );
+    assert!(text.contains("error GR0207") && text.contains(&unmeasured), "{text}");
+}
+
+#[test]
 fn each_switch_of_the_incumbent_keeps_its_part_from_being_asked() {
     let values = "global:
   codefresh: {url: 'http://127.0.0.1:1', userToken: {token: not-to-be-shown}}

@@ -230,8 +230,8 @@ async fn each_refusal_says_what_to_do() {
         );
         assert_eq!(refused_by, expected);
         let secret = refused(vec!["--bus".into(), format!("nats://reporter:{CANARY}@127.0.0.1:1")]).await;
-        let expected = "config: bus.url: must hold no user and no password; give bus.user and bus.passwordFile, or \
-                        bus.tokenFile (from --bus)";
+        let expected = "config: bus.url: must hold no user and no password; give user and passwordFile, or tokenFile, \
+                        beside it (from --bus)";
         assert!(secret.contains(expected) && !secret.contains(CANARY), "{secret}");
     }
     let (code, _, error) = run(&["tap", "--source", "report"]).await;

@@ -1,5 +1,7 @@
 //! Routes of the role `resource-reporter`: which objects go where, and that each goes its own way.
 
+mod nats;
+
 use std::path::Path;
 
 use loadtest::process::Start;

@@ -12,7 +12,7 @@
 //! one of the occurrence is the object's own, and a retry must not tell another.
 
 mod batch;
-mod event;
+pub(crate) mod event;
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub use event::schema;
 
 const ACT: &str = "send a cloudevent";
 const JSON: &str = "application/json";
-const STRUCTURED: &str = "application/cloudevents+json";
+pub(crate) const STRUCTURED: &str = "application/cloudevents+json";
 const BATCHED: &str = "application/cloudevents-batch+json";
 
 /// How events stand in a request.

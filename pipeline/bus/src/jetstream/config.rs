@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::Credentials;
+use super::{Access, Credentials};
 use crate::{Prefix, PrefixError};
 use async_nats::ServerAddr;
 
@@ -103,6 +103,16 @@ impl Config {
 
     pub(super) fn servers(&self) -> Result<Vec<ServerAddr>, ConfigError> {
         servers(&self.urls)
+    }
+
+    /// How it is reached, and who asks.
+    pub(super) fn access(&self) -> Access {
+        Access {
+            urls: self.urls.clone(),
+            timeout: self.timeout,
+            credentials: self.credentials.clone(),
+            tls: self.tls.clone(),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who asks the bus: read anew for every connection, so that what is rotated in a file is in force from the next one on,
+//! Who asks a server: read anew for every connection, so that what is rotated in a file is in force from the next one on,
 //! which is made as soon as a file holds something else, and all files together can be used.
 
 use std::io;
@@ -12,7 +12,8 @@ use async_nats::{Auth, Client};
 use nkeys::KeyPair;
 use pipeline_core::{Digest, ExposeSecret as _, SecretString};
 
-use super::{Config, Tls};
+use super::events::Said;
+use super::{Access, Tls};
 
 /// How often files are looked at; a mounted secret is a link to a folder that is replaced as a whole, which no watch of
 /// the file itself sees.
@@ -169,43 +170,43 @@ async fn certificates(file: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
     found.ok().filter(|found| !found.is_empty()).ok_or_else(|| none("there is no certificate"))
 }
 
-/// Connects anew whenever the `files` of `config` hold something else than `held`, what they held when the connection was
-/// made. While they cannot be used, as between the write of a certificate and that of its key, the connection stays.
+/// Connects anew whenever the `files` of `access` hold something else than `held`, what they held when the connection was
+/// made, and calls `changed` before. While they cannot be used, as between the write of a certificate and that of its key, the
+/// connection stays.
 pub(super) async fn follow(
-    client: Client,
-    config: Config,
-    files: Vec<PathBuf>,
+    client: &Client,
+    access: &Access,
+    files: &[PathBuf],
     mut held: Vec<Option<Digest>>,
+    said: &Said,
+    changed: impl Fn(),
 ) {
-    let mut said = held.clone();
+    let mut unusable = held.clone();
     loop {
         tokio::time::sleep(LOOK).await;
-        let now = digests(&files).await;
+        let now = digests(files).await;
         if now == held {
             continue;
         }
-        match config.load().await {
+        match access.load().await {
             Ok(()) => {
                 held = now;
-                tracing::info!("the credentials of the bus have changed: it is connected anew");
+                said.followed();
+                changed();
                 // It fails when the client is closed.
                 let _ = client.force_reconnect().await;
             }
             Err(error) => {
-                if said != now {
-                    said = now;
-                    let error = &error as &dyn std::error::Error;
-                    tracing::warn!(
-                        error,
-                        "the new credentials of the bus cannot be used: the connection stays"
-                    );
+                if unusable != now {
+                    unusable = now;
+                    said.unusable(&error);
                 }
             }
         }
     }
 }
 
-impl Config {
+impl Access {
     async fn load(&self) -> io::Result<()> {
         self.credentials.answer(b"").await?;
         match &self.tls {

@@ -37,6 +37,7 @@
 //!
 //! Nothing is nak'd: a message that waits for its turn is kept in progress, or redelivered after `ack_wait`.
 
+mod access;
 mod aside;
 mod bucket;
 mod bus;
@@ -53,6 +54,7 @@ mod publish;
 mod requests;
 mod shape;
 mod show;
+mod streams;
 mod tap;
 
 use std::sync::Arc;
@@ -65,6 +67,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{EncodeError, Prefix, SubjectError};
 
+pub use access::Access;
 pub use bucket::{
     Bucket, BucketShow, Change, Entry, Expect, LEASES, LEDGER, PutError, Watch, Watched, Writing,
 };
@@ -77,6 +80,7 @@ pub use leases::LeaseBucket;
 pub use publish::{Published, Refusal, Sent};
 pub use shape::Durable;
 pub use show::{DurableShow, Show, StreamShow};
+pub use streams::{OpenError, StreamError, Streams};
 pub use tap::{Tap, Tapped};
 
 /// A connection to the bus; cheap to clone.

@@ -55,7 +55,7 @@ impl Refusal {
         }
     }
 
-    fn of(error: &jetstream::Error) -> Option<Self> {
+    pub(super) fn of(error: &jetstream::Error) -> Option<Self> {
         match error.error_code() {
             // The server has one number for all that keeps it from storing; only its words tell a limit.
             ErrorCode::STREAM_STORE_FAILED if error.to_string().contains("maximum") => Some(Self::Full),

@@ -22,7 +22,7 @@ fn attributes(shipment: &Shipment, source: &str) -> Vec<(&'static str, String)> 
 }
 
 /// The event as JSON: its payload is copied as it is.
-pub(super) fn structured(shipment: &Shipment, source: &str) -> Bytes {
+pub(crate) fn structured(shipment: &Shipment, source: &str) -> Bytes {
     let mut text = String::from("{");
     for (name, value) in attributes(shipment, source) {
         text.push_str(&format!("\"{name}\":{},", Value::from(value)));

@@ -7,6 +7,7 @@ mod cloudevents;
 mod cloudevents_sdk;
 mod compare;
 mod file;
+mod nats;
 mod platform;
 mod stdout;
 mod support;

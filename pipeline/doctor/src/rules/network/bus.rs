@@ -1,19 +1,51 @@
-//! What existing servers of the bus say to whoever connects: their version, and whether they keep streams.
+//! What existing servers of NATS say to whoever connects, those of the bus and those that routes publish to: their version, and
+//! whether they keep streams.
 
 use serde_json::Value as Json;
 
 use super::Asking;
-use crate::rules::{Judged, Severity};
-
-/// The first version with a time to live for each key.
-const OLDEST: (u32, u32) = (2, 11);
+use crate::rules::{Judged, Severity, routes};
 
 pub(super) fn check(judged: &mut Judged, asking: &mut Asking<'_>) {
-    let path = "nats.url";
-    if asking.skips(judged, "GR0206") || judged.text("nats.mode") != "existing" {
-        return;
+    if !asking.skips(judged, OF_BUS.code) && judged.text("nats.mode") == "existing" {
+        let addresses = judged.text("nats.url").to_owned();
+        each(judged, asking, "nats.url", &addresses, &OF_BUS);
     }
-    let addresses = judged.text(path).to_owned();
+    if !asking.skips(judged, OF_ROUTE.code) {
+        for (path, addresses) in routes::nats(judged) {
+            each(judged, asking, &path, &addresses, &OF_ROUTE);
+        }
+    }
+}
+
+/// What is asked of a server.
+struct Wanted {
+    code: &'static str,
+    oldest: (u32, u32),
+    wanted: &'static str,
+    upgrade: &'static str,
+    keep: &'static str,
+}
+
+/// The first version with a time to live for each key.
+const OF_BUS: Wanted = Wanted {
+    code: "GR0206",
+    oldest: (2, 11),
+    wanted: "NATS 2.11 or newer, with JetStream",
+    upgrade: "upgrade it, or set nats.mode to embedded",
+    keep: "start it with JetStream, or set nats.mode to embedded",
+};
+
+/// The first version with headers, by which a stream knows a repetition.
+const OF_ROUTE: Wanted = Wanted {
+    code: "GR0209",
+    oldest: (2, 2),
+    wanted: "NATS 2.2 or newer, with JetStream",
+    upgrade: "upgrade it",
+    keep: "start it with JetStream: what plain NATS is given nobody acknowledges",
+};
+
+fn each(judged: &mut Judged, asking: &mut Asking<'_>, path: &str, addresses: &str, wanted: &Wanted) {
     for address in addresses.split(',').map(str::trim).filter(|address| !address.is_empty()) {
         let origin = super::origin(address);
         let authority = origin.split("://").last().unwrap_or_default();
@@ -24,14 +56,14 @@ pub(super) fn check(judged: &mut Judged, asking: &mut Asking<'_>) {
         match asking.network.greeting(host.trim_matches(['[', ']']), port) {
             Ok(line) => {
                 asking.is_online = true;
-                greeted(judged, path, &origin, &line);
+                greeted(judged, path, &origin, &line, wanted);
             }
-            Err(why) => asking.lost("GR0206", path, origin, why),
+            Err(why) => asking.lost(wanted.code, path, origin, why),
         }
     }
 }
 
-fn greeted(judged: &mut Judged, path: &str, origin: &str, line: &str) {
+fn greeted(judged: &mut Judged, path: &str, origin: &str, line: &str, wanted: &Wanted) {
     let info = line.strip_prefix("INFO ").and_then(|info| serde_json::from_str::<Json>(info).ok());
     let version = info.as_ref().and_then(|info| {
         let mut parts = info["version"].as_str()?.split('.');
@@ -39,21 +71,15 @@ fn greeted(judged: &mut Judged, path: &str, origin: &str, line: &str) {
     });
     let (found, todo) = match (info, version) {
         (Some(info), Some(version)) => {
-            if version < OLDEST {
-                (
-                    format!("{origin} is NATS {}.{}", version.0, version.1),
-                    "upgrade it, or set nats.mode to embedded",
-                )
+            if version < wanted.oldest {
+                (format!("{origin} is NATS {}.{}", version.0, version.1), wanted.upgrade)
             } else if info["jetstream"] != true {
-                (
-                    format!("{origin} has no JetStream"),
-                    "start it with JetStream, or set nats.mode to embedded",
-                )
+                (format!("{origin} has no JetStream"), wanted.keep)
             } else {
                 return;
             }
         }
         _ => (format!("{origin} is no NATS server"), "correct the address"),
     };
-    judged.told(Severity::Error, "GR0206", path, found, "NATS 2.11 or newer, with JetStream", todo);
+    judged.told(Severity::Error, wanted.code, path, found, wanted.wanted, todo);
 }

@@ -1,0 +1,135 @@
+//! How a server of NATS is reached and who asks: the same for the bus and for the streams of others.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::{AuthError, Client, ConnectOptions, Event};
+use pipeline_core::{Backoff, Digest};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::credentials::{digests, follow};
+use super::events::Said;
+use super::publish::IN_FLIGHT;
+use super::{Credentials, Tls};
+
+/// Between attempts to connect.
+const BACKOFF: Backoff = Backoff { min: Duration::from_millis(100), max: Duration::from_secs(8) };
+
+/// Servers, and who asks them.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// Servers, `nats://host:port` or `tls://host:port`, tried in any order; never with a user or password in them.
+    pub urls: Vec<String>,
+    /// For how long one question may go unanswered.
+    pub timeout: Duration,
+    /// Who asks.
+    pub credentials: Credentials,
+    /// TLS; also without it a server that asks for TLS gets it, with the system's roots.
+    pub tls: Option<Tls>,
+}
+
+impl Access {
+    /// How to connect; what the connection tells is said, and heard by `heard` before.
+    pub(super) fn options(
+        &self,
+        said: Arc<Said>,
+        heard: impl Fn(&Event) + Send + Sync + 'static,
+    ) -> ConnectOptions {
+        let options = match self.credentials.clone() {
+            Credentials::None => ConnectOptions::new(),
+            credentials => {
+                let credentials = Arc::new(credentials);
+                ConnectOptions::with_auth_callback(move |nonce| {
+                    let credentials = Arc::clone(&credentials);
+                    async move { credentials.answer(&nonce).await.map_err(AuthError::new) }
+                })
+            }
+        };
+        let options = options
+            .name("gitops-runtime")
+            .max_reconnects(None)
+            .reconnect_delay_callback(pause)
+            .connection_timeout(self.timeout)
+            .request_timeout(Some(self.timeout))
+            .ping_interval(Duration::from_secs(10))
+            .client_capacity(IN_FLIGHT)
+            .event_callback(move |event| {
+                heard(&event);
+                said.hear(event);
+                std::future::ready(())
+            });
+        let Some(tls) = &self.tls else { return options };
+        let options = options.require_tls(true);
+        let options = match &tls.ca {
+            Some(ca) => options.add_root_certificates(ca.clone()),
+            None => options,
+        };
+        match &tls.identity {
+            Some((certificate, key)) => options.add_client_certificate(certificate.clone(), key.clone()),
+            None => options,
+        }
+    }
+}
+
+/// The files that say who asks and whom to trust, and what they held before the first connection.
+pub(super) struct Files(Vec<PathBuf>, Vec<Option<Digest>>);
+
+impl Files {
+    /// What cannot be used at the start is an error; what cannot be used later is tried again.
+    pub(super) async fn of(access: &Access) -> io::Result<Self> {
+        let mut files: Vec<PathBuf> = access.credentials.file().map(Path::to_owned).into_iter().collect();
+        if let Some(tls) = &access.tls {
+            files.extend(tls.ca.clone());
+            files.extend(
+                tls.identity.iter().flat_map(|(certificate, key)| [certificate.clone(), key.clone()]),
+            );
+        }
+        let held = digests(&files).await;
+        access.credentials.answer(b"").await?;
+        Ok(Self(files, held))
+    }
+
+    /// Connects `client` anew whenever they hold something else, and calls `changed` before; `None` where there are none.
+    pub(super) fn followed(
+        self,
+        client: Client,
+        access: Access,
+        said: Arc<Said>,
+        changed: impl Fn() + Send + 'static,
+    ) -> Option<AbortOnDropHandle<()>> {
+        let Self(files, held) = self;
+        (!files.is_empty()).then(|| {
+            AbortOnDropHandle::new(tokio::spawn(async move {
+                follow(&client, &access, &files, held, &said, changed).await;
+            }))
+        })
+    }
+}
+
+/// The pause before an attempt, counted from 1: hardly any before the first, so that many clients of a server that was
+/// away do not come at once.
+pub(super) fn pause(attempt: usize) -> Duration {
+    let failures = u32::try_from(attempt).unwrap_or(u32::MAX).saturating_sub(1);
+    let wait = BACKOFF.wait(failures, None, fastrand::u64(..));
+    if failures == 0 { wait / 4 } else { wait }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_a_bound_and_vary() {
+        assert!(pause(1) < Duration::from_millis(50));
+        let (mut least, mut most) = (Duration::MAX, Duration::ZERO);
+        for _ in 0..200 {
+            assert!((Duration::from_millis(50)..=Duration::from_millis(100)).contains(&pause(2)));
+            let late = pause(usize::MAX);
+            (least, most) = (least.min(late), most.max(late));
+        }
+        assert!(least >= BACKOFF.max / 2 && most <= BACKOFF.max);
+        assert!(least < most, "they vary");
+    }
+}

@@ -12,6 +12,7 @@ use pipeline_core::{
 };
 use pipeline_engine::run::{Engine, EngineError, Match, Pipeline, Route};
 use pipeline_http::admin::Answering;
+use pipeline_http::admin::wire::Counted;
 use pipeline_http::serve::{DEFAULT_ROUTE, ServeConfig, Served, Server, Works};
 use pipeline_ledger::{Ledger, LedgerError};
 use pipeline_observe::health::{Health, HealthLimits, Link};
@@ -72,6 +73,22 @@ impl What {
             Self::Applications => PIPELINE,
             Self::Resources => "resources",
             Self::Changes => "changes",
+        }
+    }
+
+    /// The role that it is the work of, as the command line names it.
+    fn role(self) -> &'static str {
+        match self {
+            Self::Applications => "reporter",
+            Self::Resources => "resource-reporter",
+            Self::Changes => "change-revision",
+        }
+    }
+
+    fn counts(self) -> Counted {
+        match self {
+            Self::Applications | Self::Changes => Counted::Application,
+            Self::Resources => Counted::Object,
         }
     }
 
@@ -314,6 +331,8 @@ impl Reporter {
             sharding: engine_config.sharding,
             keys: keys.clone(),
             namespace: config.kubernetes.namespace.to_string(),
+            role: what.role(),
+            counts: what.counts(),
         };
         for server in admin::listen(config, &places, answering).await? {
             services.spawn(Box::new(server).serve(Given::alone(stop.clone())));

@@ -73,7 +73,7 @@ Examples:
   gitops-runtime verify                        report again what differs; exit 1 if something still does
   gitops-runtime verify --dry-run              only tell what differs; exit 1 if something does
   gitops-runtime verify --within 30m --json    with more time, for tools
-  gitops-runtime verify --route default        what the resource reporter reports on its first route";
+  gitops-runtime verify --route default        the same of the resource reporter, on its first route, where both reporters run";
 
 const DISTRIBUTION: &str = "\
 Tells what each of a number of replicas would own. Nothing is changed.
@@ -97,11 +97,11 @@ pub(crate) enum Ask {
     /// Preview what each of a number of replicas would own, and what would move.
     #[command(after_help = DISTRIBUTION)]
     Distribution(Box<Distributed>),
-    /// Tell what happened to an application last, and why.
+    /// Tell what happened to an application or another object last, and why.
     #[command(after_help = EXPLAIN)]
     Explain {
-        /// The application; without a namespace, in the one Argo CD is installed in
-        #[arg(value_name = "[NAMESPACE/]NAME", value_parser = app)]
+        /// The application, without a namespace in the one Argo CD is installed in; or an object of another kind
+        #[arg(value_name = "[[KIND/]NAMESPACE/]NAME", value_parser = app)]
         app: String,
         #[command(flatten)]
         on: OfRoute,
@@ -109,7 +109,7 @@ pub(crate) enum Ask {
     /// List, show, replay or drop what the receiver refused for good.
     #[command(subcommand, after_help = PARKED)]
     Parked(ParkedCommand),
-    /// Read applications again, and report them.
+    /// Read applications or other objects again, and report them.
     #[command(after_help = REPLAY)]
     Replay {
         #[command(flatten)]
@@ -132,8 +132,8 @@ pub(crate) enum Ask {
     /// Follow what happens, as it happens.
     #[command(after_help = TAIL)]
     Tail {
-        /// Only of this application; may be repeated
-        #[arg(long, value_name = "[NAMESPACE/]NAME", value_parser = app)]
+        /// Only of this application or other object; may be repeated
+        #[arg(long, value_name = "[[KIND/]NAMESPACE/]NAME", value_parser = app)]
         app: Vec<String>,
         /// Only in this shard; may be repeated
         #[arg(long, value_name = "NUMBER")]
@@ -144,13 +144,13 @@ pub(crate) enum Ask {
         #[command(flatten)]
         on: OfRoute,
     },
-    /// Show what keeps the reporter busy: hottest and slowest applications, calls, errors, latency, shards.
+    /// Show what keeps the reporter busy: its hottest and slowest objects, calls, errors, latency, shards.
     #[command(after_help = TOP)]
     Top {
         /// Print it once, as text; so it is where standard output is no terminal
         #[arg(long)]
         once: bool,
-        /// Applications in each list, 1 to 100
+        /// Names in each list, 1 to 100
         #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
         limit: u32,
         #[command(flatten)]
@@ -195,7 +195,7 @@ pub(crate) struct Distributed {
     pub(crate) place: Place,
 }
 
-/// What is to be done about parked applications.
+/// What is to be done about what is parked.
 #[derive(Subcommand)]
 pub(crate) enum ParkedCommand {
     /// List what is parked: which, why, when.
@@ -203,18 +203,18 @@ pub(crate) enum ParkedCommand {
         #[command(flatten)]
         on: OfRoute,
     },
-    /// Show which reports of an application were refused.
+    /// Show which reports of an application or another object were refused.
     Show {
-        /// The application
-        #[arg(value_name = "[NAMESPACE/]NAME", value_parser = app)]
+        /// The application or other object
+        #[arg(value_name = "[[KIND/]NAMESPACE/]NAME", value_parser = app)]
         app: String,
         #[command(flatten)]
         on: OfRoute,
     },
-    /// Read parked applications again, and report them as they are now.
+    /// Read again what is parked, and report it as it is now.
     Replay {
-        /// The applications
-        #[arg(value_name = "[NAMESPACE/]NAME", value_parser = app, required_unless_present = "all")]
+        /// The applications or other objects
+        #[arg(value_name = "[[KIND/]NAMESPACE/]NAME", value_parser = app, required_unless_present = "all")]
         apps: Vec<String>,
         /// All that are parked
         #[arg(long, conflicts_with = "apps")]
@@ -222,10 +222,10 @@ pub(crate) enum ParkedCommand {
         #[command(flatten)]
         on: OfRoute,
     },
-    /// Give parked applications up: they are tried again when they change, or after a restart.
+    /// Give up what is parked: it is tried again when it changes, or after a restart.
     Drop {
-        /// The applications
-        #[arg(value_name = "[NAMESPACE/]NAME", value_parser = app, required = true)]
+        /// The applications or other objects
+        #[arg(value_name = "[[KIND/]NAMESPACE/]NAME", value_parser = app, required = true)]
         apps: Vec<String>,
         /// Yes, give them up
         #[arg(long, required = true)]
@@ -235,12 +235,12 @@ pub(crate) enum ParkedCommand {
     },
 }
 
-/// Which applications are replayed.
+/// What is replayed.
 #[derive(Args)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Which {
-    /// An application; may be repeated
-    #[arg(long, value_name = "[NAMESPACE/]NAME", value_parser = app)]
+    /// An application or another object; may be repeated
+    #[arg(long, value_name = "[[KIND/]NAMESPACE/]NAME", value_parser = app)]
     pub(crate) app: Vec<String>,
     /// Those reported since: a time such as 2026-11-21T09:00:00Z, or how long ago, such as 90m
     #[arg(long, value_name = "TIME|DURATION", value_parser = since)]
@@ -275,7 +275,8 @@ pub(crate) struct Place {
 #[derive(Args)]
 #[command(next_help_heading = "The reporter")]
 pub(crate) struct OfRoute {
-    /// About this route of the resource reporter; without it, about the first one, which is called default
+    /// A route of the resource reporter, whose first is called default. Where both reporters run, whatever names a route is asked of
+    /// the resource reporter, and without one, what names no object of another kind of the reporter of applications
     #[arg(long, value_name = "NAME")]
     pub(crate) route: Option<String>,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use pipeline_core::Key;
-use pipeline_http::admin::wire::{Failed, NO_NAMESPACE, OwnNamespace};
+use pipeline_http::admin::wire::{Counted, Failed, NO_NAMESPACE, OwnNamespace};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -56,7 +56,7 @@ impl Reporter {
     }
 
     /// Finds the reporter of what is named: a name with a kind is one of the reporter of other objects, which has a socket of
-    /// its own, and a route is one of that, too. Where only one of the two runs, it is asked.
+    /// its own, and a route is one of that, too, whatever it is called. Where only one of the two runs, it is asked.
     pub(super) async fn find_of(
         names: &[String],
         on: &OfRoute,
@@ -151,8 +151,14 @@ impl Reporter {
         if app.contains('/') {
             return whole_key(app);
         }
-        let OwnNamespace { namespace } = self.get(&["namespace"]).await?.read()?;
+        let OwnNamespace { namespace, .. } = self.get(&["namespace"]).await?.read()?;
         Key::new(&namespace, app).with_context(|| format!("read the name '{app}'"))
+    }
+
+    /// What it counts.
+    pub(super) async fn counts(&self) -> anyhow::Result<Counted> {
+        let OwnNamespace { counts, .. } = self.get(&["namespace"]).await?.read()?;
+        Ok(counts)
     }
 
     /// Asks for something.

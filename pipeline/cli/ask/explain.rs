@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use pipeline_core::Timestamp;
-use pipeline_http::admin::wire::{Acknowledged, Explained, Parked, Standing, Step};
+use pipeline_http::admin::wire::{Acknowledged, Counted, Explained, Parked, Standing, Step};
 
 use super::client::Reporter;
 use super::print;
@@ -21,7 +21,7 @@ pub(super) async fn run(reporter: &Reporter, app: &str, json: bool) -> anyhow::R
 /// What the reporter told, for people; of `route`, where one was named.
 pub(super) fn text(explained: &Explained, route: Option<&str>) -> String {
     let facts = [
-        ("application", explained.app.clone()),
+        (Counted::of([explained.app.as_str()]).noun(), explained.app.clone()),
         ("shard", explained.shard.to_string()),
         ("lane", explained.standing.as_ref().map_or_else(|| "not busy".to_owned(), standing)),
         (
@@ -126,7 +126,7 @@ fn acknowledged(acknowledged: &Acknowledged) -> String {
     )
 }
 
-/// What is in doubt of the application's entities.
+/// What is in doubt of the object's entities.
 fn doubt(explained: &Explained, of: impl Fn(&Acknowledged) -> u64, what: &str) -> String {
     match explained.acknowledged.as_ref().map_or(0, of) {
         0 => "nothing".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use pipeline_http::admin::wire::{Parked, ParkedList};
+use pipeline_http::admin::wire::{Counted, Parked, ParkedList};
 use reqwest::Method;
 
 use super::client::Reporter;
@@ -71,7 +71,10 @@ async fn each(reporter: &Reporter, apps: &[String], act: &Act<'_>) -> anyhow::Re
     match act.json {
         true => say(&format!("{}\n", serde_json::json!({ "done": done })))?,
         false if done.len() == 1 => say(&format!("{} is {}\n", done[0], act.done))?,
-        false => say(&format!("{} are {}\n", count(done.len() as u64, "application"), act.done))?,
+        false => {
+            let noun = Counted::of(apps.iter().map(String::as_str)).noun();
+            say(&format!("{} are {}\n", count(done.len() as u64, noun), act.done))?;
+        }
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -94,12 +97,13 @@ fn list(list: &ParkedList) -> String {
             ]
         })
         .collect();
-    table(4, &["APPLICATION", "REASON", "AT", "", "VERSION", "REPORTS"], &rows)
+    let noun = Counted::of(list.parked.iter().map(|parked| parked.app.as_str())).noun().to_uppercase();
+    table(4, &[&noun, "REASON", "AT", "", "VERSION", "REPORTS"], &rows)
 }
 
 fn one(parked: &Parked) -> String {
     let facts = [
-        ("application", parked.app.clone()),
+        (Counted::of([parked.app.as_str()]).noun(), parked.app.clone()),
         ("reason", word(&parked.reason)),
         ("at", format!("{:.3} ({})", parked.at, ago(parked.at))),
         ("resourceVersion", parked.version.to_string()),

@@ -1,4 +1,4 @@
-//! `gitops-runtime replay`: applications are read again, and reported.
+//! `gitops-runtime replay`: applications or other objects are read again, and reported.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -30,15 +30,16 @@ pub(super) async fn run(
     if json {
         say(&answer.text())?;
     } else {
+        let noun = reporter.counts().await?.noun();
         for app in &replayed.older {
             say(&format!("{app} was not reported since, and is left as it is\n"))?;
         }
         if replayed.unwatched > 0 {
-            let unwatched = count(replayed.unwatched, "application");
+            let unwatched = count(replayed.unwatched, noun);
             say(&format!("{unwatched} in namespaces that are not watched: left as they are\n"))?;
         }
         let are = if replayed.marked == 1 { "is" } else { "are" };
-        say(&format!("{} {are} read again\n", count(replayed.marked, "application")))?;
+        say(&format!("{} {are} read again\n", count(replayed.marked, noun)))?;
     }
     for unknown in &replayed.unknown {
         complain(&said(unknown));

@@ -58,9 +58,9 @@ fn folded(why: &str) -> &str {
     match why {
         "full" => "the queue was full",
         "dirty" => "it was to be read again already",
-        "limited" => "the rate limit delays the application",
+        "limited" => "the rate limit delays it",
         "overtaken" => "a read has shown a newer one",
-        "former" => "a later life of the application is known",
+        "former" => "a later life of it is known",
         "retried" => "it had to be tried again, and there was no room to keep it",
         other => other,
     }

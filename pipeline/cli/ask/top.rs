@@ -50,25 +50,29 @@ async fn ask(reporter: &Reporter, limit: u32) -> anyhow::Result<ResponseBody> {
 
 /// All lists as text.
 fn text(top: &Top) -> String {
+    let noun = sheet::counted(top).noun();
     let mut sheets = vec![
-        ("hottest applications", sheet::of(View::Hottest, Order::First, top, Trace::Whole)),
+        (format!("hottest {noun}s"), sheet::of(View::Hottest, Order::First, top, Trace::Whole)),
         (
-            "slowest applications, from the watch to the acknowledgement",
+            format!("slowest {noun}s, from the watch to the acknowledgement"),
             sheet::of(View::Slowest, Order::First, top, Trace::Whole),
         ),
-        ("applications by calls of Argo CD", sheet::of(View::Calls, Order::First, top, Trace::Whole)),
-        ("applications by the time of these calls", sheet::of(View::Calls, Order::Second, top, Trace::Whole)),
-        ("failing applications", sheet::of(View::Errors, Order::First, top, Trace::Whole)),
-        ("errors", sheet::errors(top, Trace::Whole)),
+        (format!("{noun}s by calls of Argo CD"), sheet::of(View::Calls, Order::First, top, Trace::Whole)),
         (
-            "latency, with the last events of each bucket",
+            format!("{noun}s by the time of these calls"),
+            sheet::of(View::Calls, Order::Second, top, Trace::Whole),
+        ),
+        (format!("failing {noun}s"), sheet::of(View::Errors, Order::First, top, Trace::Whole)),
+        ("errors".to_owned(), sheet::errors(top, Trace::Whole)),
+        (
+            "latency, with the last events of each bucket".to_owned(),
             sheet::of(View::Latency, Order::First, top, Trace::Whole),
         ),
     ];
-    sheets.push(("shards", sheet::shards(top, usize::MAX)));
+    sheets.push(("shards".to_owned(), sheet::shards(top, usize::MAX)));
     let window = span(top.window_seconds);
     let mut text =
-        format!("Of the last {window}; gitops-runtime explain APP tells more of an application.\n");
+        format!("Of the last {window}; gitops-runtime explain NAME tells more of one of these {noun}s.\n");
     for (title, Sheet { header, texts, rows }) in sheets {
         let rows: Vec<Vec<String>> = rows.into_iter().map(|row| row.cells).collect();
         text += &format!("\n{title}\n");

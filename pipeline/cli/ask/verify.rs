@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use pipeline_engine::verify::{Found, Verified, VerifyOptions};
+use pipeline_http::admin::wire::Counted;
 use serde::Deserialize;
 
 use super::client::Reporter;
@@ -38,7 +39,8 @@ pub(super) async fn run(reporter: &Reporter, options: VerifyOptions, json: bool)
         asked.await?
     };
     let verified: Verified = answer.read()?;
-    print(&answer, json, text)?;
+    let counts = reporter.counts().await?;
+    print(&answer, json, |verified| text(verified, counts))?;
     Ok(if verified.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -60,7 +62,7 @@ fn progress(text: &str) {
     let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K{text}");
 }
 
-fn text(verified: &Verified) -> String {
+fn text(verified: &Verified, counts: Counted) -> String {
     let differs = verified.receiver_differs.clone().unwrap_or_default();
     let findings = [
         ("missing", "in the cluster, and never reported", &verified.missing),
@@ -83,7 +85,7 @@ fn text(verified: &Verified) -> String {
         .collect();
     let mut text = format!(
         "{} in the cluster, {} acknowledged, compared in {}\n",
-        count(verified.objects as u64, "application"),
+        count(verified.objects as u64, counts.noun()),
         verified.acknowledged,
         span(verified.seconds)
     );
@@ -100,7 +102,7 @@ fn text(verified: &Verified) -> String {
     }
     let repaired = format!(
         "{} reported again, {} acknowledged",
-        count(verified.repaired as u64, "application"),
+        count(verified.repaired as u64, counts.noun()),
         count(verified.reports, "report")
     );
     text + &match (verified.is_clean(), verified.dry) {

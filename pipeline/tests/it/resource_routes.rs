@@ -325,11 +325,21 @@ async fn a_command_asks_about_the_route_that_it_names_and_one_that_there_is_not_
     let on = |arguments: &[&'static str]| [arguments, &ON_AUDIT[..]].concat();
     assert_eq!(answer(&simulation, &["parked", "list"]).await, "nothing is parked\n");
     assert_eq!(json(&simulation, &on(&["parked", "list"])).await["parked"][0]["app"], WEB);
-    assert_eq!(json(&simulation, &on(&["parked", "show", WEB])).await["reason"], "refused");
+    assert!(answer(&simulation, &on(&["parked", "list"])).await.starts_with(" OBJECT            REASON "));
+    let shown = json(&simulation, &on(&["parked", "show", WEB])).await;
+    assert_eq!((&shown["reason"], &shown["refused"][0]["entity"]), (&json!("refused"), &json!("object")));
+    assert!(
+        answer(&simulation, &on(&["parked", "show", WEB]))
+            .await
+            .starts_with(" object           rollout/shop/web\n")
+    );
     for named in [&[][..], &["--route", "default"][..]] {
         let text = answer(&simulation, &[&["explain", WEB][..], named].concat()).await;
+        assert!(text.starts_with(" object        rollout/shop/web\n"), "{named:?}: {text}");
         assert!(text.contains(" acknowledged  resourceVersion "), "{named:?}: {text}");
         assert!(text.contains(" parked        no\n"), "{named:?}: {text}");
+        let busy = answer(&simulation, &[&["top"][..], named].concat()).await;
+        assert!(busy.contains("\nhottest objects\n OBJECT            SHARD "), "{named:?}: {busy}");
         let top = json(&simulation, &[&["top"][..], named].concat()).await;
         assert_eq!(
             (top["hottest"][0]["app"].as_str(), &top["hottest"][0]["reports"]),
@@ -349,10 +359,13 @@ async fn a_command_asks_about_the_route_that_it_names_and_one_that_there_is_not_
     assert_eq!(replayed, "rollout/shop/web is read again\n");
     eventually("what was parked", || sent(&audit) == one).await;
     rests(&runtime).await;
-    answer(&simulation, &on(&["replay", "--app", WEB, "--whole"])).await;
+    let again = answer(&simulation, &on(&["replay", "--app", WEB, "--whole"])).await;
+    assert_eq!(again, "1 object is read again\n");
     let twice = ["Rollout/shop/web"; 2];
     eventually("what was asked for again", || sent(&audit) == twice).await;
     rests(&runtime).await;
+    let said = answer(&simulation, &on(&["verify"])).await;
+    assert!(said.starts_with("1 object in the cluster, 1 acknowledged, compared in "), "{said}");
     let verified = json(&simulation, &on(&["verify"])).await;
     assert_eq!((&verified["objects"], &verified["acknowledged"]), (&json!(1), &json!(1)), "{verified:#}");
 
@@ -374,7 +387,9 @@ async fn a_command_asks_about_the_route_that_it_names_and_one_that_there_is_not_
     drop(heard);
     audit.faults().remove(refusing);
 
-    let said = "gitops-runtime: there is no route `nowhere`: there are `default` and `audit`\n".to_owned();
+    let said =
+        "gitops-runtime: there is no route `nowhere`: the role resource-reporter has `default` and `audit`\n"
+            .to_owned();
     for command in [
         &["explain", WEB][..],
         &["top", "--once"],
@@ -391,13 +406,41 @@ async fn a_command_asks_about_the_route_that_it_names_and_one_that_there_is_not_
     assert!(sent(&simulation.platform).len() > 1, "the first route took what the other refused");
 }
 
+/// Where both reporters run, a route is one of the resource reporter, whatever it is called.
+#[tokio::test]
+async fn of_two_reporters_the_one_of_resources_has_the_routes_and_each_says_what_it_counts() {
+    let (simulation, applications) = crate::ask::reported(&["shop"]).await;
+    put(&simulation, rollout("shop", "web", 3));
+    put(&simulation, rollout("ops", "proxy", 1));
+    let resources =
+        launch(&simulation, &json!({"kinds": ["rollouts.argoproj.io"], "applications": false})).await;
+    resources.idle(2).await;
+    let verified =
+        async |more: &[&str]| answer(&simulation, &[&["verify", "--dry-run"][..], more].concat()).await;
+    let said = verified(&[]).await;
+    assert!(said.starts_with("1 application in the cluster, 1 acknowledged, compared in "), "{said}");
+    let said = verified(&["--route", "default"]).await;
+    assert!(said.starts_with("2 objects in the cluster, 2 acknowledged, compared in "), "{said}");
+    let said = answer(&simulation, &["replay", "--since", "1h", "--route", "default"]).await;
+    assert_eq!(said, "2 objects are read again\n");
+    let said = answer(&simulation, &["replay", "--since", "1h"]).await;
+    assert_eq!(said, "1 application is read again\n");
+    let refused = ask(&simulation, &["verify", "--route", "audit"]).await;
+    let said = "gitops-runtime: there is no route `audit`: the role resource-reporter has `default` alone\n"
+        .to_owned();
+    assert_eq!(refused, (Some(1), String::new(), said));
+    resources.stop().await;
+    applications.stop().await;
+}
+
 /// Where there is one route, it is named by its name alone.
 #[tokio::test]
 async fn a_reporter_with_one_route_says_so() {
     let (simulation, runtime) = crate::ask::reported(&["shop"]).await;
     let text = answer(&simulation, &["explain", "shop", "--route", "default"]).await;
     assert!(text.contains(" acknowledged  resourceVersion "), "{text}");
-    let said = "gitops-runtime: there is no route `audit`: there is `default` alone\n".to_owned();
+    let said =
+        "gitops-runtime: there is no route `audit`: the role reporter has `default` alone\n".to_owned();
     let refused = ask(&simulation, &["verify", "--route", "audit"]).await;
     assert_eq!(refused, (Some(1), String::new(), said));
     runtime.stop().await;

@@ -185,9 +185,9 @@ async fn the_terminal_shows_it_and_is_given_back() {
     terminal.types("\u{1b}").await;
     terminal.hides("RESOURCEVERSION").await;
     terminal.types("?").await;
-    terminal.shows("hottest applications, by events").await;
+    terminal.shows("the hottest, by events").await;
     terminal.types("x").await;
-    terminal.hides("hottest applications, by events").await;
+    terminal.hides("the hottest, by events").await;
     terminal.types("q").await;
     let shown = terminal.ended(0).await;
     assert!(shown.contains("\u{1b}[38;5;"), "no colours: {shown:?}");

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use pipeline_core::Timestamp;
-use pipeline_http::admin::wire::{Called, Event, Top};
+use pipeline_http::admin::wire::{Called, Counted, Event, Top};
 
 use super::super::show::{between, span, word};
 
@@ -84,16 +84,30 @@ pub(super) fn of(view: View, order: Order, top: &Top, trace: Trace) -> Sheet {
     match view {
         View::Hottest => hottest(top),
         View::Slowest => slowest(top, trace),
-        View::Calls if order == Order::First => calls(&top.most_calls),
-        View::Calls => calls(&top.longest_fetch),
+        View::Calls if order == Order::First => calls(&top.most_calls, whose(top)),
+        View::Calls => calls(&top.longest_fetch, whose(top)),
         View::Errors => failing(top, trace),
         View::Latency => latency(top, trace),
     }
 }
 
+/// What the lists are of.
+pub(super) fn counted(top: &Top) -> Counted {
+    let seen = top.hottest.iter().map(|hot| hot.app.as_str());
+    Counted::of(seen.chain(top.failing.iter().map(|failing| failing.app.as_str())))
+}
+
+/// The header of a column of names.
+fn whose(top: &Top) -> &'static str {
+    match counted(top) {
+        Counted::Application => "APPLICATION",
+        Counted::Object => "OBJECT",
+    }
+}
+
 fn hottest(top: &Top) -> Sheet {
     let mut sheet =
-        Sheet::new(&["APPLICATION", "SHARD", "EVENTS", "A MINUTE", "REPORTS", "FOLDED", "FILTERED"], 1);
+        Sheet::new(&[whose(top), "SHARD", "EVENTS", "A MINUTE", "REPORTS", "FOLDED", "FILTERED"], 1);
     for hot in &top.hottest {
         let minutes = (top.window_seconds / 60.0).max(1.0 / 60.0);
         sheet.row(
@@ -113,7 +127,7 @@ fn hottest(top: &Top) -> Sheet {
 }
 
 fn slowest(top: &Top, trace: Trace) -> Sheet {
-    let header = ["APPLICATION", "TRACE OF THE SLOWEST", "SHARD", "SLOWEST", "MEAN", "EVENTS", "AGO"];
+    let header = [whose(top), "TRACE OF THE SLOWEST", "SHARD", "SLOWEST", "MEAN", "EVENTS", "AGO"];
     let mut sheet = Sheet::new(&header, 2);
     if trace == Trace::Short {
         sheet.header[1] = "TRACE";
@@ -136,8 +150,8 @@ fn slowest(top: &Top, trace: Trace) -> Sheet {
     sheet
 }
 
-fn calls(list: &[Called]) -> Sheet {
-    let mut sheet = Sheet::new(&["APPLICATION", "SHARD", "CALLS", "TIME", "MEAN"], 1);
+fn calls(list: &[Called], whose: &'static str) -> Sheet {
+    let mut sheet = Sheet::new(&[whose, "SHARD", "CALLS", "TIME", "MEAN"], 1);
     for called in list {
         let more = called.seconds_up_to.is_some_and(|up_to| up_to > called.seconds);
         sheet.row(
@@ -155,7 +169,7 @@ fn calls(list: &[Called]) -> Sheet {
 }
 
 fn failing(top: &Top, trace: Trace) -> Sheet {
-    let header = ["APPLICATION", "LAST REASON", "ITS TRACE", "SHARD", "FAILED", "PARKED", "AGO"];
+    let header = [whose(top), "LAST REASON", "ITS TRACE", "SHARD", "FAILED", "PARKED", "AGO"];
     let mut sheet = Sheet::new(&header, 3);
     for failing in &top.failing {
         sheet.row(
@@ -176,7 +190,11 @@ fn failing(top: &Top, trace: Trace) -> Sheet {
 
 /// What failed, by peer and reason.
 pub(super) fn errors(top: &Top, trace: Trace) -> Sheet {
-    let mut sheet = Sheet::new(&["PEER", "REASON", "LAST APPLICATION", "ITS TRACE", "COUNT", "AGO"], 4);
+    let last = match counted(top) {
+        Counted::Application => "LAST APPLICATION",
+        Counted::Object => "LAST OBJECT",
+    };
+    let mut sheet = Sheet::new(&["PEER", "REASON", last, "ITS TRACE", "COUNT", "AGO"], 4);
     for errors in &top.errors {
         sheet.row(
             &errors.app,
@@ -194,7 +212,7 @@ pub(super) fn errors(top: &Top, trace: Trace) -> Sheet {
 }
 
 fn latency(top: &Top, trace: Trace) -> Sheet {
-    let mut sheet = Sheet::new(&["WITHIN", "APPLICATION", "TRACE", "EVENTS", "TOOK", "AGO"], 3);
+    let mut sheet = Sheet::new(&["WITHIN", whose(top), "TRACE", "EVENTS", "TOOK", "AGO"], 3);
     let of = |within: String, count: String, event: &Event| {
         let took = short(event.seconds);
         [within, event.app.clone(), shown(&event.trace, trace), count, took, ago(event.at, top)]

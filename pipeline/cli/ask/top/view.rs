@@ -24,20 +24,20 @@ const NAME: usize = 16;
 const LATE: [f64; 2] = [60.0, 300.0];
 
 const HELP: &str = "
- h  hottest applications, by events that were seen
- s  slowest applications, by their slowest event
- c  applications by calls of Argo CD; again: by the time of these
- e  failing applications, and errors by peer and reason
+ h  the hottest, by events that were seen
+ s  the slowest, by their slowest event
+ c  those with most calls of Argo CD; again: the longest
+ e  those that fail, and errors by peer and reason
  l  latency, with the last events of each bucket
 
  up, down, page up, page down, home, end    choose a row
  tab, left, right                           another list
- enter                                      explain the application
+ enter                                      explain the chosen one
  p                                          pause, and go on
  q, escape                                  quit
 
- A + after a number says that it may be more: of many busy
- applications only the largest are counted from the beginning.
+ A + after a number says that it may be more: of many that
+ are busy only the largest are counted from the beginning.
 
  Any key goes back.";
 

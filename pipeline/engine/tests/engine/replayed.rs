@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pipeline_core::{Given, Service as _};
+use pipeline_http::admin::wire::Counted;
 use pipeline_http::admin::{Admin, Answering};
 use serde_json::{Value, json};
 
@@ -25,6 +26,8 @@ async fn what_is_not_watched_is_refused_and_a_stop_tells_how_far_it_came() {
         sharding: one_shard().sharding,
         keys: Arc::new(Vec::new),
         namespace: "ns".to_owned(),
+        role: "reporter",
+        counts: Counted::default(),
         routes: Vec::new(),
     };
     let admin = Admin::on_address("127.0.0.1:0", None, answering).await.unwrap();

@@ -18,7 +18,7 @@
 //! | `POST /v1/verify` of [`pipeline_engine::verify::VerifyOptions`] | [`pipeline_engine::verify::Verified`]; 409 while another one runs |
 //! | `GET /v1/verify` | [`pipeline_engine::verify::Progress`] of the one that runs, or null |
 //! | `GET /v1/top?limit=20` | [`wire::Top`]: of each list so many applications, 1 to 100 |
-//! | `GET /v1/namespace` | [`wire::OwnNamespace`]: of what is named without one |
+//! | `GET /v1/namespace` | [`wire::OwnNamespace`]: of what is named without one, and what is counted |
 //! | `GET /v1/applications` | [`wire::Applications`]: all that are known, with the number of their resources |
 //! | `GET /v1/tail?app=a,ns/b&shard=0,1&step=acked` | [`wire::Line`]s without end, as they happen |
 //!
@@ -86,6 +86,10 @@ pub struct Answering {
     pub keys: Keys,
     /// The namespace of an object that is named without one.
     pub namespace: String,
+    /// The role of the process, for whoever is told that it is not the one that was meant.
+    pub role: &'static str,
+    /// What it counts.
+    pub counts: wire::Counted,
     /// Routes beside the first.
     pub routes: Vec<RouteAnswering>,
 }

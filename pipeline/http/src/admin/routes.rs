@@ -90,7 +90,8 @@ pub(super) fn router(
     let mut named = vec![(DEFAULT_ROUTE, first.clone())];
     named.extend(answering.routes.iter().map(|route| (&*route.name, of(answering.of(route)))));
     let names: Arc<[String]> = named.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let unknown = async move |Path((name, _)): Path<(String, String)>| no_route(&name, &names);
+    let role = answering.role;
+    let unknown = async move |Path((name, _)): Path<(String, String)>| no_route(role, &name, &names);
     let mut router = Router::new()
         .route("/v1/status", get(look).fallback(other_method))
         .route("/v1/routes/{route}/{*rest}", any(unknown))
@@ -127,20 +128,20 @@ fn of_route(routes: Arc<Routes>, timeout: Duration) -> Router {
 }
 
 /// Nothing is answered below a route: there is none of that name, or no such path.
-fn no_route(name: &str, names: &[String]) -> Refusal {
+fn no_route(role: &str, name: &str, names: &[String]) -> Refusal {
     if names.iter().any(|known| known == name) {
         return failed(StatusCode::NOT_FOUND, NO_PATH);
     }
-    let why = format!("there is no route `{name}`: there {}", told(names));
+    let why = format!("there is no route `{name}`: the role {role} has {}", told(names));
     failed(StatusCode::NOT_FOUND, why)
 }
 
-/// Names, with a verb before them.
+/// Names, as the end of a sentence.
 fn told(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match names.split_last() {
-        Some((last, before)) if !before.is_empty() => format!("are {} and {last}", before.join(", ")),
-        _ => format!("is {} alone", names.concat()),
+        Some((last, before)) if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => format!("{} alone", names.concat()),
     }
 }
 
@@ -187,7 +188,8 @@ async fn applications(State(routes): Asked) -> Result<Json<Applications>, Refusa
 }
 
 async fn namespace(State(routes): Asked) -> Json<OwnNamespace> {
-    Json(OwnNamespace { namespace: routes.answering.namespace.clone() })
+    let Answering { namespace, counts, .. } = &*routes.answering;
+    Json(OwnNamespace { namespace: namespace.clone(), counts: *counts })
 }
 
 async fn parked_list(State(routes): Asked) -> Json<ParkedList> {
@@ -244,7 +246,7 @@ async fn replay(
         replayed.marked += 1;
     }
     let Replayed { marked, .. } = replayed;
-    tracing::info!(marked, whole = asked.whole, "applications are read again because someone asked");
+    tracing::info!(marked, whole = asked.whole, "objects are read again because someone asked");
     Ok(Json(replayed))
 }
 

@@ -23,11 +23,42 @@ use pipeline_engine::run;
 pub const NO_NAMESPACE: &str = "_";
 
 /// `GET /v1/namespace`: the namespace of an object that is named without one, as the reporter's settings say, which whoever asks
-/// need not have.
+/// need not have; and what the reporter counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnNamespace {
     /// Its name.
     pub namespace: String,
+    /// What it counts.
+    #[serde(default)]
+    pub counts: Counted,
+}
+
+/// What a reporter reports, by the word that its numbers are of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Counted {
+    /// Argo CD applications.
+    #[default]
+    Application,
+    /// Objects of other kinds.
+    Object,
+}
+
+impl Counted {
+    /// What `keys` are of: those of objects of other kinds name their kind.
+    pub fn of<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
+        let is_object = |key: &str| key.matches('/').count() > 1;
+        if keys.into_iter().any(is_object) { Self::Object } else { Self::Application }
+    }
+
+    /// One of them.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Application => "application",
+            Self::Object => "object",
+        }
+    }
 }
 
 /// `GET /v1/explain/{namespace}/{name}`.
@@ -116,7 +147,7 @@ pub struct Parked {
 /// A report that was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
-    /// `application`, or `resource` and the 16 hexadecimal digits that the ledger knows the resource by.
+    /// `application`, or `object` where it is of another kind, or `resource` and the 16 hexadecimal digits that the ledger knows the resource by.
     pub entity: String,
     /// The digest of what was refused: 16 hexadecimal digits.
     pub digest: String,
@@ -258,7 +289,7 @@ impl Parked {
     pub fn new(key: &Key, parked: &pipeline_core::Parked) -> Self {
         let refused = parked.refused.iter().map(|(entity, digest, reason)| Refused {
             entity: match entity {
-                &EntityId::OBJECT => "application".to_owned(),
+                &EntityId::OBJECT => Counted::of([key.as_str()]).noun().to_owned(),
                 EntityId(id) => format!("resource {id:016x}"),
             },
             digest: format!("{:016x}", digest.0),

@@ -39,7 +39,7 @@ impl Class {
         }
         match self {
             Self::Plain => false,
-            Self::Key => shape::is_key(text),
+            Self::Key => shape::is_key(text) && !super::packed::is_public(text),
             Self::Header => shape::is_credential(text),
             Self::Link => shape::is_secret_link(text),
             Self::Logon => {
@@ -64,6 +64,11 @@ impl Class {
                     .iter()
                     .any(|kind| text.starts_with(kind));
                 let file = names_file(name, text);
+                // The id of a key of GnuPG: `--encrypt-key D34DB33F`.
+                let id = matches!(text.len(), 8 | 16)
+                    && text.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte))
+                    && text.bytes().any(|byte| byte.is_ascii_uppercase())
+                    && words(name).last().is_some_and(|last| last == "key");
                 // `jsonwebtoken: ^9.0.2`, of a package; `ADMIN_PIN=1234`, not `LED_PIN=13`.
                 let version = !is_password(name) && shape::is_version(text);
                 let other = words(name).last().is_some_and(|last| last == "pin" || last == "pincode")
@@ -100,6 +105,7 @@ impl Class {
                     || address
                     || variable
                     || attribute
+                    || id
                     || kind
                     || file
                     || term
@@ -213,13 +219,26 @@ pub(super) fn classify(name: &str) -> Class {
     {
         return Class::Key;
     }
+    if compact == "jwtsource" {
+        // Of Tyk: where the public keys are, or the shared one.
+        return Class::Key;
+    }
     if last == "login" && before.ends_with("sonar") {
         // A scanner takes a token there.
         return Class::Key;
     }
     let third = words.len().checked_sub(3).and_then(|third| words.get(third)).map_or("", String::as_str);
+    if last == "key" && words.len() > 2 && words.first().is_some_and(|first| first == "secret") {
+        // `secretDatabaseKey`: the key of the database in its Secret. That of AWS is one itself.
+        if !KEY_OWNERS.contains(before)
+            && STEMS.iter().all(|stem| *stem == "secret" || !compact.contains(stem))
+        {
+            return Class::Key;
+        }
+    }
     if last == "key"
         && before == "secret"
+        && !name.contains("secret.key")
         && (KEPT_KEYS.contains(third)
             || third.ends_with("password")
             || third == "key" && words.len() > 3

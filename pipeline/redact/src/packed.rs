@@ -53,6 +53,18 @@ fn is_letter(byte: u8) -> bool {
     LETTERS.get(usize::from(byte)).copied().unwrap_or_default()
 }
 
+/// Whether `text` is the base64 of an address or of a public key, which are no secrets.
+pub(super) fn is_public(text: &str) -> bool {
+    // How `http` and `-----BEGIN` begin.
+    let begins = text.starts_with("aHR0c") || text.starts_with("LS0tLS1CRUdJTi");
+    begins
+        && decode(text).is_some_and(|bytes| {
+            let text = String::from_utf8_lossy(&bytes);
+            let address = text.starts_with("http") && super::shape::is_address(text.trim());
+            address || text.starts_with("-----BEGIN PUBLIC") || text.starts_with("-----BEGIN CERT")
+        })
+}
+
 /// Whether the first letters of `text` are the base64 of something that can be read, or of what is packed. Few names
 /// are, so few are decoded.
 fn begins(text: &str) -> bool {

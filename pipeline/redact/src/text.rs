@@ -334,6 +334,16 @@ impl<'t> Scan<'t> {
             return Class::Plain;
         }
         let set = || self.line_from(start + text.len()).trim_start().starts_with('=');
+        if text == "key" && self.leads_line(start) && set() {
+            // Of the section in which it stands: `[jwt]`.
+            let head = self.text.get(self.boundary(start.saturating_sub(LINE))..start).unwrap_or_default();
+            let section =
+                head.lines().rev().find_map(|line| line.strip_prefix('[')?.trim_end().strip_suffix(']'));
+            let owners = ["jwt", "encryption", "signing", "session", "cookie", "hmac", "csrf"];
+            if section.is_some_and(|section| owners.iter().any(|owner| section.ends_with(owner))) {
+                return Class::Secret;
+            }
+        }
         if matches!(self.before(start), Some(b'?' | b'&')) || text == "key" && self.leads_line(start) && set()
         {
             return Class::Key;

@@ -114,7 +114,8 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          docs documentation flow flows project projects prompts ms millis milliseconds sec secs mins bytes kb mb \
          reuse fill leeway skew separator delimiter matcher matchers injector injection watcher syncer rotator \
          bindings visibility level tier priority notice warning alert alerts notification notifications audit \
-         log logs logging dashboard burst lookback algo algos algorithms ciphers live init realm",
+         log logs logging dashboard burst lookback algo algos algorithms ciphers live init realm timestamp timestamps \
+         kwargs meter",
     )
 });
 
@@ -223,7 +224,7 @@ pub(super) static EXPRESSIONS: Words = LazyLock::new(|| {
          module. random_password. each.value self. secrets. vars. steps. needs. inputs. github. lookup( file( \
          sensitive( settings. Env. env::var( viper.Get Deno.env import.meta.env data. kubernetes_secret. \
          vault_generic_secret. values. Values. params. credentials( $Env: $env: app.config !Ref !Sub !GetAtt \
-         !ImportValue std.extVar( importstr props. this. options. args. cfg. conf. data.vault")
+         !ImportValue !secret !env_var std.extVar( importstr props. this. options. args. cfg. conf. data.vault")
 });
 
 /// Words that stand for a value that is not shown.

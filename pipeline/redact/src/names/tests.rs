@@ -170,3 +170,34 @@ fn words_are_cut_where_people_cut_them() {
         assert_eq!(words(name).join(" "), cut);
     }
 }
+
+#[test]
+fn what_a_name_holds_depends_on_what_stands_there() {
+    for (name, text, secret) in [
+        // Of Tyk: a shared key, an address, the base64 of both, of a public key.
+        ("jwt_source", "YnVja3doZWF0LUdyb2F0cy05", true),
+        ("jwt_source", "https://sso.example/certs", false),
+        ("jwt_source", "aHR0cHM6Ly9zc28uZXhhbXBsZS9jZXJ0cw==", false),
+        ("jwt_source", "LS0tLS1CRUdJTiBQVUJMSUMgS0VZLS0tLS0KTUlJQklqQU5CZ2txaGtpRzl3MEI=", false),
+        ("encryption_key", "D34DB33F", false),
+        ("encryption_key", "D34DB33F-thistle-9", true),
+        ("SSL_KEY_CREDENTIALS", "kafka1_sslkey_creds", false),
+        ("SSL_KEY_CREDENTIALS", "thistle9", true),
+        ("secretDatabaseKey", "dbname", false),
+        ("secret_access_key", "thistle9", true),
+        ("delegation.token.secret.key", "thistle", true),
+        ("password", "$dsn['password'] ?? null", false),
+        ("password", "$dbpass", false),
+        ("password", "$ecretive", true),
+        ("client_secret", "get_the_secret_of_above_key", false),
+        ("client_secret", "GET_THE_SECRET_OF_ABOVE_KEY", false),
+        ("client_secret", "horses_the_secret_of_above", true),
+        ("User-Password", "&request:User-Password", false),
+        ("otp", "application/vnd.oasis.opendocument", false),
+        ("id-token", "write", false),
+    ] {
+        assert_eq!(classify(name).holds(name, text), secret, "{name}: {text}");
+    }
+    assert_eq!(classify("configFromSecret"), Class::Plain);
+    assert_eq!(classify("redisSecretInit"), Class::Plain);
+}

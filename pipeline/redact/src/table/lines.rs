@@ -168,6 +168,25 @@ pub(super) const LINES: &[Row] = &[
         ["use tabs / spaces", "log in with github / gitlab"],
     ),
     line(
+        "key-of-a-router",
+        "FRRouting, Cisco: keys of neighbours",
+        &["message-dig", "ication-key ", "key-string "],
+        r"(?i)\b(?:message-digest-key\s+[0-9]+\s+md5|authentication-key|key-string)\s+(?:[0-7]\s+)?([^\s;]+)",
+        ["ip ospf message-digest-key 1 md5 thistle", "  key-string 7 thistle"],
+        ["message-digest-key 1 md5", "authentication-key-chain core"],
+    ),
+    line(
+        "signed-link",
+        "nginx: secure_link_md5, whose last word nobody else knows",
+        &["secure_link_md5 "],
+        r#"(?i)\bsecure_link_md5\s+"[^"]*\s([^\s"$]+)""#,
+        [
+            "secure_link_md5 \"$secure_link_expires$uri thistle\";",
+            "  secure_link_md5 \"$uri$remote_addr th1stle\";",
+        ],
+        ["secure_link_md5 $arg_md5;", "secure_link_md5 \"$uri\";"],
+    ),
+    line(
         "database-of-a-server",
         "ProFTPD: SQLConnectInfo database user password",
         &["sqlconnect"],

@@ -93,17 +93,23 @@ impl<'t> Scan<'t> {
         // Files of configuration write them small; `DB_PASSWORD` in a sentence is a word of it.
         let small = !name.text.bytes().any(|byte| byte.is_ascii_uppercase());
         let directive = prose::is_directive(name.text) && (small || self.leads_line(name.start));
-        let logon =
-            ["user ", "login ", "username ", "machine ", "account "].iter().any(|word| head.contains(word))
-                || name.text == "password"
-                    && ["login ", "user "]
-                        .iter()
-                        .any(|word| self.line_above(name.start).trim_start().starts_with(word));
+        let logon = ["user ", "login ", "username ", "machine ", "account ", "neighbor "]
+            .iter()
+            .any(|word| head.contains(word))
+            || name.text == "password"
+                && ["login ", "user "]
+                    .iter()
+                    .any(|word| self.line_above(name.start).trim_start().starts_with(word));
         let above = self.line_above(name.start - head.len()).trim_start();
         let sets = matches!(head.trim(), "set" | "set $")
             && (head.starts_with([' ', '\t'])
                 || head.ends_with('$')
                 || ["set ", "edit ", "config "].iter().any(|word| above.starts_with(word)));
+        let sets = sets
+            || matches!(
+                head.trim(),
+                "SetEnv" | "setenv" | "Define" | "fastcgi_param" | "uwsgi_param" | "scgi_param"
+            );
         if (sets || head.trim() == "enable" && shape::is_password(text))
             && alone
             && matches!(class, Class::Secret | Class::Scalar)

@@ -321,6 +321,9 @@ impl Checkouts {
         }
         let access = lock(&self.inner.access).clone();
         let fetched = self.fetch(url, &entry, revision, &access).await;
+        let reading = entry.clone.read();
+        // What was just fetched, or of which a part was, is in use, and stays.
+        self.counted().await;
         state.names.retain(|_, (_, seen)| seen.elapsed() < config.fresh);
         state.failed.retain(|_, (_, seen)| seen.elapsed() < config.pause);
         match fetched {
@@ -329,11 +332,7 @@ impl Checkouts {
                     state.names.insert(revision.to_owned(), (commit, Instant::now()));
                 }
                 state.failed.clear();
-                let inner = self.inner.clone();
-                let checkout = done(commit, entry.clone.read());
-                // The clone that was just fetched is in use, and stays.
-                let _ = tokio::task::spawn_blocking(move || inner.evict()).await;
-                checkout
+                done(commit, reading)
             }
             Err(error) => {
                 let of = if matches!(error, FetchError::NoRevision { .. }) { revision } else { "" };
@@ -365,8 +364,7 @@ impl Checkouts {
         };
         let held = Held { entry, _reading: reading, url: url.clone(), series: self.series() };
         let checkout = Checkout { commit, held };
-        let inner = self.inner.clone();
-        let _ = tokio::task::spawn_blocking(move || inner.evict()).await;
+        self.counted().await;
         Ok(checkout)
     }
 
@@ -387,6 +385,7 @@ impl Checkouts {
             prepared.unwrap_or(Err(FetchError::Stopping))?;
             entry.clone.read()
         };
+        self.counted().await;
         Ok(Some(Held { entry, _reading: reading, url: url.clone(), series: self.series() }))
     }
 
@@ -428,6 +427,12 @@ impl Checkouts {
         let own = Credential { url: url.as_str().to_owned(), is_prefix: false, ..who.clone() };
         let access = lock(&self.inner.access).clone();
         Ok(Access { credentials: Credentials::new(vec![own]), ..(*access).clone() })
+    }
+
+    /// Makes room, and counts what is there.
+    async fn counted(&self) {
+        let inner = self.inner.clone();
+        let _ = tokio::task::spawn_blocking(move || inner.evict()).await;
     }
 
     async fn within<T>(

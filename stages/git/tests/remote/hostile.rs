@@ -94,6 +94,52 @@ async fn names_that_lead_elsewhere_are_only_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn submodules_that_lead_to_each_other_are_not_followed() {
+    let forge = Forge::new();
+    let serving = Serving::new(&forge);
+    let server = serving.clone().http().await;
+    let mut newest = String::new();
+    for (own, other) in [("a", "b"), ("b", "a")] {
+        let path = forge.repository(own);
+        let repository = Repository::open_bare(&path).unwrap();
+        let text = format!(
+            "[submodule \"x\"]\n\tpath = sub\n\turl = {server}/{other}.git\n[submodule \"y\"]\n\tpath = own\n\turl = ./\n"
+        );
+        let modules = repository.blob(text.as_bytes()).unwrap();
+        let here = repository.revparse_single("main").unwrap().id();
+        let there = Oid::from_str(&git(&path, &["rev-parse", "main"])).unwrap();
+        let root = tree(
+            &repository,
+            &[("100644", b".gitmodules", modules), ("160000", b"own", here), ("160000", b"sub", there)],
+        );
+        let id = commit(&path, root);
+        if own == "a" {
+            newest = id;
+        }
+    }
+    let cache = Cache::new(|_| {}).await;
+    let at = cache.checkout(&format!("{server}/a.git"), "main").await.unwrap();
+    assert_eq!(at.commit.to_string(), newest);
+    let requests = serving.requests();
+    at.read(|repository, commit| {
+        let files = repository.snapshot(commit).unwrap();
+        for path in ["sub/x.yaml", "own/own/own/x.yaml"] {
+            assert!(matches!(files.read(path, 100), Err(GitError::Submodule { .. })), "{path}");
+        }
+        assert!(manifests(&files, "", true).unwrap().manifests.is_empty());
+        let paths = vec!["sub".to_owned(), "own".to_owned()];
+        let changes = repository.changes(&[Asked { to: commit, since: None, paths }], WalkLimits::default());
+        assert_eq!(changes.unwrap()[0].newest.as_ref().unwrap().paths, ["own", "sub"]);
+    })
+    .await
+    .unwrap();
+    assert_eq!(serving.requests(), requests, "nobody is asked for them");
+    let clones = std::fs::read_dir(cache.folder.path().join("cache")).unwrap().flatten();
+    assert_eq!(clones.filter(|of| of.path().extension().is_some_and(|end| end == "git")).count(), 1);
+    assert_eq!(outside(&cache), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_levels_are_read_within_bounds() {
     let forge = Forge::new();
     let path = forge.repository("a");

@@ -8,7 +8,7 @@ use stages_git::remote::FetchFailure;
 use stages_git::walk::{Asked, WalkLimits};
 use stages_git::{Checkout, GitSeries, NewFile};
 
-use crate::commit::{Meddling, change, meddle, serving, who, written};
+use crate::commit::{Meddling, change, deleted, meddle, serving, who, written};
 use crate::support::{Cache, Forge, Serving, address, commit, git, noise, serve};
 
 /// What is shown, and a cache that counts so.
@@ -132,6 +132,25 @@ async fn commits_are_counted_by_what_became_of_them() {
         assert_eq!(commits(outcome), count, "{outcome}");
     }
     assert_eq!(value(&registry, "commit_retries_total"), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_clone_of_an_empty_repository_is_counted_and_one_that_a_fetch_in_vain_left() {
+    let forge = Forge::new();
+    let path = forge.repository("empty");
+    git(&path, &["update-ref", "-d", "refs/heads/main"]);
+    forge.repository("full");
+    let (of_people, of_all) = (serving(&forge).http().await, Serving::new(&forge).http().await);
+    let (registry, cache) = counted(u64::MAX).await;
+    let empty = address(&format!("{of_people}/empty.git"));
+    let vain = cache.checkouts.commit_as(&empty, &who("ada"), change(vec![deleted("a")])).await;
+    assert_eq!(vain.unwrap_err().to_string(), "a is not there to be deleted");
+    assert_eq!(value(&registry, "cache_clones"), 1);
+    assert!(value(&registry, "cache_bytes") > 0);
+    cache.refusal(&format!("{of_all}/full.git"), "no-branch").await;
+    let kept = std::fs::read_dir(cache.folder.path().join("cache")).unwrap().flatten();
+    let kept = kept.filter(|of| of.path().extension().is_some_and(|end| end == "git")).count();
+    assert_eq!(value(&registry, "cache_clones"), kept as u64);
 }
 
 #[test]

@@ -99,6 +99,38 @@ async fn commits_and_changes_are_told() {
     assert_eq!((some.files, some.to), (vec!["c/z.yaml".to_owned()], to));
 }
 
+#[tokio::test]
+async fn a_commit_is_told_with_its_tags_its_signature_and_where_its_provider_shows_it() {
+    let (directory, _repository, first) = repository(&[("a/x.yaml", WEB)]);
+    let made = git2::Repository::open(directory.path()).unwrap();
+    let signature = "-----BEGIN SSH SIGNATURE-----\nU1NIU0lH\n-----END SSH SIGNATURE-----";
+    let content = format!(
+        "tree {}\nparent {first}\nauthor Ada <7+ada-l@users.noreply.github.com> 1700000000 +0000\ncommitter Ada <ada@example.com> \
+         1700000000 +0000\n\nSigned\n",
+        made.find_commit(first).unwrap().tree_id()
+    );
+    let signed = made.commit_signed(&content, signature, None).unwrap();
+    made.reference("refs/tags/v1.0", signed, false, "tagged").unwrap();
+    let who = git2::Signature::now("Ada", "ada@example.com").unwrap();
+    made.tag("v1.0-annotated", made.find_commit(signed).unwrap().as_object(), &who, "Release", false)
+        .unwrap();
+    made.reference("refs/tags/v0", first, false, "tagged").unwrap();
+    let url = "https://github.com/team/mono.git";
+    let library = library(Directories::new([(url, directory.path().to_owned())]), OneForAll(None));
+    let told = library.commit(url, "v1.0-annotated").await.unwrap();
+    assert_eq!(
+        serde_json::to_value(told).unwrap(),
+        json!({
+            "revision": signed.to_string(), "author": "Ada <7+ada-l@users.noreply.github.com>",
+            "date": "2023-11-14T22:13:20Z", "message": "Signed\n", "tags": ["v1.0", "v1.0-annotated"], "signed": true,
+            "commitUrl": format!("https://github.com/team/mono/commit/{signed}"),
+            "profileUrl": "https://github.com/ada-l", "avatarUrl": "https://github.com/ada-l.png",
+        })
+    );
+    let plain = library.commit(url, "v0").await.unwrap().commit;
+    assert_eq!((plain.tags, plain.signed), (vec!["v0".to_owned()], false));
+}
+
 /// Never has anything.
 #[derive(Debug)]
 struct Hanging;

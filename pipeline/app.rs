@@ -107,13 +107,9 @@ pub(crate) fn resource_reporter(mut config: Config, dry_run: bool) -> anyhow::Re
 /// # Errors
 /// When it cannot start, each with what to do next; or when it ends without having been asked to.
 pub(crate) fn change_revision(mut config: Config) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        config.bus.is_none(),
-        "bus.url is set, and the role change-revision shares its work with no other process yet: run one of it with --bus ''"
-    );
     stages_client::install_crypto();
     log::start(&config);
-    config.state = std::mem::take(&mut config.state).of_changes(config.change_revision.annotations);
+    config.of_changes();
     run(async |stop| {
         let built = tokio::select! {
             biased;

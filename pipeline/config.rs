@@ -202,6 +202,16 @@ impl Config {
         }
     }
 
+    /// As the role `change-revision` has them, which may run beside the reporter with the same settings: with a ledger, and on the
+    /// bus shards, of its own. What was told is not yet written to the applications: where that begins, everything is told again.
+    pub(crate) fn of_changes(&mut self) {
+        let name = if self.change_revision.annotations { "annotations" } else { "changes" };
+        self.state = std::mem::take(&mut self.state).of_changes(name);
+        if let Some(bus) = &mut self.bus {
+            bus.prefix.0 = format!("{}.{name}", bus.prefix.0);
+        }
+    }
+
     fn lay(given: &Given, variables: &Variables) -> Layers {
         let mut layers = Layers::default();
         let named = || set(variables, FILE).map(PathBuf::from);
@@ -236,12 +246,12 @@ impl Config {
         self.platform_server.check(problems);
         self.router.check(problems);
         self.app_proxy.check(problems);
-        self.source_server.check(problems);
+        self.source_server.check(has_bus, problems);
         self.change_revision.check(problems);
         self.tunnel_server.check(problems);
         self.tunnel_client.check(problems);
         self.admin.check(problems);
-        self.reporter.check(problems);
+        self.reporter.check(has_bus, problems);
         self.resources.check((&self.platform, &self.reporter.sink), problems);
         let no_file = self.reporter.sink.kind == SinkKind::File && self.reporter.sink.file.path.is_none();
         if self.argocd.url.is_none() || self.platform.url.is_none() || no_file {

@@ -1,8 +1,10 @@
 //! The role `change-revision`: after each sync, which commits changed an application; logged, reported where a sink takes it,
-//! and, where that is wanted, written to the application as annotations.
+//! and, where that is wanted, written to the application as annotations. On a bus several share the applications by leases, each
+//! with clones of its own: whoever owns an application's shard walks, tells and writes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use pipeline_core::{Meter, ObjectIndex, Reason, Shipment, Shutdown, Sink, StageError, async_trait};
@@ -37,8 +39,7 @@ pub(super) async fn build(
     stop: &Shutdown,
 ) -> anyhow::Result<Built> {
     let settings = &config.change_revision;
-    let beside = places.ledger.as_deref().and_then(Path::parent).map(|of| of.join("repositories"));
-    let beside = beside.unwrap_or_else(|| std::env::temp_dir().join("gitops-runtime-repositories"));
+    let beside = beside(config, places).await?;
     let series = repositories::counted(registry)?;
     let (checkouts, following) = repositories::open(config, &settings.repositories, beside, series, stop)
         .await
@@ -60,6 +61,21 @@ pub(super) async fn build(
     })
 }
 
+/// Where clones are kept where the settings name no directory: beside the ledger, or where it would be if it were a file.
+async fn beside(config: &Config, places: &Places) -> anyhow::Result<PathBuf> {
+    let directory = match (&places.ledger, &config.bus) {
+        (Some(ledger), _) => ledger.parent().map(Path::to_owned),
+        (None, Some(_)) => {
+            let state = config.state.clone();
+            let found = tokio::task::spawn_blocking(move || state.directory().ok());
+            found.await.context("find the state directory")?
+        }
+        (None, None) => None,
+    };
+    let otherwise = || std::env::temp_dir().join("gitops-runtime-repositories");
+    Ok(directory.map_or_else(otherwise, |directory| directory.join("repositories")))
+}
+
 /// Who is told.
 pub(super) async fn sink(
     config: &Config,
@@ -74,12 +90,15 @@ pub(super) async fn sink(
         true => Some(build::watch(config).cluster.reader().await.context("find the cluster")?),
         false => None,
     };
-    Ok(Arc::new(Changes { annotated, sink }))
+    let leases = config.bus.as_ref().and_then(|bus| bus.leases.as_ref());
+    Ok(Arc::new(Changes { annotated, within: leases.map(|leases| leases.post_timeout), sink }))
 }
 
 /// The log, the applications where they are annotated, and a sink where one takes it.
 struct Changes {
     annotated: Option<Reader>,
+    /// A write takes no longer where another process may own the application after that.
+    within: Option<Duration>,
     sink: Option<Arc<dyn Sink>>,
 }
 
@@ -93,7 +112,14 @@ impl Changes {
         let (namespace, name) = (report.key.namespace(), report.key.name());
         let (group, version, plural) = (APPLICATIONS.group, APPLICATIONS.version, APPLICATIONS.plural);
         let path = format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}/{name}");
-        match reader.merge(&path, &patch, false).await {
+        let merge = reader.merge(&path, &patch, false);
+        let merged = match self.within {
+            Some(within) => tokio::time::timeout(within, merge).await.map_err(|_| {
+                StageError::retry(Reason::Timeout, "the API server did not annotate an application in time")
+            })?,
+            None => merge.await,
+        };
+        match merged {
             Ok(_) | Err(QuestionError::Status(404 | 409)) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -71,8 +71,12 @@ impl Connected<'_> {
         }
     }
 
-    /// The ledger in the bucket; `None` where it is kept elsewhere.
-    pub(super) async fn ledger(&self, config: &Config, server: &str) -> anyhow::Result<Option<Ledger>> {
+    /// The ledger in the bucket, of what this receiver acknowledged; `None` where it is kept elsewhere.
+    pub(super) async fn ledger(
+        &self,
+        config: &Config,
+        acknowledged_by: &str,
+    ) -> anyhow::Result<Option<Ledger>> {
         if !self.settings.bucket {
             return Ok(None);
         }
@@ -81,7 +85,7 @@ impl Connected<'_> {
         for difference in ensured.differences {
             tracing::warn!(%difference, "the bucket of the ledger is not as it should be");
         }
-        let options = LedgerOptions::new(build::acknowledged_by(&config.target(), server));
+        let options = LedgerOptions::new(acknowledged_by.to_owned());
         let ledger = Ledger::in_bucket(bucket, build::engine(config).sharding, options)
             .context("open the ledger in the bucket")?;
         tracing::info!("the ledger is in the bucket of the bus");

@@ -8,7 +8,7 @@ use futures::future::{BoxFuture, join_all};
 use pipeline_bus::jetstream::JetStream;
 use pipeline_bus::{Bus, Memory};
 use pipeline_core::{
-    Enrich, Given, Key, Labels, Meter, ObjectIndex, Service as _, Shutdown, Source, StageError,
+    Enrich, Given, Key, Labels, Meter, ObjectIndex, Requests, Service as _, Shutdown, Source, StageError,
 };
 use pipeline_engine::run::{Engine, EngineError, Match, Pipeline, Route};
 use pipeline_http::admin::Answering;
@@ -121,11 +121,12 @@ pub(super) struct OfArgoCd {
     settings: SettingsWatch,
 }
 
-/// The applications' source and enrichment.
+/// The applications' source and enrichment; `bus` is there to ask others over it.
 async fn applications(
     config: &Config,
     redactor: Redactor,
     (meter, registry): (Arc<dyn Meter>, &Registry),
+    bus: Option<Arc<dyn Requests>>,
     stop: &Shutdown,
 ) -> anyhow::Result<Built> {
     let seen = ObjectIndex::default();
@@ -135,7 +136,7 @@ async fn applications(
         .await
         .context("watch the applications of the cluster (settings under `kubernetes`)")?;
     let (mut enrichment, following) = build::enrichment(config, stop).await?;
-    let (sources, credentials) = super::sources::of(config, registry, stop)
+    let (sources, credentials) = super::sources::of(config, registry, bus, stop)
         .await
         .context("ask what Git says (settings under `reporter.sources`)")?;
     enrichment.sources = sources;
@@ -237,25 +238,28 @@ impl Reporter {
         let connected = join::connected(config, stop).await?;
         let server =
             build::watch(config).server().await.context("find the cluster (settings under `kubernetes`)")?;
+        let jetstream = connected.as_ref().map(join::Connected::jetstream);
+        let target = match what {
+            What::Changes => config.target_of_changes().unwrap_or_else(|| config.target()),
+            What::Applications | What::Resources => config.target(),
+        };
+        let acknowledged_by = build::acknowledged_by(&target, &server);
         let (mut ledger, mut shared_key) = (None, None);
         if let Some(connected) = &connected {
-            ledger = connected.ledger(config, &server).await?;
+            ledger = connected.ledger(config, &acknowledged_by).await?;
             shared_key = connected.redaction_key(&places).await?;
         }
         let redactor = build::redactor(&places, shared_key).await?;
         let ledger = match ledger {
             Some(ledger) => ledger,
-            None => {
-                let target = match what {
-                    What::Changes => config.target_of_changes().unwrap_or_else(|| config.target()),
-                    What::Applications | What::Resources => config.target(),
-                };
-                build::ledger(build::acknowledged_by(&target, &server), places.ledger.clone()).await?
-            }
+            None => build::ledger(acknowledged_by, places.ledger.clone()).await?,
         };
         let counted = (meter.clone(), &metrics.registry());
         let Built { source, enrich, resources, keys, argocd, following } = match what {
-            What::Applications => applications(config, redactor, counted, stop).await?,
+            What::Applications => {
+                let asks = jetstream.clone().map(|bus| Arc::new(bus) as Arc<dyn Requests>);
+                applications(config, redactor, counted, asks, stop).await?
+            }
             What::Resources => resources::build(config, redactor, meter.clone(), dry.clone()).await?,
             What::Changes => change_revision::build(config, &places, redactor, counted, stop).await?,
         };
@@ -268,7 +272,6 @@ impl Reporter {
             },
         };
 
-        let jetstream = connected.as_ref().map(join::Connected::jetstream);
         let (bus, leases): (Arc<dyn Bus>, _) = match connected {
             Some(connected) => connected.join(stop)?,
             None => (Arc::new(Memory::default()), None),

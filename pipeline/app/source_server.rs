@@ -1,4 +1,4 @@
-//! The role `source-server`: what Git says of applications, over HTTP, to those who may ask.
+//! The role `source-server`: what Git says of applications, over HTTP and over the bus, to those who may ask.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -11,9 +11,12 @@ use pipeline_core::{ExposeSecret as _, Given, SecretString, Service as _, Shutdo
 use pipeline_http::serve::ServeConfig;
 use prometheus::{Registry, TextEncoder};
 use stages_kube::{Reader, Right};
-use stages_source::{Accounts, Callers, Review, ServeBounds, TokenFile, Unreviewed, document, routes};
+use stages_source::{
+    Accounts, Answering, Callers, Nobody, Review, ServeBounds, TokenFile, Unreviewed, document, routes,
+    serve_over,
+};
 
-use super::{build, sources};
+use super::{build, join, sources};
 use crate::cli::{OnSourceServer, SourceServerCommand};
 use crate::config::{Config, Variables};
 
@@ -55,10 +58,16 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         );
     }
     let registry = Registry::new();
+    if settings.callers.bus && config.bus.is_none() {
+        bail!(
+            "sourceServer.callers.bus is set, and bus.url is not: set it to the bus over which it is to answer, such as \
+             nats://nats:4222"
+        );
+    }
     let bounds = ServeBounds { body: settings.max_body.len() };
     let (library, following) = sources::library(config, &registry, &stop).await?;
-    let routes =
-        routes(library, callers(config).await?, bounds, &registry).context("count what is answered")?;
+    let answering = Answering::new(library, &registry).context("count what is answered")?;
+    let routes = routes(answering.clone(), callers(config).await?, bounds);
     let metrics = async move || {
         let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap_or_default();
         ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
@@ -87,11 +96,48 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         // Where there is nothing to follow.
         std::future::pending().await
     };
-    let served = tokio::select! {
-        served = Box::new(server).serve(Given::alone(stop)) => served,
-        never = credentials => never,
+    let both = async {
+        let served = async {
+            let served = Box::new(server).serve(Given::alone(stop.clone())).await;
+            stop.cancel();
+            served
+        };
+        let (served, over_bus) = tokio::join!(served, over_bus(config, answering, bounds, stop.clone()));
+        served.context("answer questions").and(over_bus)
     };
-    served.context("answer questions")
+    tokio::select! {
+        served = both => served,
+        never = credentials => never,
+    }
+}
+
+/// Answers over the bus as well, where the settings say so. HTTP is answered while the bus is away.
+async fn over_bus(
+    config: &Config,
+    answering: Answering,
+    bounds: ServeBounds,
+    stop: Shutdown,
+) -> anyhow::Result<()> {
+    if !config.source_server.callers.bus {
+        return Ok(());
+    }
+    let connected = tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        connected = join::connected(config, &stop) => connected,
+    };
+    match connected {
+        Ok(Some(connected)) => {
+            let bus = Arc::new(connected.jetstream());
+            serve_over(bus, answering, bounds, *config.shutdown.grace, stop).await;
+            Ok(())
+        }
+        Ok(None) => Ok(()),
+        Err(error) => {
+            // Else HTTP would go on, and nobody see it.
+            stop.cancel();
+            Err(error)
+        }
+    }
 }
 
 /// Who may ask.
@@ -99,6 +145,9 @@ async fn callers(config: &Config) -> anyhow::Result<Arc<dyn Callers>> {
     let settings = &config.source_server.callers;
     if let Some(path) = &*settings.token_file {
         return Ok(Arc::new(TokenFile(path.clone())));
+    }
+    if settings.accounts.is_empty() && settings.bus {
+        return Ok(Arc::new(Nobody));
     }
     if settings.accounts.is_empty() {
         bail!(
@@ -114,7 +163,8 @@ async fn callers(config: &Config) -> anyhow::Result<Arc<dyn Callers>> {
 
 /// What it needs to be allowed: to ask whose tokens are, where it asks that, and to read the credentials of repositories.
 pub(super) fn rights(config: &Config) -> Vec<Right> {
-    let asks = config.source_server.callers.token_file.is_none();
+    let callers = &config.source_server.callers;
+    let asks = callers.token_file.is_none() && !(callers.accounts.is_empty() && callers.bus);
     let mut rights = if asks { vec![Reader::review_right()] } else { Vec::new() };
     rights.extend(sources::rights(config));
     rights

@@ -1,4 +1,4 @@
-//! How the reporter asks what Git says: in this process, or of the source server.
+//! How the reporter asks what Git says: in this process, or of the source server, over HTTP or the bus.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use futures::future::BoxFuture;
-use pipeline_core::{Shutdown, async_trait};
+use pipeline_core::{Requests, Shutdown, async_trait};
 use prometheus::Registry;
 use reqwest::Method;
 use stages_argocd::sources::{Described, SourceFile, Sources, SourcesAt};
@@ -14,7 +14,7 @@ use stages_client::{Client, Fault, HttpError, Target, Token};
 use stages_git::RepositoryUrl;
 use stages_kube::Right;
 use stages_source::{
-    Asked, AskedSource, Directories, Fetched, Heard, HeardObject, Library, LibraryConfig, OneForAll,
+    Asked, AskedSource, Directories, Fetched, Heard, HeardObject, Library, LibraryConfig, OneForAll, OverBus,
     PromotionTemplates, Repositories, VersionSources, Versions,
 };
 
@@ -86,6 +86,7 @@ async fn templates(config: &Config) -> anyhow::Result<PromotionTemplates> {
 pub(super) async fn of(
     config: &Config,
     registry: &Registry,
+    bus: Option<Arc<dyn Requests>>,
     stop: &Shutdown,
 ) -> anyhow::Result<(Option<Arc<dyn Sources>>, BoxFuture<'static, ()>)> {
     let settings = &config.reporter.sources;
@@ -106,6 +107,10 @@ pub(super) async fn of(
             let client =
                 http.build(Target::new(url.as_str(), "")?).await.context("reach the source server")?;
             (Some(Arc::new(There { client, token: Token::file(path) })), nothing)
+        }
+        SourcesFrom::Bus => {
+            let bus = bus.context("reporter.sources.from is bus, and bus.url is not set")?;
+            (Some(Arc::new(OnBus(OverBus::new(bus, *settings.timeout)))), nothing)
         }
     })
 }
@@ -203,26 +208,47 @@ impl Sources for There {
     async fn describe(&self, of: &SourcesAt, compiled: &[String]) -> Option<Described> {
         match self.ask(&asked(of, compiled)?).await {
             Ok(heard) => Some(described(heard.objects, heard.files, heard.versions)),
-            // Of a repository that it was not told of, or one of its own machine (`file://`) that it does not read.
-            Err(error) if error.status().is_some_and(|status| (400..500).contains(&status)) => {
-                let error: &dyn std::error::Error = &error;
-                let repositories = repositories_of(of);
-                tracing::warn!(
-                    error,
-                    repositories,
-                    "the source server refused; what it says is missing in a report, and asked for again"
-                );
-                None
-            }
             Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(
-                    error,
-                    "the source server did not answer; what it says is missing in a report, and asked for again"
-                );
+                let is_refusal = error.status().is_some_and(|status| (400..500).contains(&status));
+                unanswered(&error, is_refusal, of);
                 None
             }
         }
+    }
+}
+
+/// Of the source server, over the bus.
+#[derive(Debug)]
+struct OnBus(OverBus);
+
+#[async_trait]
+impl Sources for OnBus {
+    async fn describe(&self, of: &SourcesAt, compiled: &[String]) -> Option<Described> {
+        match self.0.describe(asked(of, compiled)?).await {
+            Ok(heard) => Some(described(heard.objects, heard.files, heard.versions)),
+            Err(error) => {
+                unanswered(&error, error.is_refusal(), of);
+                None
+            }
+        }
+    }
+}
+
+/// Says that the source server did not say it, or refused: a repository that it was not told of, or one of its own machine
+/// (`file://`) that it does not read.
+fn unanswered(error: &(dyn std::error::Error + 'static), is_refusal: bool, of: &SourcesAt) {
+    if is_refusal {
+        let repositories = repositories_of(of);
+        tracing::warn!(
+            error,
+            repositories,
+            "the source server refused; what it says is missing in a report, and asked for again"
+        );
+    } else {
+        tracing::warn!(
+            error,
+            "the source server did not answer; what it says is missing in a report, and asked for again"
+        );
     }
 }
 

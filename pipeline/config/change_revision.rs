@@ -27,6 +27,21 @@ mod tests {
     use crate::config::tests::{host, resolve};
 
     #[test]
+    fn beside_the_reporter_it_has_a_ledger_and_shards_of_its_own() {
+        let of = |flags: &[(&str, &str)]| {
+            let mut config = resolve(flags, &host()).unwrap();
+            config.of_changes();
+            (config.state.ledger_name.clone(), config.bus.map(|bus| bus.prefix.0.clone()))
+        };
+        assert_eq!(of(&[]), ("changes-reporter-ledger.redb".to_owned(), None));
+        let written = ("changeRevision.annotations", "true");
+        assert_eq!(of(&[written]).0, "annotations-reporter-ledger.redb");
+        let bus = ("bus.url", "nats://nats:4222");
+        assert_eq!(of(&[bus]).1.as_deref(), Some("gitops-runtime.changes"));
+        assert_eq!(of(&[bus, written]).1.as_deref(), Some("gitops-runtime.annotations"));
+    }
+
+    #[test]
     fn clones_are_beside_the_ledger_unless_they_have_a_directory_of_their_own() {
         let of = |flags: &[(&str, &str)]| {
             let config = resolve(flags, &host()).unwrap();

@@ -38,7 +38,7 @@ impl Reporter {
         wanted.then_some(*self.digest.interval)
     }
 
-    pub(super) fn check(&self, problems: &mut Problems) {
+    pub(super) fn check(&self, has_bus: bool, problems: &mut Problems) {
         let retry = &self.lanes.retry;
         problems.positive("reporter.lanes.retry.min", *retry.min);
         if *retry.max < *retry.min {
@@ -47,7 +47,7 @@ impl Reporter {
         problems.positive("reporter.circuit.refusedProbe", *self.circuit.refused_probe);
         problems.positive("reporter.journal.interval", *self.journal.interval);
         problems.positive("reporter.digest.interval", *self.digest.interval);
-        self.sources.check(problems);
+        self.sources.check(has_bus, problems);
         problems.positive("reporter.rateLimit.window", *self.rate_limit.window);
         match self.sink.kind {
             SinkKind::Platform => {

@@ -15,6 +15,9 @@ use super::problem::Problems;
 use super::repositories::Repositories;
 use super::units::{As, Size, Unit};
 
+/// What is wrong where the bus is to carry questions and there is none.
+const NO_BUS: &str = "needs a bus, and bus.url is not set; set it (--bus nats://nats:4222)";
+
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct SourceServer {
@@ -35,6 +38,7 @@ pub(crate) struct SourceServer {
 pub(crate) struct Callers {
     pub(crate) token_file: As<Option<PathBuf>>,
     pub(crate) accounts: Vec<As<ServiceAccount>>,
+    pub(crate) bus: bool,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -61,7 +65,7 @@ impl Git {
 }
 
 impl SourceServer {
-    pub(super) fn check(&self, problems: &mut Problems) {
+    pub(super) fn check(&self, has_bus: bool, problems: &mut Problems) {
         self.git.repositories.check("sourceServer.git.repositories", problems);
         problems.positive("sourceServer.timeout", *self.timeout);
         problems.at_least("sourceServer.maxBody", &self.max_body, "1Ki");
@@ -71,6 +75,9 @@ impl SourceServer {
         if self.callers.token_file.is_some() && !self.callers.accounts.is_empty() {
             let text = "callers have one token, or are ServiceAccounts: set tokenFile or accounts, not both";
             problems.add("sourceServer.callers", text);
+        }
+        if self.callers.bus && !has_bus {
+            problems.missing("sourceServer.callers.bus", NO_BUS);
         }
         if self.versions.ask_platform && self.versions.file.is_some() {
             let text = "the platform is asked, or a file is named for all: set askPlatform or file, not both";
@@ -167,6 +174,7 @@ pub(crate) enum From {
     None,
     Here,
     Server,
+    Bus,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -180,7 +188,10 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    pub(super) fn check(&self, problems: &mut Problems) {
+    pub(super) fn check(&self, has_bus: bool, problems: &mut Problems) {
+        if self.from == From::Bus && !has_bus {
+            problems.missing("reporter.sources.from", NO_BUS);
+        }
         problems.positive("reporter.sources.timeout", *self.timeout);
         if self.from == From::Server {
             if self.url.is_none() {
@@ -193,6 +204,20 @@ impl Sources {
                     "not set, and the source server answers nobody without a token",
                 );
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::tests::{host, resolve, wrong};
+
+    #[test]
+    fn what_is_asked_or_answered_over_the_bus_needs_one() {
+        let why = "needs a bus, and bus.url is not set; set it (--bus nats://nats:4222)";
+        for (path, value) in [("reporter.sources.from", "bus"), ("sourceServer.callers.bus", "true")] {
+            assert_eq!(wrong(&[(path, value)]), format!("{path}: {why}"));
+            resolve(&[(path, value), ("bus.url", "nats://nats:4222")], &host()).unwrap();
         }
     }
 }

@@ -75,10 +75,8 @@ impl State {
         Self { keep_routes: kept, ..self }
     }
 
-    /// That of the role `change-revision`, which may run beside them. What was told is not yet written to the applications: where
-    /// that begins, everything is told again.
-    pub(crate) fn of_changes(self, annotations: bool) -> Self {
-        let name = if annotations { "annotations" } else { "changes" };
+    /// That of the role `change-revision`, which may run beside them; `name` is what its ledger is called.
+    pub(super) fn of_changes(self, name: &str) -> Self {
         let ledger_name = format!("{name}-{}", self.ledger_name);
         Self { ledger_name, socket_name: format!("changes-{}", self.socket_name), ..self }
     }

@@ -22,6 +22,9 @@ Examples:
       -H 'content-type: application/json' --data-binary @- http://127.0.0.1:8090/getAppVersion
   In a cluster, for the event reporter's ServiceAccount:
     gitops-runtime source-server --config settings.yaml --set sourceServer.callers.accounts=argocd/event-reporter
+  Over the bus as well, for whoever its credentials let in:
+    gitops-runtime source-server --config settings.yaml --set sourceServer.callers.bus=true --set bus.url=nats://nats:4222
+    nats request gitops-runtime.ask.source '{\"commit\": {\"repoURL\": \"https://git.example.com/mono.git\"}}'
   What it answers, as an OpenAPI document:
     gitops-runtime source-server schema > openapi.json";
 

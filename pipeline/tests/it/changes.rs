@@ -1,7 +1,6 @@
 //! The role `change-revision`: which commits changed which application, over real repositories.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use git2::build::TreeUpdateBuilder;
@@ -17,28 +16,28 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use crate::platform::{Platform, client};
-use crate::runtime::{PROGRAM, Runtime, SOON, eventually, merge, object, start};
+use crate::runtime::{Runtime, SOON, eventually, merge, object, start};
 use crate::told;
 
 /// A repository of many applications.
-struct Monorepo {
+pub(crate) struct Monorepo {
     folder: TempDir,
     repository: Repository,
 }
 
 impl Monorepo {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let repository = Repository::init_bare(folder.path().join("mono.git")).unwrap();
         Self { folder, repository }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("file://{}", self.folder.path().join("mono.git").display())
     }
 
     /// A commit that writes these files over those of its first parent.
-    fn commit(&self, parents: &[Oid], files: &[(&str, &str)]) -> Oid {
+    pub(crate) fn commit(&self, parents: &[Oid], files: &[(&str, &str)]) -> Oid {
         let of = &self.repository;
         let parents: Vec<_> = parents.iter().map(|id| of.find_commit(*id).unwrap()).collect();
         let base = match parents.first() {
@@ -59,7 +58,7 @@ impl Monorepo {
 }
 
 /// An application of one source that was synced to these revisions, one after the other.
-fn synced(name: &str, url: &str, path: &str, revisions: &[Oid]) -> Value {
+pub(crate) fn synced(name: &str, url: &str, path: &str, revisions: &[Oid]) -> Value {
     let history: Vec<Value> = revisions.iter().map(|id| json!({"revision": id.to_string()})).collect();
     let newest = history.last().unwrap()["revision"].clone();
     json!({
@@ -74,7 +73,7 @@ fn synced(name: &str, url: &str, path: &str, revisions: &[Oid]) -> Value {
     })
 }
 
-fn put(simulation: &Simulation, application: Value) {
+pub(crate) fn put(simulation: &Simulation, application: Value) {
     simulation.kube.apply(Collection::Applications, application).unwrap();
 }
 
@@ -118,7 +117,7 @@ fn change(newest: Oid, previous: Oid, commits: &[Oid]) -> (String, String, Vec<S
 }
 
 /// What the applications of a cluster are annotated with, but for what they were made with.
-fn annotations(simulation: &Simulation, name: &str) -> Value {
+pub(crate) fn annotations(simulation: &Simulation, name: &str) -> Value {
     let text = simulation.kube.text(Collection::Applications, &Key::new("argocd", name).unwrap()).unwrap();
     let object: Value = serde_json::from_slice(&text).unwrap();
     object["metadata"]["annotations"].clone()
@@ -397,19 +396,4 @@ async fn a_repository_that_harms_changes_nothing_for_others() {
     assert!(!text.contains("hidden-word"));
     runtime.kill().await;
     speaking.abort();
-}
-
-#[test]
-fn a_bus_is_refused() {
-    let output = Command::new(PROGRAM)
-        .args(["change-revision", "--bus", "nats://127.0.0.1:1", "--sink", "stdout"])
-        .env_clear()
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(
-        String::from_utf8_lossy(&output.stderr),
-        "gitops-runtime: bus.url is set, and the role change-revision shares its work with no other process yet: run one \
-         of it with --bus ''\n"
-    );
 }

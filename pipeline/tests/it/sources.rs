@@ -19,7 +19,7 @@ use crate::forge::Forge;
 use crate::runtime::{PROGRAM, Runtime, eventually};
 use crate::told;
 
-const URL: &str = "https://git.example/repo.git";
+pub(crate) const URL: &str = "https://git.example/repo.git";
 const CHART: &str = "name: shop\nappVersion: \"2.7.1\"\n";
 const THING: &str = "# By hand.\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\n";
 
@@ -50,24 +50,24 @@ fn repository(directory: &Path) -> Oid {
 }
 
 /// A folder with a repository and a token.
-struct Kept {
-    folder: TempDir,
-    revision: String,
+pub(crate) struct Kept {
+    pub(crate) folder: TempDir,
+    pub(crate) revision: String,
 }
 
 impl Kept {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let revision = repository(&folder.path().join("repo")).to_string();
         std::fs::write(folder.path().join("token"), "callers-token\n").unwrap();
         Self { folder, revision }
     }
 
-    fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         format!("{URL}={}", self.folder.path().join("repo").display())
     }
 
-    fn token(&self) -> PathBuf {
+    pub(crate) fn token(&self) -> PathBuf {
         self.folder.path().join("token")
     }
 
@@ -92,7 +92,7 @@ impl Kept {
     }
 
     /// A source server with these settings.
-    async fn server_of(&self, settings: &Value) -> Runtime {
+    pub(crate) async fn server_of(&self, settings: &Value) -> Runtime {
         let file = self.folder.path().join("settings.yaml");
         std::fs::write(&file, settings.to_string()).unwrap();
         let args = ["source-server".into(), "--config".into(), file.into()];
@@ -106,7 +106,7 @@ impl Kept {
     }
 
     /// An application of that repository, synced at its commit; a hook of it is in no file.
-    fn put(&self, simulation: &Simulation, url: &str) {
+    pub(crate) fn put(&self, simulation: &Simulation, url: &str) {
         let mut object = told::application("web", &told::thing());
         object["spec"]["source"]["repoURL"] = json!(url);
         object["spec"]["source"]["directory"] = json!({"recurse": true});
@@ -121,7 +121,7 @@ impl Kept {
 }
 
 /// The newest report of the application itself, and of its resource of this name.
-fn reported(simulation: &Simulation, resource: Option<&str>) -> Option<Value> {
+pub(crate) fn reported(simulation: &Simulation, resource: Option<&str>) -> Option<Value> {
     let is_it = |name: Option<&str>| name == resource;
     let all = simulation.platform.last();
     let (_, last) =
@@ -129,7 +129,7 @@ fn reported(simulation: &Simulation, resource: Option<&str>) -> Option<Value> {
     serde_json::from_slice(&last.payload?).ok()
 }
 
-fn carries_what_git_says(simulation: &Simulation) -> bool {
+pub(crate) fn carries_what_git_says(simulation: &Simulation) -> bool {
     let (app, thing) = (reported(simulation, None), reported(simulation, Some("thing")));
     let (Some(app), Some(thing)) = (app, thing) else { return false };
     app["appVersions"] == json!({"appVersion": "2.7.1", "dependencies": {"deps": CHART}})
@@ -362,7 +362,7 @@ async fn the_source_server_answers_who_may_ask() {
     assert!(lines.iter().all(|line| line.level != "ERROR"));
 }
 
-fn refused(flags: &[&str]) -> String {
+pub(crate) fn refused(flags: &[&str]) -> String {
     let output = Command::new(PROGRAM).arg("source-server").args(flags).env_clear().output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{flags:?}");
     let text = String::from_utf8(output.stderr).unwrap();

@@ -26,6 +26,17 @@ pub trait Callers: std::fmt::Debug + Send + Sync {
     async fn admit(&self, token: &SecretString) -> Admitted;
 }
 
+/// Whoever may ask does so over the bus.
+#[derive(Debug, Clone, Copy)]
+pub struct Nobody;
+
+#[async_trait]
+impl Callers for Nobody {
+    async fn admit(&self, _: &SecretString) -> Admitted {
+        Admitted::No
+    }
+}
+
 /// One token for all who may, in a file that may change.
 #[derive(Debug, Clone)]
 pub struct TokenFile(pub PathBuf);

@@ -10,7 +10,7 @@ use stages_git::{GitError, GitRepository, Oid};
 const MAX_COMMITS: usize = 100;
 
 /// What is asked of one source of an application.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AskedChange {
     /// The Application.

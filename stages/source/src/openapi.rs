@@ -29,7 +29,8 @@ pub fn document() -> Value {
     json!({
         "openapi": "3.1.0",
         "info": {"title": "Source Server", "version": env!("CARGO_PKG_VERSION"),
-            "description": "What Git says of applications: the file that makes each object, the versions that they package, and commits."},
+            "description": "What Git says of applications: the file that makes each object, the versions that they package, and commits. \
+                Over a bus the same is asked, on PREFIX.ask.source, with JSON of one member: manifests, changes or appVersion with the body, commit or files (of two revisions) with the query; and {status, answer} or {status, error} is answered."},
         "security": [{"bearer": []}],
         "paths": {
             "/getAppVersion": {"post": {"operationId": "getAppVersion", "summary": "Which version an application packages.",

@@ -9,28 +9,22 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
 use axum::extract::{DefaultBodyLimit, Query, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use pipeline_core::SecretString;
-use prometheus::{IntCounterVec, Opts, Registry};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use stages_git::FetchError;
 
 use crate::asked::{Asked, AskedSource};
 use crate::callers::{Admitted, Callers};
 use crate::changed::AskedChange;
-use crate::library::{Library, SourceError};
 use crate::openapi::document;
-use crate::repositories::NotHeld;
-use crate::versions::Versions;
-
-/// How long somebody who was turned away for too much work is to wait.
-const LATER: HeaderValue = HeaderValue::from_static("5");
+use crate::question::{Answering, AskedCommit, AskedFiles, Question};
+use crate::refusal::Refusal;
 
 /// Bounds of what is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,26 +34,14 @@ pub struct ServeBounds {
 }
 
 struct Served {
-    library: Library,
+    answering: Answering,
     callers: Arc<dyn Callers>,
-    answered: IntCounterVec,
 }
 
-/// The routes. What they count is registered.
-///
-/// # Errors
-/// The registry has such a metric already.
-pub fn routes(
-    library: Library,
-    callers: Arc<dyn Callers>,
-    bounds: ServeBounds,
-    registry: &Registry,
-) -> Result<Router, prometheus::Error> {
-    let opts = Opts::new("gitops_runtime_source_requests_total", "Questions, by operation and status.");
-    let answered = IntCounterVec::new(opts, &["operation", "status"])?;
-    registry.register(Box::new(answered.clone()))?;
-    let served = Arc::new(Served { library, callers, answered });
-    Ok(Router::new()
+/// The routes.
+pub fn routes(answering: Answering, callers: Arc<dyn Callers>, bounds: ServeBounds) -> Router {
+    let served = Arc::new(Served { answering, callers });
+    Router::new()
         .route("/getAppVersion", post(app_version))
         .route("/v1/manifests", post(describe).get(list))
         .route("/v1/commit", get(commit))
@@ -67,7 +49,7 @@ pub fn routes(
         .layer(DefaultBodyLimit::max(bounds.body))
         .route_layer(from_fn_with_state(served.clone(), admitted))
         .with_state(served)
-        .route("/openapi.json", get(async || Json(document()))))
+        .route("/openapi.json", get(async || Json(document())))
 }
 
 /// Lets those pass who may ask, and counts.
@@ -83,22 +65,13 @@ async fn admitted(State(served): State<Arc<Served>>, request: Request, next: Nex
         Some(token) => match served.callers.admit(&token).await {
             Admitted::Yes => next.run(request).await,
             Admitted::No => refusal(StatusCode::FORBIDDEN, "whoever has this token may not ask here"),
-            Admitted::Unknown => later("whether this token may ask here could not be found out"),
+            Admitted::Unknown => {
+                Refusal::later("whether this token may ask here could not be found out").into_response()
+            }
         },
     };
-    served.answered.with_label_values(&[operation, status(response.status())]).inc();
+    served.answering.count(operation, response.status());
     response
-}
-
-const fn status(status: StatusCode) -> &'static str {
-    match status.as_u16() {
-        200..300 => "ok",
-        304 => "not_modified",
-        401 | 403 => "refused",
-        400..500 => "wrong",
-        503 => "busy",
-        _ => "failed",
-    }
 }
 
 fn token(headers: &HeaderMap) -> Option<SecretString> {
@@ -109,54 +82,14 @@ fn token(headers: &HeaderMap) -> Option<SecretString> {
 }
 
 fn refusal(status: StatusCode, why: &str) -> Response {
-    (status, Json(json!({"error": why}))).into_response()
+    Refusal::new(status, why).into_response()
 }
 
-fn later(why: &str) -> Response {
-    let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, why);
-    response.headers_mut().insert(header::RETRY_AFTER, LATER);
-    response
-}
-
-fn failed(error: &SourceError) -> Response {
-    let why = error.to_string();
-    match error {
-        SourceError::Shared(error) => failed(error),
-        SourceError::Asked(_) => refusal(StatusCode::BAD_REQUEST, &why),
-        SourceError::NotHeld(NotHeld::Unconfigured { .. }) => refusal(StatusCode::NOT_FOUND, &why),
-        SourceError::NotHeld(error) if error.is_no_revision() => refusal(StatusCode::NOT_FOUND, &why),
-        SourceError::NotHeld(NotHeld::NotAllowed { .. }) => refusal(StatusCode::FORBIDDEN, &why),
-        SourceError::NotHeld(NotHeld::Fetch(error)) => not_fetched(error, &why),
-        SourceError::Version(_) => refusal(StatusCode::UNPROCESSABLE_ENTITY, &why),
-        SourceError::Busy(_) | SourceError::NotHeld(NotHeld::TooMany) => later(&why),
-        error => {
-            tracing::warn!(
-                error = error as &dyn std::error::Error,
-                "a question about a repository was not answered"
-            );
-            refusal(StatusCode::INTERNAL_SERVER_ERROR, &why)
-        }
-    }
-}
-
-/// Nothing that a caller or this server did wrong, but for an address that is none.
-fn not_fetched(error: &FetchError, why: &str) -> Response {
-    match error {
-        FetchError::Address { .. } => refusal(StatusCode::BAD_REQUEST, why),
-        FetchError::FilesRefused { .. } => refusal(StatusCode::FORBIDDEN, why),
-        FetchError::NoRepository { .. } => refusal(StatusCode::NOT_FOUND, why),
-        error if error.is_transient() => later(why),
-        error => {
-            tracing::warn!(error = error as &dyn std::error::Error, "a repository could not be fetched");
-            refusal(StatusCode::BAD_GATEWAY, why)
-        }
-    }
-}
-
-/// An answer under the digest of its content; none where whoever asks has it.
-fn answer(headers: &HeaderMap, answer: &impl Serialize) -> Response {
-    let Ok(body) = serde_json::to_vec(answer) else {
-        return refusal(StatusCode::INTERNAL_SERVER_ERROR, "write the answer");
+/// Answers a question. What one who asks may keep goes under the digest of its content; nothing where they have it.
+async fn answered(served: &Served, question: Question, headers: &HeaderMap) -> Response {
+    let body = match served.answering.answer(question).await {
+        Ok(body) => body,
+        Err(refused) => return refused.into_response(),
     };
     let digest = Sha256::digest(&body);
     let tag: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
@@ -175,14 +108,10 @@ fn answer(headers: &HeaderMap, answer: &impl Serialize) -> Response {
 }
 
 async fn describe(State(served): State<Arc<Served>>, asked: Result<Json<Asked>, JsonRejection>) -> Response {
-    let asked = match asked {
-        Ok(Json(asked)) => asked,
-        Err(error) => return unread(&error),
-    };
-    match served.library.describe(asked).await {
+    match asked {
         // A question of this kind is never kept by whoever asks.
-        Ok(told) => answer(&HeaderMap::new(), &*told),
-        Err(error) => failed(&error),
+        Ok(Json(asked)) => answered(&served, Question::Manifests(asked), &HeaderMap::new()).await,
+        Err(error) => unread(&error),
     }
 }
 
@@ -263,23 +192,11 @@ async fn list(
             return refusal(StatusCode::BAD_REQUEST, &why);
         }
     };
-    match served.library.describe(asked).await {
-        Ok(told) => answer(&headers, &*told),
-        Err(error) => failed(&error),
-    }
+    answered(&served, Question::Manifests(asked), &headers).await
 }
 
 fn unasked() -> Response {
     refusal(StatusCode::BAD_REQUEST, "the query is no question: /openapi.json describes it")
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AskedCommit {
-    #[serde(rename = "repoURL")]
-    repo_url: String,
-    #[serde(default)]
-    revision: String,
 }
 
 async fn commit(
@@ -287,36 +204,20 @@ async fn commit(
     headers: HeaderMap,
     asked: Result<Query<AskedCommit>, QueryRejection>,
 ) -> Response {
-    let Ok(Query(asked)) = asked else { return unasked() };
-    match served.library.commit(&asked.repo_url, &asked.revision).await {
-        Ok(told) => answer(&headers, &told),
-        Err(error) => failed(&error),
+    match asked {
+        Ok(Query(asked)) => answered(&served, Question::Commit(asked), &headers).await,
+        Err(_) => unasked(),
     }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AskedChanges {
-    #[serde(rename = "repoURL")]
-    repo_url: String,
-    from: String,
-    to: String,
-    /// Paths with `;` between them.
-    #[serde(default)]
-    paths: String,
 }
 
 async fn changes(
     State(served): State<Arc<Served>>,
     headers: HeaderMap,
-    asked: Result<Query<AskedChanges>, QueryRejection>,
+    asked: Result<Query<AskedFiles>, QueryRejection>,
 ) -> Response {
-    let Ok(Query(asked)) = asked else { return unasked() };
-    let paths = asked.paths.split(';').map(str::trim).filter(|path| !path.is_empty());
-    let paths = paths.map(str::to_owned).collect();
-    match served.library.changes(&asked.repo_url, &asked.from, &asked.to, paths).await {
-        Ok(told) => answer(&headers, &told),
-        Err(error) => failed(&error),
+    match asked {
+        Ok(Query(asked)) => answered(&served, Question::Files(asked), &headers).await,
+        Err(_) => unasked(),
     }
 }
 
@@ -324,67 +225,21 @@ async fn changed(
     State(served): State<Arc<Served>>,
     asked: Result<Json<AskedChange>, JsonRejection>,
 ) -> Response {
-    let asked = match asked {
-        Ok(Json(asked)) => asked,
-        Err(error) => return unread(&error),
-    };
-    match served.library.changed(asked).await {
-        Ok(told) => answer(&HeaderMap::new(), &told),
-        Err(error) => failed(&error),
+    match asked {
+        Ok(Json(asked)) => answered(&served, Question::Changes(asked), &HeaderMap::new()).await,
+        Err(error) => unread(&error),
     }
 }
 
-/// The version of an application, as other programs ask for it: an Application and a revision, or the Application alone.
 async fn app_version(State(served): State<Arc<Served>>, body: Result<Bytes, BytesRejection>) -> Response {
     let body = match body {
         Ok(body) => body,
         Err(error) => return too_large(&error),
     };
-    let Ok(body) = serde_json::from_slice::<Value>(&body) else {
-        return refusal(StatusCode::BAD_REQUEST, "the body is no JSON");
-    };
-    let (app, revision) = match body.get("app") {
-        Some(app) => (app, body["revision"].as_str().unwrap_or_default()),
-        None => (&body, ""),
-    };
-    let sources = sources_of(app, revision);
-    match served.library.versions(&app["metadata"], &sources).await {
-        Ok(versions) => answer(&HeaderMap::new(), &app_version_of(versions)),
-        Err(error) => failed(&error),
+    match serde_json::from_slice::<Value>(&body) {
+        Ok(asked) => answered(&served, Question::AppVersion(asked), &HeaderMap::new()).await,
+        Err(_) => refusal(StatusCode::BAD_REQUEST, "the body is no JSON"),
     }
-}
-
-/// The sources of an Application: at `revision` where it has but one, else at what it was compared with.
-fn sources_of(app: &Value, revision: &str) -> Vec<AskedSource> {
-    let several = app["spec"]["sources"].as_array().filter(|sources| !sources.is_empty());
-    let at = |source: &Value, revision: &Value| AskedSource {
-        source: source.clone(),
-        revision: revision.as_str().unwrap_or_default().to_owned(),
-    };
-    match several {
-        Some(sources) => {
-            let compared = &app["status"]["sync"]["revisions"];
-            sources.iter().enumerate().map(|(n, source)| at(source, &compared[n])).collect()
-        }
-        None if app["spec"]["source"].is_object() => {
-            let compared = &app["status"]["sync"]["revision"];
-            let given = Value::String(revision.to_owned());
-            vec![at(&app["spec"]["source"], if revision.is_empty() { compared } else { &given })]
-        }
-        None => Vec::new(),
-    }
-}
-
-/// As other programs read it; of an application that packages nothing there is nothing.
-fn app_version_of(versions: Option<Versions>) -> Value {
-    let Some(Versions { app_version, dependencies }) = versions else { return json!({}) };
-    let files = [
-        ("helm/Chart.lock", dependencies.lock),
-        ("helm/dependencies", dependencies.deps),
-        ("helm/requirements.yaml", dependencies.requirements),
-    ];
-    let files = files.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::String(text?))));
-    json!({"appVersion": app_version, "dependencies": files.collect::<Map<String, Value>>()})
 }
 
 #[cfg(test)]

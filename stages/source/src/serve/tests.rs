@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::{ServeBounds, routes};
 use crate::callers::{Admitted, Callers};
 use crate::library::LibraryConfig;
+use crate::question::Answering;
 use crate::repositories::Directories;
 use crate::testing::{commit, repository};
 use crate::version_sources::OneForAll;
@@ -55,7 +56,8 @@ impl Served {
             LibraryConfig { concurrency: 2, timeout: Duration::from_secs(120), cache_bytes: 1 << 20 };
         let library = config.build(Arc::new(directories), Arc::new(OneForAll(None)));
         let registry = Registry::new();
-        let routes = routes(library, Arc::new(One), ServeBounds { body: 4096 }, &registry).unwrap();
+        let answering = Answering::new(library, &registry).unwrap();
+        let routes = routes(answering, Arc::new(One), ServeBounds { body: 4096 });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, routes).await });

@@ -1,0 +1,169 @@
+//! What may be asked, and what is answered: the same over HTTP and over a bus.
+
+use axum::http::StatusCode;
+use prometheus::{IntCounterVec, Opts, Registry};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::asked::{Asked, AskedSource};
+use crate::changed::AskedChange;
+use crate::library::Library;
+use crate::refusal::Refusal;
+use crate::versions::Versions;
+
+/// A question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Question {
+    /// Which file makes each compiled manifest, and what the application packages.
+    Manifests(Asked),
+    /// What a commit says of itself.
+    Commit(AskedCommit),
+    /// The files that differ between two revisions.
+    Files(AskedFiles),
+    /// The commits that changed an application between two revisions, and its files that differ.
+    Changes(AskedChange),
+    /// The version of an application, as other programs ask for it: an Application and a revision, or the Application alone.
+    AppVersion(Value),
+}
+
+/// A commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskedCommit {
+    /// Its repository.
+    #[serde(rename = "repoURL")]
+    pub repo_url: String,
+    /// A branch, a tag or a commit's id; empty is `HEAD`.
+    #[serde(default)]
+    pub revision: String,
+}
+
+/// Two revisions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskedFiles {
+    /// Their repository.
+    #[serde(rename = "repoURL")]
+    pub repo_url: String,
+    /// The older one.
+    pub from: String,
+    /// The newer one.
+    pub to: String,
+    /// Directories or files with `;` between them; empty is the whole repository.
+    #[serde(default)]
+    pub paths: String,
+}
+
+impl Question {
+    /// What it is counted as.
+    pub(crate) const fn operation(&self) -> &'static str {
+        match self {
+            Self::Manifests(_) => "manifests",
+            Self::Commit(_) => "commit",
+            Self::Files(_) | Self::Changes(_) => "changes",
+            Self::AppVersion(_) => "app_version",
+        }
+    }
+}
+
+/// Answers questions, whatever carries them, and counts. Cloning shares everything.
+#[derive(Debug, Clone)]
+pub struct Answering {
+    library: Library,
+    answered: IntCounterVec,
+}
+
+impl Answering {
+    /// Answers from this library. What is counted is registered.
+    ///
+    /// # Errors
+    /// The registry has such a metric already.
+    pub fn new(library: Library, registry: &Registry) -> Result<Self, prometheus::Error> {
+        let opts = Opts::new("gitops_runtime_source_requests_total", "Questions, by operation and status.");
+        let answered = IntCounterVec::new(opts, &["operation", "status"])?;
+        registry.register(Box::new(answered.clone()))?;
+        Ok(Self { library, answered })
+    }
+
+    /// The answer, as JSON.
+    pub(crate) async fn answer(&self, question: Question) -> Result<Vec<u8>, Refusal> {
+        let library = &self.library;
+        let answered = match question {
+            Question::Manifests(asked) => written(library.describe(asked).await.as_deref()),
+            Question::Commit(asked) => {
+                written(library.commit(&asked.repo_url, &asked.revision).await.as_ref())
+            }
+            Question::Files(asked) => {
+                let paths = asked.paths.split(';').map(str::trim).filter(|path| !path.is_empty());
+                let paths = paths.map(str::to_owned).collect();
+                written(library.changes(&asked.repo_url, &asked.from, &asked.to, paths).await.as_ref())
+            }
+            Question::Changes(asked) => written(library.changed(asked).await.as_ref()),
+            Question::AppVersion(asked) => {
+                let (app, revision) = match asked.get("app") {
+                    Some(app) => (app, asked["revision"].as_str().unwrap_or_default()),
+                    None => (&asked, ""),
+                };
+                let versions = library.versions(&app["metadata"], &sources_of(app, revision)).await;
+                written(versions.map(app_version_of).as_ref())
+            }
+        };
+        answered
+    }
+
+    /// A question of this kind was answered so.
+    pub(crate) fn count(&self, operation: &str, status: StatusCode) {
+        self.answered.with_label_values(&[operation, shown(status)]).inc();
+    }
+}
+
+fn written<T: Serialize>(answer: Result<&T, &crate::library::SourceError>) -> Result<Vec<u8>, Refusal> {
+    let answer = answer.map_err(Refusal::from)?;
+    serde_json::to_vec(answer)
+        .map_err(|_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "write the answer"))
+}
+
+const fn shown(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        200..300 => "ok",
+        304 => "not_modified",
+        401 | 403 => "refused",
+        400..500 => "wrong",
+        503 => "busy",
+        _ => "failed",
+    }
+}
+
+/// The sources of an Application: at `revision` where it has but one, else at what it was compared with.
+fn sources_of(app: &Value, revision: &str) -> Vec<AskedSource> {
+    let several = app["spec"]["sources"].as_array().filter(|sources| !sources.is_empty());
+    let at = |source: &Value, revision: &Value| AskedSource {
+        source: source.clone(),
+        revision: revision.as_str().unwrap_or_default().to_owned(),
+    };
+    match several {
+        Some(sources) => {
+            let compared = &app["status"]["sync"]["revisions"];
+            sources.iter().enumerate().map(|(n, source)| at(source, &compared[n])).collect()
+        }
+        None if app["spec"]["source"].is_object() => {
+            let compared = &app["status"]["sync"]["revision"];
+            let given = Value::String(revision.to_owned());
+            vec![at(&app["spec"]["source"], if revision.is_empty() { compared } else { &given })]
+        }
+        None => Vec::new(),
+    }
+}
+
+/// As other programs read it; of an application that packages nothing there is nothing.
+fn app_version_of(versions: Option<Versions>) -> Value {
+    let Some(Versions { app_version, dependencies }) = versions else { return json!({}) };
+    let files = [
+        ("helm/Chart.lock", dependencies.lock),
+        ("helm/dependencies", dependencies.deps),
+        ("helm/requirements.yaml", dependencies.requirements),
+    ];
+    let files = files.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::String(text?))));
+    json!({"appVersion": app_version, "dependencies": files.collect::<Map<String, Value>>()})
+}

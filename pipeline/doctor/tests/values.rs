@@ -352,6 +352,42 @@ fn what_is_there_already_is_told_with_whose_it_is() {
 }
 
 #[test]
+fn application_sets_that_take_annotations_away_are_named_with_the_setting_that_keeps_them() {
+    let values = format!("{WITH_A_CLUSTER}changeRevision: {{enabled: true, annotations: true}}\n");
+    let all: Vec<String> = ["change-revision", "change-revisions", "git-revision", "git-revisions"]
+        .map(|name| format!("mrp-controller.argoproj.io/{name}"))
+        .to_vec();
+    let sets = "/apis/argoproj.io/v1alpha1/namespaces/prod/applicationsets";
+    let settings = "/api/v1/namespaces/prod/configmaps/argocd-cmd-params-cm";
+    let mut held = SimulatedCluster { objects: BTreeMap::new(), refused: BTreeSet::new() };
+    assert_eq!(lines_of(&asked(&held, &values), "GR0110"), [] as [&str; 0]);
+    let keeps = json!({"metadata": {"name": "keeps"}, "spec": {"preservedFields": {"annotations": all}}});
+    held.objects.insert(
+        sets,
+        json!({"items": [{"metadata": {"name": "web"}}, keeps, {"metadata": {"name": "api"}}]}),
+    );
+    let found = "warning changeRevision.annotations: ApplicationSets in namespace prod that keep no such annotation: web, api";
+    let report = asked(&held, &values);
+    assert_eq!(lines_of(&report, "GR0110"), [found]);
+    let written = report.write(Format::Table);
+    let todo = format!(
+        "set applicationsetcontroller.global.preserved.annotations of the ConfigMap argocd-cmd-params-cm to {}, and restart Argo \
+         CD's ApplicationSet controller: else it takes them away as often as they are written",
+        all.join(",")
+    );
+    assert!(written.contains(&todo), "{written}");
+    let keep =
+        |text: String| json!({"data": {"applicationsetcontroller.global.preserved.annotations": text}});
+    held.objects.insert(settings, keep(all[..3].join(", ")));
+    assert_eq!(lines_of(&asked(&held, &values), "GR0110"), [found]);
+    held.objects.insert(settings, keep(format!("other, {}", all.join(", "))));
+    assert_eq!(lines_of(&asked(&held, &values), "GR0110"), [] as [&str; 0]);
+    // Whoever writes none has nothing to keep.
+    held.objects.remove(settings);
+    assert_eq!(lines_of(&asked(&held, WITH_A_CLUSTER), "GR0110"), [] as [&str; 0]);
+}
+
+#[test]
 fn an_http_route_needs_the_gateway_api_and_its_gateways() {
     let values = "global: {runtime: {name: prod, httpRoute: {enabled: true, hostnames: [a.example.com], parentRefs: [{name: \
                   edge, namespace: infra}, {name: own}]}}}\n";

@@ -37,6 +37,17 @@ const DEFINITIONS: &[(&str, &[&str])] = &[
     ("Sealed Secrets", &["sealedsecrets.bitnami.com"]),
 ];
 
+/// What says of all ApplicationSets which annotations they keep, and where.
+const PRESERVED: &str = "applicationsetcontroller.global.preserved.annotations";
+const PARAMETERS: &str = "argocd-cmd-params-cm";
+/// What the role change-revision writes to Applications.
+const ANNOTATIONS: [&str; 4] = [
+    "mrp-controller.argoproj.io/change-revision",
+    "mrp-controller.argoproj.io/change-revisions",
+    "mrp-controller.argoproj.io/git-revision",
+    "mrp-controller.argoproj.io/git-revisions",
+];
+
 /// The label that the chart's claims carry.
 const OURS: &str = "app.kubernetes.io%2Fname%3Dgitops-runtime";
 
@@ -149,6 +160,42 @@ pub(super) fn rivals(judged: &mut Judged, place: &Place<'_>) -> Result<(), Strin
         let found = format!("Argo CDs in the namespaces {} track by {key}", namespaces.join(", "));
         let todo = "give each an installationID in argocd-cm: they prune each other's objects where they manage one cluster";
         judged.told(Severity::Warning, "GR0110", "", found, "a tracking key for each", todo);
+    }
+    application_sets(judged, place)
+}
+
+/// ApplicationSets whose controller would take the annotations of what changed an Application away again, each time that they
+/// are written.
+fn application_sets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
+    const AT: &str = "changeRevision.annotations";
+    if !judged.truth("changeRevision.enabled") || !judged.truth(AT) {
+        return Ok(());
+    }
+    let namespace = cluster::argocd(judged, place);
+    let sets = format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/applicationsets");
+    let sets = place.cluster.get(&sets)?;
+    let settings = format!("/api/v1/namespaces/{namespace}/configmaps/{PARAMETERS}");
+    let settings = if items(sets.as_ref()).next().is_some() { place.cluster.get(&settings)? } else { None };
+    let settings = settings.unwrap_or_default();
+    let everywhere = settings["data"][PRESERVED].as_str().unwrap_or_default();
+    let keeps = |set: &Json| {
+        let own = set["spec"]["preservedFields"]["annotations"].as_array().into_iter().flatten();
+        let kept: Vec<&str> =
+            own.filter_map(Json::as_str).chain(everywhere.split(',').map(str::trim)).collect();
+        ANNOTATIONS.iter().all(|annotation| kept.contains(annotation))
+    };
+    let names: Vec<String> = items(sets.as_ref()).filter(|set| !keeps(set)).map(name).collect();
+    if !names.is_empty() {
+        let found = format!(
+            "ApplicationSets in namespace {namespace} that keep no such annotation: {}",
+            names.join(", ")
+        );
+        let todo = format!(
+            "set {PRESERVED} of the ConfigMap {PARAMETERS} to {}, and restart Argo CD's ApplicationSet controller: else it takes \
+             them away as often as they are written",
+            ANNOTATIONS.join(",")
+        );
+        judged.told(Severity::Warning, "GR0110", AT, found, "ApplicationSets that keep all four", &todo);
     }
     Ok(())
 }

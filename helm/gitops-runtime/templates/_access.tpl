@@ -191,13 +191,7 @@ https://{{ include "gitops-runtime.tunnelName" . }}.{{ .Values.tunnelClient.doma
 {{- if $server.tokensSecretKeyRef.name -}}{{- $_ := set $files "tokens" $server.tokensSecretKeyRef -}}{{- end -}}
 {{- if $server.tls.secretName -}}{{- $_ := set $files "tls" (dict "name" $server.tls.secretName) -}}{{- end -}}
 {{- if include "gitops-runtime.tunnelsShare" . -}}
-{{- with .Values.nats -}}
-{{- if .auth.tokenSecretKeyRef.name -}}{{- $_ := set $files "bus" .auth.tokenSecretKeyRef -}}
-{{- else if eq .mode "embedded" -}}{{- $_ := set $files "bus" (dict "name" (include "gitops-runtime.generated" $) "key" "nats-token") -}}
-{{- else if .auth.credentialsSecretKeyRef.name -}}{{- $_ := set $files "bus" .auth.credentialsSecretKeyRef -}}
-{{- end -}}
-{{- if .tls.caSecretKeyRef.name -}}{{- $_ := set $files "bus-ca" .tls.caSecretKeyRef -}}{{- end -}}
-{{- end -}}
+{{- $files = merge $files (include "gitops-runtime.busFiles" . | fromYaml) -}}
 {{- end -}}
 {{- if not (or $server.tokensSecretKeyRef.name .Values.platform.enabled) -}}
 {{- with include "gitops-runtime.platformCa" . -}}{{- $_ := set $files "platform-ca" (fromYaml .) -}}{{- end -}}
@@ -225,14 +219,7 @@ https://{{ include "gitops-runtime.tunnelName" . }}.{{ .Values.tunnelClient.doma
 {{- end -}}
 {{- if include "gitops-runtime.tunnelsShare" . -}}
 {{- $_ := set $own "peers" (dict "listen" (ternary "[::]:8081" "0.0.0.0:8081" .Values.ipv6.enabled)) -}}
-{{- $copies := ternary .Values.nats.replicaCount .Values.nats.copies (eq .Values.nats.mode "embedded") -}}
-{{- $bus := dict "url" (include "gitops-runtime.natsUrl" .) "copies" (int $copies) -}}
-{{- with $files.bus -}}
-{{- $isFile := and (not $.Values.nats.auth.tokenSecretKeyRef.name) (eq $.Values.nats.mode "existing") -}}
-{{- $_ := set $bus (ternary "credentialsFile" "tokenFile" $isFile) (printf "/etc/gitops-runtime/bus/%s" .key) -}}
-{{- end -}}
-{{- with index $files "bus-ca" -}}{{- $_ := set $bus "caFile" (printf "/etc/gitops-runtime/bus-ca/%s" .key) -}}{{- end -}}
-{{- $_ := set $settings "bus" $bus -}}
+{{- $_ := set $settings "bus" (include "gitops-runtime.busSettings" . | fromYaml) -}}
 {{- end -}}
 {{- if $server.tls.secretName -}}
 {{- $_ := set $own "tls" (dict "certificateFile" "/etc/gitops-runtime/tls/tls.crt" "keyFile" "/etc/gitops-runtime/tls/tls.key") -}}

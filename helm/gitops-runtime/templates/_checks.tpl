@@ -152,6 +152,20 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- $onBus := dict -}}
+{{- if and .Values.changeRevision.enabled (gt (int .Values.changeRevision.replicaCount) 1) -}}
+{{- $_ := set $onBus "changeRevision.replicaCount" "more than one process needs a bus; set nats.mode" -}}
+{{- end -}}
+{{- if and .Values.sourceServer.enabled .Values.sourceServer.overBus -}}
+{{- $_ := set $onBus "sourceServer.overBus" "needs a bus; set nats.mode" -}}
+{{- end -}}
+{{- range $path, $needs := $onBus -}}
+{{- if eq $.Values.nats.mode "none" -}}
+{{- $problems = append $problems (printf "%s: %s" $path $needs) -}}
+{{- else if and (eq $.Values.nats.mode "embedded") (not $.Values.reporter.enabled) -}}
+{{- $problems = append $problems (printf "%s: embedded servers of the bus run beside the reporter alone; set nats.mode to existing" $path) -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.sourceServer -}}
 {{- if .enabled -}}
 {{- if not (or .allowed .argocdCredentials .git.credentialSecrets .config.sourceServer) -}}

@@ -141,6 +141,67 @@ priorityClassName: {{ . | quote }}
 {{- end -}}
 {{- end }}
 
+{{/* The Secrets that a role besides the reporter needs on the bus, as YAML: where, and name and key. */}}
+{{- define "gitops-runtime.busFiles" -}}
+{{- $files := dict -}}
+{{- with .Values.nats -}}
+{{- if .auth.tokenSecretKeyRef.name -}}{{- $_ := set $files "bus" .auth.tokenSecretKeyRef -}}
+{{- else if eq .mode "embedded" -}}{{- $_ := set $files "bus" (dict "name" (include "gitops-runtime.generated" $) "key" "nats-token") -}}
+{{- else if .auth.credentialsSecretKeyRef.name -}}{{- $_ := set $files "bus" .auth.credentialsSecretKeyRef -}}
+{{- end -}}
+{{- if .tls.caSecretKeyRef.name -}}{{- $_ := set $files "bus-ca" .tls.caSecretKeyRef -}}{{- end -}}
+{{- end -}}
+{{- toYaml $files -}}
+{{- end }}
+
+{{/* The settings of the bus for such a role. */}}
+{{- define "gitops-runtime.busSettings" -}}
+{{- $files := include "gitops-runtime.busFiles" . | fromYaml -}}
+{{- $copies := ternary .Values.nats.replicaCount .Values.nats.copies (eq .Values.nats.mode "embedded") -}}
+{{- $bus := dict "url" (include "gitops-runtime.natsUrl" .) "copies" (int $copies) -}}
+{{- with $files.bus -}}
+{{- $isFile := and (not $.Values.nats.auth.tokenSecretKeyRef.name) (eq $.Values.nats.mode "existing") -}}
+{{- $_ := set $bus (ternary "credentialsFile" "tokenFile" $isFile) (printf "/etc/gitops-runtime/bus/%s" .key) -}}
+{{- end -}}
+{{- with index $files "bus-ca" -}}{{- $_ := set $bus "caFile" (printf "/etc/gitops-runtime/bus-ca/%s" .key) -}}{{- end -}}
+{{- toYaml $bus -}}
+{{- end }}
+
+{{/* How such a role reaches the bus, as rules of egress. */}}
+{{- define "gitops-runtime.toBus" -}}
+# The bus.
+{{- if eq .Values.nats.mode "embedded" }}
+- ports: [{protocol: TCP, port: 4222}]
+  to:
+    - podSelector:
+        matchLabels: {{- include "gitops-runtime.selector" (list . "nats") | nindent 10 }}
+{{- else }}
+- ports:
+    {{- range splitList "," .Values.nats.url }}
+    - {protocol: TCP, port: {{ include "gitops-runtime.port" (trim .) }}}
+    {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The roles besides the reporter that are on the bus, as YAML. */}}
+{{- define "gitops-runtime.onBus" -}}
+{{- toYaml (compact (list
+  (ternary "tunnel-server" "" (ne (include "gitops-runtime.tunnelsShare" .) ""))
+  (ternary "change-revision" "" (ne (include "gitops-runtime.changesShare" .) ""))
+  (ternary "source-server" "" (ne (include "gitops-runtime.sourcesOverBus" .) ""))
+)) -}}
+{{- end }}
+
+{{/* Whether several processes share the role change-revision. */}}
+{{- define "gitops-runtime.changesShare" -}}
+{{- if and .Values.changeRevision.enabled (gt (int .Values.changeRevision.replicaCount) 1) (include "gitops-runtime.hasBus" .) }}true{{ end -}}
+{{- end }}
+
+{{/* Whether the reporter asks the source server over the bus. */}}
+{{- define "gitops-runtime.sourcesOverBus" -}}
+{{- if and .Values.sourceServer.enabled .Values.sourceServer.overBus (include "gitops-runtime.hasBus" .) }}true{{ end -}}
+{{- end }}
+
 {{/* Proxies. NO_PROXY begins with the API server's address, which Kubernetes tells every pod. */}}
 {{- define "gitops-runtime.proxies" -}}
 {{- with .Values.global.httpProxy }}
@@ -290,7 +351,9 @@ priorityClassName: {{ . | quote }}
 {{- if .Values.ipv6.enabled -}}
 {{- $_ := set $settings "serve" (dict "address" "[::]:8088" "metricsAddress" "[::]:8087") -}}
 {{- end -}}
-{{- if .Values.sourceServer.enabled -}}
+{{- if include "gitops-runtime.sourcesOverBus" . -}}
+{{- $_ := set $settings.reporter "sources" (dict "from" "bus") -}}
+{{- else if .Values.sourceServer.enabled -}}
 {{- $_ := set $settings.reporter "sources" (dict "from" "server" "url" (printf "http://%s-source-server.%s.svc" (include "gitops-runtime.fullname" .) .Release.Namespace) "tokenFile" "/var/run/secrets/kubernetes.io/serviceaccount/token") -}}
 {{- end -}}
 {{- if include "gitops-runtime.hasBus" . -}}
@@ -420,6 +483,9 @@ spec:
 {{- if .Values.changeRevision.report -}}
 {{- $files = merge $files (pick (include "gitops-runtime.files" . | fromYaml) "platform" "platform-ca") -}}
 {{- end -}}
+{{- if include "gitops-runtime.changesShare" . -}}
+{{- $files = merge $files (include "gitops-runtime.busFiles" . | fromYaml) -}}
+{{- end -}}
 {{- toYaml $files -}}
 {{- end }}
 
@@ -439,6 +505,9 @@ spec:
 {{- $_ := set $settings "platform" (include "gitops-runtime.toPlatform" . | fromYaml) -}}
 {{- $_ := set $settings "reporter" (dict "sink" (dict "platform" (dict "changes" (dict "enabled" true)))) -}}
 {{- end -}}
+{{- if include "gitops-runtime.changesShare" . -}}
+{{- $_ := set $settings "bus" (include "gitops-runtime.busSettings" . | fromYaml) -}}
+{{- end -}}
 {{- toYaml (mergeOverwrite $settings (deepCopy $values.config)) -}}
 {{- end }}
 
@@ -450,6 +519,9 @@ spec:
 {{- if not .Values.platform.enabled -}}
 {{- with include "gitops-runtime.platformCa" . -}}{{- $_ := set $files "platform-ca" (fromYaml .) -}}{{- end -}}
 {{- end -}}
+{{- end -}}
+{{- if include "gitops-runtime.sourcesOverBus" . -}}
+{{- $files = merge $files (include "gitops-runtime.busFiles" . | fromYaml) -}}
 {{- end -}}
 {{- toYaml $files -}}
 {{- end }}
@@ -476,6 +548,10 @@ spec:
 {{- with get $files "platform-ca" -}}{{- $_ := set $platform "caFile" (printf "/etc/gitops-runtime/platform-ca/%s" .key) -}}{{- end -}}
 {{- $_ := set $settings "platform" $platform -}}
 {{- $_ := set $settings.sourceServer "versions" (dict "askPlatform" true) -}}
+{{- end -}}
+{{- if include "gitops-runtime.sourcesOverBus" . -}}
+{{- $_ := set $settings "bus" (include "gitops-runtime.busSettings" . | fromYaml) -}}
+{{- $_ := set $settings.sourceServer.callers "bus" true -}}
 {{- end -}}
 {{- toYaml (mergeOverwrite $settings (deepCopy $values.config)) -}}
 {{- end }}

@@ -392,6 +392,45 @@ fn tunnel_servers_that_are_several_find_each_other_over_the_bus() {
 }
 
 #[test]
+fn roles_that_need_the_bus_are_let_onto_it() {
+    for (file, credentials) in [
+        ("good-roles-on-bus", ("credentialsFile", "/etc/gitops-runtime/bus/user.creds")),
+        ("good-roles-on-embedded-bus", ("tokenFile", "/etc/gitops-runtime/bus/nats-token")),
+    ] {
+        let objects = objects(&values(file).remove(0));
+        let mut lets_in = Vec::new();
+        for role in ["change-revision", "source-server"] {
+            assert_eq!(settings(&objects, role)["bus"][credentials.0], credentials.1, "{file}: {role}");
+            let deployment = object(&objects, "Deployment", &format!("-{role}")).unwrap();
+            let pod = &deployment["spec"]["template"]["spec"];
+            let mounts = pod["containers"][0]["volumeMounts"].as_array().unwrap();
+            assert!(
+                mounts.iter().any(|mount| mount["mountPath"] == "/etc/gitops-runtime/bus"),
+                "{file}: {role}"
+            );
+            let policy = object(&objects, "NetworkPolicy", &format!("-{role}")).unwrap();
+            let egress = policy["spec"]["egress"].as_array().unwrap();
+            assert!(egress.iter().any(|rule| rule["ports"][0]["port"] == 4222), "{file}: {role}");
+            lets_in
+                .push(json!({"podSelector": {"matchLabels": deployment["spec"]["selector"]["matchLabels"]}}));
+        }
+        assert_eq!(settings(&objects, "source-server")["sourceServer"]["callers"]["bus"], true);
+        assert_eq!(
+            settings(&objects, "gitops-runtime-reporter")["reporter"]["sources"],
+            json!({"from": "bus"})
+        );
+        // Several have no volume, and come and go one after another.
+        let changes = &object(&objects, "Deployment", "-change-revision").unwrap()["spec"];
+        assert_eq!((&changes["replicas"], &changes["strategy"]), (&json!(2), &Value::Null));
+        assert_eq!(object(&objects, "PersistentVolumeClaim", "-change-revision"), None);
+        if let Some(server) = object(&objects, "NetworkPolicy", "-nats") {
+            let from = server["spec"]["ingress"][0]["from"].as_array().unwrap();
+            assert!(lets_in.iter().all(|role| from.contains(role)), "{from:?}");
+        }
+    }
+}
+
+#[test]
 fn what_a_way_in_lacks_is_refused_with_what_it_needs() {
     for (set, said) in [
         ("global.runtime.ingress.enabled=true", "global.runtime.ingress.hosts: must be given for an Ingress"),
@@ -434,6 +473,18 @@ fn what_a_way_in_lacks_is_refused_with_what_it_needs() {
             "tunnelServer.enabled=true,tunnelServer.domain=a.example.com,tunnelServer.replicaCount=2,nats.mode=embedded,\
              reporter.enabled=false",
             "tunnelServer.replicaCount: embedded servers of the bus run beside the reporter alone; set nats.mode to existing",
+        ),
+        (
+            "changeRevision.enabled=true,changeRevision.replicaCount=2",
+            "changeRevision.replicaCount: more than one process needs a bus; set nats.mode",
+        ),
+        (
+            "sourceServer.enabled=true,sourceServer.overBus=true",
+            "sourceServer.overBus: needs a bus; set nats.mode",
+        ),
+        (
+            "changeRevision.enabled=true,changeRevision.replicaCount=2,nats.mode=embedded,reporter.enabled=false",
+            "changeRevision.replicaCount: embedded servers of the bus run beside the reporter alone; set nats.mode to existing",
         ),
         ("router.pdb.maxUnavailable=", "router.pdb: needs minAvailable or maxUnavailable"),
     ] {

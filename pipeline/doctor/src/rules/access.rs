@@ -161,13 +161,7 @@ fn server(judged: &mut Judged) {
     }
     let replicas = "tunnelServer.replicaCount";
     if judged.number(replicas).is_some_and(|count| count > 1.0) {
-        let mode = judged.text("nats.mode");
-        if mode == "none" {
-            judged.error("GR0060", replicas, "1 without a bus", "set nats.mode to embedded or existing");
-        } else if mode == "embedded" && !judged.truth("reporter.enabled") {
-            let wanted = "1 with embedded servers of the bus, which run beside the reporter alone";
-            judged.error("GR0060", replicas, wanted, "set nats.mode to existing");
-        }
+        super::chart::needs_bus(judged, replicas, "1");
     }
 }
 

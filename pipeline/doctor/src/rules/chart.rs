@@ -157,6 +157,13 @@ fn bus(judged: &mut Judged) {
             judged.error("GR0060", "reporter.autoscaling.enabled", "false without a bus", todo);
         }
     }
+    let replicas = "changeRevision.replicaCount";
+    if judged.truth("changeRevision.enabled") && judged.number(replicas).is_some_and(|count| count > 1.0) {
+        needs_bus(judged, replicas, "1");
+    }
+    if judged.truth("sourceServer.enabled") && judged.truth("sourceServer.overBus") {
+        needs_bus(judged, "sourceServer.overBus", "false");
+    }
     if mode == "existing" && judged.is_empty("nats.url") {
         judged.error("GR0061", "nats.url", "addresses such as nats://nats.nats:4222", "give them");
     }
@@ -174,6 +181,19 @@ fn bus(judged: &mut Judged) {
     let path = "nats.auth.credentialsSecretKeyRef";
     if mode == "embedded" && !judged.is_empty(path) {
         judged.error("GR0063", path, "none for embedded servers", "give tokenSecretKeyRef");
+    }
+}
+
+/// A value of a role besides the reporter that makes it need the bus, and what it is to be where there is none.
+pub(super) fn needs_bus(judged: &mut Judged, path: &str, otherwise: &str) {
+    let mode = judged.text("nats.mode");
+    if mode == "none" {
+        let wanted = format!("{otherwise} without a bus");
+        judged.error("GR0060", path, &wanted, "set nats.mode to embedded or existing");
+    } else if mode == "embedded" && !judged.truth("reporter.enabled") {
+        let wanted =
+            format!("{otherwise} with embedded servers of the bus, which run beside the reporter alone");
+        judged.error("GR0060", path, &wanted, "set nats.mode to existing");
     }
 }
 

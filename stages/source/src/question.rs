@@ -89,7 +89,7 @@ impl Answering {
     /// The answer, as JSON.
     pub(crate) async fn answer(&self, question: Question) -> Result<Vec<u8>, Refusal> {
         let library = &self.library;
-        let answered = match question {
+        match question {
             Question::Manifests(asked) => written(library.describe(asked).await.as_deref()),
             Question::Commit(asked) => {
                 written(library.commit(&asked.repo_url, &asked.revision).await.as_ref())
@@ -108,8 +108,7 @@ impl Answering {
                 let versions = library.versions(&app["metadata"], &sources_of(app, revision)).await;
                 written(versions.map(app_version_of).as_ref())
             }
-        };
-        answered
+        }
     }
 
     /// A question of this kind was answered so.

@@ -123,6 +123,9 @@ const PROGRAMS: &[Program] = &[
         ],
         ..NONE
     },
+    Program { names: &["check_pgsql", "check_mysql", "check_mssql", "check_oracle"], takes: &["-p"], ..NONE },
+    Program { names: &["check_ldap"], takes: &["-P"], ..NONE },
+    Program { names: &["check_snmp"], takes: &["-C", "-A", "-X"], ..NONE },
     Program { names: &["snmp"], takes: &["-A", "-X", "-c"], ..NONE },
     Program { names: &["plink", "pscp", "putty"], takes: &["-pw"], ..NONE },
     Program { names: &["nsupdate", "dig"], takes: &["-y"], ..NONE },

@@ -61,7 +61,8 @@ const NAMES: [&str; 51] = [
 const SCHEMES: [&str; 2] = ["bearer", "basic"];
 
 /// What speaks of logons.
-const LOGONS: [&str; 10] = [
+const LOGONS: [&str; 11] = [
+    "[admins]",
     "redential",
     "creds",
     "login",

@@ -283,7 +283,7 @@ pub(super) fn is_redacted(text: &str) -> bool {
 
 /// Words that say yes or no; they are switches, under whatever name.
 pub(super) fn is_switch(text: &str) -> bool {
-    "true false yes no on off enabled disabled required optional always never auto include omit same-origin prompt anonymous read write"
+    "true false yes no on off enabled disabled required optional always never auto include omit same-origin prompt anonymous read write inherit"
         .split(' ')
         .any(|word| text.eq_ignore_ascii_case(word))
 }

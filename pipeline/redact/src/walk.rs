@@ -281,6 +281,15 @@ impl<'r> Walk<'r> {
 
     /// `key` below a name that makes a secret of it: `encryption: {key: x}`.
     fn key_of_owner(&mut self, name: &str, value: &mut Value, depth: usize) {
+        if let Value::Array(items) = value
+            && names::classify(name) == Class::Key
+        {
+            // `admin_key: [{name: admin, key: x}]`.
+            let keys = items.iter_mut().filter_map(|item| item.get_mut("key"));
+            for key in keys.filter(|key| key.as_str().is_some_and(shape::is_key)) {
+                self.seal(key, Place::Secret, depth);
+            }
+        }
         let Value::Object(inner) = value else { return };
         if let Some(value @ Value::Object(_)) = inner.get_mut("value") {
             return self.key_of_owner(name, value, depth);

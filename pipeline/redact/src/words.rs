@@ -115,7 +115,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          reuse fill leeway skew separator delimiter matcher matchers injector injection watcher syncer rotator \
          bindings visibility level tier priority notice warning alert alerts notification notifications audit \
          log logs logging dashboard burst lookback algo algos algorithms ciphers live init realm timestamp timestamps \
-         kwargs meter",
+         kwargs meter scan scans",
     )
 });
 

@@ -187,6 +187,17 @@ pub(super) const LINES: &[Row] = &[
         ["secure_link_md5 $arg_md5;", "secure_link_md5 \"$uri\";"],
     ),
     line(
+        "logon-as-somebody",
+        "people: log in as user with password, or as another with another",
+        &["og in as ", "ign in as ", "ogged in a", "ogin as "],
+        r#"(?i)\b(?:log(?:ged)?|sign(?:ed)?)[ -]?in\s+as\s+["'`]?[\w.@+-]+["'`]?\s+(?:with|using)\s+(?:(?:the\s+)?password\s+)?["'`]?([^\s"'`,;)]*[0-9!@#$%][^\s"'`,;)]*(?:["'`]?,?\s+(?:or|and)\s+as\s+["'`]?[\w.@+-]+["'`]?\s+(?:with|using)\s+["'`]?[^\s"'`,;)]+)*)"#,
+        [
+            "Log in as ada@example.org with th1stle, or as bob with thistle-9.",
+            "sign in as `ada` using `th1stle`",
+        ],
+        ["log in as root with a key", "logged in as ada with read-only rights"],
+    ),
+    line(
         "database-of-a-server",
         "ProFTPD: SQLConnectInfo database user password",
         &["sqlconnect"],

@@ -43,10 +43,12 @@ impl<'t> Scan<'t> {
             if heading > NAME {
                 continue;
             }
+            // Of CouchDB, below whose section nothing else stands.
+            let section = self.line_around(*at).trim() == "[admins]";
             for _ in 0..LINES {
                 let start = self.within(end, 4, |byte| !matches!(byte, b'\r' | b'\n'));
                 let line = self.line_from(start);
-                let Some(range) = logon(line) else { break };
+                let Some(range) = (if section { admin(line) } else { logon(line) }) else { break };
                 found.push(Found::new(start + range.start..start + range.end, "logon in a line"));
                 end = start + line.len();
                 done = end;
@@ -115,6 +117,17 @@ fn logon(line: &str) -> Option<Range<usize>> {
         let start = from + bare.len() - password.len();
         start..start + password.len()
     })
+}
+
+/// The password of a line that gives an administrator one: `ada = x`.
+fn admin(line: &str) -> Option<Range<usize>> {
+    let (name, value) = line.split_once('=')?;
+    let password = value.trim();
+    let secret = name.trim().bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        && !password.is_empty()
+        && !shape::is_harmless(password);
+    let start = name.len() + 1 + value.find(password)?;
+    secret.then_some(start..start + password.len())
 }
 
 /// The password that a command tells: `user ada x`, `PASS x`, `open -u ada,x host`; `user = "ada:x"` of curl's settings.

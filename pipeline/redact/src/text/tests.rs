@@ -114,6 +114,10 @@ fn a_line_that_is_a_user_and_a_password_is_a_logon_below_what_speaks_of_logons()
         ("Logins of staging:\n\nada:fig-Tree-77\nbob:th1stle9\n", "Logins of staging:\n\nada:#\nbob:#\n"),
         ("## Credentials\n- `admin:thistle`\n", "## Credentials\n- `admin:#`\n"),
         ("log in with\n  root / th1stle9\nthen restart", "log in with\n  root / #\nthen restart"),
+        (
+            "[admins]\nada = thistle\nbob=-pbkdf2-x\n\n[log]\nlevel = info\n",
+            "[admins]\nada = #\nbob=#\n\n[log]\nlevel = info\n",
+        ),
         // Nothing above speaks of logons.
         ("Ports:\n\nada:fig-Tree-77\n", "Ports:\n\nada:fig-Tree-77\n"),
         ("Logins:\n\nada:enabled\nweb:1.2.3\n", "Logins:\n\nada:enabled\nweb:1.2.3\n"),

@@ -254,10 +254,12 @@ pub(super) fn is_captions(name: &str, value: &Value) -> bool {
                 .all(|letter| letter.is_alphabetic() || matches!(letter, ' ' | '-' | '?' | '!' | '.'))
             && text.chars().skip(1).any(char::is_lowercase)
     };
-    CAPTIONS.contains(name)
-        && value.as_object().is_some_and(|texts| {
-            texts.len() > 1 && texts.values().all(|text| text.as_str().is_some_and(caption))
-        })
+    value.as_object().is_some_and(|texts| {
+        let sentences =
+            || texts.values().filter(|text| text.as_str().is_some_and(|text| text.contains(' '))).count();
+        (CAPTIONS.contains(name) && texts.len() > 1 || texts.len() > 2 && sentences() * 2 >= texts.len())
+            && texts.values().all(|text| text.as_str().is_some_and(caption))
+    })
 }
 
 /// Whether a text is the settings of a program in Python, one in each line: `ROW_LIMIT = 5000`.

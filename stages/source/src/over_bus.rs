@@ -269,7 +269,7 @@ impl OverBus {
         let compiled = std::mem::take(&mut asked.compiled);
         let mut heard = Heard::default();
         let mut files = HashSet::new();
-        let mut rest: Vec<Range<usize>> = vec![0..compiled.len()];
+        let mut rest: Vec<Range<usize>> = std::iter::once(0..compiled.len()).collect();
         while let Some(part) = rest.pop() {
             let some = compiled.get(part.clone()).unwrap_or_default().to_vec();
             let question = Question::Manifests(Asked { compiled: some, ..asked.clone() });

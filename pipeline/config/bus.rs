@@ -95,6 +95,14 @@ impl Bus {
             leases.settle(around, problems);
         }
         let given = self.access().check("bus", problems);
+        // The environment may still give what a file does not.
+        match (self.user.is_some(), self.password.is_some() || self.password_file.is_some()) {
+            (true, false) => {
+                problems.missing("bus.password", "not set, and bus.user needs it; set bus.passwordFile");
+            }
+            (false, true) => problems.missing("bus.user", "not set, and bus.password needs it"),
+            _ => {}
+        }
         if self.urls.0.is_empty() {
             for at in given {
                 problems.missing(at, "is for bus.url, which is not set; set it (--bus nats://nats:4222)");

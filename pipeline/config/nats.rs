@@ -29,7 +29,7 @@ impl NatsAccess<'_> {
         let path = |name: &str| format!("{at}.{name}");
         match (self.certificate_file, self.key_file) {
             (Some(_), None) => {
-                problems.add(path("certificateFile"), format!("needs its key; set {at}.keyFile"))
+                problems.add(path("certificateFile"), format!("needs its key; set {at}.keyFile"));
             }
             (None, Some(_)) => {
                 problems.add(path("keyFile"), format!("needs its certificate; set {at}.certificateFile"));
@@ -40,7 +40,6 @@ impl NatsAccess<'_> {
         problems.exclusive(both(self.password, self.password_file), &path("password"), &path("passwordFile"));
         problems.exclusive(both(self.token, self.token_file), &path("token"), &path("tokenFile"));
         let user = self.user.is_some();
-        let password = self.password.is_some() || self.password_file.is_some();
         let settings = [
             ("user", user),
             ("password", !user && self.password.is_some()),
@@ -56,16 +55,6 @@ impl NatsAccess<'_> {
             for other in others {
                 problems.add(other, format!("excludes {first}: give one kind of credentials"));
             }
-        }
-        match (user, password) {
-            (true, false) => {
-                let text = format!("not set, and {at}.user needs it; set {at}.passwordFile");
-                problems.missing(path("password"), text);
-            }
-            (false, true) => {
-                problems.missing(path("user"), format!("not set, and {at}.password needs it"));
-            }
-            _ => {}
         }
         given
     }

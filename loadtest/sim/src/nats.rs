@@ -27,6 +27,8 @@ const STARTS_WITHIN: Duration = Duration::from_secs(300);
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 /// Ports that are tried: another process may take one in the instant after it was found to be free.
 const TRIES: u32 = 5;
+/// The file of its settings.
+const CONFIG: &str = "nats.conf";
 /// The folder of what it stores.
 const STORAGE: &str = "jetstream";
 
@@ -57,7 +59,7 @@ impl NatsServer {
                 "host: 127.0.0.1\nport: {port}\njetstream {{ store_dir: {:?} }}\n{settings}\n",
                 storage.display()
             );
-            let file = folder.path().join("nats.conf");
+            let file = folder.path().join(CONFIG);
             std::fs::write(&file, config).context("write the settings of nats-server")?;
             let spec =
                 Spec::new("nats-server", &program, folder.path()).args([PathBuf::from("--config"), file]);
@@ -112,6 +114,27 @@ impl NatsServer {
         }
         let storage = self.folder.path().join(STORAGE);
         tokio::fs::remove_dir_all(storage).await.context("remove what nats-server stored")
+    }
+
+    /// Changes what its settings say, for its next start, or until it is told to read them again.
+    pub fn change(&self, from: &str, to: &str) -> anyhow::Result<()> {
+        let file = self.folder.path().join(CONFIG);
+        let settings = std::fs::read_to_string(&file).context("read the settings of nats-server")?;
+        if !settings.contains(from) {
+            bail!("the settings of nats-server do not say {from}");
+        }
+        std::fs::write(file, settings.replace(from, to)).context("write the settings of nats-server")
+    }
+
+    /// Has it read its settings again while it runs: connections that they allow stay.
+    pub async fn reload(&self) -> anyhow::Result<()> {
+        let reload = format!("reload={}", self.child.id());
+        let told = tokio::process::Command::new(program()?).args(["--signal", &reload]).output().await;
+        let told = told.context("tell nats-server to read its settings")?;
+        if !told.status.success() {
+            bail!("nats-server does not read its settings again: {}", String::from_utf8_lossy(&told.stderr));
+        }
+        Ok(())
     }
 
     /// Starts it again, at the port that it had and with what it stored; it is stopped in order if it runs.

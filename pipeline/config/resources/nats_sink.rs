@@ -90,7 +90,13 @@ impl NatsSink {
         if self.source.is_some() && self.format != Some(NatsFormat::CloudEvents) {
             problems.add(format!("{at}.source"), "is of events: set format to cloudevents");
         }
-        self.access().check(at, problems);
+        let access = self.access();
+        access.check(at, problems);
+        match (access.user, access.password_file) {
+            (Some(_), None) => problems.add(format!("{at}.user"), "needs its password: set passwordFile"),
+            (None, Some(_)) => problems.add(format!("{at}.passwordFile"), "needs its user: set user"),
+            _ => {}
+        }
     }
 
     /// Where the reports of `route` go.

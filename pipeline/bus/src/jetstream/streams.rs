@@ -156,7 +156,10 @@ impl Streams {
                 false => StreamError::Away,
             });
         }
-        if inner.heard.no_inbox.load(Ordering::Relaxed) {
+        if inner.heard.no_inbox.swap(false, Ordering::Relaxed) {
+            // What was refused is asked for by the next connection again, and by none before: a server may have changed its mind.
+            // It fails when the client is closed.
+            let _ = inner.client.force_reconnect().await;
             return Err(StreamError::NoInbox);
         }
         let bytes = body.len();

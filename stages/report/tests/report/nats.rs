@@ -274,14 +274,20 @@ async fn a_subject_that_is_forbidden_is_said_at_once_and_others_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_user_who_may_not_be_answered_is_told_which_right_it_lacks() {
+async fn a_user_who_may_not_be_answered_is_told_which_right_it_lacks_and_goes_on_when_it_has_it() {
     let server = NatsServer::with(&users("subscribe: { deny: \">\" }")).await.unwrap();
-    let _stream = stream_by(&server, of_all(), all()).await;
+    let stream = stream_by(&server, of_all(), all()).await;
     let access = Access { timeout: Duration::from_secs(2), ..user(&server).access };
     let sink = build(Config { access, ..user(&server) }).await;
     let text = "publish to gitops.rollout.shop.web: the NATS server forbids to subscribe to answers; let its user subscribe \
                 to _INBOX.>";
-    refuses(&sink, &of("rollout/shop/web", "{}"), Reason::Forbidden, text).await;
+    let one = of("rollout/shop/web", "{}");
+    refuses(&sink, &one, Reason::Forbidden, text).await;
+    // The server changes its mind, and leaves the connection as it is.
+    server.change("subscribe: { deny: \">\" }", "subscribe: { allow: \">\" }").unwrap();
+    server.reload().await.unwrap();
+    taken(&sink, &one).await;
+    assert_eq!(count(&stream).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -21,6 +21,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 
+use crate::desk::Desk;
 use crate::platform::{PROGRAM, Platform, SOON};
 
 const SECRET: &str = "/api/v1/namespaces/runtime/secrets/codefresh-token";
@@ -282,6 +283,35 @@ async fn a_runtime_registers_once_however_often_it_is_killed_on_the_way() {
     let named = json!({"query": r#"{ runtime(name: "twice") { installationType ingressHost metadata { namespace } } }"#});
     let said = json!({"installationType": "HELM", "ingressHost": "https://runtime.example.com/", "metadata": {"namespace": "runtime"}});
     assert_eq!(platform.ask(platform.key(), &named).await["data"]["runtime"], said);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_runtime_that_was_upgraded_is_listed_with_the_version_that_runs() {
+    let desk = Desk::start().await;
+    let (platform, folder) = (&desk.platform, TempDir::new().unwrap());
+    let create = "mutation($args: RuntimeInstallationArgs!) { createRuntime(installationArgs: $args) { newAccessToken } }";
+    let args = json!({"runtimeName": "eu1", "runtimeVersion": "0.0.1"});
+    let made = platform.ask(platform.key(), &json!({"query": create, "variables": {"args": args}})).await;
+    let token = made["data"]["createRuntime"]["newAccessToken"].as_str().unwrap();
+    desk.typed(&["login", &platform.url()], platform.key()).await.done();
+    let version = async || desk.json(&["runtime", "get", "eu1"]).await["runtimeVersion"].clone();
+    assert_eq!(version().await, "0.0.1");
+    // It was registered before, by the version that was upgraded.
+    let (peers, url) = Peers::start(&platform.url()).await;
+    let secret = json!({"metadata": {"resourceVersion": "1"}, "data": {"token": STANDARD.encode(token)}});
+    peers.inner.secrets.lock().unwrap().insert(SECRET.to_owned(), secret);
+    std::fs::write(folder.path().join("key"), platform.key()).unwrap();
+    let upgraded = Registering::start(folder.path(), &url, "eu1");
+    let deadline = tokio::time::Instant::now() + SOON;
+    while version().await != env!("CARGO_PKG_VERSION") {
+        assert!(tokio::time::Instant::now() < deadline, "{:#?}", upgraded.process.lines().all());
+        tokio::time::sleep(LOOK).await;
+    }
+    let listed = desk.run(&["runtime", "list"]).await.done();
+    let row = listed.lines().find(|line| line.starts_with("eu1 ")).unwrap();
+    assert!(row.split_whitespace().any(|cell| cell == env!("CARGO_PKG_VERSION")), "{listed}");
+    upgraded.kill().await;
+    desk.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

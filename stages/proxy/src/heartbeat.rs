@@ -1,14 +1,16 @@
 //! What the app proxy finds of its runtime, looked at again and again, and told to the platform.
 //!
-//! takes: nothing - gives: [`RuntimeStatus`] - calls: the platform (`me`, the store key, `reportRuntimeErrors`), Argo CD, the API
-//! server - fails: never; what cannot be looked at is unknown, and says why
+//! takes: nothing - gives: [`RuntimeStatus`] - calls: the platform (`me`, `runtime`, the store key, `reportRuntimeErrors`, and
+//! `reportRuntimeVersion` where it knows another than that which runs), Argo CD, the API server - fails: never; what cannot be looked at is unknown, and says why
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use pipeline_core::Shutdown;
 use serde_json::{Value, json};
+use stages_client::HttpError;
 use stages_kube::{QuestionError, Reader};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
@@ -27,6 +29,8 @@ pub(crate) const REPOSITORIES: &str = "runtime-repo-creds-secret";
 pub(crate) const GIT: &str = "git-default-default";
 /// The integration that is meant where none is named.
 const DEFAULT: &str = "default";
+/// The version that runs.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Git sources that are looked at.
 const SOURCES: usize = 10;
 
@@ -39,6 +43,8 @@ pub(crate) struct Heartbeat {
     pub(crate) git: Integrations,
     pub(crate) every: Duration,
     pub(crate) status: watch::Sender<RuntimeStatus>,
+    /// Whether it was said that the platform cannot be told the version that runs.
+    pub(crate) version_untold: AtomicBool,
 }
 
 impl Heartbeat {
@@ -77,6 +83,14 @@ impl Heartbeat {
             }
         }
         let Some(runtime) = runtime else { return };
+        if let Err(error) = self.tell_version(runtime).await
+            && !self.version_untold.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the platform was not told the version that runs: it may be older than this runtime"
+            );
+        }
         let query =
             "mutation($args: ReportRuntimeErrorsArgs!) { reportRuntimeErrors(reportErrorsArgs: $args) }";
         let args = json!({"runtime": runtime, "errors": problems});
@@ -87,6 +101,22 @@ impl Heartbeat {
                 "the platform was not told how the runtime is"
             );
         }
+    }
+
+    /// The platform knows the version that runs, also after an upgrade.
+    async fn tell_version(&self, runtime: &str) -> Result<(), HttpError> {
+        let asked = json!({
+            "query": "query($name: String!) { runtime(name: $name) { runtimeVersion } }", "variables": {"name": runtime},
+        });
+        let known = self.platform.graphql("ask which version it knows", &asked).await?;
+        if known.pointer("/runtime/runtimeVersion").and_then(Value::as_str) == Some(VERSION) {
+            return Ok(());
+        }
+        let query =
+            "mutation($args: ReportRuntimeVersionArgs!) { reportRuntimeVersion(reportVersionArgs: $args) }";
+        let args = json!({"runtime": runtime, "runtimeVersion": VERSION});
+        let told = json!({"query": query, "variables": {"args": args}});
+        self.platform.graphql("report the version that runs", &told).await.map(drop)
     }
 
     async fn look(&self, runtime: Option<&str>) -> RuntimeStatus {

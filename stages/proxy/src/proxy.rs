@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use axum::Router;
@@ -230,7 +231,9 @@ impl ProxyConfig {
             token,
             unregistered,
         });
-        let heartbeat = Heartbeat { platform, argocd, cluster, namespace, git, every, status };
+        let version_untold = AtomicBool::new(false);
+        let heartbeat =
+            Heartbeat { platform, argocd, cluster, namespace, git, every, status, version_untold };
         Ok(Proxy { front, desk, registration, heartbeat, recorder, stop })
     }
 }

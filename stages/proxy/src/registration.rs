@@ -19,7 +19,7 @@ use stages_kube::{QuestionError, Reader};
 use tokio::sync::watch;
 
 use crate::error::said;
-use crate::heartbeat::TOKEN;
+use crate::heartbeat::{TOKEN, VERSION};
 use crate::platform::Platform;
 
 const AGAIN: Backoff = Backoff { min: Duration::from_millis(500), max: Duration::from_secs(30) };
@@ -180,7 +180,7 @@ impl Registration {
         let given = |text: &String| (!text.is_empty()).then(|| text.clone());
         let args = json!({
             "runtimeName": runtime, "runtimeNamespace": self.namespace, "cluster": cluster, "componentNames": [],
-            "installationType": "HELM", "managed": false, "runtimeVersion": env!("CARGO_PKG_VERSION"),
+            "installationType": "HELM", "managed": false, "runtimeVersion": VERSION,
             "isExternalArgoCd": true, "ingressHost": given(ingress_host),
             "internalIngressHost": given(internal_ingress_host),
             "installationId": installation.expose_secret(),

@@ -96,6 +96,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0013_reported.sql"),
         include_str!("../migrations/postgres/0013_reported.sql"),
     ),
+    (
+        14,
+        "versions",
+        include_str!("../migrations/sqlite/0014_versions.sql"),
+        include_str!("../migrations/postgres/0014_versions.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -22,6 +22,8 @@ pub struct Registration {
     pub body: String,
     /// What it last said is wrong with it, as JSON; `[]`: nothing.
     pub problems: String,
+    /// The version that it runs, as it said last; empty: it never did.
+    pub version: String,
     /// When it was added.
     pub created_at: Millis,
     /// When it last reported of anything, if it did.
@@ -34,7 +36,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn registrations(&self, only: Option<&str>) -> Result<Vec<Registration>, StoreError> {
-        let sql = "SELECT r.name, g.body, p.body, r.created_at, r.reported_at FROM runtimes r \
+        let sql = "SELECT r.name, g.body, p.body, r.created_at, r.reported_at, r.version FROM runtimes r \
                    LEFT JOIN registrations g ON g.runtime_id = r.id LEFT JOIN problems p ON p.runtime_id = r.id \
                    WHERE ($1 = '' OR r.name = $1) \
                    AND (g.runtime_id IS NOT NULL OR EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id)) \
@@ -47,6 +49,7 @@ impl Store {
                 problems: row.text_or_null(2)?.unwrap_or_else(|| "[]".to_owned()),
                 created_at: row.int(3)?,
                 last_report: row.int_or_null(4)?,
+                version: row.text(5)?,
             })
         };
         rows.into_iter().map(one).collect()
@@ -109,6 +112,7 @@ impl Store {
             Statement::may(runtime, [name.into(), now.into()]),
             Statement::must(registered, values),
             Statement::may(token, [name.into(), (&*made.prefix).into(), made.hash.into(), now.into()]),
+            Statement::may(VERSION, [name.into(), (&*version_of(body)).into()]),
             by.did("runtime.add", name, now),
         ]);
         Ok(done.await?.then_some(made.token))
@@ -160,6 +164,7 @@ impl Store {
             of("DELETE FROM tokens WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
             of("DELETE FROM problems WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
             of("DELETE FROM registrations WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
+            of("UPDATE runtimes SET version = '' WHERE name = $1"),
             by.did("runtime.remove", name, now),
         ])
         .await
@@ -189,6 +194,23 @@ impl Store {
                    ON CONFLICT (runtime_id) DO UPDATE SET body = excluded.body, at = excluded.at";
         self.whether(vec![Statement::must(sql, [name.into(), problems.into(), now.into()])]).await
     }
+
+    /// Keeps the version that a runtime runs, as it says itself; `false`: there is none of that name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it was not kept.
+    pub async fn keep_version(&self, name: &str, version: &str) -> Result<bool, Arc<StoreError>> {
+        self.whether(vec![Statement::must(VERSION, [name.into(), version.into()])]).await
+    }
+}
+
+/// Keeps the version that a runtime runs.
+const VERSION: &str = "UPDATE runtimes SET version = $2 WHERE name = $1";
+
+/// The version in what a runtime said of itself when it was registered; empty: there is none.
+fn version_of(body: &str) -> String {
+    let said: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+    said.get("runtimeVersion").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
 }
 
 fn token_of(name: &str, made: &secret::Minted, now: Millis) -> Statement {

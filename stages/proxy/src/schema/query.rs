@@ -22,6 +22,7 @@ use crate::gate::Subject;
 use crate::git::{
     GitFile, GitOrganization, GitToken, RepositoriesPage, RepositoryBranchesAndTagsOutput, RepositoryFiles,
 };
+use crate::heartbeat::VERSION;
 use crate::operation::Operation;
 
 /// What may be read.
@@ -65,7 +66,7 @@ impl Query {
     async fn version_info(&self, context: &Context<'_>) -> Result<VersionInfo> {
         read(context, Operation::VERSION_INFO, runtime(), async |works| {
             let platform_host = works.platform.client.host().to_string();
-            let version = env!("CARGO_PKG_VERSION").to_owned();
+            let version = VERSION.to_owned();
             Ok(VersionInfo { version, platform_host, platform_version: None })
         })
         .await

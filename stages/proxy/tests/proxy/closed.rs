@@ -69,6 +69,21 @@ async fn a_pass_is_good_for_its_own_runtime_and_is_never_remembered() {
 }
 
 #[tokio::test]
+async fn the_platform_knows_the_version_that_runs_also_after_an_upgrade() {
+    let running = Running::start().await;
+    let known = async || running.store.registrations(Some("prod")).await.unwrap().remove(0).version;
+    // Nothing, what was registered, and what another version said meanwhile.
+    for before in ["", "0.0.1"] {
+        running.store.keep_version("prod", before).await.unwrap();
+        let until = tokio::time::Instant::now() + SOON;
+        while known().await != env!("CARGO_PKG_VERSION") {
+            assert!(tokio::time::Instant::now() < until, "{}", known().await);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_the_runtime_is_looked_at_and_told_to_the_platform() {
     let running = Running::start().await;
     let status = "{ runtimeStatus { argoCdState syncMode eventReporterArgoCDToken { status description } encryptionKey { status description } } }";

@@ -6,7 +6,9 @@ use stages_platform_store::{RULES, Role, Scope, VersionSource};
 
 use super::account::AbacRuleInput;
 use super::promotion::VersionSourceInput;
-use super::runtime::{ReportRuntimeErrorsArgs, RuntimeCreationResponse, RuntimeInstallationArgs};
+use super::runtime::{
+    ReportRuntimeErrorsArgs, ReportRuntimeVersionArgs, RuntimeCreationResponse, RuntimeInstallationArgs,
+};
 use super::{caller, now, store};
 use crate::caller::{Caller, Refusal, kept, unread};
 
@@ -22,6 +24,8 @@ struct NewApiKey {
 
 /// Problems of a runtime that are kept.
 const PROBLEMS: usize = 100;
+/// The longest version of a runtime.
+const VERSION: usize = 100;
 /// The longest that a key lasts.
 const DAYS: i64 = 366;
 
@@ -99,6 +103,24 @@ impl Mutation {
         let done = store(context)?.keep_problems(&runtime, &problems, now(context)?).await;
         match done.map_err(kept)? {
             true => Ok(i32::try_from(errors.len()).unwrap_or(i32::MAX)),
+            false => Err(Refusal::NoRuntime(runtime).into()),
+        }
+    }
+
+    /// Takes the version that a runtime runs since it was upgraded, instead of what it said before.
+    async fn report_runtime_version(
+        &self,
+        context: &Context<'_>,
+        report_version_args: ReportRuntimeVersionArgs,
+    ) -> Result<bool> {
+        let ReportRuntimeVersionArgs { runtime, runtime_version } = report_version_args;
+        caller(context)?.acts_for(&runtime)?;
+        let version = runtime_version.trim();
+        if version.is_empty() || version.chars().count() > VERSION {
+            return Err(wrong(format!("a version has 1 to {VERSION} characters")));
+        }
+        match store(context)?.keep_version(&runtime, version).await.map_err(kept)? {
+            true => Ok(true),
             false => Err(Refusal::NoRuntime(runtime).into()),
         }
     }

@@ -71,6 +71,7 @@ pub(crate) struct Runtime {
     internal_ingress_host: Option<String>,
     ingress_class: Option<String>,
     ingress_controller: Option<String>,
+    /// The version that it runs, as it said last.
     runtime_version: Option<String>,
     chart_version: Option<String>,
     is_external_argo_cd: Option<bool>,
@@ -120,6 +121,13 @@ pub(crate) struct HealthError {
 pub(crate) struct ReportRuntimeErrorsArgs {
     pub(crate) runtime: String,
     pub(crate) errors: Vec<HealthError>,
+}
+
+/// The version that a runtime runs.
+#[derive(InputObject)]
+pub(crate) struct ReportRuntimeVersionArgs {
+    pub(crate) runtime: String,
+    pub(crate) runtime_version: String,
 }
 
 /// How bad it is.
@@ -177,7 +185,7 @@ impl Runtime {
             internal_ingress_host: said.internal_ingress_host,
             ingress_class: said.ingress_class,
             ingress_controller: said.ingress_controller,
-            runtime_version: said.runtime_version,
+            runtime_version: Some(one.version).filter(|version| !version.is_empty()),
             chart_version: said.chart_version,
             is_external_argo_cd: said.is_external_argo_cd,
             created_at: time(one.created_at),

@@ -31,6 +31,10 @@ const OPERATIONS: &[(&str, [&str; 4])] = &[
         r#"mutation { reportRuntimeErrors(reportErrorsArgs: {runtime: "prod", errors: []}) }"#,
         ["", READS, ADMIN, ""],
     ),
+    (
+        r#"mutation { reportRuntimeVersion(reportVersionArgs: {runtime: "prod", runtimeVersion: "1.2.3"}) }"#,
+        ["", READS, ADMIN, ""],
+    ),
     (r#"mutation { createApiKey(name: "ci", scope: "read") { key } }"#, ["", READS, "", PERSON]),
     ("mutation { removeApiKey(id: 999) }", ["you have no key 999", READS, "you have no key 999", PERSON]),
     (r#"mutation { setUserRole(name: "lin", role: "member") }"#, ["", READS, ADMIN, PERSON]),

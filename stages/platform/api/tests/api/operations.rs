@@ -6,6 +6,7 @@ use crate::served::{Credential, Served, told};
 
 const CREATE: &str = "mutation CreateRuntime($installationArgs: RuntimeInstallationArgs!) { createRuntime(installationArgs: $installationArgs) { name newAccessToken } }";
 const REPORT: &str = "mutation ReportRuntimeErrors($reportErrorsArgs: ReportRuntimeErrorsArgs!) { reportRuntimeErrors(reportErrorsArgs: $reportErrorsArgs) }";
+const VERSION: &str = "mutation($reportVersionArgs: ReportRuntimeVersionArgs!) { reportRuntimeVersion(reportVersionArgs: $reportVersionArgs) }";
 const RUNTIME: &str = "query Runtime($name: String!) { runtime(name: $name) { metadata { account namespace name } installationStatus installationType ingressHost runtimeVersion cluster managed errors { level code message } } }";
 
 /// As a runtime says it of itself when it is installed.
@@ -61,6 +62,22 @@ async fn a_runtime_registers_as_an_incumbents_does_reports_what_is_wrong_and_is_
     assert_eq!(shown["runtime"]["errors"], expected);
     let none = json!({"reportErrorsArgs": {"runtime": "eu1", "errors": []}});
     assert_eq!(served.data(&runtime, REPORT, none).await, json!({"reportRuntimeErrors": 0}));
+
+    // It was upgraded, and says so.
+    let runs = |name: &str, version: &str| json!({"reportVersionArgs": {"runtime": name, "runtimeVersion": version}});
+    let said = served.data(&runtime, VERSION, runs("eu1", " 0.1.73 ")).await;
+    assert_eq!(said, json!({"reportRuntimeVersion": true}));
+    let shown = served.data(&served.admin, RUNTIME, json!({"name": "eu1"})).await;
+    assert_eq!(shown["runtime"]["runtimeVersion"], "0.1.73");
+    for (name, version, said) in [
+        ("prod", "1.0.0", "a runtime may do this for itself alone"),
+        ("eu1", " ", "a version has 1 to 100 characters"),
+        ("eu1", &"1".repeat(101), "a version has 1 to 100 characters"),
+    ] {
+        assert_eq!(served.refused(&runtime, VERSION, runs(name, version)).await, said);
+    }
+    let said = served.refused(&served.admin, VERSION, runs("none", "1.0.0")).await;
+    assert_eq!(said, "there is no runtime 'none'");
 
     let gone = "mutation DeleteRuntime($name: String!) { deleteRuntime(name: $name) }";
     assert_eq!(served.data(&served.admin, gone, json!({"name": "eu1"})).await, json!({"deleteRuntime": 1}));

@@ -141,7 +141,7 @@ pub(super) fn silent(seen: Option<i64>, now: Timestamp) -> Option<Timestamp> {
 pub(super) fn runtime(row: FleetRuntime, now: Timestamp) -> RuntimeRow {
     RuntimeRow {
         name: row.name,
-        version: None,
+        version: Some(row.version).filter(|version| !version.is_empty()),
         applications: row.applications,
         healthy: row.healthy,
         last_report: row.seen_at.map(time),

@@ -86,6 +86,7 @@ async fn whatever_is_reported_is_text_on_every_page_and_in_every_answer() {
         .platform
         .post_to("/2.0/api/events/changes", &token, &reports::changes(now - SignedDuration::from_secs(90)))
         .await;
+    assert!(reader.platform.store.keep_version("prod", &text("runtime version")).await.unwrap());
     for resource in reports::resources(now) {
         reader.platform.post(&token, &resource).await;
     }
@@ -272,6 +273,7 @@ async fn in_answers_of_the_api(platform: &Platform, token: &str) {
         Value::from(name("resource name"))
     );
     let queries = [
+        "{ runtimes { edges { node { runtimeVersion } } } }".to_owned(),
         "{ applications { edges { cursor node { metadata { namespace name } uid healthMessage revision project environment cluster \
          destinationNamespace repoUrl path labels { key value } commitAuthor commitMessage operationMessage } } } }"
             .to_owned(),

@@ -98,6 +98,7 @@ pub(crate) const FIELDS: &[(&str, Shown)] = &[
     ("repository of what changed it", Everywhere),
     ("revision before", Api),
     ("why it is not known", Everywhere),
+    ("runtime version", Everywhere),
 ];
 
 /// The number of a field: all have as many digits, so that none is part of another.

@@ -35,6 +35,8 @@ pub struct FleetNeed {
 pub struct FleetRuntime {
     /// Its name.
     pub name: String,
+    /// The version that it runs, as it said last; empty: it never did.
+    pub version: String,
     /// When it was last heard of.
     pub seen_at: Option<Millis>,
     /// How long its last report was on the way.
@@ -95,9 +97,9 @@ impl Store {
         let mut query = Query::default();
         let (seen, runtimes) = (query.seen(view), query.seen_runtimes(view));
         query.sql = format!(
-            "SELECT r.name, r.seen_at, r.lag, count(a.id), count(a.id) FILTER (WHERE a.health = 'Healthy') \
+            "SELECT r.name, r.seen_at, r.lag, count(a.id), count(a.id) FILTER (WHERE a.health = 'Healthy'), r.version \
                    FROM runtimes r LEFT JOIN applications a ON a.runtime_id = r.id AND a.name <> '' AND a.deleted = 0 \
-             AND {seen} WHERE {runtimes} GROUP BY r.id, r.name, r.seen_at, r.lag ORDER BY r.name"
+             AND {seen} WHERE {runtimes} GROUP BY r.id, r.name, r.seen_at, r.lag, r.version ORDER BY r.name"
         );
         let one = |row: Row| {
             Ok(FleetRuntime {
@@ -106,6 +108,7 @@ impl Store {
                 lag: row.int_or_null(2)?,
                 applications: count(row.int(3)?),
                 healthy: count(row.int(4)?),
+                version: row.text(5)?,
             })
         };
         query.rows(&mut self.read().await?).await?.into_iter().map(one).collect()

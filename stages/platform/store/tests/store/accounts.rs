@@ -8,6 +8,7 @@ use stages_platform_store::{
 };
 
 use crate::identities;
+use crate::runtimes;
 use crate::support::{KEEP_ALL, Opened, digest, open, open_with, operation, report};
 
 pub(crate) const NOW: i64 = 1_795_000_000_000;
@@ -26,7 +27,7 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     whoever_is_disabled_comes_in_by_nothing_and_the_last_admin_stays(open(&place().await).await).await;
     identities::hold(place).await;
     how_long_what_is_kept_is_set_and_outlives_the_process(&place().await).await;
-    a_runtime_is_registered_once_and_taken_away(open(&place().await).await).await;
+    runtimes::hold(place).await;
     what_somebody_sees_in_a_list_is_what_they_may_see(open(&place().await).await).await;
     every_act_is_in_the_audit_log(open(&place().await).await).await;
     a_number_that_was_somebodys_never_comes_back(&place().await).await;
@@ -351,66 +352,6 @@ async fn how_long_what_is_kept_is_set_and_outlives_the_process(place: &Place) {
             "retention.set history 30 d, keys 5 d",
             "retention.set history 60 d, keys 7 d"
         ]
-    );
-    opened.close().await;
-}
-
-async fn a_runtime_is_registered_once_and_taken_away(opened: Opened) {
-    let store = &opened.store;
-    let text = "'EU-1' is no name of a runtime: lower-case letters and digits, a letter first, at most 38";
-    assert_eq!(store.register(&by(), "EU-1", "{}", false, NOW).await.unwrap_err().to_string(), text);
-    let token =
-        store.register(&by(), "eu1", r#"{"cluster":"c"}"#, false, NOW).await.unwrap().expect("is new");
-    assert_eq!(store.runtime(&token).await.unwrap().unwrap().name, "eu1");
-    assert!(store.register(&by(), "eu1", "{}", false, NOW).await.unwrap().is_none(), "the name is taken");
-    assert!(
-        store.register(&by(), "prod", "{}", false, NOW).await.unwrap().is_none(),
-        "so is one with a token"
-    );
-    // Whoever lost the answer is given the same token; another installation, and one whose token was taken back, none.
-    let by_installation = async |name: &str, digit: &str| {
-        let secret = digit.repeat(64).into();
-        store.register_installation(&by(), (name, "{}"), &secret, NOW).await.unwrap()
-    };
-    let lost = by_installation("eu2", "a").await.expect("is new");
-    let found = by_installation("eu2", "a").await.expect("is the same installation");
-    assert_eq!(lost.expose_secret(), found.expose_secret());
-    assert_eq!(store.runtime(&found).await.unwrap().unwrap().name, "eu2");
-    assert!(by_installation("eu2", "b").await.is_none() && by_installation("eu1", "a").await.is_none());
-    let tokens = store.tokens().await.unwrap();
-    let of_eu2: Vec<_> = tokens.iter().filter(|token| token.runtime == "eu2").collect();
-    assert_eq!(of_eu2.len(), 1);
-    assert!(store.remove_token(&by(), &of_eu2[0].name, NOW).await.unwrap());
-    assert!(by_installation("eu2", "a").await.is_none());
-    assert_eq!(store.runtime(&found).await.unwrap(), None);
-    assert!(store.unregister(&by(), "eu2", NOW).await.unwrap());
-    let key = store.store_key("eu1").await.unwrap().unwrap();
-    let again = store.register(&by(), "eu1", r#"{"cluster":"d"}"#, true, NOW).await.unwrap().unwrap();
-    assert_eq!(store.runtime(&again).await.unwrap().unwrap().name, "eu1");
-    assert_eq!(store.store_key("eu1").await.unwrap().unwrap().expose_secret(), key.expose_secret());
-    assert!(store.store_key("prod").await.unwrap().is_none());
-    let further = store.add_token(&by(), "eu1", NOW).await.unwrap().unwrap();
-    assert_eq!(store.runtime(&further).await.unwrap().unwrap().name, "eu1");
-    assert!(store.add_token(&by(), "none", NOW).await.unwrap().is_none());
-    assert!(store.keep_problems("eu1", r#"["it hurts"]"#, NOW).await.unwrap());
-    assert!(!store.keep_problems("none", "[]", NOW).await.unwrap());
-    opened.keep(report("u", 1, 77)).await;
-    let listed = store.registrations(None).await.unwrap();
-    let listed: Vec<_> =
-        listed.iter().map(|one| (&*one.name, &*one.body, &*one.problems, one.last_report)).collect();
-    assert_eq!(
-        listed,
-        [("eu1", r#"{"cluster":"d"}"#, r#"["it hurts"]"#, None), ("prod", "{}", "[]", Some(77)),]
-    );
-    assert!(store.unregister(&by(), "eu1", NOW).await.unwrap());
-    assert!(!store.unregister(&by(), "eu1", NOW).await.unwrap());
-    for token in [&token, &again, &further] {
-        assert_eq!(store.runtime(token).await.unwrap(), None);
-    }
-    assert_eq!(store.registrations(Some("eu1")).await.unwrap(), []);
-    assert!(
-        store.register(&by(), "eu1", "{}", false, NOW).await.unwrap().is_some(),
-        "its name is free again"
     );
     opened.close().await;
 }

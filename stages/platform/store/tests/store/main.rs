@@ -10,5 +10,6 @@ mod fleet;
 mod group;
 mod identities;
 mod postgres;
+mod runtimes;
 mod shipping;
 mod support;

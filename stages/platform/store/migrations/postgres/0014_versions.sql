@@ -1,0 +1,4 @@
+-- The version that a runtime runs, as it said last; empty: it never did. What it said when it was registered is taken over.
+ALTER TABLE runtimes ADD COLUMN version TEXT NOT NULL DEFAULT '';
+UPDATE runtimes SET version = COALESCE((SELECT g.body::json ->> 'runtimeVersion' FROM registrations g
+    WHERE g.runtime_id = runtimes.id), '');

@@ -1,0 +1,85 @@
+//! Runtimes as people and their programs know them: each of these holds on both databases.
+
+use pipeline_core::ExposeSecret as _;
+use stages_platform_store::{Place, View};
+
+use crate::accounts::{NOW, by};
+use crate::support::{Opened, open, report};
+
+/// Runs them on a place that is new each time it is asked for.
+pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
+    a_runtime_is_registered_once_and_taken_away(open(&place().await).await).await;
+}
+
+async fn a_runtime_is_registered_once_and_taken_away(opened: Opened) {
+    let store = &opened.store;
+    let text = "'EU-1' is no name of a runtime: lower-case letters and digits, a letter first, at most 38";
+    assert_eq!(store.register(&by(), "EU-1", "{}", false, NOW).await.unwrap_err().to_string(), text);
+    let token =
+        store.register(&by(), "eu1", r#"{"cluster":"c"}"#, false, NOW).await.unwrap().expect("is new");
+    assert_eq!(store.runtime(&token).await.unwrap().unwrap().name, "eu1");
+    assert!(store.register(&by(), "eu1", "{}", false, NOW).await.unwrap().is_none(), "the name is taken");
+    assert!(
+        store.register(&by(), "prod", "{}", false, NOW).await.unwrap().is_none(),
+        "so is one with a token"
+    );
+    // Whoever lost the answer is given the same token; another installation, and one whose token was taken back, none.
+    let by_installation = async |name: &str, digit: &str| {
+        let secret = digit.repeat(64).into();
+        store.register_installation(&by(), (name, "{}"), &secret, NOW).await.unwrap()
+    };
+    let lost = by_installation("eu2", "a").await.expect("is new");
+    let found = by_installation("eu2", "a").await.expect("is the same installation");
+    assert_eq!(lost.expose_secret(), found.expose_secret());
+    assert_eq!(store.runtime(&found).await.unwrap().unwrap().name, "eu2");
+    assert!(by_installation("eu2", "b").await.is_none() && by_installation("eu1", "a").await.is_none());
+    let tokens = store.tokens().await.unwrap();
+    let of_eu2: Vec<_> = tokens.iter().filter(|token| token.runtime == "eu2").collect();
+    assert_eq!(of_eu2.len(), 1);
+    assert!(store.remove_token(&by(), &of_eu2[0].name, NOW).await.unwrap());
+    assert!(by_installation("eu2", "a").await.is_none());
+    assert_eq!(store.runtime(&found).await.unwrap(), None);
+    assert!(store.unregister(&by(), "eu2", NOW).await.unwrap());
+    let key = store.store_key("eu1").await.unwrap().unwrap();
+    let again = store.register(&by(), "eu1", r#"{"cluster":"d"}"#, true, NOW).await.unwrap().unwrap();
+    assert_eq!(store.runtime(&again).await.unwrap().unwrap().name, "eu1");
+    assert_eq!(store.store_key("eu1").await.unwrap().unwrap().expose_secret(), key.expose_secret());
+    assert!(store.store_key("prod").await.unwrap().is_none());
+    let further = store.add_token(&by(), "eu1", NOW).await.unwrap().unwrap();
+    assert_eq!(store.runtime(&further).await.unwrap().unwrap().name, "eu1");
+    assert!(store.add_token(&by(), "none", NOW).await.unwrap().is_none());
+    // Its version is that which it said last: when it was registered, or since.
+    let version = async || store.registrations(Some("eu1")).await.unwrap().remove(0).version;
+    assert_eq!(version().await, "");
+    assert!(store.keep_version("eu1", "1.2.4").await.unwrap());
+    assert!(!store.keep_version("none", "1.2.4").await.unwrap());
+    assert_eq!(version().await, "1.2.4");
+    let said = r#"{"cluster":"d","runtimeVersion":"1.2.5"}"#;
+    assert!(store.register(&by(), "eu1", said, true, NOW).await.unwrap().is_some());
+    assert_eq!(version().await, "1.2.5");
+    let seen = store.runtimes(&View::ALL).await.unwrap();
+    let seen: Vec<_> = seen.iter().map(|one| (&*one.name, &*one.version)).collect();
+    assert_eq!(seen, [("eu1", "1.2.5"), ("eu2", ""), ("prod", "")]);
+    assert!(store.register(&by(), "eu1", r#"{"cluster":"d"}"#, true, NOW).await.unwrap().is_some());
+    assert!(store.keep_problems("eu1", r#"["it hurts"]"#, NOW).await.unwrap());
+    assert!(!store.keep_problems("none", "[]", NOW).await.unwrap());
+    opened.keep(report("u", 1, 77)).await;
+    let listed = store.registrations(None).await.unwrap();
+    let listed: Vec<_> =
+        listed.iter().map(|one| (&*one.name, &*one.body, &*one.problems, one.last_report)).collect();
+    assert_eq!(
+        listed,
+        [("eu1", r#"{"cluster":"d"}"#, r#"["it hurts"]"#, None), ("prod", "{}", "[]", Some(77)),]
+    );
+    assert!(store.unregister(&by(), "eu1", NOW).await.unwrap());
+    assert!(!store.unregister(&by(), "eu1", NOW).await.unwrap());
+    for token in [&token, &again, &further] {
+        assert_eq!(store.runtime(token).await.unwrap(), None);
+    }
+    assert_eq!(store.registrations(Some("eu1")).await.unwrap(), []);
+    assert!(
+        store.register(&by(), "eu1", "{}", false, NOW).await.unwrap().is_some(),
+        "its name is free again"
+    );
+    opened.close().await;
+}

@@ -39,7 +39,8 @@ pub(crate) fn command(given: &OnAppProxy, variables: &Variables) -> anyhow::Resu
 
 /// What it needs to be allowed.
 pub(super) fn rights(config: &Config) -> Vec<Right> {
-    stages_proxy::rights(&config.kubernetes.namespace, &config.app_proxy.namespaces())
+    let settings = &config.app_proxy;
+    stages_proxy::rights(&config.kubernetes.namespace, &settings.namespaces(), settings.oauth.secret())
 }
 
 async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
@@ -152,6 +153,7 @@ async fn proxy(
         cluster: build::watch(config).cluster,
         namespace: config.kubernetes.namespace.to_string(),
         own_pods: settings.own_pods.clone(),
+        oauth: settings.oauth.config(),
         checkouts,
         cors_origin: settings.cors.clone().unwrap_or(origin),
         limits: Limits {

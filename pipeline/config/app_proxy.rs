@@ -21,6 +21,7 @@ pub(crate) struct AppProxy {
     pub(crate) workflows: Workflows,
     pub(crate) sealed_secrets: SealedSecrets,
     pub(crate) registration: Registration,
+    pub(crate) oauth: OAuth,
     pub(crate) own_pods: String,
     pub(crate) max_body: As<Size>,
     #[schemars(range(min = 1, max = 10_000))]
@@ -66,6 +67,48 @@ pub(crate) struct Registration {
     pub(crate) internal_ingress_host: As<Option<Url>>,
 }
 
+/// The OAuth application by which people register tokens.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct OAuth {
+    secret: As<Option<String>>,
+    external_url: As<Option<Url>>,
+}
+
+impl OAuth {
+    /// The Secret that is read of it.
+    pub(crate) fn secret(&self) -> Option<&str> {
+        self.secret.as_deref()
+    }
+
+    /// As the app proxy works with it; `None`: there is none.
+    pub(crate) fn config(&self) -> Option<stages_proxy::OAuthConfig> {
+        let (secret, external_url) = (self.secret.clone()?, self.external_url.clone()?);
+        Some(stages_proxy::OAuthConfig { secret, external_url })
+    }
+
+    fn check(&self, problems: &mut Problems) {
+        let Some(secret) = &*self.secret else { return };
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+        if secret.len() > 253 || !secret.chars().all(fits) {
+            problems.add("appProxy.oauth.secret", format!("'{secret}' is no name of a Secret"));
+        }
+        match &*self.external_url {
+            None => {
+                problems.add("appProxy.oauth.externalUrl", "is not set, and appProxy.oauth.secret needs it");
+            }
+            Some(url) if url.scheme() != "https" && !is_this_machine(url) => {
+                problems.add("appProxy.oauth.externalUrl", "must begin with https://: codes come there");
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+fn is_this_machine(url: &Url) -> bool {
+    matches!(url.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"))
+}
+
 impl Registration {
     /// What it is registered with.
     pub(crate) fn token(&self) -> Token {
@@ -105,6 +148,7 @@ impl AppProxy {
     pub(super) fn check(&self, problems: &mut Problems) {
         problems.positive("appProxy.heartbeat", *self.heartbeat);
         self.registration.check(problems);
+        self.oauth.check(problems);
         problems.at_least("appProxy.maxBody", &self.max_body, "1Ki");
         problems.at_least("appProxy.repositories.size", &self.repositories.size, "1Mi");
         problems.at_least("appProxy.repositories.fetchSize", &self.repositories.fetch_size, "1Mi");
@@ -191,6 +235,12 @@ mod tests {
                 "eu1",
                 "appProxy.registration.tokenFile: is not set, and appProxy.registration.runtime needs it",
             ),
+            (
+                "appProxy.oauth.secret",
+                "github-oauth2",
+                "appProxy.oauth.externalUrl: is not set, and appProxy.oauth.secret needs it",
+            ),
+            ("appProxy.oauth.secret", "A_b", "appProxy.oauth.secret: 'A_b' is no name of a Secret"),
             ("appProxy.repositories.size", "1Ki", "appProxy.repositories.size: must be at least 1Mi"),
             (
                 "appProxy.namespaces",

@@ -63,6 +63,31 @@ async fn integrations_are_listed_with_who_is_registered() {
 }
 
 #[tokio::test]
+async fn a_token_that_is_consented_to_in_a_browser_is_registered_with_the_line_that_it_shows() {
+    let working = Working::start().await;
+    let url =
+        "https://runtime.example.com/app-proxy/api/git-auth/github?userId=ada&accountId=default&state=s";
+    working.proxy.answers("beginGitAuth", &[json!({"url": url})]);
+    working.proxy.answers("finishGitAuth", &[json!({"name": "lab"})]);
+    let register = ["integration", "register", "--browser", "--name", "lab", "--runtime", "prod"];
+    let said = working.typed(&register, "1.0a.line\n").await;
+    let open = format!("gitops-runtime: open {url} in your browser, and consent there\n");
+    assert_eq!((said.err.as_str(), said.code), (open.as_str(), 0));
+    assert_eq!(said.done(), "the Git integration lab has your token\n");
+    let finish = json!({"args": {"name": "lab", "line": "1.0a.line"}});
+    let asked = [("beginGitAuth".to_owned(), json!({"name": "lab"})), ("finishGitAuth".to_owned(), finish)];
+    assert_eq!(working.asked(), asked);
+    let none =
+        "gitops-runtime: there is no line: it is asked for on a terminal, else read from standard input\n";
+    assert_eq!(working.typed(&register, "").await.refused(), (1, format!("{open}{none}")));
+    let dry = working.typed(&[&register[..], &["--dry-run"]].concat(), "").await.done();
+    assert_eq!(dry, "would register a token that you consent to in a browser with the Git integration lab\n");
+    assert_eq!(working.asked(), [("beginGitAuth".to_owned(), json!({"name": "lab"}))]);
+    let file = working.typed(&[&register[..], &["--token-file", "token"]].concat(), "").await;
+    assert!(file.code == 2 && file.err.contains("cannot be used with"), "{file:?}");
+}
+
+#[tokio::test]
 async fn what_is_changed_is_said_before_and_asked_as_the_schema_has_it() {
     let working = Working::start().await;
     let named = json!({"name": "lab"});

@@ -29,6 +29,7 @@ mod workflows;
 
 pub use argocd::Access;
 pub use error::ActError;
+pub use git::OAuthConfig;
 pub use operation::Operation;
 pub use proxy::{BuildError, Limits, Proxy, ProxyConfig, RuntimeToken, rights};
 pub use registration::RegistrationConfig;

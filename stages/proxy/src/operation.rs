@@ -80,6 +80,8 @@ impl Operation {
     pub const EDIT_GIT: Self = acts("editGitIntegration", "CREATE", GIT).of_admins();
     pub const REMOVE_GIT: Self = acts("removeGitIntegration", "CREATE", GIT).of_admins();
     pub const REGISTER_GIT: Self = acts("registerToGitIntegration", "CREATE", GIT);
+    pub const BEGIN_GIT_AUTH: Self = acts("beginGitAuth", "CREATE", GIT);
+    pub const FINISH_GIT_AUTH: Self = acts("finishGitAuth", "CREATE", GIT);
     pub const DEREGISTER_GIT: Self = acts("deregisterFromGitIntegration", "CREATE", GIT);
     pub const COMMIT_FILES: Self = acts("commitFiles", "CREATE", GIT);
     pub const DELETE_FILES: Self = acts("deleteFiles", "CREATE", GIT);
@@ -97,7 +99,7 @@ impl Operation {
         Self { name: "downloadLogs", action: None, entity: APPLICATIONS, is_act: true };
 
     /// All of the schema, in its order.
-    pub const ALL: [Self; 54] = [
+    pub const ALL: [Self; 56] = [
         Self::VERSION_INFO,
         Self::RUNTIME_STATUS,
         Self::RESOURCE_TREE,
@@ -145,6 +147,8 @@ impl Operation {
         Self::EDIT_GIT,
         Self::REMOVE_GIT,
         Self::REGISTER_GIT,
+        Self::BEGIN_GIT_AUTH,
+        Self::FINISH_GIT_AUTH,
         Self::DEREGISTER_GIT,
         Self::COMMIT_FILES,
         Self::DELETE_FILES,

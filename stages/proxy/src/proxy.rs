@@ -19,7 +19,7 @@ use crate::argocd::{Access, ArgoCd};
 use crate::audit::{Audit, Recorder};
 use crate::desk::Desk;
 use crate::gate::Gate;
-use crate::git::{GitFiles, Integrations, Kept};
+use crate::git::{GitFiles, Integrations, Kept, OAuth, OAuthConfig};
 use crate::heartbeat::{GIT, Heartbeat, REPOSITORIES, TOKEN};
 use crate::platform::Platform;
 use crate::registration::{Registration, RegistrationConfig};
@@ -56,6 +56,8 @@ pub struct ProxyConfig {
     pub namespace: String,
     /// The labels of the runtime's own pods, as `key=value,key=value`.
     pub own_pods: String,
+    /// The application by which people register a token that they need not make; `None`: there is none.
+    pub oauth: Option<OAuthConfig>,
     /// Clones of people's repositories.
     pub checkouts: Checkouts,
     /// Which pages may ask; empty: none.
@@ -206,6 +208,7 @@ impl ProxyConfig {
             platform: platform.clone(),
             meter,
         };
+        let oauth = OAuth::new(self.oauth, git.clone());
         let works = Works {
             desk: desk.clone(),
             argocd: argocd.clone(),
@@ -213,6 +216,7 @@ impl ProxyConfig {
             workflows: Workflows { cluster: cluster.clone(), server },
             files: GitFiles { integrations: git.clone(), checkouts: self.checkouts },
             git: git.clone(),
+            oauth: oauth.clone(),
             platform: platform.clone(),
             sealing: Sealing { controller },
             streams: Streams::new(self.limits.streams, series),
@@ -222,7 +226,8 @@ impl ProxyConfig {
         let own = (namespace.clone(), self.own_pods);
         let archive = Arc::new(LogArchive::new(cluster.clone(), Redactor::new(key.as_bytes()), own));
         let (body, schema) = (self.limits.body, schema::build(works));
-        let front = Front { schema, cors, body, desk: desk.clone(), archive, stop: stop.clone(), registered };
+        let front =
+            Front { schema, cors, body, desk: desk.clone(), archive, oauth, stop: stop.clone(), registered };
         let registration = registers.map(|(config, token)| Registration {
             config,
             cluster: cluster.clone(),
@@ -264,9 +269,10 @@ impl Proxy {
     }
 }
 
-/// What it needs to be allowed: Rollouts and Workflows in these namespaces (`*`: all), and what its runtime is made of in its own.
+/// What it needs to be allowed: Rollouts and Workflows in these namespaces (`*`: all), and what its runtime is made of in its own; to
+/// read the Secret of its OAuth application, where it has one.
 #[must_use]
-pub fn rights(namespace: &str, namespaces: &[String]) -> Vec<Right> {
+pub fn rights(namespace: &str, namespaces: &[String], oauth_secret: Option<&str>) -> Vec<Right> {
     let places: BTreeSet<&str> = namespaces.iter().map(String::as_str).chain([namespace]).collect();
     let scopes: Vec<Scope> = match places.contains("*") {
         true => vec![Scope::Cluster],
@@ -295,7 +301,7 @@ pub fn rights(namespace: &str, namespaces: &[String]) -> Vec<Right> {
     // The runtime's token where it registers; what people's Git tokens are sealed with, and where they are kept.
     let names = vec![TOKEN.to_owned(), GIT.to_owned()];
     rights.push(Right { names, ..right("", "secrets", &["create", "get", "patch"], &own) });
-    let names = vec![REPOSITORIES.to_owned()];
+    let names = [REPOSITORIES].into_iter().chain(oauth_secret).map(str::to_owned).collect();
     rights.push(Right { names, ..right("", "secrets", &["get"], &own) });
     rights
 }

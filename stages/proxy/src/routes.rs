@@ -1,20 +1,21 @@
-//! The routes: the API, below `/app-proxy` and without it, and whether it lives.
+//! The routes: the API, below `/app-proxy` and without it, where browsers go for a consent and come back, and whether it lives.
 //!
 //! takes: HTTP - gives: answers of the schema; a stream of events to whoever accepts one; the runtime's own logs - calls: nothing itself - fails: 401
 //! without a token, 413 for a body that is too long, 400 for one that is no query; whatever else is wrong stands under `errors` of
 //! an answer 200
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_graphql::Request;
 use axum::body::{Body, to_bytes};
-use axum::extract::State;
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{AppendHeaders, IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures::StreamExt as _;
@@ -24,6 +25,7 @@ use crate::archive::LogArchive;
 use crate::desk::{About, Caller, Desk};
 use crate::error::ActError;
 use crate::gate::Subject;
+use crate::git::OAuth;
 use crate::operation::Operation;
 use crate::registration::Registered;
 use crate::schema::Schema;
@@ -37,12 +39,15 @@ pub(crate) struct Front {
     pub(crate) body: usize,
     pub(crate) desk: Desk,
     pub(crate) archive: Arc<LogArchive>,
+    pub(crate) oauth: OAuth,
     pub(crate) stop: Shutdown,
     pub(crate) registered: Registered,
 }
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET,HEAD,PUT,PATCH,POST,DELETE");
 const HEADERS: HeaderValue = HeaderValue::from_static("content-type,authorization,x-access-token");
+/// The provider that a browser gives a token of.
+const GITHUB: &str = "github";
 const TOKEN: HeaderName = HeaderName::from_static("x-access-token");
 /// A comment on a stream of events on which nothing comes, so that nobody between takes it for dead.
 const ALIVE: Duration = Duration::from_secs(15);
@@ -53,6 +58,8 @@ impl Front {
         let api = Router::new()
             .route("/api/graphql", post(graphql))
             .route("/api/applications/logs", get(logs))
+            .route("/api/git-auth/{provider}", get(consent))
+            .route("/api/git-auth/{provider}/callback", get(came_back))
             .route("/api/readyz", get(ready))
             .route("/api/healthz", alive())
             .route("/api/health", alive())
@@ -137,6 +144,59 @@ async fn logs(State(front): State<Front>, headers: HeaderMap) -> Response {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
     (headers, Body::from_stream(stream)).into_response()
+}
+
+/// What a browser brings along.
+type Brought = Query<HashMap<String, String>>;
+
+/// Sends the browser of whoever began to where they consent.
+async fn consent(State(front): State<Front>, Path(provider): Path<String>, brought: Brought) -> Response {
+    let Query(brought) = brought;
+    let of = |name: &str| brought.get(name).map(String::as_str).unwrap_or_default();
+    if provider != GITHUB {
+        return no_provider();
+    }
+    match front.oauth.consent(of("userId"), of("state")).await {
+        Ok(url) => told(StatusCode::FOUND, [(header::LOCATION, url)], String::new()),
+        Err(error) => told(status(&error), [], format!("{error}\n")),
+    }
+}
+
+/// Shows whoever consented a line, or that they did not.
+async fn came_back(State(front): State<Front>, Path(provider): Path<String>, brought: Brought) -> Response {
+    let Query(brought) = brought;
+    let of = |name: &str| brought.get(name).map(String::as_str).unwrap_or_default();
+    if provider != GITHUB {
+        return no_provider();
+    }
+    let said = match of("error") {
+        "" => front.oauth.came_back(of("state"), of("code")).await.map(|line| {
+            let text = format!(
+                "Copy this line to where you began, within 10 minutes:\n\n{line}\n\nWhoever began works with your account of GitHub in this \
+                 runtime then: give it to nobody else.\n"
+            );
+            (StatusCode::OK, text)
+        }),
+        _ => front.oauth.refused(of("state")).await.map(|()| {
+            (StatusCode::FORBIDDEN, "GitHub says that there is no consent: nothing was registered.\n".to_owned())
+        }),
+    };
+    let (status, text) = said.unwrap_or_else(|error| (status(&error), format!("{error}\n")));
+    told(status, [], text)
+}
+
+fn no_provider() -> Response {
+    told(StatusCode::NOT_FOUND, [], "a browser gives a token of github alone\n".to_owned())
+}
+
+/// A text for a browser, which keeps nothing of it, and tells nobody where it was.
+fn told<const N: usize>(status: StatusCode, more: [(HeaderName, String); N], text: String) -> Response {
+    let headers = [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    (status, headers, AppendHeaders(more), text).into_response()
 }
 
 /// The status that says why something was not done.

@@ -183,7 +183,26 @@ async fn integration(
             };
             what.carry_out((named, careful), screen, environment).await
         }
-        IntegrationCommand::Register { token_file, username, dry_run, named } => {
+        IntegrationCommand::Register { browser: true, dry_run, named, .. } => {
+            let line = match dry_run {
+                true => String::new(),
+                false => consented(named, screen, environment).await?,
+            };
+            let what = Change {
+                act: "register a token",
+                does: format!(
+                    "register a token that you consent to in a browser with the Git integration {}",
+                    named.name
+                ),
+                is: "has your token",
+                destroys: false,
+                query: "mutation Finish($args: FinishGitAuthArgs!) { finishGitAuth(args: $args) { name } }",
+                variables: json!({"args": {"name": named.name, "line": line}}),
+            };
+            let careful = Careful { dry_run: *dry_run, yes: true };
+            what.carry_out((named, &careful), screen, environment).await
+        }
+        IntegrationCommand::Register { browser: false, token_file, username, dry_run, named } => {
             let token = match dry_run {
                 true => String::new(),
                 false => WANTED.take(token_file.as_deref())?.expose_secret().to_owned(),
@@ -211,6 +230,22 @@ async fn integration(
             what.carry_out((named, careful), screen, environment).await
         }
     }
+}
+
+/// Where a browser asks for consent.
+#[derive(Deserialize)]
+struct Consent {
+    url: String,
+}
+
+/// The line that a browser shows to whoever consented.
+async fn consented(named: &Named, screen: &Screen, environment: &Environment) -> Result<String, RemoteError> {
+    let proxy = find(&named.of, environment).await?;
+    let query = "mutation Begin($name: String) { beginGitAuth(name: $name) { url } }";
+    let begun = proxy.get("register a token", query, json!({"name": named.name}), "beginGitAuth").await?;
+    let Consent { url } = begun;
+    screen.note(&format!("open {} in your browser, and consent there", plain(&url)));
+    Ok(LINE.take(None)?.expose_secret().to_owned())
 }
 
 /// What is changed of an integration.
@@ -249,6 +284,15 @@ const WANTED: Wanted<'static> = Wanted {
     read: "read the token from",
     none: "there is no token: it is asked for on a terminal, else read from standard input, or give --token-file",
     wrong: "this is no token: a token is one word, which is made on a page of the Git provider",
+    longest: 4_096,
+};
+
+/// How the line of a browser is asked for.
+const LINE: Wanted<'static> = Wanted {
+    prompt: "The line that it shows: ",
+    read: "read the line from",
+    none: "there is no line: it is asked for on a terminal, else read from standard input",
+    wrong: "this is no line of a browser that consented: it is one word",
     longest: 4_096,
 };
 

@@ -76,13 +76,13 @@ fn unregistered(name: &str, user: &str) -> ActError {
 
 impl Integrations {
     /// What tokens are sealed with; what it takes is made where it is missing.
-    async fn sealer(&self) -> Result<Sealer, ActError> {
+    pub(super) async fn sealer(&self) -> Result<Sealer, ActError> {
         let store_key = self.platform.store_key().await?;
         Keys { store_key, iv: self.kept.iv_or_new().await? }.sealer()
     }
 
     /// What tokens are opened with; `None`: no token was sealed with what there is. Nothing is made.
-    async fn opener(&self) -> Result<Option<Sealer>, ActError> {
+    pub(super) async fn opener(&self) -> Result<Option<Sealer>, ActError> {
         let Some(iv) = self.kept.iv().await? else { return Ok(None) };
         Keys { store_key: self.platform.store_key().await?, iv }.sealer().map(Some)
     }

@@ -9,6 +9,7 @@ mod forge;
 mod integration;
 mod integrations;
 mod kept;
+mod oauth;
 mod provider;
 mod pull_request;
 mod repository;
@@ -21,5 +22,7 @@ pub(crate) use self::files::{
 pub(crate) use self::integration::{Integration, SharingPolicy};
 pub(crate) use self::integrations::{GitToken, Integrations, Listed, ListedUser};
 pub(crate) use self::kept::{Kept, is_iv};
+pub(crate) use self::oauth::OAuth;
+pub use self::oauth::OAuthConfig;
 pub(crate) use self::provider::Provider;
 pub(crate) use self::pull_request::PullRequest;

@@ -70,7 +70,7 @@ pub(crate) struct RegisterToGitIntegrationArgs {
     /// None: `default`.
     pub(crate) name: Option<String>,
     pub(crate) token: String,
-    /// Of OAuth, which is not carried out: to be left out.
+    /// Of tokens that end within hours, which are not taken: to be left out. `beginGitAuth` is for tokens of an OAuth application.
     pub(crate) refresh_token: Option<String>,
     /// Whose the token is at Bitbucket Cloud, which wants to be told: a user name, or an address with an API token. Nothing is made
     /// of it elsewhere, where the provider says so.
@@ -83,6 +83,22 @@ pub(crate) struct RegisterToGitIntegrationArgs {
     pub(crate) is_admin: Option<bool>,
     /// `USER_TOKEN`, or nothing.
     pub(crate) token_type: Option<GitTokenType>,
+}
+
+/// Whose consent is asked for by a browser.
+#[derive(SimpleObject)]
+pub(crate) struct GitAuth {
+    /// What whoever asked is to open, within 10 minutes.
+    pub(crate) url: String,
+}
+
+/// What a browser showed to whoever consented.
+#[derive(InputObject)]
+pub(crate) struct FinishGitAuthArgs {
+    /// None: `default`.
+    pub(crate) name: Option<String>,
+    /// The line.
+    pub(crate) line: String,
 }
 
 /// Which repositories are listed.

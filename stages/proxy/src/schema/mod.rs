@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::argocd::ArgoCd;
 use crate::desk::{Caller, Desk};
-use crate::git::{GitFiles, Integrations};
+use crate::git::{GitFiles, Integrations, OAuth};
 use crate::platform::Platform;
 use crate::rollouts::Rollouts;
 use crate::sealing::Sealing;
@@ -45,6 +45,7 @@ pub(crate) struct Works {
     pub(crate) workflows: Workflows,
     pub(crate) git: Integrations,
     pub(crate) files: GitFiles,
+    pub(crate) oauth: OAuth,
     pub(crate) platform: Platform,
     pub(crate) sealing: Sealing,
     /// Streams of logs that may be open.

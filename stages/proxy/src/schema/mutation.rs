@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::git::{
     AddGitIntegrationArgs, CommitFilesArgs, CreatePullRequestArgs, DeleteFilesArgs, EditGitIntegrationArgs,
-    GitIntegration, RegisterToGitIntegrationArgs, Registration, or_default,
+    FinishGitAuthArgs, GitAuth, GitIntegration, RegisterToGitIntegrationArgs, Registration, or_default,
 };
 use super::inputs::{
     ApplicationId, CreateWorkflowFromTemplateArgs, DeleteResourceOptions, ObjectId, RefreshType, ResourceId,
@@ -65,6 +65,23 @@ fn body(options: &impl serde::Serialize) -> std::result::Result<Value, ActError>
 /// What is done with a Git integration.
 fn of_git(operation: Operation, name: &str) -> About {
     About::new(operation, Subject::default()).of(format!("Git integration {name}"))
+}
+
+/// The integration that a token is to be registered with, for whoever may: that depends on the integration, which whoever may not even
+/// do so much is told nothing of.
+async fn registering(
+    context: &Context<'_>,
+    operation: Operation,
+    name: &str,
+) -> Result<(Integration, About)> {
+    let (works, about) = (works(context)?, of_git(operation, name));
+    let found = works.desk.read(caller(context)?, about.clone(), works.git.find(name)).await;
+    let integration = found.map_err(|error| error.graphql())?;
+    let about = match integration.sharing_policy {
+        SharingPolicy::AllUsersInAccount => about,
+        SharingPolicy::AccountAdmins => About { operation: about.operation.of_admins(), ..about },
+    };
+    Ok((integration, about))
 }
 
 /// Commits, as whoever may.
@@ -483,21 +500,46 @@ impl Mutation {
     ) -> Result<GitIntegration> {
         let Registration { integration: name, user, username, token } =
             args.read().map_err(|error| error.graphql())?;
+        let (integration, about) = registering(context, Operation::REGISTER_GIT, &name).await?;
         let (works, caller) = (works(context)?, caller(context)?);
-        let (git, about) = (works.git.clone(), of_git(Operation::REGISTER_GIT, &name));
-        // Who may depends on the integration, which whoever may not even do so much is told nothing of.
-        let integration = works.desk.read(caller, about.clone(), git.find(&name)).await;
-        let integration = integration.map_err(|error| error.graphql())?;
-        let about = match integration.sharing_policy {
-            SharingPolicy::AllUsersInAccount => about,
-            SharingPolicy::AccountAdmins => About { operation: about.operation.of_admins(), ..about },
-        };
+        let git = works.git.clone();
         let doing = move |who: String| async move {
             if user.is_some_and(|user| user != who) {
                 let why = "a token is registered by whom it is of: leave userId out";
                 return Err(ActError::Refused(why.to_owned()));
             }
             git.register(&name, &integration, who, (username.as_deref(), &token)).await?;
+            git.get(&name).await.map(GitIntegration::from)
+        };
+        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+    }
+
+    /// Begins to register a token of the runtime's OAuth application at GitHub: whoever asks opens the address, and consents there.
+    async fn begin_git_auth(&self, context: &Context<'_>, name: Option<String>) -> Result<GitAuth> {
+        let name = or_default(name);
+        let (integration, about) = registering(context, Operation::BEGIN_GIT_AUTH, &name).await?;
+        let (works, caller) = (works(context)?, caller(context)?);
+        let oauth = works.oauth.clone();
+        let doing = move |who: String| async move {
+            Ok(GitAuth { url: oauth.begin(&who, (&name, &integration)).await? })
+        };
+        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+    }
+
+    /// Registers that token, with the line that the browser shows since.
+    async fn finish_git_auth(
+        &self,
+        context: &Context<'_>,
+        args: FinishGitAuthArgs,
+    ) -> Result<GitIntegration> {
+        let FinishGitAuthArgs { name, line } = args;
+        let name = or_default(name);
+        let (integration, about) = registering(context, Operation::FINISH_GIT_AUTH, &name).await?;
+        let (works, caller) = (works(context)?, caller(context)?);
+        let (git, oauth) = (works.git.clone(), works.oauth.clone());
+        let doing = move |who: String| async move {
+            let token = oauth.finish(&who, (&name, &integration), &line).await?;
+            git.register(&name, &integration, who, (None, &token)).await?;
             git.get(&name).await.map(GitIntegration::from)
         };
         works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())

@@ -14,6 +14,7 @@ mod front;
 mod git;
 mod logs;
 mod metrics;
+mod oauth;
 mod operations;
 mod provider;
 mod providers;

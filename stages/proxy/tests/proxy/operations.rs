@@ -135,6 +135,8 @@ pub(crate) const OPERATIONS: &[(&str, &str, &str)] = &[
         "CREATE",
         "",
     ),
+    ("mutation { beginGitAuth { url } }", "CREATE", ""),
+    (r#"mutation { finishGitAuth(args: {line: "1.00000000.AAAA"}) { registeredUsers } }"#, "CREATE", ""),
     ("mutation { deregisterFromGitIntegration { registeredUsers } }", "CREATE", ""),
     ("{ gitToken { userId username expiresAt } }", "VIEW", ""),
     ("{ gitRepositories { count hasNext data { fullName } } }", "VIEW", ""),
@@ -200,6 +202,11 @@ pub(crate) fn asked(query: &str) -> String {
         )
         .replace("WEB", r#"{namespace: "default", name: "web"}"#)
 }
+
+/// What takes an OAuth application, which there is none of here.
+const BY_BROWSER: [&str; 2] = ["beginGitAuth", "finishGitAuth"];
+const NO_APPLICATION: &str =
+    "this runtime has no OAuth application: set appProxy.oauth.secret, or register a token";
 
 /// The first field that a document asks for.
 fn field(query: &str) -> &str {
@@ -277,6 +284,9 @@ async fn every_operation_is_done_for_whoever_may_and_refused_to_all_others() {
                 _ if SERVED.contains(&name) => {
                     assert_eq!(of(token).await, told(NO_SERVER, "BAD_REQUEST"), "{name}");
                 }
+                _ if BY_BROWSER.contains(&name) => {
+                    assert_eq!(of(token).await, told(NO_APPLICATION, "BAD_REQUEST"), "{name}");
+                }
                 _ if SEALED.contains(&name) => {
                     let (said, code) = of(token).await;
                     assert!(said.ends_with("' does not open any more, because the runtime's key is another by now: register it again"), "{said}");
@@ -285,7 +295,8 @@ async fn every_operation_is_done_for_whoever_may_and_refused_to_all_others() {
                 _ => drop(running.data(token, &asked).await),
             }
             let done = !untouched(&running);
-            let does = !reads && ![&SERVED[..], &SEALED, &["sealSecret"]].concat().contains(&name);
+            let does =
+                !reads && ![&SERVED[..], &SEALED, &BY_BROWSER, &["sealSecret"]].concat().contains(&name);
             assert_eq!(done, does || name == "applicationLogs", "{name}");
         }
         running.take_away(rule).await;

@@ -129,6 +129,7 @@ impl Running {
             },
             namespace: "argocd".to_owned(),
             own_pods: "app.kubernetes.io/instance=runtime".to_owned(),
+            oauth: None,
             checkouts: Checkouts::new(clones).await.unwrap(),
             cors_origin: "https://platform.example".to_owned(),
             limits: Limits { body: 64 << 10, streams: 2, remembered, heartbeat: Duration::from_millis(50) },

@@ -15,6 +15,7 @@ Examples:
   gitops-runtime git integration add github            GitHub's own cloud, called default
   gitops-runtime git integration add gitlab --name lab --api-url https://git.example.com
   gitops-runtime git integration register < token      your token there; commits are made with it, as you
+  gitops-runtime git integration register --browser    one that you consent to at GitHub, and need not make
   gitops-runtime git integration register --name cloud --username ada@example.com < token
   gitops-runtime git integration deregister --name lab
 
@@ -156,6 +157,9 @@ pub(crate) enum IntegrationCommand {
     },
     /// Register your token: it is asked for, or read from standard input.
     Register {
+        /// Register a token of the runtime's OAuth application at GitHub, which you consent to in a browser
+        #[arg(long, conflicts_with_all = ["token_file", "username"])]
+        browser: bool,
         /// A file that holds the token; - is standard input
         #[arg(long, value_name = "FILE")]
         token_file: Option<PathBuf>,

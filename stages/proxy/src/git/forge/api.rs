@@ -19,7 +19,7 @@ const WITHIN: Duration = Duration::from_secs(20);
 const LARGEST: usize = 4 << 20;
 /// Characters of what it says of a refusal.
 const SAID: usize = 300;
-pub(super) const PEER: &str = "the Git provider";
+pub(in crate::git) const PEER: &str = "the Git provider";
 
 /// A provider's API, and whoever asks it.
 pub(super) struct Api {

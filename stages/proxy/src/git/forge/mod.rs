@@ -16,7 +16,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use pipeline_core::{Meter, SecretString};
 
-use self::api::{Api, PEER, Scheme};
+pub(super) use self::api::PEER;
+use self::api::{Api, Scheme};
 use self::bitbucket::Bitbucket;
 use self::bitbucket_server::BitbucketServer;
 use self::gitea::Gitea;

@@ -7,6 +7,7 @@ mod description;
 mod gitea;
 mod github;
 mod gitlab;
+pub(crate) mod oauth;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -40,6 +41,8 @@ pub(crate) struct Provider {
     pub(crate) pulls: Arc<Mutex<Vec<Pull>>>,
     /// Looks at them that find none, as if they came before somebody else's.
     pub(crate) unseen: Arc<AtomicUsize>,
+    /// The OAuth application there.
+    pub(crate) oauth: Arc<Mutex<oauth::Application>>,
     /// The next one is opened, and its answer lost.
     pub(crate) loses: Arc<AtomicBool>,
 }
@@ -232,6 +235,10 @@ async fn answer(provider: &Provider, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let (uri, headers) = (head.uri, head.headers);
     provider.asked.lock().unwrap().push(uri.path().to_owned());
+    if let Some(path) = uri.path().strip_prefix("/login/oauth/") {
+        let body = to_bytes(body, 1 << 16).await.unwrap();
+        return oauth::answer(provider, (head.method.as_str(), path), (&uri, &headers), &body);
+    }
     let given = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (scheme, token) = given.split_once(' ').unwrap_or_default();
     let named = (scheme == "Basic").then(|| STANDARD.decode(token).unwrap());

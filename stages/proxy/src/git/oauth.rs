@@ -1,0 +1,345 @@
+//! Tokens that nobody types: whoever wants one is sent to GitHub's own page by a browser, consents, and comes back here with a code,
+//! which this app proxy changes into a token of an OAuth application and keeps as any other.
+//!
+//! takes: who begins, the browser that comes back, and the line that it shows - gives: a token - calls: the platform for the store key,
+//! the API server for the Secret of the application, `POST {GitHub}/login/oauth/access_token` - fails: closed, and then it is begun
+//! again
+//!
+//! Browsers say nothing of who somebody is here. So whoever began ends it as well, with the line that the browser shows: nobody is
+//! given the token of somebody else who was sent an address, unless these hand them the line. Nothing is remembered meanwhile: what is
+//! known of an attempt goes along with the browser, sealed, so that any replica goes on with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use jiff::Timestamp;
+use pipeline_core::{Call, ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use stages_client::{Fault, Method, Target, Url};
+
+use super::forge::PEER;
+use super::integration::Integration;
+use super::integrations::Integrations;
+use super::provider::Provider;
+use crate::error::ActError;
+use crate::series::GIT;
+
+/// What is begun is ended within this time, in seconds.
+const LASTS: i64 = 10 * 60;
+/// What a token is to be good for.
+const SCOPE: &str = "repo";
+const ACT: &str = "give a token for the code";
+/// GitHub is not waited for longer, and its answer is no longer.
+const WITHIN: Duration = Duration::from_secs(20);
+const LARGEST: usize = 64 << 10;
+/// Characters of what it says of a refusal.
+const SAID: usize = 300;
+/// Below the address of the runtime.
+const BEGIN: &str = "app-proxy/api/git-auth/github";
+const CALLBACK: &str = "app-proxy/api/git-auth/github/callback";
+/// The longest code.
+const LONGEST: usize = 1_024;
+/// What is sealed along with an attempt: one that goes to GitHub is none that came back.
+const AWAY: &str = "oauth/away";
+const BACK: &str = "oauth/back";
+
+/// The OAuth application of a runtime.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OAuthConfig {
+    /// The Secret of the runtime's namespace with its `clientId`, `clientSecret` and `url`.
+    pub secret: String,
+    /// Where browsers reach this runtime's router.
+    pub external_url: Url,
+}
+
+/// Has people consent. Cloning shares.
+#[derive(Clone)]
+pub(crate) struct OAuth(Arc<Inner>);
+
+struct Inner {
+    config: Option<OAuthConfig>,
+    git: Integrations,
+}
+
+/// What goes along with a browser.
+#[derive(Serialize, Deserialize)]
+struct Attempt {
+    user: String,
+    integration: String,
+    /// Of PKCE: whoever has it is whoever began.
+    verifier: String,
+    /// Seconds since 1970.
+    until: i64,
+    /// That it came back with.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    code: String,
+}
+
+/// The application, as its Secret has it.
+struct Application {
+    id: String,
+    secret: SecretString,
+    url: Url,
+}
+
+/// What GitHub answers.
+#[derive(Deserialize)]
+struct Answer {
+    access_token: Option<SecretString>,
+    expires_in: Option<u64>,
+    error: Option<String>,
+    error_description: Option<String>,
+}
+
+fn wrong<T>(why: impl Into<String>) -> Result<T, ActError> {
+    Err(ActError::Wrong(why.into()))
+}
+
+fn unknown() -> ActError {
+    ActError::Wrong("this was not begun here, or more than 10 minutes ago: begin again".to_owned())
+}
+
+/// As PKCE tells what it keeps.
+fn challenge(verifier: &str) -> String {
+    URL_SAFE_NO_PAD.encode(Sha256::digest(verifier))
+}
+
+impl OAuth {
+    pub(crate) fn new(config: Option<OAuthConfig>, git: Integrations) -> Self {
+        Self(Arc::new(Inner { config, git }))
+    }
+
+    /// Begins for somebody; gives the address that their browser is to open.
+    pub(crate) async fn begin(
+        &self,
+        user: &str,
+        (name, integration): (&str, &Integration),
+    ) -> Result<String, ActError> {
+        let config = self.config()?;
+        self.application(integration).await?;
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|_| ActError::Wrong("there are no random numbers".to_owned()))?;
+        let attempt = Attempt {
+            user: user.to_owned(),
+            integration: name.to_owned(),
+            verifier: URL_SAFE_NO_PAD.encode(bytes),
+            until: Timestamp::now().as_second() + LASTS,
+            code: String::new(),
+        };
+        let state = self.0.git.sealer().await?.seal(AWAY, &attempt.text()?)?;
+        let mut url = at(&config.external_url, BEGIN);
+        url.query_pairs_mut().extend_pairs([("userId", user), ("accountId", "default"), ("state", &state)]);
+        Ok(url.into())
+    }
+
+    /// Where GitHub asks for consent.
+    pub(crate) async fn consent(&self, user: &str, state: &str) -> Result<String, ActError> {
+        let config = self.config()?;
+        let attempt = self.open(AWAY, state).await?;
+        if attempt.user != user {
+            return Err(unknown());
+        }
+        let Application { id, url, .. } = self.read().await?;
+        let mut url = at(&url, "login/oauth/authorize");
+        url.query_pairs_mut().extend_pairs([
+            ("client_id", &*id),
+            ("redirect_uri", at(&config.external_url, CALLBACK).as_str()),
+            ("scope", SCOPE),
+            ("state", state),
+            ("code_challenge", &challenge(&attempt.verifier)),
+            ("code_challenge_method", "S256"),
+        ]);
+        Ok(url.into())
+    }
+
+    /// A browser came back with a code; gives the line that it shows.
+    pub(crate) async fn came_back(&self, state: &str, code: &str) -> Result<String, ActError> {
+        let attempt = self.open(AWAY, state).await?;
+        if code.is_empty() || code.len() > LONGEST || !code.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return wrong("that is no code of GitHub: begin again");
+        }
+        let back = Attempt { code: code.to_owned(), ..attempt };
+        self.0.git.sealer().await?.seal(BACK, &back.text()?)
+    }
+
+    /// A browser came back without one.
+    pub(crate) async fn refused(&self, state: &str) -> Result<(), ActError> {
+        self.open(AWAY, state).await.map(drop)
+    }
+
+    /// Ends what somebody has begun; gives their token.
+    pub(crate) async fn finish(
+        &self,
+        user: &str,
+        (name, integration): (&str, &Integration),
+        line: &str,
+    ) -> Result<SecretString, ActError> {
+        let config = self.config()?;
+        let attempt = self.open(BACK, line.trim()).await?;
+        if attempt.user != user || attempt.integration != name {
+            return Err(unknown());
+        }
+        let application = self.application(integration).await?;
+        let redirect = at(&config.external_url, CALLBACK);
+        let (secret, code, verifier) =
+            (application.secret.expose_secret(), &*attempt.code, &*attempt.verifier);
+        let body = [
+            ("client_id", &*application.id),
+            ("client_secret", secret),
+            ("code", code),
+            ("redirect_uri", redirect.as_str()),
+            ("code_verifier", verifier),
+        ];
+        let answer = self.exchange(&application.url, &body).await?;
+        if let Some(error) = answer.error {
+            let said = answer.error_description.unwrap_or(error);
+            let said: String = said.chars().filter(|c| !c.is_control()).take(SAID).collect();
+            let said = [secret, code, verifier].iter().fold(said, |said, one| said.replace(one, "…"));
+            return Err(ActError::Peer { peer: PEER, act: ACT, status: 200, said });
+        }
+        if answer.expires_in.is_some() {
+            return wrong(format!(
+                "the application of the Secret {} gives tokens that end within hours: let its tokens not expire, or make an OAuth \
+                 application, which is none of a GitHub App",
+                config.secret
+            ));
+        }
+        answer.access_token.ok_or(ActError::Unreadable(PEER))
+    }
+
+    fn config(&self) -> Result<&OAuthConfig, ActError> {
+        let none = "this runtime has no OAuth application: set appProxy.oauth.secret, or register a token";
+        self.0.config.as_ref().ok_or_else(|| ActError::Wrong(none.to_owned()))
+    }
+
+    /// What was sealed, if it is not over.
+    async fn open(&self, place: &str, sealed: &str) -> Result<Attempt, ActError> {
+        let opener = self.0.git.opener().await?.ok_or_else(unknown)?;
+        let text = opener.open(place, sealed).map_err(|_| unknown())?;
+        let attempt: Attempt = serde_json::from_str(text.expose_secret()).map_err(|_| unknown())?;
+        if attempt.is_over(Timestamp::now().as_second()) { Err(unknown()) } else { Ok(attempt) }
+    }
+
+    /// The application, where an integration is of its GitHub.
+    async fn application(&self, integration: &Integration) -> Result<Application, ActError> {
+        if integration.provider != Provider::GitHub {
+            return wrong(format!(
+                "a browser gives a token of GITHUB alone, and this Git integration is of {}: register a token",
+                integration.provider.word()
+            ));
+        }
+        let application = self.read().await?;
+        if Provider::GitHub.api(Some(application.url.as_str()))? != integration.api_url {
+            return wrong(format!(
+                "the OAuth application is of {}, and this Git integration is at {}: register a token",
+                application.url, integration.api_url
+            ));
+        }
+        Ok(application)
+    }
+
+    async fn read(&self) -> Result<Application, ActError> {
+        let name = &self.config()?.secret;
+        let path = format!("/api/v1/namespaces/{}/secrets/{name}", self.0.git.kept.namespace);
+        let act = "read the OAuth application";
+        let secret =
+            self.0.git.kept.cluster.get(&path).await.map_err(|source| ActError::Cluster { act, source })?;
+        let mend = "write clientId, clientSecret and url of the application there";
+        let Some(secret) = secret else { return wrong(format!("there is no Secret {name}: {mend}")) };
+        let text = |key: &str| {
+            let value = secret.get("data").and_then(|data| data.get(key)?.as_str());
+            let text = value.and_then(|value| String::from_utf8(STANDARD.decode(value).ok()?).ok());
+            text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+        };
+        let (Some(id), Some(secret), Some(url)) = (text("clientId"), text("clientSecret"), text("url"))
+        else {
+            return wrong(format!("the Secret {name} lacks something, or it cannot be read: {mend}"));
+        };
+        // As addresses of integrations are: a secret is sent there.
+        let unfit =
+            |error: &dyn std::fmt::Display| ActError::Wrong(format!("the url of the Secret {name}: {error}"));
+        Provider::GitHub.api(Some(&url)).map_err(|error| unfit(&error))?;
+        let url = Url::parse(&url).map_err(|error| unfit(&error))?;
+        Ok(Application { id, secret: secret.into(), url })
+    }
+
+    async fn exchange(&self, url: &Url, body: &[(&str, &str)]) -> Result<Answer, ActError> {
+        let away = |source| ActError::Away { peer: PEER, act: ACT, source };
+        let target =
+            Target::new(url.as_str(), "").map_err(|error| ActError::Wrong(format!("url: {error}")))?;
+        let config = stages_client::Config { max_idle: 0, ..stages_client::Config::new(WITHIN, LARGEST) };
+        let client = config.build(target).await;
+        let client = client.map_err(|error| ActError::Wrong(format!("{PEER}: {error}")))?;
+        let client = client.metered(Call::new(GIT, "call"), self.0.git.meter.clone());
+        let request = client.request(ACT, Method::POST, &["login", "oauth", "access_token"]).map_err(away)?;
+        // As a form, which every version of GitHub takes.
+        let mut form = url.clone();
+        form.query_pairs_mut().clear().extend_pairs(body);
+        let form = form.query().unwrap_or_default().to_owned();
+        let request = request.header("accept", "application/json");
+        let request = request.header("content-type", "application/x-www-form-urlencoded").body(form);
+        let reply = client.send(ACT, request).await.map_err(away)?;
+        match reply.status() {
+            200 => serde_json::from_slice(reply.body()).map_err(|_| ActError::Unreadable(PEER)),
+            status => Err(away(reply.into_error(Fault::Status(status)))),
+        }
+    }
+}
+
+impl Attempt {
+    fn is_over(&self, now: i64) -> bool {
+        self.until <= now
+    }
+
+    fn text(&self) -> Result<SecretString, ActError> {
+        let text = serde_json::to_string(self);
+        text.map(SecretString::from).map_err(|_| ActError::Wrong("that cannot be written as JSON".to_owned()))
+    }
+}
+
+/// A path below an address.
+fn at(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));
+    url.set_query(None);
+    url.set_fragment(None);
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_stands_below_an_address_as_it_is() {
+        let below = |base: &str| at(&Url::parse(base).unwrap(), "a/b").to_string();
+        assert_eq!(below("https://git.example.com"), "https://git.example.com/a/b");
+        assert_eq!(below("https://git.example.com/github/?q#f"), "https://git.example.com/github/a/b");
+    }
+
+    #[test]
+    fn an_attempt_is_over_after_its_time_and_is_read_as_it_was_written() {
+        let of = |code: &str| Attempt {
+            user: "ada".to_owned(),
+            integration: "default".to_owned(),
+            verifier: "v".to_owned(),
+            until: 600,
+            code: code.to_owned(),
+        };
+        assert!(!of("").is_over(599) && of("").is_over(600));
+        for code in ["", "c"] {
+            let read: Attempt = serde_json::from_str(of(code).text().unwrap().expose_secret()).unwrap();
+            assert_eq!((&*read.user, &*read.code, read.until), ("ada", code, 600));
+        }
+    }
+
+    #[test]
+    fn a_challenge_is_the_one_of_the_standard() {
+        // RFC 7636, appendix B.
+        let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+        assert_eq!(challenge(verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+    }
+}

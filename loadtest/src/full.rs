@@ -31,6 +31,7 @@ const SUITES: &[(&str, Runs)] = &[
     ("scenarios", Runs::Own(&["cluster", "run", "--all"])),
     ("fault-rounds", Runs::Own(&["cluster", "faults", "--rounds", "10", "--seed", "{seed}"])),
     ("restores", Runs::Own(&["cluster", "restore"])),
+    ("monorepo", Runs::Own(&["cluster", "monorepo"])),
     ("chart", Runs::Own(&["cluster", "chart", "--random", "300", "--seed", "{seed}"])),
     ("install", Runs::Own(&["install"])),
     ("tunnel", Runs::Own(&["tunnel"])),
@@ -47,7 +48,7 @@ Examples:
   loadtest full bench faults            these two alone
   loadtest full fault-rounds --seed 7   other moments for the faults")]
 pub struct Args {
-    /// Suites to run instead of all: bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, chart, install, tunnel
+    /// Suites to run instead of all: bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, chart, install, tunnel
     suites: Vec<String>,
     /// Decides when faults strike
     #[arg(long, default_value_t = 1)]
@@ -140,6 +141,7 @@ mod tests {
                 "scenarios",
                 "fault-rounds",
                 "restores",
+                "monorepo",
                 "chart",
                 "install",
                 "tunnel"
@@ -168,7 +170,7 @@ mod tests {
         let refused = |given: &[&str]| names(given).unwrap_err().to_string();
         assert_eq!(
             refused(&["speed"]),
-            "there is no suite \"speed\"; there are bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, chart, install, tunnel"
+            "there is no suite \"speed\"; there are bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, chart, install, tunnel"
         );
     }
 }

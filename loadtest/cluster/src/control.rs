@@ -27,10 +27,12 @@ use files::Files;
 use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
 
-/// The users whose requests stand in the audit log: that of `gitops-runtime rbac print`, and those of the installed chart and
+/// The users whose requests stand in the audit log: those of `gitops-runtime rbac print`, and those of the installed chart and
 /// of its hook.
-pub const AUDITED: [&str; 3] = [
+pub const AUDITED: [&str; 5] = [
     "system:serviceaccount:argocd:event-reporter",
+    "system:serviceaccount:argocd:change-revision",
+    "system:serviceaccount:argocd:source-server",
     "system:serviceaccount:runtime:prod-gitops-runtime-reporter",
     "system:serviceaccount:runtime:prod-gitops-runtime-validation",
 ];

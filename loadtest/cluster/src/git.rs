@@ -144,6 +144,26 @@ impl Repository {
         self.head().await
     }
 
+    /// Puts each of these on a branch of its own, beside each other, and merges all of them into the branch; gives the ids of
+    /// the commits, and that of the merge.
+    pub async fn merge(&self, sides: &[Commit], message: &str) -> anyhow::Result<(Vec<String>, String)> {
+        let mut all = Vec::new();
+        let mut names = Vec::new();
+        for (number, side) in sides.iter().enumerate() {
+            let name = format!("side-{number}");
+            git(&self.folder, ["checkout", "--quiet", "-B", &name, BRANCH]).await?;
+            self.commit(side).await?;
+            all.push(git(&self.folder, ["rev-parse", "--verify", &name]).await?.trim().to_owned());
+            names.push(name);
+        }
+        git(&self.folder, ["checkout", "--quiet", BRANCH]).await?;
+        let merge = ["-c", "user.name=Merge", "-c", "user.email=merge@example.com", "merge", "--quiet"];
+        let how = ["--no-ff", "--message", message];
+        let names = names.iter().map(String::as_str);
+        git(&self.folder, merge.into_iter().chain(how).chain(names)).await?;
+        Ok((all, self.head().await?))
+    }
+
     /// The id of the newest commit.
     pub async fn head(&self) -> anyhow::Result<String> {
         Ok(git(&self.folder, ["rev-parse", "--verify", BRANCH]).await?.trim().to_owned())

@@ -11,6 +11,7 @@ pub mod control;
 mod definitions;
 pub mod faults;
 pub mod git;
+pub mod monorepo;
 pub mod network;
 pub mod node;
 pub mod objects;
@@ -33,9 +34,11 @@ use argocd::ArgoCd;
 use binaries::Binaries;
 use control::Control;
 use git::Git;
-use loadtest_judge::screen::say;
+use loadtest_judge::screen::{judged, say};
+use loadtest_sim::process;
 use node::{Namespaces, Node};
 use progress::Progress;
+use tokio::time::Instant;
 
 /// `loadtest cluster`.
 #[derive(Debug, clap::Args)]
@@ -56,6 +59,8 @@ enum Command {
     Chart(chart::Args),
     /// Restores etcd under the reporter and while it is down, and judges what was reported in the end
     Restore(restore::Args),
+    /// Has ten applications of one repository synced to commits and merges, and judges what is said of their files and changes
+    Monorepo(monorepo::Args),
     /// Runs pods on a real node, and looks whether anything is left of it, also when its command was killed
     Node(node::check::Args),
     /// Removes what nodes have left whose command was killed
@@ -77,6 +82,26 @@ pub struct Ground {
 }
 
 impl Ground {
+    /// Has something played with the program in a folder of its own, and says what is wrong in the end; whether nothing is.
+    async fn play(
+        &self,
+        name: &str,
+        played: impl AsyncFnOnce(&Path, &Path) -> anyhow::Result<Vec<String>>,
+    ) -> anyhow::Result<bool> {
+        let began = Instant::now();
+        let program = process::program(self.program.as_deref()).await?;
+        let folder = temporary_directory()?;
+        let result = Box::pin(played(&program, folder.path())).await;
+        let good = result.as_ref().is_ok_and(Vec::is_empty);
+        self.leave(folder, good);
+        for line in result? {
+            say(&judged(&format!("  {line}"), false));
+        }
+        say(&format!("{:.0} s in all", began.elapsed().as_secs_f64()));
+        say(&judged(&format!("{name}: {}", if good { "held" } else { "failed" }), good));
+        Ok(good)
+    }
+
     /// Removes the folder, or says where it is.
     pub fn leave(&self, folder: tempfile::TempDir, is_well: bool) {
         if self.keep || !is_well {
@@ -253,6 +278,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Faults(args) => faults::run(args),
         Command::Chart(args) => chart::run(args),
         Command::Restore(args) => restore::run(args),
+        Command::Monorepo(args) => monorepo::run(args),
         Command::Node(args) => node::check::run(args),
         Command::Sweep => {
             let names = node::sweep()?;

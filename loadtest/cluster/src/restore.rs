@@ -15,15 +15,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use super::Ground;
 use super::binaries::Binaries;
 use super::control::Control;
 use super::objects::{Objects, Propagation, Reference};
 use super::progress::Progress;
-use super::{Ground, temporary_directory};
 use loadtest_judge::interrupt;
-use loadtest_judge::screen::{judged, say};
 use loadtest_sim::platform::Keep;
-use loadtest_sim::process;
 use loadtest_sim::reporter::Reporter;
 use loadtest_sim::{Setup, Simulation};
 
@@ -63,23 +61,11 @@ pub struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    interrupt::exit_of(all(args))
-}
-
-async fn all(args: &Args) -> anyhow::Result<bool> {
-    let began = Instant::now();
-    let program = process::program(args.ground.program.as_deref()).await?;
-    let binaries = Binaries::find(args.ground.binaries.as_deref()).await?;
-    let folder = temporary_directory()?;
-    let result = Box::pin(played(&program, &binaries, folder.path())).await;
-    let good = result.as_ref().is_ok_and(Vec::is_empty);
-    args.ground.leave(folder, good);
-    for line in result? {
-        say(&judged(&format!("  {line}"), false));
-    }
-    say(&format!("{:.0} s in all", began.elapsed().as_secs_f64()));
-    say(&judged(if good { "restore: held" } else { "restore: failed" }, good));
-    Ok(good)
+    let ground = &args.ground;
+    interrupt::exit_of(ground.play("restore", async |program, folder| {
+        let binaries = Binaries::find(ground.binaries.as_deref()).await?;
+        played(program, &binaries, folder).await
+    }))
 }
 
 /// What is wrong in the end.

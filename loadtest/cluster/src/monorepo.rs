@@ -1,0 +1,107 @@
+//! `loadtest cluster monorepo`: ten applications of one repository are synced to commits, a merge and an octopus merge, by
+//! upstream's Argo CD; reporter, source server and change revision run beside it, each as an account with exactly the rights that
+//! it prints.
+//!
+//! takes: nothing - gives: a line for each round, what the rights were used for, what is wrong, and one last line
+//! calls: the cluster, which it starts and ends; the binary as three processes, of which one is killed - fails: exit code 1
+//! unless every report carries the file in Git, the version and the commits that changed its application, every application is
+//! annotated with them, and no account asked for more than it may, or may more than it needs (but for what only a full queue needs)
+
+mod applications;
+mod roles;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::time::{Instant, sleep};
+
+use self::applications::{Expected, Fleet};
+use self::roles::Roles;
+use super::objects::Objects;
+use super::{Cluster, Ground, Options};
+use loadtest_judge::interrupt;
+use loadtest_judge::screen::say;
+use loadtest_sim::platform::{self, Keep, PlatformSim};
+
+/// How long what is expected may take; a fact that could not be had is asked for again after a minute.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(250);
+const PLATFORM_TOKEN: &str = "cluster-platform-token";
+
+/// Arguments of `loadtest cluster monorepo`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Programs, and what stays.
+    #[command(flatten)]
+    pub ground: Ground,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let ground = &args.ground;
+    interrupt::exit_of(ground.play("monorepo", async |program, folder| played(ground, program, folder).await))
+}
+
+/// What is wrong in the end.
+async fn played(ground: &Ground, program: &Path, folder: &Path) -> anyhow::Result<Vec<String>> {
+    let cluster = Cluster::start(&Options {
+        binaries: ground.binaries.clone(),
+        directory: Some(folder.join("cluster")),
+        ..Options::default()
+    })
+    .await?;
+    let platform = PlatformSim::start(platform::Config {
+        token: Some(PLATFORM_TOKEN.to_owned()),
+        keep: Keep { last: true, reports: 0 },
+        ..platform::Config::default()
+    })
+    .await?;
+    let fleet = Fleet::make(&cluster).await?;
+    let mut roles =
+        Roles::start(program, &cluster, (&platform.url(), PLATFORM_TOKEN), fleet.url(), folder).await?;
+    let mut wrong = Vec::new();
+
+    let first = fleet.first().await?;
+    fleet.sync(&cluster, &first.revision).await?;
+    wrong.extend(settled("ten applications", &cluster, &platform, &fleet, &first).await?);
+
+    let merged = fleet.merge(&first).await?;
+    fleet.sync(&cluster, &merged.revision).await?;
+    wrong.extend(settled("a merge", &cluster, &platform, &fleet, &merged).await?);
+
+    roles.kill_changes().await?;
+    let octopus = fleet.octopus(&merged).await?;
+    fleet.sync(&cluster, &octopus.revision).await?;
+    roles.start_changes().await?;
+    wrong.extend(
+        settled("an octopus merge while nobody looked", &cluster, &platform, &fleet, &octopus).await?,
+    );
+
+    wrong.extend(roles.stop(&cluster).await?);
+    cluster.stop().await?;
+    Ok(wrong)
+}
+
+/// What differs from what is expected once nothing does, or the time is over.
+async fn settled(
+    round: &str,
+    cluster: &Cluster,
+    platform: &PlatformSim,
+    fleet: &Fleet,
+    expected: &Expected,
+) -> anyhow::Result<Vec<String>> {
+    let began = Instant::now();
+    let objects = Objects::new(cluster.control.client());
+    loop {
+        let differences =
+            fleet.differences(&objects, platform, expected).await.context("look at what was said")?;
+        if differences.is_empty() || began.elapsed() > PATIENCE {
+            let verdict = if differences.is_empty() { "as it is" } else { "WRONG" };
+            say(&format!("{round}: said {verdict} after {:.1} s", began.elapsed().as_secs_f64()));
+            return Ok(differences.into_iter().map(|what| format!("{round}: {what}")).collect());
+        }
+        sleep(LOOK).await;
+    }
+}

@@ -166,6 +166,7 @@ impl Walk<'_> {
         found.sort_by_key(|found| found.range.start);
         let mut out = String::with_capacity(text.len() + found.len() * 64);
         let (mut done, mut told) = (0, 0);
+        let mut places = Vec::new();
         for found in &found {
             // One that overlaps the last goes with what is left of it.
             let range = found.range.start.max(told)..found.range.end;
@@ -177,10 +178,16 @@ impl Walk<'_> {
             out.push_str(text.get(done..place.start)?);
             out.push_str(&self.redactor.digest(comments.text.get(range)?.as_bytes()));
             done = place.end;
-            self.note("comment");
+            places.push(Found::new(place, "comment"));
         }
         out.push_str(text.get(done..)?);
-        reads_as(&out, documents).then_some(out)
+        if !reads_as(&out, documents) {
+            return None;
+        }
+        if let Some(notes) = &mut self.notes {
+            notes.lines(&text, &places);
+        }
+        Some(out)
     }
 
     /// Runs `act` and says whether it changed anything.

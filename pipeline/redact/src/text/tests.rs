@@ -181,3 +181,11 @@ fn of_markdown_the_blocks_that_hold_a_manifest_are_read_by_themselves() {
         "{new}"
     );
 }
+
+#[test]
+fn of_a_comment_that_tells_a_secret_the_line_is_said() {
+    let text = "a: 1\n# password: thistle9\nb: 2 # token: th1stle\n";
+    let notes = crate::Redactor::new(b"the key of the test").explain(text).notes;
+    let said: Vec<_> = notes.iter().map(|note| format!("{}: {}", note.place, note.rule)).collect();
+    assert_eq!(said, ["line 2: comment", "line 3: comment"]);
+}

@@ -49,8 +49,10 @@ pub async fn connect(config: Config, stop: &Shutdown) -> Result<JetStream, Conne
     let mut attempt = 0;
     let client = loop {
         let options = access.options(Arc::clone(&said), |_| {});
+        // What a client needs while it connects takes kilobytes, and nothing afterwards.
+        let connecting = Box::pin(options.connect(servers.clone()));
         let tried = tokio::select! {
-            tried = options.connect(servers.clone()) => tried,
+            tried = connecting => tried,
             () = stop.cancelled() => return Err(ConnectError::Stopped),
         };
         match tried {
@@ -78,7 +80,7 @@ pub async fn connect_once(config: Config) -> Result<JetStream, ConnectError> {
     let said = Arc::new(Said::of_the_bus(kind));
     let files = Files::of(&access).await.map_err(ConnectError::Credentials)?;
     let options = access.options(Arc::clone(&said), |_| {});
-    let client = options.connect(config.servers()?).await.map_err(|error| match error.kind() {
+    let client = Box::pin(options.connect(config.servers()?)).await.map_err(|error| match error.kind() {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
             ConnectError::Refused(kind)
         }

@@ -41,11 +41,11 @@ struct Arguments {
     /// The second that everything in it is of
     #[arg(long, env = "SOURCE_DATE_EPOCH", default_value = "0")]
     time: u64,
-    /// How hard it is compressed, from 1 to 22; above 19 whoever unpacks it needs more memory
-    #[arg(long, default_value = "19", value_parser = clap::value_parser!(i32).range(1..=22))]
-    level: i32,
-    /// The most that the layer may take when it is compressed, in MiB: with all roles of today it takes 20
-    #[arg(long, default_value = "23")]
+    /// How hard it is compressed, from 0 to 9
+    #[arg(long, default_value = "9")]
+    level: u32,
+    /// The most that the layer may take when it is compressed, in MiB: with all roles of today it takes 26
+    #[arg(long, default_value = "28")]
     most: u64,
 }
 

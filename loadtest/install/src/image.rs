@@ -8,7 +8,7 @@ use loadtest_image::Image;
 /// Where distributions keep the certificates of authorities.
 const AUTHORITIES: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 /// Compressed as little as it gets: it goes from this machine to itself.
-const LEVEL: i32 = 1;
+const LEVEL: u32 = 1;
 
 /// An image of a program that runs by this name.
 pub(crate) fn of(program: &Path, name: &str, entrypoint: &str) -> anyhow::Result<Image> {

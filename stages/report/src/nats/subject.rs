@@ -172,7 +172,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_name_leaves_its_place_whatever_it_holds(namespace in "\\PC{0,80}", name in "\\PC{1,300}") {
-            prop_assume!(!namespace.contains('/') && !name.contains('/'));
+            // What stands between the parts of a key is in none of them.
+            let (namespace, name) = (namespace.replace('/', "-"), name.replace('/', "-"));
             let Ok(key) = Key::of_kind("rollout", &namespace, &name) else { return Ok(()) };
             let subject = SubjectPattern::new("gitops.{kind}.{namespace}.{name}").unwrap().of(&key);
             prop_assert!(subject.len() < 2_048);

@@ -90,6 +90,8 @@ impl World {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
+        // Visitors need it as well, and a client of the tunnel, which sees to it, may come later or never.
+        stages_client::install_crypto();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(
             folder.path().join("tokens"),

@@ -105,7 +105,16 @@ async fn lists_of_several_pages_are_whole() {
     let listed = desk.run(&["app", "list", "-o", "name", "-l", "team=shop"]).await.done();
     let expected: String = names.iter().map(|name| format!("prod/argocd/{name}\n")).collect();
     assert_eq!(listed, expected);
-    assert_eq!(desk.run(&["app", "list", "--limit", "333", "-o", "name"]).await.done().lines().count(), 333);
+    for limit in [333, 500, 555] {
+        let some = desk.run(&["app", "list", "--limit", &limit.to_string(), "-o", "name"]).await;
+        let expected: String = names.iter().take(limit).map(|name| format!("prod/argocd/{name}\n")).collect();
+        let more = told(&format!("there are more than {limit}: --limit shows more"));
+        assert_eq!((some.code, some.out, some.err), (0, expected, more));
+    }
+    let all = desk.json(&["app", "list"]).await;
+    let all: Vec<&str> =
+        all.as_array().unwrap().iter().map(|one| one["metadata"]["name"].as_str().unwrap()).collect();
+    assert_eq!(all, names);
     desk.stop().await;
 }
 

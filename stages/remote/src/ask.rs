@@ -7,12 +7,14 @@ use pipeline_core::SecretString;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use stages_client::{Client, Config, Method, Opened, RequestBuilder, Target, Token};
+use stages_client::{Client, Config, Method, Opened, Reply, RequestBuilder, Target, Token};
+use tokio::sync::oneshot;
 
 use crate::arguments::Place;
 use crate::contexts::{Contexts, Kept};
 use crate::environment::Environment;
 use crate::error::RemoteError;
+use crate::page::{Page, Unread};
 use crate::show::plain;
 use crate::stream::Items;
 
@@ -28,8 +30,11 @@ const SAID: usize = 1_000;
 pub(crate) const SIGN_IN: &str = "sign in";
 /// Where a platform is asked.
 const PATH: [&str; 3] = ["2.0", "api", "graphql"];
-/// Rows that are asked for at a time; what a row may hold is bounded on the other side.
-const ROWS: usize = 250;
+/// Rows that are asked for at a time, the most that a platform gives; what a row may hold is bounded there.
+const ROWS: usize = 500;
+/// What is said of what comes from somebody else.
+const NO_ANSWER: &str = "its answer is none of a platform: is the address right?";
+const OTHER_SCHEMA: &str = "the platform's answer is not what its schema says: is it older than this program? `gitops-runtime --version`";
 
 /// A platform that can be asked.
 pub(crate) struct Platform {
@@ -46,9 +51,10 @@ struct Answer {
     errors: Vec<Message>,
 }
 
-#[derive(Deserialize)]
-struct Message {
-    message: String,
+/// What a platform says of what it did not do.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Message {
+    pub(crate) message: String,
 }
 
 /// Rows of a list, and whether there are more than were asked for.
@@ -105,13 +111,24 @@ impl Platform {
         query: &str,
         variables: Value,
     ) -> Result<Map<String, Value>, RemoteError> {
+        let reply = self.reply(act, path, query, variables).await?;
+        self.answer(act, &reply.into_body()?)
+    }
+
+    /// The same, before what it holds is read.
+    async fn reply(
+        &self,
+        act: &'static str,
+        path: &[&str],
+        query: &str,
+        variables: Value,
+    ) -> Result<Reply, RemoteError> {
         let request = self.request(act, path, query, variables).await?;
         let reply = self.client.send(act, request).await?;
-        let refused = self.refused(act);
-        if reply.status() >= 400 {
-            return Err(refused(Self::status(act, reply.status(), reply.body())));
+        match reply.status() {
+            status if status >= 400 => Err(self.refused(act)(Self::status(act, status, reply.body()))),
+            _ => Ok(reply),
         }
-        self.answer(act, &reply.into_body()?)
     }
 
     /// Asks for what comes piece by piece.
@@ -171,12 +188,9 @@ impl Platform {
     fn answer(&self, act: &'static str, body: &[u8]) -> Result<Map<String, Value>, RemoteError> {
         let refused = self.refused(act);
         let answer: Result<Answer, _> = serde_json::from_slice(body);
-        let Ok(answer) = answer else {
-            return Err(refused("its answer is none of a platform: is the address right?".to_owned()));
-        };
+        let Ok(answer) = answer else { return Err(refused(NO_ANSWER.to_owned())) };
         if !answer.errors.is_empty() {
-            let all: Vec<String> = answer.errors.iter().map(|one| short(&one.message)).collect();
-            return Err(refused(all.join("; ")));
+            return Err(refused(joined(&answer.errors)));
         }
         match answer.data {
             Some(Value::Object(data)) => Ok(data),
@@ -197,45 +211,86 @@ impl Platform {
     }
 
     /// Every row of a list, page by page, or the first `limit` of them. The query takes `$pagination` and gives
-    /// `edges { node }` and `pageInfo { endCursor hasNextPage }`.
+    /// `pageInfo { endCursor hasNextPage }` and, behind it, `edges { node }`: where the list goes on stands before its rows, and is
+    /// asked for while these are read.
     pub(crate) async fn rows(
         &self,
         act: &'static str,
         query: &str,
         variables: &Value,
-        field: &str,
+        field: &'static str,
         limit: usize,
     ) -> Result<Rows, RemoteError> {
-        let (mut nodes, mut after) = (Vec::new(), String::new());
-        loop {
-            let first = ROWS.min(limit - nodes.len());
+        let ask = async |after: &str, first: usize| {
             let mut variables = variables.clone();
             variables["pagination"] = json!({"after": after, "first": first});
-            let mut page: Value = self.get(act, query, variables, field).await?;
-            let edges = page["edges"].as_array_mut().map(std::mem::take).unwrap_or_default();
-            let empty = edges.is_empty();
-            nodes.extend(edges.into_iter().map(|mut edge| edge["node"].take()));
-            let more = page["pageInfo"]["hasNextPage"].as_bool().unwrap_or(false);
-            // A page that does not lead on is the last one, whatever it says.
-            let end = page["pageInfo"]["endCursor"].as_str().unwrap_or_default();
-            if !more || empty || end == after || nodes.len() >= limit {
+            self.reply(act, &PATH, query, variables).await?.into_body().map_err(RemoteError::from)
+        };
+        let (mut nodes, mut after) = (Vec::new(), String::new());
+        let mut first = ROWS.min(limit);
+        let mut body = ask(&after, first).await?;
+        loop {
+            let (tell, told) = oneshot::channel();
+            let reading = tokio::task::spawn_blocking(move || Page::read(&body, field, tell));
+            // One that has as many rows as were asked for leaves so many.
+            let (left, wanted) = (limit - nodes.len(), ROWS.min((limit - nodes.len()).saturating_sub(first)));
+            let next = async {
+                let info = told.await.unwrap_or_default();
+                match info.next(&after) {
+                    Some(end) if wanted > 0 => ask(end, wanted).await.map(Some),
+                    _ => Ok(None),
+                }
+            };
+            let page = async {
+                // One that cannot be read on has panicked, and said so.
+                self.page(act, reading.await.unwrap_or(Err(Unread::NoAnswer)))
+            };
+            let (mut page, next) = tokio::try_join!(page, next)?;
+            let (count, more) = (page.nodes.len(), page.info.has_next_page);
+            nodes.append(&mut page.nodes);
+            let end = page.info.next(&after).map(str::to_owned);
+            let Some(end) = end.filter(|_| count > 0 && count < left) else {
                 nodes.truncate(limit);
                 return Ok(Rows { more, nodes });
-            }
-            end.clone_into(&mut after);
+            };
+            (first, body) = match next {
+                Some(body) => (wanted, body),
+                None => {
+                    let first = ROWS.min(limit - nodes.len());
+                    (first, ask(&end, first).await?)
+                }
+            };
+            after = end;
         }
+    }
+
+    /// A page, unless something else was answered.
+    fn page(&self, act: &'static str, read: Result<Page, Unread>) -> Result<Page, RemoteError> {
+        let said = match read {
+            Ok(page) if !page.errors.is_empty() => joined(&page.errors),
+            Ok(page) if page.is_there => return Ok(page),
+            Ok(_) => "its answer holds nothing".to_owned(),
+            Err(Unread::OtherSchema) => return Err(RemoteError::Missing(OTHER_SCHEMA.to_owned())),
+            Err(Unread::NoAnswer) => NO_ANSWER.to_owned(),
+        };
+        Err(self.refused(act)(said))
     }
 }
 
 /// Reads what was answered.
 pub(crate) fn read<T: DeserializeOwned>(value: Value) -> Result<T, RemoteError> {
-    let unread = |_| {
-        RemoteError::Missing(
-            "the platform's answer is not what its schema says: is it older than this program? `gitops-runtime --version`"
-                .to_owned(),
-        )
-    };
-    serde_json::from_value(value).map_err(unread)
+    serde_json::from_value(value).map_err(|_| RemoteError::Missing(OTHER_SCHEMA.to_owned()))
+}
+
+/// Reads rows of what was answered, which stay.
+pub(crate) fn read_all<T: DeserializeOwned>(rows: &[Value]) -> Result<Vec<T>, RemoteError> {
+    let read = rows.iter().map(T::deserialize).collect::<Result<_, _>>();
+    read.map_err(|_| RemoteError::Missing(OTHER_SCHEMA.to_owned()))
+}
+
+/// All that a platform says of what it did not do.
+fn joined(errors: &[Message]) -> String {
+    errors.iter().map(|one| short(&one.message)).collect::<Vec<_>>().join("; ")
 }
 
 /// What a platform says in a body that is not JSON: its first line.

@@ -22,6 +22,7 @@ mod install;
 mod login;
 mod logs;
 mod names;
+mod page;
 mod proxy;
 mod resource;
 mod rollout;

@@ -39,7 +39,7 @@ pub(crate) fn contexts(begin: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Runtimes whose names begin so.
 pub(crate) fn runtimes(begin: &OsStr) -> Vec<CompletionCandidate> {
-    let query = "query Runtimes($pagination: SlicePaginationArgs) { runtimes(pagination: $pagination) { edges { node { metadata { name } } } pageInfo { endCursor hasNextPage } } }";
+    let query = "query Runtimes($pagination: SlicePaginationArgs) { runtimes(pagination: $pagination) { pageInfo { endCursor hasNextPage } edges { node { metadata { name } } } } }";
     let begin = begin.to_string_lossy().into_owned();
     let name = |node: &Value| node["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let found = asked(&async |platform: &Platform| {
@@ -52,7 +52,7 @@ pub(crate) fn runtimes(begin: &OsStr) -> Vec<CompletionCandidate> {
 /// Applications whose names begin so: by their names, and once there is a slash by the names of their namespaces and runtimes
 /// before.
 pub(crate) fn applications(begin: &OsStr) -> Vec<CompletionCandidate> {
-    let query = "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs) { applications(pagination: $pagination, runtime: $runtime, filters: $filters) { edges { node { metadata { runtime namespace name } } } pageInfo { endCursor hasNextPage } } }";
+    let query = "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs) { applications(pagination: $pagination, runtime: $runtime, filters: $filters) { pageInfo { endCursor hasNextPage } edges { node { metadata { runtime namespace name } } } } }";
     let begin = begin.to_string_lossy().into_owned();
     let parts: Vec<&str> = begin.split('/').collect();
     let (runtime, namespace, prefix) = match parts[..] {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::arguments::runtime::RuntimeCommand;
-use crate::ask::{Platform, read};
+use crate::ask::{Platform, read, read_all};
 use crate::download;
 use crate::environment::Environment;
 use crate::error::RemoteError;
@@ -79,7 +79,7 @@ pub(crate) async fn run(
             let platform = Platform::find(place, environment).await?;
             let (output, limit) = (listed.shown.output, listed.rows());
             let query = format!(
-                "query Runtimes($pagination: SlicePaginationArgs) {{ runtimes(pagination: $pagination) {{ edges {{ node {{ {FIELDS} }} }} pageInfo {{ endCursor hasNextPage }} }} }}"
+                "query Runtimes($pagination: SlicePaginationArgs) {{ runtimes(pagination: $pagination) {{ pageInfo {{ endCursor hasNextPage }} edges {{ node {{ {FIELDS} }} }} }} }}"
             );
             let fetch = async || platform.rows("list runtimes", &query, &json!({}), "runtimes", limit).await;
             if listed.watch {
@@ -124,11 +124,11 @@ fn name(node: &Value) -> String {
 
 fn list(rows: &[Value], output: Output, header: bool, screen: &Screen) -> Result<String, RemoteError> {
     match output {
-        Output::Json | Output::Yaml => document(&Value::Array(rows.to_vec()), output),
+        Output::Json | Output::Yaml => document(rows, output),
         Output::Name => Ok(rows.iter().map(|row| name(row) + "\n").collect()),
         Output::Table | Output::Wide => {
             let now = Timestamp::now();
-            let runtimes: Vec<Runtime> = rows.iter().cloned().map(read).collect::<Result<_, _>>()?;
+            let runtimes: Vec<Runtime> = read_all(rows)?;
             let rows: Vec<_> = runtimes.iter().map(|one| row(one, now)).collect();
             Ok(table(COLUMNS, &rows, output == Output::Wide, header, screen))
         }

@@ -87,7 +87,7 @@ impl In {
     /// What is not said, as far as there is no choice.
     async fn known(within: &Within, environment: &Environment) -> Result<(String, String), RemoteError> {
         let platform = Platform::find(&within.way.place, environment).await?;
-        let query = "query Runtimes($pagination: SlicePaginationArgs) { runtimes(pagination: $pagination) { edges { node { metadata { name namespace } } } pageInfo { endCursor hasNextPage } } }";
+        let query = "query Runtimes($pagination: SlicePaginationArgs) { runtimes(pagination: $pagination) { pageInfo { endCursor hasNextPage } edges { node { metadata { name namespace } } } } }";
         let mut all = platform.rows("list runtimes", query, &json!({}), "runtimes", 1_000).await?.nodes;
         let text = |one: &Value, part: &str| one["metadata"][part].as_str().map(str::to_owned);
         if let Some(wanted) = &within.runtime {

@@ -101,7 +101,7 @@ impl Platform {
         named: &Named,
         (runtime, namespace, name): Typed<'_>,
     ) -> Result<AppName, RemoteError> {
-        let query = "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs) { applications(pagination: $pagination, runtime: $runtime, filters: $filters) { edges { node { metadata { runtime namespace name } deleted } } pageInfo { endCursor hasNextPage } } }";
+        let query = "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs) { applications(pagination: $pagination, runtime: $runtime, filters: $filters) { pageInfo { endCursor hasNextPage } edges { node { metadata { runtime namespace name } deleted } } } }";
         let variables = json!({"runtime": runtime, "filters": {"namespace": namespace, "name": name}});
         let found = self.rows("find an application", query, &variables, "applications", 100).await?;
         // One that is gone is meant where no other is there.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::find::AppName;
 use crate::arguments::Listed;
 use crate::arguments::app::Chosen;
-use crate::ask::{Platform, read};
+use crate::ask::{Platform, read_all};
 use crate::error::RemoteError;
 use crate::show::{Cell, Column, Output, Screen, age, document, revision, table};
 use crate::watch::Watched;
@@ -82,7 +82,7 @@ pub(super) async fn run(
     // Whoever watches is told of whatever changes.
     let fields = if listed.watch { FIELDS } else { fields(output) };
     let query = format!(
-        "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs) {{ applications(pagination: $pagination, runtime: $runtime, filters: $filters) {{ edges {{ node {{ metadata {{ runtime namespace name }} {fields} }} }} pageInfo {{ endCursor hasNextPage }} }} }}"
+        "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs) {{ applications(pagination: $pagination, runtime: $runtime, filters: $filters) {{ pageInfo {{ endCursor hasNextPage }} edges {{ node {{ metadata {{ runtime namespace name }} {fields} }} }} }} }}"
     );
     let filters = json!({
         "namespace": chosen.namespace,
@@ -111,11 +111,11 @@ pub(super) async fn run(
 
 fn shown(rows: &[Value], output: Output, header: bool, screen: &Screen) -> Result<String, RemoteError> {
     match output {
-        Output::Json | Output::Yaml => document(&Value::Array(rows.to_vec()), output),
+        Output::Json | Output::Yaml => document(rows, output),
         Output::Name => Ok(rows.iter().map(|row| format!("{}\n", AppName::of(row))).collect()),
         Output::Table | Output::Wide => {
             let now = Timestamp::now();
-            let all: Vec<Application> = rows.iter().cloned().map(read).collect::<Result<_, _>>()?;
+            let all: Vec<Application> = read_all(rows)?;
             let rows: Vec<_> = all.into_iter().map(|one| row(one, now)).collect();
             Ok(table(COLUMNS, &rows, output == Output::Wide, header, screen))
         }

@@ -5,7 +5,7 @@ pub(crate) mod table;
 
 use clap::ValueEnum;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde::Serialize;
 
 pub(crate) use self::screen::Screen;
 pub(crate) use self::table::{Cell, Column, table};
@@ -27,10 +27,10 @@ pub(crate) enum Output {
 }
 
 /// A document for programs.
-pub(crate) fn document(value: &Value, output: Output) -> Result<String, RemoteError> {
+pub(crate) fn document<T: Serialize + ?Sized>(value: &T, output: Output) -> Result<String, RemoteError> {
     let wrong = |error: Box<dyn std::error::Error + Send + Sync>| RemoteError::Format(error);
     match output {
-        Output::Yaml => serde_saphyr::to_string(value).map_err(|error| wrong(error.into())),
+        Output::Yaml => serde_saphyr::to_string(&value).map_err(|error| wrong(error.into())),
         _ => Ok(serde_json::to_string_pretty(value).map_err(|error| wrong(error.into()))? + "\n"),
     }
 }

@@ -21,6 +21,7 @@ mod play;
 mod result;
 mod revisions;
 mod scenario;
+mod senders;
 mod subject;
 mod times;
 mod track;

@@ -1,23 +1,19 @@
 //! The platform as a process, and those who send to it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use loadtest_sim::port;
 use loadtest_sim::process::{Process, Start};
 use serde_json::json;
 use tokio::process::Command;
-use tokio::task::JoinSet;
 
 use super::bodies::Body;
+use super::senders::Senders;
 
 /// It serves, answers and ends within this time, however busy the machine is.
 pub(super) const PATIENCE: Duration = Duration::from_secs(300);
-/// Connections that send at a time.
-pub(super) const SENDERS: usize = 64;
 /// The runtime that reports.
 pub(super) const RUNTIME: &str = "bench";
 /// How often its log is looked at.
@@ -25,17 +21,11 @@ const LOOK: Duration = Duration::from_millis(20);
 
 pub(super) struct Platform {
     process: Process,
-    sender: Sender,
+    client: reqwest::Client,
+    senders: Senders,
+    url: String,
     metrics: String,
     folder: tempfile::TempDir,
-}
-
-/// Sends under a token.
-#[derive(Clone)]
-pub(super) struct Sender {
-    client: reqwest::Client,
-    url: String,
-    token: String,
 }
 
 impl Platform {
@@ -68,28 +58,29 @@ impl Platform {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         let client = client.timeout(PATIENCE).build()?;
-        let sender = Sender { client, url: format!("http://{address}"), token };
+        let (senders, url) = (Senders { address, token }, format!("http://{address}"));
         let metrics = format!("http://{figures}/metrics");
-        Ok(Self { process, sender, metrics, folder })
+        Ok(Self { process, client, senders, url, metrics, folder })
     }
 
-    pub(super) fn sender(&self) -> Sender {
-        self.sender.clone()
+    /// Those who report to it.
+    pub(super) const fn senders(&self) -> &Senders {
+        &self.senders
     }
 
     /// Its address.
     pub(super) fn url(&self) -> &str {
-        &self.sender.url
+        &self.url
     }
 
     /// What asks it, and whoever else there is.
     pub(super) fn client(&self) -> &reqwest::Client {
-        &self.sender.client
+        &self.client
     }
 
     /// The token of the runtime.
     pub(super) fn token(&self) -> &str {
-        &self.sender.token
+        &self.senders.token
     }
 
     /// The file that it keeps everything in, unless that is on Postgres.
@@ -112,23 +103,9 @@ impl Platform {
         said.with_context(|| format!("the platform does not say {begin:?}"))
     }
 
-    /// Sends all, from all senders, each the next as soon as one is acknowledged.
-    pub(super) async fn take(&self, bodies: &Arc<Vec<Body>>) -> anyhow::Result<()> {
-        let next = Arc::new(AtomicUsize::new(0));
-        let mut senders = JoinSet::new();
-        for _ in 0..SENDERS {
-            let (sender, bodies, next) = (self.sender(), bodies.clone(), next.clone());
-            senders.spawn(async move {
-                while let Some(body) = bodies.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    sender.send(body).await?;
-                }
-                anyhow::Ok(())
-            });
-        }
-        while let Some(ended) = senders.join_next().await {
-            ended.context("send reports")??;
-        }
-        Ok(())
+    /// Sends all, from all senders, each the next as soon as one is acknowledged; how long all took.
+    pub(super) async fn take(&self, bodies: &[Body]) -> anyhow::Result<Duration> {
+        self.senders.requests(bodies).at_once().await
     }
 
     /// The memory that it has now, in bytes.
@@ -140,21 +117,23 @@ impl Platform {
     pub(super) async fn compare(&self, shard: u32, shards: u32) -> anyhow::Result<()> {
         let asked =
             json!({"shard": shard, "shards": shards, "applications": 1, "entities": 1, "digest": "0"});
-        let request = self.sender.client.post(format!("{}/2.0/api/events/digest", self.sender.url));
-        let request = request.header("authorization", &self.sender.token).body(asked.to_string());
+        let request = self.client.post(format!("{}/2.0/api/events/digest", self.url));
+        let request = request.header("authorization", &self.senders.token).body(asked.to_string());
         let answer = request.send().await?.error_for_status()?.text().await?;
         ensure!(answer == r#"{"equal":false}"#, "compared, the platform answers {answer}");
         Ok(())
     }
 
-    /// Reports that it kept, and that it kept before.
-    pub(super) async fn counted(&self) -> anyhow::Result<(u64, u64)> {
-        let text = self.sender.client.get(&self.metrics).send().await?.error_for_status()?.text().await?;
-        let of = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
-            line.and_then(|value| value.parse().ok()).with_context(|| format!("find {name}"))
-        };
-        Ok((of("gitops_runtime_platform_kept_total")?, of("gitops_runtime_platform_repeated_total")?))
+    /// Counters of the platform by their names, without what all of them begin and end with.
+    pub(super) async fn counted<const N: usize>(&self, names: [&str; N]) -> anyhow::Result<[u64; N]> {
+        let text = self.client.get(&self.metrics).send().await?.error_for_status()?.text().await?;
+        let mut counted = [0; N];
+        for (count, name) in counted.iter_mut().zip(names) {
+            let begin = format!("gitops_runtime_platform_{name}_total ");
+            let line = text.lines().find_map(|line| line.strip_prefix(&begin));
+            *count = line.and_then(|value| value.parse().ok()).with_context(|| format!("find {begin}"))?;
+        }
+        Ok(counted)
     }
 
     /// The most memory that it had, in bytes.
@@ -170,25 +149,5 @@ impl Platform {
         let ended = self.process.stop(PATIENCE).await?;
         ensure!(ended.success(), "the platform ended with {ended}");
         Ok(())
-    }
-}
-
-impl Sender {
-    /// Until it is acknowledged; one that is told to slow down does.
-    pub(super) async fn send(&self, body: &Body) -> anyhow::Result<()> {
-        loop {
-            let request = self.client.post(format!("{}/2.0/api/events", self.url));
-            let request = request.header("authorization", &self.token).header("content-encoding", "gzip");
-            let request = request.header("idempotency-key", &body.key).body(body.gzip.clone());
-            let answer = request.send().await.context("send a report")?;
-            match answer.status().as_u16() {
-                200 => {
-                    answer.bytes().await.context("read the answer")?;
-                    return Ok(());
-                }
-                429 => tokio::time::sleep(Duration::from_secs(1)).await,
-                status => bail!("a report is answered {status}: {}", answer.text().await.unwrap_or_default()),
-            }
-        }
     }
 }

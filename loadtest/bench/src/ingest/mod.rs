@@ -2,7 +2,8 @@
 //!
 //! takes: the bodies of recorded reports, each made one of another application, gzipped - gives: reports a second from as
 //! many senders as keep it busy, latencies at half the bound of that, memory, the cost of comparing digests, and beside
-//! them the same texts inserted with SQLite's defaults - calls: the platform as a process, on SQLite and in the long form on
+//! them the same texts inserted with SQLite's defaults; and how many statements a report takes, which no neighbour of the machine
+//! changes - calls: the platform as a process, on SQLite and in the long form on
 //! Postgres, and shares the machine's cores with it - fails: when a report that was acknowledged is not kept once, or in
 //! the long form when a figure misses its bound
 
@@ -10,14 +11,13 @@ mod plain;
 mod postgres;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
-use tokio::task::JoinSet;
+use anyhow::ensure;
 
-use crate::bodies::{Bodies, Body};
-use crate::platform::{Platform, SENDERS};
+use crate::bodies::Bodies;
+use crate::platform::Platform;
+use crate::senders::SENDERS;
 use crate::times::{Times, mib, millis};
 use loadtest_judge::screen::{judged, say, table};
 
@@ -52,6 +52,8 @@ struct Figures {
     store: &'static str,
     reports: usize,
     rate: f64,
+    /// Of the database, for each report while as many came as could.
+    statements: f64,
     latencies: Times,
     resident: u64,
     shards: Vec<Duration>,
@@ -83,6 +85,7 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
             verdict,
             figures.reports.to_string(),
             format!("{:.0}", figures.rate),
+            format!("{:.2}", figures.statements),
             figures.plain.map_or_else(String::new, |plain| format!("{:.1}", figures.rate / plain.max(0.001))),
             millis(figures.latencies.quantile(0.5)),
             millis(p99),
@@ -96,6 +99,7 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
         "",
         "reports",
         "reports/s",
+        "statements each",
         "x defaults",
         "p50",
         "p99",
@@ -127,20 +131,23 @@ async fn measure(
         loop {
             let most =
                 if is_first { MADE } else { MADE.min(form.changes.saturating_sub(sent - bodies.firsts())) };
-            let made = Arc::new(if is_first { bodies.first(most)? } else { bodies.next(most)? });
+            let made = if is_first { bodies.first(most)? } else { bodies.next(most)? };
             if made.is_empty() {
                 break;
             }
-            let begun = Instant::now();
-            platform.take(&made).await?;
-            took += begun.elapsed();
+            took += platform.take(&made).await?;
             sent += made.len();
         }
     }
     let rate = sent as f64 / took.as_secs_f64();
-    say(&format!("{sent} reports taken, {rate:.0} a second"));
-    let made = Arc::new(bodies.next(form.steady)?);
-    let latencies = at_a_rate(&platform, &made, form.rate).await?;
+    let [statements] = platform.counted(["statements"]).await?;
+    let statements = statements as f64 / sent as f64;
+    say(&format!("{sent} reports taken, {rate:.0} a second, with {statements:.2} statements each"));
+    let made = platform.senders().requests(&bodies.next(form.steady)?);
+    let mut latencies = Times::new()?;
+    for latency in made.at_a_rate(form.rate).await? {
+        latencies.add(latency)?;
+    }
     sent += made.len();
     let mut shards = Vec::new();
     for shard in 0..SHARDS {
@@ -148,12 +155,10 @@ async fn measure(
         platform.compare(shard, SHARDS).await?;
         shards.push(begun.elapsed());
     }
-    let counted = platform.counted().await?;
+    let [kept, repeated] = platform.counted(["kept", "repeated"]).await?;
     ensure!(
-        counted == (sent as u64, 0),
-        "{sent} reports were acknowledged, {} are kept and {} count as repeated",
-        counted.0,
-        counted.1
+        (kept, repeated) == (sent as u64, 0),
+        "{sent} reports were acknowledged, {kept} are kept and {repeated} count as repeated"
     );
     let resident = platform.highest_resident()?;
     platform.stop().await?;
@@ -161,29 +166,5 @@ async fn measure(
         None => Some(plain::rate(&bodies.next(form.steady.min(2_000))?).await?),
         Some(_) => None,
     };
-    Ok(Figures { store, reports: sent, rate, latencies, resident, shards, plain })
-}
-
-/// Each at its time, however long the ones before it take; a latency counts from then.
-async fn at_a_rate(platform: &Platform, bodies: &Arc<Vec<Body>>, rate: usize) -> anyhow::Result<Times> {
-    let (mut senders, begun) = (JoinSet::new(), tokio::time::Instant::now());
-    let mut latencies = Times::new()?;
-    for (number, _) in bodies.iter().enumerate() {
-        let due = begun + Duration::from_secs_f64(number as f64 / rate as f64);
-        tokio::time::sleep_until(due).await;
-        let (sender, bodies) = (platform.sender(), bodies.clone());
-        senders.spawn(async move {
-            if let Some(body) = bodies.get(number) {
-                sender.send(body).await?;
-            }
-            anyhow::Ok(due.elapsed())
-        });
-        while let Some(ended) = senders.try_join_next() {
-            latencies.add(ended.context("send reports")??)?;
-        }
-    }
-    while let Some(ended) = senders.join_next().await {
-        latencies.add(ended.context("send reports")??)?;
-    }
-    Ok(latencies)
+    Ok(Figures { store, reports: sent, rate, statements, latencies, resident, shards, plain })
 }

@@ -14,7 +14,6 @@ mod listing;
 mod users;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -91,7 +90,7 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
     let admin = Admin::first(&platform).await?;
     let mut bodies = Bodies::new(form.applications)?;
     loop {
-        let made = Arc::new(bodies.first(MADE)?);
+        let made = bodies.first(MADE)?;
         if made.is_empty() {
             break;
         }

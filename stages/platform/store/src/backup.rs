@@ -46,7 +46,7 @@ pub async fn restore(place: &Place, from: &Path) -> Result<Option<PathBuf>, Stor
     dies_at("copied");
     let whole = async {
         let pool = open(&partial).await?;
-        let mut connection = Connection::Sqlite(pool.acquire().await?);
+        let mut connection = Connection::from(pool.acquire().await?);
         let well = connection
             .row("PRAGMA integrity_check(1)", &[])
             .await?
@@ -141,7 +141,7 @@ async fn copy(pool: &SqlitePool, to: &Path) -> Result<(), StoreError> {
     if partial.exists() {
         fs::remove_file(&partial).map_err(file("replace an unfinished"))?;
     }
-    let mut connection = Connection::Sqlite(pool.acquire().await?);
+    let mut connection = Connection::from(pool.acquire().await?);
     connection.execute("VACUUM INTO $1", &[Arg::Text(&partial.display().to_string())]).await?;
     File::open(&partial).and_then(|file| file.sync_all()).map_err(file("write"))?;
     fs::rename(&partial, to).map_err(file("write"))

@@ -9,6 +9,7 @@ use crate::act::Statement;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::report::{Millis, Report};
+use crate::rows::with_rows;
 use crate::store::Store;
 
 /// Syncs of one application whose commits are read at most, the newest.
@@ -29,10 +30,22 @@ const IN_PART: i64 = 1;
 const WHOLE: i64 = 2;
 
 /// Its place in the sequence of all that is told is the default of the table in Postgres, and given by triggers in SQLite.
-const KEEP: &str = "INSERT INTO changes (runtime_id, namespace, name, started_at, known, sources) \
-    VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (runtime_id, namespace, name, started_at) \
-    DO UPDATE SET known = excluded.known, sources = excluded.sources, place = excluded.place \
-    WHERE changes.known < excluded.known OR (changes.known = excluded.known AND changes.sources <> excluded.sources)";
+macro_rules! keep {
+    ($values:literal) => {
+        concat!(
+            "INSERT INTO changes (runtime_id, namespace, name, started_at, known, sources) ",
+            $values,
+            " ON CONFLICT (runtime_id, namespace, name, started_at) \
+             DO UPDATE SET known = excluded.known, sources = excluded.sources, place = excluded.place \
+             WHERE changes.known < excluded.known \
+             OR (changes.known = excluded.known AND changes.sources <> excluded.sources)"
+        )
+    };
+}
+const KEEP: &str = keep!("VALUES ($1, $2, $3, $4, $5, $6)");
+pub(crate) const KEEP_ALL: &str = keep!(
+    "SELECT column1, column2, column3, column4, column5, column6 FROM (VALUES ROWS) AS named WHERE column1 IS NOT NULL"
+);
 
 /// A source of an application, and the commits that changed it in a sync.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,25 +137,26 @@ fn read(text: &str) -> Vec<SourceChange> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// What the report of an application says of the commits of its last sync.
-pub(crate) async fn of_report(
+/// What reports of applications say of the commits of their last syncs, each of a runtime and none of a sync that another speaks of.
+pub(crate) async fn of_reports(
     connection: &mut Connection,
-    runtime: i64,
-    report: &Report,
+    reports: &[(i64, &Report)],
 ) -> Result<(), StoreError> {
-    let Some(operation) = report.operation.as_ref().filter(|_| !report.changes.is_empty()) else {
-        return Ok(());
-    };
-    let sources = text(report.changes.clone());
-    let arguments = [
-        Arg::Int(runtime),
-        Arg::Text(&report.entity.app_namespace),
-        Arg::Text(&report.entity.app_name),
-        Arg::Int(operation.started_at),
-        Arg::Int(BY_APPLICATION),
-        Arg::Text(&sources),
-    ];
-    connection.execute(KEEP, &arguments).await.map(drop)
+    let mut said = Vec::new();
+    for (runtime, report) in reports {
+        if let Some(operation) = &report.operation {
+            said.push((*runtime, &report.entity, operation.started_at, text(report.changes.clone())));
+        }
+    }
+    let rows: Vec<_> = said
+        .iter()
+        .map(|(runtime, entity, started_at, sources)| {
+            let (namespace, name) = (Arg::Text(&entity.app_namespace), Arg::Text(&entity.app_name));
+            let (runtime, started_at) = (Arg::Int(*runtime), Arg::Int(*started_at));
+            [runtime, namespace, name, started_at, Arg::Int(BY_APPLICATION), Arg::Text(sources)]
+        })
+        .collect();
+    with_rows(connection, KEEP_ALL, &rows).await.map(drop)
 }
 
 /// What is known of the commits of a sync, in the column that is named.

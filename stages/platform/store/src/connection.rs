@@ -1,6 +1,8 @@
 //! One connection to either database, and the little of SQL that both speak alike: numbered parameters, `RETURNING`,
 //! `ON CONFLICT`; whole numbers, texts and bytes.
 
+use std::sync::Arc;
+
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
@@ -19,18 +21,41 @@ pub(crate) enum Arg<'a> {
     BytesOrNull(Option<&'a [u8]>),
 }
 
+impl Arg<'_> {
+    /// Null in its place.
+    pub(crate) const fn null(self) -> Self {
+        match self {
+            Self::Int(_) | Self::IntOrNull(_) => Self::IntOrNull(None),
+            Self::Text(_) | Self::TextOrNull(_) => Self::TextOrNull(None),
+            Self::Bytes(_) | Self::BytesOrNull(_) => Self::BytesOrNull(None),
+        }
+    }
+}
+
 /// A row of an answer.
 pub(crate) enum Row {
     Sqlite(SqliteRow),
     Postgres(PgRow),
 }
 
-/// A connection.
+/// A connection, which counts its statements.
 #[derive(Debug)]
-pub(crate) enum Connection {
+pub(crate) struct Connection {
+    to: To,
+    statements: u64,
+}
+
+#[derive(Debug)]
+enum To {
     Sqlite(PoolConnection<Sqlite>),
     Postgres(PoolConnection<Postgres>),
 }
+
+/// Whoever writes looks rows up by their keys. The server plans a statement once for all that follow, and may do so while the
+/// tables are small: none of these plans reads a table that has grown since through. Several processes on one database take
+/// turns, so that what each reads before it writes is still so.
+const BEGIN_POSTGRES: &str = "BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
+    SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; SELECT pg_advisory_xact_lock(7450119)";
 
 /// Postgres has no zero byte in a text.
 fn text(text: &str) -> String {
@@ -50,18 +75,41 @@ macro_rules! bound {
     };
 }
 
+impl From<PoolConnection<Sqlite>> for Connection {
+    fn from(connection: PoolConnection<Sqlite>) -> Self {
+        Self { to: To::Sqlite(connection), statements: 0 }
+    }
+}
+
+impl From<PoolConnection<Postgres>> for Connection {
+    fn from(connection: PoolConnection<Postgres>) -> Self {
+        Self { to: To::Postgres(connection), statements: 0 }
+    }
+}
+
 impl Connection {
+    /// Whether it is to SQLite: what both do not speak alike.
+    pub(crate) const fn is_sqlite(&self) -> bool {
+        matches!(self.to, To::Sqlite(_))
+    }
+
+    /// How many statements it ran.
+    pub(crate) const fn statements(&self) -> u64 {
+        self.statements
+    }
+
     /// Runs a statement; how many rows it touched.
     pub(crate) async fn execute(
         &mut self,
         sql: &'static str,
         arguments: &[Arg<'_>],
     ) -> Result<u64, StoreError> {
-        Ok(match self {
-            Self::Sqlite(connection) => {
+        self.statements += 1;
+        Ok(match &mut self.to {
+            To::Sqlite(connection) => {
                 bound!(sql, arguments).execute(&mut **connection).await?.rows_affected()
             }
-            Self::Postgres(connection) => {
+            To::Postgres(connection) => {
                 bound!(sql, arguments).execute(&mut **connection).await?.rows_affected()
             }
         })
@@ -73,12 +121,13 @@ impl Connection {
         sql: &'static str,
         arguments: &[Arg<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        Ok(match self {
-            Self::Sqlite(connection) => {
+        self.statements += 1;
+        Ok(match &mut self.to {
+            To::Sqlite(connection) => {
                 let rows = bound!(sql, arguments).fetch_all(&mut **connection).await?;
                 rows.into_iter().map(Row::Sqlite).collect()
             }
-            Self::Postgres(connection) => {
+            To::Postgres(connection) => {
                 let rows = bound!(sql, arguments).fetch_all(&mut **connection).await?;
                 rows.into_iter().map(Row::Postgres).collect()
             }
@@ -88,16 +137,17 @@ impl Connection {
     /// The rows of a statement that was put together here: of constants, with all else as its parameters.
     pub(crate) async fn rows_of(
         &mut self,
-        sql: String,
+        sql: impl Into<Arc<str>>,
         arguments: &[Arg<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        let sql = sqlx::AssertSqlSafe(sql);
-        Ok(match self {
-            Self::Sqlite(connection) => {
+        self.statements += 1;
+        let sql: sqlx::AssertSqlSafe<Arc<str>> = sqlx::AssertSqlSafe(sql.into());
+        Ok(match &mut self.to {
+            To::Sqlite(connection) => {
                 let rows = bound!(sql, arguments).fetch_all(&mut **connection).await?;
                 rows.into_iter().map(Row::Sqlite).collect()
             }
-            Self::Postgres(connection) => {
+            To::Postgres(connection) => {
                 let rows = bound!(sql, arguments).fetch_all(&mut **connection).await?;
                 rows.into_iter().map(Row::Postgres).collect()
             }
@@ -116,20 +166,19 @@ impl Connection {
     /// Closes a connection whose state is not known.
     pub(crate) async fn discard(self) {
         // It is of no use any more, however it goes.
-        match self {
-            Self::Sqlite(connection) => drop(connection.close().await),
-            Self::Postgres(connection) => drop(connection.close().await),
+        match self.to {
+            To::Sqlite(connection) => drop(connection.close().await),
+            To::Postgres(connection) => drop(connection.close().await),
         }
     }
 
     /// Begins to write: nobody else does until the end.
     pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
-        match self {
-            Self::Sqlite(_) => self.execute("BEGIN IMMEDIATE", &[]).await.map(drop),
-            Self::Postgres(_) => {
-                self.execute("BEGIN", &[]).await?;
-                // Several processes on one database take turns, so that what each reads before it writes is still so.
-                self.rows("SELECT pg_advisory_xact_lock(7450119)", &[]).await.map(drop)
+        match &mut self.to {
+            To::Sqlite(_) => self.execute("BEGIN IMMEDIATE", &[]).await.map(drop),
+            To::Postgres(connection) => {
+                self.statements += 1;
+                sqlx::raw_sql(BEGIN_POSTGRES).execute(&mut **connection).await.map(drop).map_err(Into::into)
             }
         }
     }

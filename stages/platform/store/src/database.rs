@@ -106,6 +106,10 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
 
 /// Connections that read, beside the one that writes.
 const READERS: u32 = 4;
+/// Statements that a connection that writes has read: of each for many rows there is one for every power of two.
+const STATEMENTS: usize = 256;
+/// Rows of an answer of SQLite's that do not wait for whoever takes them.
+const ROWS: usize = 256;
 /// A lock or a connection is waited for so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -162,7 +166,8 @@ impl Database {
         let turn = turn(path).await?;
         let options = sqlite(path).create_if_missing(true);
         let one = SqlitePoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
-        let writer = one.connect_with(options.clone()).await?;
+        let writing = options.clone().statement_cache_capacity(STATEMENTS).row_buffer_size(ROWS);
+        let writer = one.connect_with(writing).await?;
         if applied(&writer).await?.is_some_and(|applied| lacks(&applied) && !is_newer(&applied)) {
             backup::before_migration(&writer, path).await?;
         }
@@ -176,6 +181,7 @@ impl Database {
     async fn open_postgres(url: &str) -> Result<Self, StoreError> {
         let options: PgConnectOptions = url.parse()?;
         let options = options.application_name("gitops-runtime").disable_statement_logging();
+        let options = options.statement_cache_capacity(STATEMENTS);
         let pool = PgPoolOptions::new().max_connections(READERS + 1).acquire_timeout(PATIENCE);
         let pool = pool.connect_with(options).await?;
         migrator(|(.., postgres)| postgres).run(&pool).await.map_err(migration)?;
@@ -184,15 +190,15 @@ impl Database {
 
     pub(crate) async fn to_write(&self) -> Result<Connection, StoreError> {
         Ok(match self {
-            Self::Sqlite { writer, .. } => Connection::Sqlite(writer.acquire().await?),
-            Self::Postgres(pool) => Connection::Postgres(pool.acquire().await?),
+            Self::Sqlite { writer, .. } => Connection::from(writer.acquire().await?),
+            Self::Postgres(pool) => Connection::from(pool.acquire().await?),
         })
     }
 
     pub(crate) async fn to_read(&self) -> Result<Connection, StoreError> {
         Ok(match self {
-            Self::Sqlite { readers, .. } => Connection::Sqlite(readers.acquire().await?),
-            Self::Postgres(pool) => Connection::Postgres(pool.acquire().await?),
+            Self::Sqlite { readers, .. } => Connection::from(readers.acquire().await?),
+            Self::Postgres(pool) => Connection::from(pool.acquire().await?),
         })
     }
 
@@ -256,7 +262,7 @@ fn migrator(text: impl Fn((i64, &'static str, &'static str, &'static str)) -> &'
 
 /// The migrations that a file has; `None` for a file without tables.
 async fn applied(pool: &SqlitePool) -> Result<Option<HashSet<i64>>, StoreError> {
-    let mut connection = Connection::Sqlite(pool.acquire().await?);
+    let mut connection = Connection::from(pool.acquire().await?);
     let sql = "SELECT count(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
     if connection.row(sql, &[]).await?.map_or(Ok(0), |row| row.int(0))? == 0 {
         return Ok(None);

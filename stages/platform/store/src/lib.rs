@@ -2,7 +2,6 @@
 
 mod accounts;
 mod act;
-mod apply;
 mod audit;
 mod backup;
 mod change;
@@ -10,8 +9,8 @@ mod connection;
 mod database;
 mod error;
 mod fleet;
+mod group;
 mod held;
-mod history;
 mod identity;
 mod key;
 mod metrics;

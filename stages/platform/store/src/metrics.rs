@@ -13,6 +13,7 @@ pub(crate) struct StoreMetrics {
     repeated: IntCounter,
     commits: Histogram,
     failed: IntCounter,
+    statements: IntCounter,
     writable: IntGauge,
 }
 
@@ -26,6 +27,10 @@ impl StoreMetrics {
             repeated: of("repeated", "Reports that were kept before, under the same key.")?,
             commits: Histogram::with_opts(group.buckets(sizes))?,
             failed: of("commit_failures", "Commits that failed; nothing of them was acknowledged.")?,
+            statements: of(
+                "statements",
+                "Statements of commits of reports: each is a turn of the database.",
+            )?,
             writable: IntGauge::new(
                 "gitops_runtime_platform_store_writable",
                 "Whether the last commit succeeded.",
@@ -36,11 +41,13 @@ impl StoreMetrics {
         registry.register(Box::new(metrics.repeated.clone()))?;
         registry.register(Box::new(metrics.commits.clone()))?;
         registry.register(Box::new(metrics.failed.clone()))?;
+        registry.register(Box::new(metrics.statements.clone()))?;
         registry.register(Box::new(metrics.writable.clone()))?;
         Ok(metrics)
     }
 
-    pub(crate) fn committed(&self, done: &Result<Vec<Kept>, StoreError>) {
+    pub(crate) fn committed(&self, done: &Result<Vec<Kept>, StoreError>, statements: u64) {
+        self.statements.inc_by(statements);
         match done {
             Ok(outcomes) => {
                 let refused = outcomes.iter().filter(|kept| kept.is_err()).count();

@@ -165,6 +165,21 @@ impl Report {
         hasher.finalize().into()
     }
 
+    /// Replaces zero bytes in what is compared with what is kept: Postgres keeps none.
+    pub(crate) fn replace_zero_bytes(&mut self) {
+        let EntityName { app_namespace, app_name, resource } = &mut self.entity;
+        let resource = resource
+            .as_mut()
+            .map(|name| [&mut name.api_version, &mut name.kind, &mut name.namespace, &mut name.name]);
+        let said = [&mut self.sync, &mut self.health, &mut self.revision].into_iter().flatten();
+        let all = [app_namespace, app_name, &mut self.uid, &mut self.commit.author, &mut self.commit.message];
+        for text in all.into_iter().chain(resource.into_iter().flatten()).chain(said) {
+            if text.contains('\0') {
+                *text = text.replace('\0', "\u{fffd}");
+            }
+        }
+    }
+
     /// In the order of the columns: object, actual, desired, git, details.
     pub(crate) fn texts(&self) -> [Option<&Text>; 5] {
         [&self.object, &self.actual, &self.desired, &self.git, &self.details].map(Option::as_ref)

@@ -134,9 +134,10 @@ impl Store {
     /// [`StoreError`] when nothing was kept.
     pub async fn keep_holding(
         &self,
-        deliveries: Vec<Delivery>,
+        mut deliveries: Vec<Delivery>,
         held: impl Send + Sync + 'static,
     ) -> Result<Vec<Outcome>, Arc<StoreError>> {
+        deliveries.iter_mut().for_each(|delivery| delivery.report.replace_zero_bytes());
         self.ask(|answer| Job::Keep(Keeping { deliveries, held: Box::new(held), answer })).await
     }
 

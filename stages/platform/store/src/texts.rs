@@ -13,6 +13,12 @@ use crate::rows::with_rows;
 /// Of the level of compression that zstd is fastest per byte saved at for texts of some kilobytes.
 const ZSTD_LEVEL: i32 = 3;
 
+/// Either database names the columns of such rows so.
+pub(crate) const NAMED: &str = "UPDATE blobs SET refs = refs + named.column2 FROM (VALUES ROWS) AS named \
+    WHERE blobs.digest = named.column1 RETURNING blobs.digest";
+pub(crate) const NEW: &str = "INSERT INTO blobs (digest, refs, size, zstd) SELECT column1, column2, column3, column4 \
+    FROM (VALUES ROWS) AS named WHERE column1 IS NOT NULL";
+
 /// What transitions name, by digest: texts that are neighbours in the table are written one after the other.
 #[derive(Default)]
 pub(crate) struct NamedTexts<'a> {
@@ -45,10 +51,7 @@ impl<'a> NamedTexts<'a> {
         let named: Vec<_> = self.by_digest.iter().collect();
         let counts: Vec<_> =
             named.iter().map(|(digest, named)| [Arg::Bytes(digest), Arg::Int(named.times)]).collect();
-        // Either database names the columns of such rows so.
-        let sql = "UPDATE blobs SET refs = refs + named.column2 FROM (VALUES ROWS) AS named \
-                   WHERE blobs.digest = named.column1 RETURNING blobs.digest";
-        let rows = with_rows(connection, sql, &counts).await?;
+        let rows = with_rows(connection, NAMED, &counts).await?;
         let known = rows.iter().map(|row| row.bytes(0)).collect::<Result<HashSet<_>, _>>()?;
 
         let mut packed = Vec::new();
@@ -65,8 +68,7 @@ impl<'a> NamedTexts<'a> {
                 [Arg::Bytes(digest), Arg::Int(*times), Arg::Int(size), Arg::Bytes(zipped)]
             })
             .collect();
-        let sql = "INSERT INTO blobs (digest, refs, size, zstd) VALUES ROWS";
-        with_rows(connection, sql, &rows).await.map(drop)
+        with_rows(connection, NEW, &rows).await.map(drop)
     }
 }
 

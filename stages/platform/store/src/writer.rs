@@ -11,11 +11,11 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::act::{self, Statement};
-use crate::apply;
 use crate::connection::Connection;
 use crate::database::Database;
 use crate::error::StoreError;
 use crate::fleet;
+use crate::group;
 use crate::metrics::StoreMetrics;
 use crate::report::{Delivery, Millis, Outcome};
 use crate::retention::{self, Cut, Step};
@@ -108,11 +108,13 @@ async fn keep(
     group: Vec<Keeping>,
     metrics: &StoreMetrics,
 ) {
+    let statements = |connection: &Option<Connection>| connection.as_ref().map_or(0, Connection::statements);
+    let before = statements(connection);
     let mut kept = within(database, connection, async |connection| each(connection, &group).await).await;
     if kept.as_ref().is_err_and(StoreError::may_be_of_one_report) {
         kept = within(database, connection, async |connection| apart(connection, &group).await).await;
     }
-    metrics.committed(&kept);
+    metrics.committed(&kept, statements(connection).saturating_sub(before));
     match kept {
         Ok(outcomes) => {
             for (keeping, kept) in group.into_iter().zip(outcomes) {
@@ -140,7 +142,7 @@ pub(crate) type Kept = Result<Vec<Outcome>, Arc<StoreError>>;
 async fn each(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<Kept>, StoreError> {
     let now = Timestamp::now().as_millisecond();
     let all: Vec<&Delivery> = group.iter().flat_map(|keeping| &keeping.deliveries).collect();
-    let mut outcomes = apply::all(connection, &all, now).await?.into_iter();
+    let mut outcomes = group::keep(connection, &all, now).await?.into_iter();
     let kept = group.iter().map(|keeping| Ok(outcomes.by_ref().take(keeping.deliveries.len()).collect()));
     let kept = kept.collect();
     seen(connection, group, now).await?;
@@ -162,7 +164,7 @@ async fn apart(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<Kep
         for delivery in &keeping.deliveries {
             let Ok(known) = &mut own else { break };
             connection.execute("SAVEPOINT one_of_it", &[]).await?;
-            match apply::all(connection, &[delivery], now).await {
+            match group::keep(connection, &[delivery], now).await {
                 Ok(outcomes) => known.extend(outcomes),
                 Err(error @ StoreError::Unfit(_)) => {
                     connection.execute("ROLLBACK TO SAVEPOINT one_of_it", &[]).await?;

@@ -1,39 +1,213 @@
-//! Keeps what lists are made of beside the history, within the transaction of each report.
+//! Keeps what lists are made of beside the history, within the transaction of a group of reports.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::connection::{Arg, Connection};
+use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::placement::{Placement, version};
 use crate::report::{Delivery, Millis, Report};
+use crate::rows::with_rows;
 
 /// The most of a message that lists and searches hold.
 const MESSAGE: usize = 1_024;
 /// The most that is searched of one application.
 const SEARCHED: usize = 8_192;
 
-/// What is held of an application for whoever compares: its incarnation, and what its last report lists.
-pub(crate) struct Holding<'a> {
-    uid: &'a str,
-    listed: Vec<u8>,
+/// Of the columns of an application those that what follows of a report depends on, in the order that [`Index::read`] has.
+macro_rules! indexed {
+    () => {
+        "a.held_uid, a.author, a.message, a.revision, a.health, a.health_since, a.sync, a.sync_since, a.deployed_at, \
+         a.reported_at, a.deleted"
+    };
+}
+pub(crate) use indexed;
+
+/// All that lists say of an application.
+pub(crate) const LISTED: &str = "UPDATE applications SET project = named.column2, environment = named.column3, \
+    cluster = named.column4, destination = named.column5, repository = named.column6, path = named.column7, \
+    images = named.column8, version = named.column9, author = named.column10, message = named.column11, \
+    revision = named.column12, search = named.column13, health = named.column14, health_since = named.column15, \
+    health_message = named.column16, sync = named.column17, sync_since = named.column18, phase = named.column19, \
+    phase_at = named.column20, phase_message = named.column21, product = named.column22, labels = named.column23, \
+    held_uid = named.column24, listed = named.column25, deployed_at = named.column26, reported_at = named.column27, \
+    deleted = named.column28 FROM (VALUES ROWS) AS named WHERE applications.id = named.column1";
+/// What its end, and a report that is not its newest, change of that.
+pub(crate) const HELD: &str = "UPDATE applications SET held_uid = named.column2, listed = named.column3, \
+    reported_at = named.column4, deleted = named.column5 FROM (VALUES ROWS) AS named WHERE applications.id = named.column1";
+
+/// What lists say of an application, as far as it depends on what they said before.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Index<'a> {
+    /// For whoever compares: the incarnation that is held; empty where none is.
+    held_uid: Cow<'a, str>,
+    author: Cow<'a, str>,
+    message: Cow<'a, str>,
+    revision: Cow<'a, str>,
+    health: Cow<'a, str>,
+    health_since: Millis,
+    sync: Cow<'a, str>,
+    sync_since: Millis,
+    deployed_at: Option<Millis>,
+    reported_at: Millis,
+    deleted: bool,
 }
 
-impl<'a> Holding<'a> {
-    pub(crate) fn of(report: &'a Report) -> Self {
-        let uid = if report.deleted { "" } else { &report.uid };
-        Self { uid, listed: report.listed.iter().flat_map(|listing| listing.0).collect() }
+impl<'a> Index<'a> {
+    /// Of an application that nothing was reported of.
+    pub(crate) fn new() -> Self {
+        Self { health: state(None).into(), sync: state(None).into(), ..Self::default() }
+    }
+
+    /// From the columns `indexed!` of a row, of which the first is named.
+    pub(crate) fn read(row: &Row, first: usize) -> Result<Self, StoreError> {
+        let text = |column| row.text(first + column).map(Cow::Owned);
+        Ok(Self {
+            held_uid: text(0)?,
+            author: text(1)?,
+            message: text(2)?,
+            revision: text(3)?,
+            health: text(4)?,
+            health_since: row.int(first + 5)?,
+            sync: text(6)?,
+            sync_since: row.int(first + 7)?,
+            deployed_at: row.int_or_null(first + 8)?,
+            reported_at: row.int(first + 9)?,
+            deleted: row.int(first + 10)? != 0,
+        })
+    }
+
+    /// Whether a report is of another life than the one that is held.
+    pub(crate) fn is_of_another(&self, report: &Report) -> bool {
+        !self.held_uid.is_empty() && self.held_uid != report.uid
+    }
+
+    /// What every report changes, whether or not it is the newest.
+    pub(crate) fn hold(&mut self, report: &'a Report) {
+        self.held_uid = if report.deleted { "" } else { &*report.uid }.into();
+    }
+
+    /// What an application's newest report says of it. One that tells its end tells nothing else.
+    pub(crate) fn follow(&mut self, report: &'a Report) {
+        self.reported_at = report.at;
+        if report.deleted {
+            self.deleted = true;
+            return;
+        }
+        let revision = report.revision.as_deref().unwrap_or_default();
+        let (author, message) =
+            (begin(&report.commit.author, MESSAGE), begin(&report.commit.message, MESSAGE));
+        // A report of the same commit that does not say whose it is does not take away what is known of it.
+        for (known, said) in [(&mut self.author, author), (&mut self.message, message)] {
+            if !said.is_empty() || self.revision != revision {
+                *known = said.into();
+            }
+        }
+        self.revision = revision.into();
+        for (known, since, said) in [
+            (&mut self.health, &mut self.health_since, state(report.health.as_deref())),
+            (&mut self.sync, &mut self.sync_since, state(report.sync.as_deref())),
+        ] {
+            if *known != said || self.deleted || *since <= 0 {
+                *since = report.at;
+            }
+            *known = said.into();
+        }
+        let deployed = report.operation.as_ref().filter(|one| one.phase == "Succeeded");
+        self.deployed_at = deployed.and_then(|one| one.finished_at).or(self.deployed_at);
+        self.deleted = false;
     }
 }
 
-/// A report that is not the newest changes what is held alone.
-pub(crate) async fn hold(
-    connection: &mut Connection,
-    application: i64,
-    holding: &Holding<'_>,
-) -> Result<(), StoreError> {
-    let sql = "UPDATE applications SET held_uid = $2, listed = $3 WHERE id = $1";
-    let arguments = [Arg::Int(application), Arg::Text(holding.uid), Arg::Bytes(&holding.listed)];
-    connection.execute(sql, &arguments).await.map(drop)
+/// What is written of one application.
+pub(crate) struct Indexed<'i, 'a> {
+    pub(crate) application: i64,
+    pub(crate) index: &'i Index<'a>,
+    /// The report that said last what it lists,
+    pub(crate) held: &'a Report,
+    /// and the newest that lists say, unless that is as it was.
+    pub(crate) newest: Option<&'a Report>,
+}
+
+/// What follows of a report for the texts of lists.
+struct Texts {
+    version: String,
+    search: String,
+    labels: String,
+}
+
+impl Texts {
+    fn of(report: &Report) -> Self {
+        let images: Vec<String> = serde_json::from_str(&report.images).unwrap_or_default();
+        let version = images.first().and_then(|image| version(image)).unwrap_or_default().to_owned();
+        Self { version, search: search(report, &images), labels: labels(&report.placement) }
+    }
+}
+
+/// Writes what lists say.
+pub(crate) async fn write(connection: &mut Connection, all: &[Indexed<'_, '_>]) -> Result<(), StoreError> {
+    let listing = |report: &Report| report.listed.iter().flat_map(|listing| listing.0).collect::<Vec<u8>>();
+    let mut listed: Vec<(&Indexed<'_, '_>, &Report, Vec<u8>, Texts)> = Vec::new();
+    let mut held: Vec<(&Indexed<'_, '_>, Vec<u8>)> = Vec::new();
+    for one in all {
+        match one.newest {
+            Some(newest) => listed.push((one, newest, listing(one.held), Texts::of(newest))),
+            None => held.push((one, listing(one.held))),
+        }
+    }
+    let rows: Vec<_> =
+        listed.iter().map(|(one, newest, listing, texts)| row(one, newest, listing, texts)).collect();
+    with_rows(connection, LISTED, &rows).await?;
+    let rows: Vec<_> = held
+        .iter()
+        .map(|(one, listing)| {
+            let Indexed { application, index, .. } = one;
+            let (uid, listing) = (Arg::Text(&index.held_uid), Arg::Bytes(listing));
+            let (at, deleted) = (Arg::Int(index.reported_at), Arg::Int(index.deleted.into()));
+            [Arg::Int(*application), uid, listing, at, deleted]
+        })
+        .collect();
+    with_rows(connection, HELD, &rows).await.map(drop)
+}
+
+fn row<'r>(
+    one: &'r Indexed<'_, '_>,
+    report: &'r Report,
+    listing: &'r [u8],
+    texts: &'r Texts,
+) -> [Arg<'r>; 28] {
+    let (index, placement) = (one.index, &report.placement);
+    let operation = report.operation.as_ref();
+    [
+        Arg::Int(one.application),
+        Arg::Text(&placement.project),
+        Arg::Text(placement.environment()),
+        Arg::Text(&placement.cluster),
+        Arg::Text(&placement.namespace),
+        Arg::Text(&placement.repository),
+        Arg::Text(&placement.path),
+        Arg::Text(&report.images),
+        Arg::Text(&texts.version),
+        Arg::Text(&index.author),
+        Arg::Text(&index.message),
+        Arg::Text(&index.revision),
+        Arg::Text(&texts.search),
+        Arg::Text(&index.health),
+        Arg::Int(index.health_since),
+        Arg::Text(begin(report.health_message.as_deref().unwrap_or_default(), MESSAGE)),
+        Arg::Text(&index.sync),
+        Arg::Int(index.sync_since),
+        Arg::Text(operation.map_or("", |one| &one.phase)),
+        Arg::Int(operation.map_or(0, |one| one.finished_at.unwrap_or(one.started_at))),
+        Arg::Text(begin(operation.map_or("", |one| &one.message), MESSAGE)),
+        Arg::Text(&placement.product),
+        Arg::Text(&texts.labels),
+        Arg::Text(&index.held_uid),
+        Arg::Bytes(listing),
+        Arg::IntOrNull(index.deployed_at),
+        Arg::Int(index.reported_at),
+        Arg::Int(index.deleted.into()),
+    ]
 }
 
 /// Nothing said is that nobody can say.
@@ -44,66 +218,6 @@ fn state(said: Option<&str>) -> &str {
 /// The beginning of a text.
 fn begin(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or_default()
-}
-
-/// What an application's newest report says of it. One that tells its end tells nothing else.
-pub(crate) async fn application(
-    connection: &mut Connection,
-    application: i64,
-    report: &Report,
-    holding: &Holding<'_>,
-) -> Result<(), StoreError> {
-    if report.deleted {
-        let sql =
-            "UPDATE applications SET deleted = 1, reported_at = $2, held_uid = $3, listed = $4 WHERE id = $1";
-        let (uid, listed) = (Arg::Text(holding.uid), Arg::Bytes(&holding.listed));
-        let arguments = [Arg::Int(application), Arg::Int(report.at), uid, listed];
-        return connection.execute(sql, &arguments).await.map(drop);
-    }
-    let (placement, commit) = (&report.placement, &report.commit);
-    let images: Vec<String> = serde_json::from_str(&report.images).unwrap_or_default();
-    let search = search(report, &images);
-    let operation = report.operation.as_ref();
-    let phase_at = operation.map_or(0, |one| one.finished_at.unwrap_or(one.started_at));
-    let deployed = operation.filter(|one| one.phase == "Succeeded").and_then(|one| one.finished_at);
-    let sql = "UPDATE applications SET project = $2, environment = $3, cluster = $4, destination = $5, repository = $6, \
-               path = $7, images = $8, version = $9, \
-               author = CASE WHEN $10 = '' AND revision = $12 THEN author ELSE $10 END, \
-               message = CASE WHEN $11 = '' AND revision = $12 THEN message ELSE $11 END, revision = $12, search = $13, \
-               health_since = CASE WHEN health = $14 AND deleted = 0 AND health_since > 0 THEN health_since ELSE $16 END, \
-               health = $14, health_message = $17, \
-               sync_since = CASE WHEN sync = $15 AND deleted = 0 AND sync_since > 0 THEN sync_since ELSE $16 END, \
-               sync = $15, phase = $18, phase_at = $19, phase_message = $20, \
-               product = $22, labels = $23, held_uid = $24, listed = $25, \
-               deployed_at = COALESCE($21, deployed_at), reported_at = $16, deleted = 0 WHERE id = $1";
-    let arguments = [
-        Arg::Int(application),
-        Arg::Text(&placement.project),
-        Arg::Text(placement.environment()),
-        Arg::Text(&placement.cluster),
-        Arg::Text(&placement.namespace),
-        Arg::Text(&placement.repository),
-        Arg::Text(&placement.path),
-        Arg::Text(&report.images),
-        Arg::Text(images.first().and_then(|image| version(image)).unwrap_or_default()),
-        Arg::Text(begin(&commit.author, MESSAGE)),
-        Arg::Text(begin(&commit.message, MESSAGE)),
-        Arg::Text(report.revision.as_deref().unwrap_or_default()),
-        Arg::Text(&search),
-        Arg::Text(state(report.health.as_deref())),
-        Arg::Text(state(report.sync.as_deref())),
-        Arg::Int(report.at),
-        Arg::Text(begin(report.health_message.as_deref().unwrap_or_default(), MESSAGE)),
-        Arg::Text(operation.map_or("", |one| &one.phase)),
-        Arg::Int(phase_at),
-        Arg::Text(begin(operation.map_or("", |one| &one.message), MESSAGE)),
-        Arg::IntOrNull(deployed),
-        Arg::Text(&placement.product),
-        Arg::Text(&labels(placement)),
-        Arg::Text(holding.uid),
-        Arg::Bytes(&holding.listed),
-    ];
-    connection.execute(sql, &arguments).await.map(drop)
 }
 
 /// Each on a line of its own, letter by letter: rules ask for them.

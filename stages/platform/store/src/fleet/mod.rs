@@ -15,7 +15,9 @@ mod shipping;
 
 pub use changes::{Changed, ChangedNames};
 pub use home::{DayOfDeployments, FleetNeed, FleetRuntime};
-pub(crate) use index::{Holding, application, hold, seen};
+#[cfg(test)]
+pub(crate) use index::{HELD, LISTED};
+pub(crate) use index::{Index, Indexed, indexed, seen, write};
 pub use life::{DriftOf, KnownApplication, StateOf};
 pub use listing::{ApplicationName, ListedApplication, Page, Position};
 pub use moment::{ManifestsAt, ObjectAt, ResourceAt};

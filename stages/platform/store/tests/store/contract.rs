@@ -8,6 +8,7 @@ use serde_json::json;
 use stages_platform_store::{Delivery, Outcome, Place, Retention, StoreError, Text, create_token};
 use tempfile::TempDir;
 
+use crate::alike;
 use crate::changes;
 use crate::fleet;
 use crate::group;
@@ -16,6 +17,8 @@ use crate::shipping;
 use crate::support::{KEEP_ALL, Opened, digest, open, operation, report, resource};
 
 const HOUR: i64 = 3_600_000;
+/// Of random reports.
+const SEEDS: u64 = 2;
 
 /// Runs the contract on a place that is new each time it is asked for.
 async fn holds(place: &mut impl AsyncFnMut() -> Place) {
@@ -32,6 +35,11 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     group::a_key_that_stands_twice_in_a_delivery_is_taken_once(open(&place().await).await).await;
     let named = open(&place().await).await;
     group::texts_that_many_reports_of_a_delivery_name_stay_for_as_long_as_one_does(named).await;
+    for seed in 0..SEEDS {
+        let (together, alone) = (open(&place().await).await, open(&place().await).await);
+        alike::reports_of_one_group_leave_what_each_alone_leaves(together, alone, seed).await;
+    }
+    alike::a_group_takes_few_statements_and_a_repeat_of_it_hardly_any(open(&place().await).await).await;
     history_follows_operations_and_sync(open(&place().await).await).await;
     changes::what_changed_stands_with_its_sync_whatever_comes_first(open(&place().await).await).await;
     changes::what_changed_goes_with_the_history_that_it_is_of(open(&place().await).await).await;
@@ -68,6 +76,7 @@ async fn the_contract_holds_on_postgres() {
     let server = Server::start().await;
     holds(&mut async || Place::Postgres(server.database().await)).await;
     a_connection_that_cannot_begin_is_not_used_again(&server.database().await).await;
+    alike::no_table_is_read_through_when_it_has_grown(&server.database().await).await;
     what_cannot_be_indexed_is_unfit_and_spoils_no_other(
         open(&Place::Postgres(server.database().await)).await,
     )

@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod accounts;
+mod alike;
 mod changes;
 mod contract;
 mod file;
@@ -10,6 +11,7 @@ mod fleet;
 mod group;
 mod identities;
 mod postgres;
+mod rows;
 mod runtimes;
 mod shipping;
 mod support;

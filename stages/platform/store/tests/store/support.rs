@@ -21,6 +21,8 @@ pub(crate) struct Opened {
     pub(crate) writing: Writing,
     pub(crate) runtime: Runtime,
     pub(crate) place: Place,
+    /// What it counts.
+    pub(crate) registry: prometheus::Registry,
 }
 
 pub(crate) async fn open(place: &Place) -> Opened {
@@ -30,10 +32,11 @@ pub(crate) async fn open(place: &Place) -> Opened {
 pub(crate) async fn open_with(place: &Place, retention: Retention) -> Opened {
     let token = create_token(place, "prod").await.unwrap();
     let config = StoreConfig { place: place.clone(), retention };
-    let (store, writing) = config.build(&prometheus::Registry::new()).await.unwrap();
+    let registry = prometheus::Registry::new();
+    let (store, writing) = config.build(&registry).await.unwrap();
     let runtime = store.runtime(&token).await.unwrap().expect("the token is known");
     assert!(token.expose_secret().starts_with("gort_"));
-    Opened { store, writing, runtime, place: place.clone() }
+    Opened { store, writing, runtime, place: place.clone(), registry }
 }
 
 impl Opened {

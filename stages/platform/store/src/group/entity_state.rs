@@ -1,0 +1,29 @@
+//! An entity, as it is kept and as the reports of a group change it.
+
+use super::drifts::Drifts;
+use super::newest::Newest;
+use super::transition::Which;
+use crate::report::ResourceName;
+
+/// An entity.
+#[derive(Debug, Clone, Default)]
+pub(super) struct EntityState<'a> {
+    /// `None`: it is new.
+    pub(super) id: Option<i64>,
+    /// Its application, by the place among those that are known.
+    pub(super) application: usize,
+    /// `None`: the application itself.
+    pub(super) resource: Option<&'a ResourceName>,
+    /// Its state,
+    pub(super) current: Option<Which>,
+    /// what came last,
+    pub(super) latest: Option<Which>,
+    /// and the digest of that.
+    pub(super) content: Vec<u8>,
+    pub(super) newest: Newest<'a>,
+    /// The beginning of the digest of its last key, where the group brought one.
+    pub(super) held_key: Option<&'a [u8]>,
+    pub(super) drifts: Drifts,
+    /// Whether a report of the group was about it.
+    pub(super) is_reported: bool,
+}

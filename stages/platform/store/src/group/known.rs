@@ -1,0 +1,427 @@
+//! What is known of the applications and entities that the reports of a group are about, and what each report changes of it: here
+//! everything about a report is decided, and nothing is asked of the database.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+use super::application_state::{ApplicationKey, ApplicationState};
+use super::entity_state::EntityState;
+use super::keys::NewKeys;
+use super::newest::Newest;
+use super::said::Said;
+use super::transition::{NewTransition, Reported, Which};
+use crate::fleet::Index;
+use crate::report::{Delivery, Millis, Outcome, Report, ResourceName};
+use crate::texts::NamedTexts;
+
+/// Resources of the applications of a runtime that have one name: whoever reports the object alone means the one that was
+/// reported of last.
+#[derive(Debug, Default)]
+struct Namesakes {
+    /// The one that was reported of last when this was read, and when; of those that are not known none is later.
+    last_read: Option<(usize, Millis)>,
+    /// Those that are known.
+    all: Vec<usize>,
+}
+
+/// What is known. Places in its lists are given by it alone, and nothing is taken from a list.
+#[derive(Default)]
+pub(super) struct Known<'a> {
+    pub(super) applications: Vec<ApplicationState<'a>>,
+    pub(super) entities: Vec<EntityState<'a>>,
+    by_key: HashMap<ApplicationKey<'a>, usize>,
+    by_name: HashMap<(usize, Option<&'a ResourceName>), usize>,
+    namesakes: HashMap<(i64, &'a ResourceName), Namesakes>,
+    /// What the transitions said that reports of objects alone may follow.
+    said: HashMap<i64, Said<'a>>,
+    /// Transitions that are new,
+    pub(super) transitions: Vec<NewTransition<'a>>,
+    /// and those that are kept and were reported again.
+    pub(super) again: BTreeMap<i64, Reported>,
+    /// Of each deployment the report that says how far it is.
+    pub(super) deployments: BTreeMap<(usize, Millis), &'a Report>,
+    /// Of each sync the report that says which commits it brought.
+    pub(super) changes: BTreeMap<(usize, Millis), &'a Report>,
+    pub(super) texts: NamedTexts<'a>,
+}
+
+impl<'a> Known<'a> {
+    /// An application that was read, or that there is from now on.
+    pub(super) fn add_application(&mut self, application: ApplicationState<'a>) -> usize {
+        let place = self.applications.len();
+        self.by_key.insert(application.key.clone(), place);
+        self.applications.push(application);
+        place
+    }
+
+    pub(super) fn application(&self, key: &ApplicationKey<'a>) -> Option<usize> {
+        self.by_key.get(key).copied()
+    }
+
+    /// An entity that was read, or that there is from now on.
+    pub(super) fn add_entity(&mut self, entity: EntityState<'a>) -> usize {
+        let place = self.entities.len();
+        let ApplicationState { key: (runtime, _, name), entities, .. } =
+            &mut self.applications[entity.application];
+        entities.push(place);
+        if let Some(resource) = entity.resource.filter(|_| !name.is_empty())
+            && let Some(namesakes) = self.namesakes.get_mut(&(*runtime, resource))
+        {
+            namesakes.all.push(place);
+        }
+        self.by_name.insert((entity.application, entity.resource), place);
+        self.entities.push(entity);
+        place
+    }
+
+    pub(super) fn entity(&self, application: usize, resource: Option<&'a ResourceName>) -> Option<usize> {
+        self.by_name.get(&(application, resource)).copied()
+    }
+
+    /// Somebody reports a resource by its object alone: asked before any entity is read.
+    pub(super) fn ask_for_namesakes(&mut self, runtime: i64, resource: &'a ResourceName) {
+        self.namesakes.entry((runtime, resource)).or_default();
+    }
+
+    /// The one of them that was reported of last, as it was read.
+    pub(super) fn last_namesake(&mut self, runtime: i64, resource: &'a ResourceName, entity: usize) {
+        let at = self.entities[entity].newest.at;
+        self.namesakes.entry((runtime, resource)).or_default().last_read = Some((entity, at));
+    }
+
+    /// Of which kept transitions it must be known what they said.
+    pub(super) fn followed(&self) -> Vec<i64> {
+        let asked = |entity: &&EntityState<'a>| {
+            let (runtime, ..) = self.applications[entity.application].key;
+            entity.resource.is_some_and(|resource| self.namesakes.contains_key(&(runtime, resource)))
+        };
+        let both = |entity: &EntityState<'a>| [entity.current, entity.latest];
+        let kept = self.entities.iter().filter(asked).flat_map(both).filter_map(|which| match which {
+            Some(Which::Kept(id)) => Some(id),
+            _ => None,
+        });
+        let mut kept: Vec<i64> = kept.collect();
+        kept.sort_unstable();
+        kept.dedup();
+        kept
+    }
+
+    pub(super) fn add_said(&mut self, transition: i64, said: Said<'a>) {
+        self.said.insert(transition, said);
+    }
+
+    /// Whether it is known what a delivery is about. Where the namesake that was the last one was found to be of an earlier
+    /// time, one that is not known may be the last.
+    pub(super) fn tells_of(&self, delivery: &Delivery) -> bool {
+        let namesakes = object_alone(&delivery.report)
+            .and_then(|resource| self.namesakes.get(&(delivery.runtime, resource)));
+        let last = namesakes.and_then(|namesakes| namesakes.last_read);
+        last.is_none_or(|(entity, at)| self.entities[entity].newest.at >= at)
+    }
+
+    /// Takes a delivery, as what is known says then.
+    pub(super) fn take(&mut self, delivery: &'a Delivery, keys: &mut NewKeys) -> Outcome {
+        if !keys.has(delivery) {
+            return self.repeat(delivery);
+        }
+        let report = &delivery.report;
+        let namesake = object_alone(report).and_then(|resource| self.namesake(delivery.runtime, resource));
+        let application = match namesake {
+            Some(entity) => self.entities[entity].application,
+            None => {
+                let key = key(delivery);
+                self.application(&key).unwrap_or_else(|| {
+                    self.add_application(ApplicationState::new(key, None, 0, Index::new()))
+                })
+            }
+        };
+        let is_admitted = |epoch| self.applications[application].admits(epoch);
+        if !delivery.epoch.is_none_or(is_admitted) {
+            return Outcome::Outdated;
+        }
+        keys.keep(delivery);
+        let resource = report.entity.resource.as_ref();
+        let entity = namesake.or_else(|| self.entity(application, resource)).unwrap_or_else(|| {
+            self.add_entity(EntityState { application, resource, ..EntityState::default() })
+        });
+        self.follow(delivery, application, entity);
+        Outcome::Kept
+    }
+
+    /// What was kept before changes nothing, but who may still report of its application.
+    fn repeat(&mut self, delivery: &'a Delivery) -> Outcome {
+        let Some(epoch) = delivery.epoch else { return Outcome::Repeated };
+        let application = self.application(&key(delivery));
+        let is_admitted = application.is_none_or(|place| self.applications[place].admits(epoch));
+        if is_admitted { Outcome::Repeated } else { Outcome::Outdated }
+    }
+
+    /// The resource of an application that a report of an object alone is about, where one has it.
+    fn namesake(&self, runtime: i64, resource: &'a ResourceName) -> Option<usize> {
+        let all = &self.namesakes.get(&(runtime, resource))?.all;
+        // Of several of one time the one that has been there for longest.
+        all.iter().copied().max_by_key(|place| {
+            let entity = &self.entities[*place];
+            (entity.newest.at, Reverse((entity.id.is_none(), entity.id, *place)))
+        })
+    }
+
+    /// An entity follows a report of it.
+    fn follow(&mut self, delivery: &'a Delivery, application: usize, place: usize) {
+        let report = &delivery.report;
+        let is_application = report.entity.resource.is_none();
+        let entity = &self.entities[place];
+        let is_newer = entity.current.is_none() || entity.newest.gives_way_to(report);
+        if is_application {
+            self.application_follows(report, application, is_newer);
+        }
+        let entity = &self.entities[place];
+        let followed = entity.current.filter(|_| !report.has_source).map(|current| self.said_in(current));
+        let content = match &followed {
+            // The object is all that it says: it tells nothing where that is known.
+            Some(said) if said.has_object_of(report) => entity.content.clone(),
+            _ => report.content().to_vec(),
+        };
+        let transition = match entity.latest.filter(|_| content == entity.content) {
+            Some(latest) => {
+                self.report_again(latest, report.at);
+                latest
+            }
+            None => self.add_transition(report, place, followed),
+        };
+        let entity = &mut self.entities[place];
+        entity.is_reported = true;
+        entity.latest = Some(transition);
+        entity.content = content;
+        // Nothing is held of what has ended, and what has no key moves none. Nor does a report of another reporter than that of
+        // the application, which is the one that compares.
+        let has_ended = is_application && report.deleted;
+        let key = delivery.key.get(..16).filter(|_| delivery.keyed && !has_ended && report.has_source);
+        entity.held_key = key.or(entity.held_key);
+        if is_newer && entity.current != Some(transition) {
+            entity.current = Some(transition);
+            entity.newest = Newest::of(report);
+            entity.drifts.follow(report);
+        } else if entity.current == Some(transition) {
+            // What came last moves the time of the state where it is the state.
+            entity.newest.at = entity.newest.at.max(report.at);
+        }
+    }
+
+    fn application_follows(&mut self, report: &'a Report, place: usize, is_newer: bool) {
+        let application = &mut self.applications[place];
+        // The end of an application, or another life of it, takes away what was held of it for whoever compares. What came of
+        // it before its own first report is of this life.
+        if report.deleted || application.index.is_of_another(report) {
+            application.forgets_held = true;
+            for entity in &application.entities {
+                self.entities[*entity].held_key = None;
+            }
+        }
+        application.follow(report, is_newer);
+        // Also of what came late: an operation that ended is a deployment, whatever was reported since.
+        let Some(operation) = &report.operation else { return };
+        let sync = (place, operation.started_at);
+        let said = self.deployments.entry(sync).or_insert(report);
+        if said.operation.as_ref().is_none_or(|said| said.finished_at.is_none()) {
+            *said = report;
+        }
+        if !report.changes.is_empty() {
+            self.changes.insert(sync, report);
+        }
+    }
+
+    fn said_in(&self, transition: Which) -> Said<'a> {
+        match transition {
+            Which::New(place) => self.transitions[place].said.clone(),
+            Which::Kept(id) => self.said.get(&id).cloned().unwrap_or_default(),
+        }
+    }
+
+    fn report_again(&mut self, transition: Which, at: Millis) {
+        match transition {
+            Which::New(place) => self.transitions[place].reports.again(at),
+            Which::Kept(id) => {
+                let more = self.again.entry(id).or_insert(Reported { times: 0, last_at: at });
+                more.again(at);
+            }
+        }
+    }
+
+    fn add_transition(&mut self, report: &'a Report, entity: usize, followed: Option<Said<'a>>) -> Which {
+        let knows_more = followed.is_some();
+        let said = Said::by(report, followed);
+        for (number, (own, digest)) in report.texts().into_iter().zip(&said.texts).enumerate() {
+            match (own, digest) {
+                (Some(text), _) if number == 0 || !knows_more => self.texts.name(text),
+                (_, Some(known)) => self.texts.name_again(known),
+                _ => {}
+            }
+        }
+        let place = self.transitions.len();
+        self.transitions.push(NewTransition::by(report, entity, said));
+        Which::New(place)
+    }
+}
+
+/// The resource that a report knows by its object alone.
+pub(super) fn object_alone(report: &Report) -> Option<&ResourceName> {
+    report.entity.resource.as_ref().filter(|_| !report.has_source)
+}
+
+/// The application that a delivery names.
+pub(super) fn key(delivery: &Delivery) -> ApplicationKey<'_> {
+    let entity = &delivery.report.entity;
+    (delivery.runtime, (&*entity.app_namespace).into(), (&*entity.app_name).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::samples::{delivery, report};
+    use crate::report::{Operation, Text};
+
+    fn taken<'a>(known: &mut Known<'a>, deliveries: &'a [Delivery]) -> Vec<Outcome> {
+        let mut keys = NewKeys::of(deliveries);
+        deliveries.iter().map(|delivery| known.take(delivery, &mut keys)).collect()
+    }
+
+    /// A report that knows the object alone, and not whose it is.
+    fn alone(name: &str, version: i64, at: Millis) -> Report {
+        let mut alone = report("", Some(name));
+        alone.entity.app_namespace.clear();
+        (alone.has_source, alone.sync, alone.health) = (false, None, None);
+        (alone.git, alone.version, alone.at) = (None, Some(version), at);
+        alone.object = Some(Text::new(format!("{{\"version\":{version}}}")));
+        alone
+    }
+
+    /// A Deployment of an application that was reported of then.
+    fn kept<'a>(
+        known: &mut Known<'a>,
+        application: usize,
+        resource: &'a ResourceName,
+        id: i64,
+        at: Millis,
+    ) -> usize {
+        let newest = Newest { uid: "u".into(), version: Some(1), created_at: None, at };
+        let (current, latest) = (Some(Which::Kept(id)), Some(Which::Kept(id)));
+        let resource = Some(resource);
+        known.add_entity(EntityState {
+            id: Some(id),
+            application,
+            resource,
+            current,
+            latest,
+            newest,
+            ..EntityState::default()
+        })
+    }
+
+    #[test]
+    fn what_differs_in_its_time_alone_is_one_transition_and_a_repeat_is_none() {
+        let at = |number, at| {
+            let mut one = report("shop", None);
+            one.at = at;
+            delivery(number, one)
+        };
+        let mut other = report("shop", None);
+        (other.at, other.git) = (5, None);
+        let all = [at(1, 1), at(2, 3), at(2, 4), at(3, 2), delivery(4, other)];
+        let mut known = Known::default();
+        let expected = [Outcome::Kept, Outcome::Kept, Outcome::Repeated, Outcome::Kept, Outcome::Kept];
+        assert_eq!(taken(&mut known, &all), expected);
+        let reports: Vec<_> = known.transitions.iter().map(|one| (one.at, one.reports)).collect();
+        let three = Reported { times: 3, last_at: 3 };
+        assert_eq!(reports, [(1, three), (5, Reported::once(5))]);
+        let [entity] = &known.entities[..] else { panic!("one entity") };
+        assert_eq!((entity.current, entity.newest.at), (Some(Which::New(1)), 5));
+    }
+
+    #[test]
+    fn an_older_right_is_refused_and_its_key_stays_free() {
+        let with = |number, epoch| Delivery { epoch: Some(epoch), ..delivery(number, report("shop", None)) };
+        let all = [with(1, 7), with(2, 6), with(2, 7), with(1, 6), with(1, 8), with(3, 7)];
+        let mut known = Known::default();
+        let expected = [
+            Outcome::Kept,
+            Outcome::Outdated,
+            Outcome::Kept,
+            Outcome::Outdated,
+            Outcome::Repeated,
+            Outcome::Outdated,
+        ];
+        assert_eq!(taken(&mut known, &all), expected);
+        assert_eq!((known.applications[0].epoch, known.applications[0].has_new_epoch), (8, true));
+    }
+
+    #[test]
+    fn the_end_of_an_application_takes_what_was_held_of_all_of_it() {
+        let mut end = report("shop", None);
+        (end.deleted, end.at) = (true, 2);
+        let all = [
+            delivery(1, report("shop", None)),
+            delivery(2, report("shop", Some("web"))),
+            delivery(3, end),
+            delivery(4, report("shop", Some("db"))),
+        ];
+        let mut known = Known::default();
+        taken(&mut known, &all);
+        let held: Vec<_> = known.entities.iter().map(|entity| entity.held_key).collect();
+        assert_eq!(held, [None, None, Some(&[4; 16][..])]);
+        assert!(known.applications[0].forgets_held);
+    }
+
+    #[test]
+    fn a_deployment_is_as_it_was_told_until_it_has_ended() {
+        let told = |number, finished_at, phase: &str| {
+            let mut one = report("shop", None);
+            let (revision, initiated_by, message) = (String::new(), String::new(), String::new());
+            let phase = phase.to_owned();
+            one.operation =
+                Some(Operation { started_at: 1, finished_at, phase, revision, initiated_by, message });
+            delivery(number, one)
+        };
+        let all = [
+            told(1, None, "Running"),
+            told(2, Some(5), "Failed"),
+            told(3, None, "Running"),
+            told(4, Some(9), "Odd"),
+        ];
+        let mut known = Known::default();
+        taken(&mut known, &all);
+        let phases: Vec<_> =
+            known.deployments.values().map(|one| &*one.operation.as_ref().unwrap().phase).collect();
+        assert_eq!(phases, ["Failed"]);
+    }
+
+    #[test]
+    fn an_object_alone_is_of_the_namesake_that_was_reported_of_last() {
+        let asked = delivery(1, alone("web", 2, 10));
+        let resource = asked.report.entity.resource.as_ref().unwrap();
+        let mut known = Known::default();
+        known.ask_for_namesakes(1, resource);
+        let names = ["", "cart", "shop"].map(|name| {
+            let state = ApplicationState::new((1, "argocd".into(), name.into()), Some(1), 0, Index::new());
+            known.add_application(state)
+        });
+        // What belongs to no application is nobody's, however new.
+        kept(&mut known, names[0], resource, 3, 100);
+        let last = kept(&mut known, names[1], resource, 4, 7);
+        let of_one_time = kept(&mut known, names[2], resource, 5, 7);
+        known.last_namesake(1, resource, last);
+        assert_eq!(known.followed(), [3, 4, 5]);
+        known.add_said(4, Said { sync: Some("OutOfSync".into()), ..Said::default() });
+        assert!(known.tells_of(&asked));
+        let deliveries = [asked.clone()];
+        assert_eq!(taken(&mut known, &deliveries), [Outcome::Kept]);
+        assert_eq!(known.transitions[0].entity, last);
+        assert_eq!(known.transitions[0].said.sync.as_deref(), Some("OutOfSync"), "what is known of it stays");
+        // A newer version of an earlier time: another that is not known may be the last.
+        let deliveries = [delivery(2, alone("web", 3, 5))];
+        taken(&mut known, &deliveries);
+        assert_eq!(known.entities[last].newest.at, 5);
+        assert!(!known.tells_of(&asked));
+        assert_eq!(known.namesake(1, resource), Some(of_one_time));
+    }
+}

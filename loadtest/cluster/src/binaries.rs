@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use tokio::process::Command;
 
 /// Names the folder that holds the programs, so that nothing is built.
@@ -25,7 +25,7 @@ impl Binaries {
         let told = given.map(Path::to_path_buf).or_else(|| std::env::var_os(VARIABLE).map(Into::into));
         let directory = match told {
             Some(directory) => directory,
-            None => build().await?,
+            None => build(&[]).await?,
         };
         if !directory.join("bin").is_dir() {
             bail!("{} holds no programs of a cluster; run .ci/cluster/build", directory.display());
@@ -41,6 +41,21 @@ impl Binaries {
         self.directory.join("bin").join(name)
     }
 
+    /// A program that is built only when it is asked for, which takes minutes the first time: `traefik`.
+    pub async fn further(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let program = self.program(name);
+        if !program.is_file() {
+            let made = build(&[name]).await?;
+            ensure!(
+                made == self.directory,
+                "{} holds no {name}, but {} does: name that folder, or none",
+                self.directory.display(),
+                made.display()
+            );
+        }
+        Ok(program)
+    }
+
     /// The folder of all programs, for a `PATH`.
     #[must_use]
     pub fn programs(&self) -> PathBuf {
@@ -48,18 +63,20 @@ impl Binaries {
     }
 
     /// A file of an installation: `argocd/` and `rollouts/` and `workflows/` hold manifests as their modules ship
-    /// them, `kwok/` its stages, `routes/` the definitions of others' routes that the chart may render.
+    /// them, `kwok/` its stages, `routes/` the definitions of others' routes that the chart may render, and of
+    /// what serves them.
     #[must_use]
     pub fn share(&self, name: &str) -> PathBuf {
         self.directory.join("share").join(name)
     }
 }
 
-async fn build() -> anyhow::Result<PathBuf> {
+async fn build(further: &[&str]) -> anyhow::Result<PathBuf> {
     let root =
         Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the folder of the workspace")?;
     let program = root.join(".ci/cluster/build");
     let built = Command::new(&program)
+        .args(further)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .kill_on_drop(true)

@@ -1,6 +1,6 @@
 //! Where a node, its pods and Services are: addresses of 198.18.0.0/15, which no network of anybody's uses (RFC 2544).
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// The networks of one node: those of many stand beside each other on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,13 @@ impl Network {
         format!("{}/24", self.address(1, 0))
     }
 
+    /// Whether an address is that of a Service.
+    #[must_use]
+    pub fn is_service(self, address: IpAddr) -> bool {
+        let [first, second, third, _] = self.address(1, 0).octets();
+        matches!(address, IpAddr::V4(address) if address.octets()[..3] == [first, second, third])
+    }
+
     /// The range of pods; the machine reaches each of them.
     #[must_use]
     pub fn pods(self) -> String {
@@ -90,6 +97,7 @@ mod tests {
             (first.services(), first.pods()),
             ("198.18.1.0/24".to_owned(), "198.18.2.0/24".to_owned())
         );
+        assert!(first.is_service(first.api().into()) && !first.is_service(first.gateway().into()));
         let last = Network::new(Network::ALL - 1);
         assert_eq!((last.node(), last.range()), ([198, 19, 252, 2].into(), "198.19.252.0/22".to_owned()));
         let ranges: std::collections::BTreeSet<String> =

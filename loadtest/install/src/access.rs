@@ -1,5 +1,5 @@
 //! The way in, by pods of the chart: a visitor at the tunnel server, its client, the router, the app proxy and Argo CD, with
-//! the platform of the chart saying whose token opens the tunnel and who may ask.
+//! the platform of the chart saying whose token opens the tunnel and who may ask; then the same through Traefik.
 //!
 //! takes: an installed release - gives: what is wrong with the answers that a visitor is given
 //! calls: the Services of the release by their addresses, from this machine; the platform makes the runtime's token and the
@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::connections;
 use crate::ground::{Ground, NAME, NAMESPACE, secret};
+use crate::traefik;
 
 /// The host that visitors ask for: the account of a platform of one's own is `default`.
 const HOST: &str = "default-prod.tunnels.example.com";
@@ -63,6 +64,7 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     let key = world.first_key(ground).await?;
     wrong.extend(world.led().await?);
     wrong.extend(world.asked(&key).await?);
+    wrong.extend(world.strange().await?);
     wrong.extend(world.reported(token.trim()).await?);
 
     // Without the client nobody is led anywhere, and a visitor is told so.
@@ -85,6 +87,8 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     ground.helm("test", &[]).await?;
     connections::scraped(ground).await?;
 
+    wrong.extend(Box::pin(traefik::take(ground, &world, &key)).await?);
+
     // Steps after this one report to the platform that stands outside; what the chart's own has kept stays.
     ground.values = before;
     ground.upgrade(&json!({})).await?;
@@ -102,9 +106,13 @@ async fn on_platform(ground: &Ground, command: &[&str]) -> anyhow::Result<String
 }
 
 /// Where a visitor and a person of the platform knock.
-struct World {
+#[derive(Clone)]
+pub(crate) struct World {
     http: Client,
-    tunnels: String,
+    /// Where a visitor's requests go, whatever host they ask for.
+    entrance: String,
+    /// The host that leads to the runtime.
+    host: &'static str,
     platform: String,
 }
 
@@ -115,9 +123,15 @@ impl World {
         let http = Client::builder().no_proxy().redirect(redirect::Policy::none()).timeout(ANSWERED_WITHIN);
         Ok(Self {
             http: http.build().context("make a client")?,
-            tunnels: format!("http://{}", address(ground, "tunnel-server").await?),
+            entrance: format!("http://{}", address(ground, "tunnel-server").await?),
+            host: HOST,
             platform: format!("http://{}:8088", address(ground, "platform").await?),
         })
+    }
+
+    /// The same for a visitor who comes another way.
+    pub(crate) fn by(&self, entrance: &str, host: &'static str) -> Self {
+        Self { entrance: entrance.to_owned(), host, ..self.clone() }
     }
 
     /// An API key of the first account, which the link in the platform's log makes.
@@ -142,7 +156,7 @@ impl World {
     }
 
     fn visit(&self, host: &str, path: &str) -> RequestBuilder {
-        self.http.get(format!("{}{path}", self.tunnels)).header("host", host)
+        self.http.get(format!("{}{path}", self.entrance)).header("host", host)
     }
 
     /// What a visitor of a host is answered when they come to the app proxy, as soon as it has this status; what comes before
@@ -172,18 +186,18 @@ impl World {
     }
 
     /// Whether a visitor comes through to the app proxy.
-    async fn led(&self) -> anyhow::Result<Vec<String>> {
-        let told = self.settles(HOST, 200).await?;
+    pub(crate) async fn led(&self) -> anyhow::Result<Vec<String>> {
+        let told = self.settles(self.host, 200).await?;
         Ok(if told.1 == "OK" { Vec::new() } else { vec![format!("the app proxy says {:?}", told.1)] })
     }
 
     /// Whether somebody who may is answered by Argo CD, all the way and back, and somebody else is not.
-    async fn asked(&self, key: &str) -> anyhow::Result<Vec<String>> {
+    pub(crate) async fn asked(&self, key: &str) -> anyhow::Result<Vec<String>> {
         let application = format!("{{namespace: \"{}\", name: \"{APPLICATION}\"}}", ArgoCd::NAMESPACE);
         let query = format!("{{ resourceTree(application: {application}) {{ nodes {{ kind name }} }} }}");
         let ask = |key: &str| {
-            let asked = self.http.post(format!("{}/app-proxy/api/graphql", self.tunnels));
-            let asked = asked.header("host", HOST).json(&json!({"query": query}));
+            let asked = self.http.post(format!("{}/app-proxy/api/graphql", self.entrance));
+            let asked = asked.header("host", self.host).json(&json!({"query": query}));
             if key.is_empty() { asked } else { asked.header("authorization", key) }
         };
         let mut wrong = Vec::new();
@@ -205,17 +219,20 @@ impl World {
             }
         }
         for (path, expected) in [("/elsewhere", 404), ("/workflows/", 404)] {
-            let said = text(self.visit(HOST, path)).await?;
+            let said = text(self.visit(self.host, path)).await?;
             if said.0 != expected {
                 wrong.push(format!("a visitor of {path} is told {said:?}"));
             }
         }
-        // A server that has just begun waits for tunnels that it does not know.
-        let said = self.settles(STRANGER, 404).await?;
-        if said.1 != NO_TUNNEL {
-            wrong.push(format!("a visitor of another tunnel is told {said:?}"));
-        }
         Ok(wrong)
+    }
+
+    /// Whether a visitor of a host that nobody has a tunnel for is told so: a server that has just begun waits for those that
+    /// it does not know.
+    async fn strange(&self) -> anyhow::Result<Vec<String>> {
+        let said = self.settles(STRANGER, 404).await?;
+        let told = format!("a visitor of another tunnel is told {said:?}");
+        Ok(if said.1 == NO_TUNNEL { Vec::new() } else { vec![told] })
     }
 
     /// Whether the reporter of the chart told the platform of the chart of the application.

@@ -4,8 +4,8 @@
 //! takes: an installed release - gives: connections that no policy allows, and rules that none used
 //! calls: `conntrack` beside the node, `kubectl` for who had which address - fails: when one of them missed something
 //!
-//! A connection counts with the address and port behind a Service, as most networks judge it. Argo CD, which runs outside, counts
-//! as the pod that it is elsewhere.
+//! A connection counts with the address and port behind a Service, as most networks judge it; one to a Service that nobody stood
+//! behind in that moment went nowhere, and is only counted. Argo CD, which runs outside, counts as the pod that it is elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -44,7 +44,7 @@ const IDLE: [(&str, &str); 6] = [
 pub(crate) struct Connection {
     pub(crate) protocol: String,
     pub(crate) from: IpAddr,
-    /// Behind the Service, where it went to one.
+    /// Behind the Service, where it went to one that somebody stood behind.
     pub(crate) to: IpAddr,
     pub(crate) port: u16,
 }
@@ -104,6 +104,8 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
 
     let (connections, pods) = ground.watch.seen()?;
     let network = ground.node()?.network();
+    let (nowhere, connections): (BTreeSet<_>, BTreeSet<_>) =
+        connections.into_iter().partition(|one| network.is_service(one.to));
     let argocd = ground.argocd_at();
     let who = |address: IpAddr, port: u16| {
         if (address, port) == (argocd.ip(), argocd.port()) {
@@ -117,8 +119,9 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     let verdict =
         ground.policies.judge(&connections, &who, &[network.node(), network.gateway()].map(IpAddr::from));
     say(&format!(
-        "  {} connections, {} refused; {} rules used, {} not",
+        "  {} connections and {} to Services with nobody behind them, {} refused; {} rules used, {} not",
         connections.len(),
+        nowhere.len(),
         verdict.refused.len(),
         verdict.used,
         verdict.unused.len()

@@ -55,6 +55,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Everything that runs, and the release.
 pub(crate) struct Ground {
     pub(crate) tools: Tools,
+    pub(crate) binaries: Binaries,
     pub(crate) objects: Objects,
     pub(crate) applications: Applications,
     pub(crate) platform: Arc<PlatformSim>,
@@ -62,7 +63,9 @@ pub(crate) struct Ground {
     pub(crate) cluster: Cluster,
     /// Where pods reach Argo CD, which listens on loopback.
     argocd: Proxy,
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
+    /// What is installed, which people also run on their machines.
+    pub(crate) program: PathBuf,
     /// What the release was last installed or upgraded with.
     pub(crate) values: Value,
     /// The objects that were there before it.
@@ -122,6 +125,7 @@ impl Ground {
         let tools = Tools::new(&cluster.programs(), cluster.control.admin_kubeconfig(), folder);
         let mut ground = Self {
             tools,
+            binaries: found,
             objects,
             applications,
             platform,
@@ -129,6 +133,7 @@ impl Ground {
             cluster,
             argocd,
             folder: folder.to_path_buf(),
+            program: program.to_path_buf(),
             values: Value::Null,
             before: Vec::new(),
             policies: Policies::default(),

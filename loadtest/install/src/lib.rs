@@ -17,6 +17,7 @@ pub mod registry;
 mod step;
 mod steps;
 mod tools;
+mod traefik;
 
 use std::path::Path;
 use std::process::ExitCode;

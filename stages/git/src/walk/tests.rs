@@ -1,6 +1,7 @@
 //! The walk beside an oracle, over generated repositories.
 
 mod generated;
+mod incumbent;
 mod oracle;
 mod shapes;
 
@@ -112,9 +113,18 @@ impl Built {
         let boundary = all()
             .filter(|(commit, kept)| **kept && is_cut(commit))
             .map(|(commit, _)| format!("{}\n", commit.id));
-        let mut copy = Self::new(&boundary.collect::<String>());
+        self.copied(kept, Self::new(&boundary.collect::<String>()))
+    }
+
+    /// A copy on the disk, for other programs.
+    pub(super) fn written(&self) -> Self {
+        self.copied(&vec![true; self.commits.len()], Self::on_disk(""))
+    }
+
+    fn copied(&self, kept: &[bool], mut copy: Self) -> Self {
+        let is_cut = |commit: &Made| commit.parents.iter().any(|parent| !kept[*parent]);
         let (from, to) = (self.repository.odb().unwrap(), copy.repository.odb().unwrap());
-        for (commit, kept) in all() {
+        for (commit, kept) in self.commits.iter().zip(kept) {
             let mut made = commit.clone();
             if is_cut(commit) {
                 made.parents.clear();

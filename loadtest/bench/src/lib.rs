@@ -6,10 +6,12 @@
 //! machine's cores - fails: exit code 1 when anything was lost, repeated, out of order or wrong, when a figure is
 //! missing, or misses what it must be
 
+mod anonymous;
 mod bodies;
 mod cold;
 mod drive;
 mod figures;
+mod hostile;
 mod ingest;
 mod limit;
 mod look;
@@ -52,6 +54,8 @@ Examples:
     loadtest bench ingest
   Which commits changed which of 1,000 applications, beside git itself:
     loadtest bench revisions
+  What the source server says of repositories that were made to do harm, and the memory that they cost it:
+    loadtest bench hostile
   What people see and do: lists of 5,000 applications, 200 users, 50 of whom follow logs:
     loadtest bench people
   One scenario, a file of one's own, and what there is:
@@ -66,8 +70,12 @@ Examples:
 const INGEST: &str = "ingest";
 /// The name of what measures change revisions.
 const REVISIONS: &str = "revisions";
+/// The name of what asks about repositories that were made to do harm.
+const HOSTILE: &str = "hostile";
 /// The name of what measures what people see and do.
 const PEOPLE: &str = "people";
+/// Those that measure other roles than the reporter.
+const OTHERS: [&str; 4] = [INGEST, REVISIONS, HOSTILE, PEOPLE];
 
 /// Arguments of `loadtest bench`.
 #[derive(Debug, Clone, clap::Args)]
@@ -114,10 +122,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     // They measure other roles, and stand behind the table of the reporter's figures.
     let (others, named): (Vec<String>, Vec<String>) =
-        args.scenarios.iter().cloned().partition(|name| [INGEST, REVISIONS, PEOPLE].contains(&name.as_str()));
+        args.scenarios.iter().cloned().partition(|name| OTHERS.contains(&name.as_str()));
     let is_own = args.reporter.is_none() && args.beside.is_none() && args.json.is_none();
     let with = |name: &str| others.iter().any(|other| other == name) || (args.scenarios.is_empty() && is_own);
-    let (with_ingest, with_revisions, with_people) = (with(INGEST), with(REVISIONS), with(PEOPLE));
+    let (with_ingest, with_revisions) = (with(INGEST), with(REVISIONS));
+    let (with_hostile, with_people) = (with(HOSTILE), with(PEOPLE));
     let scenarios = match named.is_empty() && !others.is_empty() {
         true => Vec::new(),
         false => scenario::chosen(&named, args.short)?,
@@ -136,6 +145,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if with_revisions {
             let program = process::program(args.program.as_deref()).await?;
             if !revisions::run(&program, args.short).await? {
+                ended = ExitCode::FAILURE;
+            }
+        }
+        if with_hostile {
+            let program = process::program(args.program.as_deref()).await?;
+            if !Box::pin(hostile::run(&program, args.short)).await? {
                 ended = ExitCode::FAILURE;
             }
         }
@@ -216,8 +231,10 @@ fn list() -> anyhow::Result<String> {
     let ingest = [INGEST, "in the table", "Reports that the platform takes, keeps and compares"];
     let revisions =
         [REVISIONS, "in the table", "Which commits changed which of many applications of one repository"];
+    let hostile =
+        [HOSTILE, "in the table", "Repositories that were made to do harm, and the memory that they cost"];
     let people = [PEOPLE, "in the table", "What people see and do, of whom there are many"];
-    let others = [ingest, revisions, people].map(|row| row.map(str::to_owned).to_vec());
+    let others = [ingest, revisions, hostile, people].map(|row| row.map(str::to_owned).to_vec());
     let rows = [rows, others.to_vec()].concat();
     Ok(table(3, &["scenario", "", "about"], &rows))
 }

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use tokio::process::Command;
 
+use crate::anonymous::anonymous_of;
+
 /// How often its memory is looked at.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -38,11 +40,4 @@ impl Watched {
         ensure!(output.status.success(), "the program ended with {}: {said}", output.status);
         Ok(Self { output: output.stdout, took, anonymous })
     }
-}
-
-/// `RssAnon` of a process; `None` when it has ended.
-fn anonymous_of(id: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }

@@ -48,7 +48,7 @@ fn rights(role: Role, namespace: &str, secret: Option<&str>, config: &Config) ->
             if let Token::Secret { name, .. } = config.argocd.access().secret() {
                 rights.push(watch.secret_right(name));
             }
-            if config.reporter.sources.from == SourcesFrom::Here {
+            if config.reporter.sources.asks(SourcesFrom::Here).is_some() {
                 rights.extend(super::sources::rights(config));
             }
             rights

@@ -1,4 +1,5 @@
-//! How the reporter asks what Git says: in this process, or of the source server, over HTTP or the bus.
+//! How the reporter asks what Git says: in this process, or of the source server, over HTTP or the bus; about each repository as
+//! the settings say.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use prometheus::Registry;
 use reqwest::Method;
 use stages_argocd::sources::{Described, SourceFile, Sources, SourcesAt};
 use stages_client::{Client, Fault, HttpError, Target, Token};
-use stages_git::RepositoryUrl;
+use stages_git::{RepositoryUrl, UrlPrefix};
 use stages_kube::Right;
 use stages_source::{
     Asked, AskedSource, Directories, Fetched, Heard, HeardObject, Library, LibraryConfig, OneForAll, OverBus,
@@ -90,35 +91,108 @@ pub(super) async fn of(
     stop: &Shutdown,
 ) -> anyhow::Result<(Option<Arc<dyn Sources>>, BoxFuture<'static, ()>)> {
     let settings = &config.reporter.sources;
-    let nothing: BoxFuture<'static, ()> = Box::pin(std::future::ready(()));
-    Ok(match settings.from {
-        SourcesFrom::None => (None, nothing),
-        SourcesFrom::Here => {
-            let (library, following) = library(config, registry, stop).await?;
-            (Some(Arc::new(Here(library))), following)
-        }
-        SourcesFrom::Server => {
-            let url = settings.url.as_ref().context("reporter.sources.url is not set")?;
-            let path = settings.token_file.as_ref().context("reporter.sources.tokenFile is not set")?;
-            let http = stages_client::Config {
-                ca_file: settings.ca_file.clone(),
-                ..stages_client::Config::new(*settings.timeout, LARGEST)
+    let mut following: BoxFuture<'static, ()> = Box::pin(std::future::ready(()));
+    let mut origins: Vec<(SourcesFrom, Box<dyn Origin>)> = Vec::new();
+    if settings.asks(SourcesFrom::Here).is_some() {
+        let (library, follows) = library(config, registry, stop).await?;
+        following = follows;
+        origins.push((SourcesFrom::Here, Box::new(Here(library))));
+    }
+    if settings.asks(SourcesFrom::Server).is_some() {
+        let url = settings.url.as_ref().context("reporter.sources.url is not set")?;
+        let path = settings.token_file.as_ref().context("reporter.sources.tokenFile is not set")?;
+        let http = stages_client::Config {
+            ca_file: settings.ca_file.clone(),
+            ..stages_client::Config::new(*settings.timeout, LARGEST)
+        };
+        let client = http.build(Target::new(url.as_str(), "")?).await.context("reach the source server")?;
+        origins.push((SourcesFrom::Server, Box::new(There { client, token: Token::file(path) })));
+    }
+    if let Some(setting) = settings.asks(SourcesFrom::Bus) {
+        let bus = bus.with_context(|| format!("{setting} says bus, and bus.url is not set"))?;
+        origins.push((SourcesFrom::Bus, Box::new(OnBus(OverBus::new(bus, *settings.timeout)))));
+    }
+    if origins.is_empty() {
+        return Ok((None, following));
+    }
+    let by_prefix = settings.repositories.iter().map(|of| (of.prefix.clone(), of.from));
+    let choice = Choice::new(settings.from, by_prefix);
+    Ok((Some(Arc::new(ByRepository { choice, origins })), following))
+}
+
+/// Who is asked about which repository.
+#[derive(Debug)]
+struct Choice {
+    from: SourcesFrom,
+    /// The longest first.
+    by_prefix: Vec<(UrlPrefix, SourcesFrom)>,
+}
+
+impl Choice {
+    fn new(from: SourcesFrom, by_prefix: impl Iterator<Item = (UrlPrefix, SourcesFrom)>) -> Self {
+        let mut by_prefix: Vec<_> = by_prefix.collect();
+        by_prefix.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.as_str().len()));
+        Self { from, by_prefix }
+    }
+
+    /// Of a repository, as an application names it. What is no address is in none that begins as one.
+    fn of(&self, repo_url: &str) -> SourcesFrom {
+        let url = RepositoryUrl::read(repo_url).ok();
+        let covers = |(prefix, _): &&(UrlPrefix, _)| url.as_ref().is_some_and(|url| prefix.covers(url));
+        self.by_prefix.iter().find(covers).map_or(self.from, |(_, from)| *from)
+    }
+}
+
+/// Somebody who says what Git says.
+#[async_trait]
+trait Origin: std::fmt::Debug + Send + Sync {
+    /// Says it; `None` when it cannot be had now. `of` is what it is asked about, for a log.
+    async fn ask(&self, asked: Asked, of: &SourcesAt) -> Option<Described>;
+}
+
+/// Asks whoever is to be asked about each repository; of those that Argo CD is to tell of, nobody.
+#[derive(Debug)]
+struct ByRepository {
+    choice: Choice,
+    origins: Vec<(SourcesFrom, Box<dyn Origin>)>,
+}
+
+#[async_trait]
+impl Sources for ByRepository {
+    fn is_asked_of(&self, repo_url: &str) -> bool {
+        self.choice.of(repo_url) != SourcesFrom::ArgoCd
+    }
+
+    async fn describe(&self, of: &SourcesAt, compiled: &[String]) -> Option<Described> {
+        let asked = asked(of, compiled)?;
+        let repo_url = |of: &AskedSource| of.source["repoURL"].as_str().unwrap_or_default().to_owned();
+        let choices: Vec<SourcesFrom> =
+            asked.sources.iter().map(|of| self.choice.of(&repo_url(of))).collect();
+        let mut all = Described { files: vec![None; compiled.len()], versions: None };
+        for (place, from) in choices.iter().enumerate() {
+            let is_first = !choices.iter().take(place).any(|other| other == from);
+            let Some((_, origin)) = self.origins.iter().find(|(other, _)| is_first && other == from) else {
+                continue;
             };
-            let client =
-                http.build(Target::new(url.as_str(), "")?).await.context("reach the source server")?;
-            (Some(Arc::new(There { client, token: Token::file(path) })), nothing)
+            let mut own = asked.clone();
+            for (source, choice) in own.sources.iter_mut().zip(&choices) {
+                source.elsewhere = choice != from;
+            }
+            let told = origin.ask(own, of).await?;
+            for (file, told) in all.files.iter_mut().zip(told.files) {
+                *file = file.take().or(told);
+            }
+            all.versions = all.versions.or(told.versions);
         }
-        SourcesFrom::Bus => {
-            let bus = bus.context("reporter.sources.from is bus, and bus.url is not set")?;
-            (Some(Arc::new(OnBus(OverBus::new(bus, *settings.timeout)))), nothing)
-        }
-    })
+        Some(all)
+    }
 }
 
 /// What is asked of the sources of an application; `None` when that is no JSON, which it always is.
 fn asked(of: &SourcesAt, compiled: &[String]) -> Option<Asked> {
     let source = |at: &stages_argocd::sources::SourceAt| {
-        Some(AskedSource { source: serde_json::from_str(&at.source).ok()?, revision: at.revision.clone() })
+        let source = serde_json::from_str(&at.source).ok()?;
+        Some(AskedSource { source, revision: at.revision.clone(), ..AskedSource::default() })
     };
     Some(Asked {
         metadata: serde_json::from_str(&of.metadata).ok()?,
@@ -161,9 +235,9 @@ fn described(
 struct Here(Library);
 
 #[async_trait]
-impl Sources for Here {
-    async fn describe(&self, of: &SourcesAt, compiled: &[String]) -> Option<Described> {
-        match self.0.describe(asked(of, compiled)?).await {
+impl Origin for Here {
+    async fn ask(&self, asked: Asked, _: &SourcesAt) -> Option<Described> {
+        match self.0.describe(asked).await {
             Ok(told) => {
                 let heard = |answer: &stages_source::Answer| HeardObject {
                     source: answer.source().unwrap_or_default(),
@@ -192,7 +266,7 @@ struct There {
 }
 
 impl There {
-    async fn ask(&self, asked: &Asked) -> Result<Heard, HttpError> {
+    async fn heard(&self, asked: &Asked) -> Result<Heard, HttpError> {
         let request = self.client.request(ACT, Method::POST, &["v1", "manifests"])?.json(asked);
         let request = self.client.authorize(ACT, request, &self.token, "Bearer ").await?;
         let reply = self.client.send(ACT, request).await?.checked()?;
@@ -204,9 +278,9 @@ impl There {
 }
 
 #[async_trait]
-impl Sources for There {
-    async fn describe(&self, of: &SourcesAt, compiled: &[String]) -> Option<Described> {
-        match self.ask(&asked(of, compiled)?).await {
+impl Origin for There {
+    async fn ask(&self, asked: Asked, of: &SourcesAt) -> Option<Described> {
+        match self.heard(&asked).await {
             Ok(heard) => Some(described(heard.objects, heard.files, heard.versions)),
             Err(error) => {
                 let is_refusal = error.status().is_some_and(|status| (400..500).contains(&status));
@@ -222,9 +296,9 @@ impl Sources for There {
 struct OnBus(OverBus);
 
 #[async_trait]
-impl Sources for OnBus {
-    async fn describe(&self, of: &SourcesAt, compiled: &[String]) -> Option<Described> {
-        match self.0.describe(asked(of, compiled)?).await {
+impl Origin for OnBus {
+    async fn ask(&self, asked: Asked, of: &SourcesAt) -> Option<Described> {
+        match self.0.describe(asked).await {
             Ok(heard) => Some(described(heard.objects, heard.files, heard.versions)),
             Err(error) => {
                 unanswered(&error, error.is_refusal(), of);
@@ -257,6 +331,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_longest_beginning_of_an_address_says_who_is_asked() {
+        let prefix = |text: &str| UrlPrefix::read(text).unwrap();
+        let by_prefix = [
+            (prefix("https://git.example.com"), SourcesFrom::Server),
+            (prefix("https://git.example.com/team/mono"), SourcesFrom::ArgoCd),
+            (prefix("https://git.example.com/team"), SourcesFrom::Here),
+        ];
+        let choice = Choice::new(SourcesFrom::Bus, by_prefix.into_iter());
+        for (url, from) in [
+            ("https://git.example.com/team/mono.git", SourcesFrom::ArgoCd),
+            ("https://git.example.com/team/monorepo", SourcesFrom::Here),
+            ("https://git.example.com/team2", SourcesFrom::Server),
+            ("https://git.example.org/team", SourcesFrom::Bus),
+            ("oci://charts", SourcesFrom::Bus),
+            ("", SourcesFrom::Bus),
+        ] {
+            assert_eq!(choice.of(url), from, "{url}");
+        }
+    }
 
     #[test]
     fn a_file_that_makes_many_objects_is_carried_once_and_stands_with_each() {

@@ -167,20 +167,48 @@ impl Unit for ServiceAccount {
     }
 }
 
-/// Whom the reporter asks for what Argo CD does not say.
+/// Whom the reporter asks what Git says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum From {
-    None,
+    ArgoCd,
     Here,
     Server,
     Bus,
+}
+
+/// Whom it asks about repositories whose addresses begin so: `PREFIX=FROM`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FromOf {
+    pub(crate) prefix: UrlPrefix,
+    pub(crate) from: From,
+}
+
+impl Unit for FromOf {
+    const FORMAT: &'static str = "repository-origin";
+
+    fn read(text: &str) -> Result<Self, String> {
+        // What is none may hold a password.
+        let wrong =
+            "it is not how addresses begin and who is asked, such as https://git.example.com/team=server";
+        let (prefix, from) = text.rsplit_once('=').ok_or(wrong)?;
+        let from = match from {
+            "argocd" => From::ArgoCd,
+            "here" => From::Here,
+            "server" => From::Server,
+            "bus" => From::Bus,
+            _ => return Err(format!("{wrong}: behind = stands argocd, here, server or bus")),
+        };
+        let prefix = UrlPrefix::read(prefix).map_err(|error| format!("{wrong}: {error}"))?;
+        Ok(Self { prefix, from })
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Sources {
     pub(crate) from: From,
+    pub(crate) repositories: Vec<As<FromOf>>,
     pub(crate) url: As<Option<Url>>,
     pub(crate) token_file: As<Option<PathBuf>>,
     pub(crate) ca_file: As<Option<PathBuf>>,
@@ -188,15 +216,36 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
+    /// The setting by which these are asked, if they are.
+    pub(crate) fn asks(&self, from: From) -> Option<&'static str> {
+        if self.from == from {
+            return Some("reporter.sources.from");
+        }
+        self.repositories.iter().any(|of| of.from == from).then_some("reporter.sources.repositories")
+    }
+
     pub(super) fn check(&self, has_bus: bool, problems: &mut Problems) {
-        if self.from == From::Bus && !has_bus {
-            problems.missing("reporter.sources.from", NO_BUS);
+        if let Some(setting) = self.asks(From::Bus).filter(|_| !has_bus) {
+            problems.missing(setting, NO_BUS);
+        }
+        for (place, of) in self.repositories.iter().enumerate() {
+            if self.repositories.iter().take(place).any(|other| other.prefix == of.prefix) {
+                let text =
+                    format!("{} stands there twice; leave the one that is to count", of.prefix.as_str());
+                problems.add("reporter.sources.repositories", text);
+            }
         }
         problems.positive("reporter.sources.timeout", *self.timeout);
-        if self.from == From::Server {
+        if let Some(setting) = self.asks(From::Server) {
             if self.url.is_none() {
-                let next = "not set, and reporter.sources.from is server; set the source server's address, such as http://source-server:8090";
-                problems.add("reporter.sources.url", next);
+                let says = if self.from == From::Server { "is" } else { "names" };
+                problems.add(
+                    "reporter.sources.url",
+                    format!(
+                        "not set, and {setting} {says} server; set the source server's address, such as \
+                         http://source-server:8090"
+                    ),
+                );
             }
             if self.token_file.is_none() {
                 problems.add(
@@ -219,5 +268,41 @@ mod tests {
             assert_eq!(wrong(&[(path, value)]), format!("{path}: {why}"));
             resolve(&[(path, value), ("bus.url", "nats://nats:4222")], &host()).unwrap();
         }
+    }
+
+    #[test]
+    fn whom_to_ask_about_a_repository_is_said_once_and_by_a_name_that_there_is() {
+        let path = "reporter.sources.repositories";
+        let team = "https://git.example.com/team";
+        let form =
+            "it is not how addresses begin and who is asked, such as https://git.example.com/team=server";
+        let behind = "behind = stands argocd, here, server or bus";
+        for (value, why) in [
+            (team.to_owned(), form.to_owned()),
+            (format!("{team}=git"), format!("{form}: {behind}")),
+            (
+                "git.example.com=here".to_owned(),
+                format!(
+                    "{form}: the address of the repository is refused: it does not begin with https://, http://, ssh://, file:// or a host"
+                ),
+            ),
+        ] {
+            assert_eq!(wrong(&[(path, value.as_str())]), format!("{path}: {why} (from --set)"));
+        }
+        let twice = format!("{team}=here,{team}.git/=argocd");
+        let why = format!("{team} stands there twice; leave the one that is to count");
+        assert_eq!(wrong(&[(path, twice.as_str())]), format!("{path}: {why}"));
+        let bus = format!("{team}=bus");
+        let why = "needs a bus, and bus.url is not set; set it (--bus nats://nats:4222)";
+        assert_eq!(wrong(&[(path, bus.as_str())]), format!("{path}: {why}"));
+        resolve(&[(path, bus.as_str()), ("bus.url", "nats://nats:4222")], &host()).unwrap();
+        let server = format!("{team}=server");
+        let why = "not set, and reporter.sources.repositories names server; set the source server's address, such as \
+                   http://source-server:8090";
+        assert_eq!(wrong(&[(path, server.as_str())]), format!("reporter.sources.url: {why}"));
+        let asked =
+            [("reporter.sources.url", "http://sources:8090"), ("reporter.sources.tokenFile", "/token")];
+        resolve(&[&[(path, &*server)][..], &asked].concat(), &host()).unwrap();
+        resolve(&[(path, format!("{team}=here,{team}/mono=argocd").as_str())], &host()).unwrap();
     }
 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use pipeline_core::{EntityId, Key, Record, Report};
 use serde_json::{Map, Value};
 use stages_argocd::plan::{Fetch, RawManifests, ResourceRef, Response, Settings};
+use stages_argocd::sources::AsksGit;
 
 use super::git::Git;
 use super::play::{Watched, enrich, redactor, remember, settings};
@@ -39,7 +40,8 @@ struct Before {
 /// Plays every event with the answers nearest after it.
 pub(super) fn check(case: &Case, watched: &[Watched], git: Option<&Git>) -> anyhow::Result<Check> {
     let redactor = redactor();
-    let settings = Settings { sources: git.is_some(), ..settings(case, RawManifests::Absent) };
+    let sources = if git.is_some() { AsksGit::Always } else { AsksGit::Never };
+    let settings = Settings { sources, ..settings(case, RawManifests::Absent) };
     let mut check = Check::default();
     let mut memory: HashMap<Key, Option<Record>> = HashMap::new();
     let mut before: HashMap<(Key, String), Before> = HashMap::new();

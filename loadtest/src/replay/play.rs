@@ -9,6 +9,7 @@ use pipeline_core::{Cause, Change, Enriched, Event, Key, Record, Report, Turn, V
 use pipeline_redact::Redactor;
 use serde_json::Value;
 use stages_argocd::plan::{Begun, Fetch, FetchPlan, RawManifests, Response, Settings, TrackingMethod};
+use stages_argocd::sources::AsksGit;
 
 use super::git::Git;
 use super::pairing::States;
@@ -121,7 +122,7 @@ pub(super) fn settings(case: &Case, raw_manifests: RawManifests) -> Settings {
             key => key.to_owned(),
         },
         raw_manifests,
-        sources: false,
+        sources: AsksGit::Never,
     }
 }
 
@@ -145,8 +146,9 @@ pub(super) fn play_from<'a>(
     git: Option<&'a Git>,
 ) -> Playback<'a> {
     let redactor = redactor();
+    let sources = if git.is_some() { AsksGit::Always } else { AsksGit::Never };
     // The fork of Argo CD that was recorded gives raw manifests.
-    let settings = Settings { sources: git.is_some(), ..settings(case, RawManifests::Served) };
+    let settings = Settings { sources, ..settings(case, RawManifests::Served) };
     let observed = paired.then(|| States::of(case));
     let mut memory: HashMap<Key, Option<Record>> = HashMap::new();
     let mut next: HashMap<&str, usize> = HashMap::new();

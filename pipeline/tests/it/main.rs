@@ -33,6 +33,7 @@ mod runtime;
 mod secrets;
 mod shutdown;
 mod sources;
+mod sources_by_repository;
 mod sources_over_bus;
 mod told;
 mod top;

@@ -21,7 +21,7 @@ use crate::told;
 
 pub(crate) const URL: &str = "https://git.example/repo.git";
 const CHART: &str = "name: shop\nappVersion: \"2.7.1\"\n";
-const THING: &str = "# By hand.\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\n";
+pub(crate) const THING: &str = "# By hand.\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\n";
 
 /// A repository in a directory, and its only commit.
 fn repository(directory: &Path) -> Oid {

@@ -247,7 +247,7 @@ fn many(directory: &Path, manifests: usize) -> Vec<String> {
 }
 
 fn asked(path: &str, compiled: Vec<String>) -> Asked {
-    let source = AskedSource { source: json!({"repoURL": URL, "path": path}), revision: String::new() };
+    let source = AskedSource { source: json!({"repoURL": URL, "path": path}), ..AskedSource::default() };
     Asked { sources: vec![source], compiled, ..Asked::default() }
 }
 

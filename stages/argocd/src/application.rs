@@ -341,14 +341,26 @@ impl Application {
         self.sources.first().map_or("", |source| &source.repo_url)
     }
 
-    /// Its sources, each at one of `revisions`; `None` where these are not one for each.
-    pub(crate) fn sources_at(&self, revisions: &[String]) -> Option<SourcesAt> {
-        let spec = map(self.object.get("spec"))?;
+    /// Its sources, as Git is asked about them.
+    fn asked_sources(&self) -> Vec<&Value> {
+        let Some(spec) = map(self.object.get("spec")) else { return Vec::new() };
         let mut sources: Vec<&Value> = list(spec.get("sources")).collect();
         let dry = map(spec.get("sourceHydrator")).and_then(|hydrator| hydrator.get("drySource"));
         if sources.is_empty() {
             sources.extend(dry.or_else(|| spec.get("source")));
         }
+        sources
+    }
+
+    /// The repositories of its sources.
+    pub(crate) fn repositories(&self) -> impl Iterator<Item = &str> {
+        self.asked_sources().into_iter().map(|source| text(source.get("repoURL")))
+    }
+
+    /// Its sources, each at one of `revisions`; `None` where these are not one for each.
+    pub(crate) fn sources_at(&self, revisions: &[String]) -> Option<SourcesAt> {
+        let spec = map(self.object.get("spec"))?;
+        let sources = self.asked_sources();
         if sources.is_empty() || sources.len() != revisions.len() {
             return None;
         }

@@ -24,7 +24,7 @@ use tokio::time::timeout_at;
 use crate::client::{ArgoCd, CallBudget};
 use crate::plan::{AppRef, Fetch, ManifestsKey, Response};
 use crate::responses::Manifests;
-use crate::sources::{self, Sources};
+use crate::sources::{Answer, Sources};
 use crate::ttl_set::TtlSet;
 
 /// What is kept, and for how long.
@@ -239,16 +239,16 @@ impl Fetcher {
         }
     }
 
-    /// What Argo CD answered, with what Git says of it where Argo CD does not.
+    /// What Argo CD answered, with what Git says of it where Git is asked.
     async fn with_sources(&self, fetch: &Fetch, response: Response) -> Response {
         let (Some(sources), Fetch::Manifests { sources: Some(of), .. }) = (&self.sources, fetch) else {
             return response;
         };
         match &response {
-            Response::Body(body) => match sources::compiled(body) {
-                Some(compiled) => {
-                    let described = sources.describe(of, &compiled).await;
-                    Response::Body(sources::composed(&compiled, described.as_ref()))
+            Response::Body(body) => match Answer::read(body) {
+                Some(answer) => {
+                    let described = sources.describe(of, answer.compiled()).await;
+                    Response::Body(answer.composed(described.as_ref()))
                 }
                 None => response,
             },

@@ -173,6 +173,8 @@ impl Manifests {
             application_versions: Option<Value>,
             #[serde(default)]
             sources_unknown: Option<bool>,
+            #[serde(default)]
+            is_forks: bool,
         }
         let body: Body<'_> = serde_json::from_slice(body).map_err(|_| NotReadable)?;
         let mut all = Vec::new();
@@ -203,8 +205,12 @@ impl Manifests {
             }
         }
         let versions = body.application_versions;
-        // What Git was asked about is upstream's, whatever shape it has since.
-        let shape = if body.sources_unknown.is_some() { Some(RawManifests::Absent) } else { shape };
+        // What Git was asked about is upstream's, unless it says that it is not, whatever shape it has since.
+        let shape = match (body.sources_unknown, body.is_forks) {
+            (None, _) => shape,
+            (Some(_), true) => Some(RawManifests::Served),
+            (Some(_), false) => Some(RawManifests::Absent),
+        };
         let sources_unknown = body.sources_unknown == Some(true);
         Ok(Self { all, shape, versions, sources_unknown })
     }

@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep};
 use crate::client::{ArgoCd, CallBudget};
 use crate::labels;
 use crate::plan::{RawManifests, Settings, TrackingMethod};
+use crate::sources::AsksGit;
 
 /// What is set here is not asked for.
 #[derive(Debug, Clone)]
@@ -125,7 +126,7 @@ impl Known {
                 2 => RawManifests::Absent,
                 _ => RawManifests::Unknown,
             },
-            sources: false,
+            sources: AsksGit::Never,
         }
     }
 

@@ -1,4 +1,5 @@
-//! What Git says of manifests: asked for where Argo CD, as upstream builds it, gives compiled ones alone.
+//! What Git says of manifests: asked for where Argo CD, as upstream builds it, gives compiled ones alone, or where Git is to be
+//! asked whatever Argo CD says.
 
 use std::sync::Arc;
 
@@ -49,14 +50,63 @@ pub struct Described {
 /// Says what Git says.
 #[async_trait]
 pub trait Sources: std::fmt::Debug + Send + Sync {
+    /// Whether Git is asked about the applications of a repository, given as an application names it.
+    fn is_asked_of(&self, repo_url: &str) -> bool;
+
     /// Says it of the compiled manifests. `None`: it cannot be had now, and is asked for again later. Ends in its own time.
     async fn describe(&self, of: &SourcesAt, compiled: &[String]) -> Option<Described>;
 }
 
+/// About which applications Git is asked.
+#[derive(Debug, Clone, Default)]
+pub enum AsksGit {
+    /// About none.
+    #[default]
+    Never,
+    /// About all.
+    Always,
+    /// About those that have a source in a repository that it is asked of.
+    By(Arc<dyn Sources>),
+}
+
+impl AsksGit {
+    /// Whether it is asked about an application with sources in these repositories.
+    pub(crate) fn of<'a>(&self, mut repositories: impl Iterator<Item = &'a str>) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Always => true,
+            Self::By(sources) => repositories.any(|repo_url| sources.is_asked_of(repo_url)),
+        }
+    }
+}
+
+/// What Argo CD answers of manifests.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    compiled: Vec<String>,
+    /// What a fork says of each beside that; of upstream's, nothing.
+    own: Vec<SourceFile>,
+    versions: Option<Value>,
+    is_forks: bool,
+}
+
 #[derive(Deserialize)]
-struct Compiled<'a> {
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
     #[serde(borrow, default)]
     manifests: Vec<&'a RawValue>,
+    #[serde(default)]
+    application_versions: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ForkManifest {
+    compiled_manifest: String,
+    #[serde(default)]
+    raw_manifest: String,
+    #[serde(default)]
+    path: String,
 }
 
 #[derive(Serialize)]
@@ -65,8 +115,11 @@ struct Composed<'a> {
     manifests: Vec<Manifest<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     application_versions: Option<&'a Value>,
-    /// Always there: it tells this answer from one of a fork.
+    /// Always there: it tells this answer from one of Argo CD's.
     sources_unknown: bool,
+    /// Argo CD says it too, as a fork.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_forks: bool,
 }
 
 #[derive(Serialize)]
@@ -77,47 +130,77 @@ struct Manifest<'a> {
     path: &'a str,
 }
 
-/// The manifests of an answer of Argo CD's; `None` when it says more of them already, as a fork does.
-pub fn compiled(body: &[u8]) -> Option<Vec<String>> {
-    // A list would pass for an object all of whose members are missing.
-    let body = body.trim_ascii_start();
-    let body: Compiled<'_> = serde_json::from_slice(body.starts_with(b"{").then_some(body)?).ok()?;
-    body.manifests.into_iter().map(|manifest| serde_json::from_str(manifest.get()).ok()).collect()
+impl Answer {
+    /// Reads an answer of upstream's, or of a fork; `None` when it is neither.
+    pub fn read(body: &[u8]) -> Option<Self> {
+        // A list would pass for an object all of whose members are missing.
+        let body = body.trim_ascii_start();
+        let body: Body<'_> = serde_json::from_slice(body.starts_with(b"{").then_some(body)?).ok()?;
+        let mut answer = Self { versions: body.application_versions, ..Self::default() };
+        answer.is_forks = answer.versions.is_some();
+        for manifest in body.manifests {
+            if manifest.get().starts_with('"') {
+                answer.compiled.push(serde_json::from_str(manifest.get()).ok()?);
+                answer.own.push(SourceFile::default());
+                continue;
+            }
+            let of: ForkManifest = serde_json::from_str(manifest.get()).ok()?;
+            answer.is_forks = true;
+            answer.compiled.push(of.compiled_manifest);
+            answer.own.push(SourceFile { path: of.path, text: of.raw_manifest.into() });
+        }
+        Some(answer)
+    }
+
+    /// The manifests, as Argo CD compiled them.
+    pub fn compiled(&self) -> &[String] {
+        &self.compiled
+    }
+
+    /// The answer with what Git says of each manifest, in the shape of the fork that says so itself. What Git does not say
+    /// stands as the fork says it.
+    pub fn composed(&self, described: Option<&Described>) -> Bytes {
+        let none = SourceFile::default();
+        let files = described.map(|described| described.files.as_slice()).unwrap_or_default();
+        let manifests = self.compiled.iter().enumerate().map(|(at, compiled)| {
+            let file = files.get(at).and_then(Option::as_ref).or(self.own.get(at)).unwrap_or(&none);
+            Manifest { compiled_manifest: compiled, raw_manifest: &file.text, path: &file.path }
+        });
+        let versions = described.and_then(|described| described.versions.as_ref());
+        let composed = Composed {
+            manifests: manifests.collect(),
+            application_versions: versions.or(self.versions.as_ref()),
+            sources_unknown: described.is_none(),
+            is_forks: self.is_forks,
+        };
+        // Texts and JSON are always JSON.
+        serde_json::to_vec(&composed).map(Bytes::from).unwrap_or_default()
+    }
 }
 
-/// The answer with what Git says of each manifest, in the shape of the fork that says so itself.
+/// An answer of upstream's, which has these manifests, with what Git says of each.
 pub fn composed(compiled: &[String], described: Option<&Described>) -> Bytes {
-    let none = SourceFile::default();
-    let files = described.map(|described| described.files.as_slice()).unwrap_or_default();
-    let manifests = compiled.iter().enumerate().map(|(at, compiled)| {
-        let file = files.get(at).and_then(Option::as_ref).unwrap_or(&none);
-        Manifest { compiled_manifest: compiled, raw_manifest: &file.text, path: &file.path }
-    });
-    let composed = Composed {
-        manifests: manifests.collect(),
-        application_versions: described.and_then(|described| described.versions.as_ref()),
-        sources_unknown: described.is_none(),
-    };
-    // Texts and JSON are always JSON.
-    serde_json::to_vec(&composed).map(Bytes::from).unwrap_or_default()
+    Answer { compiled: compiled.to_vec(), ..Answer::default() }.composed(described)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Described, SourceFile, compiled, composed};
+    use super::{Answer, Described, SourceFile, composed};
+    use crate::plan::RawManifests;
     use crate::responses::Manifests;
 
     #[test]
     fn an_answer_of_upstreams_becomes_one_of_the_forks() {
         let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}"#;
         let body = json!({"manifests": [pod, "{}"], "revision": "abc"}).to_string();
-        let compiled = compiled(body.as_bytes()).unwrap();
+        let answer = Answer::read(body.as_bytes()).unwrap();
+        assert_eq!(answer.compiled(), [pod, "{}"]);
         let file = SourceFile { path: "a/p.yaml".to_owned(), text: "kind: Pod\n".into() };
         let versions = json!({"appVersion": "1"});
         let described = Described { files: vec![Some(file), None], versions: Some(versions.clone()) };
-        let composed = composed(&compiled, Some(&described));
+        let composed = answer.composed(Some(&described));
         assert_eq!(
             serde_json::from_slice::<Value>(&composed).unwrap(),
             json!({"applicationVersions": versions, "sourcesUnknown": false, "manifests": [
@@ -125,7 +208,31 @@ mod tests {
                 {"compiledManifest": "{}", "rawManifest": "", "path": ""},
             ]})
         );
-        assert!(!Manifests::read(&composed).unwrap().sources_unknown);
+        let read = Manifests::read(&composed).unwrap();
+        assert!(!read.sources_unknown);
+        assert_eq!(read.shape, Some(RawManifests::Absent), "what this Argo CD says is known all the same");
+    }
+
+    #[test]
+    fn what_git_does_not_say_stands_as_a_fork_says_it() {
+        let own = |compiled: &str, raw: &str, path: &str| json!({"compiledManifest": compiled, "rawManifest": raw, "path": path});
+        let versions = json!({"appVersion": "1"});
+        let body = json!({"manifests": [own("{}", "a", "a.yaml"), own("[]", "b", "b.yaml")], "applicationVersions": versions});
+        let answer = Answer::read(body.to_string().as_bytes()).unwrap();
+        assert_eq!(answer.compiled(), ["{}", "[]"]);
+        let file = SourceFile { path: "git.yaml".to_owned(), text: "git".into() };
+        let described = Described { files: vec![Some(file), None], versions: None };
+        let read = |composed: &[u8]| serde_json::from_slice::<Value>(composed).unwrap();
+        let composed = answer.composed(Some(&described));
+        assert_eq!(
+            read(&composed),
+            json!({"applicationVersions": versions, "sourcesUnknown": false, "isForks": true,
+                "manifests": [own("{}", "git", "git.yaml"), own("[]", "b", "b.yaml")]})
+        );
+        assert_eq!(Manifests::read(&composed).unwrap().shape, Some(RawManifests::Served));
+        let away = answer.composed(None);
+        assert_eq!(read(&away)["manifests"], body["manifests"]);
+        assert!(Manifests::read(&away).unwrap().sources_unknown, "it is asked for again");
     }
 
     #[test]
@@ -136,11 +243,10 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_says_more_than_compiled_manifests_is_left_alone() {
-        for body in [json!({"manifests": [{"compiledManifest": "{}"}]}), json!([]), json!({"manifests": [1]})]
-        {
-            assert_eq!(compiled(body.to_string().as_bytes()), None, "{body}");
+    fn an_answer_that_is_none_of_argo_cds_is_left_alone() {
+        for body in [json!({"manifests": [{"path": "a"}]}), json!([]), json!({"manifests": [1]})] {
+            assert_eq!(Answer::read(body.to_string().as_bytes()), None, "{body}");
         }
-        assert_eq!(compiled(b"{}"), Some(Vec::new()));
+        assert_eq!(Answer::read(b"{}"), Some(Answer::default()));
     }
 }

@@ -25,7 +25,7 @@ use crate::content::{self, Content, SMALL, Unworked};
 use crate::fetch::{self, Fetcher};
 use crate::plan::{self, Begun, Facts, Fetch, FetchPlan, Response};
 use crate::settings::{self, Current, Known, SettingsWatch};
-use crate::sources::Sources;
+use crate::sources::{AsksGit, Sources};
 use crate::unchanged::UnchangedFilter;
 
 /// How events are enriched.
@@ -91,7 +91,7 @@ impl Config {
         let (watch, current) = self.settings.build(argocd.clone());
         let most_held = kibibytes(self.held_bytes);
         let enrichment = Inner {
-            asks_git: self.sources.is_some(),
+            asks_git: self.sources.clone().map_or(AsksGit::Never, AsksGit::By),
             fetcher: self.fetch.build(argocd.clone(), seen, self.sources),
             argocd,
             current,
@@ -121,8 +121,8 @@ pub struct ArgoCdEnrichment {
 struct Inner {
     argocd: Arc<ArgoCd>,
     fetcher: Fetcher,
-    /// Git is asked for what Argo CD does not say.
-    asks_git: bool,
+    /// About which applications Git is asked.
+    asks_git: AsksGit,
     current: Current,
     redactor: Redactor,
     event_timeout: Duration,
@@ -248,7 +248,7 @@ impl Inner {
     }
 
     fn plan_settings(&self, argocd: &Known) -> plan::Settings {
-        plan::Settings { sources: self.asks_git, ..argocd.settings() }
+        plan::Settings { sources: self.asks_git.clone(), ..argocd.settings() }
     }
 
     /// What can be told of an event whose object was read before.

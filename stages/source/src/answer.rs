@@ -13,7 +13,7 @@ use crate::names::Name;
 use crate::tool::Tool;
 use crate::{directory, kustomize};
 
-/// A source, and the files of its commit; none for a chart of a Helm repository.
+/// A source, and the files of its commit; none for a chart of a Helm repository, or a source that is told of elsewhere.
 pub struct At<'s, 'r> {
     /// What Argo CD is told of it.
     pub source: &'s Source,
@@ -140,7 +140,15 @@ impl<'s, 'r> Known<'s, 'r> {
             values: Vec::new(),
         };
         let Some(files) = at.files.filter(|_| source.chart.is_none()) else {
-            known.made.gap("the chart is one of a Helm repository".to_owned());
+            if source.chart.is_some() {
+                known.made.gap("the chart is one of a Helm repository".to_owned());
+            } else {
+                known.tool = Tool::Reference;
+                // What others only take files of makes nothing.
+                if source.reference.is_none() || !source.path.is_empty() {
+                    known.made.gap("another source of the application is told of elsewhere".to_owned());
+                }
+            }
             return Ok(known);
         };
         let Some(directory) = join("", source.path.trim_start_matches('/')) else {

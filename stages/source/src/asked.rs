@@ -7,7 +7,7 @@ use crate::answer::{Answer, Listed};
 use crate::versions::Versions;
 
 /// One source, and the revision that is asked about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct AskedSource {
     /// As an Application's `spec` says it.
@@ -15,6 +15,9 @@ pub struct AskedSource {
     /// A branch, a tag or a commit's id; empty is what the source says, else `HEAD`.
     #[serde(default)]
     pub revision: String,
+    /// Its repository is told of by somebody else, and not looked at: of what it makes nothing is known here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub elsewhere: bool,
 }
 
 /// What is asked of an application.
@@ -50,7 +53,7 @@ pub struct File {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Told {
-    /// The commits that the revisions name, one for each source; empty for a chart of a Helm repository.
+    /// The commits that the revisions name, one for each source; empty for what is not looked at, as a chart of a Helm repository.
     pub revisions: Vec<String>,
     /// What made each compiled manifest, in their order.
     pub objects: Vec<Answer>,

@@ -148,7 +148,7 @@ impl Library {
             let version_source = self.versions.of(&asked.metadata).await;
             let key = key(&asked, &revisions, &version_source);
             let work = async {
-                let sources: Vec<Source> = sources.into_iter().map(|(source, _)| source).collect();
+                let sources: Vec<Source> = sources.into_iter().map(|of| of.source).collect();
                 self.blocking(move || {
                     let mut checkouts = Vec::with_capacity(sources.len());
                     for (source, held) in sources.into_iter().zip(&held) {
@@ -180,9 +180,9 @@ impl Library {
             let version_source = self.versions.of(metadata).await;
             self.blocking(move || {
                 let mut opened = Vec::with_capacity(sources.len());
-                for ((source, _), held) in sources.into_iter().zip(held) {
+                for (of, held) in sources.into_iter().zip(held) {
                     let repository = held.as_ref().map(Held::open).transpose()?;
-                    opened.push((source, repository, held));
+                    opened.push((of.source, repository, held));
                 }
                 let mut snapshots = Vec::with_capacity(opened.len());
                 for (_, repository, held) in &opened {
@@ -281,12 +281,12 @@ impl Library {
         .await
     }
 
-    async fn hold(&self, sources: &[(Source, String)]) -> Result<Vec<Option<Held>>, SourceError> {
+    async fn hold(&self, sources: &[Wanted]) -> Result<Vec<Option<Held>>, SourceError> {
         let mut held = Vec::with_capacity(sources.len());
-        for (source, revision) in sources {
-            held.push(match source.chart {
-                Some(_) => None,
-                None => Some(self.repositories.hold(&source.repo_url, revision).await?),
+        for Wanted { source, revision, is_looked_at } in sources {
+            held.push(match is_looked_at {
+                false => None,
+                true => Some(self.repositories.hold(&source.repo_url, revision).await?),
             });
         }
         Ok(held)
@@ -312,8 +312,16 @@ impl Library {
     }
 }
 
+/// A source that is asked about.
+struct Wanted {
+    source: Source,
+    revision: String,
+    /// It has files, and nobody else tells of them.
+    is_looked_at: bool,
+}
+
 /// The sources that are asked about, each with its revision.
-fn read(sources: &[AskedSource]) -> Result<Vec<(Source, String)>, SourceError> {
+fn read(sources: &[AskedSource]) -> Result<Vec<Wanted>, SourceError> {
     if sources.is_empty() {
         return Err(SourceError::Asked("it names no source"));
     }
@@ -324,7 +332,8 @@ fn read(sources: &[AskedSource]) -> Result<Vec<(Source, String)>, SourceError> {
         let source = Source::read(asked.source.clone()).ok_or(SourceError::Asked("a source is no object"))?;
         let revision = if asked.revision.is_empty() { &source.target_revision } else { &asked.revision };
         let revision = revision.clone();
-        Ok((source, revision))
+        let is_looked_at = source.chart.is_none() && !asked.elsewhere;
+        Ok(Wanted { source, revision, is_looked_at })
     };
     sources.iter().map(read).collect()
 }

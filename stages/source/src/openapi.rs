@@ -72,7 +72,8 @@ pub fn document() -> Value {
                     "namespace": text("The namespace that the application deploys to."),
                     "sources": {"type": "array", "maxItems": 64, "items": {"type": "object", "required": ["source"], "properties": {
                         "source": {"type": "object", "description": "As spec.source says it."},
-                        "revision": text("A branch, a tag or a commit's id.")}}},
+                        "revision": text("A branch, a tag or a commit's id."),
+                        "elsewhere": {"type": "boolean", "description": "Somebody else tells of its repository: it is not looked at."}}}},
                     "compiled": {"type": "array", "maxItems": 20000, "items": text("A manifest as Argo CD compiled it, JSON or YAML.")}}},
                 "Told": {"type": "object", "properties": {
                     "revisions": {"type": "array", "items": text("The commit of a source.")},

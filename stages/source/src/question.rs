@@ -140,6 +140,7 @@ fn sources_of(app: &Value, revision: &str) -> Vec<AskedSource> {
     let at = |source: &Value, revision: &Value| AskedSource {
         source: source.clone(),
         revision: revision.as_str().unwrap_or_default().to_owned(),
+        elsewhere: false,
     };
     match several {
         Some(sources) => {

@@ -174,7 +174,7 @@ impl ListedSource {
                 source.insert(name.to_owned(), Value::Object(value));
             }
         }
-        let source = AskedSource { source: Value::Object(source), revision: self.revision };
+        let source = AskedSource { source: Value::Object(source), revision: self.revision, elsewhere: false };
         Ok(Asked { sources: vec![source], ..Asked::default() })
     }
 }

@@ -253,7 +253,7 @@ impl FetchPlan {
     pub(super) fn raw_manifests(&self) -> RawManifests {
         // Where Git says it, it does not matter whether Argo CD does.
         let known = self.learned.unwrap_or(self.settings.raw_manifests);
-        if self.settings.sources { RawManifests::Served } else { known }
+        if self.asks_git(&self.app) { RawManifests::Served } else { known }
     }
 
     fn versions_fetch(&self) -> Option<Fetch> {
@@ -277,7 +277,11 @@ impl FetchPlan {
 
     /// What Git is asked of an application at these revisions, if it is.
     fn sources_at(&self, app: &Application, revisions: &[String]) -> Option<Arc<SourcesAt>> {
-        if self.settings.sources { app.sources_at(revisions).map(Arc::new) } else { None }
+        if self.asks_git(app) { app.sources_at(revisions).map(Arc::new) } else { None }
+    }
+
+    pub(super) fn asks_git(&self, app: &Application) -> bool {
+        self.settings.sources.of(app.repositories())
     }
 
     fn desired_fetch(&self, app: &Application) -> Fetch {

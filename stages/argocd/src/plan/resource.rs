@@ -164,7 +164,7 @@ impl FetchPlan {
             Some(_) => {
                 desired.unknown = true;
                 // Where `manifests` is asked for hooks alone, the others have their target state.
-                target().filter(|_| self.settings.sources || self.raw_manifests() == RawManifests::Absent)
+                target().filter(|_| self.asks_git(app) || self.raw_manifests() == RawManifests::Absent)
             }
             None => {
                 desired.unknown = app.conditions.iter().any(|condition| condition.kind == "ComparisonError");

@@ -1,5 +1,7 @@
 //! What holds for every plan until it is changed.
 
+use crate::sources::AsksGit;
+
 /// How Argo CD marks what belongs to an application (`application.resourceTrackingMethod`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TrackingMethod {
@@ -55,8 +57,8 @@ pub struct Settings {
     pub instance_label_key: String,
     /// What is known of this Argo CD's `manifests`; see [`FetchPlan::learned`](super::FetchPlan::learned).
     pub raw_manifests: RawManifests,
-    /// Git is asked for what this Argo CD's `manifests` does not give.
-    pub sources: bool,
+    /// About which applications Git is asked for what this Argo CD's `manifests` does not give.
+    pub sources: AsksGit,
 }
 
 impl Default for Settings {
@@ -65,7 +67,7 @@ impl Default for Settings {
             tracking_method: TrackingMethod::default(),
             instance_label_key: "app.kubernetes.io/instance".to_owned(),
             raw_manifests: RawManifests::default(),
-            sources: false,
+            sources: AsksGit::Never,
         }
     }
 }

@@ -18,6 +18,10 @@ struct Git {
 
 #[async_trait]
 impl Sources for Git {
+    fn is_asked_of(&self, _: &str) -> bool {
+        true
+    }
+
     async fn describe(&self, of: &SourcesAt, compiled: &[String]) -> Option<Described> {
         let file = SourceFile { path: format!("{}.yaml", of.sources[0].revision), text: "raw".into() };
         let known = Described { files: vec![Some(file); compiled.len()], versions: None };
@@ -57,12 +61,19 @@ async fn what_git_says_is_kept_and_what_it_could_not_say_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_fork_that_says_it_itself_is_believed() {
+async fn git_is_asked_though_a_fork_says_it_itself_and_the_fork_is_believed_meanwhile() {
     let answer = json!({"manifests": [{"compiledManifest": "{}", "rawManifest": "own", "path": "own.yaml"}]});
     let text = answer.to_string();
     let server = Server::new(move |_, _| text.clone()).await;
     let git = Arc::new(Git::default());
     let rig = Rig::with_sources(&server, git.clone()).await;
-    assert_eq!(read(rig.fetch(&with_sources(manifests("uid", "v1"))).await), answer);
-    assert_eq!(git.asked.load(Ordering::SeqCst), 0);
+    let fetch = with_sources(manifests("uid", "v1"));
+    let meanwhile = json!({"sourcesUnknown": true, "isForks": true, "manifests": answer["manifests"]});
+    assert_eq!(read(rig.fetch(&fetch).await), meanwhile);
+    let known = json!({"compiledManifest": "{}", "rawManifest": "raw", "path": "v1.yaml"});
+    let known = json!({"sourcesUnknown": false, "isForks": true, "manifests": [known]});
+    assert_eq!(read(rig.fetch(&fetch).await), known);
+    // Where Git is not asked the answer stands as it came.
+    assert_eq!(read(rig.fetch(&manifests("other", "v1")).await), answer);
+    assert_eq!(git.asked.load(Ordering::SeqCst), 2);
 }

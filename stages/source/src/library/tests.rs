@@ -20,7 +20,7 @@ fn library(repositories: impl Repositories + 'static, versions: impl VersionSour
 }
 
 fn asked(source: Value, compiled: &[&str]) -> Asked {
-    let sources = vec![AskedSource { source, revision: String::new() }];
+    let sources = vec![AskedSource { source, ..AskedSource::default() }];
     Asked { sources, compiled: compiled.iter().map(|&text| text.to_owned()).collect(), ..Asked::default() }
 }
 
@@ -41,6 +41,39 @@ async fn an_application_is_described_at_the_commit_that_its_revision_names() {
     let second = commit(directory.path(), &[("a/web.yaml", &format!("# moved\n{WEB}"))]);
     let told = library.describe(asked(source, &[WEB])).await.unwrap();
     assert_eq!((told.revisions[0].as_str(), told.versions.is_none()), (second.to_string().as_str(), true));
+}
+
+#[tokio::test]
+async fn a_source_that_is_told_of_elsewhere_is_not_looked_at_and_what_it_may_make_is_nobody_elses() {
+    let config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n";
+    let files = [("c/Chart.yaml", "name: c\nappVersion: \"3\"\n"), ("d/web.yaml", WEB)];
+    let (directory, _repository, commit) = repository(&files);
+    let library = library(Directories::new([(URL, directory.path().to_owned())]), OneForAll(None));
+    let here = |path: &str| json!({"repoURL": URL, "path": path});
+    let there = |more: Value| AskedSource { source: more, elsewhere: true, ..AskedSource::default() };
+    let at = |source: Value| AskedSource { source, ..AskedSource::default() };
+    let ask = async |sources: Vec<AskedSource>| {
+        let compiled = vec![config_map.to_owned(), WEB.to_owned()];
+        library.describe(Asked { sources, compiled, ..Asked::default() }).await.unwrap()
+    };
+    let nowhere = json!({"repoURL": "https://git.example.com/unknown.git", "path": "x"});
+    let told = ask(vec![there(nowhere.clone()), at(here("c")), at(here("d"))]).await;
+    assert_eq!(told.revisions, [String::new(), commit.to_string(), commit.to_string()]);
+    let gap = "another source of the application is told of elsewhere";
+    assert_eq!(told.gaps, [gap]);
+    assert_eq!(told.objects[0].origin(), None, "the chart may have made it, and so may the other source");
+    assert_eq!((told.objects[1].source(), &*told.objects[1].origin().unwrap().path), (Some(2), "d/web.yaml"));
+    assert_eq!(told.versions.as_ref().unwrap().app_version, "3");
+    // Of what others only take files of nothing is made.
+    let values = json!({"repoURL": "https://git.example.com/unknown.git", "ref": "values"});
+    let told = ask(vec![there(values), at(here("c")), at(here("d"))]).await;
+    assert_eq!(told.gaps, [] as [&str; 0]);
+    assert_eq!(told.objects[0].origin().unwrap().path, "c/Chart.yaml");
+    let error = library.describe(Asked { sources: vec![at(nowhere)], ..Asked::default() }).await.unwrap_err();
+    assert!(
+        error.to_string().starts_with("no repository is configured for git.example.com/unknown"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -68,7 +101,7 @@ async fn every_refusal_says_what_to_do() {
     assert_eq!(why(Asked::default()).await, "it names no source");
     assert_eq!(why(asked(json!("x"), &[])).await, "a source is no object");
     let many = Asked {
-        sources: vec![AskedSource { source: json!({}), revision: String::new() }; 65],
+        sources: vec![AskedSource { source: json!({}), ..AskedSource::default() }; 65],
         ..Asked::default()
     };
     assert_eq!(why(many).await, "it names more than 64 sources");
@@ -156,7 +189,7 @@ async fn what_somebody_says_of_versions_counts() {
     let (directory, _repository, _) = repository(&[("a/v.json", "{\"tag\": \"v9\"}")]);
     let own =
         |file: &str| OneForAll(Some(VersionSource { file: file.to_owned(), json_path: "{.tag}".to_owned() }));
-    let sources = [AskedSource { source: json!({"repoURL": URL, "path": "a"}), revision: String::new() }];
+    let sources = [AskedSource { source: json!({"repoURL": URL, "path": "a"}), ..AskedSource::default() }];
     let directories = || Directories::new([(URL, directory.path().to_owned())]);
     let versions = library(directories(), own("v.json")).versions(&Value::Null, &sources).await.unwrap();
     assert_eq!(versions.unwrap().app_version, "v9");

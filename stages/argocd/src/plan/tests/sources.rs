@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::{REVISION, body, event, healthy, payload, run_with, settings, store};
 use crate::plan::{Fetch, RawManifests, Response, Settings};
-use crate::sources::{Described, SourceFile, composed};
+use crate::sources::{AsksGit, Described, SourceFile, composed};
 
 const SERVICE: &str = r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","namespace":"store"}}"#;
 
 /// Upstream's Argo CD has told that its manifests are compiled ones alone.
 fn asking_git() -> Settings {
-    Settings { sources: true, ..settings(RawManifests::Absent) }
+    Settings { sources: AsksGit::Always, ..settings(RawManifests::Absent) }
 }
 
 fn answered(described: Option<&Described>) -> impl Fn(&Fetch) -> Response {
@@ -45,6 +45,37 @@ fn git_is_asked_about_the_sources_at_the_revisions_that_argo_cd_resolved() {
         metadata,
         json!({"name": "store", "namespace": "argocd", "uid": "u1", "labels": {"team": "web"}})
     );
+}
+
+#[test]
+fn what_git_says_is_of_what_is_desired_and_the_versions_of_what_was_synced() {
+    const MAIN: &str = "3333333333333333333333333333333333333333";
+    // It was synced back to an older commit; the branch that it follows is ahead.
+    let mut store = store();
+    store["status"]["sync"]["status"] = json!("OutOfSync");
+    store["status"]["sync"]["revision"] = json!(MAIN);
+    let at = |revision: &str| Described {
+        files: vec![Some(SourceFile {
+            path: "store/web.yaml".to_owned(),
+            text: format!("# {revision}").into(),
+        })],
+        versions: Some(json!({"appVersion": revision})),
+    };
+    let answer = |fetch: &Fetch| match fetch {
+        Fetch::Manifests { revision, sources, .. } => {
+            let asked = revision.as_deref().unwrap_or_default();
+            assert_eq!(sources.as_ref().unwrap().sources[0].revision, asked, "of the same as Argo CD");
+            Response::Body(composed(&[SERVICE.to_owned()], Some(&at(asked))))
+        }
+        fetch => healthy(fetch),
+    };
+    let (result, _) = run_with(&event(&store), None, &asking_git(), Duration::ZERO, answer);
+    let enriched = result.unwrap();
+    let service = &payload(&enriched, "Service")["source"];
+    assert_eq!(service["gitManifest"], json!(format!("# {MAIN}")), "beside the desired manifest");
+    assert_eq!(service["revision"], json!(REVISION));
+    assert_eq!(service["operationSyncRevision"], json!(REVISION));
+    assert_eq!(payload(&enriched, "Application")["appVersions"], json!({"appVersion": REVISION}));
 }
 
 #[test]

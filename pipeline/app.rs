@@ -39,7 +39,7 @@ use tokio::signal::unix::{SignalKind, signal};
 pub(crate) use self::app_proxy::command as app_proxy;
 pub(crate) use self::platform::{command as platform_command, schema};
 pub(crate) use self::rbac::run as rbac;
-pub(crate) use self::reporter::{PIPELINE, ROUTE, sharding};
+pub(crate) use self::reporter::{CHANGES, PIPELINE, ROUTE, sharding};
 use self::reporter::{Reporter, What};
 pub(crate) use self::router::command as router;
 pub(crate) use self::secrets::run as secrets;

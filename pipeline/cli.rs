@@ -23,7 +23,7 @@ use stages_remote::RemoteCommand;
 
 pub(crate) use self::arguments::app_proxy::OnAppProxy;
 pub(crate) use self::arguments::ask::{Ask, Distributed, OfRoute, ParkedCommand, Place, Which};
-pub(crate) use self::arguments::bus::{BusCommand, OnBus, Tapping};
+pub(crate) use self::arguments::bus::{BusCommand, BusPlace, BusRole, OnBus, Tapping};
 pub(crate) use self::arguments::git::{
     Applications, Changed, Commits, GitCommand, ManifestsOf, OfRepository, OnGit, Output,
 };

@@ -41,14 +41,15 @@ pub(crate) fn replica(bus: &Bus) -> anyhow::Result<Replica> {
     Replica::new(&format!("{}.{life:016x}", bus.replica.0)).context("name this replica: set bus.replica")
 }
 
-/// What the ledger calls the configured sink of what was reported of the configured cluster.
+/// What the ledger of a pipeline calls the configured sink of what was reported of the configured cluster.
 ///
 /// # Errors
 /// When the cluster's address cannot be found.
-pub(crate) async fn ledger(config: &Config) -> anyhow::Result<String> {
+pub(crate) async fn ledger(config: &Config, pipeline: &str) -> anyhow::Result<String> {
     let server =
         build::watch(config).server().await.context("find the cluster (settings under `kubernetes`)")?;
-    Ok(build::acknowledged_by(&config.target(), &server))
+    let of_changes = if pipeline == super::CHANGES { config.target_of_changes() } else { None };
+    Ok(build::acknowledged_by(&of_changes.unwrap_or_else(|| config.target()), &server))
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ use crate::config::Config;
 /// The pipeline of the role `reporter`, and its one route: what they are called on the bus.
 pub(crate) const PIPELINE: &str = "applications";
 pub(crate) const ROUTE: &str = "reporter";
+/// The pipeline of the role `change-revision`, which has the same route.
+pub(crate) const CHANGES: &str = "changes";
 
 /// A turn may take the time of all calls for its event, and then that of its reports, before its lane counts
 /// as stuck.
@@ -72,7 +74,7 @@ impl What {
         match self {
             Self::Applications => PIPELINE,
             Self::Resources => "resources",
-            Self::Changes => "changes",
+            Self::Changes => CHANGES,
         }
     }
 

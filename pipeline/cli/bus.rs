@@ -18,8 +18,8 @@ use serde::Serialize;
 
 use crate::app;
 use crate::cli::ask::{is_broken_pipe, say};
-use crate::cli::{BusCommand, OnBus};
-use crate::config::{Bus, Config, Given, LogLevel, Variables};
+use crate::cli::{BusCommand, BusPlace, BusRole, OnBus};
+use crate::config::{Bus, Config, LogLevel, Variables};
 
 /// Runs one of the commands.
 ///
@@ -41,14 +41,12 @@ pub(crate) fn run(command: &OnBus, variables: &Variables) -> anyhow::Result<Exit
 async fn answer(command: &OnBus, variables: &Variables) -> anyhow::Result<ExitCode> {
     match command {
         OnBus::Bus(BusCommand::Check { place }) => {
-            check::run(&Reached::at(&place.given(), variables).await?, place.json).await
+            check::run(&Reached::at(place, variables).await?, place.json).await
         }
         OnBus::Bus(BusCommand::Show { place }) => {
-            show::run(&Reached::at(&place.given(), variables).await?, place.json).await
+            show::run(&Reached::at(place, variables).await?, place.json).await
         }
-        OnBus::Tap(tapping) => {
-            tap::run(&Reached::at(&tapping.place.given(), variables).await?, tapping).await
-        }
+        OnBus::Tap(tapping) => tap::run(&Reached::at(&tapping.place, variables).await?, tapping).await,
     }
 }
 
@@ -67,11 +65,20 @@ fn behind(show: &Show) -> Option<String> {
 struct Reached {
     config: Config,
     bus: JetStream,
+    /// What is watched there.
+    pipeline: &'static str,
 }
 
 impl Reached {
-    async fn at(given: &Given, variables: &Variables) -> anyhow::Result<Self> {
-        let mut config = Config::load_given(given, variables)?;
+    async fn at(place: &BusPlace, variables: &Variables) -> anyhow::Result<Self> {
+        let mut config = Config::load_given(&place.given(), variables)?;
+        let pipeline = match place.role {
+            BusRole::Reporter => app::PIPELINE,
+            BusRole::ChangeRevision => {
+                config.of_changes();
+                app::CHANGES
+            }
+        };
         // What goes well is said by the answer.
         if config.log.level != LogLevel::Error {
             config.log.level = LogLevel::Warn;
@@ -88,7 +95,7 @@ impl Reached {
             };
             anyhow!(error).context(next)
         })?;
-        Ok(Self { config, bus })
+        Ok(Self { config, bus, pipeline })
     }
 
     /// The buckets that the settings need.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::ask::app;
 use crate::cli::assignment;
@@ -15,6 +15,8 @@ Examples:
     gitops-runtime bus check --bus nats://nats:4222
   See what waits there, and for whom:
     gitops-runtime bus show --config settings.yaml
+  The same of the processes that tell which commits changed applications:
+    gitops-runtime bus check --role change-revision --config settings.yaml
   For tools:
     gitops-runtime bus show --json | jq '.durables[] | select(.waiting == 0)'
 
@@ -62,7 +64,7 @@ pub(crate) enum BusCommand {
 #[derive(Args)]
 pub(crate) struct Tapping {
     /// What is watched, or what was acknowledged; without it, both
-    #[arg(long, value_name = "SOURCE", value_parser = [crate::app::PIPELINE, REPORTS])]
+    #[arg(long, value_name = "SOURCE", value_parser = [crate::app::PIPELINE, crate::app::CHANGES, REPORTS])]
     pub(crate) source: Option<String>,
     /// One application
     #[arg(long, value_name = "[NAMESPACE/]NAME", value_parser = app)]
@@ -77,6 +79,15 @@ pub(crate) struct Tapping {
     pub(crate) place: BusPlace,
 }
 
+/// Those who share their work over the bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BusRole {
+    /// What happens to applications.
+    Reporter,
+    /// Which commits changed them.
+    ChangeRevision,
+}
+
 /// Where the bus is, and how the answer is shown.
 #[derive(Args)]
 #[command(next_help_heading = "The bus")]
@@ -84,7 +95,10 @@ pub(crate) struct BusPlace {
     /// Its servers, such as nats://nats:4222
     #[arg(long, value_name = "URL")]
     bus: Option<String>,
-    /// The reporter's file of settings [env: GITOPS_RUNTIME_CONFIG]
+    /// Whose stream, durables and buckets
+    #[arg(long, value_enum, value_name = "ROLE", default_value_t = BusRole::Reporter)]
+    pub(crate) role: BusRole,
+    /// The role's file of settings [env: GITOPS_RUNTIME_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Any setting, such as bus.prefix=gitops; may be repeated

@@ -36,12 +36,12 @@ impl<'a> Different<'a> {
 pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCode> {
     const ACT: &str = "compare what stands on the bus with the settings";
     let durables =
-        pipeline_bus::durables(app::ROUTE, app::PIPELINE, reached.config.reporter.sharding.shards());
+        pipeline_bus::durables(app::ROUTE, reached.pipeline, reached.config.reporter.sharding.shards());
     let mut differences = reached.bus.check(&durables).await.context(ACT)?;
     for bucket in reached.buckets() {
         differences.extend(bucket.check().await.context(ACT)?);
     }
-    let show = reached.bus.show(app::PIPELINE).await.context(ACT)?;
+    let show = reached.bus.show(reached.pipeline).await.context(ACT)?;
     if let (Some(durable), Some(reports)) = (behind(&show), &show.reports) {
         differences.push(Difference {
             what: format!("stream {}", reports.name),
@@ -51,7 +51,7 @@ pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCod
     }
     if reached.config.bus.as_ref().is_some_and(|bus| bus.bucket) {
         // Without a cluster nobody knows whose claims they are: then all count.
-        let sink = app::bus::ledger(&reached.config).await.ok();
+        let sink = app::bus::ledger(&reached.config, reached.pipeline).await.ok();
         let (bucket, sharding) = (reached.bus.bucket(LEDGER), app::sharding(&reached.config));
         let claims = refusing_claims(&bucket, sink.as_deref(), sharding).await.context(ACT)?;
         differences.extend(claims);

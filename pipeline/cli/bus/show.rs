@@ -7,7 +7,6 @@ use pipeline_bus::jetstream::{BucketShow, DurableShow, Show, StreamShow};
 use serde::Serialize;
 
 use super::{Reached, behind, say_json};
-use crate::app;
 use crate::cli::ask::say;
 use crate::cli::ask::show::{count, size, table};
 
@@ -59,7 +58,7 @@ struct Bucket<'a> {
 /// Shows what stands there; nothing is nothing, and no error.
 pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCode> {
     const ACT: &str = "ask what stands on the bus";
-    let show = reached.bus.show(app::PIPELINE).await.context(ACT)?;
+    let show = reached.bus.show(reached.pipeline).await.context(ACT)?;
     let mut buckets = Vec::new();
     for bucket in reached.buckets() {
         buckets.extend(bucket.show().await.context(ACT)?);

@@ -236,7 +236,7 @@ async fn each_refusal_says_what_to_do() {
     }
     let (code, _, error) = run(&["tap", "--source", "report"]).await;
     assert_eq!(code, Some(2));
-    assert!(error.contains("[possible values: applications, reports]"), "{error}");
+    assert!(error.contains("[possible values: applications, changes, reports]"), "{error}");
     let (code, _, error) = run(&["tap", "--count", "0"]).await;
     assert_eq!(code, Some(2), "{error}");
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::changes::{Monorepo, annotations, put, synced};
-use crate::runtime::{Runtime, eventually, start};
+use crate::runtime::{PROGRAM, Runtime, eventually, start};
 use crate::told;
 
 const APPLICATIONS: usize = 24;
@@ -121,6 +121,25 @@ async fn two_share_the_applications_tell_each_once_and_lose_none_when_one_is_kil
     assert_eq!(told(&[&one, &two]), once, "each is told once");
     assert!(!one.told().is_empty() && !two.told().is_empty(), "both have a share");
     assert_eq!(simulation.kube.counts().patches, APPLICATIONS as u64);
+
+    let check = async |role: &[&str], more: &[&str]| {
+        let url = server.url();
+        let annotated = ["--set", "changeRevision.annotations=true"];
+        let words = [&["bus", "check", "--bus", &url][..], role, &annotated, more].concat();
+        let mut command = tokio::process::Command::new(PROGRAM);
+        command.args(words).env_clear().env("HOSTNAME", "host").kill_on_drop(true);
+        let done = tokio::time::timeout(crate::runtime::SOON, command.output()).await.unwrap().unwrap();
+        (done.status.code(), String::from_utf8(done.stdout).unwrap())
+    };
+    let role = ["--role", "change-revision"];
+    assert_eq!(check(&role, &[]).await, (Some(0), "bus: ok\n".to_owned()));
+    let (code, said) = check(&role, &["--set", "bus.maxBytes=2Gi"]).await;
+    let differs =
+        "bus: stream gitops-runtime_annotations_changes: max_bytes is 1073741824, and should be 2147483648\n";
+    assert_eq!((code, said.as_str()), (Some(1), differs));
+    let (code, said) = check(&[], &[]).await;
+    assert_eq!(code, Some(1), "a reporter is not there: {said}");
+    assert!(said.contains("stream gitops-runtime_applications is absent"), "{said}");
 
     // Whoever watches for both is killed, and the next syncs come before another one does.
     let (killed, left) = if first_watches { (one, two) } else { (two, one) };

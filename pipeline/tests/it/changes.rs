@@ -249,6 +249,65 @@ async fn annotations_are_written_exactly_and_once() {
 }
 
 #[tokio::test]
+async fn a_sync_is_told_and_written_once_however_many_states_argo_cd_shows_of_it() {
+    let (mono, simulation) = (Monorepo::new(), told::world(|_| {}).await);
+    let first = mono.commit(&[], &[("apps/a/x", "1")]);
+    let second = mono.commit(&[first], &[("apps/a/x", "2")]);
+    let third = mono.commit(&[second], &[("README", "1")]);
+    let mut application = synced("a", &mono.url(), "apps/a", &[first]);
+    application["status"]["operationState"]["startedAt"] = "2026-11-25T10:00:00Z".into();
+    put(&simulation, application.clone());
+    let runtime = Runtime::launch(how(&simulation, &json!({"changeRevision": {"annotations": true}}))).await;
+    let filtered = async |reason: &str, times: usize| {
+        runtime.counts("gitops_runtime_filtered_total", &[("reason", reason)], times as f64).await;
+    };
+    // Each write comes back on the watch as a state in which nothing that counts has changed.
+    filtered("unchanged", 1).await;
+    // The second commit changes the application, which is out of sync until it is there; the third does not.
+    let syncs = [(second, "OutOfSync", "2026-11-25T11:00:00Z"), (third, "Synced", "2026-11-25T12:00:00Z")];
+    for (before, (to, compared, at)) in syncs.into_iter().enumerate() {
+        let revision = to.to_string();
+        application["status"]["sync"] = json!({"status": compared, "revision": revision});
+        put(&simulation, application.clone());
+        filtered("unchanged", 6 * before + 2).await;
+        // Who asks for a sync takes the state of the last one away.
+        application["operation"] = json!({"sync": {"revision": revision}});
+        application["status"].as_object_mut().unwrap().remove("operationState");
+        put(&simulation, application.clone());
+        filtered("not_begun", before + 1).await;
+        application["status"]["operationState"] =
+            json!({"phase": "Running", "startedAt": at, "operation": application["operation"]});
+        put(&simulation, application.clone());
+        filtered("unchanged", 6 * before + 3).await;
+        // Its revision stands, then it is in the history, then it is over, and then the application is compared anew.
+        application["status"]["operationState"]["syncResult"] = json!({"revision": revision});
+        put(&simulation, application.clone());
+        filtered("unchanged", 6 * before + 4).await;
+        application["status"]["history"].as_array_mut().unwrap().push(json!({"revision": revision}));
+        put(&simulation, application.clone());
+        filtered("unchanged", 6 * before + 5).await;
+        application["status"]["operationState"]["phase"] = "Succeeded".into();
+        application.as_object_mut().unwrap().remove("operation");
+        put(&simulation, application.clone());
+        filtered("unchanged", 6 * before + 6).await;
+        application["status"]["sync"]["status"] = "Synced".into();
+        application["status"]["reconciledAt"] = at.into();
+        put(&simulation, application.clone());
+        filtered("unchanged", 6 * before + 7).await;
+    }
+    // Fifteen states and three writes.
+    assert_eq!(runtime.idle(18).await.total.observed, 18);
+    let begun = (first.to_string(), String::new(), vec![first.to_string()]);
+    let nothing_new = change(second, second, &[second]);
+    assert_eq!(changes(&simulation, "a"), [begun, change(second, first, &[second]), nothing_new]);
+    let began: Vec<Value> =
+        told_of(&simulation, "a").into_iter().map(|told| told["startedAt"].clone()).collect();
+    assert_eq!(began, ["2026-11-25T10:00:00Z", "2026-11-25T11:00:00Z", "2026-11-25T12:00:00Z"]);
+    assert_eq!(simulation.kube.counts().patches, 3, "one write for each sync");
+    runtime.stop().await;
+}
+
+#[tokio::test]
 async fn reports_carry_what_the_applications_are_annotated_with() {
     let (mono, simulation) = (Monorepo::new(), told::world(|_| {}).await);
     let first = mono.commit(&[], &[("apps/a/x", "1")]);

@@ -8,9 +8,15 @@ pub const CHANGE: ReportKind = ReportKind::of_object("change_revision");
 /// It was never synced to a revision of a repository.
 pub const NEVER_SYNCED: Filtered = Filtered::Of("never_synced");
 
+/// A sync of it is asked for, and has not begun.
+pub const NOT_BEGUN: Filtered = Filtered::Of("not_begun");
+
 /// No call is counted: repositories are not one peer.
 const CALLS: &[Call] = &[];
 
 /// All of them.
-pub const LABELS: Labels =
-    Labels { kinds: &[CHANGE], filtered: &[NEVER_SYNCED], ..Labels::of_calls(Peer::KUBERNETES, CALLS) };
+pub const LABELS: Labels = Labels {
+    kinds: &[CHANGE],
+    filtered: &[NEVER_SYNCED, NOT_BEGUN],
+    ..Labels::of_calls(Peer::KUBERNETES, CALLS)
+};

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use stages_git::application::Application;
 use stages_git::in_one_line;
 
-use crate::sync::{Told, started_at};
+use crate::sync::{Told, started_at, waits_to_begin};
 use crate::walks::{Asked, Walks};
 use crate::{ChangeReport, ShownSource, Synced, labels, synced};
 
@@ -100,6 +100,10 @@ impl Enrich for RevisionEnrichment {
         let body = event.body().ok_or_else(malformed)?;
         let object: Value = serde_json::from_slice(body).map_err(|_| malformed())?;
         let application = Application::read(&object).ok_or_else(malformed)?;
+        if waits_to_begin(&object) {
+            let refetch = known.is_some_and(Record::is_incomplete).then_some(Refetch::Incomplete);
+            return Ok(Enriched { refetch, ..Enriched::filtered(labels::NOT_BEGUN) });
+        }
         let all = synced(&object);
         if all.iter().all(|of| of.current.is_none()) {
             return Ok(Enriched::filtered(labels::NEVER_SYNCED));

@@ -1,8 +1,9 @@
 //! Which revision each source of an application stands at, and which it stood at before.
 //!
-//! The rules are those of `argocd-monorepo-controller`, but for two: an operation that succeeded counts though the
-//! application is out of sync again, and the newest entry of the history is the sync itself only if it is of the same revision,
-//! which it is not after a sync of some resources alone.
+//! The rules are those of `argocd-monorepo-controller`, but for three: an operation that succeeded counts though the
+//! application is out of sync again; the newest entry of the history is the sync itself only if it is of the same revision,
+//! which it is not after a sync of some resources alone; and a sync that is asked for counts once it has begun, so that each is
+//! told of once, with the time at which it began.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -55,6 +56,13 @@ impl Synced {
         let started_at = started_at.map(str::to_owned);
         Some(Told { repo_url: self.repo_url.clone(), revision, started_at })
     }
+}
+
+/// Whether a sync is asked for and has not begun. Of the operation before it nothing is left then, so that it is not known which
+/// one brought the sources where they are.
+pub(crate) fn waits_to_begin(application: &Value) -> bool {
+    let phase = &application["status"]["operationState"]["phase"];
+    application["operation"]["sync"].is_object() && phase != "Running" && phase != "Terminating"
 }
 
 /// When the sync began that brought the sources where they are; `None` where it has not begun, or is not known any more.
@@ -151,7 +159,7 @@ impl Place<'_> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Told, started_at, synced};
+    use super::{Told, started_at, synced, waits_to_begin};
 
     fn between(application: &Value) -> Vec<(Option<String>, Option<String>)> {
         synced(application).into_iter().map(|of| (of.current, of.previous)).collect()
@@ -250,14 +258,20 @@ mod tests {
         });
         let begun = |application: &Value| started_at(application, &synced(application));
         assert_eq!(begun(&application).as_deref(), Some("2026-11-25T10:00:00Z"));
+        assert!(!waits_to_begin(&application));
         // The next is asked for, and the operation is still that of the last.
         application["operation"] = json!({"sync": {"revision": "e"}});
         application["status"]["sync"]["status"] = "OutOfSync".into();
         assert_eq!(synced(&application)[0].current.as_deref(), Some("e"));
         assert_eq!(begun(&application), None);
+        assert!(waits_to_begin(&application));
         application["status"]["operationState"] =
             json!({"startedAt": "2026-11-25T11:00:00Z", "operation": {"sync": {"revision": "e"}}});
         assert_eq!(begun(&application).as_deref(), Some("2026-11-25T11:00:00Z"));
+        for (phase, waits) in [("Running", false), ("Terminating", false), ("Failed", true), ("", true)] {
+            application["status"]["operationState"]["phase"] = phase.into();
+            assert_eq!(waits_to_begin(&application), waits, "{phase}");
+        }
         application["status"] = json!({});
         application["operation"] = json!({});
         assert_eq!(begun(&application), None);

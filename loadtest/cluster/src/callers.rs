@@ -54,17 +54,8 @@ pub(super) async fn judge(
         format!("sourceServer.git.repositories.directory={}", folder.join("clones").display()),
         format!("kubernetes.kubeconfig={}", kubeconfig.display()),
     ];
-    let args = ["source-server".to_owned(), "--config".to_owned(), config.display().to_string()];
-    let mut process = Process::start(&Start {
-        program: program.to_path_buf(),
-        args: args
-            .into_iter()
-            .chain(set.into_iter().flat_map(|set| ["--set".to_owned(), set]))
-            .map(Into::into)
-            .collect(),
-        env: Vec::new(),
-        directory: folder,
-    })?;
+    let args = ["source-server".as_ref(), "--config".as_ref(), config.as_os_str()];
+    let mut process = Process::start(&Start::with_settings(program, args, set, &folder))?;
     let address = process.address(PATIENCE).await?;
     let reporter = control.account(NAMESPACE, REPORTER).await?;
     // What is asked is no question, which only those are told who may ask.

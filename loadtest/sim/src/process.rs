@@ -40,6 +40,26 @@ pub struct Start {
     pub directory: PathBuf,
 }
 
+impl Start {
+    /// With arguments, and behind them settings, each as `path=value`; with nothing in its environment.
+    #[must_use]
+    pub fn with_settings<A: AsRef<OsStr>, S: AsRef<OsStr>>(
+        program: impl Into<PathBuf>,
+        args: impl IntoIterator<Item = A>,
+        settings: impl IntoIterator<Item = S>,
+        directory: impl Into<PathBuf>,
+    ) -> Self {
+        let args = args.into_iter().map(|one| one.as_ref().to_owned());
+        let settings = settings.into_iter().flat_map(|one| ["--set".into(), one.as_ref().to_owned()]);
+        Self {
+            program: program.into(),
+            args: args.chain(settings).collect(),
+            env: Vec::new(),
+            directory: directory.into(),
+        }
+    }
+}
+
 /// A running process.
 #[derive(Debug)]
 pub struct Process {

@@ -2,7 +2,6 @@
 //! log that does not end; the audit log takes what it is told every other time.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -84,17 +83,9 @@ impl Acts {
             "appProxy.logStreams=1".to_owned(),
             "appProxy.repositories.directory=clones".to_owned(),
         ];
-        let mut process = Process::start(&Start {
-            program: Path::new(env!("CARGO_BIN_EXE_gitops-runtime")).to_path_buf(),
-            args: ["app-proxy".to_owned()]
-                .into_iter()
-                .chain(sets.into_iter().flat_map(|set| ["--set".to_owned(), set]))
-                .map(Into::into)
-                .collect(),
-            env: Vec::new(),
-            directory: folder.path().to_path_buf(),
-        })
-        .unwrap();
+        let program = env!("CARGO_BIN_EXE_gitops-runtime");
+        let start = Start::with_settings(program, ["app-proxy"], sets, folder.path());
+        let mut process = Process::start(&start).unwrap();
         // Where requests are taken is told first.
         process.address(SOON).await.unwrap();
         let target = SocketAddr::from(([127, 0, 0, 1], pages));

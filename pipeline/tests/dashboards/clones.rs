@@ -56,13 +56,8 @@ impl Clones {
             &clones,
         ];
         let args = args.into_iter().chain([token.to_str().unwrap()]);
-        let mut process = Process::start(&Start {
-            program: Path::new(env!("CARGO_BIN_EXE_gitops-runtime")).to_path_buf(),
-            args: args.chain(set.into_iter().flat_map(|set| ["--set", set])).map(Into::into).collect(),
-            env: Vec::new(),
-            directory: folder.path().to_path_buf(),
-        })
-        .unwrap();
+        let program = env!("CARGO_BIN_EXE_gitops-runtime");
+        let mut process = Process::start(&Start::with_settings(program, args, set, folder.path())).unwrap();
         let target = process.address(SOON).await.unwrap();
         Self { process, target, asking: tokio::spawn(ask(target, root)), _folder: folder }
     }

@@ -232,14 +232,8 @@ impl World {
     }
 
     async fn up(&self) -> Runtime {
-        let sets = self.sets.iter().flat_map(|set| ["--set", set]);
-        let runtime = Runtime::serving(Start {
-            program: PROGRAM.into(),
-            args: ["app-proxy"].into_iter().chain(sets).map(Into::into).collect(),
-            env: Vec::new(),
-            directory: self.folder.path().to_path_buf(),
-        })
-        .await;
+        let start = Start::with_settings(PROGRAM, ["app-proxy"], &self.sets, self.folder.path());
+        let runtime = Runtime::serving(start).await;
         runtime.says("taking requests").await;
         runtime
     }

@@ -63,13 +63,7 @@ impl Behind {
         let listen = format!("127.0.0.1:{}", self.port);
         let args = ["router", "--listen", &listen, "--app-proxy-url", &self.service, "--workflows-url", ""];
         let sets = ["serve.address=127.0.0.1:0", "log.format=json", "router.dns.servers=127.0.0.1:9"];
-        let sets = sets.into_iter().flat_map(|set| ["--set", set]);
-        let start = Start {
-            program: PROGRAM.into(),
-            args: args.into_iter().chain(sets).map(Into::into).collect(),
-            env: Vec::new(),
-            directory: self.folder.path().to_path_buf(),
-        };
+        let start = Start::with_settings(PROGRAM, args, sets, self.folder.path());
         let runtime = Runtime::serving(start).await;
         eventually("it takes requests", || {
             runtime.process().lines().any("taking requests") && runtime.process().id().is_some()

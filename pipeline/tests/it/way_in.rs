@@ -67,15 +67,8 @@ impl World {
     }
 
     async fn run(&self, args: &[&str]) -> Runtime {
-        let sets =
-            ["log.format=json", "serve.address=127.0.0.1:0"].into_iter().flat_map(|set| ["--set", set]);
-        Runtime::serving(Start {
-            program: PROGRAM.into(),
-            args: args.iter().copied().chain(sets).map(Into::into).collect(),
-            env: Vec::new(),
-            directory: self.folder.path().to_path_buf(),
-        })
-        .await
+        let sets = ["log.format=json", "serve.address=127.0.0.1:0"];
+        Runtime::serving(Start::with_settings(PROGRAM, args, sets, self.folder.path())).await
     }
 
     async fn router(&self, port: u16) -> Runtime {

@@ -160,14 +160,8 @@ impl Registering {
             "appProxy.registration.ingressHost=https://runtime.example.com".to_owned(),
         ];
         let process = Process::start(&Start {
-            program: PROGRAM.into(),
-            args: ["app-proxy".to_owned()]
-                .into_iter()
-                .chain(sets.into_iter().flat_map(|set| ["--set".to_owned(), set]))
-                .map(Into::into)
-                .collect(),
             env: vec![("GITOPS_RUNTIME_CONTEXT".to_owned(), "none".to_owned())],
-            directory: folder.to_path_buf(),
+            ..Start::with_settings(PROGRAM, ["app-proxy"], sets, folder)
         })
         .unwrap();
         let client = reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap();

@@ -37,16 +37,7 @@ impl AppProxy {
             format!("appProxy.listen={listen}"),
             "appProxy.repositories.directory=clones".to_owned(),
         ];
-        let mut process = Process::start(&Start {
-            program: program.to_path_buf(),
-            args: ["app-proxy".to_owned()]
-                .into_iter()
-                .chain(sets.into_iter().flat_map(|set| ["--set".to_owned(), set]))
-                .map(Into::into)
-                .collect(),
-            env: Vec::new(),
-            directory: folder.path().to_path_buf(),
-        })?;
+        let mut process = Process::start(&Start::with_settings(program, ["app-proxy"], sets, folder.path()))?;
         // It listens for people before it serves its own pages.
         process.address(PATIENCE).await?;
         Ok(Self { process, url: format!("http://{listen}"), _cluster: cluster, _folder: folder })

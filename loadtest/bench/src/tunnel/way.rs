@@ -123,9 +123,9 @@ impl Way {
             }
             Kind::Own => way.own(program, service, far, false).await?,
             Kind::OwnTls => way.own(program, service, far, true).await?,
-            Kind::Rathole => way.rathole(&other, service, far, "websocket", false).await?,
-            Kind::RatholeTls => way.rathole(&other, service, far, "websocket", true).await?,
-            Kind::RatholeBareTls => way.rathole(&other, service, far, "tls", true).await?,
+            Kind::Rathole | Kind::RatholeTls | Kind::RatholeBareTls => {
+                way.rathole(kind, &other, service, far).await?;
+            }
             Kind::Chisel => way.chisel(&other, service, far).await?,
         }
         answers(way.at, &way.host, way.tls.as_ref()).await?;
@@ -230,13 +230,13 @@ impl Way {
 
     async fn rathole(
         &mut self,
+        kind: Kind,
         program: &Path,
         service: SocketAddr,
         far: Duration,
-        kind: &str,
-        is_tls: bool,
     ) -> anyhow::Result<()> {
         let (listen, visit) = (loopback()?, loopback()?);
+        let is_tls = kind != Kind::Rathole;
         let (mut of_server, mut of_client) = (String::new(), String::new());
         if is_tls {
             self.certificate().await?;
@@ -258,11 +258,11 @@ impl Way {
                     .to_owned();
         }
         let transport = |side: &str, tls: &str| {
-            let frames = match kind {
-                "websocket" => format!("[{side}.transport.websocket]\ntls = {is_tls}\n"),
-                _ => String::new(),
+            let (name, frames) = match kind {
+                Kind::RatholeBareTls => ("tls", String::new()),
+                _ => ("websocket", format!("[{side}.transport.websocket]\ntls = {is_tls}\n")),
             };
-            format!("[{side}.transport]\ntype = \"{kind}\"\n{tls}{frames}")
+            format!("[{side}.transport]\ntype = \"{name}\"\n{tls}{frames}")
         };
         let server = format!(
             "[server]\nbind_addr = \"{listen}\"\ndefault_token = \"t\"\n{}[server.services.s]\nbind_addr = \"{visit}\"\n",

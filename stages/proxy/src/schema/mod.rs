@@ -75,7 +75,7 @@ impl ActedOn {
 }
 
 fn builder() -> async_graphql::SchemaBuilder<query::Query, mutation::Mutation, subscription::Subscription> {
-    Schema::build(query::Query, mutation::Mutation, subscription::Subscription)
+    Schema::build(query::Query, mutation::Mutation::default(), subscription::Subscription)
         .limit_depth(DEPTH)
         .limit_complexity(COMPLEXITY)
         .limit_directives(DIRECTIVES)

@@ -1,30 +1,25 @@
-//! What may be changed.
+//! What is done to applications, Rollouts and workflows.
 
 use async_graphql::{Context, Object, Result, SimpleObject};
-use pipeline_core::SecretString;
 use serde_json::Value;
 
-use super::git::{
-    AddGitIntegrationArgs, CommitFilesArgs, CreatePullRequestArgs, DeleteFilesArgs, EditGitIntegrationArgs,
-    FinishGitAuthArgs, GitAuth, GitIntegration, RegisterToGitIntegrationArgs, Registration, or_default,
-};
-use super::inputs::{
-    ApplicationId, CreateWorkflowFromTemplateArgs, DeleteResourceOptions, ObjectId, RefreshType, ResourceId,
-    RollbackOptions, SyncOptions,
-};
-use super::rollout::RolloutRollbackResponse;
-use super::sealing::{SealSecretInput, SealedSecretOutput};
-use super::workflow::NewWorkflow;
-use super::{ActedOn, caller, works};
+use super::act;
 use crate::desk::About;
 use crate::error::ActError;
 use crate::gate::Subject;
-use crate::git::{Change, Commit, Integration, PullRequest, SharingPolicy};
 use crate::operation::Operation;
+use crate::schema::inputs::{
+    ApplicationId, CreateWorkflowFromTemplateArgs, DeleteResourceOptions, ObjectId, RefreshType, ResourceId,
+    RollbackOptions, SyncOptions,
+};
+use crate::schema::rollout::RolloutRollbackResponse;
+use crate::schema::workflow::NewWorkflow;
+use crate::schema::{ActedOn, works};
 use crate::{rollouts, workflows};
 
-/// What may be changed.
-pub(crate) struct Mutation;
+/// What Argo CD, Argo Rollouts and Argo Workflows do for people.
+#[derive(Default)]
+pub(crate) struct ClusterMutation;
 
 /// Whether an operation was told to end.
 #[derive(SimpleObject)]
@@ -38,16 +33,6 @@ const PARAMETERS: usize = 200;
 /// What kinds a restart is known for.
 const RESTARTED: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
-/// Does something, for whoever may, and records it.
-async fn act<T: Send + 'static>(
-    context: &Context<'_>,
-    about: About,
-    doing: impl Future<Output = std::result::Result<T, ActError>> + Send + 'static,
-) -> Result<T> {
-    let (works, caller) = (works(context)?, caller(context)?);
-    works.desk.act(caller, about, doing).await.map_err(|error| error.graphql())
-}
-
 fn of(operation: Operation, application: &ApplicationId) -> About {
     About::new(operation, application.subject())
 }
@@ -60,43 +45,6 @@ fn of_namespace(operation: Operation, namespace: &str) -> About {
 fn body(options: &impl serde::Serialize) -> std::result::Result<Value, ActError> {
     serde_json::to_value(options)
         .map_err(|_| ActError::Wrong("the options cannot be written as JSON".to_owned()))
-}
-
-/// What is done with a Git integration.
-fn of_git(operation: Operation, name: &str) -> About {
-    About::new(operation, Subject::default()).of(format!("Git integration {name}"))
-}
-
-/// The integration that a token is to be registered with, for whoever may: that depends on the integration, which whoever may not even
-/// do so much is told nothing of.
-async fn registering(
-    context: &Context<'_>,
-    operation: Operation,
-    name: &str,
-) -> Result<(Integration, About)> {
-    let (works, about) = (works(context)?, of_git(operation, name));
-    let found = works.desk.read(caller(context)?, about.clone(), works.git.find(name)).await;
-    let integration = found.map_err(|error| error.graphql())?;
-    let about = match integration.sharing_policy {
-        SharingPolicy::AllUsersInAccount => about,
-        SharingPolicy::AccountAdmins => About { operation: about.operation.of_admins(), ..about },
-    };
-    Ok((integration, about))
-}
-
-/// Commits, as whoever may.
-async fn commit(
-    context: &Context<'_>,
-    operation: Operation,
-    (integration, repo): (String, String),
-    change: Change,
-) -> Result<Commit> {
-    let (works, caller) = (works(context)?, caller(context)?);
-    let about = About::new(operation, Subject::default())
-        .of(format!("Git integration {integration} repository {repo}"));
-    let files = works.files.clone();
-    let doing = move |who: String| async move { files.commit(&who, (&integration, &repo), change).await };
-    works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
 }
 
 /// Changes a Rollout.
@@ -133,7 +81,7 @@ async fn workflow(
 }
 
 #[Object]
-impl Mutation {
+impl ClusterMutation {
     /// Syncs an application to what Git says.
     async fn sync_application(
         &self,
@@ -451,156 +399,5 @@ impl Mutation {
     ) -> Result<ActedOn> {
         let change = workflows::Change::Resume;
         workflow(context, Operation::RESUME_WORKFLOW, (namespace, workflow_name), change).await
-    }
-
-    /// Adds a Git integration.
-    async fn add_git_integration(
-        &self,
-        context: &Context<'_>,
-        args: AddGitIntegrationArgs,
-    ) -> Result<GitIntegration> {
-        let (git, name) = (works(context)?.git.clone(), or_default(args.name));
-        act(context, of_git(Operation::ADD_GIT, &name), async move {
-            let integration = Integration::new(args.provider, args.api_url.as_deref(), args.sharing_policy)?;
-            git.add(&name, &integration).await?;
-            git.get(&name).await.map(GitIntegration::from)
-        })
-        .await
-    }
-
-    /// Changes a Git integration.
-    async fn edit_git_integration(
-        &self,
-        context: &Context<'_>,
-        args: EditGitIntegrationArgs,
-    ) -> Result<GitIntegration> {
-        let (git, name) = (works(context)?.git.clone(), or_default(args.name));
-        act(context, of_git(Operation::EDIT_GIT, &name), async move {
-            git.edit(&name, args.api_url.as_deref(), args.sharing_policy).await?;
-            git.get(&name).await.map(GitIntegration::from)
-        })
-        .await
-    }
-
-    /// Removes a Git integration, and all tokens that were registered with it; gives its name.
-    async fn remove_git_integration(&self, context: &Context<'_>, name: Option<String>) -> Result<String> {
-        let (git, name) = (works(context)?.git.clone(), or_default(name));
-        act(context, of_git(Operation::REMOVE_GIT, &name), async move {
-            git.remove(&name).await?;
-            Ok(name)
-        })
-        .await
-    }
-
-    /// Registers the Git token of whoever asks, once its provider says that it may enough.
-    async fn register_to_git_integration(
-        &self,
-        context: &Context<'_>,
-        args: RegisterToGitIntegrationArgs,
-    ) -> Result<GitIntegration> {
-        let Registration { integration: name, user, username, token } =
-            args.read().map_err(|error| error.graphql())?;
-        let (integration, about) = registering(context, Operation::REGISTER_GIT, &name).await?;
-        let (works, caller) = (works(context)?, caller(context)?);
-        let git = works.git.clone();
-        let doing = move |who: String| async move {
-            if user.is_some_and(|user| user != who) {
-                let why = "a token is registered by whom it is of: leave userId out";
-                return Err(ActError::Refused(why.to_owned()));
-            }
-            git.register(&name, &integration, who, (username.as_deref(), &token)).await?;
-            git.get(&name).await.map(GitIntegration::from)
-        };
-        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
-    }
-
-    /// Begins to register a token of the runtime's OAuth application at GitHub: whoever asks opens the address, and consents there.
-    async fn begin_git_auth(&self, context: &Context<'_>, name: Option<String>) -> Result<GitAuth> {
-        let name = or_default(name);
-        let (integration, about) = registering(context, Operation::BEGIN_GIT_AUTH, &name).await?;
-        let (works, caller) = (works(context)?, caller(context)?);
-        let oauth = works.oauth.clone();
-        let doing = move |who: String| async move {
-            Ok(GitAuth { url: oauth.begin(&who, (&name, &integration)).await? })
-        };
-        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
-    }
-
-    /// Registers that token, with the line that the browser shows since.
-    async fn finish_git_auth(
-        &self,
-        context: &Context<'_>,
-        args: FinishGitAuthArgs,
-    ) -> Result<GitIntegration> {
-        let FinishGitAuthArgs { name, line } = args;
-        let name = or_default(name);
-        let (integration, about) = registering(context, Operation::FINISH_GIT_AUTH, &name).await?;
-        let (works, caller) = (works(context)?, caller(context)?);
-        let (git, oauth) = (works.git.clone(), works.oauth.clone());
-        let doing = move |who: String| async move {
-            let token = oauth.finish(&who, (&name, &integration), &line).await?;
-            git.register(&name, &integration, who, (None, &token)).await?;
-            git.get(&name).await.map(GitIntegration::from)
-        };
-        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
-    }
-
-    /// Forgets the Git token of whoever asks.
-    async fn deregister_from_git_integration(
-        &self,
-        context: &Context<'_>,
-        name: Option<String>,
-    ) -> Result<GitIntegration> {
-        let (works, caller, name) = (works(context)?, caller(context)?, or_default(name));
-        let (git, about) = (works.git.clone(), of_git(Operation::DEREGISTER_GIT, &name));
-        let doing = move |who: String| async move {
-            git.deregister(&name, &who).await?;
-            git.get(&name).await.map(GitIntegration::from)
-        };
-        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
-    }
-
-    /// Commits files to a branch, as whoever asks: with the token that they registered, and in their name. What others push
-    /// meanwhile stays; where both changes do not go together, it is refused. A new branch is made where `baseRef` says what it
-    /// begins at, and the first commit of a repository where there is none.
-    async fn commit_files(&self, context: &Context<'_>, args: CommitFilesArgs) -> Result<Commit> {
-        let place = (or_default(args.integration_name.clone()), args.repo.clone());
-        commit(context, Operation::COMMIT_FILES, place, args.change()).await
-    }
-
-    /// Deletes files from a branch, as `commitFiles` commits them.
-    async fn delete_files(&self, context: &Context<'_>, args: DeleteFilesArgs) -> Result<Commit> {
-        let place = (or_default(args.integration_name.clone()), args.repo.clone());
-        commit(context, Operation::DELETE_FILES, place, args.change()).await
-    }
-
-    /// Opens a pull request as whoever asks: with the token that they registered, and in their name. One that is open for the same
-    /// branches already is given instead.
-    async fn create_pull_request(
-        &self,
-        context: &Context<'_>,
-        args: CreatePullRequestArgs,
-    ) -> Result<PullRequest> {
-        let (works, caller) = (works(context)?, caller(context)?);
-        let (integration, repo) = (or_default(args.integration_name.clone()), args.repo.clone());
-        let place = format!("Git integration {integration} repository {repo} branch {}", args.head);
-        let about = About::new(Operation::CREATE_PULL_REQUEST, Subject::default()).of(place);
-        let (files, wanted) = (works.files.clone(), args.wanted());
-        let doing =
-            move |who: String| async move { files.pull_request(&who, (&integration, &repo), wanted).await };
-        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
-    }
-
-    /// Seals a Secret with the certificate of the controller of sealed-secrets, so that it may stand in Git.
-    async fn seal_secret(&self, context: &Context<'_>, args: SealSecretInput) -> Result<SealedSecretOutput> {
-        let SealSecretInput { secret, namespace } = args;
-        let (secret, works) = (SecretString::from(secret), works(context)?);
-        let subject = Subject { namespace: namespace.clone(), ..Subject::default() };
-        let about = About::new(Operation::SEAL_SECRET, subject);
-        let sealing = works.sealing.clone();
-        let sealed =
-            works.desk.act(caller(context)?, about, async move { sealing.seal(secret, namespace).await });
-        let output = sealed.await.map_err(|error| error.graphql())?;
-        Ok(SealedSecretOutput { output })
     }
 }

@@ -1,0 +1,28 @@
+//! What may be changed.
+
+mod cluster;
+mod git;
+mod sealing;
+
+use async_graphql::{Context, MergedObject, Result};
+
+use self::cluster::ClusterMutation;
+use self::git::GitMutation;
+use self::sealing::SealingMutation;
+use super::{caller, works};
+use crate::desk::About;
+use crate::error::ActError;
+
+// Its fields stand in the schema in this order.
+#[derive(MergedObject, Default)]
+pub(crate) struct Mutation(ClusterMutation, GitMutation, SealingMutation);
+
+/// Does something, for whoever may, and records it.
+async fn act<T: Send + 'static>(
+    context: &Context<'_>,
+    about: About,
+    doing: impl Future<Output = std::result::Result<T, ActError>> + Send + 'static,
+) -> Result<T> {
+    let (works, caller) = (works(context)?, caller(context)?);
+    works.desk.act(caller, about, doing).await.map_err(|error| error.graphql())
+}

@@ -17,6 +17,8 @@ mod metrics;
 mod pass;
 mod people;
 mod placement;
+#[cfg(test)]
+mod plan;
 mod read;
 mod registration;
 mod report;

@@ -226,29 +226,17 @@ impl Sweep<'_> {
 
 #[cfg(test)]
 mod tests {
-    use sqlx::Row as _;
-
     use super::*;
-    use crate::database::{Database, Place};
+    use crate::plan::Plans;
 
     #[tokio::test]
     async fn nothing_is_looked_for_through_a_whole_table() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let path = folder.path().join("platform.db");
-        Database::open(&Place::Sqlite(path.clone())).await.unwrap().close().await;
-        let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+        let plans = Plans::open().await;
         for sql in [KEYS, DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, CHANGES, LOOK, BEFORE, OTHERS, ONE, BESIDE] {
-            let plan = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
-            let lines: Vec<String> = sqlx::query(plan)
-                .fetch_all(&pool)
-                .await
-                .unwrap()
-                .iter()
-                .map(|row| row.get("detail"))
-                .collect();
+            let lines = plans.of(sql).await;
             assert!(!lines.is_empty());
             assert!(lines.iter().all(|line| !line.starts_with("SCAN ")), "{sql}: {lines:?}");
         }
-        pool.close().await;
+        plans.close().await;
     }
 }

@@ -200,27 +200,20 @@ fn seen(row: &Row) -> Result<SeenApplication, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use sqlx::Row as _;
-
     use super::*;
-    use crate::database::{Database, Place};
+    use crate::plan::Plans;
 
     #[tokio::test]
     async fn a_page_is_read_from_where_it_begins_and_not_sorted() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let path = folder.path().join("platform.db");
-        Database::open(&Place::Sqlite(path.clone())).await.unwrap().close().await;
-        let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+        let plans = Plans::open().await;
         let of_one = "r.name = $1 AND a.namespace = $2 AND a.name = $3";
         let of_some = format!("{BEHIND} AND r.name = $4 AND a.deleted = 0");
         for (condition, end) in [(BEHIND, "LIMIT 10"), (&*of_some, "LIMIT 10"), (of_one, "")] {
-            let plan = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {}", query("1 = 1", condition, end)));
-            let rows = sqlx::query(plan).fetch_all(&pool).await.unwrap();
-            let lines: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+            let lines = plans.of(&query("1 = 1", condition, end)).await;
             assert_eq!(lines.len(), 4, "a line for each table, and none for sorting: {lines:#?}");
             assert!(lines.iter().all(|line| line.starts_with("SEARCH ")), "{lines:#?}");
             assert!(lines[1].contains("runtime_id=? AND "), "{lines:#?}");
         }
-        pool.close().await;
+        plans.close().await;
     }
 }

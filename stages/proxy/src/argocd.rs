@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pipeline_core::{Call, NoMeter};
 use pipeline_redact::Redactor;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stages_client::header::AUTHORIZATION;
@@ -59,6 +60,25 @@ struct Asked<'a> {
     path: &'a [&'a str],
     query: Vec<(&'static str, String)>,
     body: Option<Value>,
+}
+
+/// What an application has, as far as it is looked for.
+#[derive(Deserialize)]
+struct Tree {
+    #[serde(default)]
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    #[serde(default)]
+    group: String,
+    kind: String,
+    #[serde(default)]
+    namespace: String,
+    name: String,
+    #[serde(default)]
+    uid: String,
 }
 
 impl<'a> Asked<'a> {
@@ -114,6 +134,32 @@ impl ArgoCd {
 
     pub(crate) async fn tree<T: DeserializeOwned>(&self, app: &Name) -> Result<T, ActError> {
         self.about(app, Asked::get("read the resource tree", &["resource-tree"])).await
+    }
+
+    /// The uid of an object that an application has, of a group and kind, by its namespace and name.
+    pub(crate) async fn uid(
+        &self,
+        app: &Name,
+        (group, kind): (&str, &str),
+        (namespace, name): (&str, &str),
+    ) -> Result<String, ActError> {
+        let tree: Tree = self.tree(app).await?;
+        let is_it = |node: &Node| {
+            (&*node.group, &*node.kind, &*node.namespace, &*node.name) == (group, kind, namespace, name)
+        };
+        let node = tree.nodes.into_iter().find(is_it).ok_or_else(|| {
+            let place = [namespace, name]
+                .iter()
+                .filter(|part| !part.is_empty())
+                .copied()
+                .collect::<Vec<_>>()
+                .join("/");
+            ActError::NotFound(format!(
+                "the application {}/{} has no {kind} {place}",
+                app.namespace, app.name
+            ))
+        })?;
+        Ok(node.uid)
     }
 
     pub(crate) async fn managed<T: DeserializeOwned>(&self, app: &Name) -> Result<T, ActError> {

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use stages_kube::{QuestionError, Reader};
 
@@ -40,24 +39,6 @@ pub(crate) enum Change {
     Retry,
     Restart,
     SkipStep,
-}
-
-#[derive(Deserialize)]
-struct Tree {
-    #[serde(default)]
-    nodes: Vec<Node>,
-}
-
-#[derive(Deserialize)]
-struct Node {
-    #[serde(default)]
-    group: String,
-    kind: String,
-    #[serde(default)]
-    namespace: String,
-    name: String,
-    #[serde(default)]
-    uid: String,
 }
 
 /// A revision that is still there.
@@ -93,16 +74,7 @@ impl Rollouts {
     pub(crate) async fn find(&self, app: &Name, namespace: &str, name: &str) -> Result<Value, ActError> {
         named("a namespace", namespace)?;
         named("a Rollout", name)?;
-        let tree: Tree = self.argocd.tree(app).await?;
-        let node = tree.nodes.into_iter().find(|node| {
-            node.group == GROUP && node.kind == "Rollout" && node.namespace == namespace && node.name == name
-        });
-        let node = node.ok_or_else(|| {
-            ActError::NotFound(format!(
-                "the application {}/{} has no Rollout {namespace}/{name}",
-                app.namespace, app.name
-            ))
-        })?;
+        let uid = self.argocd.uid(app, (GROUP, "Rollout"), (namespace, name)).await?;
         let elsewhere = || {
             ActError::NotFound(format!(
                 "the Rollout {namespace}/{name} of this application is not in the cluster of this runtime: run its action \
@@ -110,7 +82,7 @@ impl Rollouts {
             ))
         };
         let rollout = self.get("read the rollout", &path(namespace, name)).await?.ok_or_else(elsewhere)?;
-        if node.uid.is_empty() || text(&rollout, "/metadata/uid") != node.uid {
+        if uid.is_empty() || text(&rollout, "/metadata/uid") != uid {
             return Err(elsewhere());
         }
         Ok(rollout)

@@ -151,7 +151,12 @@ impl Query {
         let app = application.name();
         read(context, Operation::APPLICATION_EVENTS, application.subject(), async |works| {
             let query = match resource {
-                Some(of) => vec![("resourceNamespace", of.namespace), ("resourceName", of.name)],
+                Some(of) => {
+                    let object = (&*of.namespace, &*of.name);
+                    // Of an object without its uid Argo CD knows no events.
+                    let uid = works.argocd.uid(&app, (&of.group, &of.kind), object).await?;
+                    vec![("resourceNamespace", of.namespace), ("resourceName", of.name), ("resourceUID", uid)]
+                }
                 None => Vec::new(),
             };
             let all: Items<Value> = works.argocd.events(&app, query).await?;

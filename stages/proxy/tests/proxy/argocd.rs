@@ -146,5 +146,12 @@ async fn answer(
             false => refused(404, "Not Found"),
         };
     }
+    if path.ends_with("/events") && query.contains("resourceName=") {
+        // Of a resource they are selected by its uid, too: without it there are none.
+        let items = query.contains("resourceUID=uid-web").then(|| {
+            json!([{"type": "Normal", "reason": "RolloutPaused", "message": "it waits", "involvedObject": {"name": "web"}}])
+        });
+        return json!({"metadata": {}, "items": items}).to_string().into_response();
+    }
     read(path).map_or_else(|| refused(404, "not found"), |answer| answer.to_string().into_response())
 }

@@ -135,6 +135,14 @@ async fn what_argo_cd_says_is_told_without_secrets() {
         events["applicationEvents"][0],
         json!({"type": "Warning", "reason": "OperationFailed", "message": "it failed", "count": null})
     );
+    let web = r#"{group: "argoproj.io", kind: "Rollout", namespace: "default", name: "web"}"#;
+    let of = |resource: &str| {
+        format!("{{ applicationEvents(application: APP, resource: {resource}) {{ reason }} }}")
+    };
+    assert_eq!(read(&of(web)).await["applicationEvents"], json!([{"reason": "RolloutPaused"}]));
+    let none = running.refused(&running.admin, &asked(&of("DEPLOYMENT"))).await;
+    let said = "the application argocd/shop has no Deployment default/web".to_owned();
+    assert_eq!(none, (said, "NOT_FOUND".to_owned()));
     let actions = read("{ resourceActions(application: APP, resource: DEPLOYMENT) { name disabled } }").await;
     assert_eq!(
         actions["resourceActions"],

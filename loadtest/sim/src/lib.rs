@@ -14,6 +14,7 @@ pub mod installed;
 pub mod kube;
 pub mod nats;
 pub mod oidc_provider;
+pub mod people;
 pub mod platform;
 mod player;
 pub mod port;

@@ -7,7 +7,6 @@
 //! after - calls: both roles and the command line as processes, and shares the machine's cores with them - fails: when a list is
 //! not what the store has, a line is missing or out of order, or in the long form when a figure misses its bound
 
-mod accounts;
 mod app_proxy;
 mod argocd;
 mod listing;
@@ -16,16 +15,17 @@ mod users;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
+use loadtest_sim::people::{Admin, FIRST, User};
+use serde_json::json;
 use tokio::time::interval;
 
-use self::accounts::Admin;
 use self::app_proxy::AppProxy;
 use self::argocd::{ArgoCd, Writing};
 use self::listing::{Desk, Listing, Store};
 use self::users::{Work, Worked};
 use crate::bodies::Bodies;
-use crate::platform::Platform;
+use crate::platform::{Platform, RUNTIME};
 use crate::times::{Times, mib, millis};
 use loadtest_judge::screen::{judged, say, table};
 
@@ -40,6 +40,10 @@ const LISTED: Duration = Duration::from_millis(300);
 const RESIDENT: u64 = 256 << 20;
 /// and so much more than before while everybody is at work.
 const MORE: u64 = 96 << 20;
+
+/// Everybody's team, and what it may.
+const TEAM: &str = "shop";
+const MAY: [&str; 2] = ["VIEW", "VIEW_POD_LOGS"];
 
 /// How much there is.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +91,8 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
     let form = if is_short { SHORT } else { LONG };
     say(&format!("== people: {} applications, {} users", form.applications, form.users));
     let platform = Platform::start(program, None).await?;
-    let admin = Admin::first(&platform).await?;
+    let link = platform.says(FIRST).await?;
+    let admin = Admin::first(platform.client(), platform.url(), &link).await?;
     let mut bodies = Bodies::new(form.applications)?;
     loop {
         let made = bodies.first(MADE)?;
@@ -98,13 +103,14 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
     }
     let argocd = ArgoCd::start(form.work.writing).await?;
     let proxy = AppProxy::start(program, &platform, &argocd.url()).await?;
-    admin.register(proxy.url()).await?;
-    let users = admin.invite(&platform, form.users).await?;
+    admin.register(RUNTIME, proxy.url()).await?;
+    let users = invite(&admin, form.users).await?;
 
     let store = Store::open(&platform).await?;
     let applications = store.applications();
     ensure!(applications >= form.applications, "the store has {applications} applications alone");
-    let desk = Desk::sign_in(program, platform.url(), &admin.key).await?;
+    let key = admin.0.key("full").await?;
+    let desk = Desk::sign_in(program, platform.url(), &key).await?;
     let bare = store.read(form.runs).await?;
     let listings = desk.list(&store, form.runs).await?;
     store.close().await;
@@ -143,6 +149,28 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
         mib(worked.held)
     ));
     Ok((is_listed && is_bounded) || !form.is_judged)
+}
+
+/// So many, who see the runtime's applications and their logs by a rule; every other one has a key, the rest a session.
+async fn invite(admin: &Admin, users: usize) -> anyhow::Result<Vec<User>> {
+    let attributes = [json!({"name": "RUNTIME", "value": RUNTIME})];
+    admin
+        .allow(&json!({
+            "entityType": "gitopsApplications", "teams": [TEAM], "actions": MAY, "attributes": attributes,
+        }))
+        .await?;
+    let mut all = Vec::new();
+    for number in 0..users {
+        let user = admin.invite(&format!("user-{number}"), TEAM).await?;
+        all.push(match number.is_multiple_of(2) {
+            true => {
+                let key = user.key("full").await.context("make a key")?;
+                user.with_key(key)
+            }
+            false => user,
+        });
+    }
+    Ok(all)
 }
 
 fn verdict(is_met: bool, form: Form) -> String {

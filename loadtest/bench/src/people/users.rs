@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use loadtest_sim::people::User;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::accounts::User;
 use super::argocd::{ArgoCd, ENDLESS, Writing};
 use crate::bodies::team;
 use crate::platform::{Platform, RUNTIME};

@@ -1,4 +1,4 @@
-// Command argocd is the three servers of Argo CD in one binary: it runs the one it is called by.
+// Command argocd is the servers and controllers of Argo CD in one binary: it runs the one it is called by.
 package main
 
 import (
@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	controller "github.com/argoproj/argo-cd/v3/cmd/argocd-application-controller/commands"
+	applicationsets "github.com/argoproj/argo-cd/v3/cmd/argocd-applicationset-controller/commands"
 	reposerver "github.com/argoproj/argo-cd/v3/cmd/argocd-repo-server/commands"
 	apiserver "github.com/argoproj/argo-cd/v3/cmd/argocd-server/commands"
 	"github.com/spf13/cobra"
@@ -14,9 +15,10 @@ import (
 
 func main() {
 	commands := map[string]func() *cobra.Command{
-		"argocd-server":                 apiserver.NewCommand,
-		"argocd-repo-server":            reposerver.NewCommand,
-		"argocd-application-controller": controller.NewCommand,
+		"argocd-server":                    apiserver.NewCommand,
+		"argocd-repo-server":               reposerver.NewCommand,
+		"argocd-application-controller":    controller.NewCommand,
+		"argocd-applicationset-controller": applicationsets.NewCommand,
 	}
 	name := filepath.Base(os.Args[0])
 	command, known := commands[name]

@@ -1,4 +1,4 @@
-//! The controllers of Argo Rollouts and Argo Workflows, for the whole cluster.
+//! The controllers of Argo Rollouts and Argo Workflows, for the whole cluster, and that of Argo CD's ApplicationSets.
 //!
 //! takes: the programs, a control plane, a folder - gives: each as a child that can be killed and started again
 //! calls: the Kubernetes API as its administrator; the controllers' health - fails: when one does not become ready;
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use super::argocd::ArgoCd;
 use super::binaries::Binaries;
 use super::control::Control;
 use super::definitions::define;
@@ -73,6 +74,25 @@ impl Controller {
             Self::start(&spec, format!("http://127.0.0.1:{metrics}/metrics")).await
         };
         Progress.step("workflow-controller", begin).await.context("start Argo Workflows")
+    }
+
+    /// Starts Argo CD's controller of ApplicationSets, which lists what it makes and asks no repository; it keeps these
+    /// annotations of the Applications that it makes, and no others.
+    pub async fn application_sets(
+        binaries: &Binaries,
+        control: &Control,
+        directory: &Path,
+        preserved: &[&str],
+    ) -> anyhow::Result<Self> {
+        let metrics = port::free()?;
+        let spec = spec("argocd-applicationset-controller", binaries, control, directory)
+            .args(["--namespace", ArgoCd::NAMESPACE, "--webhook-addr", "127.0.0.1:0", "--probe-addr", "0"])
+            .args([format!("--metrics-addr=127.0.0.1:{metrics}")])
+            .env("KUBECONFIG", control.admin_kubeconfig().display().to_string())
+            // Its Deployment sets it to `applicationsetcontroller.global.preserved.annotations` of `argocd-cmd-params-cm`.
+            .env("ARGOCD_APPLICATIONSET_CONTROLLER_GLOBAL_PRESERVED_ANNOTATIONS", preserved.join(","));
+        let begin = Self::start(&spec, format!("http://127.0.0.1:{metrics}/metrics"));
+        Progress.step("applicationset-controller", begin).await.context("start the ApplicationSet controller")
     }
 
     /// Whether it runs, by its program's name.

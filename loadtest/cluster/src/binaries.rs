@@ -34,8 +34,8 @@ impl Binaries {
     }
 
     /// A program by its name: `kube-apiserver`, `kube-controller-manager`, `kube-scheduler`, `kubectl`, `kwok`,
-    /// `argocd-server`, `argocd-repo-server`, `argocd-application-controller`, `rollouts-controller`,
-    /// `workflow-controller`, `helm`, `kustomize`. Those of the system (`etcd`, `redis-server`, `git`) are on `PATH`.
+    /// `argocd-server`, `argocd-repo-server`, `argocd-application-controller`, `argocd-applicationset-controller`,
+    /// `rollouts-controller`, `workflow-controller`, `helm`, `kustomize`. Those of the system (`etcd`, `redis-server`, `git`) are on `PATH`.
     #[must_use]
     pub fn program(&self, name: &str) -> PathBuf {
         self.directory.join("bin").join(name)

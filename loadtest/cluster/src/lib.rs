@@ -205,6 +205,12 @@ impl Cluster {
         self.binaries.programs()
     }
 
+    /// Starts Argo CD's controller of ApplicationSets, which keeps these annotations of the Applications that it makes.
+    pub async fn application_sets(&self, preserved: &[&str]) -> anyhow::Result<Controller> {
+        let directory = made(&self.directory.join("applicationsets")).await?;
+        Controller::application_sets(&self.binaries, &self.control, &directory, preserved).await
+    }
+
     /// Whether each program runs, by its name.
     #[must_use]
     pub fn health(&self) -> Vec<(String, bool)> {

@@ -1,11 +1,13 @@
 //! `loadtest cluster monorepo`: ten applications of one repository are synced to commits, a merge and an octopus merge, by
 //! upstream's Argo CD; reporter, source server and change revision run beside it, each as an account with exactly the rights that
-//! it prints.
+//! it prints. One of the applications is made by an ApplicationSet, whose controller keeps the annotations first, and then does
+//! not.
 //!
 //! takes: nothing - gives: a line for each round, what the rights were used for, what is wrong, and one last line
 //! calls: the cluster, which it starts and ends; the binary as three processes, of which one is killed - fails: exit code 1
 //! unless every report carries the file in Git, the version and the commits that changed its application, every application is
-//! annotated with them, and no account asked for more than it may, or may more than it needs (but for what only a full queue needs)
+//! annotated with them, once for each sync, the annotations are gone once the ApplicationSet controller is not told to keep them,
+//! and no account asked for more than it may, or may more than it needs (but for what only a full queue needs)
 
 mod applications;
 mod roles;
@@ -17,7 +19,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::time::{Instant, sleep};
 
-use self::applications::{Expected, Fleet};
+use self::applications::{ANNOTATIONS, APPLICATIONS, Expected, Fleet};
 use self::roles::Roles;
 use super::objects::Objects;
 use super::{Cluster, Ground, Options};
@@ -59,6 +61,7 @@ async fn played(ground: &Ground, program: &Path, folder: &Path) -> anyhow::Resul
     })
     .await?;
     let fleet = Fleet::make(&cluster).await?;
+    let keeping = cluster.application_sets(&ANNOTATIONS).await?;
     let mut roles =
         Roles::start(program, &cluster, (&platform.url(), PLATFORM_TOKEN), fleet.url(), folder).await?;
     let mut wrong = Vec::new();
@@ -79,9 +82,36 @@ async fn played(ground: &Ground, program: &Path, folder: &Path) -> anyhow::Resul
         settled("an octopus merge while nobody looked", &cluster, &platform, &fleet, &octopus).await?,
     );
 
-    wrong.extend(roles.stop(&cluster).await?);
+    keeping.kill().await?;
+    let forgetting = cluster.application_sets(&[]).await?;
+    wrong.extend(lost("an ApplicationSet controller that keeps nothing", &cluster, &fleet).await?);
+    let changed = fleet.change_generated().await?;
+    fleet.sync_generated(&cluster, &changed).await?;
+    // What is told was written before.
+    roles.told(&fleet.generated(), &changed).await?;
+    wrong.extend(lost("what was written beside it", &cluster, &fleet).await?);
+    forgetting.kill().await?;
+
+    // The kill may have one written once more of each application.
+    let syncs = 3 * APPLICATIONS + 1;
+    wrong.extend(roles.stop(&cluster, (syncs, APPLICATIONS)).await?);
     cluster.stop().await?;
     Ok(wrong)
+}
+
+/// Which annotations are still there once none is, or the time is over.
+async fn lost(round: &str, cluster: &Cluster, fleet: &Fleet) -> anyhow::Result<Vec<String>> {
+    let began = Instant::now();
+    let objects = Objects::new(cluster.control.client());
+    loop {
+        let kept = fleet.kept(&objects).await?;
+        if kept.is_empty() || began.elapsed() > PATIENCE {
+            let verdict = if kept.is_empty() { "gone" } else { "STILL THERE" };
+            say(&format!("{round}: annotations {verdict} after {:.1} s", began.elapsed().as_secs_f64()));
+            return Ok(kept.into_iter().map(|key| format!("{round}: {key} is still there")).collect());
+        }
+        sleep(LOOK).await;
+    }
 }
 
 /// What differs from what is expected once nothing does, or the time is over.

@@ -17,8 +17,8 @@ use crate::objects::{Objects, Patch, Reference};
 /// How long a new token may take to be known to the API server, which reads accounts by a watch.
 const KNOWN_WITHIN: Duration = Duration::from_secs(300);
 const ASK: Duration = Duration::from_millis(20);
-/// ApplicationSets, which Argo CD lists and nobody here makes: its own definition of them is a megabyte that the API
-/// server takes seconds and a hundred megabytes to understand.
+/// ApplicationSets, of which hardly any is made here: Argo CD's own definition of them is a megabyte that the API server takes
+/// seconds and a hundred megabytes to understand.
 const APPLICATION_SETS: &str = r"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

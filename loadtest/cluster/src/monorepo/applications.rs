@@ -16,14 +16,22 @@ use crate::objects::{Objects, Reference};
 use loadtest_sim::platform::PlatformSim;
 
 /// How many there are: every second one is a chart, the last of the others a kustomization, the rest are directories.
-const APPLICATIONS: usize = 10;
+pub(super) const APPLICATIONS: usize = 10;
 /// The one whose annotation names a directory that it shares with others.
 const SHARES: usize = 9;
 const KUSTOMIZED: usize = 7;
+/// The one that an ApplicationSet makes.
+const GENERATED: usize = 3;
 const NAMESPACE: &str = "monorepo";
 const SYNCED_WITHIN: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(150);
-const PREFIX: &str = "mrp-controller.argoproj.io";
+/// What the applications are annotated with.
+pub(super) const ANNOTATIONS: [&str; 4] = [
+    "mrp-controller.argoproj.io/change-revision",
+    "mrp-controller.argoproj.io/change-revisions",
+    "mrp-controller.argoproj.io/git-revision",
+    "mrp-controller.argoproj.io/git-revisions",
+];
 
 /// What is to be said once all are synced to a revision.
 #[derive(Debug, Clone)]
@@ -146,23 +154,49 @@ impl Fleet {
         Ok(expected)
     }
 
-    /// Makes those that are not there, syncs all of them to a revision, and waits for it.
+    /// A commit that changes the one that an ApplicationSet makes.
+    pub(super) async fn change_generated(&self) -> anyhow::Result<String> {
+        self.repository.commit(&changes(&[GENERATED], 4)).await
+    }
+
+    /// Makes those that are not there, one of them by an ApplicationSet, syncs all of them to a revision, and waits for it.
     pub(super) async fn sync(&self, cluster: &Cluster, revision: &str) -> anyhow::Result<()> {
         let objects = Objects::new(cluster.control.client());
+        let deadline = Instant::now() + SYNCED_WITHIN;
         for number in 0..APPLICATIONS {
-            if objects.get(&reference(number)).await?.is_none() {
-                objects.apply(&self.application(number).to_string(), ArgoCd::NAMESPACE).await?;
+            if objects.get(&reference(number)).await?.is_some() {
+                continue;
+            }
+            let application = self.application(number);
+            let made = if number == GENERATED { set_of(&application) } else { application };
+            objects.apply(&made.to_string(), ArgoCd::NAMESPACE).await?;
+            while objects.get(&reference(number)).await?.is_none() {
+                if Instant::now() > deadline {
+                    bail!("wait until {} is made", name(number));
+                }
+                sleep(LOOK).await;
             }
         }
+        let all: Vec<usize> = (0..APPLICATIONS).collect();
+        Self::sync_these(cluster, &all, revision).await
+    }
+
+    /// Syncs the one that an ApplicationSet makes to a revision, and waits for it.
+    pub(super) async fn sync_generated(&self, cluster: &Cluster, revision: &str) -> anyhow::Result<()> {
+        Self::sync_these(cluster, &[GENERATED], revision).await
+    }
+
+    async fn sync_these(cluster: &Cluster, these: &[usize], revision: &str) -> anyhow::Result<()> {
+        let objects = Objects::new(cluster.control.client());
         let argocd = cluster.argocd.client();
-        for number in 0..APPLICATIONS {
+        for &number in these {
             let name = name(number);
             argocd.application(&name, Some("normal")).await?;
             let request = SyncRequest { revision: Some(revision.to_owned()), ..SyncRequest::default() };
             argocd.sync(&name, &request).await.with_context(|| format!("sync {name}"))?;
         }
         let deadline = Instant::now() + SYNCED_WITHIN;
-        for number in 0..APPLICATIONS {
+        for &number in these {
             loop {
                 let object = objects.get(&reference(number)).await?.unwrap_or_default();
                 let state = &object["status"]["operationState"];
@@ -196,6 +230,18 @@ impl Fleet {
         })
     }
 
+    /// The name of the one that an ApplicationSet makes.
+    pub(super) fn generated(&self) -> String {
+        name(GENERATED)
+    }
+
+    /// Which of our annotations the one has that an ApplicationSet makes.
+    pub(super) async fn kept(&self, objects: &Objects) -> anyhow::Result<Vec<&'static str>> {
+        let object = objects.get(&reference(GENERATED)).await?.context("an application is gone")?;
+        let annotations = &object["metadata"]["annotations"];
+        Ok(ANNOTATIONS.into_iter().filter(|key| !annotations[*key].is_null()).collect())
+    }
+
     /// What differs from what is expected: of annotations, and of the last reports.
     pub(super) async fn differences(
         &self,
@@ -207,13 +253,13 @@ impl Fleet {
         for (number, (changed, round)) in expected.changed.iter().zip(&expected.rounds).enumerate() {
             let object = objects.get(&reference(number)).await?.context("an application is gone")?;
             let wanted = [
-                ("change-revision", changed.clone()),
-                ("change-revisions", json!([changed]).to_string()),
-                ("git-revision", expected.revision.clone()),
-                ("git-revisions", json!([expected.revision]).to_string()),
+                changed.clone(),
+                json!([changed]).to_string(),
+                expected.revision.clone(),
+                json!([expected.revision]).to_string(),
             ];
-            for (key, wanted) in wanted {
-                let is = &object["metadata"]["annotations"][format!("{PREFIX}/{key}")];
+            for (key, wanted) in ANNOTATIONS.iter().zip(wanted) {
+                let is = &object["metadata"]["annotations"][*key];
                 if *is != json!(wanted) {
                     found.push(format!("{}: annotation {key} is {is}, expected {wanted}", name(number)));
                 }
@@ -223,6 +269,19 @@ impl Fleet {
         }
         Ok(found)
     }
+}
+
+/// An ApplicationSet that makes this application, and no other.
+fn set_of(application: &Value) -> Value {
+    let elements = json!([{"name": application["metadata"]["name"]}]);
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet",
+        "metadata": {"name": "monorepo", "namespace": ArgoCd::NAMESPACE},
+        "spec": {
+            "generators": [{"list": {"elements": elements}}],
+            "template": {"metadata": {"name": "{{name}}"}, "spec": application["spec"]},
+        },
+    })
 }
 
 /// What differs in what was reported last of an application and of its object.

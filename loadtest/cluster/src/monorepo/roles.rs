@@ -22,6 +22,10 @@ const REPORTER: &str = "reporter";
 const ACCOUNT: &str = "event-reporter";
 const SOURCES: &str = "source-server";
 const CHANGES: &str = "change-revision";
+/// The file in its folder that it tells changes to.
+const TOLD: &str = "changes.ndjson";
+/// Between two looks at that.
+const LOOK: Duration = Duration::from_millis(150);
 
 /// A role, how it is started, and what it may do.
 struct Role {
@@ -99,16 +103,21 @@ impl Role {
         Ok(())
     }
 
-    /// What is wrong with what its account asked for.
-    fn judged(&self, audit_log: &str) -> anyhow::Result<Vec<String>> {
+    /// What is wrong with what its account asked for. It writes to an application once for each of so many syncs, and no more
+    /// than `again` times what a kill had it write once more.
+    fn judged(&self, audit_log: &str, (syncs, again): (usize, usize)) -> anyhow::Result<Vec<String>> {
         let verdict = audit::verdict(audit_log, &audit::user(&self.rights)?, &audit::granted(&self.rights)?)?;
         let first = verdict.to_string();
         say(&format!("{}: {}", self.name, first.lines().next().unwrap_or_default()));
+        let written: usize =
+            verdict.used.iter().filter(|(right, _)| right.verb == "patch").map(|(_, times)| times).sum();
+        let too_often = (written > syncs + again)
+            .then(|| format!("it wrote to applications {written} times for {syncs} syncs"));
         // Of an application alone is asked when a queue was full, which the scenarios of `cluster run --all` see to.
         let is_rare =
             |what: &String| what.starts_with("granted and never used: get applications.argoproj.io");
         let none = (verdict.requests == 0).then(|| "the audit log holds no request of it".to_owned());
-        let all = verdict.failures.into_iter().filter(|what| !is_rare(what)).chain(none);
+        let all = verdict.failures.into_iter().filter(|what| !is_rare(what)).chain(none).chain(too_often);
         Ok(all.map(|what| format!("{}: {what}", self.name)).collect())
     }
 }
@@ -139,7 +148,7 @@ impl Roles {
         let mut sources = Role::prepare(SOURCES, at, settings).await?;
         let url = sources.start().await?;
         let settings = json!({
-            "reporter": {"sink": {"kind": "file", "file": {"path": folder.join(CHANGES).join("changes.ndjson")}}},
+            "reporter": {"sink": {"kind": "file", "file": {"path": folder.join(CHANGES).join(TOLD)}}},
             "changeRevision": {"annotations": true, "repositories": clones(CHANGES)},
         });
         let mut changes = Role::prepare(CHANGES, at, settings).await?;
@@ -173,14 +182,39 @@ impl Roles {
         self.changes.start().await.map(drop)
     }
 
-    /// Ends all; what is wrong with what their accounts asked for.
-    pub(super) async fn stop(&mut self, cluster: &Cluster) -> anyhow::Result<Vec<String>> {
+    /// Waits until it is told that a commit changed an application.
+    pub(super) async fn told(&self, application: &str, commit: &str) -> anyhow::Result<()> {
+        let file = self.changes.start.directory.join(TOLD);
+        let told = async {
+            loop {
+                let text =
+                    tokio::fs::read_to_string(&file).await.context("read what changed applications")?;
+                let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+                let is_it = |line: Value| {
+                    line["data"]["name"] == application && line["data"]["changeRevision"] == commit
+                };
+                if lines.any(is_it) {
+                    return anyhow::Ok(());
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let timed = tokio::time::timeout(PATIENCE, told).await;
+        timed.with_context(|| format!("wait until it is told that {commit} changed {application}"))?
+    }
+
+    /// Ends all; what is wrong with what their accounts asked for while there were so many syncs.
+    pub(super) async fn stop(
+        &mut self,
+        cluster: &Cluster,
+        syncs: (usize, usize),
+    ) -> anyhow::Result<Vec<String>> {
         let all = [&mut self.reporter, &mut self.changes, &mut self.sources];
         let mut wrong = Vec::new();
         for role in all {
             role.stop().await?;
             let log = tokio::fs::read_to_string(cluster.control.audit_log()).await;
-            wrong.extend(role.judged(&log.context("read the audit log")?)?);
+            wrong.extend(role.judged(&log.context("read the audit log")?, syncs)?);
         }
         Ok(wrong)
     }

@@ -88,8 +88,8 @@ impl Store {
             condition.push_str(&format!(" AND a.deleted = ${}", values.len()));
         }
         values.push(i64::from(limit).into());
-        let end = format!("LIMIT ${}", values.len());
-        self.seen(view, &condition, &end, values).await
+        let most = format!("${}", values.len());
+        self.seen(view, &condition, Some(&most), values).await
     }
 
     /// One of them by its runtime, namespace and name.
@@ -102,7 +102,7 @@ impl Store {
         (runtime, namespace, name): (&str, &str, &str),
     ) -> Result<Option<SeenApplication>, StoreError> {
         let values = vec![runtime.into(), namespace.into(), name.into()];
-        let found = self.seen(view, "r.name = $1 AND a.namespace = $2 AND a.name = $3", "", values).await?;
+        let found = self.seen(view, "r.name = $1 AND a.namespace = $2 AND a.name = $3", None, values).await?;
         Ok(found.into_iter().next())
     }
 
@@ -133,12 +133,17 @@ impl Store {
         &self,
         view: &View,
         condition: &str,
-        end: &str,
+        most: Option<&str>,
         mut values: Vec<Value>,
     ) -> Result<Vec<SeenApplication>, StoreError> {
-        let sql = query(&view.condition(&mut values), condition, end);
+        let view = view.condition(&mut values);
+        let mut connection = self.read().await?;
+        let sql = match most {
+            Some(most) if !connection.is_sqlite() => of_each_runtime(&view, condition, most),
+            most => query(&view, condition, most),
+        };
         let values: Vec<_> = values.iter().map(Value::arg).collect();
-        self.read().await?.rows_of(sql, &values).await?.iter().map(seen).collect()
+        connection.rows_of(sql, &values).await?.iter().map(seen).collect()
     }
 
     /// The number of the runtime of that name.
@@ -156,16 +161,31 @@ impl Store {
 const BEHIND: &str = "r.name >= $1 AND (a.namespace, a.name) > \
                       (CASE WHEN r.name = $1 THEN $2 ELSE '' END, CASE WHEN r.name = $1 THEN $3 ELSE '' END)";
 
+/// In the order in which they are read of a row.
+const COLUMNS: &str = "r.name AS runtime, a.namespace, a.name, t.uid, t.sync, t.health, t.health_message, t.revision, \
+    t.deleted, e.at, a.project, a.environment, a.cluster, a.destination, a.repository, a.path, a.labels, a.author, a.message, \
+    a.phase, a.phase_message, a.deployed_at";
+/// How the tables belong together.
+const TOGETHER: &str =
+    "a.runtime_id = r.id AND e.application_id = a.id AND e.kind = '' AND t.id = e.current AND a.name <> ''";
+
 /// In the order of lists. The tables stand in the order that they are read in, which SQLite keeps to where it is told by `CROSS`:
 /// it would begin with all entities else, on every page.
-fn query(view: &str, condition: &str, end: &str) -> String {
+fn query(view: &str, condition: &str, most: Option<&str>) -> String {
+    let end = most.map_or_else(String::new, |most| format!("LIMIT {most}"));
     format!(
-        "SELECT r.name, a.namespace, a.name, t.uid, t.sync, t.health, t.health_message, t.revision, t.deleted, e.at, \
-         a.project, a.environment, a.cluster, a.destination, a.repository, a.path, a.labels, a.author, a.message, \
-         a.phase, a.phase_message, a.deployed_at \
-         FROM runtimes r CROSS JOIN applications a CROSS JOIN entities e CROSS JOIN transitions t \
-         WHERE a.runtime_id = r.id AND e.application_id = a.id AND e.kind = '' AND t.id = e.current \
-         AND a.name <> '' AND {condition} AND {view} ORDER BY r.name, a.namespace, a.name {end}"
+        "SELECT {COLUMNS} FROM runtimes r CROSS JOIN applications a CROSS JOIN entities e CROSS JOIN transitions t \
+         WHERE {TOGETHER} AND {condition} AND {view} ORDER BY r.name, a.namespace, a.name {end}"
+    )
+}
+
+/// The same for Postgres, which knows of no order but that of the runtimes where it looks up the applications of each, and would
+/// read all of a runtime's for each page: here it reads no more of any than the page may have.
+fn of_each_runtime(view: &str, condition: &str, most: &str) -> String {
+    format!(
+        "SELECT page.* FROM runtimes r CROSS JOIN LATERAL (SELECT {COLUMNS} \
+         FROM applications a CROSS JOIN entities e CROSS JOIN transitions t WHERE {TOGETHER} AND {condition} AND {view} \
+         ORDER BY a.namespace, a.name LIMIT {most}) AS page ORDER BY r.name, page.namespace, page.name LIMIT {most}"
     )
 }
 
@@ -208,8 +228,8 @@ mod tests {
         let plans = Plans::open().await;
         let of_one = "r.name = $1 AND a.namespace = $2 AND a.name = $3";
         let of_some = format!("{BEHIND} AND r.name = $4 AND a.deleted = 0");
-        for (condition, end) in [(BEHIND, "LIMIT 10"), (&*of_some, "LIMIT 10"), (of_one, "")] {
-            let lines = plans.of(&query("1 = 1", condition, end)).await;
+        for (condition, most) in [(BEHIND, Some("10")), (&*of_some, Some("10")), (of_one, None)] {
+            let lines = plans.of(&query("1 = 1", condition, most)).await;
             assert_eq!(lines.len(), 4, "a line for each table, and none for sorting: {lines:#?}");
             assert!(lines.iter().all(|line| line.starts_with("SEARCH ")), "{lines:#?}");
             assert!(lines[1].contains("runtime_id=? AND "), "{lines:#?}");

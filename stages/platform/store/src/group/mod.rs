@@ -48,10 +48,8 @@ pub(crate) async fn keep(
 
 #[cfg(test)]
 mod tests {
-    use sqlx::Row as _;
-
     use super::{keys, load, numbers, write};
-    use crate::database::{Database, Place};
+    use crate::plan::Plans;
     use crate::{change, fleet, rows, texts};
 
     /// Each with how many values its rows have.
@@ -81,17 +79,11 @@ mod tests {
 
     #[tokio::test]
     async fn no_statement_of_a_group_looks_through_a_whole_table() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let path = folder.path().join("platform.db");
-        Database::open(&Place::Sqlite(path.clone())).await.unwrap().close().await;
-        let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+        let plans = Plans::open().await;
         let mut odd = Vec::new();
         for (sql, columns) in STATEMENTS {
             for count in [1, 64] {
-                let text = rows::text(sql, count, columns);
-                let plan = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {text}"));
-                let lines = sqlx::query(plan).fetch_all(&pool).await.unwrap();
-                let lines: Vec<String> = lines.iter().map(|row| row.get("detail")).collect();
+                let lines = plans.of(&rows::text(sql, count, columns)).await;
                 // Of the rows that are given, and of the sequences of four tables, all are looked at.
                 let all =
                     ["SCAN named", "SCAN CONSTANT ROW", "SCAN 64-ROW VALUES CLAUSE", "SCAN sqlite_sequence"];
@@ -101,7 +93,7 @@ mod tests {
                 }
             }
         }
-        pool.close().await;
+        plans.close().await;
         assert!(odd.is_empty(), "{odd:#?}");
     }
 }

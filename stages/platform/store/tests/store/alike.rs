@@ -2,7 +2,6 @@
 //! and in whichever order.
 
 use fastrand::Rng;
-use sqlx::Connection as _;
 use stages_platform_store::{
     Commit, Delivery, Listing, Operation, Outcome, Report, ResourceName, SourceChange, Text,
 };
@@ -15,22 +14,26 @@ const GROUPS: usize = 24;
 const REPORTS: usize = 150;
 
 /// Makes reports of few applications and few resources, so that most of them are of what others in their group are of too.
-struct Dice {
+pub(crate) struct Dice {
     random: Rng,
     runtimes: [i64; 2],
     keys: u64,
 }
 
 impl Dice {
+    pub(crate) const fn of(random: Rng, runtimes: [i64; 2]) -> Self {
+        Self { random, runtimes, keys: 0 }
+    }
+
     fn is(&mut self, one_in: u32) -> bool {
         self.random.u32(0..one_in) == 0
     }
 
-    fn of<'t>(&mut self, texts: &[&'t str]) -> &'t str {
+    fn one_of<'t>(&mut self, texts: &[&'t str]) -> &'t str {
         texts[self.random.usize(0..texts.len())]
     }
 
-    fn delivery(&mut self) -> Delivery {
+    pub(crate) fn delivery(&mut self) -> Delivery {
         // A report that is sent again has the key of an earlier one, and says the same or not.
         self.keys += 1;
         let key = if self.is(6) { self.random.u64(0..self.keys) } else { self.keys };
@@ -43,13 +46,13 @@ impl Dice {
         let version = self.random.i64(1..8);
         // Now and then so late that versions went back.
         let at = self.random.i64(1..60) * if self.is(10) { 100_000 } else { 1 };
-        let mut report = report(self.of(&["u", "u", "u", "v", ""]), version, at);
+        let mut report = report(self.one_of(&["u", "u", "u", "v", ""]), version, at);
         report.version = (!self.is(10)).then_some(version);
         report.created_at = self.is(3).then(|| self.random.i64(1..4));
         report.timed = !self.is(8);
         report.deleted = self.is(10);
         report.entity.app_name =
-            self.of(&["shop", "shop", "cart", "pay\0ments", "pay\u{fffd}ments"]).to_owned();
+            self.one_of(&["shop", "shop", "cart", "pay\0ments", "pay\u{fffd}ments"]).to_owned();
         report.sync = self.said(&["Synced", "OutOfSync", "OutOfSync", "Unknown", ""]);
         report.health = self.said(&["Healthy", "Degraded", "Progressing", ""]);
         report.health_message = self.said(&["back-off", "waits"]);
@@ -67,26 +70,26 @@ impl Dice {
     }
 
     fn said(&mut self, texts: &[&str]) -> Option<String> {
-        (!self.is(5)).then(|| self.of(texts).to_owned())
+        (!self.is(5)).then(|| self.one_of(texts).to_owned())
     }
 
     fn of_an_application(&mut self, report: &mut Report) {
         let listed = |name: &&str| Listing::new("apps", "Deployment", "shop", name);
         report.listed = ["web", "db"].iter().take(self.random.usize(0..3)).map(listed).collect();
-        report.images = self.of(&["[]", r#"["web:1"]"#, r#"["web:2"]"#]).to_owned();
-        report.placement.labels = vec![("team".to_owned(), self.of(&["shop", "ops"]).to_owned())];
-        let [author, message] = [["Ada", ""], ["fix", ""]].map(|texts| self.of(&texts).to_owned());
+        report.images = self.one_of(&["[]", r#"["web:1"]"#, r#"["web:2"]"#]).to_owned();
+        report.placement.labels = vec![("team".to_owned(), self.one_of(&["shop", "ops"]).to_owned())];
+        let [author, message] = [["Ada", ""], ["fix", ""]].map(|texts| self.one_of(&texts).to_owned());
         report.commit = Commit { author, message, date: String::new() };
         report.operation = (!self.is(3)).then(|| Operation {
             started_at: self.random.i64(1..6),
             finished_at: (!self.is(3)).then(|| self.random.i64(6..9)),
-            phase: self.of(&["Running", "Succeeded", "Failed"]).to_owned(),
-            revision: self.of(&["abc", "def"]).to_owned(),
-            initiated_by: self.of(&["", "ada"]).to_owned(),
+            phase: self.one_of(&["Running", "Succeeded", "Failed"]).to_owned(),
+            revision: self.one_of(&["abc", "def"]).to_owned(),
+            initiated_by: self.one_of(&["", "ada"]).to_owned(),
             message: String::new(),
         });
         if self.is(2) {
-            let revision = self.of(&["abc", "def"]).to_owned();
+            let revision = self.one_of(&["abc", "def"]).to_owned();
             report.changes = vec![SourceChange { revision, ..SourceChange::default() }];
         }
     }
@@ -94,14 +97,14 @@ impl Dice {
     fn of_a_resource(&mut self, report: &mut Report) {
         report.listed.clear();
         report.entity.resource = Some(ResourceName {
-            api_version: self.of(&["apps/v1", "apps/v1", "apps/v2"]).to_owned(),
+            api_version: self.one_of(&["apps/v1", "apps/v1", "apps/v2"]).to_owned(),
             kind: "Deployment".to_owned(),
             namespace: "shop".to_owned(),
             // One is longer than Postgres indexes: nothing of it is kept there.
             name: if self.is(400) {
                 long(&mut self.random)
             } else {
-                self.of(&["web", "web", "db"]).to_owned()
+                self.one_of(&["web", "web", "db"]).to_owned()
             },
         });
         // Whoever watches resources knows the object alone, and whose it is or not.
@@ -134,7 +137,7 @@ pub(crate) async fn reports_of_one_group_leave_what_each_alone_leaves(
 ) {
     let both = [runtimes(&together).await, runtimes(&alone).await];
     assert_eq!(both[0], both[1]);
-    let mut dice = Dice { random: Rng::with_seed(seed), runtimes: both[0], keys: 0 };
+    let mut dice = Dice::of(Rng::with_seed(seed), both[0]);
     let mut seen = std::collections::BTreeMap::<String, usize>::new();
     for group in 0..GROUPS {
         let count = if group % 4 == 0 { dice.random.usize(1..REPORTS) } else { dice.random.usize(1..12) };
@@ -178,7 +181,7 @@ impl Opened {
 }
 
 pub(crate) async fn a_group_takes_few_statements_and_a_repeat_of_it_hardly_any(opened: Opened) {
-    let mut dice = Dice { random: Rng::with_seed(1), runtimes: [opened.runtime.id; 2], keys: 0 };
+    let mut dice = Dice::of(Rng::with_seed(1), [opened.runtime.id; 2]);
     let mut deliveries: Vec<Delivery> = Vec::new();
     for number in 0..64 {
         let mut one = dice.delivery();
@@ -205,36 +208,4 @@ pub(crate) async fn a_group_takes_few_statements_and_a_repeat_of_it_hardly_any(o
     let again = took(deliveries).await;
     assert!((8..=24).contains(&again), "64 reports that are known took {again} statements");
     opened.close().await;
-}
-
-/// The server plans statements when the tables are empty.
-pub(crate) async fn no_table_is_read_through_when_it_has_grown(url: &str) {
-    let place = stages_platform_store::Place::Postgres(url.to_owned());
-    // What a connection has counted is told when it ends.
-    crate::support::open(&place).await.close().await;
-    let mut connection = sqlx::PgConnection::connect(url).await.unwrap();
-    sqlx::query("SELECT pg_stat_reset()").execute(&mut connection).await.unwrap();
-    let opened = crate::support::open(&place).await;
-    let mut dice = Dice { random: Rng::with_seed(7), runtimes: [opened.runtime.id; 2], keys: 0 };
-    for _ in 0..20 {
-        let deliveries = (0..30).map(|_| dice.delivery()).collect();
-        opened.store.keep(deliveries).await.unwrap();
-    }
-    opened.close().await;
-    let sql = "SELECT relname || ' ' || seq_scan || ' ' || idx_scan FROM pg_stat_user_tables \
-               WHERE relname IN ('reports', 'applications', 'entities', 'transitions', 'blobs', 'deployments', 'drifts', 'changes') \
-               ORDER BY relname";
-    // They have ended, and what they counted is there a moment later.
-    let told = async {
-        loop {
-            let rows: Vec<String> = sqlx::query_scalar(sql).fetch_all(&mut connection).await.unwrap();
-            if rows.len() == 8 && rows.iter().all(|row| !row.ends_with(" 0")) {
-                return rows;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    };
-    let rows =
-        tokio::time::timeout(std::time::Duration::from_secs(120), told).await.expect("all are looked up");
-    assert!(rows.iter().all(|row| row.contains(" 0 ")), "{rows:?}");
 }

@@ -12,6 +12,7 @@ use crate::alike;
 use crate::changes;
 use crate::fleet;
 use crate::group;
+use crate::looked_up;
 use crate::postgres::Server;
 use crate::shipping;
 use crate::support::{KEEP_ALL, Opened, digest, open, operation, report, resource};
@@ -76,7 +77,8 @@ async fn the_contract_holds_on_postgres() {
     let server = Server::start().await;
     holds(&mut async || Place::Postgres(server.database().await)).await;
     a_connection_that_cannot_begin_is_not_used_again(&server.database().await).await;
-    alike::no_table_is_read_through_when_it_has_grown(&server.database().await).await;
+    looked_up::no_table_is_read_through_when_it_has_grown(&server.database().await).await;
+    looked_up::a_page_of_a_list_reads_no_more_than_it_may_show(&server.database().await).await;
     what_cannot_be_indexed_is_unfit_and_spoils_no_other(
         open(&Place::Postgres(server.database().await)).await,
     )

@@ -10,6 +10,7 @@ mod file;
 mod fleet;
 mod group;
 mod identities;
+mod looked_up;
 mod postgres;
 mod rows;
 mod runtimes;

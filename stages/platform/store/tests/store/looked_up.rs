@@ -1,0 +1,113 @@
+//! How much of its tables Postgres reads: told by what it counts itself, since a plan that is asked for is not the one that is used.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fastrand::Rng;
+use sqlx::{Connection as _, PgConnection};
+use stages_platform_store::{Delivery, Place, View, Which};
+
+use crate::alike::Dice;
+use crate::support::{digest, open, report};
+
+/// What was read of a table.
+#[derive(Debug, Clone, Copy)]
+struct Read {
+    /// How often all of it,
+    through: i64,
+    /// how often by an index,
+    looked_up: i64,
+    /// and rows that were found so.
+    rows: i64,
+}
+
+/// A database, whose counts begin anew.
+struct Counts(PgConnection);
+
+impl Counts {
+    async fn begin(url: &str) -> Self {
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        sqlx::query("SELECT pg_stat_reset()").execute(&mut connection).await.unwrap();
+        Self(connection)
+    }
+
+    /// Once all that is named was looked up in: what a connection counted is told when it ends, or a moment later.
+    async fn of<const N: usize>(&mut self, names: [&str; N]) -> BTreeMap<String, Read> {
+        let sql = "SELECT relname::text, seq_scan, COALESCE(idx_scan, 0), COALESCE(idx_tup_fetch, 0) FROM pg_stat_user_tables";
+        let told = async {
+            loop {
+                let rows: Vec<(String, i64, i64, i64)> =
+                    sqlx::query_as(sql).fetch_all(&mut self.0).await.unwrap();
+                let read = rows
+                    .into_iter()
+                    .map(|(name, through, looked_up, rows)| (name, Read { through, looked_up, rows }));
+                let read: BTreeMap<_, _> = read.filter(|(name, _)| names.contains(&&**name)).collect();
+                if read.len() == N && read.values().all(|read| read.looked_up > 0) {
+                    return read;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(120), told).await.expect("each table is looked up in")
+    }
+}
+
+/// The server plans statements when the tables are empty.
+pub(crate) async fn no_table_is_read_through_when_it_has_grown(url: &str) {
+    let place = Place::Postgres(url.to_owned());
+    open(&place).await.close().await;
+    let mut counts = Counts::begin(url).await;
+    let opened = open(&place).await;
+    let mut dice = Dice::of(Rng::with_seed(7), [opened.runtime.id; 2]);
+    for _ in 0..20 {
+        let deliveries = (0..30).map(|_| dice.delivery()).collect();
+        opened.store.keep(deliveries).await.unwrap();
+    }
+    opened.close().await;
+    let names =
+        ["reports", "applications", "entities", "transitions", "blobs", "deployments", "drifts", "changes"];
+    let read = counts.of(names).await;
+    assert!(read.values().all(|read| read.through == 0), "{read:?}");
+}
+
+/// Of each of these runtimes there are so many, and a page has so many.
+const RUNTIMES: [&str; 3] = ["east", "north", "west"];
+const APPLICATIONS: i64 = 400;
+const PAGE: u32 = 20;
+
+pub(crate) async fn a_page_of_a_list_reads_no_more_than_it_may_show(url: &str) {
+    let place = Place::Postgres(url.to_owned());
+    let opened = open(&place).await;
+    for name in RUNTIMES {
+        let token = stages_platform_store::create_token(&place, name).await.unwrap();
+        let runtime = opened.store.runtime(&token).await.unwrap().unwrap().id;
+        let delivery = |number| {
+            let mut report = report("u", number, number);
+            report.entity.app_name = format!("shop-{number:03}");
+            Delivery { runtime, key: digest(&number.to_string()), keyed: true, epoch: None, report }
+        };
+        opened.store.keep((1..=APPLICATIONS).map(delivery).collect()).await.unwrap();
+    }
+    opened.close().await;
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    sqlx::query("ANALYZE").execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    for (after, which, first) in [
+        (("", "", ""), Which::default(), ("east", "shop-001")),
+        (("north", "argocd", "shop-200"), Which::default(), ("north", "shop-201")),
+        (("north", "argocd", "shop-395"), Which::default(), ("north", "shop-396")),
+        (("", "", ""), Which { runtime: Some("west".to_owned()), ..Which::default() }, ("west", "shop-001")),
+    ] {
+        let mut counts = Counts::begin(url).await;
+        let opened = open(&place).await;
+        let page = opened.store.visible(&View::ALL, &which, after, PAGE).await.unwrap();
+        opened.close().await;
+        let names: Vec<_> = page.iter().map(|one| (&*one.runtime, &*one.state.name)).collect();
+        assert_eq!((names.len(), names.first()), (PAGE as usize, Some(&first)));
+        assert!(names.is_sorted(), "{names:?}");
+        let read = counts.of(["applications", "entities", "transitions"]).await;
+        // Of each runtime no more than a page, whichever way the server puts them in order.
+        let most = RUNTIMES.len() as i64 * i64::from(PAGE);
+        assert!(read.values().all(|read| read.through == 0 && read.rows <= most), "{after:?}: {read:?}");
+    }
+}

@@ -36,6 +36,8 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     group::a_key_that_stands_twice_in_a_delivery_is_taken_once(open(&place().await).await).await;
     let named = open(&place().await).await;
     group::texts_that_many_reports_of_a_delivery_name_stay_for_as_long_as_one_does(named).await;
+    group::whose_an_object_alone_is_follows_what_the_reports_before_it_changed(open(&place().await).await)
+        .await;
     for seed in 0..SEEDS {
         let (together, alone) = (open(&place().await).await, open(&place().await).await);
         alike::reports_of_one_group_leave_what_each_alone_leaves(together, alone, seed).await;

@@ -3,7 +3,7 @@
 use stages_platform_store::{Delivery, Outcome, Report, Retention};
 
 use crate::contract::retained;
-use crate::support::{KEEP_ALL, Opened, digest, report};
+use crate::support::{KEEP_ALL, Opened, digest, report, resource};
 
 impl Opened {
     async fn together(&self, reports: Vec<(Report, String, Option<i64>)>) -> Vec<Outcome> {
@@ -54,5 +54,27 @@ pub(crate) async fn texts_that_many_reports_of_a_delivery_name_stay_for_as_long_
     retained(&opened, retention, async || opened.timeline().await.len() == 1).await;
     let state = opened.timeline().await[0].id;
     assert_eq!(payload(state).await["source"]["gitManifest"], "kind: Deployment\n");
+    opened.close().await;
+}
+
+pub(crate) async fn whose_an_object_alone_is_follows_what_the_reports_before_it_changed(opened: Opened) {
+    let named = |application: &str, at| {
+        let mut one = resource("d", 1, at);
+        one.entity.app_name = application.to_owned();
+        one
+    };
+    let alone = |version, at| {
+        let mut alone = resource("d", version, at);
+        (alone.entity.app_namespace, alone.entity.app_name) = (String::new(), String::new());
+        (alone.has_source, alone.sync, alone.health) = (false, None, None);
+        (alone.actual, alone.desired, alone.git, alone.details) = (None, None, None, None);
+        (alone, format!("of version {version}"), None)
+    };
+    opened.keep(named("cart", 10)).await;
+    opened.keep(named("shop", 7)).await;
+    // That of `cart` was reported of last, and then it is of an earlier time than that of `shop`, of which no report speaks.
+    let kept = opened.together(vec![alone(2, 5), alone(3, 6)]).await;
+    assert_eq!(kept, [Outcome::Kept, Outcome::Kept]);
+    assert_eq!(opened.versions().await, (vec![1, 3], 3));
     opened.close().await;
 }

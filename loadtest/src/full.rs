@@ -35,6 +35,7 @@ const SUITES: &[(&str, Runs)] = &[
     ("chart", Runs::Own(&["cluster", "chart", "--random", "300", "--seed", "{seed}"])),
     ("install", Runs::Own(&["install"])),
     ("tunnel", Runs::Own(&["tunnel"])),
+    ("router", Runs::Own(&["router"])),
 ];
 
 /// The workspace whose tests are run.
@@ -144,7 +145,8 @@ mod tests {
                 "monorepo",
                 "chart",
                 "install",
-                "tunnel"
+                "tunnel",
+                "router"
             ]
         );
         assert_eq!(names(&["faults", "bench"]).unwrap(), ["bench", "faults"]);
@@ -170,7 +172,7 @@ mod tests {
         let refused = |given: &[&str]| names(given).unwrap_err().to_string();
         assert_eq!(
             refused(&["speed"]),
-            "there is no suite \"speed\"; there are bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, chart, install, tunnel"
+            "there is no suite \"speed\"; there are bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, chart, install, tunnel, router"
         );
     }
 }

@@ -29,6 +29,8 @@ enum Command {
     Install(loadtest_install::Args),
     /// Measures the tunnel beside a direct connection and others' tunnels
     Tunnel(loadtest_bench::tunnel::Args),
+    /// Measures the router: an event stream, large bodies, thousands of connections
+    Router(loadtest_bench::router::Args),
     /// Replays recorded rounds through the product's own code and compares the reports
     Replay(loadtest::replay::Args),
 }
@@ -43,6 +45,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Cluster(args) => loadtest_cluster::run(&args),
         Command::Install(args) => loadtest_install::run(&args),
         Command::Tunnel(args) => loadtest_bench::tunnel::run(&args),
+        Command::Router(args) => loadtest_bench::router::run(&args),
         Command::Replay(args) => loadtest::replay::run(&args),
     }
 }

@@ -22,12 +22,14 @@ mod platform;
 mod play;
 mod result;
 mod revisions;
+pub mod router;
 mod scenario;
 mod senders;
 mod subject;
 mod times;
 mod track;
 pub mod tunnel;
+mod visitor;
 mod windows;
 
 use std::path::{Path, PathBuf};

@@ -7,7 +7,6 @@
 
 mod delay;
 mod service;
-mod visitor;
 mod way;
 
 use std::net::SocketAddr;
@@ -44,6 +43,9 @@ pub struct Args {
     /// The program; else it is built
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// Be the service behind the tunnel: prints its address, and ends with its standard input
+    #[arg(long, hide = true)]
+    serve: bool,
 }
 
 /// Visitors of the latencies, and streams that are open at a time.
@@ -55,6 +57,8 @@ const FAR: Duration = Duration::from_millis(50);
 const FAR_RATE: f64 = 50e6;
 const SLOW_RATIO: f64 = 1.2;
 const P99_RATIO: f64 = 1.3;
+/// What clients who come again may leave in the server's memory: what an allocator keeps, and nothing of 10,000 of them.
+const LEFT: u64 = 8 << 20;
 
 /// What is measured, those with TLS beside one another.
 const KINDS: [Kind; 7] = [
@@ -77,6 +81,8 @@ struct Form {
     far: u64,
     /// Streams that are held open through one tunnel.
     held: usize,
+    /// Times that a client connects and is gone.
+    reconnects: usize,
     /// Tunnels that nobody visits, beside it.
     idle: usize,
     /// Streams that are held open through these then.
@@ -91,6 +97,7 @@ const SHORT: Form = Form {
     slow: 64 << 20,
     far: 1 << 20,
     held: 200,
+    reconnects: 200,
     idle: 8,
     held_by_idle: 40,
     is_judged: false,
@@ -102,8 +109,9 @@ const LONG: Form = Form {
     slow: 1 << 30,
     far: 512 << 20,
     held: 6_000,
+    reconnects: 10_000,
     idle: 1_000,
-    held_by_idle: 2_000,
+    held_by_idle: 4_000,
     is_judged: true,
 };
 
@@ -115,8 +123,18 @@ struct Figures {
     alone: Histogram<u64>,
     beside: Histogram<u64>,
     far: f64,
-    /// Resident bytes of server and client without streams, and with those that are held; and what idle tunnels cost.
-    memory: Option<([(u64, u64); 2], Idle)>,
+    memory: Option<Memory>,
+}
+
+/// Resident bytes.
+struct Memory {
+    /// Of server and client, without streams.
+    alone: (u64, u64),
+    /// With those that are held.
+    held: (u64, u64),
+    idle: Idle,
+    /// Of the server before a client connected again and again, and after it.
+    reconnects: (u64, u64),
 }
 
 /// Measures.
@@ -128,13 +146,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 async fn all(args: &Args) -> anyhow::Result<bool> {
+    if args.serve {
+        return service::serve().await.map(|()| true);
+    }
     let program = process::program(args.program.as_deref()).await?;
     let form = if args.short { SHORT } else { LONG };
-    let service = service::start().await?;
+    let service = service::beside().await?;
     let (mut measured, mut rows) = (Vec::new(), Vec::new());
     for kind in KINDS {
         match kind.installed() {
-            Ok(_) => measured.push(Box::pin(measure(kind, &program, service, form)).await?),
+            Ok(_) => measured.push(Box::pin(measure(kind, &program, service.at, form)).await?),
             // The short form is for machines without them.
             Err(_) if args.short => {}
             Err(why) => say(&format!("{}: {why}", kind.name())),
@@ -164,7 +185,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
         form.requests
     ));
     let own = measured.iter().find(|figures| figures.kind == Kind::Own).context("measure the tunnel")?;
-    if let Some(([before, after], idle)) = &own.memory {
+    if let Some(Memory { alone: before, held: after, idle, reconnects }) = &own.memory {
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         say(&format!(
             "memory: server {:.1} MiB, client {:.1} MiB; with {} streams held open {:.1} and {:.1} MiB",
@@ -182,6 +203,12 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
             mib(idle.of_clients) / idle.tunnels as f64,
             form.held + form.held_by_idle,
             mib(idle.visited)
+        ));
+        say(&format!(
+            "a client that connects and is gone {} times: server {:.1} MiB, after {:.1}",
+            form.reconnects,
+            mib(reconnects.1),
+            mib(reconnects.0)
         ));
     }
     let missed = if form.is_judged { missed(own, &measured) } else { Vec::new() };
@@ -202,6 +229,11 @@ fn missed(own: &Figures, measured: &[Figures]) -> Vec<String> {
     let slow = p99(&own.beside) / p99(&own.alone);
     if slow > SLOW_RATIO {
         missed.push(format!("p99 beside a slow visitor: {slow:.2} times that without, of {SLOW_RATIO}"));
+    }
+    if let Some(Memory { reconnects: (before, after), .. }) = &own.memory
+        && after.saturating_sub(*before) > LEFT
+    {
+        missed.push(format!("clients who came again left {} bytes in the server", after - before));
     }
     let of = |kind: Kind| measured.iter().find(|figures| figures.kind == kind);
     if let (Some(own), Some(rathole)) = (of(Kind::OwnTls), of(Kind::RatholeTls)) {
@@ -252,17 +284,18 @@ async fn measure(kind: Kind, program: &Path, service: SocketAddr, form: Form) ->
     let beside = latencies(&way, form.requests).await?;
     drop(slow);
     let memory = match way.resident().filter(|_| kind == Kind::Own) {
-        Some(before) => {
+        Some(alone) => {
+            let reconnects = way.reconnect(form.reconnects).await?;
             let mut held = Vec::new();
             for _ in 0..form.held {
                 let mut visitor = way.visitor().await?;
                 visitor.hold().await?;
                 held.push(visitor);
             }
-            let after = way.resident().context("read the memory of the tunnel")?;
+            let with_held = way.resident().context("read the memory of the tunnel")?;
             let idle = way.idle(program, service, form.idle, form.held_by_idle).await?;
             drop(held);
-            Some(([before, after], idle))
+            Some(Memory { alone, held: with_held, idle, reconnects })
         }
         None => None,
     };

@@ -13,11 +13,13 @@ use loadtest_sim::process::{Process, Start};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio_rustls::TlsConnector;
 
 use super::delay;
-use super::visitor::Visitor;
+use crate::visitor::Visitor;
 
 /// A way stands within this time, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -207,6 +209,41 @@ impl Way {
         Ok(Idle { tunnels, before, after, of_clients, visited })
     }
 
+    /// A client that connects and is gone, so often: the resident bytes of the server before and after.
+    pub(super) async fn reconnect(&self, times: usize) -> anyhow::Result<(u64, u64)> {
+        let Some(server) = self.own.first() else {
+            bail!("only this product's tunnel is connected to again")
+        };
+        let resident = || server.resident().context("read the memory of the tunnel server");
+        // What the first of them makes is there before it is measured.
+        self.knock(times.div_ceil(20)).await?;
+        let before = resident()?;
+        self.knock(times).await?;
+        Ok((before, resident()?))
+    }
+
+    async fn knock(&self, times: usize) -> anyhow::Result<()> {
+        for generation in 1..=times {
+            let mut stream = TcpStream::connect(self.at).await.context("connect to the tunnel server")?;
+            let head = format!(
+                "GET /~tunnel/1 HTTP/1.1\r\nHost: {}\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\
+                 Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+                 Authorization: Bearer any\r\nTunnel-Name: comes-again\r\nTunnel-Client: again\r\n\
+                 Tunnel-Generation: {generation}\r\n\r\n",
+                self.at
+            );
+            stream.write_all(head.as_bytes()).await.context("open a tunnel")?;
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).await.context("read what opening a tunnel is answered")?;
+            ensure!(
+                answer == *b"HTTP/1.1 101",
+                "opening a tunnel is answered {}",
+                String::from_utf8_lossy(&answer)
+            );
+        }
+        Ok(())
+    }
+
     fn process(&self, program: &Path, args: Vec<String>) -> anyhow::Result<Process> {
         Process::start(&Start {
             program: program.to_path_buf(),
@@ -379,7 +416,7 @@ fn loopback() -> anyhow::Result<SocketAddr> {
 
 async fn wait_for(address: SocketAddr) -> anyhow::Result<()> {
     let until = tokio::time::Instant::now() + PATIENCE;
-    while tokio::net::TcpStream::connect(address).await.is_err() {
+    while TcpStream::connect(address).await.is_err() {
         if tokio::time::Instant::now() > until {
             bail!("nobody listens on {address} within {PATIENCE:?}");
         }

@@ -18,13 +18,13 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-pub(super) struct Visitor {
+pub(crate) struct Visitor {
     stream: BufReader<Box<dyn Stream>>,
     host: String,
 }
 
 impl Visitor {
-    pub(super) async fn connect(
+    pub(crate) async fn connect(
         to: SocketAddr,
         host: &str,
         tls: Option<&TlsConnector>,
@@ -42,7 +42,7 @@ impl Visitor {
     }
 
     /// Asks, and reads the head of the answer: how many bytes follow.
-    pub(super) async fn ask(&mut self, path: &str) -> anyhow::Result<u64> {
+    pub(crate) async fn ask(&mut self, path: &str) -> anyhow::Result<u64> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.host);
         self.stream.write_all(request.as_bytes()).await.context("ask")?;
         let mut line = String::new();
@@ -66,13 +66,13 @@ impl Visitor {
     }
 
     /// Begins an answer that does not end.
-    pub(super) async fn hold(&mut self) -> anyhow::Result<()> {
+    pub(crate) async fn hold(&mut self) -> anyhow::Result<()> {
         ensure!(self.ask("/hold").await? == 2, "a stream that is held has another length");
         Ok(())
     }
 
     /// Reads so many bytes of an answer.
-    pub(super) async fn read(&mut self, mut left: u64) -> anyhow::Result<()> {
+    pub(crate) async fn read(&mut self, mut left: u64) -> anyhow::Result<()> {
         let mut bytes = vec![0; PIECE];
         while left > 0 {
             let most = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
@@ -85,7 +85,7 @@ impl Visitor {
     }
 
     /// Asks, and reads all of the answer.
-    pub(super) async fn get(&mut self, path: &str) -> anyhow::Result<u64> {
+    pub(crate) async fn get(&mut self, path: &str) -> anyhow::Result<u64> {
         let length = self.ask(path).await?;
         self.read(length).await?;
         Ok(length)

@@ -1,0 +1,387 @@
+//! `loadtest router`: one router for ten minutes, with an event stream that lasts all the time, large bodies in both directions, and
+//! thousands of connections that are kept, come and go, or never end their head.
+//!
+//! takes: nothing - gives: how late events were, latencies, and the memory of each part
+//! calls: the router as a process on loopback, before a service of the harness - fails: when an answer is not whole, an event is
+//! missing, or in the long form when a figure misses its bound
+
+mod service;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use hdrhistogram::Histogram;
+use loadtest_judge::interrupt;
+use loadtest_judge::screen::{judged, say, table};
+use loadtest_sim::port;
+use loadtest_sim::process::{self, Process, Start};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::visitor::Visitor;
+
+const EXAMPLES: &str = "\
+Examples:
+  Ten minutes of an event stream, and all else meanwhile:
+    loadtest router
+  The same in seconds, without a judgement of figures:
+    loadtest router --short";
+
+/// Arguments of `loadtest router`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Little of everything, without a judgement of figures
+    #[arg(long)]
+    short: bool,
+    /// The program; else it is built
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+/// How much of everything.
+#[derive(Debug, Clone, Copy)]
+struct Form {
+    /// How long the event stream lasts at the least.
+    events: Duration,
+    body: u64,
+    kept: usize,
+    come_and_go: usize,
+    slow: usize,
+    /// The time that the router gives a head.
+    head: &'static str,
+    requests: usize,
+    is_judged: bool,
+}
+
+const SHORT: Form = Form {
+    events: Duration::from_secs(3),
+    body: 16 << 20,
+    kept: 200,
+    come_and_go: 200,
+    slow: 20,
+    head: "1s",
+    requests: 200,
+    is_judged: false,
+};
+const LONG: Form = Form {
+    events: Duration::from_secs(600),
+    body: 1 << 30,
+    kept: 10_000,
+    come_and_go: 10_000,
+    slow: 1_000,
+    head: "10s",
+    requests: 5_000,
+    is_judged: true,
+};
+
+/// What must be held in the long form: of memory beyond what there was, of an event's time on its way.
+const FLAT: u64 = 24 << 20;
+const LATE: Duration = Duration::from_secs(1);
+/// What a client who never ends its head sends, a byte at a time.
+const HEAD: &str =
+    "GET /app-proxy/bytes/1 HTTP/1.1\r\nHost: localhost\r\nX-Padding: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+/// Whoever never ends a head is cut off within this, however busy the machine is.
+const CUT_WITHIN: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(120);
+const SMALL: &str = "/app-proxy/bytes/1024";
+const PIECE: usize = 64 << 10;
+
+/// Measures.
+///
+/// # Errors
+/// When the program cannot be built, or the router does not answer.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    interrupt::exit_of(all(args))
+}
+
+async fn all(args: &Args) -> anyhow::Result<bool> {
+    let program = process::program(args.program.as_deref()).await?;
+    let form = if args.short { SHORT } else { LONG };
+    let begun = Instant::now();
+    let service = service::start(begun).await?;
+    let folder = tempfile::TempDir::new().context("make a folder")?;
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port::free()?));
+    let router = Process::start(&Start {
+        program,
+        args: arguments(listen, service, form).into_iter().map(Into::into).collect(),
+        env: Vec::new(),
+        directory: folder.path().to_path_buf(),
+    })?;
+    ready(listen).await?;
+    let events = tokio::spawn(follow(listen, begun, form.events));
+    let parts = Box::pin(parts(&router, listen, form)).await?;
+    say(&format!("an event stream goes on until {:.0} s", form.events.as_secs_f64()));
+    let late = events.await.context("follow the events")??;
+    router.kill().await?;
+
+    let mib = |bytes: u64| format!("{:.1}", bytes as f64 / f64::from(1 << 20));
+    let rows: Vec<Vec<String>> = parts
+        .iter()
+        .map(|part| {
+            let time = part.latencies.as_ref().map(|all| {
+                let at = |quantile| all.value_at_quantile(quantile) as f64 / 1e3;
+                format!("{:.2} / {:.2} ms", at(0.5), at(0.99))
+            });
+            vec![part.name.clone(), mib(part.before), mib(part.most), time.unwrap_or_default()]
+        })
+        .collect();
+    say(&table(1, &["part", "MiB before", "at most", "p50 / p99 of 1 kB"], &rows));
+    say(&format!(
+        "{} events in {:.0} s, each in its order; on their way p50 {:.2} ms, p99 {:.2} ms, at most {:.2} ms",
+        late.len(),
+        form.events.as_secs_f64(),
+        late.value_at_quantile(0.5) as f64 / 1e3,
+        late.value_at_quantile(0.99) as f64 / 1e3,
+        late.max() as f64 / 1e3
+    ));
+    let mut missed = Vec::new();
+    if form.is_judged {
+        for part in parts.iter().filter(|part| part.is_flat && part.most.saturating_sub(part.before) > FLAT) {
+            missed.push(format!("{}: more than {} MiB beyond what there was", part.name, mib(FLAT)));
+        }
+        if Duration::from_micros(late.value_at_quantile(0.99)) > LATE {
+            missed.push(format!("events are on their way for longer than {LATE:?}"));
+        }
+    }
+    for why in &missed {
+        say(&judged(&format!("  {why}"), false));
+    }
+    let good = missed.is_empty();
+    say(&judged(if good { "router: held" } else { "router: missed" }, good));
+    Ok(good)
+}
+
+fn arguments(listen: SocketAddr, service: SocketAddr, form: Form) -> Vec<String> {
+    let mut all = vec![
+        "router".to_owned(),
+        format!("--listen={listen}"),
+        format!("--app-proxy-url=http://{service}"),
+        "--workflows-url=".to_owned(),
+    ];
+    let head = format!("router.headTimeout={}", form.head);
+    let sets = [
+        "serve.address=127.0.0.1:0",
+        "router.accessLog=false",
+        "router.dns.servers=127.0.0.1:9",
+        "router.appProxy.limits.maxBody=2Gi",
+        // Those who are kept stay for as long as they are looked at.
+        "router.keepAlive=1h",
+        head.as_str(),
+    ];
+    all.extend(sets.into_iter().flat_map(|set| ["--set".to_owned(), set.to_owned()]));
+    all
+}
+
+/// One part of it.
+struct Part {
+    name: String,
+    /// Resident bytes of the router.
+    before: u64,
+    most: u64,
+    /// Whether its memory must stay as it was.
+    is_flat: bool,
+    /// Of small requests beside it, in microseconds.
+    latencies: Option<Histogram<u64>>,
+}
+
+/// All that goes on beside the events, one after another.
+async fn parts(router: &Process, at: SocketAddr, form: Form) -> anyhow::Result<Vec<Part>> {
+    let mut parts = Vec::new();
+    let before = resident(router)?;
+    let latencies = small(at, form.requests).await?;
+    let most = resident(router)?;
+    parts.push(Part {
+        name: format!("{} small requests", form.requests),
+        before,
+        most,
+        is_flat: false,
+        latencies: Some(latencies),
+    });
+
+    let name = format!("{} MiB up, and down", form.body >> 20);
+    parts.push(watched(router, name, true, bodies(at, form.body)).await?);
+    let name = format!("{} connections that come and go", form.come_and_go);
+    parts.push(watched(router, name, true, come_and_go(at, form.come_and_go)).await?);
+
+    let before = resident(router)?;
+    let mut kept = Vec::with_capacity(form.kept);
+    for _ in 0..form.kept {
+        let mut visitor = Visitor::connect(at, "localhost", None).await?;
+        visitor.get(SMALL).await?;
+        kept.push(visitor);
+    }
+    let latencies = small(at, form.requests).await?;
+    let most = resident(router)?;
+    // Whoever is kept is served again.
+    for visitor in &mut kept {
+        visitor.get(SMALL).await?;
+    }
+    drop(kept);
+    let name = format!("{} connections kept open", form.kept);
+    parts.push(Part { name, before, most, is_flat: false, latencies: Some(latencies) });
+
+    let before = resident(router)?;
+    let slow = tokio::spawn(slow(at, form.slow));
+    let latencies = small(at, form.requests).await?;
+    let most = resident(router)?;
+    slow.await.context("send heads slowly")??;
+    let name = format!("{} clients who never end a head, all cut off", form.slow);
+    parts.push(Part { name, before, most, is_flat: false, latencies: Some(latencies) });
+    Ok(parts)
+}
+
+/// Does something, and looks at the memory of the router meanwhile.
+async fn watched(
+    router: &Process,
+    name: String,
+    is_flat: bool,
+    doing: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<Part> {
+    let before = resident(router)?;
+    let (mut most, mut doing) = (before, std::pin::pin!(doing));
+    loop {
+        tokio::select! {
+            done = &mut doing => {
+                done?;
+                break;
+            }
+            () = sleep(Duration::from_millis(20)) => most = most.max(resident(router)?),
+        }
+    }
+    Ok(Part { name, before, most: most.max(resident(router)?), is_flat, latencies: None })
+}
+
+fn resident(router: &Process) -> anyhow::Result<u64> {
+    router.resident().context("read the memory of the router")
+}
+
+/// How long small requests take, one after another over one connection, in microseconds.
+async fn small(at: SocketAddr, requests: usize) -> anyhow::Result<Histogram<u64>> {
+    let mut all = Histogram::new(3).context("make a histogram")?;
+    let mut visitor = Visitor::connect(at, "localhost", None).await?;
+    for _ in 0..requests {
+        let begun = Instant::now();
+        ensure!(visitor.get(SMALL).await? == 1_024, "an answer has another length");
+        let taken = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        all.record(taken).context("record a latency")?;
+    }
+    Ok(all)
+}
+
+async fn bodies(at: SocketAddr, size: u64) -> anyhow::Result<()> {
+    let mut stream = TcpStream::connect(at).await.context("connect to the router")?;
+    let head = format!(
+        "POST /app-proxy/up HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {size}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.context("send a body")?;
+    let piece = vec![b'x'; PIECE];
+    for _ in 0..size / PIECE as u64 {
+        stream.write_all(&piece).await.context("send a body")?;
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.context("read an answer")?;
+    ensure!(answer.ends_with(&size.to_string()), "a body of {size} bytes is answered {answer:?}");
+    let down =
+        format!("GET /app-proxy/bytes/{size} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let mut stream = TcpStream::connect(at).await.context("connect to the router")?;
+    stream.write_all(down.as_bytes()).await.context("ask")?;
+    let (mut read, mut piece) = (0, vec![0; PIECE]);
+    loop {
+        match stream.read(&mut piece).await.context("read a body")? {
+            0 => break,
+            more => read += more as u64,
+        }
+    }
+    // Its head, and what tells the lengths of its pieces, come on top.
+    ensure!(read > size, "{read} bytes were read of {size}");
+    Ok(())
+}
+
+/// Connections that ask once and are closed by whoever asked, a few at a time.
+async fn come_and_go(at: SocketAddr, number: usize) -> anyhow::Result<()> {
+    let mut running = JoinSet::new();
+    for _ in 0..8 {
+        running.spawn(async move {
+            for _ in 0..number / 8 {
+                Visitor::connect(at, "localhost", None).await?.get(SMALL).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(done) = running.join_next().await {
+        done.context("come and go")??;
+    }
+    Ok(())
+}
+
+/// Clients who send a byte of a head every second, until each is cut off.
+async fn slow(at: SocketAddr, number: usize) -> anyhow::Result<()> {
+    let mut running = JoinSet::new();
+    for _ in 0..number {
+        running.spawn(async move {
+            let mut stream = TcpStream::connect(at).await.context("connect to the router")?;
+            let cut = async {
+                for byte in HEAD.bytes().cycle() {
+                    let mut said = [0; 1_024];
+                    if stream.write_all(&[byte]).await.is_err() {
+                        return;
+                    }
+                    // An answer may come before the end.
+                    match timeout(Duration::from_secs(1), stream.read(&mut said)).await {
+                        Ok(Ok(0) | Err(_)) => return,
+                        Ok(Ok(_)) | Err(_) => {}
+                    }
+                }
+            };
+            timeout(CUT_WITHIN, cut).await.context("wait until a client who never ends its head is cut off")
+        });
+    }
+    while let Some(done) = running.join_next().await {
+        done.context("send a head slowly")??;
+    }
+    Ok(())
+}
+
+/// Follows the events for as long as they are to last, and gives how long each was on its way, in microseconds.
+async fn follow(at: SocketAddr, begun: Instant, lasting: Duration) -> anyhow::Result<Histogram<u64>> {
+    let mut late = Histogram::new(3).context("make a histogram")?;
+    let mut stream = TcpStream::connect(at).await.context("connect to the router")?;
+    let ask = "GET /app-proxy/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
+    stream.write_all(ask.as_bytes()).await.context("ask for events")?;
+    let mut lines = BufReader::new(stream).lines();
+    let (until, mut next) = (Instant::now() + lasting, 0);
+    while Instant::now() < until {
+        let line = timeout(PATIENCE, lines.next_line()).await.context("wait for an event")?;
+        let Some(line) = line.context("read an event")? else {
+            bail!("the event stream ends after {next} events")
+        };
+        let Some((number, made)) = line.strip_prefix("data: ").and_then(|data| data.split_once(' ')) else {
+            continue;
+        };
+        ensure!(number == next.to_string(), "event {number} comes when {next} is the next");
+        let made = made.parse().context("read an event")?;
+        let now = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        late.record(now.saturating_sub(made)).context("record a latency")?;
+        next += 1;
+    }
+    Ok(late)
+}
+
+/// Waits until a visitor is answered.
+async fn ready(at: SocketAddr) -> anyhow::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let asked = async { Visitor::connect(at, "localhost", None).await?.get(SMALL).await };
+        match asked.await {
+            Ok(_) => return Ok(()),
+            Err(error) if Instant::now() > until => return Err(error.context("wait for the router")),
+            Err(_) => sleep(Duration::from_millis(50)).await,
+        }
+    }
+}

@@ -114,7 +114,8 @@ async fn serve(
     let place = Arc::new(place);
     let service = service_fn(|request: Request<Incoming>| {
         let turn = Turn::begin(wire.clone(), place.busy(), request.version() == Version::HTTP_2);
-        let answer = front.proxy.clone().answer(request, arrival, turn);
+        // On the heap: a connection that is kept has room for its future from the beginning.
+        let answer = Box::pin(front.proxy.clone().answer(request, arrival, turn));
         async { Ok::<_, Infallible>(answer.await) }
     });
     let mut connection = pin!(front.http.serve_connection_with_upgrades(TokioIo::new(stream), service));

@@ -402,7 +402,9 @@ async fn http(
     let leaving = shared.leaving.clone();
     let service = service_fn(move |request| {
         let shared = shared.clone();
-        async move { Ok::<_, Infallible>(answer(shared, peer, is_secure, request).await) }
+        // On the heap: a connection that is kept has room for its future from the beginning.
+        let answer = Box::pin(answer(shared, peer, is_secure, request));
+        async move { Ok::<_, Infallible>(answer.await) }
     });
     let connection = http1::Builder::new()
         .preserve_header_case(true)

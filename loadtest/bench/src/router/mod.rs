@@ -80,8 +80,10 @@ const LONG: Form = Form {
     is_judged: true,
 };
 
-/// What must be held in the long form: of memory beyond what there was, of an event's time on its way.
+/// What must be held in the long form: of memory beyond what there was, of that for a connection that is kept, of an event's
+/// time on its way.
 const FLAT: u64 = 24 << 20;
+const KEPT: u64 = 36 << 10;
 const LATE: Duration = Duration::from_secs(1);
 /// What a client who never ends its head sends, a byte at a time.
 const HEAD: &str =
@@ -145,6 +147,10 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
         for part in parts.iter().filter(|part| part.is_flat && part.most.saturating_sub(part.before) > FLAT) {
             missed.push(format!("{}: more than {} MiB beyond what there was", part.name, mib(FLAT)));
         }
+        let each = |part: &Part| part.most.saturating_sub(part.before) / part.kept.max(1);
+        for part in parts.iter().filter(|part| part.kept > 0 && each(part) > KEPT) {
+            missed.push(format!("{}: {} bytes each, of {KEPT}", part.name, each(part)));
+        }
         if Duration::from_micros(late.value_at_quantile(0.99)) > LATE {
             missed.push(format!("events are on their way for longer than {LATE:?}"));
         }
@@ -186,6 +192,8 @@ struct Part {
     most: u64,
     /// Whether its memory must stay as it was.
     is_flat: bool,
+    /// Connections that are open in it.
+    kept: u64,
     /// Of small requests beside it, in microseconds.
     latencies: Option<Histogram<u64>>,
 }
@@ -201,6 +209,7 @@ async fn parts(router: &Process, at: SocketAddr, form: Form) -> anyhow::Result<V
         before,
         most,
         is_flat: false,
+        kept: 0,
         latencies: Some(latencies),
     });
 
@@ -224,7 +233,14 @@ async fn parts(router: &Process, at: SocketAddr, form: Form) -> anyhow::Result<V
     }
     drop(kept);
     let name = format!("{} connections kept open", form.kept);
-    parts.push(Part { name, before, most, is_flat: false, latencies: Some(latencies) });
+    parts.push(Part {
+        name,
+        before,
+        most,
+        is_flat: false,
+        kept: form.kept as u64,
+        latencies: Some(latencies),
+    });
 
     let before = resident(router)?;
     let slow = tokio::spawn(slow(at, form.slow));
@@ -232,7 +248,7 @@ async fn parts(router: &Process, at: SocketAddr, form: Form) -> anyhow::Result<V
     let most = resident(router)?;
     slow.await.context("send heads slowly")??;
     let name = format!("{} clients who never end a head, all cut off", form.slow);
-    parts.push(Part { name, before, most, is_flat: false, latencies: Some(latencies) });
+    parts.push(Part { name, before, most, is_flat: false, kept: 0, latencies: Some(latencies) });
     Ok(parts)
 }
 
@@ -254,7 +270,7 @@ async fn watched(
             () = sleep(Duration::from_millis(20)) => most = most.max(resident(router)?),
         }
     }
-    Ok(Part { name, before, most: most.max(resident(router)?), is_flat, latencies: None })
+    Ok(Part { name, before, most: most.max(resident(router)?), is_flat, kept: 0, latencies: None })
 }
 
 fn resident(router: &Process) -> anyhow::Result<u64> {
@@ -333,9 +349,9 @@ async fn slow(at: SocketAddr, number: usize) -> anyhow::Result<()> {
                         return;
                     }
                     // An answer may come before the end.
-                    match timeout(Duration::from_secs(1), stream.read(&mut said)).await {
-                        Ok(Ok(0) | Err(_)) => return,
-                        Ok(Ok(_)) | Err(_) => {}
+                    let read = timeout(Duration::from_secs(1), stream.read(&mut said)).await;
+                    if let Ok(Ok(0) | Err(_)) = read {
+                        return;
                     }
                 }
             };

@@ -32,6 +32,8 @@ const SUITES: &[(&str, Runs)] = &[
     ("fault-rounds", Runs::Own(&["cluster", "faults", "--rounds", "10", "--seed", "{seed}"])),
     ("restores", Runs::Own(&["cluster", "restore"])),
     ("monorepo", Runs::Own(&["cluster", "monorepo"])),
+    ("resources", Runs::Own(&["cluster", "resources"])),
+    ("kinds", Runs::Own(&["cluster", "kinds"])),
     ("chart", Runs::Own(&["cluster", "chart", "--random", "300", "--seed", "{seed}"])),
     ("install", Runs::Own(&["install"])),
     ("tunnel", Runs::Own(&["tunnel"])),
@@ -49,7 +51,7 @@ Examples:
   loadtest full bench faults            these two alone
   loadtest full fault-rounds --seed 7   other moments for the faults")]
 pub struct Args {
-    /// Suites to run instead of all: bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, chart, install, tunnel
+    /// Suites to run instead of all: bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, resources, kinds, chart, install, tunnel
     suites: Vec<String>,
     /// Decides when faults strike
     #[arg(long, default_value_t = 1)]
@@ -143,6 +145,8 @@ mod tests {
                 "fault-rounds",
                 "restores",
                 "monorepo",
+                "resources",
+                "kinds",
                 "chart",
                 "install",
                 "tunnel",
@@ -172,7 +176,7 @@ mod tests {
         let refused = |given: &[&str]| names(given).unwrap_err().to_string();
         assert_eq!(
             refused(&["speed"]),
-            "there is no suite \"speed\"; there are bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, chart, install, tunnel, router"
+            "there is no suite \"speed\"; there are bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, resources, kinds, chart, install, tunnel, router"
         );
     }
 }

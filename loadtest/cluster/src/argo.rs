@@ -54,8 +54,14 @@ impl Controller {
         Progress.step("rollouts-controller", begin).await.context("start Argo Rollouts")
     }
 
-    /// Installs Argo Workflows' definitions and starts its controller.
-    pub async fn workflows(binaries: &Binaries, control: &Control, directory: &Path) -> anyhow::Result<Self> {
+    /// Installs Argo Workflows' definitions and starts its controller; it packs what a Workflow says of its nodes where that has more
+    /// than so many bytes, a mebibyte where nothing is said.
+    pub async fn workflows(
+        binaries: &Binaries,
+        control: &Control,
+        directory: &Path,
+        largest: Option<u32>,
+    ) -> anyhow::Result<Self> {
         let objects = Objects::new(control.client());
         let metrics = port::free()?;
         let spec = spec("workflow-controller", binaries, control, directory)
@@ -66,6 +72,10 @@ impl Controller {
             // How soon it looks at a workflow again whose pods have changed.
             .env("DEFAULT_REQUEUE_TIME", "500ms")
             .env("ARGO_CONTROLLER_NAMESPACE", WORKFLOWS);
+        let spec = match largest {
+            Some(bytes) => spec.env("MAX_WORKFLOW_SIZE", bytes.to_string()),
+            None => spec,
+        };
         let begin = async {
             let settings = settings(metrics);
             let definitions = binaries.share("workflows").join("crds");

@@ -11,6 +11,7 @@ pub mod control;
 mod definitions;
 pub mod faults;
 pub mod git;
+pub mod kinds;
 pub mod monorepo;
 pub mod network;
 pub mod node;
@@ -18,7 +19,9 @@ pub mod objects;
 pub mod oracle;
 pub mod play;
 pub mod progress;
+pub mod resources;
 pub mod restore;
+mod role;
 pub mod run;
 pub mod scenario;
 pub mod up;
@@ -61,6 +64,10 @@ enum Command {
     Restore(restore::Args),
     /// Has ten applications of one repository synced to commits and merges, and judges what is said of their files and changes
     Monorepo(monorepo::Args),
+    /// Has Rollouts and Workflows go through what can happen to them while the resource reporter is killed, and judges its reports
+    Resources(resources::Args),
+    /// Has a hundred kinds served at once, one of them in two versions, one not to be read, one gone for a while, and judges reports
+    Kinds(kinds::Args),
     /// Runs pods on a real node, and looks whether anything is left of it, also when its command was killed
     Node(node::check::Args),
     /// Removes what nodes have left whose command was killed
@@ -170,7 +177,10 @@ impl Cluster {
             Box::pin(with_node(&binaries, &control, namespaces, &logs)),
             Box::pin(ArgoCd::start(&binaries, &control, &for_argocd)),
             asked(options.rollouts, Box::pin(Controller::rollouts(&binaries, &control, &for_rollouts))),
-            asked(options.workflows, Box::pin(Controller::workflows(&binaries, &control, &for_workflows))),
+            asked(
+                options.workflows,
+                Box::pin(Controller::workflows(&binaries, &control, &for_workflows, None))
+            ),
         )?;
         Ok(Self { control, git, argocd, rollouts, workflows, node, directory, binaries })
     }
@@ -285,6 +295,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Chart(args) => chart::run(args),
         Command::Restore(args) => restore::run(args),
         Command::Monorepo(args) => monorepo::run(args),
+        Command::Resources(args) => resources::run(args),
+        Command::Kinds(args) => kinds::run(args),
         Command::Node(args) => node::check::run(args),
         Command::Sweep => {
             let names = node::sweep()?;

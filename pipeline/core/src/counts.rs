@@ -3,6 +3,8 @@
 use std::iter::Sum;
 use std::time::Duration;
 
+use crate::Version;
+
 /// One lane's counters (they only grow) and gauges, all taken at one instant.
 ///
 /// Every event that was observed has left by exactly one exit or is still held, so that at any moment
@@ -43,9 +45,13 @@ pub struct LaneCounts {
     pub summaries: u64,
     /// Gauge: bytes of those summaries.
     pub summary_bytes: u64,
+    /// Gauge: the version of the oldest state that is held, or that a dirty key has kept something of; 0 for none.
+    pub oldest_version: Version,
     /// Gauge: how long the oldest event or dirty mark has been waiting to be reported.
     pub oldest: Duration,
 
+    /// Counter: of `observed`, those that the source brought, and not a read.
+    pub delivered: u64,
     /// Counter: times a full queue turned an event into a dirty mark.
     pub overflowed: u64,
     /// Counter: of `filtered`, the stale redeliveries that the lane itself found.
@@ -89,6 +95,7 @@ impl LaneCounts {
             coalesced,
             filtered,
             parked,
+            delivered: self.delivered,
             overflowed: self.overflowed,
             stale: self.stale,
             retried: self.retried,
@@ -128,7 +135,9 @@ impl LaneCounts {
             bytes: self.bytes + other.bytes,
             summaries: self.summaries + other.summaries,
             summary_bytes: self.summary_bytes + other.summary_bytes,
+            oldest_version: Version::older(self.oldest_version, other.oldest_version),
             oldest: self.oldest.max(other.oldest),
+            delivered: self.delivered + other.delivered,
             overflowed: self.overflowed + other.overflowed,
             stale: self.stale + other.stale,
             retried: self.retried + other.retried,

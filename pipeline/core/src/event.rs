@@ -35,6 +35,25 @@ impl Version {
         }
     }
 
+    /// The older of two; the other one where one is unknown.
+    #[must_use]
+    pub fn older(self, other: Self) -> Self {
+        match (self.0, other.0) {
+            (0, _) => other,
+            (_, 0) => self,
+            _ => self.min(other),
+        }
+    }
+
+    /// All versions before this one; unknown where there is none in its era.
+    #[must_use]
+    pub const fn before(self) -> Self {
+        match self.number() {
+            0 | 1 => Self(0),
+            _ => Self(self.0 - 1),
+        }
+    }
+
     /// How often the cluster's versions had gone back before; from 0.
     #[must_use]
     pub const fn era(self) -> u8 {
@@ -151,6 +170,19 @@ mod tests {
         }
         assert_eq!(Version::of_number((1 << 56) - 1).number(), (1 << 56) - 1);
         assert_eq!(Version::of_number(1 << 56), Version(0));
+    }
+
+    #[test]
+    fn the_older_of_two_versions_is_one_that_is_known() {
+        let [none, early, late] = [0, 7, 900].map(Version);
+        for (one, other, older) in
+            [(early, late, early), (late, none, late), (none, early, early), (none, none, none)]
+        {
+            assert_eq!((one.older(other), other.older(one)), (older, older));
+        }
+        assert_eq!((late.before(), Version(1).before(), none.before()), (Version(899), none, none));
+        assert_eq!(early.in_era(2).before(), Version(6).in_era(2));
+        assert_eq!(Version(1).in_era(2).before(), none, "no version of its era is before it");
     }
 
     #[test]

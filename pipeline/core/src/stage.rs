@@ -321,6 +321,20 @@ pub struct Emitter {
     known: Arc<Known>,
     emitted: Arc<AtomicU64>,
     pace: Option<Arc<Pace>>,
+    progress: Option<Arc<dyn Progress>>,
+}
+
+/// How far what a source has shown is done with, so that a later process can go on from there.
+pub trait Progress: Send + Sync {
+    /// Of all that was shown of a kind up to this version a former process left nothing undone; `None` where that is not
+    /// known.
+    fn done(&self, kind: &str) -> Option<Version>;
+
+    /// The state of this life of an object that was acknowledged as a whole last, in every route; 0 where there is none.
+    fn acknowledged(&self, key: &Key, uid: &Uid) -> Version;
+
+    /// All that there is of a kind up to this version was emitted.
+    fn reached(&self, kind: &str, version: Version);
 }
 
 impl Emitter {
@@ -338,7 +352,20 @@ impl Emitter {
             known: Arc::new(|| Box::pin(std::future::ready(Vec::new()))),
             emitted: Arc::default(),
             pace: None,
+            progress: None,
         }
+    }
+
+    /// The same, for a source that can go on where a former process ended.
+    #[must_use]
+    pub fn progressing(self, progress: Option<Arc<dyn Progress>>) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// How far a former process came, and who is told how far this one comes; `None` where nothing outlives the process.
+    #[must_use]
+    pub fn progress(&self) -> Option<&Arc<dyn Progress>> {
+        self.progress.as_ref()
     }
 
     /// The same, with what the ledger knows, so that the first list finds what vanished before the process started. It is

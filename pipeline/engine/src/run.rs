@@ -8,6 +8,7 @@
 mod answers;
 mod config;
 mod dirty;
+mod done;
 mod feed;
 mod handle;
 mod listing;

@@ -283,15 +283,17 @@ fn write(
                 transaction.delete_table(definition(name))?;
             }
         }
-        let [records, journal, parked] = &names;
+        let [records, journal, parked, done] = &names;
         let mut records = transaction.open_table(definition(records))?;
         let mut journal = transaction.open_table(definition(journal))?;
         let mut parked = transaction.open_table(definition(parked))?;
+        let mut done = transaction.open_table(definition(done))?;
         for ((table, key), bytes) in rows {
             let rows = match table {
                 Table::Records => &mut records,
                 Table::Journal => &mut journal,
                 Table::Parked => &mut parked,
+                Table::Done => &mut done,
             };
             let key = key.as_str();
             match bytes {

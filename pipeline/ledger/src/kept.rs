@@ -1,6 +1,6 @@
 //! What is kept beside the records: what of an object must outlive the process, and how it was parked.
 
-use pipeline_core::{Key, Parked, Pending};
+use pipeline_core::{Key, Parked, Pending, Version};
 
 use super::state::JOURNAL;
 use super::tables::{Bytes, Table, weight};
@@ -61,4 +61,28 @@ impl Ledger {
     pub fn parked(&self) -> Vec<(Key, Parked)> {
         self.decoded(Table::Parked, |bytes| stored::decode(bytes).ok())
     }
+
+    /// Notes that of all that was shown of a kind up to `version` nothing is undone: in the file not before what was
+    /// acknowledged of it until now.
+    pub fn done(&self, kind: &str, version: Version) {
+        let Some(key) = of_kind(kind) else { return };
+        let shared = &self.inner.shared;
+        let mut state = shared.lock();
+        if state.put(Table::Done, &key, Some(stored::encode(&version).into())) {
+            shared.changed(state, [(Table::Done, key)]);
+        }
+    }
+
+    /// What was noted last of a kind; `None` when nothing was.
+    #[must_use]
+    pub fn done_before(&self, kind: &str) -> Option<Version> {
+        let state = self.inner.shared.lock();
+        let bytes = state.tables.done.get(&of_kind(kind)?)?;
+        stored::decode(bytes).ok()
+    }
+}
+
+/// Where it stands what is done of a kind; of objects without one nothing is noted.
+fn of_kind(kind: &str) -> Option<Key> {
+    if kind.is_empty() { None } else { Key::of_kind(kind, "", kind).ok() }
 }

@@ -144,6 +144,9 @@ impl State {
         for (key, bytes) in tables.parked {
             self.put(Table::Parked, &key, Some(bytes));
         }
+        for (key, bytes) in tables.done {
+            self.put(Table::Done, &key, Some(bytes));
+        }
         let uncovered = intents.iter().filter(|intent| intent.number > covered);
         uncovered.flat_map(|intent| self.resume(intent)).collect()
     }
@@ -229,7 +232,7 @@ impl State {
         match table {
             Table::Records => self.bytes = self.bytes + gained - lost,
             Table::Journal => self.journal_bytes = self.journal_bytes + gained - lost,
-            Table::Parked => {}
+            Table::Parked | Table::Done => {}
         }
         true
     }

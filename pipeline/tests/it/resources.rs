@@ -115,6 +115,62 @@ async fn objects_are_reported_as_they_are_with_their_end_and_only_what_changed_a
     runtime.stop().await;
 }
 
+/// Also what came and went, as long as the API server knows it; where it does not, that is said.
+#[tokio::test]
+async fn what_an_object_went_through_while_nobody_watched_is_reported_in_its_order() {
+    let simulation = world().await;
+    let put = |name: &str, phase: &str, step: u64| {
+        simulation.kube.apply(Collection::Rollouts, rollout(name, phase, step)).unwrap()
+    };
+    for name in ["web", "stays", "goes"] {
+        put(name, "Healthy", 2);
+    }
+    let runtime = Runtime::launch(how(&simulation)).await;
+    for name in ["web", "stays", "goes"] {
+        has(&simulation, name, &["Healthy"]).await;
+    }
+    runtime.until("rest", |status| status.total.idle()).await;
+    runtime.stop().await;
+
+    for (phase, step) in [("Progressing", 0), ("Paused", 1), ("Progressing", 1), ("Healthy", 2)] {
+        put("web", phase, step);
+    }
+    put("goes", "Degraded", 1);
+    assert!(simulation.kube.delete(Collection::Rollouts, &Key::new("shop", "goes").unwrap()));
+    let runtime = Runtime::launch(how(&simulation)).await;
+    let goes_on = "the watch goes on where the process before ended";
+    runtime
+        .logs("that the watch of Rollouts goes on", |line| {
+            line.message == goes_on && line.field("resource") == "rollouts.argoproj.io"
+        })
+        .await;
+    let all = ["Healthy", "Progressing", "Paused", "Progressing", "Healthy"];
+    has(&simulation, "web", &all).await;
+    has(&simulation, "goes", &["Healthy", "Degraded", "gone"]).await;
+    runtime.until("rest", |status| status.total.idle()).await;
+    assert_eq!(phases(&simulation, "stays"), ["Healthy"]);
+    runtime.stop().await;
+
+    put("web", "Paused", 1);
+    put("web", "Degraded", 1);
+    assert!(simulation.kube.delete(Collection::Rollouts, &Key::new("shop", "stays").unwrap()));
+    simulation.kube.compact();
+    let runtime = Runtime::launch(how(&simulation)).await;
+    let gap = "what came and went since the process before this one ended is not known any more: objects are reported as they \
+               are now";
+    runtime
+        .logs("what is not known of Rollouts", |line| {
+            line.message == gap && line.field("resource") == "rollouts.argoproj.io"
+        })
+        .await;
+    has(&simulation, "web", &[&all[..], &["Degraded"]].concat()).await;
+    has(&simulation, "stays", &["Healthy", "gone"]).await;
+    runtime.until("rest", |status| status.total.idle()).await;
+    assert_eq!(phases(&simulation, "web").len(), 6);
+    assert_eq!(simulation.platform.totals().malformed, 0);
+    runtime.stop().await;
+}
+
 #[tokio::test]
 async fn a_kind_is_waited_for_and_one_that_may_not_be_read_holds_up_no_other() {
     let simulation = world().await;

@@ -250,6 +250,7 @@ impl<M: Mapping> Watches<M> {
             let out = waits.clone();
             async move { out.wait_for_capacity().await }
         });
+        let emitter = emitter.progressing(out.progress().cloned());
         // A watch ends when it is told to, and by nothing else.
         let _ = watch.run(emitter, gone).await;
     }

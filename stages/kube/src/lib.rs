@@ -23,6 +23,7 @@ mod object;
 mod pages;
 mod proxy;
 mod question;
+mod resume;
 mod rights;
 mod secret;
 mod selector;

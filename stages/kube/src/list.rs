@@ -19,6 +19,7 @@ use crate::api::Failure;
 use crate::kind::Mapping;
 use crate::object::{self, Unreadable};
 use crate::pages::{self, Page, Pages};
+use crate::resume::Resumed;
 use crate::watch::{Position, Stopped, Watch, malformed, trace};
 
 /// Of fewer known objects any number may vanish without being asked for: to delete a handful is ordinary.
@@ -42,11 +43,13 @@ struct Listed<'a> {
     objects: usize,
     /// There was an object whose name could not be read.
     nameless: bool,
+    /// What is left to the watch.
+    resumed: Option<Resumed>,
 }
 
 impl<'a> Listed<'a> {
-    fn of(known: &'a Known) -> Self {
-        Self { known, present: HashSet::new(), objects: 0, nameless: false }
+    fn of(known: &'a Known, resumed: Option<Resumed>) -> Self {
+        Self { known, present: HashSet::new(), objects: 0, nameless: false, resumed }
     }
 
     fn shows(&mut self, key: &Key) {
@@ -83,7 +86,7 @@ impl<M: Mapping> Watch<M> {
     }
 
     async fn list_once(&self, out: &Emitter, position: &mut Position, known: &Known) -> Result<(), Stopped> {
-        let mut listed = Listed::of(known);
+        let mut listed = Listed::of(known, self.resumed(out, position));
         let mut pages = Pages::new(self.kind, self.config.page_size);
         let resource_version = loop {
             if let Some(version) = self.list_page(out, &mut pages, position.listed, &mut listed).await? {
@@ -93,11 +96,31 @@ impl<M: Mapping> Watch<M> {
                 out.wait_for_capacity().await;
             }
         };
-        self.take_vanished(out, self.era.of(object::version(&resource_version)), &listed).await?;
+        let version = self.era.of(object::version(&resource_version));
+        self.take_vanished(out, version, &mut listed).await?;
         out.note(Note::Listed { objects: listed.objects });
         (position.listed, position.begun) = (true, false);
-        position.at = Some(resource_version);
+        position.resumed = listed.resumed.map(|resumed| resumed.until(version));
+        position.at = Some(match &position.resumed {
+            Some(resumed) => resumed.from().number().to_string(),
+            None => resource_version,
+        });
+        match (&position.resumed, out.progress()) {
+            (Some(resumed), _) => {
+                info!(resource = %self.kind, from = resumed.from().number(), "the watch goes on where the process before ended");
+            }
+            (None, Some(progress)) => progress.reached(self.mapping.named(), version),
+            (None, None) => {}
+        }
         Ok(())
+    }
+
+    /// Where a former process ended, if a first list may leave to the watch what changed since.
+    fn resumed(&self, out: &Emitter, position: &Position) -> Option<Resumed> {
+        let first = !position.listed && !position.anew;
+        let progress = out.progress().filter(|_| first)?;
+        let from = progress.done(self.mapping.named())?;
+        Some(Resumed::new(from, progress.clone()))
     }
 
     /// Reads one page and hands over what is there; returns the version of the list after its last page.
@@ -113,6 +136,8 @@ impl<M: Mapping> Watch<M> {
         let page = Page::read(self.kind, &text)?;
         let newest = listed.known.values().map(|(_, version)| *version).max().unwrap_or_default();
         self.compare(page.version().unwrap_or_default(), newest)?;
+        let now = self.era.of(page.version().unwrap_or_default());
+        listed.resumed.take_if(|resumed| !resumed.is_before(now));
         for item in page.items() {
             self.take_listed(out, &page.whole(item.get()), relist, listed).await?;
         }
@@ -177,6 +202,11 @@ impl<M: Mapping> Watch<M> {
         }
         listed.objects += 1;
         listed.shows(&head.key);
+        if let Some(resumed) = listed.resumed.as_mut().filter(|resumed| resumed.shows(head.version)) {
+            let life = listed.known.get(&head.key).map_or(&head.uid, |(uid, _)| uid);
+            resumed.changed(&head.key, life, (*life == head.uid).then_some(head.version));
+            return Ok(());
+        }
         let known = head.version != Version(0)
             && self.seen.get(&head.key).is_some_and(|(uid, at)| uid == head.uid && at == head.version);
         self.seen.note(&head.key, &head.uid, head.version);
@@ -189,13 +219,17 @@ impl<M: Mapping> Watch<M> {
         &self,
         out: &Emitter,
         version: Version,
-        listed: &Listed<'_>,
+        listed: &mut Listed<'_>,
     ) -> Result<(), Stopped> {
         let (ours, others): (Vec<_>, Vec<_>) = listed.known.iter().partition(|(key, _)| out.wants(key));
         let all = ours.len();
         let is_missing = |key: &Key| !listed.present.contains(key);
         let missing: Vec<_> = ours.into_iter().filter(|(key, _)| is_missing(key)).collect();
         let most = all >= FEW && missing.len() > all / 2;
+        if let Some(resumed) = &mut listed.resumed {
+            missing.into_iter().for_each(|(key, (uid, _))| resumed.lacks(key, uid));
+            return Ok(());
+        }
         if most {
             let lacks = missing.len();
             warn!(known = all, lacks, "the list lacks most objects: each is asked for by name");

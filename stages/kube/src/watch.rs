@@ -5,6 +5,9 @@
 //! one - fails: never for good; whatever breaks is said, counted and begun anew after a growing wait: a watch from the
 //! last version seen, a list from its start
 //!
+//! Where a former process has left how far it came, a first list leaves what changed since then to the watch, which goes on
+//! from there: see [`crate::resume`].
+//!
 //! What vanished while nobody watched is found when a list is complete: what was known (seen by this
 //! process, or in the ledger when it started) and is not in the list is deleted, once it has been asked for by
 //! name if that is most of it. A list that failed half way says nothing about what it did not reach. No object
@@ -30,6 +33,7 @@ use crate::kind::{Kind, Mapping};
 use crate::lines::Line;
 use crate::namespaces::Namespaces;
 use crate::object::{self, Head, Unreadable};
+use crate::resume::Resumed;
 
 /// A watch that the server ends sooner than this, without having sent anything, counts as a failure.
 const SHORTEST_WATCH: Duration = Duration::from_millis(500);
@@ -85,6 +89,10 @@ pub(crate) struct Position {
     pub(crate) doubts: u32,
     /// Since a watch last worked its version was too old once.
     pub(crate) expired: bool,
+    /// The first list left to the watch what changed since a former process ended.
+    pub(crate) resumed: Option<Resumed>,
+    /// What a former process left cannot be gone on from: everything is handed over as it is now.
+    pub(crate) anew: bool,
     /// A watch was begun since the last list: what it goes on from may be of a store that was restored since.
     pub(crate) begun: bool,
 }
@@ -207,6 +215,10 @@ impl<M: Mapping> Watch<M> {
         let mut failures = FailureTracker::default();
         loop {
             position.moved = false;
+            if position.at.is_none() && position.resumed.take().is_some() {
+                // What the first list left to the watch is handed over by another one.
+                (position.listed, position.anew) = (false, true);
+            }
             let listing = position.at.is_none();
             let result = if listing {
                 self.list(out, &mut position).await
@@ -234,6 +246,14 @@ impl<M: Mapping> Watch<M> {
                     }
                     position.doubts += u32::from(!listing && failure.may_blame_version());
                     if failure.is_gone() || position.doubts >= RESUMES {
+                        if position.resumed.is_some() {
+                            warn!(
+                                resource = %self.kind,
+                                from = position.at,
+                                "what came and went since the process before this one ended is not known any more: objects are \
+                                 reported as they are now"
+                            );
+                        }
                         position.at = None;
                         position.doubts = 0;
                     }
@@ -278,6 +298,9 @@ impl<M: Mapping> Watch<M> {
             if position.moved {
                 failures.over(self.kind);
             }
+            if position.lost && position.anew {
+                return Ok(());
+            }
         }
         if !position.moved && begun.elapsed() < SHORTEST_WATCH {
             return Err(Failure::CutShort { act: self.kind.watch() }.into());
@@ -318,8 +341,11 @@ impl<M: Mapping> Watch<M> {
             "ADDED" | "MODIFIED" => false,
             "DELETED" => true,
             "BOOKMARK" => {
-                position.go_on_from(object::resource_version(object));
+                let at = object::resource_version(object);
+                let version = at.as_deref().map_or(Version(0), object::version);
+                position.go_on_from(at);
                 position.moved = true;
+                self.reached(out, position, self.era.of(version));
                 out.note(Note::Alive);
                 return Ok(());
             }
@@ -354,12 +380,25 @@ impl<M: Mapping> Watch<M> {
         position: &mut Position,
     ) -> Result<(), Stopped> {
         let head = head.in_era(self.era.now());
+        let version = head.version;
         position.go_on_from(Some(head.resource_version.clone()));
-        if !self.is_ours(&head.key) {
-            return Ok(());
+        if self.is_ours(&head.key) {
+            self.seen.shown(&head.key, &head.uid, version, deleted);
+            let known = position.resumed.as_mut().is_some_and(|resumed| resumed.knows(&head, deleted));
+            if !known {
+                self.emit(out, head, deleted).await?;
+            }
         }
-        self.seen.shown(&head.key, &head.uid, head.version, deleted);
-        self.emit(out, head, deleted).await
+        self.reached(out, position, version);
+        Ok(())
+    }
+
+    /// All up to this version was emitted.
+    fn reached(&self, out: &Emitter, position: &mut Position, version: Version) {
+        if let Some(progress) = out.progress() {
+            progress.reached(self.mapping.named(), version);
+        }
+        position.caught_up(version);
     }
 
     pub(crate) async fn emit(
@@ -383,6 +422,15 @@ impl<M: Mapping> Watch<M> {
 }
 
 impl Position {
+    /// The watch has come to this version. What a former process knew, and what neither the list nor the watch has shown, is
+    /// to be found by another list.
+    fn caught_up(&mut self, version: Version) {
+        let over = self.resumed.take_if(|resumed| resumed.is_over(version));
+        if over.is_some_and(|resumed| resumed.lacks_any()) {
+            (self.lost, self.listed, self.anew) = (true, false, true);
+        }
+    }
+
     /// A watch is resumed from here from now on. A version that could not be read changes nothing, and one
     /// that is known already is no progress: a server that repeats itself must not be asked without pause.
     fn go_on_from(&mut self, resource_version: Option<String>) {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Digest, EntityId, Report, Uid, Version};
 
-use super::{EntityRow, Record, Settled, Unacked};
+use super::{EntityRow, Record, Unacked};
 
 /// The content of every end: it may be told with a last state and again without, and is sent under one key.
 const END: Digest = Digest(u64::MAX);
@@ -115,7 +115,8 @@ impl Record {
     /// Moves the record of an earlier moment to the one of which `sent` was written down, as far as that entity
     /// goes. A counter that is behind shows acknowledgements that were lost: they are taken over, so that the next
     /// report has the idempotency key that it would have had. A counter that is ahead shows that the report was
-    /// acknowledged. An end takes over the version too, of which its key is made ([`Record::stay`]).
+    /// acknowledged. The version is taken over too: the key of an end is made of it ([`Record::stay`]), and a watch that shows
+    /// once more what came before it brings no report.
     #[must_use]
     pub fn resume(record: Option<Self>, sent: &SendIntent) -> Option<Self> {
         let mut record = match record {
@@ -133,9 +134,8 @@ impl Record {
         }
         // Of a row that went meanwhile nothing is left that the intent could be behind.
         let behind = record.entity(sent.entity).is_none_or(|row| row.counter < sent.counter);
-        if record.settled == Settled::Never || sent.ends {
-            record.version = record.version.max(sent.version);
-        }
+        // That of what had been acknowledged when the report went out, or of the first report.
+        record.version = record.version.max(sent.version);
         if sent.entity.is_object() {
             // A settled delivery moves the fact, and no counter.
             if (record.object().content, record.fact) != (sent.content, sent.fact) {

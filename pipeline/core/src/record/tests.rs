@@ -251,3 +251,14 @@ fn a_round_whose_acknowledgements_a_killed_process_lost_is_not_settled() {
     assert_eq!((resumed.settled, resumed.version), (Settled::Before, Version(5)));
     assert_eq!((resumed.fact, resumed.is_settled()), (end(3).id, false));
 }
+
+#[test]
+fn the_version_of_what_was_acknowledged_before_a_report_went_out_outlives_a_kill() {
+    let told = |version, content| report("a", version, EntityId::OBJECT, content);
+    let committed = Record::checkpoint(Record::acknowledge(None, &told(5, 1)), &settle("a", 5, &[]));
+    let live = Record::acknowledge(Some(committed.clone()), &told(8, 2));
+    let live = Record::checkpoint(live, &settle("a", 8, &[]));
+    let noted = SendIntent::new(Some(&live), &told(9, 3), None).unwrap();
+    let resumed = Record::resume(Some(committed), &noted).unwrap();
+    assert_eq!((resumed.settled, resumed.version), (Settled::Before, Version(8)));
+}

@@ -124,6 +124,16 @@ impl DirtyEntry {
         (mark, dropped)
     }
 
+    /// The oldest state of which something is unreported; 0 for none, and for what is merely looked at again.
+    pub(super) fn oldest_version(&self) -> Version {
+        if self.cause == Cause::Refetch {
+            return Version(0);
+        }
+        let kept =
+            self.facts.iter().map(|kept| kept.version).chain(self.gone.iter().map(|(_, version)| *version));
+        kept.fold(self.version, Version::older)
+    }
+
     /// Adds what must outlive the process, the newest first.
     pub(super) fn gather(&self, pending: &mut Gathered) {
         for kept in self.facts.iter().rev() {

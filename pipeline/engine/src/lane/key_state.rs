@@ -172,6 +172,13 @@ impl KeyState {
         marked.chain(held).min()
     }
 
+    /// The oldest state that is held, or that a mark has kept something of; 0 for none.
+    pub(super) fn oldest_version(&self) -> Version {
+        let marks = self.mark.iter().chain(&self.asked).map(|mark| mark.oldest_version());
+        let held = self.running.iter().chain(&self.queue).map(|held| held.event.version);
+        marks.chain(held).fold(Version(0), Version::older)
+    }
+
     /// What is held at `now`; `None` when there is nothing to do.
     pub(super) fn standing(&self, now: Duration) -> Option<Standing> {
         if self.state == State::Idle && !self.refetch.is_some() {

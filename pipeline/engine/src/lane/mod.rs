@@ -142,6 +142,7 @@ impl Lane {
     pub fn step(&mut self, input: Input, now: Duration, out: &mut Vec<Action>) {
         let (named, dropped) = (input.key().cloned(), self.counts.summaries_dropped);
         self.wake(now);
+        self.counts.delivered += u64::from(matches!(input, Input::Event(_) | Input::Redelivered(_)));
         match input {
             Input::Event(event) => self.take(event, false, now, out),
             Input::Redelivered(event) => self.take(event, true, now, out),
@@ -184,7 +185,9 @@ impl Lane {
     #[must_use]
     pub fn counts(&self, now: Duration) -> LaneCounts {
         let since = self.keys.values().filter_map(|slot| slot.since()).min();
+        let held = self.keys.values().map(|slot| slot.oldest_version());
         LaneCounts {
+            oldest_version: held.fold(Version(0), Version::older),
             oldest: since.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
             ready: (self.turns.len() + self.reads.len()) as u64,
             parked_keys: self.parked.len() as u64,

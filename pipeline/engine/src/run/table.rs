@@ -1,8 +1,7 @@
 //! The shards that this process works on at the moment.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use pipeline_core::{Key, LaneCounts};
 use tokio::sync::{mpsc, watch};
@@ -24,12 +23,13 @@ pub(super) struct ShardHandle {
 pub(crate) struct Table {
     sharding: Sharding,
     running: RwLock<BTreeMap<u32, Arc<ShardHandle>>>,
-    skipped: AtomicU64,
+    /// Events that were other routes', by shard.
+    skipped: Mutex<BTreeMap<u32, u64>>,
 }
 
 impl Table {
     pub(super) fn new(sharding: Sharding) -> Self {
-        Self { sharding, running: RwLock::default(), skipped: AtomicU64::new(0) }
+        Self { sharding, running: RwLock::default(), skipped: Mutex::default() }
     }
 
     pub(super) fn add(&self, told: ShardHandle) {
@@ -53,14 +53,26 @@ impl Table {
         running.values().map(|told| *told.counts.borrow()).sum()
     }
 
-    /// An event came that is another route's.
-    pub(crate) fn skip(&self) {
-        self.skipped.fetch_add(1, Ordering::Relaxed);
+    /// An event of a shard came that is another route's.
+    pub(crate) fn skip(&self, shard: u32) {
+        *self.skips().entry(shard).or_default() += 1;
     }
 
     /// Events that were other routes'.
     pub(super) fn skipped(&self) -> u64 {
-        self.skipped.load(Ordering::Relaxed)
+        self.skips().values().sum()
+    }
+
+    /// Events of one shard that came so far, other routes' included, and what it held when that was told.
+    pub(super) fn came(&self, shard: u32) -> Option<(u64, LaneCounts)> {
+        let running = self.running.read().unwrap_or_else(PoisonError::into_inner);
+        let counts = *running.get(&shard)?.counts.borrow();
+        let skipped = self.skips().get(&shard).copied().unwrap_or_default();
+        Some((counts.delivered + skipped, counts))
+    }
+
+    fn skips(&self) -> MutexGuard<'_, BTreeMap<u32, u64>> {
+        self.skipped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All of them, in order.

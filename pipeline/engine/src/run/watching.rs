@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Emitter, Key, Note, Remembered, Shutdown, Uid, Version};
+use pipeline_core::{Emitter, Event, Key, Note, Progress, Remembered, Shutdown, Uid, Version};
 use tokio::sync::watch;
 
-use super::Config;
+use super::done::Done;
 use super::feed::{Emit, Feed};
 use super::listing::Listing;
+use super::{Config, spawn};
 use crate::shard::Shared;
 use crate::supervise::supervise;
 use pipeline_ledger::Ledger;
@@ -32,12 +33,18 @@ impl Watching {
     pub(super) async fn run(self, mut watches: watch::Receiver<bool>, stop: Shutdown) {
         let Some(first) = self.routes.first() else { return };
         let (emit, publishing) = self.feed.open(&first.metrics, watches.clone(), stop.clone());
+        let done = self.done();
+        let over = stop.child_token();
+        let keeping = done.clone().map(|done| {
+            let over = over.clone();
+            spawn(async move { done.keep(over).await })
+        });
         let mut made = self.feed.bus.made();
         while !stop.is_cancelled() {
             made.mark_unchanged();
             if *watches.borrow_and_update() {
                 let ends = stop.child_token();
-                let mut watching = std::pin::pin!(self.watch(&emit, ends.clone()));
+                let mut watching = std::pin::pin!(self.watch(&emit, done.as_ref(), ends.clone()));
                 tokio::select! {
                     () = &mut watching => continue,
                     Ok(()) = made.changed() => first.metrics.bus().made_anew(),
@@ -57,13 +64,23 @@ impl Watching {
             }
         }
         drop(emit);
+        over.cancel();
+        if let Some(keeping) = keeping {
+            let _ = keeping.await;
+        }
         if let Some(publishing) = publishing {
             let _ = publishing.await;
         }
     }
 
+    /// What is kept of how far the source came: where one process alone works on what it watches.
+    fn done(&self) -> Option<Arc<Done>> {
+        let alone = self.feed.bus.is_sure() && !self.leased;
+        alone.then(|| Arc::new(Done::new(self.config.sharding, &self.routes)))
+    }
+
     /// Keeps the source running. A first list waits for the shards where nothing stores what they have not taken yet.
-    async fn watch(&self, emit: &Emit, stop: Shutdown) {
+    async fn watch(&self, emit: &Emit, done: Option<&Arc<Done>>, stop: Shutdown) {
         let Self { config, feed, routes, leased } = self;
         let (config, leased) = (*config, *leased);
         let wants = move |key: &Key| leased || config.owned.lane(config.sharding, key).is_some();
@@ -71,7 +88,13 @@ impl Watching {
         let broken = |reason| note(&shared, &Note::Broken(reason));
         let start = || {
             let (told, remembering, emit) = (shared.clone(), shared.clone(), emit.clone());
-            let emitter = Emitter::new(wants, move |event| emit(event), move |what| note(&told, &what));
+            let counting = done.cloned();
+            let emit = move |event: Event| {
+                counting.iter().for_each(|done| done.emits(&event.key));
+                emit(event)
+            };
+            let emitter = Emitter::new(wants, emit, move |what| note(&told, &what));
+            let emitter = emitter.progressing(done.map(|done| -> Arc<dyn Progress> { done.clone() }));
             let mut emitter = emitter.knowing(move || {
                 let shared = remembering.clone();
                 async move { known(&shared, leased, wants).await }

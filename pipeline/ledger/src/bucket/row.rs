@@ -75,8 +75,10 @@ impl Names {
 
     /// What matches everything of one shard, its claim included.
     pub(super) fn shard(&self, shard: u32) -> Vec<String> {
-        let rows = Table::ALL.map(|table| format!("{}.{}.{shard}.>", kind(table), self.sink));
-        rows.into_iter().chain([self.claim(shard), self.intents(shard), self.recent(shard)]).collect()
+        // How far kinds are done with is noted where one process alone watches.
+        let tables = Table::ALL.into_iter().filter(|table| *table != Table::Done);
+        let rows = tables.map(|table| format!("{}.{}.{shard}.>", kind(table), self.sink));
+        rows.chain([self.claim(shard), self.intents(shard), self.recent(shard)]).collect()
     }
 
     /// The shard of a key, and what stands under it; `None` when nobody of us wrote it.
@@ -103,6 +105,7 @@ fn kind(table: Table) -> &'static str {
         Table::Records => "records",
         Table::Journal => "journal",
         Table::Parked => "parked",
+        Table::Done => "done",
     }
 }
 

@@ -57,7 +57,7 @@ impl State {
         for (table, key) in slots {
             match table {
                 Table::Records => drop(self.change(&key, |_| None)),
-                Table::Journal | Table::Parked => drop(self.put(table, &key, None)),
+                Table::Journal | Table::Parked | Table::Done => drop(self.put(table, &key, None)),
             }
         }
         self.recent.forget(shard);

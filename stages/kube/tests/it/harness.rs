@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pipeline_core::{
-    Emitter, Event, Key, Meter, Note, ObjectIndex, Remembered, Sample, Shutdown, Source as _, StageError,
-    Version,
+    Emitter, Event, Key, Meter, Note, ObjectIndex, Progress, Remembered, Sample, Shutdown, Source as _,
+    StageError, Version,
 };
 use serde::Deserialize;
 use stages_kube::{Cluster, Config, Deps, Kind, Mapping, Watch};
@@ -108,18 +108,28 @@ impl Run {
         known: &[(&str, &str)],
         wants: impl Fn(&Key) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Self::of(config, known.iter().map(|(key, uid)| (*key, *uid, 0)), wants).await
+        Self::of(config, known.iter().map(|(key, uid)| (*key, *uid, 0)), wants, None).await
     }
 
     /// The ledger remembers these versions.
     pub(crate) async fn remembering(config: Config, known: &[(&str, &str, u64)]) -> Self {
-        Self::of(config, known.iter().copied(), |_| true).await
+        Self::of(config, known.iter().copied(), |_| true, None).await
+    }
+
+    /// A former process came as far as this.
+    pub(crate) async fn resuming(
+        config: Config,
+        known: &[(&str, &str, u64)],
+        progress: Arc<dyn Progress>,
+    ) -> Self {
+        Self::of(config, known.iter().copied(), |_| true, Some(progress)).await
     }
 
     async fn of<'a>(
         config: Config,
         known: impl Iterator<Item = (&'a str, &'a str, u64)>,
         wants: impl Fn(&Key) -> bool + Send + Sync + 'static,
+        progress: Option<Arc<dyn Progress>>,
     ) -> Self {
         let (watch, seen, samples) = build(config).await;
         let (to_shard, events) = mpsc::channel(10_000);
@@ -135,6 +145,7 @@ impl Run {
             },
         );
         let known: Vec<_> = known.map(remembered).collect();
+        let out = out.progressing(progress);
         let out = out.knowing(move || std::future::ready(known.clone()));
         let paced: Arc<Mutex<Vec<u64>>> = Arc::default();
         let asked = paced.clone();

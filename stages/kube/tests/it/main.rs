@@ -15,5 +15,6 @@ mod proxy;
 mod reach;
 mod read;
 mod restored;
+mod resumed;
 mod said;
 mod survey;

@@ -35,6 +35,8 @@ const KINDS: [(&str, &[&str]); 4] = [
     ("Workflow", &["phase", "message"]),
     ("CronWorkflow", &["phase", "lastScheduledTime"]),
 ];
+/// How soon a watch that failed goes on.
+const AGAIN: Duration = Duration::from_millis(200);
 /// The first lists are complete in this time.
 const LISTED_WITHIN: Duration = Duration::from_secs(300);
 /// Lines about one object that are told of what differs.
@@ -181,6 +183,11 @@ async fn follow(
     let events = watcher(api, watcher::Config::default());
     pin_mut!(events);
     while let Some(event) = events.next().await {
+        // The watch goes on where it was, or begins anew.
+        if event.is_err() {
+            tokio::time::sleep(AGAIN).await;
+            continue;
+        }
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             Ok(Event::Init) if listed.is_none() => {
@@ -190,7 +197,6 @@ async fn follow(
             Ok(Event::InitDone) => drop(listed.take().map(|listed| listed.send(()))),
             Ok(Event::InitApply(object) | Event::Apply(object)) => seen.take(kind, object, false),
             Ok(Event::Delete(object)) => seen.take(kind, object, true),
-            // The watch goes on where it was, or begins anew.
             Err(_) => {}
         }
     }

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::Ground;
+use super::argocd::ArgoCd;
 use super::binaries::Binaries;
 use super::control::Control;
 use super::objects::{Objects, Propagation, Reference};
@@ -73,6 +74,9 @@ async fn played(program: &Path, binaries: &Binaries, folder: &Path) -> anyhow::R
     let objects = Objects::new(control.client());
     let all: Vec<usize> = (0..=KINDS).collect();
     Progress.step("definitions", define(&objects, &all)).await?;
+    let own = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ArgoCd::NAMESPACE}});
+    // JSON is YAML.
+    objects.apply(&own.to_string(), "default").await?;
     let platform = PlatformSim::start(platform::Config {
         token: Some(TOKEN.to_owned()),
         keep: Keep { last: false, reports: 10 * KINDS },

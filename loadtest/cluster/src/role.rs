@@ -73,16 +73,6 @@ impl Role {
         Ok(Self { name, start: Start { program, args, env: Vec::new(), directory }, rights, process: None })
     }
 
-    /// Lays settings over those that it was prepared with: its rights stay as they were granted.
-    pub(super) async fn reconfigure(&self, more: &Value) -> anyhow::Result<()> {
-        let file = self.start.directory.join("config.yaml");
-        let act = || format!("read {}", file.display());
-        let text = tokio::fs::read_to_string(&file).await.with_context(act)?;
-        let mut settings = serde_json::from_str(&text).with_context(act)?;
-        loadtest_sim::reporter::merge(&mut settings, more);
-        write(&file, &format!("{settings:#}\n")).await
-    }
-
     /// Starts it, and gives where it serves.
     pub(super) async fn start(&mut self) -> anyhow::Result<String> {
         let mut process = Process::start(&self.start)?;

@@ -94,7 +94,7 @@ impl Watching {
                 emit(event)
             };
             let emitter = Emitter::new(wants, emit, move |what| note(&told, &what));
-            let emitter = emitter.progressing(done.map(|done| -> Arc<dyn Progress> { done.clone() }));
+            let emitter = emitter.progressing(done.cloned().map(|done| done as Arc<dyn Progress>));
             let mut emitter = emitter.knowing(move || {
                 let shared = remembering.clone();
                 async move { known(&shared, leased, wants).await }

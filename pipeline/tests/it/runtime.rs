@@ -18,6 +18,8 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_gitops-runtime");
 pub(crate) const SOON: Duration = Duration::from_secs(300);
 /// How long work in many pieces may take on a machine that is busy with other things.
 const LATER: Duration = Duration::from_secs(600);
+/// A connection that has waited for longer is not asked over: the server closes it in its time, perhaps while it is asked.
+const IDLE: Duration = Duration::from_secs(1);
 /// How often a page or a log is looked at while a condition is waited for.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
@@ -48,8 +50,8 @@ impl Runtime {
         // Another test of this binary may have been first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let none: [reqwest::Certificate; 0] = [];
-        let client =
-            reqwest::Client::builder().tls_certs_only(none).no_proxy().timeout(SOON).build().unwrap();
+        let client = reqwest::Client::builder().tls_certs_only(none).no_proxy().timeout(SOON);
+        let client = client.pool_idle_timeout(IDLE).build().unwrap();
         Self { process, url: format!("http://{address}"), client }
     }
 

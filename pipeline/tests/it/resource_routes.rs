@@ -11,9 +11,10 @@ use loadtest::sim::platform::{Config, Keep, PlatformSim};
 use loadtest::sim::{Setup, Simulation};
 use pipeline_core::Key;
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
 use crate::ask::{answer, ask, follow, json};
-use crate::runtime::{Runtime, eventually, start};
+use crate::runtime::{LOOK, Runtime, SOON, eventually, start};
 
 const TOKEN: &str = "the token of the other platform";
 
@@ -56,6 +57,15 @@ fn sent(platform: &PlatformSim) -> Vec<String> {
         kept.iter().map(|report| named(&serde_json::from_slice(&report.payload).unwrap())).collect();
     names.sort();
     names
+}
+
+/// Waits until a platform was sent this, sorted, and nothing else.
+async fn is_sent(platform: &PlatformSim, expected: &[String]) {
+    let deadline = Instant::now() + SOON;
+    while sent(platform) != expected {
+        assert!(Instant::now() < deadline, "sent are {:?}, and not {expected:?}", sent(platform));
+        sleep(LOOK).await;
+    }
 }
 
 /// What was written to a file, sorted.
@@ -124,7 +134,7 @@ async fn a_sink_that_is_away_delays_its_own_route_alone_and_no_restart_loses_or_
     // One that never answers.
     let hanging = audit.faults().add(Rule::always(Fault::Hang));
     let runtime = launch(&simulation, &resources).await;
-    eventually("the first route's", || sent(&simulation.platform) == of_first).await;
+    is_sent(&simulation.platform, &of_first).await;
     assert_eq!(sent(&audit), [] as [String; 0]);
     runtime.kill().await;
 
@@ -135,7 +145,7 @@ async fn a_sink_that_is_away_delays_its_own_route_alone_and_no_restart_loses_or_
     put(&simulation, rollout("shop", "web-0", 4));
     of_first.push("Rollout/shop/web-0".to_owned());
     of_first.sort();
-    eventually("the first route's change", || sent(&simulation.platform) == of_first).await;
+    is_sent(&simulation.platform, &of_first).await;
     runtime.answers("/readyz", |status, _| status == 200).await;
     let degraded = "degraded: route audit: sink: the circuit has been open for ";
     runtime.answers("/healthz", |status, text| status == 200 && text.starts_with(degraded)).await;
@@ -151,7 +161,7 @@ async fn a_sink_that_is_away_delays_its_own_route_alone_and_no_restart_loses_or_
     // One that is back.
     audit.faults().remove(away);
     let runtime = launch(&simulation, &resources).await;
-    eventually("the other route's", || sent(&audit) == of_audit).await;
+    is_sent(&audit, &of_audit).await;
     rests(&runtime).await;
     assert_eq!((sent(&audit), sent(&simulation.platform)), (of_audit.clone(), of_first.clone()));
     let newest = audit.kept().iter().any(|report| {
@@ -164,8 +174,8 @@ async fn a_sink_that_is_away_delays_its_own_route_alone_and_no_restart_loses_or_
         names.push("Rollout/shop/web-1 gone".to_owned());
         names.sort();
     }
-    eventually("the end on both", || sent(&audit) == of_audit && sent(&simulation.platform) == of_first)
-        .await;
+    is_sent(&audit, &of_audit).await;
+    is_sent(&simulation.platform, &of_first).await;
     rests(&runtime).await;
     runtime.stop().await;
     for name in ["resource-reporter-ledger.redb", "resource-reporter-ledger-audit.redb"] {
@@ -179,8 +189,8 @@ async fn a_sink_that_is_away_delays_its_own_route_alone_and_no_restart_loses_or_
         names.sort();
     }
     let runtime = launch(&simulation, &resources).await;
-    eventually("the last on both", || sent(&audit) == of_audit && sent(&simulation.platform) == of_first)
-        .await;
+    is_sent(&audit, &of_audit).await;
+    is_sent(&simulation.platform, &of_first).await;
     rests(&runtime).await;
     runtime.stop().await;
     assert_eq!((sent(&audit), sent(&simulation.platform)), (of_audit, of_first));

@@ -209,23 +209,27 @@ impl Inner {
         let body = payload::of(&seen.text, false, seen.nodes, &seen.cut);
         let (decision, content) = (self.decision(event, seen.object.clone()), Digest::of(&body));
         let sure = known.filter(|known| !known.is_in_doubt());
+        let row = sure.map(Record::object);
+        let same = row.is_some_and(|row| row.decision == decision);
+        let is_told = same && row.is_some_and(|row| row.content == content);
         if reports.is_empty() && untold.is_empty() {
-            let why = sure.filter(|known| known.is_settled()).and_then(|known| {
-                let row = known.object();
-                let same = row.decision == decision;
-                match (same, row.content == content) {
-                    (true, true) => Some(Filtered::Unchanged),
-                    (true, false) => Some(labels::HEARTBEAT),
-                    (false, _) => seen.unused.filter(|_| State::of(known).unused),
-                }
+            let why = sure.filter(|known| known.is_settled()).and_then(|known| match (same, is_told) {
+                (true, true) => Some(Filtered::Unchanged),
+                (true, false) => Some(labels::HEARTBEAT),
+                (false, _) => seen.unused.filter(|_| State::of(known).unused),
             });
             let never = seen.unused.filter(|_| known.is_none());
             if let Some(why) = why.or(never) {
                 return Ok(Enriched::filtered(why));
             }
         }
+        // What was acknowledged when the process was killed, a moment before that was settled, is settled now.
+        let only_settles = is_told && reports.is_empty() && untold.is_empty();
         reports.extend(untold);
-        reports.push(Report { decision, content, body, ..report(event) });
+        if !only_settles {
+            reports.push(Report { decision, content, body, ..report(event) });
+        }
+        let filtered = only_settles.then_some(Filtered::Unchanged);
         let settle = Checkpoint {
             uid: event.uid.clone(),
             version: event.version,
@@ -235,7 +239,7 @@ impl Inner {
             unsent: Vec::new(),
             present: Vec::new(),
         };
-        Ok(Enriched { reports, settle: Some(settle), filtered: None, refetch: None })
+        Ok(Enriched { reports, settle: Some(settle), filtered, refetch: None })
     }
 
     fn kind(&self, event: &Event) -> Option<&Reported> {

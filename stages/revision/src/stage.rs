@@ -111,7 +111,8 @@ impl Enrich for RevisionEnrichment {
         let started_at = started_at(&object, &all);
         let started_at = started_at.as_deref();
         let decision = decision(&object, &all, started_at);
-        let settled = known.filter(|known| known.is_settled() && !known.is_in_doubt());
+        let sure = known.filter(|known| !known.is_in_doubt());
+        let settled = sure.filter(|known| known.is_settled());
         if let Some(known) = settled.filter(|known| known.object().decision == decision)
             && !(looked_at && known.is_incomplete())
         {
@@ -135,10 +136,10 @@ impl Enrich for RevisionEnrichment {
         self.redactor.value(&mut found);
         let report = Report { incomplete, ..report(event, decision, found.to_string().into()) };
         let refetch = incomplete.then_some(Refetch::Incomplete);
-        let is_told = settled.is_some_and(|known| {
+        let is_told = sure.is_some_and(|known| {
             known.object().decision == decision && known.object().content == report.content
         });
-        if is_told && incomplete {
+        if is_told && incomplete && settled.is_some() {
             return Ok(Enriched { refetch, ..Enriched::filtered(Filtered::SameContent) });
         }
         let settle = Checkpoint {
@@ -150,7 +151,12 @@ impl Enrich for RevisionEnrichment {
             unsent: Vec::new(),
             present: Vec::new(),
         };
-        Ok(Enriched { reports: vec![report], settle: Some(settle), filtered: None, refetch })
+        // What was acknowledged when the process was killed, a moment before that was settled, is settled now.
+        let (reports, filtered) = match is_told && settled.is_none() {
+            true => (Vec::new(), Some(Filtered::SameContent)),
+            false => (vec![report], None),
+        };
+        Ok(Enriched { reports, settle: Some(settle), filtered, refetch })
     }
 }
 

@@ -79,6 +79,24 @@ fn an_object_is_reported_as_it_is_and_again_when_a_person_would_call_it_a_change
 }
 
 #[test]
+fn what_was_acknowledged_and_not_settled_when_the_process_was_killed_is_settled_and_not_told_again() {
+    let stage = stage();
+    let healthy = event("rollout", 5, &rollout("Healthy", 5));
+    let first = stage.enrich(&healthy, None).unwrap();
+    let known = Record::acknowledge(None, &first.reports[0]);
+    assert_eq!(known.as_ref().unwrap().settled, Settled::Never);
+    let again = stage.enrich(&healthy, known.as_ref()).unwrap();
+    assert_eq!((again.reports.len(), again.filtered), (0, Some(Filtered::Unchanged)));
+    let settled = acknowledged(known.clone(), &again);
+    assert_eq!(settled, acknowledged(None, &first), "as if the process had lived a moment longer");
+    // Another state, though nobody would call it a change, and what may not have arrived, are reported.
+    let other = stage.enrich(&event("rollout", 6, &rollout("Healthy", 6)), known.as_ref()).unwrap();
+    assert_eq!(bodies(&other), [json!({"object": rollout("Healthy", 6)})]);
+    let in_doubt = Record::sending(settled, &first.reports[0], None);
+    assert_eq!(stage.enrich(&healthy, in_doubt.as_ref()).unwrap().reports.len(), 1);
+}
+
+#[test]
 fn a_phase_that_was_coalesced_is_told_before_the_newest_and_once() {
     let stage = stage();
     let first = stage.enrich(&event("rollout", 5, &rollout("Healthy", 5)), None).unwrap();

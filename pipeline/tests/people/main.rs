@@ -14,3 +14,4 @@ mod registration;
 mod seal;
 mod shells;
 mod terminal;
+mod whole_way;

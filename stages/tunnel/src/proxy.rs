@@ -17,7 +17,7 @@ use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use stages_client::says_who_asked;
+use stages_client::{NO_TUNNEL, says_who_asked};
 
 use crate::metrics::{Metrics, Outcome, Refusal};
 use crate::registry::{Registry, Route};
@@ -82,7 +82,7 @@ impl Proxy {
         is_secure: bool,
         mut request: Request<Incoming>,
     ) -> (Outcome, Response<Body>) {
-        let none = || (Outcome::NoTunnel, say(StatusCode::NOT_FOUND, "no tunnel is open for this host\n"));
+        let none = || no_tunnel(say(StatusCode::NOT_FOUND, "no tunnel is open for this host\n"));
         if request.headers().get_all(header::HOST).iter().count() > 1 {
             // The service behind the tunnel may take the other for the one that counts.
             return (Outcome::Refused, say(StatusCode::BAD_REQUEST, "a request names one host\n"));
@@ -250,6 +250,12 @@ fn away() -> (Outcome, Response<Body>) {
         "the tunnel of this host is not connected at the moment: try again\n",
     );
     answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+    no_tunnel(answer)
+}
+
+/// An answer that says that nobody is led anywhere: whoever asks by a program can tell it from that of the service.
+fn no_tunnel(mut answer: Response<Body>) -> (Outcome, Response<Body>) {
+    answer.headers_mut().insert(NO_TUNNEL, HeaderValue::from_static("true"));
     (Outcome::NoTunnel, answer)
 }
 

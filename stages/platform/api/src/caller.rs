@@ -65,6 +65,10 @@ pub(crate) enum Refusal {
     )]
     Unreachable(String, String),
     #[error(
+        "runtime '{0}' has no tunnel connected at {1}: look whether its tunnel client runs, and what its log says"
+    )]
+    NoTunnel(String, String),
+    #[error(
         "runtime '{0}' did not answer within {1} s: what was asked may still be done; look before you ask again"
     )]
     Late(String, u64),
@@ -87,7 +91,7 @@ impl Refusal {
             Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Store | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::NoAddress(_) | Self::BadAddress(..) | Self::RefusedAddress(..) => StatusCode::CONFLICT,
-            Self::Unreachable(..) | Self::NotAnAppProxy(..) => StatusCode::BAD_GATEWAY,
+            Self::Unreachable(..) | Self::NoTunnel(..) | Self::NotAnAppProxy(..) => StatusCode::BAD_GATEWAY,
             Self::Late(..) => StatusCode::GATEWAY_TIMEOUT,
         }
     }

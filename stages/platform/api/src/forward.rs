@@ -18,7 +18,7 @@ use futures::{Stream, StreamExt as _};
 use ipnet::IpNet;
 use pipeline_core::{ExposeSecret as _, SecretString, Shutdown};
 use serde::Deserialize;
-use stages_client::{Target, install_crypto};
+use stages_client::{NO_TUNNEL, Target, install_crypto};
 use stages_platform_store::Scope;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -185,6 +185,9 @@ async fn asked(api: &Api, runtime: &str, request: Request) -> Result<Response, R
     let pass = pass.ok_or_else(|| Refusal::NoRuntime(runtime.to_owned()))?;
     let accept = head.headers.get(header::ACCEPT).filter(|value| kind(value).is_some()).cloned();
     let answer = api.forward.send(runtime, &to, &pass, accept, body.into()).await?;
+    if answer.headers().contains_key(NO_TUNNEL) {
+        return Err(Refusal::NoTunnel(runtime.to_owned(), to.host().to_string()));
+    }
     answered(runtime, answer, place, api.forward.stop.clone())
 }
 

@@ -75,6 +75,7 @@ async fn hosts_without_a_tunnel_are_answered_that_there_is_none() {
         let answer = reqwest::Client::new().get(format!("http://{}/", world.address)).header("host", host);
         let answer = answer.send().await.unwrap();
         assert_eq!(answer.status(), 404, "{host}");
+        assert_eq!(answer.headers()["gitops-runtime-no-tunnel"], "true", "{host}");
         assert_eq!(answer.text().await.unwrap(), "no tunnel is open for this host\n");
     }
 }

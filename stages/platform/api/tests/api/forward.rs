@@ -55,6 +55,8 @@ impl Runtime {
         };
         let page = async || ([("content-type", "text/html")], "<script>alert(1)</script>");
         let never = async || std::future::pending::<&str>().await;
+        let untunneled =
+            async || (StatusCode::NOT_FOUND, [("gitops-runtime-no-tunnel", "true")], "no tunnel\n");
         let at = |path: &str| format!("/{path}/app-proxy/api/graphql");
         let router = Router::new()
             .route("/app-proxy/api/graphql", post(took))
@@ -62,6 +64,7 @@ impl Runtime {
             .route(&at("page"), post(page).get(page))
             .route(&at("refuses"), post(async || StatusCode::UNAUTHORIZED))
             .route(&at("ill"), post(async || StatusCode::BAD_GATEWAY))
+            .route(&at("untunneled"), post(untunneled))
             .route(&at("never"), post(never))
             .route("/", get(page))
             .with_state((came.clone(), go_on.clone()));
@@ -201,6 +204,10 @@ async fn a_runtime_that_does_not_answer_as_an_app_proxy_is_told_with_what_to_do(
         )
     };
     let late = "runtime 'prod' did not answer within 0 s: what was asked may still be done; look before you ask again\n";
+    let untunneled = format!(
+        "runtime 'prod' has no tunnel connected at {}: look whether its tunnel client runs, and what its log says\n",
+        runtime.url.trim_start_matches("http://")
+    );
     let cases = [
         (String::new(), (409, none.to_owned())),
         ("prod.example".to_owned(), bad("the address is not a URL such as `https://argocd.example`")),
@@ -231,6 +238,7 @@ async fn a_runtime_that_does_not_answer_as_an_app_proxy_is_told_with_what_to_do(
             format!("{}/ill", runtime.url),
             not(502, "what stands in front of its app proxy, or the app proxy itself, is not well"),
         ),
+        (format!("{}/untunneled", runtime.url), (502, untunneled)),
         (format!("{}/never", runtime.url), (504, late.to_owned())),
     ];
     for (address, expected) in cases {

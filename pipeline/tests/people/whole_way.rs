@@ -1,0 +1,239 @@
+//! One act the whole way: command line, platform, tunnel, router, app proxy and Argo CD, each but the last a process of its own.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::HOST;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use loadtest::port;
+use loadtest::process::{Process, Start};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::time::{Instant, sleep};
+
+use crate::desk::Desk;
+use crate::platform::{PROGRAM, SOON};
+
+const LOOK: Duration = Duration::from_millis(20);
+/// The tunnel of the runtime prod, of the account that a platform of one's own has.
+const HOST_OF_PROD: &str = "default-prod.tunnels.example.com";
+
+/// What Argo CD was asked to change: method and path, and the body.
+type Asked = Arc<Mutex<Vec<(String, Value)>>>;
+
+/// Serves `router` on a port of its own.
+async fn serve(router: Router) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    url
+}
+
+/// Argo CD, and an API server that knows nothing: both are asked at one address.
+async fn argocd(State(asked): State<Asked>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let path = head.uri.path().to_owned();
+    if head.method != axum::http::Method::GET {
+        let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+        let body = serde_json::from_slice(&body).unwrap_or_default();
+        asked.lock().unwrap().push((format!("{} {path}", head.method), body));
+    }
+    match &*path {
+        "/api/v1/session/userinfo" => json!({"loggedIn": true}).to_string().into_response(),
+        path if path.starts_with("/api/v1/applications") => json!({
+            "metadata": {"name": "directory-drift", "namespace": "argocd"},
+            "spec": {"project": "default"}, "status": {},
+        })
+        .to_string()
+        .into_response(),
+        _ => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+/// What stands before the tunnel server: a name that resolves, and the host that visitors ask for.
+async fn ingress(State((server, client)): State<(String, reqwest::Client)>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    let mut asked = client.request(head.method, format!("{server}{}", head.uri));
+    for (name, value) in head.headers.iter().filter(|(name, _)| **name != HOST) {
+        asked = asked.header(name, value);
+    }
+    let asked = asked.header(HOST, HeaderValue::from_static(HOST_OF_PROD)).body(body);
+    match asked.send().await {
+        Ok(answer) => {
+            let (status, headers) = (answer.status(), answer.headers().clone());
+            (status, headers, answer.bytes().await.unwrap()).into_response()
+        }
+        Err(_) => StatusCode::BAD_GATEWAY.into_response(),
+    }
+}
+
+/// The processes of a runtime, and what its Argo CD was asked.
+struct Way {
+    desk: Desk,
+    folder: TempDir,
+    asked: Asked,
+    roles: Vec<Process>,
+    client: Option<Process>,
+    /// Where the tunnel server, the router and the app proxy listen.
+    ports: [u16; 3],
+    ingress: String,
+}
+
+impl Way {
+    async fn start() -> Self {
+        let desk = Desk::signed_in().await;
+        let (folder, asked) = (TempDir::new().unwrap(), Asked::default());
+        std::fs::write(folder.path().join("argocd-token"), "any").unwrap();
+        let argocd = serve(Router::new().fallback(argocd).with_state(asked.clone())).await;
+        let ports = [(); 3].map(|()| port::free().unwrap());
+        let [server, router, proxy] = ports;
+        let client = reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap();
+        let way = (format!("http://127.0.0.1:{server}"), client);
+        let ingress = serve(Router::new().fallback(ingress).with_state(way)).await;
+        let mut way = Self { desk, folder, asked, roles: Vec::new(), client: None, ports, ingress };
+        way.role(
+            "app-proxy",
+            &[
+                format!("appProxy.listen=127.0.0.1:{proxy}"),
+                "appProxy.repositories.directory=clones".to_owned(),
+                format!("argocd.url={argocd}"),
+                "argocd.tokenFile=argocd-token".to_owned(),
+                format!("kubernetes.server={argocd}"),
+                "kubernetes.tokenFile=argocd-token".to_owned(),
+                "kubernetes.namespace=argocd".to_owned(),
+            ],
+        );
+        way.role(
+            "router",
+            &[
+                format!("router.listen=127.0.0.1:{router}"),
+                format!("router.appProxy.url=http://127.0.0.1:{proxy}"),
+                "router.workflows.url=".to_owned(),
+                "router.dns.servers=127.0.0.1:9".to_owned(),
+            ],
+        );
+        way.role(
+            "tunnel-server",
+            &[
+                format!("tunnelServer.listen=127.0.0.1:{server}"),
+                "tunnelServer.domain=tunnels.example.com".to_owned(),
+                "tunnelServer.askPlatform=true".to_owned(),
+            ],
+        );
+        way.connect();
+        way.desk.platform.register(&way.ingress).await;
+        way
+    }
+
+    fn process(&self, role: &str, sets: &[String]) -> Process {
+        let common = [
+            "log.format=json".to_owned(),
+            "serve.address=127.0.0.1:0".to_owned(),
+            format!("platform.url={}", self.desk.platform.url()),
+            format!("platform.tokenFile={}", self.desk.platform.token_file().display()),
+        ];
+        let start =
+            Start::with_settings(PROGRAM, [role], common.iter().chain(sets).cloned(), self.folder.path());
+        let env = vec![("GITOPS_RUNTIME_CONTEXT".to_owned(), "none".to_owned())];
+        Process::start(&Start { env, ..start }).unwrap()
+    }
+
+    fn role(&mut self, role: &str, sets: &[String]) {
+        let process = self.process(role, sets);
+        self.roles.push(process);
+    }
+
+    /// Starts the tunnel's client.
+    fn connect(&mut self) {
+        let [server, router, _] = self.ports;
+        let token = self.desk.platform.token_file();
+        let sets = [
+            format!("tunnelClient.to=http://127.0.0.1:{server}"),
+            "tunnelClient.name=default-prod".to_owned(),
+            format!("tunnelClient.tokenFile={}", token.display()),
+            format!("tunnelClient.forward=http://127.0.0.1:{router}"),
+        ];
+        self.client = Some(self.process("tunnel-client", &sets));
+    }
+
+    /// Waits until the app proxy is reached through all of it.
+    async fn leads(&self) {
+        let client = reqwest::Client::builder().no_proxy().timeout(SOON).build().unwrap();
+        let deadline = Instant::now() + SOON;
+        loop {
+            let asked = client.get(format!("{}/app-proxy/api/readyz", self.ingress)).send().await.unwrap();
+            let said = (asked.status().as_u16(), asked.text().await.unwrap());
+            if said.0 == 200 {
+                return;
+            }
+            let logs: Vec<_> = self.roles.iter().map(|role| role.lines().all()).collect();
+            assert!(Instant::now() < deadline, "{said:?}\n{logs:#?}");
+            sleep(LOOK).await;
+        }
+    }
+
+    /// What Argo CD was asked to change since this was asked last.
+    fn changed(&self) -> Vec<(String, Value)> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+
+    async fn stop(self) {
+        for role in self.roles.into_iter().chain(self.client) {
+            let lines = role.lines().clone();
+            assert!(role.stop(SOON).await.unwrap().success());
+            for line in lines.all() {
+                assert!(
+                    !line.contains("goak_") && !line.contains("gort_"),
+                    "a secret stands in the log: {line}"
+                );
+            }
+        }
+        self.desk.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sync_goes_from_the_command_line_through_platform_tunnel_and_router_to_argo_cd() {
+    let mut way = Way::start().await;
+    way.leads().await;
+    let sync = ["app", "sync", "directory-drift", "--revision", "v2"];
+    assert_eq!(way.desk.run(&sync).await.done(), "prod/argocd/directory-drift is being synced\n");
+    let changed = way.changed();
+    assert_eq!(changed.len(), 1, "{changed:?}");
+    assert_eq!(changed[0].0, "POST /api/v1/applications/directory-drift/sync");
+    assert_eq!((&changed[0].1["revision"], &changed[0].1["appNamespace"]), (&json!("v2"), &json!("argocd")));
+
+    // A key that only reads changes nothing, and what was done is in the audit log.
+    let platform = &way.desk.platform;
+    let create = json!({"query": r#"mutation { createApiKey(name: "reads", scope: "read") { key } }"#});
+    let made = platform.ask(platform.key(), &create).await;
+    let reads = made["data"]["createApiKey"]["key"].as_str().unwrap();
+    way.desk.typed(&["login", &platform.url(), "--name", "reader"], reads).await.done();
+    let refused = way.desk.run(&[&sync[..], &["--context", "reader"]].concat()).await.refused();
+    assert_eq!(refused.0, 1);
+    assert!(refused.1.ends_with(": this key may only read: make one of the scope 'full'\n"), "{}", refused.1);
+    assert_eq!(way.changed(), []);
+    let log = json!({"query": "{ auditLog(first: 50) { who act subject } }"});
+    let log = platform.ask(platform.key(), &log).await["data"]["auditLog"].to_string();
+    assert!(log.contains("syncApplication"), "{log}");
+
+    // Without the tunnel whoever asks is told so, and nothing is done.
+    way.client.take().unwrap().stop(SOON).await.unwrap();
+    let away = way.desk.run(&[&sync[..], &["--context", "prod"]].concat()).await.refused();
+    let ingress = way.ingress.trim_start_matches("http://");
+    let why = format!(
+        "runtime 'prod' has no tunnel connected at {ingress}: look whether its tunnel client runs, and what its log says\n"
+    );
+    assert!(away.0 == 1 && away.1.ends_with(&why), "{}", away.1);
+    assert_eq!(way.changed(), []);
+    way.connect();
+    way.leads().await;
+    assert_eq!(way.desk.run(&[&sync[..], &["--context", "prod"]].concat()).await.code, 0);
+    assert_eq!(way.changed().len(), 1);
+    way.stop().await;
+}

@@ -14,12 +14,13 @@ use reqwest::{Client, RequestBuilder, redirect};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use crate::acting::Person;
 use crate::connections;
 use crate::ground::{Ground, NAME, NAMESPACE, secret};
 use crate::traefik;
 
 /// The host that visitors ask for: the account of a platform of one's own is `default`.
-const HOST: &str = "default-prod.tunnels.example.com";
+pub(crate) const HOST: &str = "default-prod.tunnels.example.com";
 /// A host that nobody has a tunnel for.
 const STRANGER: &str = "other-prod.tunnels.example.com";
 /// What is said to its visitors.
@@ -27,11 +28,11 @@ const NO_TUNNEL: &str = "no tunnel is open for this host\n";
 /// The Secret with the token that the platform of the chart makes.
 const TOKEN: &str = "token-of-the-platform";
 /// An application, by its name.
-const APPLICATION: &str = "shop-one";
+pub(crate) const APPLICATION: &str = "shop-one";
 /// What the platform prints before the link to the first account.
 const FIRST: &str = "nobody has an account yet; open this within 15 minutes to make the first one: ";
-const ANSWERED_WITHIN: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_millis(200);
+pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(300);
+pub(crate) const LOOK: Duration = Duration::from_millis(200);
 
 /// What a visitor was answered.
 type Answer = (u16, String);
@@ -66,6 +67,8 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     wrong.extend(world.asked(&key).await?);
     wrong.extend(world.strange().await?);
     wrong.extend(world.reported(token.trim()).await?);
+    let person = Person::arrives(ground, (&world.http, &world.platform, &key)).await?;
+    wrong.extend(person.acts(ground).await?);
 
     // Without the client nobody is led anywhere, and a visitor is told so.
     ground.upgrade(&json!({"tunnelClient": {"replicaCount": 0}})).await?;
@@ -73,6 +76,8 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     if told.1 != NO_TUNNEL {
         wrong.push(format!("without the client a visitor is told: {told:?}"));
     }
+    wrong.extend(person.is_told_that_the_tunnel_is_away().await?);
+    person.leaves(ground).await?;
     ground.upgrade(&json!({"tunnelClient": {"replicaCount": 1}})).await?;
     wrong.extend(world.led().await?);
 

@@ -4,6 +4,7 @@
 //! calls: the programs of a cluster, which end with this one - fails: exit code 1 unless every step passed
 
 mod access;
+mod acting;
 mod applications;
 mod argocd;
 mod connections;

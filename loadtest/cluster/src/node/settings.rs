@@ -162,8 +162,14 @@ fn volume(folder: &Path, number: u8) -> Value {
     })
 }
 
-/// Names of the cluster are known, all others are not: nothing outside is asked.
+/// Names of the cluster are known, and hosts of tunnels lead to the tunnel server of the release prod in the namespace runtime;
+/// all others are not: nothing outside is asked.
 const ZONES: &str = "\
+tunnels.example.com:53 {
+    errors
+    rewrite name regex .* prod-gitops-runtime-tunnel-server.runtime.svc.cluster.local answer auto
+    kubernetes cluster.local
+}
 cluster.local:53 in-addr.arpa:53 {
     errors
     ready

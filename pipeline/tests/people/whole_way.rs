@@ -45,7 +45,7 @@ async fn argocd(State(asked): State<Asked>, request: Request) -> Response {
     match &*path {
         "/api/v1/session/userinfo" => json!({"loggedIn": true}).to_string().into_response(),
         path if path.starts_with("/api/v1/applications") => json!({
-            "metadata": {"name": "directory-drift", "namespace": "argocd"},
+            "metadata": {"name": "store", "namespace": "argocd"},
             "spec": {"project": "default"}, "status": {},
         })
         .to_string()
@@ -201,11 +201,11 @@ impl Way {
 async fn a_sync_goes_from_the_command_line_through_platform_tunnel_and_router_to_argo_cd() {
     let mut way = Way::start().await;
     way.leads().await;
-    let sync = ["app", "sync", "directory-drift", "--revision", "v2"];
-    assert_eq!(way.desk.run(&sync).await.done(), "prod/argocd/directory-drift is being synced\n");
+    let sync = ["app", "sync", "store", "--revision", "v2"];
+    assert_eq!(way.desk.run(&sync).await.done(), "prod/argocd/store is being synced to v2\n");
     let changed = way.changed();
     assert_eq!(changed.len(), 1, "{changed:?}");
-    assert_eq!(changed[0].0, "POST /api/v1/applications/directory-drift/sync");
+    assert_eq!(changed[0].0, "POST /api/v1/applications/store/sync");
     assert_eq!((&changed[0].1["revision"], &changed[0].1["appNamespace"]), (&json!("v2"), &json!("argocd")));
 
     // A key that only reads changes nothing, and what was done is in the audit log.

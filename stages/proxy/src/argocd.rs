@@ -291,9 +291,12 @@ impl ArgoCd {
         let request =
             self.client.request(act, asked.method.clone(), path).map_err(|error| away(act, error))?;
         let mut request = request.query(&[("appNamespace", &app.namespace)]).query(&asked.query);
-        if let Some(body) = &asked.body {
-            request = request.json(body);
-        }
+        request = match &asked.body {
+            Some(body) => request.json(body),
+            None if asked.method == Method::GET => request,
+            // It refuses a change that says no type.
+            None => request.header("content-type", "application/json"),
+        };
         self.authorized(act, request).await
     }
 

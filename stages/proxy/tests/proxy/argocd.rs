@@ -106,6 +106,9 @@ async fn answer(
     if headers.get("authorization").is_none_or(|value| value != format!("Bearer {TOKEN}").as_str()) {
         return refused(401, "no session information");
     }
+    if method != Method::GET && headers.get("content-type").is_none_or(|value| value != "application/json") {
+        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, "Invalid content type").into_response();
+    }
     let broken = argocd.broken.lock().unwrap().clone();
     if let Some((status, said)) = broken {
         return refused(status, &said);

@@ -146,13 +146,18 @@ impl ActError {
             Self::Busy(_) => "BUSY",
             Self::Peer { .. } => "PEER_REFUSED",
             Self::Away { .. } | Self::Unreadable(_) => "PEER_AWAY",
-            Self::Cluster { source: QuestionError::Status(409), .. } => "CONFLICT",
+            error if error.is_conflict() => "CONFLICT",
             Self::Cluster { .. } => "CLUSTER_REFUSED",
             Self::Git(error) => of_fetch(error),
             Self::GitRead(error) => of_git(error),
             Self::Commit(error) => of_commit(error),
             Self::Stopping => "STOPPING",
         }
+    }
+
+    /// Whether the API server knows a newer version of what was to be changed.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Cluster { source: QuestionError::Status(409), .. })
     }
 
     pub(crate) fn graphql(&self) -> async_graphql::Error {

@@ -1,8 +1,8 @@
 //! Argo Rollouts: objects of the API server, changed as Rollouts' own tools change them.
 //!
 //! takes: a Rollout that an application is shown to have, by its uid - gives: what was changed - calls: the API server; Argo CD for
-//! the application's tree - fails: a Rollout of another application or of another cluster is refused; one that moves on meanwhile
-//! is not changed
+//! the application's tree - fails: a Rollout of another application or of another cluster is refused; one that is at another step or
+//! revision meanwhile is not changed, and what else its controller says of it does not matter
 
 use std::sync::Arc;
 
@@ -20,6 +20,20 @@ const REVISION: &str = "rollout.argoproj.io/revision";
 const HASH: &str = "rollouts-pod-template-hash";
 /// ReplicaSets that are read of a namespace.
 const MOST: u32 = 500;
+/// So often a Rollout is changed whose controller writes to it at the same moment.
+const TRIES: u32 = 5;
+/// What of a Rollout tells what is to be done to it. Its controller writes other things all the time, such as how many pods are
+/// ready.
+const STANDING: [&str; 8] = [
+    "/metadata/uid",
+    "/metadata/generation",
+    "/status/abort",
+    "/status/currentPodHash",
+    "/status/currentStepIndex",
+    "/status/pauseConditions",
+    "/status/promoteFull",
+    "/status/stableRS",
+];
 
 /// Changes Rollouts.
 #[derive(Clone)]
@@ -65,6 +79,10 @@ fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
+fn standing(rollout: &Value) -> [Option<&Value>; STANDING.len()] {
+    STANDING.map(|pointer| rollout.pointer(pointer))
+}
+
 fn wrong(text: &str) -> ActError {
     ActError::Wrong(text.to_owned())
 }
@@ -88,14 +106,45 @@ impl Rollouts {
         Ok(rollout)
     }
 
-    pub(crate) async fn change(
+    pub(crate) async fn change(&self, app: &Name, of: (&str, &str), change: Change) -> Result<(), ActError> {
+        self.acted(app, of, |rollout| async move { self.changed(&rollout, of, change).await }).await
+    }
+
+    /// Has something done to a Rollout as it was read; and again where its controller wrote to it at that moment, unless it stands
+    /// elsewhere now.
+    async fn acted<T, Act>(
         &self,
         app: &Name,
         (namespace, name): (&str, &str),
+        act: impl Fn(Arc<Value>) -> Act,
+    ) -> Result<T, ActError>
+    where
+        Act: Future<Output = Result<T, ActError>>,
+    {
+        let mut rollout = Arc::new(self.find(app, namespace, name).await?);
+        for _ in 1..TRIES {
+            match act(rollout.clone()).await {
+                Err(error) if error.is_conflict() => {
+                    let now = Arc::new(self.find(app, namespace, name).await?);
+                    if standing(&now) != standing(&rollout) {
+                        return Err(error);
+                    }
+                    rollout = now;
+                }
+                done => return done,
+            }
+        }
+        act(rollout).await
+    }
+
+    /// Changes a Rollout as it was read.
+    async fn changed(
+        &self,
+        rollout: &Value,
+        (namespace, name): (&str, &str),
         change: Change,
     ) -> Result<(), ActError> {
-        let rollout = self.find(app, namespace, name).await?;
-        let version = text(&rollout, "/metadata/resourceVersion");
+        let version = text(rollout, "/metadata/resourceVersion");
         let aborted = rollout.pointer("/status/abort") == Some(&Value::Bool(true));
         let held = rollout.pointer("/spec/paused") == Some(&Value::Bool(true));
         let waits = rollout
@@ -114,7 +163,7 @@ impl Rollouts {
                 (held.then(|| json!({"paused": false})), waits.then(|| json!({"pauseConditions": null})))
             }
             Change::PromoteFull => {
-                if text(&rollout, "/status/currentPodHash") == text(&rollout, "/status/stableRS") {
+                if text(rollout, "/status/currentPodHash") == text(rollout, "/status/stableRS") {
                     return Err(wrong("the Rollout has nothing to promote: what is there is stable"));
                 }
                 (None, Some(json!({"promoteFull": true})))
@@ -135,15 +184,16 @@ impl Rollouts {
             }
         };
         let path = path(namespace, name);
-        let mut version = json!(version);
+        // The version that was looked at: what has changed since is not changed.
+        let mut metadata = json!({"resourceVersion": version});
         if let Some(spec) = spec {
-            // The version that was looked at: what has changed since is not changed.
-            let patch = json!({"metadata": {"resourceVersion": version}, "spec": spec});
-            let changed = self.merge("change the rollout", &path, &patch).await?;
-            version = changed.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
+            let patch = json!({"metadata": metadata, "spec": spec});
+            self.merge("change the rollout", &path, &patch).await?;
+            // The other half belongs to this one, whatever the controller has made of it already.
+            metadata = json!({});
         }
         if let Some(status) = status {
-            let patch = json!({"metadata": {"resourceVersion": version}, "status": status});
+            let patch = json!({"metadata": metadata, "status": status});
             self.merge("change the rollout", &format!("{path}/status"), &patch).await?;
         }
         Ok(())
@@ -173,16 +223,25 @@ impl Rollouts {
     pub(crate) async fn rollback(
         &self,
         app: &Name,
+        of: (&str, &str),
+        to: Option<i64>,
+    ) -> Result<i64, ActError> {
+        self.acted(app, of, |rollout| async move { self.rolled_back(&rollout, of, to).await }).await
+    }
+
+    /// Rolls a Rollout back as it was read.
+    async fn rolled_back(
+        &self,
+        rollout: &Value,
         (namespace, name): (&str, &str),
         to: Option<i64>,
     ) -> Result<i64, ActError> {
-        let rollout = self.find(app, namespace, name).await?;
         if rollout.pointer("/spec/workloadRef").is_some_and(|of| !of.is_null()) {
             return Err(wrong(
                 "the Rollout takes its pods from another object (workloadRef): roll that back",
             ));
         }
-        let revisions = self.revisions(&rollout).await?;
+        let revisions = self.revisions(rollout).await?;
         let newest = revisions.first().map_or(0, |revision| revision.number);
         let found = match to {
             Some(number) => revisions.iter().find(|revision| revision.number == number),
@@ -201,7 +260,7 @@ impl Rollouts {
         }
         // The whole template: what the newer one has beside the older must go. And only of the version that was looked at.
         let patch = json!([
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": text(&rollout, "/metadata/resourceVersion")},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": text(rollout, "/metadata/resourceVersion")},
             {"op": "replace", "path": "/spec/template", "value": template},
         ]);
         let act = "roll the rollout back";

@@ -1,6 +1,6 @@
 //! An API server: real HTTP on a free port; objects by their path, which change as patches say and keep a version.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -26,6 +26,8 @@ pub(crate) const DONE: &str = "/apis/argoproj.io/v1alpha1/namespaces/default/wor
 pub(crate) struct Cluster {
     pub(crate) objects: Arc<Mutex<BTreeMap<String, Value>>>,
     changes: Arc<Mutex<Vec<String>>>,
+    /// What a controller writes to the Rollout after each time that it is read or changed, one after the other; `None`: nothing.
+    pub(crate) moves: Arc<Mutex<VecDeque<Option<Value>>>>,
     /// Logs that were read.
     pub(crate) logs: Arc<Mutex<Vec<String>>>,
     /// Where the provider of the Git integration is.
@@ -132,6 +134,15 @@ impl Cluster {
         self.objects.lock().unwrap().get(path).cloned().unwrap_or_default()
     }
 
+    /// Has the controller of the Rollout write to it, if it is to.
+    fn moves_on(&self, path: &str, object: &mut Value) {
+        if path == WEB
+            && let Some(Some(patch)) = self.moves.lock().unwrap().pop_front()
+        {
+            change(object, &patch);
+        }
+    }
+
     /// What it was told since the last look: methods and paths.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.changes.lock().unwrap())
@@ -176,8 +187,10 @@ async fn answer(
                 .get(&format!("{uri}"))
                 .map_or_else(|| status(400), |log| log.as_str().unwrap().to_owned().into_response());
         }
-        if let Some(object) = objects.get(&path) {
-            return object.to_string().into_response();
+        if let Some(object) = objects.get_mut(&path) {
+            let found = object.to_string();
+            cluster.moves_on(&path, object);
+            return found.into_response();
         }
         let below = format!("{path}/");
         let items: Vec<&Value> =
@@ -216,11 +229,7 @@ async fn answer(
                     "/metadata/resourceVersion" => {
                         patch["metadata"] = json!({"resourceVersion": one["value"]});
                     }
-                    "/spec/template" => {
-                        // A replacement is none that is merged.
-                        object["spec"]["template"] = Value::Null;
-                        patch["spec"] = json!({"template": one["value"]});
-                    }
+                    "/spec/template" => patch["spec"] = json!({"template": one["value"]}),
                     other => panic!("{other}"),
                 }
             }
@@ -232,11 +241,22 @@ async fn answer(
     if patch["metadata"]["resourceVersion"].is_string() && patch["metadata"]["resourceVersion"] != *version {
         return status(409);
     }
-    let next = version.as_str().unwrap().parse::<u64>().unwrap() + 1;
+    if kind == "application/json-patch+json" {
+        // A replacement is none that is merged.
+        object["spec"]["template"] = Value::Null;
+    }
     if path.contains("/rollouts/") {
         patch.as_object_mut().unwrap().remove(if of_status { "spec" } else { "status" });
     }
-    merge(object, &patch);
+    change(object, &patch);
+    let changed = object.to_string();
+    cluster.moves_on(path.trim_end_matches("/status"), object);
+    changed.into_response()
+}
+
+/// Merges a patch, and gives the object the version that is next.
+fn change(object: &mut Value, patch: &Value) {
+    let next = object["metadata"]["resourceVersion"].as_str().unwrap().parse::<u64>().unwrap() + 1;
+    merge(object, patch);
     object["metadata"]["resourceVersion"] = next.to_string().into();
-    object.to_string().into_response()
 }

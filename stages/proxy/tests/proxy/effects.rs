@@ -197,6 +197,54 @@ async fn each_act_on_a_rollout_changes_what_the_tools_of_rollouts_change() {
 }
 
 #[tokio::test]
+async fn a_rollout_is_changed_while_its_controller_writes_of_it_and_not_once_it_stands_elsewhere() {
+    let running = Running::start().await;
+    let act = async |field: &str, moves: Vec<Option<Value>>| {
+        running.cluster.fill();
+        *running.cluster.moves.lock().unwrap() = moves.into();
+        let answer = running.ask(&running.admin, &asked(&format!("mutation {{ {field} }}"))).await;
+        running.cluster.moves.lock().unwrap().clear();
+        (answer["errors"][0]["message"].as_str().map(str::to_owned), running.cluster.object(WEB))
+    };
+    let image =
+        |web: &Value| web["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap().to_owned();
+    let pause = "pauseRollout(application: APP, rollout: WEB) { metadata { name } }";
+    let back = "rollbackRollout(application: APP, rollout: WEB) { newRevision }";
+    let skip = "skipCurrentStep(application: APP, rollout: WEB) { metadata { name } }";
+    let ready = |times: usize| vec![Some(json!({"status": {"readyReplicas": 1}})); times];
+    let (said, web) = act(pause, ready(4)).await;
+    assert_eq!((said, &web["spec"]["paused"]), (None, &json!(true)));
+    let (said, web) = act(back, ready(4)).await;
+    assert_eq!((said, &*image(&web)), (None, "web:1"));
+    let moved = |act: &str| {
+        let why = "it has changed meanwhile: look at it and try again";
+        Some(format!("the API server did not {act}: {why}"))
+    };
+    let (said, web) = act(pause, ready(5)).await;
+    assert_eq!((said, &web["spec"]["paused"]), (moved("change the rollout"), &Value::Null));
+    // Another step, another revision: whoever asked has seen neither.
+    let step = vec![Some(json!({"status": {"currentStepIndex": 2}}))];
+    let (said, web) = act(skip, step).await;
+    assert_eq!((said, &web["status"]["currentStepIndex"]), (moved("change the rollout"), &json!(2)));
+    let revision = vec![Some(json!({"metadata": {"generation": 2}}))];
+    let (said, web) = act(back, revision).await;
+    assert_eq!((said, &*image(&web)), (moved("roll the rollout back"), "web:2"));
+    // Of one that is held at a pause there are two halves to change: the controller writes before the first and between them.
+    running.cluster.fill();
+    let held = json!({"paused": true, "strategy": {"canary": {"steps": [{"pause": {}}]}}});
+    running.cluster.objects.lock().unwrap().get_mut(WEB).unwrap()["spec"] = held;
+    *running.cluster.moves.lock().unwrap() = [ready(1), vec![None], ready(1)].concat().into();
+    let resume = asked("mutation { resumeRollout(application: APP, rollout: WEB) { metadata { name } } }");
+    running.data(&running.admin, &resume).await;
+    let web = running.cluster.object(WEB);
+    assert_eq!(
+        (&web["spec"]["paused"], &web["status"]["pauseConditions"], &web["status"]["readyReplicas"]),
+        (&json!(false), &Value::Null, &json!(1))
+    );
+    assert!(running.cluster.moves.lock().unwrap().is_empty(), "the controller wrote at other moments");
+}
+
+#[tokio::test]
 async fn what_cannot_be_done_to_a_rollout_is_refused_and_nothing_is_changed() {
     let running = Running::start().await;
     let set = |pointer: &str, value: Value| {

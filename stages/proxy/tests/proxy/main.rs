@@ -9,6 +9,7 @@ mod closed;
 mod cluster;
 mod downloads;
 mod effects;
+mod everything;
 mod files;
 mod front;
 mod git;

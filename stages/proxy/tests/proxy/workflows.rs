@@ -1,5 +1,5 @@
 //! What only the server of Argo Workflows does: over real HTTP, with the paths, parameters and shapes of its published description
-//! (`WorkflowService_WorkflowLogs`, `WorkflowService_RetryWorkflow`), which streams JSON lines.
+//! (`WorkflowService_WorkflowLogs`, `WorkflowService_RetryWorkflow` and its neighbours), which streams JSON lines.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +20,7 @@ const TOKEN: &str = "token-of-a-service-account";
 
 /// A server of Argo Workflows that keeps what it is asked.
 #[derive(Clone, Default)]
-struct ArgoServer(Arc<Mutex<Vec<String>>>);
+pub(crate) struct ArgoServer(Arc<Mutex<Vec<String>>>);
 
 impl ArgoServer {
     async fn start() -> (Self, String) {
@@ -51,6 +51,9 @@ async fn answer(
         return refused(StatusCode::UNAUTHORIZED, 16, "token not valid");
     }
     server.0.lock().unwrap().push(format!("{method} {uri}"));
+    if (method.as_str(), uri.path()) == ("POST", "/api/v1/workflows/default/submit") {
+        return json!({"metadata": {"name": "ship-x7k2p"}}).to_string().into_response();
+    }
     let Some((name, what)) =
         uri.path().strip_prefix("/api/v1/workflows/default/").and_then(|rest| rest.split_once('/'))
     else {
@@ -62,7 +65,12 @@ async fn answer(
     let line =
         |content: &str, pod: &str| format!("{}\n", json!({"result": {"content": content, "podName": pod}}));
     match (method.as_str(), what) {
-        ("PUT", "retry") => json!({"metadata": {"name": name}}).to_string().into_response(),
+        ("PUT", "resubmit") => {
+            json!({"metadata": {"name": format!("{name}-x7k2p")}}).to_string().into_response()
+        }
+        ("PUT", "retry" | "suspend" | "resume" | "stop" | "terminate") => {
+            json!({"metadata": {"name": name}}).to_string().into_response()
+        }
         ("GET", "log") => {
             let first = line("2026-01-01T00:00:00.000000001Z  compiling", "build-compile-1");
             let rest = match name {
@@ -79,7 +87,7 @@ async fn answer(
     }
 }
 
-async fn running() -> (Running, ArgoServer) {
+pub(crate) async fn running() -> (Running, ArgoServer) {
     let (server, url) = ArgoServer::start().await;
     let http = stages_client::Config::new(SOON, 1 << 20);
     let workflows = Some((url, Token::literal(TOKEN), http));
@@ -152,6 +160,28 @@ async fn a_log_that_cannot_be_had_says_why_and_repeats_nothing_of_the_server() {
     let path = "that is no name of a workflow in Kubernetes";
     assert_eq!(refused(&logs("../../secrets", "")).await, told(path, "BAD_REQUEST"));
     assert!(server.take().is_empty(), "nothing is asked of what is no name");
+}
+
+#[tokio::test]
+async fn workflows_are_changed_and_made_by_the_server_where_there_is_one() {
+    let (running, server) = running().await;
+    for what in ["suspend", "resume", "stop", "terminate"] {
+        let act = format!(
+            r#"mutation {{ {what}Workflow(namespace: "default", workflowName: "build") {{ metadata {{ name }} }} }}"#
+        );
+        running.data(&running.admin, &act).await;
+        assert_eq!(server.take(), [format!("PUT /api/v1/workflows/default/build/{what}")]);
+    }
+    let again =
+        r#"mutation { resubmitWorkflow(namespace: "default", workflowName: "build") { newWorkflowName } }"#;
+    let done = running.data(&running.admin, again).await;
+    assert_eq!(done, json!({"resubmitWorkflow": {"newWorkflowName": "build-x7k2p"}}));
+    assert_eq!(server.take(), ["PUT /api/v1/workflows/default/build/resubmit"]);
+    let new = r#"mutation { createWorkflowFromTemplate(args: {namespace: "default", workflowTemplateName: "ship"}) { newWorkflowName } }"#;
+    let done = running.data(&running.admin, new).await;
+    assert_eq!(done, json!({"createWorkflowFromTemplate": {"newWorkflowName": "ship-x7k2p"}}));
+    assert_eq!(server.take(), ["POST /api/v1/workflows/default/submit"]);
+    assert!(running.cluster.take().is_empty(), "the API server is not asked to do it, too");
 }
 
 #[tokio::test]

@@ -22,6 +22,8 @@ use loadtest_sim::port;
 const LIMIT: Duration = Duration::from_secs(300);
 /// How long one question whether it is may take.
 const ANSWER: Duration = Duration::from_secs(5);
+/// The image of the executor, which runs beside each container of a workflow on a real node.
+pub(super) const EXECUTOR: &str = "localhost/argoexec:1";
 /// The namespace of the workflow controller's own settings.
 const WORKFLOWS: &str = "argo";
 
@@ -65,7 +67,7 @@ impl Controller {
         let objects = Objects::new(control.client());
         let metrics = port::free()?;
         let spec = spec("workflow-controller", binaries, control, directory)
-            .args(["--namespace", WORKFLOWS, "--executor-image", "registry.example.com/executor:1.0.0"])
+            .args(["--namespace", WORKFLOWS, "--executor-image", EXECUTOR])
             .args(["--workflow-workers", "2", "--workflow-ttl-workers", "1", "--pod-cleanup-workers", "1"])
             .args(["--cron-workflow-workers", "1", "--workflow-archive-workers", "1"])
             .env("LEADER_ELECTION_DISABLE", "true")
@@ -84,6 +86,25 @@ impl Controller {
             Self::start(&spec, format!("http://127.0.0.1:{metrics}/metrics")).await
         };
         Progress.step("workflow-controller", begin).await.context("start Argo Workflows")
+    }
+
+    /// Starts the server of Argo Workflows, which does whatever its callers may themselves; its controller runs already. Gives
+    /// where it serves, too.
+    pub async fn workflow_server(
+        binaries: &Binaries,
+        control: &Control,
+        directory: &Path,
+    ) -> anyhow::Result<(Self, String)> {
+        let program = binaries.further("argo").await?;
+        let port = port::free()?;
+        let spec = Spec::new("argo", program, directory)
+            .args(["server", "--auth-mode", "client", "--secure=false", "--namespace", WORKFLOWS])
+            .args(["--port".to_owned(), port.to_string()])
+            // What it calls with the token of a caller it finds by this variable alone.
+            .env("KUBECONFIG", control.admin_kubeconfig().display().to_string());
+        let url = format!("http://127.0.0.1:{port}");
+        let begun = Progress.step("argo server", Self::start(&spec, url.clone())).await;
+        Ok((begun.context("start the server of Argo Workflows")?, url))
     }
 
     /// Starts Argo CD's controller of ApplicationSets, which lists what it makes and asks no repository; it keeps these
@@ -157,6 +178,21 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+
+    #[test]
+    fn server_and_executor_are_of_the_version_of_their_controller() {
+        let version = |folder: &str| {
+            let path = format!("{}/../../.ci/cluster/{folder}/go.mod", env!("CARGO_MANIFEST_DIR"));
+            let module = std::fs::read_to_string(path).unwrap();
+            let mut lines = module.lines().map(str::trim);
+            lines
+                .find_map(|line| {
+                    line.strip_prefix("github.com/argoproj/argo-workflows/v3 ").map(str::to_owned)
+                })
+                .unwrap()
+        };
+        assert_eq!(version("workflows-server"), version("workflows"));
+    }
 
     #[test]
     fn the_settings_are_a_namespace_and_a_config_map_that_holds_yaml() {

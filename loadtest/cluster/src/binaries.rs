@@ -41,7 +41,8 @@ impl Binaries {
         self.directory.join("bin").join(name)
     }
 
-    /// A program that is built only when it is asked for, which takes minutes the first time: `traefik`.
+    /// A program that is built only when it is asked for, which takes minutes the first time: `traefik`; `argo` and `argoexec`,
+    /// the server and the executor of Argo Workflows.
     pub async fn further(&self, name: &str) -> anyhow::Result<PathBuf> {
         let program = self.program(name);
         if !program.is_file() {

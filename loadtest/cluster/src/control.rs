@@ -29,11 +29,12 @@ use loadtest_sim::port;
 
 /// The users whose requests stand in the audit log: those of `gitops-runtime rbac print`, and those of the installed chart and
 /// of its hook.
-pub const AUDITED: [&str; 6] = [
+pub const AUDITED: [&str; 7] = [
     "system:serviceaccount:argocd:event-reporter",
     "system:serviceaccount:argocd:change-revision",
     "system:serviceaccount:argocd:source-server",
     "system:serviceaccount:argocd:resource-reporter",
+    "system:serviceaccount:argocd:app-proxy",
     "system:serviceaccount:runtime:prod-gitops-runtime-reporter",
     "system:serviceaccount:runtime:prod-gitops-runtime-validation",
 ];

@@ -1,6 +1,7 @@
 //! A real cluster for tests: a Kubernetes API server, its controllers and Argo CD on loopback, Git repositories, the
 //! scenarios that are played on them, and the oracle that judges what was reported.
 
+pub mod acts;
 pub mod argo;
 pub mod argocd;
 pub mod audit;
@@ -65,6 +66,8 @@ enum Command {
     Monorepo(monorepo::Args),
     /// Has Rollouts and Workflows go through what can happen to them while the resource reporter is killed, and judges its reports
     Resources(resources::Args),
+    /// Has everything that people ask for carried out by real Argo CD, Rollouts and Workflows, and judges what became of it
+    Acts(acts::Args),
     /// Runs pods on a real node, and looks whether anything is left of it, also when its command was killed
     Node(node::check::Args),
     /// Removes what nodes have left whose command was killed
@@ -293,6 +296,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Restore(args) => restore::run(args),
         Command::Monorepo(args) => monorepo::run(args),
         Command::Resources(args) => resources::run(args),
+        Command::Acts(args) => acts::run(args),
         Command::Node(args) => node::check::run(args),
         Command::Sweep => {
             let names = node::sweep()?;

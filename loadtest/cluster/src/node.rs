@@ -139,6 +139,15 @@ impl Node {
         import(&self.namespaces, archive).await
     }
 
+    /// Makes a static program known to the node as an image that runs it.
+    pub async fn import_program(&self, program: &Path, name: &str) -> anyhow::Result<()> {
+        let (path, image) = (program.to_path_buf(), name.to_owned());
+        let packed = tokio::task::spawn_blocking(move || archive::program(&path, &image)).await;
+        let file = self.namespaces.folder().join("program.tar");
+        tokio::fs::write(&file, packed.context("pack an image")??).await.context("write an image")?;
+        import(&self.namespaces, &file).await
+    }
+
     /// A line for a shell that imports the archive at its standard input.
     pub(super) fn import_line(&self) -> String {
         let (program, args) = ctr(&self.namespaces, &IMPORT);

@@ -33,6 +33,7 @@ const SUITES: &[(&str, Runs)] = &[
     ("restores", Runs::Own(&["cluster", "restore"])),
     ("monorepo", Runs::Own(&["cluster", "monorepo"])),
     ("resources", Runs::Own(&["cluster", "resources"])),
+    ("kinds", Runs::Own(&["cluster", "kinds"])),
     ("acts", Runs::Own(&["cluster", "acts"])),
     ("chart", Runs::Own(&["cluster", "chart", "--random", "300", "--seed", "{seed}"])),
     ("install", Runs::Own(&["install"])),
@@ -51,7 +52,7 @@ Examples:
   loadtest full bench faults            these two alone
   loadtest full fault-rounds --seed 7   other moments for the faults")]
 pub struct Args {
-    /// Suites to run instead of all: bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, resources, acts, chart, install, tunnel, router
+    /// Suites to run instead of all: bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, resources, kinds, acts, chart, install, tunnel, router
     suites: Vec<String>,
     /// Decides when faults strike
     #[arg(long, default_value_t = 1)]
@@ -146,6 +147,7 @@ mod tests {
                 "restores",
                 "monorepo",
                 "resources",
+                "kinds",
                 "acts",
                 "chart",
                 "install",
@@ -176,7 +178,7 @@ mod tests {
         let refused = |given: &[&str]| names(given).unwrap_err().to_string();
         assert_eq!(
             refused(&["speed"]),
-            "there is no suite \"speed\"; there are bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, resources, acts, chart, install, tunnel, router"
+            "there is no suite \"speed\"; there are bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, resources, kinds, acts, chart, install, tunnel, router"
         );
     }
 }

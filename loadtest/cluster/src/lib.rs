@@ -12,6 +12,7 @@ pub mod control;
 mod definitions;
 pub mod faults;
 pub mod git;
+pub mod kinds;
 pub mod monorepo;
 pub mod network;
 pub mod node;
@@ -66,6 +67,8 @@ enum Command {
     Monorepo(monorepo::Args),
     /// Has Rollouts and Workflows go through what can happen to them while the resource reporter is killed, and judges its reports
     Resources(resources::Args),
+    /// Has a hundred kinds served at once, one of them in two versions, one not to be read, one gone for a while, and judges reports
+    Kinds(kinds::Args),
     /// Has everything that people ask for carried out by real Argo CD, Rollouts and Workflows, and judges what became of it
     Acts(acts::Args),
     /// Runs pods on a real node, and looks whether anything is left of it, also when its command was killed
@@ -296,6 +299,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Restore(args) => restore::run(args),
         Command::Monorepo(args) => monorepo::run(args),
         Command::Resources(args) => resources::run(args),
+        Command::Kinds(args) => kinds::run(args),
         Command::Acts(args) => acts::run(args),
         Command::Node(args) => node::check::run(args),
         Command::Sweep => {

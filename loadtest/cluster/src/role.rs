@@ -31,7 +31,7 @@ pub(super) struct Role {
 }
 
 impl Role {
-    /// Has the role's rights applied, and an account with them.
+    /// Has the role's rights applied, and an account with them, which is called `own`.
     pub(super) async fn prepare(
         (name, own): (&'static str, &str),
         (program, control, folder): (&Path, &Control, &Path),
@@ -73,6 +73,26 @@ impl Role {
         Ok(Self { name, start: Start { program, args, env: Vec::new(), directory }, rights, process: None })
     }
 
+    /// Lays settings over those that it was prepared with: its rights stay as they were granted.
+    pub(super) async fn reconfigure(&self, more: &Value) -> anyhow::Result<()> {
+        let file = self.directory().join("config.yaml");
+        let act = || format!("read {}", file.display());
+        let text = tokio::fs::read_to_string(&file).await.with_context(act)?;
+        let mut settings = serde_json::from_str(&text).with_context(act)?;
+        loadtest_sim::reporter::merge(&mut settings, more);
+        write(&file, &format!("{settings:#}\n")).await
+    }
+
+    /// As `gitops-runtime` calls it.
+    pub(super) const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Where its files are: `token` is that of its account.
+    pub(super) fn directory(&self) -> &Path {
+        &self.start.directory
+    }
+
     /// Starts it, and gives where it serves.
     pub(super) async fn start(&mut self) -> anyhow::Result<String> {
         let mut process = Process::start(&self.start)?;
@@ -101,7 +121,7 @@ impl Role {
         let process = self.process.take().with_context(|| format!("{} is down", self.name))?;
         let lines = process.lines().clone();
         let ended = process.stop(PATIENCE).await;
-        write(&self.start.directory.join("log"), &lines.all().join("\n")).await?;
+        write(&self.directory().join("log"), &lines.all().join("\n")).await?;
         let ended = ended.with_context(|| format!("stop {}", self.name))?;
         ensure!(ended.success(), "{} ended with {ended}", self.name);
         Ok(())

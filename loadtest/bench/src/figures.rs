@@ -264,7 +264,7 @@ fn hot(windows: &[Window]) -> Option<(f64, f64, f64)> {
     Some((of(|pair| pair.0)?, of(|pair| pair.1)?, of(|pair| pair.1 / pair.0)?))
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let (low, high) = (values.len().checked_sub(1)? / 2, values.len() / 2);
     Some(f64::midpoint(*values.get(low)?, *values.get(high)?))

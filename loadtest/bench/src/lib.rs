@@ -17,6 +17,7 @@ mod limit;
 mod look;
 mod measured;
 mod number;
+mod objects;
 mod people;
 mod platform;
 mod play;
@@ -58,6 +59,8 @@ Examples:
     loadtest bench revisions
   What the source server says of repositories that were made to do harm, and the memory that they cost it:
     loadtest bench hostile
+  20,000 ReplicaSets and 5,000 Workflows, and the resource reporter:
+    loadtest bench objects
   What people see and do: lists of 5,000 applications, 200 users, 50 of whom follow logs:
     loadtest bench people
   One scenario, a file of one's own, and what there is:
@@ -76,8 +79,10 @@ const REVISIONS: &str = "revisions";
 const HOSTILE: &str = "hostile";
 /// The name of what measures what people see and do.
 const PEOPLE: &str = "people";
+/// The name of what measures the resource reporter.
+const OBJECTS: &str = "objects";
 /// Those that measure other roles than the reporter.
-const OTHERS: [&str; 4] = [INGEST, REVISIONS, HOSTILE, PEOPLE];
+const OTHERS: [&str; 5] = [INGEST, REVISIONS, HOSTILE, PEOPLE, OBJECTS];
 
 /// Arguments of `loadtest bench`.
 #[derive(Debug, Clone, clap::Args)]
@@ -128,7 +133,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let is_own = args.reporter.is_none() && args.beside.is_none() && args.json.is_none();
     let with = |name: &str| others.iter().any(|other| other == name) || (args.scenarios.is_empty() && is_own);
     let (with_ingest, with_revisions) = (with(INGEST), with(REVISIONS));
-    let (with_hostile, with_people) = (with(HOSTILE), with(PEOPLE));
+    let (with_hostile, with_people, with_objects) = (with(HOSTILE), with(PEOPLE), with(OBJECTS));
     let scenarios = match named.is_empty() && !others.is_empty() {
         true => Vec::new(),
         false => scenario::chosen(&named, args.short)?,
@@ -159,6 +164,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if with_people {
             let program = process::program(args.program.as_deref()).await?;
             if !Box::pin(people::run(&program, args.short)).await? {
+                ended = ExitCode::FAILURE;
+            }
+        }
+        if with_objects {
+            let program = process::program(args.program.as_deref()).await?;
+            if !Box::pin(objects::run(&program, args.short)).await? {
                 ended = ExitCode::FAILURE;
             }
         }
@@ -236,7 +247,9 @@ fn list() -> anyhow::Result<String> {
     let hostile =
         [HOSTILE, "in the table", "Repositories that were made to do harm, and the memory that they cost"];
     let people = [PEOPLE, "in the table", "What people see and do, of whom there are many"];
-    let others = [ingest, revisions, hostile, people].map(|row| row.map(str::to_owned).to_vec());
+    let objects =
+        [OBJECTS, "in the table", "The resource reporter beside very many ReplicaSets and Workflows"];
+    let others = [ingest, revisions, hostile, people, objects].map(|row| row.map(str::to_owned).to_vec());
     let rows = [rows, others.to_vec()].concat();
     Ok(table(3, &["scenario", "", "about"], &rows))
 }

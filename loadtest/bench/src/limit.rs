@@ -2,7 +2,8 @@
 //!
 //! Of an event, its JSON is parsed: what any reader that looks at whole objects pays before it decides anything. Of a
 //! change, the JSON of its event and of Argo CD's two answers is parsed, and the two manifests that its two reports carry
-//! are encoded and compressed as the reports are (base64, then gzip, level 4).
+//! are encoded and compressed as the reports are (base64, then gzip, level 4). Of a change of an object that is reported as it is,
+//! the JSON of its event is parsed, and its report compressed.
 //!
 //! It is measured in this process after the changes were played, on the bytes that the simulated peers send, each parsed
 //! into a [`serde_json::Value`] of its own, which is dropped, again and again. So it holds neither a socket, nor TLS, nor
@@ -33,11 +34,14 @@ const LONGEST: Duration = Duration::from_secs(60);
 const LEVEL: u32 = 4;
 
 /// What is read and written for one thing.
+#[derive(Default)]
 struct Bytes {
     /// JSON texts that are parsed.
     read: Vec<Vec<u8>>,
     /// Manifests that are encoded and compressed, each in a report of its own.
     written: Vec<Vec<u8>>,
+    /// Reports that are compressed as they are.
+    reports: Vec<Vec<u8>>,
 }
 
 /// What a run's processor time is laid beside, in seconds.
@@ -52,7 +56,7 @@ pub(super) enum Limit {
 /// Processor seconds of one event.
 pub(super) async fn of_an_event(simulation: &Simulation) -> anyhow::Result<Limit> {
     let bytes =
-        |fleet: &Fleet, state: &AppState| Bytes { read: vec![event(fleet, state)], written: Vec::new() };
+        |fleet: &Fleet, state: &AppState| Bytes { read: vec![event(fleet, state)], ..Bytes::default() };
     alone(simulation, bytes).await.map(Limit::Event)
 }
 
@@ -67,9 +71,17 @@ pub(super) async fn of_a_change(simulation: &Simulation) -> anyhow::Result<Limit
         Bytes {
             read: vec![event(fleet, state), managed, fleet.resource_tree(state)],
             written: vec![application, one],
+            ..Bytes::default()
         }
     };
     alone(simulation, bytes).await.map(Limit::Change)
+}
+
+/// Processor seconds of one change of objects that are reported as they are: of each its event, and its report.
+pub(super) async fn of_objects(all: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) -> anyhow::Result<f64> {
+    let bytes = |(event, report)| Bytes { read: vec![event], reports: vec![report], ..Bytes::default() };
+    let all: Vec<Bytes> = all.into_iter().map(bytes).collect();
+    tokio::task::spawn_blocking(move || spent(&all)).await.context("parse and compress")?
 }
 
 /// A line of a watch.
@@ -99,9 +111,10 @@ fn spent(all: &[Bytes]) -> anyhow::Result<f64> {
                 std::hint::black_box(&value);
             }
             for manifest in &bytes.written {
-                let mut gzip = GzEncoder::new(Vec::new(), Compression::new(LEVEL));
-                gzip.write_all(STANDARD.encode(manifest).as_bytes()).context("compress")?;
-                std::hint::black_box(gzip.finish().context("compress")?);
+                compress(STANDARD.encode(manifest).as_bytes())?;
+            }
+            for report in &bytes.reports {
+                compress(report)?;
             }
             done += 1;
         }
@@ -112,12 +125,23 @@ fn spent(all: &[Bytes]) -> anyhow::Result<f64> {
     }
 }
 
+fn compress(text: &[u8]) -> anyhow::Result<()> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::new(LEVEL));
+    gzip.write_all(text).context("compress")?;
+    std::hint::black_box(gzip.finish().context("compress")?);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn of(read: &str, written: &str) -> anyhow::Result<f64> {
-        spent(&[Bytes { read: vec![read.into()], written: vec![written.into()] }])
+        spent(&[Bytes {
+            read: vec![read.into()],
+            written: vec![written.into()],
+            reports: vec![written.into()],
+        }])
     }
 
     #[test]

@@ -16,7 +16,7 @@ use loadtest_sim::argocd::Kind;
 use loadtest_sim::reporter::Usage;
 
 /// Before a window, so that connections and caches are there; no longer than the window itself.
-const WARM_UP: Duration = Duration::from_secs(3);
+pub(super) const WARM_UP: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// What one window came to.
@@ -172,22 +172,22 @@ async fn open(
 }
 
 /// When changes are due, whatever becomes of them.
-struct Schedule {
+pub(super) struct Schedule {
     began: Instant,
     rate: f64,
     number: u32,
 }
 
 impl Schedule {
-    fn new(rate: f64) -> Self {
+    pub(super) fn new(rate: f64) -> Self {
         Self { began: Instant::now(), rate, number: 1 }
     }
 
-    fn due(&self) -> Instant {
+    pub(super) fn due(&self) -> Instant {
         self.began + Duration::from_secs_f64(f64::from(self.number) / self.rate)
     }
 
-    fn next(&mut self) {
+    pub(super) fn next(&mut self) {
         self.number += 1;
     }
 }

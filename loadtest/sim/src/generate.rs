@@ -11,6 +11,7 @@ mod life;
 mod template;
 #[cfg(test)]
 mod tests;
+mod workload;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +21,7 @@ use pipeline_core::Key;
 use answers::Answers;
 use application::Application;
 pub use change::{Change, Mix};
+pub use workload::{Workload, WorkloadKind, WorkloadShape, Workloads};
 
 /// Which Argo CD is pretended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]

@@ -28,7 +28,7 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use super::fault::Faults;
-use super::generate::{AppState, Fleet};
+use super::generate::{AppState, Fleet, Workload, Workloads};
 use super::server::{Listen, Server};
 use super::traffic::Traffic;
 pub use store::Collection;
@@ -236,19 +236,24 @@ impl KubeSim {
     /// Creates or replaces an object by any text, also one that is no object; `text` gets its
     /// resourceVersion.
     pub fn apply_text(&self, collection: Collection, key: &Key, text: impl FnOnce(u64) -> Bytes) -> u64 {
-        let mut store = self.shared.store();
-        let version = store.version() + 1;
-        store.put((collection, key.clone()), version, Object::Text(text(version)));
-        drop(store);
-        self.announce(version);
-        version
+        self.put((collection, key.clone()), |version| Object::Text(text(version)))
     }
 
     /// Creates or replaces an application by a state that is rendered when it is asked for.
     pub fn apply_generated(&self, key: &Key, state: AppState) -> u64 {
+        self.put((Collection::Applications, key.clone()), |_| Object::Generated(state))
+    }
+
+    /// Creates or replaces a ReplicaSet or a Workflow by a state that is rendered when it is asked for.
+    pub fn apply_workload(&self, workloads: &Arc<Workloads>, workload: Workload) -> anyhow::Result<u64> {
+        let place = (workload.kind.into(), workloads.key(workload)?);
+        Ok(self.put(place, |_| Object::Workload(workloads.clone(), workload)))
+    }
+
+    fn put(&self, place: (Collection, Key), object: impl FnOnce(u64) -> Object) -> u64 {
         let mut store = self.shared.store();
         let version = store.version() + 1;
-        store.put((Collection::Applications, key.clone()), version, Object::Generated(state));
+        store.put(place, version, object(version));
         drop(store);
         self.announce(version);
         version
@@ -283,7 +288,7 @@ impl KubeSim {
         let version = store.version() + 1;
         let last = match entry.object {
             Object::Text(text) => Object::Text(with_version(text, version)),
-            generated @ Object::Generated(_) => generated,
+            generated => generated,
         };
         let deleted = store.delete((collection, key.clone()), version, last);
         drop(store);

@@ -122,10 +122,28 @@ impl Reporter {
     /// Starts `program` against the simulators; `more` are settings over those of the simulation. Waits until it
     /// serves.
     pub async fn start(program: &Path, simulation: &Simulation, more: &Value) -> anyhow::Result<Self> {
+        Self::start_as("reporter", program, simulation, more).await
+    }
+
+    /// The same in the role that reports objects of other kinds.
+    pub async fn start_of_resources(
+        program: &Path,
+        simulation: &Simulation,
+        more: &Value,
+    ) -> anyhow::Result<Self> {
+        Self::start_as("resource-reporter", program, simulation, more).await
+    }
+
+    async fn start_as(
+        role: &str,
+        program: &Path,
+        simulation: &Simulation,
+        more: &Value,
+    ) -> anyhow::Result<Self> {
         let mut settings = Self::settings();
         merge(&mut settings, more);
         let environment = simulation.environment(&settings)?;
-        Self::launch(program, Vec::new(), environment, simulation.directory()).await
+        Self::run(program, vec![role.into()], environment, simulation.directory()).await
     }
 
     /// What is set for every reporter, whatever it is pointed at.
@@ -145,14 +163,20 @@ impl Reporter {
         environment: Vec<(String, String)>,
         directory: &Path,
     ) -> anyhow::Result<Self> {
+        let args = [OsString::from("reporter")].into_iter().chain(more).collect();
+        Self::run(program, args, environment, directory).await
+    }
+
+    async fn run(
+        program: &Path,
+        args: Vec<OsString>,
+        environment: Vec<(String, String)>,
+        directory: &Path,
+    ) -> anyhow::Result<Self> {
         // It runs in another folder than this program.
         let program = program.canonicalize().with_context(|| format!("find {}", program.display()))?;
-        let mut process = Process::start(&Start {
-            program,
-            args: [OsString::from("reporter")].into_iter().chain(more).collect(),
-            env: environment,
-            directory: directory.to_path_buf(),
-        })?;
+        let mut process =
+            Process::start(&Start { program, args, env: environment, directory: directory.to_path_buf() })?;
         let address = process.address(STARTS_WITHIN).await?;
         process.reports(STARTS_WITHIN).await?;
         // Another part of this program was first.

@@ -64,7 +64,7 @@ impl Labels {
         }
         let object = match &entry.object {
             Object::Text(text) => serde_json::from_slice::<Labelled>(text).ok(),
-            Object::Generated(_) => None,
+            Object::Generated(_) | Object::Workload(..) => None,
         };
         let labels = object.and_then(|object| object.metadata.labels).unwrap_or_default();
         self.0.iter().all(|(name, wanted)| match (wanted, labels.get(name)) {

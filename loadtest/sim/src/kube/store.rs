@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use pipeline_core::Key;
 
-use crate::generate::{AppState, Fleet};
+use crate::generate::{AppState, Fleet, Workload, WorkloadKind, Workloads};
 
 /// A kind of objects that the simulated API server knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -90,11 +91,22 @@ impl Collection {
     }
 }
 
+impl From<WorkloadKind> for Collection {
+    fn from(kind: WorkloadKind) -> Self {
+        match kind {
+            WorkloadKind::ReplicaSet => Self::ReplicaSets,
+            WorkloadKind::Workflow => Self::Workflows,
+        }
+    }
+}
+
 /// One object: its text, or the state it is made from when it is asked for.
 #[derive(Debug, Clone)]
 pub(crate) enum Object {
     Text(Bytes),
     Generated(AppState),
+    /// With whoever writes it out.
+    Workload(Arc<Workloads>, Workload),
 }
 
 /// What a change did; the `type` of a watch event.
@@ -131,7 +143,7 @@ impl Entry {
                 object["metadata"]["resourceVersion"] = version.to_string().into();
                 Object::Text(object.to_string().into())
             }
-            generated @ Object::Generated(_) => generated.clone(),
+            generated => generated.clone(),
         };
         Self { version, object }
     }
@@ -142,6 +154,7 @@ impl Entry {
             (Object::Text(text), _) => out.extend_from_slice(text),
             (Object::Generated(state), Some(fleet)) => fleet.application(state, self.version, out),
             (Object::Generated(_), None) => out.extend_from_slice(b"{}"),
+            (Object::Workload(workloads, workload), _) => workloads.render(workload, self.version, out),
         }
     }
 }

@@ -50,7 +50,8 @@ pub(super) async fn build(
         .build(Applications { redactor: redactor.clone() }, deps)
         .await
         .context("watch the applications of the cluster (settings under `kubernetes`)")?;
-    let enrich = RevisionEnrichment::new(Walks::new(checkouts, settings.commits), redactor);
+    let walks = Walks::new(checkouts, settings.commits, settings.diffs.len(), redactor.clone());
+    let enrich = RevisionEnrichment::new(walks, redactor);
     Ok(Built {
         source: Arc::new(source),
         enrich: Arc::new(enrich),

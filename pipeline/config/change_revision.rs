@@ -6,18 +6,22 @@ use serde::Deserialize;
 
 use super::problem::Problems;
 use super::repositories::Repositories;
+use super::units::{As, Size};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct ChangeRevision {
     #[schemars(range(min = 1, max = 1_000))]
     pub(crate) commits: usize,
+    pub(crate) diffs: As<Size>,
     pub(crate) annotations: bool,
     pub(crate) repositories: Repositories,
 }
 
 impl ChangeRevision {
     pub(super) fn check(&self, problems: &mut Problems) {
+        // What a platform keeps of one sync, and no line more.
+        problems.at_most("changeRevision.diffs", &self.diffs, "256Ki");
         self.repositories.check("changeRevision.repositories", problems);
     }
 }

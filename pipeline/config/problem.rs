@@ -111,6 +111,13 @@ impl Problems {
         }
     }
 
+    /// Adds one where bytes are more than `most`.
+    pub(crate) fn at_most(&mut self, at: &str, bytes: &Size, most: &str) {
+        if Size::read(most).is_ok_and(|most| bytes.0 > most.0) {
+            self.add(at, format!("must be at most {most}"));
+        }
+    }
+
     /// Adds one for something that is not given.
     pub(crate) fn missing(&mut self, at: impl Into<String>, text: impl Into<String>) {
         self.0.push(Problem { at: at.into(), text: text.into(), from: None, missing: true });

@@ -154,7 +154,7 @@ async fn each_application_is_told_with_the_commits_that_changed_it_and_a_kill_lo
         report["sources"][0]["changes"],
         json!([{
             "revision": of_a.to_string(), "author": "Ada <ada@example.com>", "date": "2023-11-14T22:13:20Z",
-            "message": "Change it\n", "paths": ["apps/a/x"],
+            "message": "Change it\n", "paths": ["apps/a/x"], "diffs": [{"path": "apps/a/x", "untold": "unreadable"}],
         }])
     );
     runtime.counts("gitops_runtime_filtered_total", &[("reason", "never_synced")], 1.0).await;
@@ -184,6 +184,45 @@ async fn each_application_is_told_with_the_commits_that_changed_it_and_a_kill_lo
     assert_eq!(told_of(&simulation, "a")[2], json!({"namespace": "argocd", "name": "a", "deleted": true}));
     assert_eq!(changes(&simulation, "shared").len(), 1, "what did not change is not told again");
     assert_eq!(simulation.kube.counts().patches, 0, "nothing is written to the cluster");
+    runtime.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_commit_changed_in_files_is_told_without_secrets_and_only_where_it_is_wanted() {
+    let (mono, simulation) = (Monorepo::new(), told::world(|_| {}).await);
+    let secret = |word: &str| {
+        let more: String = (0..9).map(|n| format!("  more-{n}: none\n")).collect();
+        format!("apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\nstringData:\n{more}  note: {word}\n")
+    };
+    let first = mono
+        .commit(&[], &[("apps/a/s.yaml", &secret("first-hidden-word")), ("apps/a/v.yaml", "replicas: 2\n")]);
+    let second = mono.commit(
+        &[first],
+        &[("apps/a/s.yaml", &secret("second-hidden-word")), ("apps/a/v.yaml", "replicas: 3\n")],
+    );
+    put(&simulation, synced("a", &mono.url(), "apps/a", &[first, second]));
+    let runtime = Runtime::launch(how(&simulation, &json!({}))).await;
+    eventually("a report", || changes(&simulation, "a").len() == 1).await;
+    let diffs = |report: &Value| report["sources"][0]["changes"][0]["diffs"].clone();
+    let told = diffs(&told_of(&simulation, "a")[0]);
+    assert_eq!(
+        told[1],
+        json!({"path": "apps/a/v.yaml", "text": "@@ -1,1 +1,1 @@\n-replicas: 2\n+replicas: 3\n"})
+    );
+    let of_secret = told[0]["text"].as_str().unwrap();
+    let changed: Vec<&str> = of_secret.lines().filter(|line| line.starts_with(['-', '+'])).collect();
+    assert_eq!(changed.len(), 2, "{of_secret}");
+    assert!(changed[0].starts_with("-  note: redacted:hmac-sha256:"), "{of_secret}");
+    assert!(changed[1].starts_with("+  note: redacted:hmac-sha256:"), "{of_secret}");
+    assert_ne!(changed[0][1..], changed[1][1..], "that it is another one is seen");
+    let third = mono.commit(&[second], &[("apps/a/v.yaml", "replicas: 4\n")]);
+    runtime.stop().await;
+    let runtime = Runtime::launch(how(&simulation, &json!({"changeRevision": {"diffs": "0"}}))).await;
+    put(&simulation, synced("a", &mono.url(), "apps/a", &[first, second, third]));
+    eventually("the next", || changes(&simulation, "a").len() == 2).await;
+    assert_eq!(changes(&simulation, "a")[1], change(third, second, &[third]));
+    assert_eq!(diffs(&told_of(&simulation, "a")[1]), Value::Null);
+    assert!(!std::fs::read_to_string(reports(&simulation)).unwrap().contains("hidden-word"));
     runtime.stop().await;
 }
 

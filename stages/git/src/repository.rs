@@ -7,6 +7,7 @@ use git2::{ErrorCode, Oid, Repository, RepositoryOpenFlags};
 use serde::Serialize;
 
 use crate::error::GitError;
+use crate::file_change::BesideParent;
 use crate::series::GitSeries;
 use crate::snapshot::Snapshot;
 use crate::walk::{self, Asked, Change, Changes, WalkLimits};
@@ -119,6 +120,14 @@ impl GitRepository {
     /// It cannot be read.
     pub fn snapshot(&self, commit: Oid) -> Result<Snapshot<'_>, GitError> {
         Snapshot::new(&self.inner, commit)
+    }
+
+    /// The files of a commit beside those of its first parent.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn beside_parent(&self, commit: Oid) -> Result<BesideParent<'_>, GitError> {
+        BesideParent::new(&self.inner, commit)
     }
 
     /// Answers all of `asked` from one walk; see [`walk::changes`].

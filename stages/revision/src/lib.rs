@@ -4,9 +4,13 @@
 //! changed - calls: the servers of the application's repositories, for what is not in the cache - fails: a repository that
 //! cannot be had is told in the report, which is built again later; what is no Application is rejected
 //!
+//! Of the newest of them it says what they changed in the application's files, as lines without secrets: so whoever is told needs
+//! neither the repository nor a way to it, for as long as he keeps what he was told.
+//!
 //! One walk over a repository's history serves all who ask while the walk before is under way ([`Walks`]).
 
 mod annotations;
+mod diffs;
 pub mod labels;
 mod report;
 mod stage;
@@ -14,7 +18,7 @@ mod sync;
 mod walks;
 
 pub use annotations::annotations;
-pub use report::{ChangeReport, ShownChange, ShownSource};
+pub use report::{ChangeReport, FileDiff, ShownChange, ShownSource, Untold};
 pub use stage::RevisionEnrichment;
 pub use sync::{Synced, synced};
 pub use walks::{Asked, WalkError, Walks};

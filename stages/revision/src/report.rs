@@ -74,6 +74,42 @@ pub struct ShownChange {
     /// How many more of them differ.
     #[serde(skip_serializing_if = "is_zero")]
     pub more_paths: usize,
+    /// What differs in the first of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub diffs: Vec<FileDiff>,
+}
+
+/// What a commit changed in one file, beside its first parent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileDiff {
+    /// The file.
+    pub path: String,
+    /// A unified diff without its head, of the file without its secrets.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untold: Option<Untold>,
+    /// There is more of it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+/// Why it is not told what a commit changed in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Untold {
+    /// It is no text.
+    Binary,
+    /// It is larger than what is compared.
+    Large,
+    /// It is neither YAML nor JSON that could be read: what is secret in it is not known.
+    Unreadable,
+    /// Nothing but its mode differs, or what stands for a secret there.
+    Same,
+    /// It cannot be had from the repository.
+    Lost,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

@@ -12,7 +12,7 @@ use stages_git::in_one_line;
 
 use crate::sync::{Told, started_at, waits_to_begin};
 use crate::walks::{Asked, Walks};
-use crate::{ChangeReport, ShownSource, Synced, labels, synced};
+use crate::{ChangeReport, FileDiff, ShownSource, Synced, labels, synced};
 
 /// What is no Application.
 #[derive(Debug, thiserror::Error)]
@@ -122,18 +122,20 @@ impl Enrich for RevisionEnrichment {
         }
         let told: Vec<Option<Told>> =
             known.and_then(|known| serde_json::from_slice(&known.state).ok()).unwrap_or_default();
-        let found = self.changes(event, &application, (&all, &told), started_at).await;
+        let mut found = self.changes(event, &application, (&all, &told), started_at).await;
         let incomplete = found.sources.iter().any(|of| of.error.is_some());
         let next: Vec<Option<Told>> = match incomplete {
             // It is told later, from where it was told last.
             true => told,
             false => all.iter().map(|of| of.told(started_at)).collect(),
         };
+        let diffs = taken(&mut found);
         let (mut found, state) = match (serde_json::to_value(found), serde_json::to_vec(&next)) {
             (Ok(found), Ok(state)) => (found, state),
             _ => return Err(malformed()),
         };
         self.redactor.value(&mut found);
+        put_back(&mut found, &diffs);
         let report = Report { incomplete, ..report(event, decision, found.to_string().into()) };
         let refetch = incomplete.then_some(Refetch::Incomplete);
         let is_told = sure.is_some_and(|known| {
@@ -157,6 +159,21 @@ impl Enrich for RevisionEnrichment {
             false => (vec![report], None),
         };
         Ok(Enriched { reports, settle: Some(settle), filtered, refetch })
+    }
+}
+
+/// Takes the differences of files out of a report: they have no secrets, and lines of a file no longer tell what was one.
+fn taken(report: &mut ChangeReport) -> Vec<Vec<FileDiff>> {
+    let changes = report.sources.iter_mut().flat_map(|source| &mut source.changes);
+    changes.map(|change| std::mem::take(&mut change.diffs)).collect()
+}
+
+/// Puts them back where they were.
+fn put_back(report: &mut Value, diffs: &[Vec<FileDiff>]) {
+    let sources = report["sources"].as_array_mut().into_iter().flatten();
+    let changes = sources.filter_map(|source| source["changes"].as_array_mut()).flatten();
+    for (change, diffs) in changes.zip(diffs).filter(|(_, diffs)| !diffs.is_empty()) {
+        change["diffs"] = json!(diffs);
     }
 }
 

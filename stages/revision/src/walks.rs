@@ -4,11 +4,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pipeline_redact::Redactor;
 use stages_git::application::Application;
 use stages_git::walk::{self, Changes, WalkLimits};
 use stages_git::{Checkout, Checkouts, FetchError, GitError, GitRepository, Oid, RepositoryUrl};
 use tokio::sync::oneshot;
 
+use crate::diffs::Diffs;
 use crate::{ShownChange, ShownSource};
 
 /// Why it is not known which commits changed a source. Whoever waited for the same walk is given the same.
@@ -74,19 +76,30 @@ pub struct Walks {
     inner: Arc<Inner>,
 }
 
+/// What is told of each source.
+#[derive(Clone)]
+struct Telling {
+    limits: WalkLimits,
+    /// Bytes of what its commits changed in files.
+    diffs: usize,
+    redactor: Redactor,
+}
+
 struct Inner {
     checkouts: Checkouts,
-    limits: WalkLimits,
+    telling: Telling,
     /// Of each repository over which a walk is under way: who waits for the next.
     waiting: Mutex<HashMap<RepositoryUrl, Vec<Waiting>>>,
 }
 
 impl Walks {
-    /// Walks over what these checkouts hold; of each source at most so many commits are told.
+    /// Walks over what these checkouts hold; of each source at most so many commits are told, and so many bytes of what they changed
+    /// in files, without the secrets that `redactor` finds there.
     #[must_use]
-    pub fn new(checkouts: Checkouts, commits: usize) -> Self {
+    pub fn new(checkouts: Checkouts, commits: usize, diffs: usize, redactor: Redactor) -> Self {
         let limits = WalkLimits { changes: commits, ..WalkLimits::default() };
-        Self { inner: Arc::new(Inner { checkouts, limits, waiting: Mutex::default() }) }
+        let telling = Telling { limits, diffs, redactor };
+        Self { inner: Arc::new(Inner { checkouts, telling, waiting: Mutex::default() }) }
     }
 
     /// The commits that changed one source.
@@ -134,14 +147,14 @@ async fn walk(inner: Arc<Inner>, url: RepositoryUrl) {
                 }
             }
         }
-        let limits = inner.limits;
+        let telling = inner.telling.clone();
         // Where this does not run to its end, whoever waits is told so.
-        let _ = tokio::task::spawn_blocking(move || blocking(all, &revisions, limits)).await;
+        let _ = tokio::task::spawn_blocking(move || blocking(all, &revisions, &telling)).await;
     }
 }
 
 /// Answers all who wait, from one walk.
-fn blocking(all: Vec<Waiting>, revisions: &Revisions, limits: WalkLimits) {
+fn blocking(all: Vec<Waiting>, revisions: &Revisions, telling: &Telling) {
     let Some(clone) = revisions.values().find_map(|found| found.as_ref().ok()) else {
         for of in all {
             let why = revisions.get(&of.asked.current).and_then(|found| found.as_ref().err());
@@ -167,10 +180,14 @@ fn blocking(all: Vec<Waiting>, revisions: &Revisions, limits: WalkLimits) {
             Err(error) => of.tell(Err(error)),
         }
     }
-    match repository.changes(&wanted, limits) {
+    let mut diffs = Diffs::new(&repository, &telling.redactor);
+    match repository.changes(&wanted, telling.limits) {
         Ok(found) => {
             for (of, found) in ready.into_iter().zip(found) {
-                let answer = shown(&repository, &of.asked, found);
+                let mut answer = shown(&repository, &of.asked, found);
+                if let Ok(source) = &mut answer {
+                    diffs.tell(&mut source.changes, telling.diffs);
+                }
                 of.tell(answer);
             }
         }
@@ -222,6 +239,7 @@ fn shown(repository: &GitRepository, asked: &Asked, found: Changes) -> Result<Sh
             message: commit.message,
             paths: change.paths,
             more_paths: change.more_paths,
+            diffs: Vec::new(),
         })
     });
     Ok(ShownSource {

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::filter::Filter;
 use crate::view::application::{Application, ApplicationId};
+use crate::view::commit::BroughtCommit;
 use crate::view::deployment::Deployment;
 use crate::view::home::Home;
 use crate::view::listing::{Listing, Neighbours};
@@ -76,6 +77,15 @@ pub trait Fleet: Send + Sync + 'static {
         id: &ApplicationId,
         window: Window,
     ) -> Result<Option<Application>, Unavailable>;
+
+    /// A commit that the deployment brought which began then (milliseconds), with what it changed in files; `None`: no such is
+    /// known.
+    async fn commit(
+        &self,
+        id: &ApplicationId,
+        began: i64,
+        revision: &str,
+    ) -> Result<Option<BroughtCommit>, Unavailable>;
 
     /// A resource's manifest as it was at a moment: JSON; `None`: there was none.
     async fn manifest(

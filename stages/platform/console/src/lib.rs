@@ -25,6 +25,7 @@ pub use stored::StoredFleet;
 pub use view::application::{
     Application, ApplicationId, ApplicationRow, Cause, Change, Drift, Life, Problem, Span, Transition,
 };
+pub use view::commit::{BroughtCommit, CommitFiles, FileDiff};
 pub use view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome};
 pub use view::home::{Day, Home, Need, Subject};
 pub use view::listing::{Group, Listing, Neighbours};

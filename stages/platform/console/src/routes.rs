@@ -2,7 +2,7 @@
 
 use axum::routing::{MethodRouter, get, post};
 
-use crate::console::{Console, handlers, oidc, partial, settings};
+use crate::console::{Console, commit, handlers, oidc, partial, settings};
 
 /// Who may ask a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,11 @@ pub(crate) fn all() -> Vec<Route> {
         reads("/", SignedIn, get(handlers::home)),
         reads("/applications", SignedIn, get(handlers::applications)),
         reads("/applications/{runtime}/{namespace}/{name}", SignedIn, get(handlers::application)),
+        reads(
+            "/applications/{runtime}/{namespace}/{name}/commits/{began}/{revision}",
+            SignedIn,
+            get(commit::commit),
+        ),
         reads("/preview", SignedIn, get(partial::preview)),
         reads("/preview/{runtime}/{namespace}/{name}", SignedIn, get(handlers::preview)),
         reads("/deployments", SignedIn, get(handlers::deployments)),

@@ -5,7 +5,7 @@
 //! why it is none; what is odd within an annotation is no reason to refuse a report
 
 use serde_json::value::RawValue;
-use stages_platform_store::{CommitOf, Millis, SourceChange};
+use stages_platform_store::{CommitOf, FileDiff, Millis, SourceChange};
 
 use crate::fields::{Entries, Fields, string};
 use crate::placement;
@@ -15,6 +15,8 @@ use crate::wire::{not_json, time};
 /// Sources of an application, and commits of a source, that are read: the newest of them are kept.
 const SOURCES: usize = 100;
 const COMMITS: usize = 1_000;
+/// Files of a commit whose differences are read.
+const FILES: usize = 100;
 /// Bytes of the names, as they are of every report.
 const NAMESPACE: usize = 253;
 const NAME: usize = 1_024;
@@ -77,6 +79,7 @@ fn commit(commit: &RawValue) -> CommitOf {
     let text = |name: &str| commit.text(name).unwrap_or_default();
     let paths = Entries::of(commit.get("paths"));
     let more = commit.get("morePaths").and_then(|more| more.get().parse().ok());
+    let diffs = Entries::of(commit.get("diffs"));
     CommitOf {
         revision: text("revision"),
         author: text("author"),
@@ -84,7 +87,15 @@ fn commit(commit: &RawValue) -> CommitOf {
         message: text("message"),
         paths: paths.all.into_iter().filter_map(string).map(Into::into).collect(),
         more_paths: more.unwrap_or(0),
+        diffs: diffs.all.into_iter().take(FILES).map(diff).collect(),
     }
+}
+
+fn diff(file: &RawValue) -> FileDiff {
+    let file = Fields::of(Some(file));
+    let text = |name: &str| file.text(name).unwrap_or_default();
+    let cut = file.get("cut").is_some_and(|cut| cut.get() == "true");
+    FileDiff { path: text("path"), text: text("text"), untold: text("untold"), cut }
 }
 
 /// What an application's annotations say: of each source the commit that last changed it, and whose it is.

@@ -21,6 +21,10 @@ const PATHS: usize = 50;
 /// Bytes of an address, a revision, an author and a date, and of a message, an error and a path.
 const SHORT: usize = 1_024;
 const LONG: usize = 2_048;
+/// Bytes of all differences of files that are kept of one sync, of one file, and files of one commit.
+const DIFFS: usize = 256 * 1024;
+const DIFF: usize = 64 * 1024;
+const FILES: usize = 100;
 
 /// What is told by the report of the application itself: a commit of each source, without its paths,
 const BY_APPLICATION: i64 = 0;
@@ -33,18 +37,18 @@ const WHOLE: i64 = 2;
 macro_rules! keep {
     ($values:literal) => {
         concat!(
-            "INSERT INTO changes (runtime_id, namespace, name, started_at, known, sources) ",
+            "INSERT INTO changes (runtime_id, namespace, name, started_at, known, sources, diffs) ",
             $values,
-            " ON CONFLICT (runtime_id, namespace, name, started_at) \
-             DO UPDATE SET known = excluded.known, sources = excluded.sources, place = excluded.place \
-             WHERE changes.known < excluded.known \
-             OR (changes.known = excluded.known AND changes.sources <> excluded.sources)"
+            " ON CONFLICT (runtime_id, namespace, name, started_at) DO UPDATE SET known = excluded.known, \
+             sources = excluded.sources, diffs = excluded.diffs, place = excluded.place \
+             WHERE changes.known < excluded.known OR (changes.known = excluded.known \
+             AND (changes.sources <> excluded.sources OR (excluded.diffs <> '' AND changes.diffs <> excluded.diffs)))"
         )
     };
 }
-const KEEP: &str = keep!("VALUES ($1, $2, $3, $4, $5, $6)");
+const KEEP: &str = keep!("VALUES ($1, $2, $3, $4, $5, $6, $7)");
 pub(crate) const KEEP_ALL: &str = keep!(
-    "SELECT column1, column2, column3, column4, column5, column6 FROM (VALUES ROWS) AS named WHERE column1 IS NOT NULL"
+    "SELECT column1, column2, column3, column4, column5, column6, '' FROM (VALUES ROWS) AS named WHERE column1 IS NOT NULL"
 );
 
 /// A source of an application, and the commits that changed it in a sync.
@@ -83,6 +87,32 @@ pub struct CommitOf {
     pub paths: Vec<String>,
     /// How many more of them there are.
     pub more_paths: u64,
+    /// What differs in the first of them: read of one sync alone, and of none in a list.
+    #[serde(skip)]
+    pub diffs: Vec<FileDiff>,
+}
+
+/// What a commit changed in one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FileDiff {
+    /// The file.
+    pub path: String,
+    /// A unified diff without its head; empty where there is none.
+    pub text: String,
+    /// A word for why there is none; empty where there is one.
+    pub untold: String,
+    /// There is more of it.
+    pub cut: bool,
+}
+
+/// The files of one commit, as they are kept.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+struct KeptDiffs {
+    source: usize,
+    commit: usize,
+    files: Vec<FileDiff>,
 }
 
 fn cut(text: &mut String, most: usize) -> usize {
@@ -127,9 +157,33 @@ fn bounded(mut sources: Vec<SourceChange>) -> Vec<SourceChange> {
     sources
 }
 
-fn text(sources: Vec<SourceChange>) -> String {
-    // Texts and numbers are JSON always.
-    serde_json::to_string(&bounded(sources)).unwrap_or_else(|_| "[]".to_owned())
+/// What is kept of the differences of files: in its bounds, the newest first; empty where there are none.
+fn diffs(sources: &mut [SourceChange]) -> String {
+    let mut room = DIFFS;
+    let mut all = Vec::new();
+    for (source, of) in sources.iter_mut().enumerate() {
+        for (commit, of) in of.commits.iter_mut().enumerate() {
+            let mut files = std::mem::take(&mut of.diffs);
+            files.truncate(FILES);
+            files.retain_mut(|file| {
+                let own = cut(&mut file.path, LONG) + cut(&mut file.untold, SHORT);
+                file.cut |= file.text.len() > DIFF;
+                let own = own + cut(&mut file.text, DIFF);
+                let is_room = own <= room;
+                room -= if is_room { own } else { 0 };
+                is_room
+            });
+            if !files.is_empty() {
+                all.push(KeptDiffs { source, commit, files });
+            }
+        }
+    }
+    if all.is_empty() { String::new() } else { serde_json::to_string(&all).unwrap_or_default() }
+}
+
+/// Texts and numbers are JSON always.
+fn text(sources: &[SourceChange]) -> String {
+    serde_json::to_string(sources).unwrap_or_else(|_| "[]".to_owned())
 }
 
 /// What cannot be read says nothing.
@@ -145,7 +199,12 @@ pub(crate) async fn of_reports(
     let mut said = Vec::new();
     for (runtime, report) in reports {
         if let Some(operation) = &report.operation {
-            said.push((*runtime, &report.entity, operation.started_at, text(report.changes.clone())));
+            said.push((
+                *runtime,
+                &report.entity,
+                operation.started_at,
+                text(&bounded(report.changes.clone())),
+            ));
         }
     }
     let rows: Vec<_> = said
@@ -178,7 +237,9 @@ impl Store {
         sources: Vec<SourceChange>,
     ) -> Result<(), Arc<StoreError>> {
         let known = if sources.iter().all(|source| source.error.is_empty()) { WHOLE } else { IN_PART };
-        let sources = text(sources);
+        let mut sources = bounded(sources);
+        let diffs = diffs(&mut sources);
+        let sources = text(&sources);
         let values = [
             runtime.into(),
             namespace.into(),
@@ -186,6 +247,7 @@ impl Store {
             started_at.into(),
             known.into(),
             (&*sources).into(),
+            (&*diffs).into(),
         ];
         self.change(vec![Statement::may(KEEP, values)]).await
     }
@@ -206,6 +268,27 @@ impl Store {
         let arguments = [Arg::Int(application), Arg::Int(begin), Arg::Int(end), Arg::Int(SYNCS)];
         let rows = self.read().await?.rows(sql, &arguments).await?;
         rows.iter().rev().map(|row| Ok((row.int(0)?, column(row, 1)?))).collect()
+    }
+
+    /// Which commits changed an application in the sync that began then, with what they changed in files; none where nothing is
+    /// known of it.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn changes_at(&self, application: i64, began: Millis) -> Result<Vec<SourceChange>, StoreError> {
+        let sql = "SELECT c.sources, c.diffs FROM applications a JOIN changes c ON c.runtime_id = a.runtime_id \
+                   AND c.namespace = a.namespace AND c.name = a.name WHERE a.id = $1 AND c.started_at = $2";
+        let rows = self.read().await?.rows(sql, &[Arg::Int(application), Arg::Int(began)]).await?;
+        let Some(row) = rows.first() else { return Ok(Vec::new()) };
+        let mut sources = column(row, 0)?;
+        let kept: Vec<KeptDiffs> =
+            row.text_or_null(1)?.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        for KeptDiffs { source, commit, files } in kept {
+            if let Some(of) = sources.get_mut(source).and_then(|of| of.commits.get_mut(commit)) {
+                of.diffs = files;
+            }
+        }
+        Ok(sources)
     }
 }
 
@@ -239,5 +322,33 @@ mod tests {
         let long = CommitOf { paths: vec!["x".repeat(LONG + 1), "y".to_owned()], ..CommitOf::default() };
         let long = bounded(vec![SourceChange { commits: vec![long], ..SourceChange::default() }]);
         assert_eq!((&*long[0].commits[0].paths[0], long[0].commits[0].more_paths), ("y", 1));
+    }
+
+    #[test]
+    fn differences_of_files_have_their_bounds_and_the_newest_stay() {
+        let file = |bytes: usize| FileDiff {
+            path: "a".to_owned(),
+            text: "é".repeat(bytes / 2),
+            ..FileDiff::default()
+        };
+        let commit = |files: Vec<FileDiff>| CommitOf { diffs: files, ..CommitOf::default() };
+        let source = |commits: Vec<CommitOf>| SourceChange { commits, ..SourceChange::default() };
+        let kept = |mut sources: Vec<SourceChange>| {
+            let text = diffs(&mut sources);
+            assert!(sources.iter().flat_map(|source| &source.commits).all(|commit| commit.diffs.is_empty()));
+            text
+        };
+        assert_eq!(kept(vec![source(vec![commit(Vec::new())])]), "");
+        let all: Vec<KeptDiffs> = serde_json::from_str(&kept(vec![
+            source(vec![commit(vec![file(2); FILES + 1]), commit(vec![file(DIFF + 2)])]),
+            source(vec![commit(Vec::new()), commit(vec![file(DIFF); 4])]),
+        ]))
+        .unwrap();
+        let of = |kept: &KeptDiffs| (kept.source, kept.commit, kept.files.len());
+        assert_eq!(all.iter().map(of).collect::<Vec<_>>(), [(0, 0, FILES), (0, 1, 1), (1, 1, 2)]);
+        assert_eq!(
+            (all[1].files[0].text.len(), all[1].files[0].cut, all[2].files[0].cut),
+            (DIFF, true, false)
+        );
     }
 }

@@ -102,6 +102,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0014_versions.sql"),
         include_str!("../migrations/postgres/0014_versions.sql"),
     ),
+    (
+        15,
+        "diffs",
+        include_str!("../migrations/sqlite/0015_diffs.sql"),
+        include_str!("../migrations/postgres/0015_diffs.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -38,7 +38,7 @@ mod writer;
 pub use accounts::{Account, Link, Role};
 pub use audit::{Act, By, RecordedAct};
 pub use backup::{backup, restore};
-pub use change::{CommitOf, SourceChange};
+pub use change::{CommitOf, FileDiff, SourceChange};
 pub use database::Place;
 pub use error::StoreError;
 pub use fleet::{

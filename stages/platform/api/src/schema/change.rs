@@ -38,7 +38,7 @@ struct Commit {
 impl SourceChange {
     pub(crate) fn of(source: kept::SourceChange) -> Self {
         let told = |text: String| Some(text).filter(|text| !text.is_empty());
-        let commit = |kept::CommitOf { revision, author, date, message, paths, more_paths }| Commit {
+        let commit = |kept::CommitOf { revision, author, date, message, paths, more_paths, .. }| Commit {
             revision,
             author,
             date,

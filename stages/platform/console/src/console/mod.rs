@@ -1,6 +1,7 @@
 //! The router: its state, who gets in, and what every answer carries.
 
 mod acts;
+pub(crate) mod commit;
 pub(crate) mod handlers;
 mod live;
 pub(crate) mod oidc;

@@ -113,6 +113,10 @@ impl Asked {
     }
 
     pub(crate) fn link(&self) -> String {
+        with(&self.id.path(), &self.query())
+    }
+
+    pub(crate) fn query(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(self.filter.query());
         if self.tab != Tab::default() {
             query.append_pair("tab", self.tab.word());
@@ -131,7 +135,7 @@ impl Asked {
         if self.side == Side::Desired {
             query.append_pair("side", "desired");
         }
-        with(&self.id.path(), &query.finish())
+        query.finish()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The difference between two manifests, as lines of YAML.
+//! Differences line by line: of two manifests, as YAML, and of a file that a commit changed.
 
 use std::time::Duration;
 
@@ -29,23 +29,83 @@ pub(crate) fn diff(before: &str, after: &str, same: &str) -> Markup {
     }
     // A manifest of a megabyte is compared more coarsely rather than late.
     let compared = TextDiff::configure().timeout(Duration::from_millis(500)).diff_lines(&before, &after);
+    let groups = compared.grouped_ops(3);
+    let rows = groups.iter().enumerate().flat_map(|(index, group)| {
+        let gap = (index > 0).then_some(Row::Gap);
+        let changes = group.iter().flat_map(|op| compared.iter_changes(op)).map(|change| {
+            let line = change.new_index().or(change.old_index()).map_or(0, |index| index + 1);
+            Row::Line(change.tag(), line, change.value().trim_end_matches('\n'))
+        });
+        gap.into_iter().chain(changes)
+    });
+    table(rows)
+}
+
+/// A unified diff without its head, as a runtime tells it; what is no line of one is passed over.
+pub(crate) fn unified(text: &str) -> Markup {
+    // The lines that are next on both sides.
+    let mut next: Option<(usize, usize)> = None;
+    let rows = text.lines().flat_map(|line| {
+        let mut gap = None;
+        let row = match (line.split_at_checked(1), &mut next) {
+            (Some(("@", _)), next) => {
+                gap = next.is_some().then_some(Row::Gap);
+                *next = head(line).or(*next);
+                None
+            }
+            (Some((" ", text)), Some((old, new))) => {
+                (*old, *new) = (*old + 1, *new + 1);
+                Some(Row::Line(ChangeTag::Equal, *new - 1, text))
+            }
+            (Some(("-", text)), Some((old, _))) => {
+                *old += 1;
+                Some(Row::Line(ChangeTag::Delete, *old - 1, text))
+            }
+            (Some(("+", text)), Some((_, new))) => {
+                *new += 1;
+                Some(Row::Line(ChangeTag::Insert, *new - 1, text))
+            }
+            _ => None,
+        };
+        gap.into_iter().chain(row)
+    });
+    table(rows)
+}
+
+/// Where a hunk begins on both sides: `@@ -from,lines +from,lines @@`.
+fn head(line: &str) -> Option<(usize, usize)> {
+    let mut words = line.strip_prefix("@@ -")?.split(' ');
+    let from = |word: &str| word.split(',').next()?.parse().ok();
+    Some((from(words.next()?)?, from(words.next()?.strip_prefix('+')?)?))
+}
+
+/// One row of a difference.
+enum Row<'a> {
+    /// Lines that are alike stand here, and are left out.
+    Gap,
+    /// A line, with its number.
+    Line(ChangeTag, usize, &'a str),
+}
+
+fn table<'a>(rows: impl Iterator<Item = Row<'a>>) -> Markup {
     html! {
         table.diff aria-label="Differences" {
-            @for (index, group) in compared.grouped_ops(3).iter().enumerate() {
-                tbody {
-                    @if index > 0 { tr.gap { td {} td {} td { "⋯" } } }
-                    @for change in group.iter().flat_map(|op| compared.iter_changes(op)) {
-                        @let (class, sign, said) = match change.tag() {
-                            ChangeTag::Delete => ("gone", "-", "removed"),
-                            ChangeTag::Insert => ("new", "+", "added"),
-                            ChangeTag::Equal => ("same", " ", ""),
-                        };
-                        @let line = change.new_index().or(change.old_index()).map_or(0, |index| index + 1);
-                        tr class=(class) {
-                            td.line { (line) }
-                            td.sign { span aria-hidden="true" { (sign) } span.hidden { (said) } }
-                            td { (change.value().trim_end_matches('\n')) }
-                        }
+            tbody {
+                @for row in rows {
+                    @match row {
+                        Row::Gap => { tr.gap { td {} td {} td { "⋯" } } },
+                        Row::Line(tag, line, text) => {
+                            @let (class, sign, said) = match tag {
+                                ChangeTag::Delete => ("gone", "-", "removed"),
+                                ChangeTag::Insert => ("new", "+", "added"),
+                                ChangeTag::Equal => ("same", " ", ""),
+                            };
+                            tr class=(class) {
+                                td.line { (line) }
+                                td.sign { span aria-hidden="true" { (sign) } span.hidden { (said) } }
+                                td { (text) }
+                            }
+                        },
                     }
                 }
             }
@@ -78,5 +138,36 @@ mod tests {
             )
         };
         assert!(diff(&of(1), &of(2), "It is the same.").into_string().contains("It is the same."));
+    }
+
+    #[test]
+    fn a_unified_diff_is_shown_with_the_numbers_of_its_lines_and_what_is_none_is_passed_over() {
+        let text = "stray\n+stray\n@@ -9,3 +9,3 @@\n a\n-<b>\n+c\n d\n@@ -30,1 +30,2 @@\n e\n+\n\\ No newline\n@@ odd\n é\n";
+        let markup = unified(text).into_string();
+        let rows: Vec<String> = markup
+            .split("<tr class=\"")
+            .skip(1)
+            .map(|row| {
+                let class = row.split('"').next().unwrap();
+                let cells: Vec<&str> = row
+                    .split("<td")
+                    .skip(1)
+                    .map(|cell| cell.split_once('>').unwrap().1.split("</td>").next().unwrap())
+                    .collect();
+                format!("{class} {} {}", cells[0], cells[2])
+            })
+            .collect();
+        let expected = [
+            "same 9 a",
+            "gone 10 &lt;b&gt;",
+            "new 10 c",
+            "same 11 d",
+            "gap  ⋯",
+            "same 30 e",
+            "new 31 ",
+            "gap  ⋯",
+            "same 32 é",
+        ];
+        assert_eq!(rows, expected);
     }
 }

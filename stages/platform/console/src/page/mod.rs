@@ -3,6 +3,7 @@
 pub(crate) mod acts;
 pub(crate) mod application;
 pub(crate) mod applications;
+pub(crate) mod commit;
 pub(crate) mod deployments;
 pub(crate) mod diff;
 pub(crate) mod home;

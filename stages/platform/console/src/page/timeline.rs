@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::application::{Asked, Tab};
+use super::commit;
 use super::pieces::{change, empty, health, outcome, person, short, sync};
 use super::provider::commit_link;
 use crate::time::{absolute, lasting};
@@ -49,7 +50,7 @@ pub(super) fn tab(asked: &Asked, application: &Application, now: Timestamp) -> M
                                 td.number.mute { (lasting(one.at, end)) }
                                 td { a href=(Asked { from: Some(at.as_millisecond() - 1_000), to: Some(end.as_millisecond()), ..moment.clone() }.link()) { "Compare" } }
                             }
-                            @if !one.brought.is_empty() { tr.brought data-key={"brought/" (at.as_millisecond())} { td colspan="7" { (brought(&one.brought, *at)) } } } },
+                            @if !one.brought.is_empty() { tr.brought data-key={"brought/" (at.as_millisecond())} { td colspan="7" { (brought(asked, &one.brought, *at)) } } } },
                             Entry::State(one) => tr data-key={"state/" (at.as_millisecond())} data-row {
                                 td.mute { (absolute(*at)) }
                                 td { @if let Some((_, to)) = one.health { (health(to)) } @else if let Some((_, to)) = one.sync { (sync(to)) } }
@@ -80,7 +81,7 @@ fn images(deployment: &Deployment) -> Markup {
 }
 
 /// The commits that a deployment brought, of each source of its application.
-fn brought(sources: &[Brought], at: Timestamp) -> Markup {
+fn brought(asked: &Asked, sources: &[Brought], at: Timestamp) -> Markup {
     html! {
         @for (index, source) in sources.iter().enumerate() {
             @let fold = format!("{}/{index}", at.as_millisecond());
@@ -90,11 +91,11 @@ fn brought(sources: &[Brought], at: Timestamp) -> Markup {
                 @if source.unknown.is_empty() { (said(source)) }
                 @else { span.warn { "Which commits changed it is not known: " } (source.unknown) }
             }
-            (commits(source, shown, &fold))
+            (commits(asked, source, shown, &fold, at))
             @if !folded.is_empty() {
                 details data-fold=(fold) {
                     summary { "and " (folded.len()) " more" @if source.more { ", and older ones" } }
-                    (commits(source, folded, &fold))
+                    (commits(asked, source, folded, &fold, at))
                 }
             }
         }
@@ -111,7 +112,7 @@ fn said(source: &Brought) -> String {
     }
 }
 
-fn commits(source: &Brought, commits: &[Commit], fold: &str) -> Markup {
+fn commits(asked: &Asked, source: &Brought, commits: &[Commit], fold: &str, at: Timestamp) -> Markup {
     html! {
         ul.commits { @for one in commits {
             @let Commit { change: of, paths, more_paths } = one;
@@ -124,6 +125,7 @@ fn commits(source: &Brought, commits: &[Commit], fold: &str) -> Markup {
                 " " (person(&of.author)) " "
                 span.message { (of.message.lines().next().unwrap_or_default()) }
                 @if files > 0 {
+                    " " a.what href=(commit::link(asked, at.as_millisecond(), &of.revision)) { "What it changed" span.hidden { " in " (short(&of.revision)) } }
                     details data-fold={(fold) "/" (of.revision)} {
                         summary { (files) @if files == 1 { " file" } @else { " files" } }
                         ul { @for path in paths { li { code { (path) } } }

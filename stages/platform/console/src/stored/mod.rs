@@ -1,6 +1,7 @@
 //! What the console shows, of the platform's store: its rows become the values of pages here, and nowhere else.
 
 mod application;
+mod commit;
 mod home;
 mod rows;
 mod selection;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 use crate::filter::Filter;
 use crate::fleet::{Changes, Fleet, Fleets, Side, Unavailable, Window};
 use crate::view::application::{Application, ApplicationId};
+use crate::view::commit::BroughtCommit;
 use crate::view::deployment::Deployment;
 use crate::view::home::Home;
 use crate::view::listing::{Group, Listing, Neighbours};
@@ -133,6 +135,15 @@ impl Fleet for SeenFleet {
         window: Window,
     ) -> Result<Option<Application>, Unavailable> {
         application::read(&self.store, &self.view, id, window, self.now()).await.map_err(unavailable)
+    }
+
+    async fn commit(
+        &self,
+        id: &ApplicationId,
+        began: i64,
+        revision: &str,
+    ) -> Result<Option<BroughtCommit>, Unavailable> {
+        commit::read(&self.store, &self.view, id, (began, revision)).await.map_err(unavailable)
     }
 
     async fn manifest(

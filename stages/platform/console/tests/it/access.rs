@@ -15,6 +15,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("GET", "/", Who::SignedIn),
     ("GET", "/applications", Who::SignedIn),
     ("GET", "/applications/{runtime}/{namespace}/{name}", Who::SignedIn),
+    ("GET", "/applications/{runtime}/{namespace}/{name}/commits/{began}/{revision}", Who::SignedIn),
     ("GET", "/preview", Who::SignedIn),
     ("GET", "/preview/{runtime}/{namespace}/{name}", Who::SignedIn),
     ("GET", "/deployments", Who::SignedIn),
@@ -72,6 +73,8 @@ async fn every_route_says_who_may_and_lets_nobody_else_by() {
             .replace("{name}", "payments")
             .replace("{version}", "none")
             .replace("{days}", "28")
+            .replace("{began}", "1764000000000")
+            .replace("{revision}", "3f9c1e2")
             .replace("{figure}", "failures");
         let url = format!("{}{path}", served.url);
         let ask = |accept: &'static str| {

@@ -25,6 +25,7 @@ async fn hostile_text_in_every_field_is_shown_as_text() {
         format!("{one}?tab=resources&r={resource}&q={segment}"),
         format!("{one}?tab=timeline"),
         format!("{one}?tab=compare&r={resource}&from=1&to=2"),
+        format!("{one}/commits/1/{segment}?q={segment}"),
         format!("{one}?tab=drift"),
         format!("{one}?tab=errors"),
         format!("/preview/{segment}/{segment}/{segment}"),
@@ -71,4 +72,15 @@ async fn what_is_empty_says_why_and_what_to_do_next() {
     let unknown = unknown.send().await.unwrap();
     assert_eq!(unknown.status(), reqwest::StatusCode::NOT_FOUND);
     assert!(unknown.text().await.unwrap().contains("This application is not known"));
+    // A commit that nobody told of, and moments that are none.
+    let one = "/applications/eu-1/argocd-production/payments/commits";
+    for (began, revision) in
+        [("1764000000000", "gone"), ("soon", "27cec84"), ("9999999999999999", "27cec84"), ("-0.5", "27cec84")]
+    {
+        let asked =
+            full.client.get(format!("{}{one}/{began}/{revision}", full.url)).header("cookie", &session);
+        let unknown = asked.send().await.unwrap();
+        assert_eq!(unknown.status(), reqwest::StatusCode::NOT_FOUND, "{began}/{revision}");
+        assert!(unknown.text().await.unwrap().contains("This commit is not known"));
+    }
 }

@@ -16,6 +16,10 @@ pub(crate) const PAGES: &[(&str, &str)] = &[
         "/applications/eu-1/argocd-production/payments?tab=resources&r=apps%2FDeployment%2Fshop%2Fpayments-api",
     ),
     ("timeline", "/applications/eu-1/argocd-production/payments?tab=timeline"),
+    (
+        "commit",
+        "/applications/eu-1/argocd-production/payments/commits/1764000000000/27cec84?q=env:production&tab=timeline",
+    ),
     ("drift", "/applications/eu-1/argocd-production/payments?tab=drift"),
     ("errors", "/applications/eu-1/argocd-production/payments?tab=errors"),
     ("unknown", "/applications/eu-1/argocd-production/gone"),

@@ -106,6 +106,7 @@ async fn whatever_is_reported_is_text_on_every_page_and_in_every_answer() {
     let tail =
         format!("prod/{}/{}", segment(&name("application namespace")), segment(&name("application name")));
     let (one, asked) = (format!("/applications/{tail}"), segment(&text("query")));
+    let began = (now - SignedDuration::from_secs(110)).as_millisecond();
     let mut pages: Vec<String> = [
         "/",
         "/applications",
@@ -146,6 +147,8 @@ async fn whatever_is_reported_is_text_on_every_page_and_in_every_answer() {
         format!("/settings/users?name={asked}"),
         format!("/applications/{asked}/{asked}/{asked}"),
         format!("/preview/{tail}"),
+        format!("{one}/commits/{began}/{}", segment(&text("commit that changed it"))),
+        format!("{one}/commits/{began}/{asked}"),
     ]);
     let by_provider = table().into_iter().filter(|(_, route, _)| route.starts_with("/login/oidc"));
     let said = format!("next={asked}&code={asked}&state={asked}&error={asked}&error_description={asked}");

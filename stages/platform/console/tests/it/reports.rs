@@ -22,7 +22,7 @@ pub(crate) enum Shown {
 /// Every field that is hostile, each told by its place in this list, and where it is seen: of authors of a change the name alone
 /// is, which ends where an address begins, and a label's key ends at the first `=`, which no key of Kubernetes has.
 pub(crate) const FIELDS: &[(&str, Shown)] = &[
-    ("application namespace", Api),
+    ("application namespace", Everywhere),
     ("application name", Everywhere),
     ("application uid", Api),
     ("label key", Nowhere),
@@ -99,6 +99,9 @@ pub(crate) const FIELDS: &[(&str, Shown)] = &[
     ("revision before", Api),
     ("why it is not known", Everywhere),
     ("runtime version", Everywhere),
+    ("file that differs", Pages),
+    ("line that differs", Pages),
+    ("why it does not tell", Nowhere),
 ];
 
 /// The number of a field: all have as many digits, so that none is part of another.
@@ -231,7 +234,11 @@ pub(crate) fn application(health: &str, version: u32, at: Timestamp) -> Value {
 pub(crate) fn changes(at: Timestamp) -> Value {
     let commit = json!({
         "revision": text("commit that changed it"), "author": text("author of what changed it"),
-        "message": text("message of what changed it"), "date": text("date of what changed it"), "paths": [text("path that changed")],
+        "message": text("message of what changed it"), "date": text("date of what changed it"), "paths": [text("path that changed"), text("path that changed"), text("path that changed")],
+        "diffs": [
+            {"path": text("file that differs"), "text": format!("@@ -1,1 +1,1 @@\n-a\n+{}\n", text("line that differs"))},
+            {"path": text("file that differs"), "untold": text("why it does not tell")},
+        ],
     });
     // More than are shown unfolded.
     let several = vec![commit; 5];

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use pipeline_core::ExposeSecret as _;
 use reqwest::{Client, redirect};
 use sha2::Digest as _;
-use stages_platform_store::{Account, By, Role, Scope};
+use stages_platform_store::{Account, By, CommitOf, Role, Scope, SourceChange};
 
 use crate::platform::{Platform, by};
 
@@ -43,6 +43,10 @@ async fn every_route_answers_each_role_as_the_table_says() {
         key("admin", Scope::Full).await,
         store.add_token(&by(), "prod", now).await.unwrap().unwrap().expose_secret().to_owned(),
     ];
+    let commit = CommitOf { revision: "3f9c1e2".to_owned(), ..CommitOf::default() };
+    let brought = SourceChange { commits: vec![commit], ..SourceChange::default() };
+    let prod = store.runtime_named("prod").await.unwrap().unwrap();
+    store.keep_changes(prod, ("argocd", "shop"), 1_764_000_000_000, vec![brought]).await.unwrap();
     let client = Client::builder().redirect(redirect::Policy::none()).build().unwrap();
     let mut routes: Vec<(&str, &str)> = stages_platform_ingest::table().to_vec();
     routes.extend(stages_platform_api::table());
@@ -56,6 +60,8 @@ async fn every_route_answers_each_role_as_the_table_says() {
             ("days", "28"),
             ("figure", "failures"),
             ("version", "none"),
+            ("began", "1764000000000"),
+            ("revision", "3f9c1e2"),
         ];
         let filled = known
             .iter()

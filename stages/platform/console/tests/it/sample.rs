@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
-    Added, Application, ApplicationId, ApplicationRow, Brought, Cause, Change, Changes, Commit, Day,
-    Deployment, Drift, Filter, Fleet, Fleets, Group, Grouping, Health, Home, ImageChange, Life, Listing,
-    Need, Neighbours, Outcome, Problem, Resource, ResourceKey, ResourceRow, RuntimeRow, Shipping, Side, Span,
-    Subject, SyncStatus, Term, Transition, Trend, Unavailable, Window,
+    Added, Application, ApplicationId, ApplicationRow, Brought, BroughtCommit, Cause, Change, Changes,
+    Commit, CommitFiles, Day, Deployment, Drift, FileDiff, Filter, Fleet, Fleets, Group, Grouping, Health,
+    Home, ImageChange, Life, Listing, Need, Neighbours, Outcome, Problem, Resource, ResourceKey, ResourceRow,
+    RuntimeRow, Shipping, Side, Span, Subject, SyncStatus, Term, Transition, Trend, Unavailable, Window,
 };
 use stages_platform_store::{ApplicationName, Figures, Shipped, View};
 use tokio::sync::watch;
@@ -207,6 +207,52 @@ impl Sample {
         }
     }
 
+    fn brought_commit(&self) -> BroughtCommit {
+        let text = |own: &str| self.text(own);
+        let file =
+            |path: &str, diff: String| FileDiff { path: text(path), text: diff, ..FileDiff::default() };
+        let long = format!("a line that is {} long", "very ".repeat(60));
+        let values = format!(
+            "@@ -10,7 +10,8 @@\n resources:\n   limits:\n     cpu: 500m\n-    memory: {}\n+    memory: {}\n+    ephemeral-storage: 1Gi\n   \
+             requests:\n     cpu: 100m\n     memory: 128Mi\n@@ -40,2 +41,2 @@\n env:\n-  NOTE: {}\n+  NOTE: {long}\n",
+            text("256Mi"),
+            text("512Mi"),
+            text("before"),
+        );
+        let secret = "@@ -1,4 +1,4 @@\n kind: Secret\n stringData:\n-  word: redacted:hmac-sha256:00112233445566778899aabbccddeeff\n\
+                      +  word: redacted:hmac-sha256:ffeeddccbbaa99887766554433221100\n type: Opaque\n";
+        let untold = |path: &str, why: &str| FileDiff { untold: text(why), ..file(path, String::new()) };
+        let cut =
+            FileDiff { cut: true, ..file("apps/payments/new.yaml", "@@ -0,0 +1,1 @@\n+a: 1\n".to_owned()) };
+        let change = self.change(3);
+        BroughtCommit {
+            change: Change {
+                message: text("raise memory of the api to 512Mi\n\nIt was killed twice.\n"),
+                ..change
+            },
+            sources: vec![
+                CommitFiles {
+                    repository: text("https://github.com/example/shop.git"),
+                    diffs: vec![
+                        file("apps/payments/values.yaml", values),
+                        file("apps/payments/secret.yaml", secret.to_owned()),
+                        untold("apps/payments/logo.png", "binary"),
+                        cut,
+                    ],
+                    paths: vec![text("apps/payments/README.md")],
+                    more_paths: 40,
+                },
+                CommitFiles {
+                    repository: text("https://git.example.com/values"),
+                    diffs: vec![untold("notes.txt", "unreadable")],
+                    ..CommitFiles::default()
+                },
+            ],
+            newer: Some(self.change(4).revision),
+            older: Some(self.change(2).revision),
+        }
+    }
+
     fn life(&self, row: &ApplicationRow, window: Window) -> Life {
         let deployments = self.deployments(&row.id, window);
         let (mut health, mut at) = (Vec::new(), window.begin);
@@ -381,6 +427,16 @@ impl Fleet for Sample {
             life,
             row,
         }))
+    }
+
+    async fn commit(
+        &self,
+        id: &ApplicationId,
+        _: i64,
+        revision: &str,
+    ) -> Result<Option<BroughtCommit>, Unavailable> {
+        let is_known = self.rows(&Filter::default()).iter().any(|row| row.id == *id) && revision != "gone";
+        Ok(is_known.then(|| self.brought_commit()))
     }
 
     async fn manifest(

@@ -1,7 +1,8 @@
 //! Which commits changed an application: as the role `change-revision` reports it, and as an application's own report says it.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
-use stages_platform_store::SourceChange;
+use stages_platform_store::{ApplicationName, SourceChange, View};
 
 use crate::forms::event;
 use crate::support::{Platform, config, gzip, refused, start, taken};
@@ -41,6 +42,10 @@ async fn what_changed_an_application_stands_with_its_deployment_and_is_answered(
     let commit = json!({
         "revision": "abc", "author": "Ada <ada@example.com>", "date": "2026-11-21T10:00:00Z", "message": "raise it",
         "paths": ["apps/shop/x.yaml", 7, "apps/shop/y.yaml"], "morePaths": 3,
+        "diffs": [
+            {"path": "apps/shop/x.yaml", "text": "@@ -1,1 +1,1 @@\n-a: 1\n+a: 2\n", "cut": true}, 7,
+            {"path": "apps/shop/y.yaml", "untold": "binary", "text": 7},
+        ],
     });
     let whole = json!({"data": {
         "namespace": "argocd", "name": "shop", "uid": "u", "startedAt": BEGAN, "changeRevisions": ["abc", ""],
@@ -69,6 +74,22 @@ async fn what_changed_an_application_stands_with_its_deployment_and_is_answered(
     assert_eq!(brought, expected);
     let page = platform.get("/api/v1/applications/argocd/shop/timeline").await;
     assert_eq!(page.body["deployments"][0]["changes"], expected);
+    let name = ApplicationName {
+        runtime: platform.runtime.name.clone(),
+        namespace: "argocd".to_owned(),
+        name: "shop".to_owned(),
+    };
+    let known = platform.store.known(&View::ALL, &name).await.unwrap().unwrap();
+    let began: Timestamp = BEGAN.parse().unwrap();
+    let told = platform.store.changes_at(known.id, began.as_millisecond()).await.unwrap();
+    assert_eq!(
+        serde_json::to_value(&told[0].commits[0].diffs).unwrap(),
+        json!([
+            {"path": "apps/shop/x.yaml", "text": "@@ -1,1 +1,1 @@\n-a: 1\n+a: 2\n", "untold": "", "cut": true},
+            {"path": "", "text": "", "untold": "", "cut": false},
+            {"path": "apps/shop/y.yaml", "text": "", "untold": "binary", "cut": false},
+        ])
+    );
     // Of an end, and of a sync that has not begun, there is nothing to keep.
     let data = |data: Value| json!({ "data": data });
     platform.told(&data(json!({"namespace": "argocd", "name": "shop", "deleted": true}))).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stages_platform_store::{ApplicationName, CommitOf, Retention, SourceChange, View};
+use stages_platform_store::{ApplicationName, CommitOf, FileDiff, Retention, SourceChange, View};
 
 use crate::contract::retained;
 use crate::support::{KEEP_ALL, Opened, operation, report};
@@ -76,6 +76,44 @@ pub(crate) async fn what_changed_stands_with_its_sync_whatever_comes_first(opene
     let known = store.known(&View::ALL, &name).await.unwrap().unwrap();
     let between = store.changes_between(known.id, (1_500, 3_500)).await.unwrap();
     assert_eq!(between.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [2_000]);
+    opened.close().await;
+}
+
+pub(crate) async fn differences_of_files_are_read_of_one_sync_and_stay_when_less_is_told(opened: Opened) {
+    let (store, runtime) = (&opened.store, opened.runtime.id);
+    let mut state = report("u", 1, 1);
+    state.operation = operation(1_000, Some(1_500), "Succeeded");
+    opened.keep(state).await;
+    let name = ApplicationName {
+        runtime: "prod".to_owned(),
+        namespace: "argocd".to_owned(),
+        name: "shop".to_owned(),
+    };
+    let known = store.known(&View::ALL, &name).await.unwrap().unwrap().id;
+    assert_eq!(store.changes_at(known, 1_000).await.unwrap(), []);
+    let file = |path: &str, text: &str, untold: &str| FileDiff {
+        path: path.to_owned(),
+        text: text.to_owned(),
+        untold: untold.to_owned(),
+        cut: !text.is_empty(),
+    };
+    let none = source(&["d", "c"], &["x", "y"]);
+    let mut whole = vec![source(&["b"], &["z"]), none.clone()];
+    whole[1].commits[1].diffs = vec![file("x", "@@ -1,1 +1,1 @@\n-a\n+b\n", ""), file("y", "", "binary")];
+    store.keep_changes(runtime, SHOP, 1_000, whole.clone()).await.unwrap();
+    assert_eq!(store.changes_at(known, 1_000).await.unwrap(), whole);
+    assert_eq!(store.changes_at(known, 1_001).await.unwrap(), []);
+    // A list has no differences, nor has whoever knows less of the same.
+    let listed = store.changes_between(known, (0, 2_000)).await.unwrap();
+    assert_eq!(listed[0].1, [source(&["b"], &["z"]), none.clone()]);
+    let place = store.sequence().await.unwrap();
+    store.keep_changes(runtime, SHOP, 1_000, vec![source(&["b"], &["z"]), none]).await.unwrap();
+    assert_eq!(store.changes_at(known, 1_000).await.unwrap(), whole);
+    assert_eq!(store.sequence().await.unwrap(), place, "nothing changed");
+    whole[0].commits[0].diffs = vec![file("z", "@@ -0,0 +1,1 @@\n+a\n", "")];
+    store.keep_changes(runtime, SHOP, 1_000, whole.clone()).await.unwrap();
+    assert_eq!(store.changes_at(known, 1_000).await.unwrap(), whole);
+    assert!(store.sequence().await.unwrap() > place, "an open page hears of it");
     opened.close().await;
 }
 

@@ -45,6 +45,8 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     alike::a_group_takes_few_statements_and_a_repeat_of_it_hardly_any(open(&place().await).await).await;
     history_follows_operations_and_sync(open(&place().await).await).await;
     changes::what_changed_stands_with_its_sync_whatever_comes_first(open(&place().await).await).await;
+    changes::differences_of_files_are_read_of_one_sync_and_stay_when_less_is_told(open(&place().await).await)
+        .await;
     changes::what_changed_goes_with_the_history_that_it_is_of(open(&place().await).await).await;
     what_is_old_goes_and_the_state_stays(open(&place().await).await).await;
     what_ended_goes_whole_and_what_is_alive_stays(open(&place().await).await).await;

@@ -37,7 +37,7 @@ const ROWS: [(&str, &str); 9] = [
         "drifts d JOIN entities e ON e.id = d.entity_id JOIN applications a ON a.id = e.application_id",
         "a.runtime_id a.namespace a.name e.api_version e.kind e.namespace e.name d.onset d.ended d.repeats",
     ),
-    ("changes c", "c.runtime_id c.namespace c.name c.started_at c.known c.sources"),
+    ("changes c", "c.runtime_id c.namespace c.name c.started_at c.known c.sources c.diffs"),
 ];
 
 fn statement(from: &str, columns: &str, hex: &str) -> String {

@@ -1,0 +1,40 @@
+//! The page of a commit that a deployment brought.
+
+use axum::Extension;
+use axum::extract::{Path, RawQuery};
+use axum::http::StatusCode;
+use axum::http::header::HeaderMap;
+use axum::response::Response;
+use jiff::Timestamp;
+
+use super::Session;
+use super::handlers::{Answer, page_of, send, theme, unavailable};
+use crate::page;
+use crate::page::application::Asked;
+use crate::page::shell::shell;
+use crate::view::application::ApplicationId;
+
+type Parts = (String, String, String, String, String);
+
+pub(crate) async fn commit(
+    Extension(session): Extension<Session>,
+    Path((runtime, namespace, name, began, revision)): Path<Parts>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let id = ApplicationId { runtime, namespace, name };
+    let asked = Asked::parse(id, &query.unwrap_or_default());
+    let unknown = || -> Response {
+        let page = page::commit::unknown(&asked, &revision);
+        send(StatusCode::NOT_FOUND, &shell(&page, &session.user, theme(&headers)))
+    };
+    let Some(at) = began.parse().ok().and_then(|began| Timestamp::from_millisecond(began).ok()) else {
+        return Ok(unknown());
+    };
+    let found = session.fleet.commit(&asked.id, at.as_millisecond(), &revision).await;
+    let found = found.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    Ok(match found {
+        Some(commit) => page_of(&page::commit::page(&asked, at, &commit), &session, &headers),
+        None => unknown(),
+    })
+}

@@ -1,0 +1,143 @@
+//! A commit that a deployment brought: what it changed in the files of its application.
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+use percent_encoding::utf8_percent_encode;
+
+use super::application::{Asked, Tab};
+use super::diff;
+use super::link::{SEGMENT, with};
+use super::pieces::{empty, person, short};
+use super::provider::commit_link;
+use super::shell::{Page, Section};
+use crate::time::absolute;
+use crate::view::commit::{BroughtCommit, CommitFiles, FileDiff};
+
+/// Where that is shown; the timeline that it was opened from stays in the address.
+pub(crate) fn link(asked: &Asked, began: i64, revision: &str) -> String {
+    let path = format!("{}/commits/{began}/{}", asked.id.path(), utf8_percent_encode(revision, SEGMENT));
+    with(&path, &asked.query())
+}
+
+/// The timeline that the page was opened from.
+fn timeline(asked: &Asked) -> String {
+    Asked { tab: Tab::Timeline, ..asked.clone() }.link()
+}
+
+pub(crate) fn page(asked: &Asked, began: Timestamp, commit: &BroughtCommit) -> Page {
+    let revision = &commit.change.revision;
+    Page {
+        title: format!("{} {}", asked.id.name, short(revision)),
+        section: Section::Applications,
+        bar: bar(asked, began, commit),
+        body: body(asked, began, commit),
+    }
+}
+
+fn bar(asked: &Asked, began: Timestamp, commit: &BroughtCommit) -> Markup {
+    let neighbour = |revision: &String| link(asked, began.as_millisecond(), revision);
+    html! {
+        nav.crumbs aria-label="Where this is" {
+            a href=(with("/applications", &asked.filter.query())) { "Applications" }
+            span.faint aria-hidden="true" { "›" }
+            a.terms href=(timeline(asked)) data-back { (asked.id.name) }
+            @if let Some(newer) = &commit.newer {
+                a.button rel="prev" href=(neighbour(newer)) aria-label="The commit after it" { "‹ " kbd aria-hidden="true" { "[" } }
+            }
+            @if let Some(older) = &commit.older {
+                a.button rel="next" href=(neighbour(older)) aria-label="The commit before it" { "› " kbd aria-hidden="true" { "]" } }
+            }
+        }
+    }
+}
+
+fn body(asked: &Asked, began: Timestamp, commit: &BroughtCommit) -> Markup {
+    let change = &commit.change;
+    let mut lines = change.message.lines();
+    let title = lines.next().map(str::trim).filter(|line| !line.is_empty()).unwrap_or("Without a message");
+    let rest = lines.collect::<Vec<_>>().join("\n");
+    let revision = short(&change.revision);
+    let provided = commit.sources.iter().find_map(|source| commit_link(&source.repository, &change.revision));
+    html! {
+        div.title data-key={"title/" (asked.id.tail())} data-application=(asked.id.tail()) {
+            h1 { (title) }
+            span.tag { @match provided {
+                Some(provided) => a href=(provided) rel="noreferrer" title=(change.revision) { code { (revision) } },
+                None => code title=(change.revision) { (revision) },
+            } }
+            (person(&change.author))
+            p.mute { "came with the deployment of " a href=(timeline(asked)) { (asked.id.name) } ", " (absolute(began)) }
+        }
+        @if !rest.trim().is_empty() { p.said { (rest.trim()) } }
+        @if commit.sources.iter().all(|source| source.diffs.is_empty()) {
+            (empty("What it changed in files is not told", &html! {
+                p { "The role " code { "change-revision" } " tells it where its setting " code { "changeRevision.diffs" }
+                    " leaves room for it: of the newest commits, and of none that was reported before it did." }
+                p { a.button href=(timeline(asked)) { "Back to the timeline" } }
+            }))
+        }
+        @for (number, source) in commit.sources.iter().enumerate() {
+            @if commit.sources.len() > 1 { h2 { code { (source.repository) } } }
+            (files(source, number))
+        }
+    }
+}
+
+fn files(source: &CommitFiles, number: usize) -> Markup {
+    html! {
+        @for (index, file) in source.diffs.iter().enumerate() {
+            section.panel.source.file aria-label=(file.path) tabindex="0" data-key={"file/" (number) "/" (index)} {
+                header { code { (file.path) } }
+                (difference(file))
+            }
+        }
+        @if !source.paths.is_empty() || source.more_paths > 0 {
+            section.panel.pad aria-label="Further files" data-key={"files/" (number)} {
+                h2 { @if source.diffs.is_empty() { "It changed" } @else { "It changed as well" } }
+                ul { @for path in &source.paths { li.path { code { (path) } } }
+                    @if source.more_paths > 0 { li.mute { "and " (source.more_paths) " more" } } }
+            }
+        }
+    }
+}
+
+fn difference(file: &FileDiff) -> Markup {
+    html! {
+        @if file.untold.is_empty() {
+            @if !file.text.is_empty() { (diff::unified(&file.text)) }
+            @if file.cut { p.mute.pad { "There is more of it than is told." } }
+        } @else {
+            p.mute.pad { (why(&file.untold)) }
+        }
+    }
+}
+
+fn why(untold: &str) -> &'static str {
+    match untold {
+        "binary" => "It is no text.",
+        "large" => "It is too large to be compared.",
+        "unreadable" => {
+            "It is no YAML or JSON that can be read: what is secret in it is not known, so nothing of it left its cluster."
+        }
+        "same" => "No line of it differs: its mode does, or what stands for a secret.",
+        "lost" => "It could not be read from the repository.",
+        _ => "It is not told what differs.",
+    }
+}
+
+/// What to say of a commit that is not known.
+pub(crate) fn unknown(asked: &Asked, revision: &str) -> Page {
+    Page {
+        title: "Not known".to_owned(),
+        section: Section::Applications,
+        bar: super::shell::find_bar(),
+        body: html! { h1.hidden { "Not known" } (empty(
+            "This commit is not known",
+            &html! {
+                p { "No deployment of " b { (asked.id.name) } " in " (asked.id.namespace) " of runtime " (asked.id.runtime) " is known to have brought "
+                    code { (short(revision)) } " then." }
+                p { a.button href=(timeline(asked)) { "To the timeline" } }
+            },
+        )) },
+    }
+}

@@ -1,0 +1,42 @@
+//! A commit that a deployment brought, with what it changed in the files of its application.
+
+use super::application::Change;
+
+/// A commit of a deployment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BroughtCommit {
+    /// The commit.
+    pub change: Change,
+    /// What it changed, by source.
+    pub sources: Vec<CommitFiles>,
+    /// The commit after it of the same deployment.
+    pub newer: Option<String>,
+    /// The one before it.
+    pub older: Option<String>,
+}
+
+/// Files of one source of an application.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommitFiles {
+    /// The address of the repository, as it was reported.
+    pub repository: String,
+    /// Files of which it is told what differs.
+    pub diffs: Vec<FileDiff>,
+    /// Further ones.
+    pub paths: Vec<String>,
+    /// How many more there are.
+    pub more_paths: u64,
+}
+
+/// What differs in one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileDiff {
+    /// The file.
+    pub path: String,
+    /// A unified diff without its head.
+    pub text: String,
+    /// A word for why there is none.
+    pub untold: String,
+    /// There is more of it.
+    pub cut: bool,
+}

@@ -16,11 +16,21 @@ pub struct FileId {
     is_submodule: bool,
 }
 
+impl FileId {
+    /// Whether it is the commit of a submodule.
+    #[must_use]
+    pub const fn is_submodule(&self) -> bool {
+        self.is_submodule
+    }
+}
+
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileContent {
     /// Text.
     Text(String),
+    /// The commit of a submodule, as git writes it.
+    Submodule(String),
     /// What is no text.
     Binary,
     /// More than is read.
@@ -53,6 +63,22 @@ impl<'r> BesideParent<'r> {
         Ok([before, self.find(&self.after, path)?])
     }
 
+    /// Whether there is a text of no more than `limit` bytes at a path, in the commit or in its parent, of which something is so.
+    /// Of a longer one it is taken to be.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn any(&self, path: &str, limit: usize, is_so: impl Fn(&str) -> bool) -> Result<bool, GitError> {
+        for file in self.file(path)?.into_iter().flatten() {
+            match self.content(file, limit)? {
+                FileContent::Text(text) if is_so(&text) => return Ok(true),
+                FileContent::Large => return Ok(true),
+                _ => {}
+            }
+        }
+        Ok(false)
+    }
+
     fn find(&self, tree: &Tree<'r>, path: &str) -> Result<Option<FileId>, GitError> {
         let mut within: Option<Tree<'r>> = None;
         let mut names = path.split('/').peekable();
@@ -82,7 +108,7 @@ impl<'r> BesideParent<'r> {
     /// It cannot be read.
     pub fn content(&self, file: FileId, limit: usize) -> Result<FileContent, GitError> {
         if file.is_submodule {
-            return Ok(FileContent::Text(format!("Subproject commit {}\n", file.id)));
+            return Ok(FileContent::Submodule(format!("Subproject commit {}\n", file.id)));
         }
         let failed = |source| GitError::Read { what: file.id.to_string(), source };
         let odb = self.repository.odb().map_err(failed)?;

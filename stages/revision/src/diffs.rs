@@ -18,6 +18,10 @@ const FILE: usize = 256 * 1024;
 const DIFF: usize = 16 * 1024;
 /// Bytes of files that are read for one source of one application.
 const READ: usize = 8 * 1024 * 1024;
+/// How many times longer a file may become when what is secret in it is replaced: its anchors are written out.
+const LONGER: usize = 4;
+/// Bytes of what is told of a file beside its path and its difference.
+const ENTRY: usize = 64;
 /// Bytes of files that are remembered: applications of one repository share some, and a commit has what the next one changes.
 const REMEMBERED: usize = 8 * 1024 * 1024;
 
@@ -61,6 +65,8 @@ impl<'r> Diffs<'r> {
                     return;
                 }
                 let shown = self.redactor.text(path).into_owned();
+                let Some(left) = room.told.checked_sub(shown.len() + ENTRY) else { return };
+                room.told = left;
                 let told = self.compare(&beside, path, &mut room);
                 change.diffs.push(match told {
                     Ok((text, cut)) => FileDiff { path: shown, text, untold: None, cut },
@@ -81,11 +87,18 @@ impl<'r> Diffs<'r> {
         if before.is_none() && after.is_none() {
             return Err(Untold::Lost);
         }
+        let is_manifest = is_manifest(path) && !is_read_by_another(beside, path).map_err(lost)?;
         let mut text = |file: Option<FileId>| match file {
-            Some(file) => self.redacted(beside, file, room),
+            Some(file) if is_manifest || file.is_submodule() => self.redacted(beside, file, room),
+            Some(file) => self.redacted(beside, file, room).and(Err(Untold::Unreadable)),
             None => Ok(Rc::from("")),
         };
+        let both = before.is_some() && after.is_some();
         let (before, after) = (text(before)?, text(after)?);
+        // What became a Secret, or was one, stands in the clear on the other side.
+        if both && secrets(&before) != secrets(&after) {
+            return Err(Untold::Unreadable);
+        }
         let (text, cut) = unified(&before, &after, room.told.min(DIFF)).map_err(lost)?;
         if text.is_empty() && !cut {
             return Err(Untold::Same);
@@ -99,19 +112,15 @@ impl<'r> Diffs<'r> {
         if let Some(known) = self.known.get(&file) {
             return known.clone();
         }
-        let (bytes, redacted) = match beside.content(file, FILE) {
-            Ok(FileContent::Text(text)) => {
-                room.read = room.read.saturating_sub(text.len());
-                let redacted = self.redactor.raw(&text);
-                let is_withheld =
-                    redacted.strip_prefix("# withheld: ").is_some_and(|rest| rest.starts_with(WITHHELD));
-                let redacted = if is_withheld { Err(Untold::Unreadable) } else { Ok(Rc::from(&*redacted)) };
-                (text.len(), redacted)
-            }
-            Ok(FileContent::Binary) => (0, Err(Untold::Binary)),
+        let (read, redacted) = match beside.content(file, FILE) {
+            Ok(FileContent::Text(text)) => (text.len(), self.without_secrets(&text)),
+            Ok(FileContent::Submodule(text)) => (text.len(), Ok(Rc::from(text))),
+            Ok(FileContent::Binary) => (FILE, Err(Untold::Binary)),
             Ok(FileContent::Large) => (0, Err(Untold::Large)),
             Err(_) => (0, Err(Untold::Lost)),
         };
+        room.read = room.read.saturating_sub(read);
+        let bytes = redacted.as_ref().map_or(0, |text| text.len());
         if self.remembered + bytes > REMEMBERED {
             self.known.clear();
             self.remembered = 0;
@@ -120,6 +129,57 @@ impl<'r> Diffs<'r> {
         self.known.insert(file, redacted.clone());
         redacted
     }
+
+    fn without_secrets(&self, text: &str) -> Redacted {
+        let redacted = self.redactor.raw(text);
+        if redacted.strip_prefix("# withheld: ").is_some_and(|rest| rest.starts_with(WITHHELD)) {
+            return Err(Untold::Unreadable);
+        }
+        if redacted.len() > LONGER * FILE {
+            return Err(Untold::Large);
+        }
+        Ok(Rc::from(&*redacted))
+    }
+}
+
+/// Whether a path is one of manifests: what is secret in anything else is known by its looks alone.
+fn is_manifest(path: &str) -> bool {
+    let of = path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    of.is_some_and(|of| ["yaml", "yml", "json"].contains(&&*of))
+}
+
+/// Whether a file is perhaps no manifest though it looks like one, since another file reads it, and may make a Secret of it: one
+/// that a Kustomization above it names while it makes Secrets, or one of a chart that is neither of its values nor a template.
+fn is_read_by_another(beside: &BesideParent<'_>, path: &str) -> Result<bool, GitError> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let folders = path.match_indices('/').map(|(at, _)| &path[..=at]);
+    for folder in std::iter::once("").chain(folders) {
+        let below = &path[folder.len()..];
+        for own in ["kustomization.yaml", "kustomization.yml", "Kustomization"] {
+            if below != own
+                && beside.any(&format!("{folder}{own}"), FILE, |text| {
+                    text.contains("secretGenerator") && text.contains(name)
+                })?
+            {
+                return Ok(true);
+            }
+        }
+        let is_of_chart = ["templates/", "crds/", "charts/"].iter().any(|of| below.starts_with(of))
+            || (!below.contains('/') && (below.starts_with("values") || below.starts_with("Chart.")));
+        if !is_of_chart && beside.any(&format!("{folder}Chart.yaml"), FILE, |_| true)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// How many Secrets a text holds, by the lines that say so.
+fn secrets(text: &str) -> usize {
+    let is_kind = |line: &&str| {
+        let mut words = line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.any(|word| word == "kind") && words.any(|word| word.ends_with("Secret"))
+    };
+    text.lines().filter(is_kind).count()
 }
 
 #[cfg(test)]

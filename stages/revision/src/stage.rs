@@ -14,6 +14,10 @@ use crate::sync::{Told, started_at, waits_to_begin};
 use crate::walks::{Asked, Walks};
 use crate::{ChangeReport, FileDiff, ShownSource, Synced, labels, synced};
 
+/// Bytes of differences of files that all sources of one application have together: whoever takes a report takes a megabyte, and
+/// text as JSON is longer than it is.
+const DIFFS: usize = 256 * 1024;
+
 /// What is no Application.
 #[derive(Debug, thiserror::Error)]
 #[error("the object cannot be read as an Application")]
@@ -162,10 +166,21 @@ impl Enrich for RevisionEnrichment {
     }
 }
 
-/// Takes the differences of files out of a report: they have no secrets, and lines of a file no longer tell what was one.
+/// Takes the differences of files out of a report, as many as a report has room for: they have no secrets, and lines of a file no longer tell what was one.
 fn taken(report: &mut ChangeReport) -> Vec<Vec<FileDiff>> {
     let changes = report.sources.iter_mut().flat_map(|source| &mut source.changes);
-    changes.map(|change| std::mem::take(&mut change.diffs)).collect()
+    let mut room = DIFFS;
+    let mut all = Vec::new();
+    for change in changes {
+        let mut diffs = std::mem::take(&mut change.diffs);
+        diffs.retain(|file| {
+            // After one that finds no room there is none for any: what is told are the first of its paths.
+            room = room.checked_sub(file.path.len() + file.text.len() + 1).unwrap_or_default();
+            room > 0
+        });
+        all.push(diffs);
+    }
+    all
 }
 
 /// Puts them back where they were.

@@ -185,7 +185,11 @@ fn blocking(all: Vec<Waiting>, revisions: &Revisions, telling: &Telling) {
         Ok(found) => {
             for (of, found) in ready.into_iter().zip(found) {
                 let mut answer = shown(&repository, &of.asked, found);
-                if let Ok(source) = &mut answer {
+                // What was told of an earlier sync is not told once more, and nothing to whoever is gone.
+                if let Ok(source) = &mut answer
+                    && !source.none_is_new
+                    && !of.answer.is_closed()
+                {
                     diffs.tell(&mut source.changes, telling.diffs);
                 }
                 of.tell(answer);

@@ -359,6 +359,8 @@ fn answered(
         return answer.map(|_| empty());
     }
     strip(answer.headers_mut());
+    // The service behind the tunnel cannot say that there is none.
+    answer.headers_mut().remove(NO_TUNNEL);
     answer.map(|body| Counted { body, _active: active }.boxed_unsync())
 }
 

@@ -23,6 +23,7 @@ const SHORT: usize = 1_024;
 const LONG: usize = 2_048;
 /// Bytes of all differences of files that are kept of one sync, of one file, and files of one commit.
 const DIFFS: usize = 256 * 1024;
+const ENTRY: usize = 64;
 const DIFF: usize = 64 * 1024;
 const FILES: usize = 100;
 
@@ -166,12 +167,12 @@ fn diffs(sources: &mut [SourceChange]) -> String {
             let mut files = std::mem::take(&mut of.diffs);
             files.truncate(FILES);
             files.retain_mut(|file| {
-                let own = cut(&mut file.path, LONG) + cut(&mut file.untold, SHORT);
+                let own = cut(&mut file.path, LONG) + cut(&mut file.untold, SHORT) + ENTRY;
                 file.cut |= file.text.len() > DIFF;
                 let own = own + cut(&mut file.text, DIFF);
-                let is_room = own <= room;
-                room -= if is_room { own } else { 0 };
-                is_room
+                // After one that finds no room there is none for any: what is told are the first of its paths.
+                room = room.checked_sub(own).unwrap_or_default();
+                room > 0
             });
             if !files.is_empty() {
                 all.push(KeptDiffs { source, commit, files });

@@ -131,6 +131,43 @@ fn what_cannot_be_shown_is_named_with_its_reason() {
 }
 
 #[test]
+fn what_another_file_may_make_a_secret_of_is_not_shown() {
+    let before: &[(&str, Option<&[u8]>)] = &[
+        ("app/kustomization.yaml", Some(b"secretGenerator:\n- name: a\n  files: [more/word.yaml]\n")),
+        ("app/more/word.yaml", Some(b"greeting: hidden-word\n")),
+        ("app/shown.yaml", Some(b"replicas: 1\n")),
+        ("chart/Chart.yaml", Some(b"name: a\n")),
+        ("chart/files/word.yaml", Some(b"greeting: hidden-word\n")),
+        ("chart/templates/a.yaml", Some(b"replicas: 1\n")),
+        ("chart/values.yaml", Some(b"replicas: 1\n")),
+    ];
+    let after: &[(&str, Option<&[u8]>)] = &[
+        ("app/more/word.yaml", Some(b"greeting: other-hidden-word\n")),
+        ("app/shown.yaml", Some(b"replicas: 2\n")),
+        ("chart/files/word.yaml", Some(b"greeting: other-hidden-word\n")),
+        ("chart/templates/a.yaml", Some(b"replicas: 2\n")),
+        ("chart/values.yaml", Some(b"replicas: 2\n")),
+    ];
+    let made = made(&[before, after]);
+    let paths: Vec<&str> = after.iter().map(|(path, _)| *path).collect();
+    let all = told(&made, 1, &paths, TAKE);
+    let reasons: Vec<Option<Untold>> = all.iter().map(|one| one.untold).collect();
+    let hidden = Some(Untold::Unreadable);
+    assert_eq!(reasons, [hidden, None, hidden, None, None]);
+    assert!(!format!("{all:?}").contains("hidden-word"));
+}
+
+#[test]
+fn what_became_a_secret_is_not_shown_as_it_was() {
+    let of = |kind: &str, data: &str| {
+        format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: a}}\n{data}:\n  note: hidden-word\n")
+    };
+    let (plain, secret) = (of("ConfigMap", "data"), of("Secret", "stringData"));
+    let made = made(&[&[("a.yaml", Some(plain.as_bytes()))], &[("a.yaml", Some(secret.as_bytes()))]]);
+    assert_eq!(told(&made, 1, &["a.yaml"], TAKE), [untold("a.yaml", Untold::Unreadable)]);
+}
+
+#[test]
 fn a_path_that_holds_a_secret_is_told_without_it() {
     let path = "https:/ada:hidden-word@git.example.com/a.yaml";
     let path = path.replace(":/", "://");
@@ -155,7 +192,7 @@ fn bytes_and_files_are_bounded_the_newest_first_and_what_is_cut_is_said() {
     assert!(one.cut && one.text.len() <= DIFF && one.text.len() > DIFF - 100, "{}", one.text.len());
     // Room for two and a half.
     let each = told(&made, 0, &paths[..1], TAKE)[0].text.len();
-    let few = told(&made, 0, &paths, each * 5 / 2);
+    let few = told(&made, 0, &paths, (paths[0].len() + ENTRY) * 3 + each * 5 / 2);
     let told_of: Vec<(usize, bool)> = few.iter().map(|one| (one.text.len(), one.cut)).collect();
     assert_eq!(told_of[..2], [(each, false), (each, false)]);
     assert!(few.len() == 3 && few[2].cut, "{few:?}");

@@ -119,7 +119,7 @@ fn why(untold: &str) -> &'static str {
         "unreadable" => {
             "It is no YAML or JSON that can be read: what is secret in it is not known, so nothing of it left its cluster."
         }
-        "same" => "No line of it differs: its mode does, or what stands for a secret.",
+        "same" => "No line of it differs: its mode does, a comment, or what stands for a secret.",
         "lost" => "It could not be read from the repository.",
         _ => "It is not told what differs.",
     }

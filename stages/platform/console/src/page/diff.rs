@@ -75,7 +75,7 @@ pub(crate) fn unified(text: &str) -> Markup {
 /// Where a hunk begins on both sides: `@@ -from,lines +from,lines @@`.
 fn head(line: &str) -> Option<(usize, usize)> {
     let mut words = line.strip_prefix("@@ -")?.split(' ');
-    let from = |word: &str| word.split(',').next()?.parse().ok();
+    let from = |word: &str| usize::try_from(word.split(',').next()?.parse::<u32>().ok()?).ok();
     Some((from(words.next()?)?, from(words.next()?.strip_prefix('+')?)?))
 }
 

@@ -34,8 +34,7 @@ fn of(sources: Vec<SourceChange>, revision: &str) -> Option<BroughtCommit> {
             newer,
             older,
         });
-        // What differs is told of the first paths.
-        let paths = paths.split_off(diffs.len().min(paths.len()));
+        paths.retain(|path| diffs.iter().all(|told| told.path != *path));
         let diff = |one: stages_platform_store::FileDiff| FileDiff {
             path: one.path,
             text: one.text,
@@ -54,24 +53,28 @@ mod tests {
 
     #[test]
     fn a_commit_stands_among_its_neighbours_with_the_files_of_all_sources_that_it_changed() {
+        let told = |path: &str| stages_platform_store::FileDiff {
+            path: path.to_owned(),
+            ..stages_platform_store::FileDiff::default()
+        };
         let commit = |revision: &str, paths: &[&str], diffs: usize| CommitOf {
             revision: revision.to_owned(),
             paths: paths.iter().map(|path| (*path).to_owned()).collect(),
             more_paths: 2,
-            diffs: vec![stages_platform_store::FileDiff::default(); diffs],
+            diffs: paths.iter().take(diffs).map(|path| told(path)).collect(),
             ..CommitOf::default()
         };
         let source = |commits: Vec<CommitOf>| SourceChange { commits, ..SourceChange::default() };
         let sources = vec![
             source(vec![commit("c", &["x"], 0), commit("b", &["x", "y", "z"], 2), commit("a", &[], 0)]),
             source(vec![commit("e", &["x"], 0)]),
-            source(vec![commit("b", &["v"], 3)]),
+            source(vec![commit("b", &["v"], 1)]),
         ];
         let found = of(sources.clone(), "b").unwrap();
         assert_eq!((found.newer.as_deref(), found.older.as_deref()), (Some("c"), Some("a")));
         let files = |files: &CommitFiles| (files.diffs.len(), files.paths.clone(), files.more_paths);
         let files: Vec<_> = found.sources.iter().map(files).collect();
-        assert_eq!(files, [(2, vec!["z".to_owned()], 2), (3, Vec::new(), 2)]);
+        assert_eq!(files, [(2, vec!["z".to_owned()], 2), (1, Vec::new(), 2)]);
         let first = of(sources.clone(), "c").unwrap();
         assert_eq!((first.newer, first.older.as_deref()), (None, Some("b")));
         assert_eq!(of(sources, "gone"), None);

@@ -8,6 +8,7 @@ mod alerts;
 mod clones;
 mod files;
 mod panels;
+mod platform;
 mod prometheus;
 mod promql;
 mod series;

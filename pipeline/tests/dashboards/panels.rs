@@ -26,6 +26,7 @@ const STILL: &[(&str, &str)] = &[
     ("gitops_runtime_parked_dropped_total", "its bound is far"),
     ("gitops_runtime_rate_limited_total", "the limit learns"),
     ("gitops_runtime_stale_events_total", "nothing is delivered again"),
+    ("gitops_runtime_platform_commit_failures_total", "the disk is well"),
     ("gitops_runtime_router_retries_total", "what is away is away at once"),
     ("gitops_runtime_summaries_dropped_total", "its bound is far"),
     ("gitops_runtime_tunnel_client_failures_total", "the tunnel's server is well"),
@@ -98,7 +99,8 @@ async fn no_panel_is_empty_and_every_alert_can_be_judged() {
     let page = trouble.reporter.page("/metrics").await.unwrap()
         + &trouble.ways.pages().await
         + &trouble.clones.page().await
-        + &trouble.acts.page().await;
+        + &trouble.acts.page().await
+        + &trouble.platform.page().await;
     let exposed: BTreeSet<&str> = page
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -121,6 +123,7 @@ async fn no_panel_is_empty_and_every_alert_can_be_judged() {
     trouble.ways.end().await;
     trouble.clones.end().await;
     trouble.acts.end().await;
+    trouble.platform.end().await;
 }
 
 /// Prometheus itself has evaluated every rule, and written what the two that are due say.

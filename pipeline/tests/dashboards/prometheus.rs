@@ -45,11 +45,11 @@ pub(crate) fn now() -> f64 {
 
 impl Prometheus {
     /// Starts it on a free port, with the alert rules; it scrapes `target` (`host:port`) every second, the ways in, a source
-    /// server, and an app proxy.
+    /// server, an app proxy and a platform.
     pub(crate) async fn start(
         target: &str,
         ways: &[SocketAddr],
-        (source_server, app_proxy): (SocketAddr, SocketAddr),
+        [source_server, app_proxy, platform]: [SocketAddr; 3],
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let config = json!({
@@ -60,6 +60,7 @@ impl Prometheus {
                 {"job_name": "ways-in", "static_configs": [{"targets": ways}]},
                 {"job_name": "source-server", "static_configs": [{"targets": [source_server]}]},
                 {"job_name": "app-proxy", "static_configs": [{"targets": [app_proxy]}]},
+                {"job_name": "platform", "static_configs": [{"targets": [platform]}]},
             ],
         });
         let file = directory.path().join("prometheus.yaml");

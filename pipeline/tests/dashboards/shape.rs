@@ -89,7 +89,16 @@ fn dashboards_are_well_formed_and_explain_themselves() {
     let names: Vec<&str> = dashboards.iter().map(|dashboard| dashboard.name.as_str()).collect();
     assert_eq!(
         names,
-        ["acts", "argocd-pressure", "event-reporter", "git", "loss-budget", "overview", "ways-in"]
+        [
+            "acts",
+            "argocd-pressure",
+            "event-reporter",
+            "git",
+            "loss-budget",
+            "overview",
+            "platform",
+            "ways-in"
+        ]
     );
     dashboards.iter().for_each(check);
 }

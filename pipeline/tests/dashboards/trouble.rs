@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::acts::Acts;
 use crate::clones::Clones;
+use crate::platform::Platform;
 use crate::prometheus::{Prometheus, now};
 use crate::ways::Ways;
 
@@ -25,6 +26,7 @@ pub(crate) struct Trouble {
     pub(crate) ways: Ways,
     pub(crate) clones: Clones,
     pub(crate) acts: Acts,
+    pub(crate) platform: Platform,
     /// Seconds since 1970, before the first scrape.
     pub(crate) began: f64,
     _simulation: Simulation,
@@ -68,9 +70,11 @@ impl Trouble {
         let ways = Ways::start().await;
         let clones = Clones::start().await;
         let acts = Acts::start().await;
+        let platform = Platform::start().await;
         let began = now();
         let target = reporter.url().strip_prefix("http://").unwrap().to_owned();
-        let prometheus = Prometheus::start(&target, &ways.targets, (clones.target, acts.target)).await;
+        let roles = [clones.target, acts.target, platform.target];
+        let prometheus = Prometheus::start(&target, &ways.targets, roles).await;
         // What a counter was before its first scrape is no increase.
         prometheus.until("count_over_time(gitops_runtime_ready[1m]) > 1 and gitops_runtime_ready == 1").await;
 
@@ -133,6 +137,8 @@ impl Trouble {
         prometheus.moved(&["app_proxy_streams", "app_proxy_streams_refused_total"]).await;
         prometheus.moved(&["app_proxy_audit_records_waiting", "app_proxy_audit_failures_total"]).await;
         prometheus.moved(&["app_proxy_audit_records_total"]).await;
-        Self { prometheus, reporter, ways, clones, acts, began, _simulation: simulation }
+        prometheus.moved(&["platform_kept_total", "platform_repeated_total", "platform_ignored_total"]).await;
+        prometheus.moved(&["platform_requests_total", "platform_refused_total"]).await;
+        Self { prometheus, reporter, ways, clones, acts, platform, began, _simulation: simulation }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::connection::Row;
 use crate::error::StoreError;
-use crate::fleet::selection::{Query, Selection};
+use crate::fleet::selection::{Query, Selection, order};
 use crate::report::Millis;
 use crate::rule::View;
 use crate::store::Store;
@@ -111,13 +111,11 @@ impl Store {
         limit: u32,
     ) -> Result<Page, StoreError> {
         let mut connection = self.read().await?;
-        let mut query = Query::placed(view, selection);
-        let skip = query.int(i64::try_from(skip).unwrap_or(i64::MAX));
-        let limit = query.int(limit.into());
+        let mut query = Query::page(view, selection, skip, limit);
         query.sql.push_str(&format!(
-            "SELECT {COLUMNS}, p.in_group, p.of_group, p.of_all FROM placed p JOIN applications a ON a.id = p.id \
-             JOIN runtimes r ON r.id = a.runtime_id WHERE p.position > {skip} AND p.position - {skip} <= {limit} \
-             ORDER BY p.position"
+            "SELECT {COLUMNS}, p.in_group, p.of_group, (SELECT count(*) FROM matching) FROM page p \
+             JOIN applications a ON a.id = p.id JOIN runtimes r ON r.id = a.runtime_id ORDER BY {}",
+            order("p", selection.sort_by)
         ));
         let mut page = Page::default();
         for row in query.rows(&mut connection).await? {

@@ -87,7 +87,7 @@ impl Store {
         selection: &Selection,
         limit: u32,
     ) -> Result<Vec<FleetDeployment>, StoreError> {
-        let mut query = Query::placed(view, selection);
+        let mut query = Query::matching(view, selection);
         let limit = query.int(limit.into());
         query.sql.push_str(&format!(
             "{DEPLOYMENT} WHERE d.application_id IN (SELECT id FROM matching) \
@@ -109,14 +109,7 @@ impl Store {
         let mut query = Query::default();
         let pattern = query.text(format!("%{}%", literal(text)));
         let (limit, seen) = (query.int(limit.into()), query.seen(view));
-        query.sql = format!(
-            "SELECT r.name, a.namespace, a.name, e.api_version, e.kind, e.namespace, e.name, t.at, t.health, \
-                   t.health_message, t.sync, CASE WHEN a.deleted = 1 THEN a.deleted ELSE t.deleted END AS gone \
-                   FROM entities e JOIN applications a ON a.id = e.application_id JOIN runtimes r ON r.id = a.runtime_id \
-                   JOIN transitions t ON t.id = e.current WHERE e.kind <> '' AND a.name <> '' AND {seen} \
-                   AND (lower(e.name) LIKE {pattern} ESCAPE '!' OR lower(e.kind) LIKE {pattern} ESCAPE '!' OR lower(a.name) LIKE {pattern} ESCAPE '!') \
-                   ORDER BY gone, t.at DESC, e.id LIMIT {limit}"
-        );
+        query.sql = resources(&seen, &pattern, &limit);
         let rows = query.rows(&mut self.read().await?).await?;
         let one = |row: Row| {
             Ok(FoundResource {
@@ -139,5 +132,36 @@ impl Store {
             })
         };
         rows.into_iter().map(one).collect()
+    }
+}
+
+/// Resources are looked up from their applications, in the order that the tables stand in: what somebody sees is decided once for
+/// all of an application, and names and kinds are compared within an index.
+fn resources(seen: &str, pattern: &str, limit: &str) -> String {
+    format!(
+        "SELECT r.name, a.namespace, a.name, e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.sync, \
+         CASE WHEN a.deleted = 1 THEN a.deleted ELSE t.deleted END AS gone FROM applications a CROSS JOIN runtimes r \
+         CROSS JOIN entities e CROSS JOIN transitions t WHERE r.id = a.runtime_id AND e.application_id = a.id \
+         AND t.id = e.current AND e.kind <> '' AND a.name <> '' AND {seen} AND (lower(e.name) LIKE {pattern} ESCAPE '!' \
+         OR lower(e.kind) LIKE {pattern} ESCAPE '!' OR lower(a.name) LIKE {pattern} ESCAPE '!') \
+         ORDER BY gone, t.at DESC, e.id LIMIT {limit}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plans;
+
+    #[tokio::test]
+    async fn resources_are_looked_up_from_the_applications_that_somebody_sees() {
+        let plans = Plans::open().await;
+        let lines = plans.of(&resources("replace(a.labels, 'x', '') <> a.labels", "'%web%'", "200")).await;
+        plans.close().await;
+        let steps: Vec<&str> = lines.iter().map(|line| line.split(" USING").next().unwrap_or(line)).collect();
+        let looked_up = ["SCAN a", "SEARCH r", "SEARCH e", "SEARCH t", "USE TEMP B-TREE FOR ORDER BY"];
+        assert_eq!(steps, looked_up, "{lines:#?}");
+        let own = "SEARCH e USING INDEX sqlite_autoindex_entities_1 (application_id=?)";
+        assert!(lines.iter().any(|line| line == own), "{lines:#?}");
     }
 }

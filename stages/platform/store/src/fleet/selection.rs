@@ -93,9 +93,13 @@ const ATTENTION: &str = "CASE a.health WHEN 'Degraded' THEN 0 WHEN 'Missing' THE
                          CASE a.sync WHEN 'OutOfSync' THEN 0 WHEN 'Synced' THEN 2 ELSE 1 END";
 
 impl Query {
-    /// Begins with every application that somebody sees and a selection leaves, as the table `placed`: with its group, its
-    /// position, and who stands before and after it.
-    pub(super) fn placed(view: &View, selection: &Selection) -> Self {
+    /// Begins with every application that somebody sees and a selection leaves, as the table `matching`: with its group, and what
+    /// it is ordered by.
+    pub(super) fn matching(view: &View, selection: &Selection) -> Self {
+        Self::begin(view, selection, "AS")
+    }
+
+    fn begin(view: &View, selection: &Selection, how: &str) -> Self {
         let mut query = Self::default();
         let seen = query.seen(view);
         let group = match selection.group_by {
@@ -105,13 +109,8 @@ impl Query {
             GroupBy::Health => "a.health",
             GroupBy::Nothing => "''",
         };
-        let order = match selection.sort_by {
-            SortBy::Attention => "attention, ",
-            SortBy::Name => "",
-            SortBy::Deployed => "deployed DESC, ",
-        };
         query.sql = format!(
-            "WITH matching AS (SELECT a.id, a.name, a.namespace, r.name AS runtime, {group} AS in_group, \
+            "WITH matching {how} (SELECT a.id, a.name, a.namespace, r.name AS runtime, {group} AS in_group, \
              {ATTENTION} AS attention, COALESCE(a.deployed_at, 0) AS deployed \
              FROM applications a JOIN runtimes r ON r.id = a.runtime_id WHERE a.name <> '' AND a.deleted = 0 AND {seen}"
         );
@@ -120,12 +119,36 @@ impl Query {
             query.sql.push_str(" AND ");
             query.sql.push_str(&condition);
         }
+        query.sql.push_str(") ");
+        query
+    }
+
+    /// The same, and then as the table `placed` with its position, and who stands before and after it.
+    pub(super) fn placed(view: &View, selection: &Selection) -> Self {
+        let mut query = Self::matching(view, selection);
         query.sql.push_str(&format!(
-            "), grouped AS (SELECT matching.*, min(attention) OVER (PARTITION BY in_group) AS urgency, \
+            ", grouped AS (SELECT matching.*, min(attention) OVER (PARTITION BY in_group) AS urgency, \
              count(*) OVER (PARTITION BY in_group) AS of_group, count(*) OVER () AS of_all FROM matching), \
              placed AS (SELECT grouped.*, row_number() OVER w AS position, lag(id) OVER w AS previous, \
              lead(id) OVER w AS following FROM grouped \
-             WINDOW w AS (ORDER BY urgency, in_group, {order}name, namespace, runtime)) "
+             WINDOW w AS (ORDER BY {})) ",
+            order("grouped", selection.sort_by)
+        ));
+        query
+    }
+
+    /// As [`Query::matching`], and then so many of them from behind others, in their order, as the table `page`: with how many
+    /// stand in its group. No more than these are put in their order, which is a fraction of what it takes to place all.
+    pub(super) fn page(view: &View, selection: &Selection, skip: u64, limit: u32) -> Self {
+        // It is read twice, and made once.
+        let mut query = Self::begin(view, selection, "AS MATERIALIZED");
+        let skip = query.int(i64::try_from(skip).unwrap_or(i64::MAX));
+        let limit = query.int(limit.into());
+        query.sql.push_str(&format!(
+            ", groups AS (SELECT in_group AS own, min(attention) AS urgency, count(*) AS of_group FROM matching GROUP BY in_group), \
+             grouped AS (SELECT matching.*, urgency, of_group FROM matching JOIN groups ON own = in_group), \
+             page AS (SELECT * FROM grouped ORDER BY {} LIMIT {limit} OFFSET {skip}) ",
+            order("grouped", selection.sort_by)
         ));
         query
     }
@@ -193,8 +216,37 @@ impl Query {
     }
 }
 
+/// What rows of a table are ordered by.
+pub(super) fn order(table: &str, sort_by: SortBy) -> String {
+    let columns: &[&str] = match sort_by {
+        SortBy::Attention => &["urgency", "in_group", "attention", "name", "namespace", "runtime"],
+        SortBy::Name => &["urgency", "in_group", "name", "namespace", "runtime"],
+        SortBy::Deployed => &["urgency", "in_group", "deployed DESC", "name", "namespace", "runtime"],
+    };
+    columns.iter().map(|column| format!("{table}.{column}")).collect::<Vec<_>>().join(", ")
+}
+
 /// Text that means itself within a pattern; what is searched is kept in lower case.
 pub(crate) fn literal(text: &str) -> String {
     let lower = text.to_lowercase();
     lower.replace('!', "!!").replace('%', "!%").replace('_', "!_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plans;
+
+    #[tokio::test]
+    async fn what_a_page_is_of_is_read_once_and_what_stands_on_it_alone_is_put_in_its_order() {
+        let plans = Plans::open().await;
+        for group_by in [GroupBy::Environment, GroupBy::Nothing] {
+            let query = Query::page(&View::ALL, &Selection { group_by, ..Selection::default() }, 0, 200);
+            let lines = plans.of(&format!("{}SELECT * FROM page", query.sql)).await;
+            let read = lines.iter().filter(|line| line.starts_with("SCAN a")).count();
+            let ordered = lines.iter().filter(|line| line.contains("FOR ORDER BY")).count();
+            assert_eq!((read, ordered), (1, 1), "{lines:#?}");
+        }
+        plans.close().await;
+    }
 }

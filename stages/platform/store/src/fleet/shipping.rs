@@ -112,7 +112,7 @@ impl Store {
         selection: &Selection,
         (begin, end): (Millis, Millis),
     ) -> Result<Vec<Shipped>, StoreError> {
-        let mut query = Query::placed(view, selection);
+        let mut query = Query::matching(view, selection);
         let (begin, end) = (query.int(begin), query.int(end));
         query.sql.push_str(&format!(
             ", ended AS (SELECT d.*, e.id AS entity, (SELECT min(n.started_at) FROM deployments n \

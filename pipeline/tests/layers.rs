@@ -52,7 +52,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "stages-source",
         ],
     ),
-    ("loadtest-bench", &["loadtest-judge", "loadtest-sim", "pipeline-core"]),
+    // What people see is measured in a browser.
+    ("loadtest-bench", &["loadtest-browser", "loadtest-judge", "loadtest-sim", "pipeline-core"]),
+    ("loadtest-browser", &[]),
     ("loadtest-cluster", &["loadtest-judge", "loadtest-sim"]),
     ("loadtest-image", &[]),
     // It installs on a cluster what it made an image of.
@@ -126,7 +128,13 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[
     // People come into it by a real provider.
     (
         "stages-platform-console",
-        &["loadtest-sim", "stages-client", "stages-platform-api", "stages-platform-ingest"],
+        &[
+            "loadtest-browser",
+            "loadtest-sim",
+            "stages-client",
+            "stages-platform-api",
+            "stages-platform-ingest",
+        ],
     ),
     ("stages-platform-ingest", &["loadtest-sim"]),
     // A real server of NATS.

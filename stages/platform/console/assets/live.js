@@ -1,11 +1,17 @@
-// One stream tells what changed; what is shown of that is read again, at most every two seconds. A hidden page asks nothing.
+// One stream tells what changed; what is shown of that is read again: half a second after the last time where it stands on the
+// page, two where it may come to stand there, and later where the platform is slow to answer. A hidden page asks nothing.
 import { refresh } from "./swap.js";
 import { moment } from "./time.js";
 
+const SOON = 500;
+const LATER = 2000;
 let heard = Date.now();
 let lost = null;
-let due = false;
+// So long after the last time; not at all where it is infinite.
+let due = Infinity;
 let last = 0;
+let took = 0;
+let busy = false;
 
 function tell() {
   const live = document.querySelector("[data-live]");
@@ -18,15 +24,21 @@ function tell() {
 
 function shows(key) {
   const [runtime] = key.split("/");
-  const path = key.split("/").map(encodeURIComponent).join("/");
-  const main = document.querySelector("main");
-  return ["/", "/applications", "/deployments", "/runtimes"].includes(location.pathname)
-    || main.querySelector(`[data-application="${CSS.escape(path)}"], [data-wait="runtime/${CSS.escape(runtime)}"]`);
+  const path = CSS.escape(key.split("/").map(encodeURIComponent).join("/"));
+  const shown = `[data-key="${path}"], [data-application="${path}"], [data-wait="runtime/${CSS.escape(runtime)}"]`;
+  if (document.querySelector("main").querySelector(shown)) return SOON;
+  return ["/", "/applications", "/deployments", "/runtimes"].includes(location.pathname) ? LATER : Infinity;
 }
 
 async function work() {
-  if (!due || document.hidden || Date.now() - last < 2000) return;
-  due = false;
+  if (due === Infinity || busy || document.hidden) return;
+  const rest = last + Math.max(due, 4 * took) - Date.now();
+  clearTimeout(work.timer);
+  if (rest > 0) {
+    work.timer = setTimeout(work, rest);
+    return;
+  }
+  due = Infinity;
   last = Date.now();
   const waits = document.querySelector("[data-wait]");
   if (waits) {
@@ -37,7 +49,11 @@ async function work() {
   // Neither a field that somebody types in nor an answer that was asked for is taken away.
   if (document.activeElement?.matches("input[type=text]") && !document.activeElement.closest("[data-filter]")) return;
   if (new URLSearchParams(location.search).has("to")) return;
-  await refresh().catch(() => { due = true; });
+  busy = true;
+  await refresh().catch(() => { due = Math.min(due, LATER); });
+  busy = false;
+  took = Date.now() - last;
+  work();
 }
 
 export function start() {
@@ -51,12 +67,12 @@ export function start() {
   source.addEventListener("beat", alive);
   source.addEventListener("changed", (event) => {
     alive();
-    if (JSON.parse(event.data).some(shows)) due = true;
+    due = Math.min(due, ...JSON.parse(event.data).map(shows));
     work();
   });
   source.addEventListener("resync", () => {
     alive();
-    due = true;
+    due = Math.min(due, LATER);
     work();
   });
   source.addEventListener("error", () => {

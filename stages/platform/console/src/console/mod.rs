@@ -5,6 +5,7 @@ pub(crate) mod commit;
 pub(crate) mod handlers;
 mod live;
 pub(crate) mod oidc;
+mod packed;
 pub(crate) mod partial;
 pub(crate) mod settings;
 
@@ -118,6 +119,7 @@ impl Console {
             router = router.route(route.path, handler);
         }
         router
+            .layer(from_fn(packed::packed))
             .layer(from_fn(same_site))
             .layer(from_fn(marked))
             .layer(DefaultBodyLimit::max(FORM))

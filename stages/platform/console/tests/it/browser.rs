@@ -1,82 +1,22 @@
-//! A real browser: Chromium by its WebDriver, both ended with the test.
+//! A real browser, and what somebody does with it.
 
-use std::process::Stdio;
 use std::time::Duration;
 
-use axum::http::Method;
-use fantoccini::wd::WebDriverCompatibleCommand;
-use fantoccini::{Client, ClientBuilder, Locator, elements::Element};
-use serde_json::{Map, Value, json};
-use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
+use fantoccini::{Client, Locator, elements::Element};
+use loadtest_browser::PATIENCE;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
-use url::{ParseError, Url};
-
-const GIVE_UP: Duration = Duration::from_secs(180);
+use url::Url;
 
 pub(crate) struct Browser {
     pub(crate) client: Client,
-    driver: Child,
-    _profile: TempDir,
-}
-
-/// A command of Chromium's own protocol, for what WebDriver has none.
-#[derive(Debug)]
-struct DevTools(&'static str, Value);
-
-impl WebDriverCompatibleCommand for DevTools {
-    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, ParseError> {
-        base.join(&format!("session/{}/goog/cdp/execute", session.unwrap_or_default()))
-    }
-
-    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
-        (Method::POST, Some(json!({ "cmd": self.0, "params": self.1 }).to_string()))
-    }
-}
-
-/// Chromium's driver and its port. It takes one port of IPv4 from the system and wants the same of IPv6, or the other way round:
-/// where a neighbour has that one, it says so and ends, and another port is asked for.
-async fn driver() -> (Child, String) {
-    loop {
-        let mut command = Command::new("chromedriver");
-        command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-        let mut driver = command.spawn().expect("chromedriver is installed by .ci/setup");
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let mut said = Vec::new();
-        while let Some(line) = lines.next_line().await.unwrap() {
-            if let Some((_, port)) = line.split_once("successfully on port ") {
-                tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-                return (driver, port.trim_end_matches('.').to_owned());
-            }
-            said.push(line);
-        }
-        let is_taken = said.iter().any(|line| line.contains("port not available"));
-        assert!(is_taken, "chromedriver ended before it had a port: {said:?}");
-    }
+    own: loadtest_browser::Browser,
 }
 
 impl Browser {
     pub(crate) async fn open(width: u32, height: u32) -> Self {
-        let (driver, port) = driver().await;
-        let profile = tempfile::tempdir().unwrap();
-        let arguments = [
-            "--headless=new".to_owned(),
-            "--no-sandbox".to_owned(),
-            "--disable-dev-shm-usage".to_owned(),
-            "--disable-gpu".to_owned(),
-            format!("--window-size={width},{height}"),
-            format!("--user-data-dir={}", profile.path().display()),
-        ];
-        let mut capabilities = Map::new();
-        capabilities.insert("goog:chromeOptions".to_owned(), json!({ "args": arguments }));
-        let url = format!("http://127.0.0.1:{port}");
-        let client = ClientBuilder::new(hyper_util::client::legacy::connect::HttpConnector::new())
-            .capabilities(capabilities)
-            .connect(&url)
-            .await
-            .unwrap();
-        Self { client, driver, _profile: profile }
+        let own = loadtest_browser::Browser::open(width, height).await.unwrap();
+        Self { client: own.client().clone(), own }
     }
 
     /// The size of what is seen, which a window's frame is not part of.
@@ -95,12 +35,18 @@ impl Browser {
 
     /// Pages run every script from here on, whatever their policy says: what comes into one is not hidden by that.
     pub(crate) async fn let_any_script_run(&self) {
-        self.client.issue_cmd(DevTools("Page.setBypassCSP", json!({ "enabled": true }))).await.unwrap();
+        self.own.devtools("Page.setBypassCSP", json!({ "enabled": true })).await.unwrap();
+    }
+
+    /// Runs a script in each page that is opened from here on, before any of its own.
+    pub(crate) async fn run_first(&self, script: &str) {
+        let source = json!({ "source": script });
+        self.own.devtools("Page.addScriptToEvaluateOnNewDocument", source).await.unwrap();
     }
 
     /// The element, once it is there.
     pub(crate) async fn find(&self, css: &str) -> Element {
-        self.client.wait().at_most(GIVE_UP).for_element(Locator::Css(css)).await.expect(css)
+        self.client.wait().at_most(PATIENCE).for_element(Locator::Css(css)).await.expect(css)
     }
 
     /// Keys to whatever has the focus, once that takes them. Between the question for it and the keys the page may put another
@@ -116,7 +62,7 @@ impl Browser {
             let is_gone = error.is_element_not_interactable()
                 || error.is_stale_element_reference()
                 || error.is_no_such_element();
-            assert!(is_gone && begun.elapsed() < GIVE_UP, "nothing takes the keys: {error}");
+            assert!(is_gone && begun.elapsed() < PATIENCE, "nothing takes the keys: {error}");
             sleep(Duration::from_millis(20)).await;
         }
     }
@@ -128,7 +74,7 @@ impl Browser {
         loop {
             let Err(error) = self.find(css).await.click().await else { return };
             let is_gone = error.is_element_not_interactable() || error.is_stale_element_reference();
-            assert!(is_gone && begun.elapsed() < GIVE_UP, "{css} takes no click: {error}");
+            assert!(is_gone && begun.elapsed() < PATIENCE, "{css} takes no click: {error}");
             sleep(Duration::from_millis(20)).await;
         }
     }
@@ -147,15 +93,7 @@ impl Browser {
 
     /// Until a script's expression is true.
     pub(crate) async fn until(&self, what: &str) {
-        let begun = Instant::now();
-        loop {
-            let found = self.client.execute(&format!("return Boolean({what})"), vec![]).await;
-            if found.is_ok_and(|found| found == true) {
-                return;
-            }
-            assert!(begun.elapsed() < GIVE_UP, "never true: {what}");
-            sleep(Duration::from_millis(20)).await;
-        }
+        self.own.until(what).await.unwrap();
     }
 
     /// Keeps a picture of what is seen, where somebody wants to look at it.
@@ -170,8 +108,7 @@ impl Browser {
         self.client.current_url().await.unwrap()
     }
 
-    pub(crate) async fn close(mut self) {
-        self.client.clone().close().await.unwrap();
-        self.driver.kill().await.unwrap();
+    pub(crate) async fn close(self) {
+        self.own.close().await.unwrap();
     }
 }

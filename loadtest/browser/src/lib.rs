@@ -1,0 +1,145 @@
+//! A real browser: Chromium without a window, by its WebDriver, for tests and measures of what people see.
+//!
+//! takes: the size of a window - gives: a client of WebDriver, and the commands of Chromium's own protocol beside it
+//! calls: `chromedriver`, which `.ci/setup` installs - fails: when that is not there, or does not start
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use fantoccini::wd::WebDriverCompatibleCommand;
+use fantoccini::{Client, ClientBuilder};
+use http::Method;
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+use url::{ParseError, Url};
+
+/// Whatever a page is to become true of it does within this time, however busy the machine is.
+pub const PATIENCE: Duration = Duration::from_secs(180);
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A browser with one page, ended with [`Browser::close`]; its profile goes with it.
+#[derive(Debug)]
+pub struct Browser {
+    client: Client,
+    driver: Child,
+    _profile: TempDir,
+}
+
+/// A command of Chromium's own protocol, for what WebDriver has none.
+#[derive(Debug)]
+struct DevTools(String, Value);
+
+impl WebDriverCompatibleCommand for DevTools {
+    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, ParseError> {
+        base.join(&format!("session/{}/goog/cdp/execute", session.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
+        (Method::POST, Some(json!({ "cmd": self.0, "params": self.1 }).to_string()))
+    }
+}
+
+/// Chromium's driver and its port. It takes one port of IPv4 from the system and wants the same of IPv6, or the other way round:
+/// where a neighbour has that one, it says so and ends, and another port is asked for.
+async fn driver() -> anyhow::Result<(Child, String)> {
+    loop {
+        let mut command = Command::new("chromedriver");
+        command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        let mut driver = command.spawn().context("start chromedriver, which .ci/setup installs")?;
+        let mut lines = BufReader::new(driver.stdout.take().context("what a driver says")?).lines();
+        let mut said = Vec::new();
+        while let Some(line) = lines.next_line().await.context("read what chromedriver says")? {
+            if let Some((_, port)) = line.split_once("successfully on port ") {
+                tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+                return Ok((driver, port.trim_end_matches('.').to_owned()));
+            }
+            said.push(line);
+        }
+        let is_taken = said.iter().any(|line| line.contains("port not available"));
+        ensure!(is_taken, "chromedriver ended before it had a port: {said:?}");
+    }
+}
+
+impl Browser {
+    /// Opens one whose window is so wide and high.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub async fn open(width: u32, height: u32) -> anyhow::Result<Self> {
+        let (driver, port) = driver().await?;
+        let profile = tempfile::tempdir().context("make a folder for a browser")?;
+        let arguments = [
+            "--headless=new".to_owned(),
+            "--no-sandbox".to_owned(),
+            "--disable-dev-shm-usage".to_owned(),
+            "--disable-gpu".to_owned(),
+            format!("--window-size={width},{height}"),
+            format!("--user-data-dir={}", profile.path().display()),
+        ];
+        let mut capabilities = Map::new();
+        capabilities.insert("goog:chromeOptions".to_owned(), json!({ "args": arguments }));
+        let url = format!("http://127.0.0.1:{port}");
+        let client = ClientBuilder::new(hyper_util::client::legacy::connect::HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&url)
+            .await
+            .context("start a browser")?;
+        Ok(Self { client, driver, _profile: profile })
+    }
+
+    /// What drives it.
+    #[must_use]
+    pub const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Runs a command of Chromium's own protocol.
+    ///
+    /// # Errors
+    /// When it does not know or do that.
+    pub async fn devtools(&self, command: &str, parameters: Value) -> anyhow::Result<Value> {
+        let done = self.client.issue_cmd(DevTools(command.to_owned(), parameters)).await;
+        done.with_context(|| format!("do {command}"))
+    }
+
+    /// What a script gives.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub async fn run(&self, script: &str) -> anyhow::Result<Value> {
+        self.client.execute(script, vec![]).await.with_context(|| format!("run {script}"))
+    }
+
+    /// Waits until a script's expression is true.
+    ///
+    /// # Errors
+    /// When it does not become so in time.
+    pub async fn until(&self, what: &str) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        loop {
+            let found = self.client.execute(&format!("return Boolean({what})"), vec![]).await;
+            if found.is_ok_and(|found| found == true) {
+                return Ok(());
+            }
+            if begun.elapsed() >= PATIENCE {
+                bail!("never true: {what}");
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// When it does not end by itself; it is ended by force then.
+    pub async fn close(mut self) -> anyhow::Result<()> {
+        let closed = self.client.clone().close().await.context("close a browser");
+        self.driver.kill().await.context("end chromedriver")?;
+        closed
+    }
+}

@@ -9,6 +9,7 @@
 mod anonymous;
 mod bodies;
 mod cold;
+mod console;
 mod drive;
 mod figures;
 mod hostile;
@@ -21,6 +22,7 @@ mod objects;
 mod people;
 mod platform;
 mod play;
+mod postgres;
 mod result;
 mod revisions;
 pub mod router;
@@ -63,6 +65,9 @@ Examples:
     loadtest bench objects
   What people see and do: lists of 5,000 applications, 200 users, 50 of whom follow logs:
     loadtest bench people
+  The console with 10,000 applications of 50 runtimes and a history of 30 days, in a real browser; with a page that is open an hour:
+    loadtest bench console
+    loadtest bench console --minutes 60
   One scenario, a file of one's own, and what there is:
     loadtest bench steady
     loadtest bench my.yaml
@@ -81,8 +86,10 @@ const HOSTILE: &str = "hostile";
 const PEOPLE: &str = "people";
 /// The name of what measures the resource reporter.
 const OBJECTS: &str = "objects";
+/// The name of what measures the console.
+const CONSOLE: &str = "console";
 /// Those that measure other roles than the reporter.
-const OTHERS: [&str; 5] = [INGEST, REVISIONS, HOSTILE, PEOPLE, OBJECTS];
+const OTHERS: [&str; 6] = [INGEST, REVISIONS, HOSTILE, PEOPLE, OBJECTS, CONSOLE];
 
 /// Arguments of `loadtest bench`.
 #[derive(Debug, Clone, clap::Args)]
@@ -115,6 +122,12 @@ pub struct Args {
     /// Run this program and build nothing
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// How long `console` leaves a page open, instead of 3 minutes
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..=1_440))]
+    minutes: Option<u32>,
+    /// Have `console` keep its fleet on Postgres
+    #[arg(long)]
+    postgres: bool,
 }
 
 /// Runs `loadtest bench`.
@@ -133,7 +146,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let is_own = args.reporter.is_none() && args.beside.is_none() && args.json.is_none();
     let with = |name: &str| others.iter().any(|other| other == name) || (args.scenarios.is_empty() && is_own);
     let (with_ingest, with_revisions) = (with(INGEST), with(REVISIONS));
-    let (with_hostile, with_people, with_objects) = (with(HOSTILE), with(PEOPLE), with(OBJECTS));
+    let (with_hostile, with_people) = (with(HOSTILE), with(PEOPLE));
+    let (with_objects, with_console) = (with(OBJECTS), with(CONSOLE));
     let scenarios = match named.is_empty() && !others.is_empty() {
         true => Vec::new(),
         false => scenario::chosen(&named, args.short)?,
@@ -170,6 +184,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if with_objects {
             let program = process::program(args.program.as_deref()).await?;
             if !Box::pin(objects::run(&program, args.short)).await? {
+                ended = ExitCode::FAILURE;
+            }
+        }
+        if with_console {
+            let program = process::program(args.program.as_deref()).await?;
+            let chosen =
+                console::Chosen { is_short: args.short, minutes: args.minutes, on_postgres: args.postgres };
+            if !Box::pin(console::run(&program, chosen)).await? {
                 ended = ExitCode::FAILURE;
             }
         }
@@ -249,7 +271,10 @@ fn list() -> anyhow::Result<String> {
     let people = [PEOPLE, "in the table", "What people see and do, of whom there are many"];
     let objects =
         [OBJECTS, "in the table", "The resource reporter beside very many ReplicaSets and Workflows"];
-    let others = [ingest, revisions, hostile, people, objects].map(|row| row.map(str::to_owned).to_vec());
+    let console =
+        [CONSOLE, "in the table", "What people see of a large fleet with a history, in a real browser"];
+    let others = [ingest, revisions, hostile, people, objects, console];
+    let others = others.map(|row| row.map(str::to_owned).to_vec());
     let rows = [rows, others.to_vec()].concat();
     Ok(table(3, &["scenario", "", "about"], &rows))
 }

@@ -80,6 +80,14 @@ impl Server {
         Ok(server)
     }
 
+    /// The bytes of what is kept there.
+    pub(super) async fn size(&self) -> anyhow::Result<u64> {
+        let mut connection = PgConnection::connect(&self.url()).await?;
+        let sql = "SELECT pg_database_size(current_database())";
+        let size: i64 = sqlx::query_scalar(sql).fetch_one(&mut connection).await?;
+        Ok(size.cast_unsigned())
+    }
+
     pub(super) fn url(&self) -> String {
         let folder = self.folder.path().display().to_string().replace('/', "%2F");
         format!("postgres://test@{folder}:5432/postgres")

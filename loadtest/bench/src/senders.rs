@@ -39,8 +39,14 @@ pub(super) struct Requests {
 impl Senders {
     /// The requests of these bodies.
     pub(super) fn requests(&self, bodies: &[Body]) -> Requests {
-        let Self { address, token } = self;
-        let request = |Body { key, gzip }: &Body| {
+        Requests::of(self.address, bodies.iter().map(|body| (&*self.token, body)))
+    }
+}
+
+impl Requests {
+    /// Of these bodies, each with the token that it is sent by.
+    pub(super) fn of<'a>(address: SocketAddr, bodies: impl IntoIterator<Item = (&'a str, &'a Body)>) -> Self {
+        let request = |(token, Body { key, gzip }): (&str, &Body)| {
             let head = format!(
                 "POST /2.0/api/events HTTP/1.1\r\nhost: {address}\r\nauthorization: {token}\r\ncontent-encoding: gzip\r\n\
                  idempotency-key: {key}\r\ncontent-length: {}\r\n\r\n",
@@ -48,11 +54,9 @@ impl Senders {
             );
             [head.as_bytes(), gzip].concat()
         };
-        Requests { all: Arc::new(bodies.iter().map(request).collect()), address: *address }
+        Self { all: Arc::new(bodies.into_iter().map(request).collect()), address }
     }
-}
 
-impl Requests {
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
@@ -79,7 +83,8 @@ impl Requests {
     ) -> anyhow::Result<(Duration, Vec<Duration>)> {
         let requests = self.clone();
         let sent = tokio::task::spawn_blocking(move || {
-            let connections = (0..SENDERS).map(|_| Connection::open(requests.address));
+            let senders = 0..SENDERS.min(requests.len());
+            let connections = senders.map(|_| Connection::open(requests.address));
             let connections = connections.collect::<anyhow::Result<Vec<_>>>()?;
             let (next, begun) = (AtomicUsize::new(0), Instant::now());
             let send = |mut connection: Connection| {

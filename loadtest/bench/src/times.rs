@@ -19,6 +19,11 @@ impl Times {
         self.0.record(micros).context("count a time")
     }
 
+    /// Those of another one as well.
+    pub(super) fn all(&mut self, others: &Self) -> anyhow::Result<()> {
+        self.0.add(&others.0).context("count times")
+    }
+
     /// Within this time that part of them was done.
     pub(super) fn quantile(&self, quantile: f64) -> Duration {
         Duration::from_micros(self.0.value_at_quantile(quantile))

@@ -46,6 +46,15 @@ impl User {
         }
     }
 
+    /// The cookie of their session, `name=value`; `None`: they come in with a key.
+    #[must_use]
+    pub fn session(&self) -> Option<&str> {
+        match &self.credentials {
+            Credentials::Session(session) => Some(session),
+            Credentials::Key(_) => None,
+        }
+    }
+
     /// What the platform answers them.
     ///
     /// # Errors

@@ -250,7 +250,10 @@ fn bound(program: &Path) -> Command {
 /// The program that was `given`, else [`binary`].
 pub async fn program(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     match given {
-        Some(program) => Ok(program.to_path_buf()),
+        // It is started in folders of its own.
+        Some(program) => {
+            std::fs::canonicalize(program).with_context(|| format!("find {}", program.display()))
+        }
         None => binary().await,
     }
 }
@@ -312,7 +315,7 @@ fn profile(folder: &Path) -> &OsStr {
 /// The binary that the environment names.
 fn named(program: PathBuf) -> anyhow::Result<PathBuf> {
     anyhow::ensure!(program.is_file(), "there is no {}, which {PROGRAM} names", program.display());
-    Ok(program)
+    std::fs::canonicalize(&program).with_context(|| format!("find {}", program.display()))
 }
 
 async fn has_make() -> bool {
@@ -352,9 +355,18 @@ mod tests {
     #[test]
     fn a_binary_that_is_named_is_taken_if_it_is_there() {
         let here = std::env::current_exe().unwrap();
-        assert_eq!(named(here.clone()).unwrap(), here);
+        assert_eq!(named(here.clone()).unwrap(), std::fs::canonicalize(here).unwrap());
         let error = named("/nowhere/gitops-runtime".into()).unwrap_err().to_string();
         assert_eq!(error, "there is no /nowhere/gitops-runtime, which LOADTEST_PROGRAM names");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_given_is_found_from_every_folder() {
+        let here = std::env::current_dir().unwrap();
+        let given = program(Some(Path::new("Cargo.toml"))).await.unwrap();
+        assert_eq!(given, std::fs::canonicalize(here.join("Cargo.toml")).unwrap());
+        let error = program(Some(Path::new("nowhere/gitops-runtime"))).await.unwrap_err();
+        assert_eq!(error.to_string(), "find nowhere/gitops-runtime");
     }
 
     #[test]

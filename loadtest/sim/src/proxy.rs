@@ -1,6 +1,8 @@
 //! A TCP proxy between a client and a server that can be cut and mended, as a network can.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -29,6 +31,7 @@ pub enum Network {
 pub struct Proxy {
     address: SocketAddr,
     network: watch::Sender<Network>,
+    passed: Arc<AtomicU64>,
     accepting: JoinHandle<()>,
 }
 
@@ -43,14 +46,21 @@ impl Proxy {
         let listener = TcpListener::bind((address, 0)).await.context("listen between client and server")?;
         let address = listener.local_addr().context("ask for the address of a proxy")?;
         let network = watch::Sender::new(Network::Whole);
-        let accepting = tokio::spawn(accept(listener, target, network.subscribe()));
-        Ok(Self { address, network, accepting })
+        let passed = Arc::<AtomicU64>::default();
+        let accepting = tokio::spawn(accept(listener, target, (network.subscribe(), passed.clone())));
+        Ok(Self { address, network, passed, accepting })
     }
 
     /// Where clients connect to.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The bytes that it has passed on, both ways.
+    #[must_use]
+    pub fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
     }
 
     /// Cuts or mends the network from now on.
@@ -66,10 +76,13 @@ impl Drop for Proxy {
     }
 }
 
-async fn accept(listener: TcpListener, target: SocketAddr, network: watch::Receiver<Network>) {
+/// What the network does, and the bytes that were passed on.
+type Watched = (watch::Receiver<Network>, Arc<AtomicU64>);
+
+async fn accept(listener: TcpListener, target: SocketAddr, watched: Watched) {
     loop {
         match listener.accept().await {
-            Ok((client, _)) => drop(tokio::spawn(connect(client, target, network.clone()))),
+            Ok((client, _)) => drop(tokio::spawn(connect(client, target, watched.clone()))),
             // No file descriptor is free, for one: that passes.
             Err(_) => tokio::task::yield_now().await,
         }
@@ -77,7 +90,7 @@ async fn accept(listener: TcpListener, target: SocketAddr, network: watch::Recei
 }
 
 /// Serves one connection to its end; nobody is told why it broke.
-async fn connect(client: TcpStream, target: SocketAddr, mut network: watch::Receiver<Network>) {
+async fn connect(client: TcpStream, target: SocketAddr, (mut network, passed): Watched) {
     if network.wait_for(|network| *network != Network::Silent).await.is_err() {
         return;
     }
@@ -91,15 +104,15 @@ async fn connect(client: TcpStream, target: SocketAddr, mut network: watch::Rece
     let mut other = network.clone();
     tokio::select! {
         _ = network.wait_for(|network| *network == Network::Broken) => {}
-        () = pass(from_client, to_server, other.clone()) => {}
-        () = pass(from_server, to_client, other.clone()) => {}
+        () = pass(from_client, to_server, (other.clone(), passed.clone())) => {}
+        () = pass(from_server, to_client, (other.clone(), passed)) => {}
         // Whoever cut the network has gone.
         () = async { while other.changed().await.is_ok() {} } => {}
     }
 }
 
 /// Passes one direction on until it ends; holds at most one buffer while the network is cut.
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut network: watch::Receiver<Network>) {
+async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, (mut network, passed): Watched) {
     let mut buffer = vec![0; BUFFER];
     loop {
         let Ok(read @ 1..) = from.read(&mut buffer).await else { return };
@@ -110,6 +123,7 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut network: watc
         if to.write_all(read).await.is_err() {
             return;
         }
+        passed.fetch_add(read.len() as u64, Ordering::Relaxed);
     }
 }
 
@@ -161,6 +175,8 @@ mod tests {
         proxy.set(Network::Whole);
         heard(&mut stream, b"two ").await;
         heard(&mut late, b"late").await;
+        // What was passed on last is counted a moment after it is here.
+        assert!((8..=24).contains(&proxy.passed()), "{} bytes were passed on", proxy.passed());
     }
 
     #[tokio::test]

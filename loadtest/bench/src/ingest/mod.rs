@@ -8,7 +8,6 @@
 //! the long form when a figure misses its bound
 
 mod plain;
-mod postgres;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,6 +16,7 @@ use anyhow::ensure;
 
 use crate::bodies::Bodies;
 use crate::platform::Platform;
+use crate::postgres::Server;
 use crate::senders::SENDERS;
 use crate::times::{Times, mib, millis};
 use loadtest_judge::screen::{judged, say, table};
@@ -65,7 +65,7 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
     let form = if is_short { SHORT } else { LONG };
     let mut all = vec![measure(program, "SQLite", None, form).await?];
     if !is_short {
-        let server = postgres::Server::start().await?;
+        let server = Server::start().await?;
         all.push(measure(program, "Postgres", Some(&server.url()), form).await?);
     }
     let mut good = true;

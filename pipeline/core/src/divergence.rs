@@ -9,7 +9,7 @@
 
 use jiff::Timestamp;
 
-use crate::{Key, Uid};
+use crate::{Key, Uid, Version};
 
 /// What was acknowledged of one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub struct ObjectDigest {
     pub key: Key,
     /// Which life of it.
     pub uid: Uid,
+    /// The state that was acknowledged as a whole last; 0 where none is known.
+    pub version: Version,
     /// Entities: itself and its resources.
     pub entities: u64,
     /// The exclusive or over all of them.

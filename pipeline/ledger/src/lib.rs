@@ -233,7 +233,7 @@ impl Ledger {
             (state.tables.record(key)?, shared.id_of(&state, key))
         };
         let digests::Tally { entities, digest } = digests::tally(&record, &id, shared.sink())?;
-        Some(ObjectDigest { key: key.clone(), uid: record.uid, entities, digest })
+        Some(ObjectDigest { key: key.clone(), uid: record.uid, version: record.version, entities, digest })
     }
 
     /// What was acknowledged of each shard, `place` naming the shard of a key. Hashes everything: 10,000 objects of

@@ -1,5 +1,7 @@
 //! The role `platform` as a process: killed while reports arrive, reported to by the reporter, backed up and restored.
 
+mod objects;
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;

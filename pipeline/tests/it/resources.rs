@@ -256,7 +256,7 @@ async fn any_kind_is_asked_about_by_its_short_name() {
     runtime.stop().await;
 }
 
-/// What a platform is asked whether it holds are applications.
+/// One that takes the question about applications alone.
 #[tokio::test]
 async fn verify_compares_objects_with_what_was_acknowledged_and_not_with_a_platform_that_compares_applications()
  {

@@ -76,8 +76,8 @@ pub(crate) fn digest_line(digest: &ShardDigest) -> Vec<u8> {
 }
 
 /// Digests of applications: `{"applications": [{"key", "uid", "entities", "digest"}]}`.
-pub(crate) fn applications(digests: &[ObjectDigest]) -> Vec<u8> {
-    let one = |digest: &ObjectDigest| {
+pub(crate) fn applications(digests: &[&ObjectDigest]) -> Vec<u8> {
+    let one = |digest: &&ObjectDigest| {
         json!({
             "key": digest.key.as_str(),
             "uid": &*digest.uid,
@@ -87,6 +87,21 @@ pub(crate) fn applications(digests: &[ObjectDigest]) -> Vec<u8> {
     };
     let all: Vec<Value> = digests.iter().map(one).collect();
     json!({"applications": all}).to_string().into_bytes()
+}
+
+/// Objects of other kinds, as they were acknowledged: `{"objects": [{"key", "namespace", "name", "uid", "resourceVersion"}]}`.
+pub(crate) fn objects(digests: &[&ObjectDigest]) -> Vec<u8> {
+    let one = |digest: &&ObjectDigest| {
+        json!({
+            "key": digest.key.as_str(),
+            "namespace": digest.key.namespace(),
+            "name": digest.key.name(),
+            "uid": &*digest.uid,
+            "resourceVersion": digest.version.number().to_string(),
+        })
+    };
+    let all: Vec<Value> = digests.iter().map(one).collect();
+    json!({"objects": all}).to_string().into_bytes()
 }
 
 fn shard_value(digest: &ShardDigest) -> Value {

@@ -165,8 +165,8 @@ impl pipeline_core::Sink for Platform {
         self.compare_shard(digest).await
     }
 
-    async fn differing(&self, applications: &[ObjectDigest]) -> Result<Option<Vec<Key>>, StageError> {
-        self.compare_applications(applications).await
+    async fn differing(&self, objects: &[ObjectDigest]) -> Result<Option<Vec<Key>>, StageError> {
+        self.compare_objects(objects).await
     }
 }
 

@@ -43,6 +43,22 @@ struct Applications {
     applications: Vec<Asked>,
 }
 
+/// A state that was acknowledged.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Acknowledged {
+    key: String,
+    namespace: String,
+    name: String,
+    uid: String,
+    resource_version: String,
+}
+
+#[derive(Deserialize)]
+struct Objects {
+    objects: Vec<Acknowledged>,
+}
+
 pub(crate) async fn shard(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
     let answer = compare_shard(&ingest, request).await;
     ingest.answer(answer)
@@ -50,6 +66,11 @@ pub(crate) async fn shard(State(ingest): State<Ingest>, request: Request<Body>) 
 
 pub(crate) async fn applications(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
     let answer = compare_applications(&ingest, request).await;
+    ingest.answer(answer)
+}
+
+pub(crate) async fn objects(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
+    let answer = compare_objects(&ingest, request).await;
     ingest.answer(answer)
 }
 
@@ -93,6 +114,29 @@ async fn compare_applications(ingest: &Ingest, request: Request<Body>) -> Result
         };
         let held = ingest.store.held(&found.iter().collect::<Vec<_>>()).await.map_err(unreadable)?;
         if !held.first().is_some_and(|held| is_same(held, &asked)) {
+            differing.push(asked.key);
+        }
+    }
+    Ok(Json(json!({"differing": differing})).into_response())
+}
+
+/// Which states it does not hold, nor later ones. Whoever else reported of an object told of it as well as whoever asks.
+async fn compare_objects(ingest: &Ingest, request: Request<Body>) -> Result<Response, Refusal> {
+    let sent = ingest.sent(request).await?;
+    let asked: Objects = serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)?;
+    if asked.objects.len() > AT_ONCE {
+        return Err(Refusal::NotADigest);
+    }
+    let mut differing = Vec::new();
+    for asked in asked.objects {
+        let held = match asked.resource_version.parse() {
+            Ok(version) => {
+                let object = (&*asked.namespace, &*asked.name, &*asked.uid);
+                ingest.store.holds(sent.runtime.id, object, version).await.map_err(unreadable)?
+            }
+            Err(_) => false,
+        };
+        if !held {
             differing.push(asked.key);
         }
     }

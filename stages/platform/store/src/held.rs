@@ -72,3 +72,19 @@ pub(crate) async fn held(
     }
     Ok((held.entities > 0).then_some(held))
 }
+
+/// Whether an object is held in this life, in a state of this version or a later one, and not as gone: under whichever
+/// application.
+pub(crate) async fn holds(
+    connection: &mut Connection,
+    runtime: i64,
+    (namespace, name, uid): (&str, &str, &str),
+    version: i64,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT e.id FROM entities e JOIN applications a ON a.id = e.application_id \
+               JOIN transitions t ON t.id = e.current WHERE e.name = $1 AND e.namespace = $2 AND e.uid = $3 \
+               AND COALESCE(e.version, 0) >= $4 AND e.kind <> '' AND t.deleted = 0 AND a.runtime_id = $5";
+    let arguments =
+        [Arg::Text(name), Arg::Text(namespace), Arg::Text(uid), Arg::Int(version), Arg::Int(runtime)];
+    Ok(connection.row(sql, &arguments).await?.is_some())
+}

@@ -302,6 +302,19 @@ impl Store {
         Ok(all)
     }
 
+    /// Whether a state of an object, told by namespace, name and uid, or a later one is held of a runtime.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn holds(
+        &self,
+        runtime: i64,
+        object: (&str, &str, &str),
+        version: i64,
+    ) -> Result<bool, StoreError> {
+        held::holds(&mut self.read().await?, runtime, object, version).await
+    }
+
     /// Changes all of it or nothing.
     pub(crate) async fn change(&self, statements: Vec<Statement>) -> Result<(), Arc<StoreError>> {
         self.ask(|answer| Job::Change { statements, answer }).await

@@ -1,6 +1,6 @@
 //! Asks the platform whether it holds what it acknowledged.
 //!
-//! Two requests, both optional for a platform: 204, 404, 405 and 501 mean that it does not compare, and so does a
+//! Three requests, all optional for a platform: 204, 404, 405 and 501 mean that it does not compare, and so does a
 //! 2xx that does not say. `{events}` is the path of events, by default `/2.0/api/events`; bodies are JSON and not
 //! zipped, `Authorization` is as for reports.
 //!
@@ -21,8 +21,12 @@
 //! the SHA-256 of each of the keys that count as sent, as [`pipeline_core::ShardDigest`] and
 //! [`pipeline_core::ObjectDigest`] say it; a shard's is the exclusive or of those of its applications.
 //!
-//! Both questions are about applications. Of objects of other kinds, whose keys name their kind, a platform is not asked: it does
-//! not compare them.
+//! Both questions are about applications. Of objects of other kinds, whose keys name their kind, a platform holds what two
+//! reporters may have told, so that keys say nothing. It is asked for the states that it holds:
+//! `POST {events}/digest/objects`, at most 1,000 at once:
+//! `{"objects": [{"key": "rollout/shop/web", "namespace": "shop", "name": "web", "uid": "...", "resourceVersion": "42"}]}`, answered by
+//! `200 {"differing": ["rollout/shop/web"]}` with those that it does not hold: in that life, in that state or a later one, and not
+//! as deleted. `resourceVersion` is that of the last state that was acknowledged, `0` where none is known.
 
 use std::collections::HashSet;
 
@@ -36,7 +40,7 @@ use stages_client::{Fault, HttpError, Method, Reply};
 use super::{Platform, classify};
 use crate::envelope;
 
-/// Applications in one request.
+/// Objects in one request.
 const AT_ONCE: usize = 1_000;
 /// Bytes of an answer: room for the names of so many applications.
 const ANSWER: usize = 1024 * 1024;
@@ -47,7 +51,7 @@ struct Shard {
 }
 
 #[derive(Deserialize)]
-struct Applications {
+struct Differing {
     differing: Option<Vec<String>>,
 }
 
@@ -63,24 +67,36 @@ impl Platform {
     }
 
     /// A name that was not asked for is none of those that differ.
-    pub(super) async fn compare_applications(
+    pub(super) async fn compare_objects(
         &self,
-        applications: &[ObjectDigest],
+        objects: &[ObjectDigest],
     ) -> Result<Option<Vec<Key>>, StageError> {
-        const ACT: &str = "compare applications";
-        if applications.iter().any(|object| !object.key.kind().is_empty()) {
-            return Ok(None);
-        }
+        let (applications, others): (Vec<_>, Vec<_>) =
+            objects.iter().partition(|object| object.key.kind().is_empty());
         let mut differing = Vec::new();
         for some in applications.chunks(AT_ONCE) {
-            let answer: Option<Applications> =
-                self.ask(ACT, "digest/applications", envelope::applications(some)).await?;
-            let Some(names) = answer.and_then(|answer| answer.differing) else { return Ok(None) };
-            let names: HashSet<String> = names.into_iter().collect();
-            let keys = some.iter().map(|application| &application.key);
-            differing.extend(keys.filter(|key| names.contains(key.as_str())).cloned());
+            let question = ("compare applications", "digest/applications", envelope::applications(some));
+            let Some(own) = self.differing_of(some, question).await? else { return Ok(None) };
+            differing.extend(own);
+        }
+        for some in others.chunks(AT_ONCE) {
+            let question = ("compare objects", "digest/objects", envelope::objects(some));
+            let Some(own) = self.differing_of(some, question).await? else { return Ok(None) };
+            differing.extend(own);
         }
         Ok(Some(differing))
+    }
+
+    async fn differing_of(
+        &self,
+        asked: &[&ObjectDigest],
+        (act, below, body): (&'static str, &str, Vec<u8>),
+    ) -> Result<Option<Vec<Key>>, StageError> {
+        let answer: Option<Differing> = self.ask(act, below, body).await?;
+        let Some(names) = answer.and_then(|answer| answer.differing) else { return Ok(None) };
+        let names: HashSet<String> = names.into_iter().collect();
+        let keys = asked.iter().map(|object| &object.key);
+        Ok(Some(keys.filter(|key| names.contains(key.as_str())).cloned().collect()))
     }
 
     /// Posts `body`; `None` when the platform does not compare.

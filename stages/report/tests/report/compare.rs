@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use pipeline_core::{
-    Compared, Key, ObjectDigest, Reason, ShardDigest, Shutdown, Sink as _, StageError, Timestamp,
+    Compared, Key, ObjectDigest, Reason, ShardDigest, Shutdown, Sink as _, StageError, Timestamp, Version,
 };
 use serde_json::{Value, json};
 use stages_client::Token;
@@ -32,6 +32,7 @@ fn application(number: u128) -> ObjectDigest {
     ObjectDigest {
         key: Key::new("argocd", &format!("app-{number:04}")).unwrap(),
         uid: format!("u{number}").into(),
+        version: Version(42).in_era(1),
         entities: 5,
         digest: u128::MAX - number,
     }
@@ -108,15 +109,31 @@ async fn a_platform_says_that_it_differs_or_that_it_does_not_compare() {
 }
 
 #[tokio::test]
-async fn a_platform_is_not_asked_about_objects_of_other_kinds() {
-    let (address, asked) = answering(|_, _| text(200, r#"{"differing": []}"#)).await;
+async fn a_platform_is_asked_which_states_of_objects_of_other_kinds_it_holds() {
+    let rollout =
+        |name: &str| ObjectDigest { key: Key::of_kind("rollout", "shop", name).unwrap(), ..application(1) };
+    let differing = |_: &str, _: &Value| {
+        text(200, r#"{"differing": ["rollout/shop/web", "shop/api", "rollout/shop/no"]}"#)
+    };
+    let (address, asked) = answering(differing).await;
     let sink = platform(&address, |_| {}).await;
-    let key = Key::of_kind("rollout", "shop", "web").unwrap();
-    let object = ObjectDigest { key, ..application(1) };
-    assert_eq!(sink.differing(&[object]).await.unwrap(), None);
-    assert_eq!(asked.lock().unwrap().len(), 0);
+    let answer = sink.differing(&[rollout("web"), rollout("api")]).await.unwrap().unwrap();
+    assert_eq!(answer, [rollout("web").key]);
+    let asked = asked.lock().unwrap().clone();
+    let object = |name: &str| json!({"key": format!("rollout/shop/{name}"), "namespace": "shop", "name": name, "uid": "u1", "resourceVersion": "42"});
+    let [(path, _, body)] = &asked[..] else { panic!("{asked:?}") };
+    assert_eq!(
+        (path.as_str(), body),
+        ("/2.0/api/events/digest/objects", &json!({"objects": [object("web"), object("api")]}))
+    );
+
+    // One that compares applications alone.
+    let (address, _) =
+        answering(|path, _| text(if path.ends_with("objects") { 404 } else { 200 }, r#"{"differing": []}"#))
+            .await;
+    let sink = platform(&address, |_| {}).await;
+    assert_eq!(sink.differing(&[rollout("web")]).await.unwrap(), None);
     assert_eq!(sink.differing(&[application(1)]).await.unwrap(), Some(Vec::new()));
-    assert_eq!(asked.lock().unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -194,6 +194,43 @@ async fn whoever_compares_learns_what_is_held() {
     assert_eq!(ask("digest/applications", body).await, json!({"differing": ["argocd/shop"]}));
 }
 
+/// Objects are told by their lives and states: whichever reporter told them, and under whichever application.
+#[tokio::test]
+async fn whoever_compares_objects_learns_which_states_are_held() {
+    let platform = start(config()).await;
+    let rollout = |name: &str, version: u64, deleted: bool| {
+        let object = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+            "metadata": {"name": name, "namespace": "shop", "uid": name, "resourceVersion": version.to_string()},
+        });
+        let mut data = json!({"object": object});
+        if deleted {
+            data["deleted"] = json!(true);
+        }
+        json!({"data": data})
+    };
+    for body in [rollout("web", 7, false), rollout("gone", 8, false), rollout("gone", 9, true)] {
+        assert_eq!(platform.report(&body).await, taken());
+    }
+    let one = |name: &str, uid: &str, version: &str| json!({"key": format!("rollout/shop/{name}@{version}"), "namespace": "shop", "name": name, "uid": uid, "resourceVersion": version});
+    let asked = [
+        one("web", "web", "0"),
+        one("web", "web", "6"),
+        one("web", "web", "7"),
+        one("web", "web", "8"),
+        one("web", "former", "5"),
+        one("gone", "gone", "8"),
+        one("none", "none", "1"),
+        one("web", "web", "odd"),
+    ];
+    let headers = [("authorization", &*platform.token)];
+    let body = json!({"objects": asked}).to_string();
+    let reply = platform.post("/2.0/api/events/digest/objects", &headers, body).await;
+    let differing =
+        ["web@8", "web@5", "gone@8", "none@1", "web@odd"].map(|key| format!("rollout/shop/{key}"));
+    assert_eq!((reply.status, reply.body), (200, json!({"differing": differing})));
+}
+
 #[tokio::test]
 async fn a_clock_that_is_ahead_keeps_no_later_report_from_being_the_state() {
     let platform = start(config()).await;

@@ -103,6 +103,7 @@ async fn each_refusal_has_its_text_and_is_counted() {
         ("events/digest", "{}".to_owned(), 400, "the body is no digest to compare"),
         ("events/digest", r#"{"shard": 0, "shards": 0}"#.to_owned(), 400, "the body is no digest to compare"),
         ("events/digest/applications", "[]".to_owned(), 400, "the body is no digest to compare"),
+        ("events/digest/objects", "[]".to_owned(), 400, "the body is no digest to compare"),
         ("resources", r#"{"actualManifest": ""}"#.to_owned(), 400, no_object),
         ("applications", r#"{"actualManifest": "kind: A"}"#.to_owned(), 400, odd),
     ] {

@@ -47,6 +47,7 @@ impl Watched {
             fact: None,
             coalesced: Vec::new(),
             labels: pipeline_core::ObjectLabels::default(),
+            again: false,
             trace: 0,
         };
         Ok(Self { t: line.t, event, object })

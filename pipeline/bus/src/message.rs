@@ -123,6 +123,8 @@ pub struct Message {
     pub coalesced: Vec<Fact>,
     /// What its text says of labels; it does not travel.
     pub labels: ObjectLabels,
+    /// See [`Event::again`]; it does not travel: only where one process works alone its watch goes on.
+    pub again: bool,
     /// What it carries.
     pub payload: Payload,
 }
@@ -179,12 +181,13 @@ impl Message {
     /// The message of one event; its cause stays behind: readers of a bus know of none but the watch.
     #[must_use]
     pub fn of(event: Event) -> Self {
-        let Event { key, uid, version, change, labels, observed, fact, coalesced, trace, cause: _ } = event;
+        let Event { key, uid, version, change, labels, again, observed, fact, coalesced, trace, cause: _ } =
+            event;
         let payload = match change {
             Change::Applied { body } => Payload::Change { body },
             Change::Deleted { body } => Payload::Deleted { body },
         };
-        Self { key, uid, version, observed, trace, fact, coalesced, labels, payload }
+        Self { key, uid, version, observed, trace, fact, coalesced, labels, again, payload }
     }
 
     /// The message of one report that was made at `observed`.
@@ -201,6 +204,7 @@ impl Message {
             fact: None,
             coalesced: Vec::new(),
             labels: ObjectLabels::default(),
+            again: false,
             payload: Payload::Result { about, body: report.body.clone() },
         }
     }
@@ -221,6 +225,7 @@ impl Message {
             version: self.version,
             change,
             labels: self.labels,
+            again: self.again,
             cause: Cause::Watch,
             observed: self.observed,
             fact: self.fact,
@@ -277,6 +282,7 @@ impl Message {
             fact: self.fact.clone(),
             coalesced: self.coalesced.clone(),
             labels: ObjectLabels::default(),
+            again: false,
             payload,
         }
     }

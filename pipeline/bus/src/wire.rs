@@ -209,6 +209,7 @@ fn message(wire: &Wire<'_>, bytes: &Bytes) -> Result<Message, DecodeError> {
         fact: wire.fact.as_ref().map(WireFact::owned),
         coalesced: wire.coalesced.0.iter().map(WireFact::owned).collect(),
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         payload,
     })
 }

@@ -149,6 +149,7 @@ mod tests {
             fact: None,
             coalesced: Vec::new(),
             labels: pipeline_core::ObjectLabels::default(),
+            again: false,
             payload,
         }
     }

@@ -119,6 +119,9 @@ pub struct Event {
     pub labels: ObjectLabels,
     /// Why the event exists.
     pub cause: Cause,
+    /// A watch that goes on where a former process ended shows it, and what followed it as well: a state that is not the newest,
+    /// or an end. Of several routes one may have been told of it before, and another not.
+    pub again: bool,
     /// When the runtime saw it.
     pub observed: Timestamp,
     /// The fact that this state shows, if it shows one.

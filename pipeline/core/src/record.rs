@@ -23,6 +23,8 @@ pub enum Settled {
     Before,
     /// [`Record::state`] is that of the last delivery, which was acknowledged as a whole.
     Now,
+    /// One was, and the process was killed before that was written: its version is known, and nothing else of what it left.
+    Unwritten,
 }
 
 /// What of an entity was sent and not answered for certain.

@@ -326,12 +326,10 @@ pub struct Emitter {
 
 /// How far what a source has shown is done with, so that a later process can go on from there.
 pub trait Progress: Send + Sync {
-    /// Of all that was shown of a kind up to this version a former process left nothing undone; `None` where that is not
-    /// known.
-    fn done(&self, kind: &str) -> Option<Version>;
-
-    /// The state of this life of an object that was acknowledged as a whole last, in every route; 0 where there is none.
-    fn acknowledged(&self, key: &Key, uid: &Uid) -> Version;
+    /// Of all that was shown of a kind up to such a version a former process left nothing undone on a route: one for each route
+    /// of which that is known. What the watch shows of a kind after the oldest of them, and a route may know, is to be marked
+    /// as shown again ([`Event::again`]).
+    fn done(&self, kind: &str) -> Vec<Version>;
 
     /// All that there is of a kind up to this version was emitted.
     fn reached(&self, kind: &str, version: Version);

@@ -80,6 +80,7 @@ fn message(name: &str, version: u64, payload: Payload) -> Message {
         fact: None,
         coalesced: Vec::new(),
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         payload,
     }
 }

@@ -57,7 +57,7 @@ impl State {
     #[must_use]
     pub fn acknowledged(record: &Record) -> Option<Self> {
         match record.settled {
-            Settled::Never => None,
+            Settled::Never | Settled::Unwritten => None,
             // The application's report was acknowledged, the delivery was not: every state differs.
             Settled::Before => Some(Self { sections: Sections::default(), ..Self::of(record) }),
             Settled::Now => Some(Self::of(record)),

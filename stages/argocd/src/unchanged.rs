@@ -125,6 +125,7 @@ mod tests {
             fact: None,
             coalesced: Vec::new(),
             labels: pipeline_core::ObjectLabels::default(),
+            again: false,
             trace: 1,
         };
         let settled = |sections: Option<Sections>, healthy| {

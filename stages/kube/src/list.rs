@@ -119,8 +119,7 @@ impl<M: Mapping> Watch<M> {
     fn resumed(&self, out: &Emitter, position: &Position) -> Option<Resumed> {
         let first = !position.listed && !position.anew;
         let progress = out.progress().filter(|_| first)?;
-        let from = progress.done(self.mapping.named())?;
-        Some(Resumed::new(from, progress.clone()))
+        Some(Resumed::new(progress.done(self.mapping.named()), position.forgotten))
     }
 
     /// Reads one page and hands over what is there; returns the version of the list after its last page.
@@ -137,7 +136,7 @@ impl<M: Mapping> Watch<M> {
         let newest = listed.known.values().map(|(_, version)| *version).max().unwrap_or_default();
         self.compare(page.version().unwrap_or_default(), newest)?;
         let now = self.era.of(page.version().unwrap_or_default());
-        listed.resumed.take_if(|resumed| !resumed.is_before(now));
+        listed.resumed.take_if(|resumed| !resumed.begins(now));
         for item in page.items() {
             self.take_listed(out, &page.whole(item.get()), relist, listed).await?;
         }
@@ -203,15 +202,14 @@ impl<M: Mapping> Watch<M> {
         listed.objects += 1;
         listed.shows(&head.key);
         if let Some(resumed) = listed.resumed.as_mut().filter(|resumed| resumed.shows(head.version)) {
-            let life = listed.known.get(&head.key).map_or(&head.uid, |(uid, _)| uid);
-            resumed.changed(&head.key, life, (*life == head.uid).then_some(head.version));
+            resumed.changed(&head.key, &head.uid, head.version);
             return Ok(());
         }
         let known = head.version != Version(0)
             && self.seen.get(&head.key).is_some_and(|(uid, at)| uid == head.uid && at == head.version);
         self.seen.note(&head.key, &head.uid, head.version);
         // What this run has listed before has been handed over in this very state.
-        if relist && known { Ok(()) } else { self.emit(out, head, false).await }
+        if relist && known { Ok(()) } else { self.emit(out, head, false, false).await }
     }
 
     /// Hands over the deletion of everything that was known and is not in a complete list at `version`.

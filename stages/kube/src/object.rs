@@ -139,7 +139,7 @@ fn event(
     (observed, trace): (Timestamp, u128),
 ) -> Event {
     let (fact, coalesced, labels) = (None, Vec::new(), pipeline_core::ObjectLabels::default());
-    Event { key, uid, version, change, labels, cause, observed, fact, coalesced, trace }
+    Event { key, uid, version, change, labels, cause, again: false, observed, fact, coalesced, trace }
 }
 
 /// A text, borrowed where it holds no escape.

@@ -91,7 +91,9 @@ pub(crate) struct Position {
     pub(crate) expired: bool,
     /// The first list left to the watch what changed since a former process ended.
     pub(crate) resumed: Option<Resumed>,
-    /// What a former process left cannot be gone on from: everything is handed over as it is now.
+    /// Up to this version nothing that a former process left can be gone on from.
+    pub(crate) forgotten: Version,
+    /// Everything is handed over as it is now, whatever a former process left.
     pub(crate) anew: bool,
     /// A watch was begun since the last list: what it goes on from may be of a store that was restored since.
     pub(crate) begun: bool,
@@ -215,9 +217,11 @@ impl<M: Mapping> Watch<M> {
         let mut failures = FailureTracker::default();
         loop {
             position.moved = false;
-            if position.at.is_none() && position.resumed.take().is_some() {
-                // What the first list left to the watch is handed over by another one.
-                (position.listed, position.anew) = (false, true);
+            if position.at.is_none()
+                && let Some(resumed) = position.resumed.take()
+            {
+                // What the first list left to the watch is handed over by another one, or left to a watch from a later version.
+                (position.listed, position.forgotten) = (false, resumed.from());
             }
             let listing = position.at.is_none();
             let result = if listing {
@@ -246,13 +250,8 @@ impl<M: Mapping> Watch<M> {
                     }
                     position.doubts += u32::from(!listing && failure.may_blame_version());
                     if failure.is_gone() || position.doubts >= RESUMES {
-                        if position.resumed.is_some() {
-                            warn!(
-                                resource = %self.kind,
-                                from = position.at,
-                                "what came and went since the process before this one ended is not known any more: objects are \
-                                 reported as they are now"
-                            );
+                        if let Some(resumed) = &position.resumed {
+                            resumed.ends(self.kind);
                         }
                         position.at = None;
                         position.doubts = 0;
@@ -384,10 +383,8 @@ impl<M: Mapping> Watch<M> {
         position.go_on_from(Some(head.resource_version.clone()));
         if self.is_ours(&head.key) {
             self.seen.shown(&head.key, &head.uid, version, deleted);
-            let known = position.resumed.as_mut().is_some_and(|resumed| resumed.knows(&head, deleted));
-            if !known {
-                self.emit(out, head, deleted).await?;
-            }
+            let again = position.resumed.as_mut().is_some_and(|resumed| resumed.takes(&head, deleted));
+            self.emit(out, head, deleted, again).await?;
         }
         self.reached(out, position, version);
         Ok(())
@@ -406,12 +403,13 @@ impl<M: Mapping> Watch<M> {
         out: &Emitter,
         head: Head<'_, M::Status>,
         deleted: bool,
+        again: bool,
     ) -> Result<(), Stopped> {
-        if !out.wants(&head.key) || out.emit(self.event(&head, deleted, Cause::Watch)).await {
-            Ok(())
-        } else {
-            Err(Stopped::NobodyListens)
+        if !out.wants(&head.key) {
+            return Ok(());
         }
+        let event = Event { again, ..self.event(&head, deleted, Cause::Watch) };
+        if out.emit(event).await { Ok(()) } else { Err(Stopped::NobodyListens) }
     }
 
     fn event(&self, head: &Head<'_, M::Status>, deleted: bool, cause: Cause) -> Event {

@@ -313,12 +313,16 @@ impl Inner {
         });
         let untold = Record::unreported(known, &event.coalesced);
         let untold: Vec<Report> = untold.filter_map(|fact| self.former(event, &seen, fact)).collect();
-        if known.is_none() && untold.is_empty() && reports.is_empty() {
-            if !had_state {
-                return Enriched::filtered(Filtered::NeverReported);
-            }
-            if let Some(why) = seen.unused {
+        if known.is_none() && untold.is_empty() {
+            if reports.is_empty()
+                && let Some(why) = seen.unused.filter(|_| had_state)
+            {
                 return Enriched::filtered(why);
+            }
+            if !had_state {
+                // Nothing is known of it but that it is over: an earlier life, of which more is, is over as well.
+                let filtered = reports.is_empty().then_some(Filtered::NeverReported);
+                return Enriched { reports, settle: None, filtered, refetch: None };
             }
         }
         reports.extend(untold);

@@ -207,9 +207,10 @@ async fn set_aside(
     match unread.of {
         Some((key, uid, version)) => {
             let (observed, payload) = (Timestamp::now(), Payload::Overlarge { about: None });
-            let (fact, coalesced) = (None, Vec::new());
+            let (fact, coalesced, again) = (None, Vec::new(), false);
             let labels = pipeline_core::ObjectLabels::default();
-            let message = Message { key, uid, version, observed, trace: 0, fact, coalesced, labels, payload };
+            let message =
+                Message { key, uid, version, observed, trace: 0, fact, coalesced, labels, again, payload };
             all.push(Delivered::Message { message: Box::new(message), again: true, acker: Some(acker) });
         }
         None => {

@@ -16,6 +16,7 @@ fn change(body: &'static [u8]) -> Message {
         fact: Some(end("Succeeded")),
         coalesced: vec![end("Failed")],
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         payload: Payload::Change { body: Bytes::from_static(body) },
     }
 }
@@ -211,7 +212,7 @@ prop_compose! {
     ) -> Message {
         Message {
             key: Key::of_kind(&kind, &namespace, &name).unwrap(), uid: uid.into(), version: Version(version),
-            observed: Timestamp::from_millisecond(observed).unwrap(), trace, fact, coalesced, labels: pipeline_core::ObjectLabels::default(), payload,
+            observed: Timestamp::from_millisecond(observed).unwrap(), trace, fact, coalesced, labels: pipeline_core::ObjectLabels::default(), again: false, payload,
         }
     }
 }

@@ -92,6 +92,7 @@ fn deletions_and_ends_that_were_not_told_are_kept() {
         fact: None,
         coalesced: Vec::new(),
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         payload: Payload::Change { body: Bytes::new() },
     };
     assert_eq!(Keep::of(&state, None), Keep::Newest);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Digest, EntityId, Report, Uid, Version};
 
-use super::{EntityRow, Record, Unacked};
+use super::{EntityRow, Record, Settled, Unacked};
 
 /// The content of every end: it may be told with a last state and again without, and is sent under one key.
 const END: Digest = Digest(u64::MAX);
@@ -43,6 +43,9 @@ pub struct SendIntent {
     pub reported: Vec<Digest>,
     /// What the stage remembers, for a first report: see [`Record::state`].
     pub state: Option<Bytes>,
+    /// A delivery of this incarnation had been acknowledged as a whole, and [`SendIntent::version`] is that of the last one.
+    #[serde(default)]
+    pub settled: bool,
 }
 
 impl SendIntent {
@@ -73,6 +76,7 @@ impl SendIntent {
             fact: same.map_or(Digest::NONE, |record| record.fact),
             reported: Vec::new(),
             state: state.filter(|_| first).cloned(),
+            settled: same.is_some_and(|record| record.settled != Settled::Never),
         })
     }
 
@@ -136,6 +140,9 @@ impl Record {
         let behind = record.entity(sent.entity).is_none_or(|row| row.counter < sent.counter);
         // That of what had been acknowledged when the report went out, or of the first report.
         record.version = record.version.max(sent.version);
+        if sent.settled && record.settled == Settled::Never {
+            record.settled = Settled::Unwritten;
+        }
         if sent.entity.is_object() {
             // A settled delivery moves the fact, and no counter.
             if (record.object().content, record.fact) != (sent.content, sent.fact) {

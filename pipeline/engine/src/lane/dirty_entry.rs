@@ -157,9 +157,18 @@ impl DirtyEntry {
         self.cause = Cause::Read;
         self.refetch |= event.cause == Cause::Refetch;
         self.trace = event.trace;
-        dropped += self.advance(&event.uid, event.version);
+        // What a watch shows again may be older than what was journaled, in the same store.
+        let other = self.uid.as_ref().is_some_and(|known| *known != event.uid);
+        dropped += match event.again && other && event.version < self.version {
+            true => self.delete(event.uid.clone(), event.version),
+            false => self.advance(&event.uid, event.version),
+        };
         if event.is_deleted() {
             self.shown_over = Some(event.uid.clone());
+            if event.again {
+                // A list may have ended it later: what the watch shows says when that was.
+                self.gone.retain(|(uid, known)| *uid != event.uid || *known <= event.version);
+            }
             dropped += self.delete(event.uid.clone(), event.version);
         }
         let mut left = spare;
@@ -377,6 +386,7 @@ impl DirtyEntry {
             version,
             change: Change::Deleted { body: None },
             labels: pipeline_core::ObjectLabels::default(),
+            again: false,
             cause: Cause::Read,
             observed,
             fact: None,

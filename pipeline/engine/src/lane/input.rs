@@ -15,6 +15,8 @@ pub enum Input {
     /// A change that was seen, which may be older than what was reported since, or whose body is missing: its object is read
     /// again.
     Redelivered(Arc<Event>),
+    /// A change that a watch shows again, and that the route is done with: it is counted, and nothing else.
+    PassedOver(Arc<Event>),
     /// A turn that [`Action::Start`] asked for is over.
     Turned {
         /// Whose turn.
@@ -46,6 +48,8 @@ pub enum Input {
         key: Key,
         /// What was journaled.
         pending: Pending,
+        /// The watch goes on where the former process ended: what led to it, and what followed, is shown first.
+        awaited: bool,
     },
     /// A turn that is a refetch has made its calls.
     Refetched {
@@ -83,7 +87,7 @@ impl Input {
     #[must_use]
     pub fn key(&self) -> Option<&Key> {
         match self {
-            Self::Event(event) | Self::Redelivered(event) => Some(&event.key),
+            Self::Event(event) | Self::Redelivered(event) | Self::PassedOver(event) => Some(&event.key),
             Self::Turned { key, .. }
             | Self::Read { key, .. }
             | Self::Replay { key, .. }

@@ -13,6 +13,9 @@ use super::refetch_times::RefetchTimes;
 /// The watch lags at most so much behind a read, or shows nothing of what the read showed to be gone.
 pub(super) const WATCH_LAG: Duration = Duration::from_secs(300);
 
+/// A list shows a key within so much time, or a watch that goes on, unless its kind is not there at all.
+pub(super) const AWAITED: Duration = Duration::from_secs(60);
+
 /// Ends that reads brought along and that are remembered of one key.
 const CARRIED: usize = 2 * KEPT_FACTS;
 
@@ -85,6 +88,8 @@ pub(super) struct KeyState {
     pub(super) retry: Option<Box<Retry>>,
     /// The rate limit lets nothing start before.
     pub(super) limited: Option<Duration>,
+    /// What was journaled of it waits for what the watch shows again, and not for longer than until then.
+    pub(super) awaits: Option<Duration>,
     /// The newest state taken in, queued or noted.
     pub(super) newest: Option<(Uid, Version)>,
     /// The newest state that the watch delivered of that life.
@@ -115,6 +120,7 @@ impl KeyState {
             timer: None,
             retry: None,
             limited: None,
+            awaits: None,
             newest: None,
             watched: Version(0),
             shown: None,
@@ -127,7 +133,7 @@ impl KeyState {
     /// When the next turn or read may begin.
     pub(super) fn due(&self) -> Duration {
         let retry = self.retry.as_ref().map_or(Duration::ZERO, |retry| retry.due);
-        retry.max(self.limited.unwrap_or(Duration::ZERO))
+        self.limited.into_iter().chain(self.awaits).fold(retry, Duration::max)
     }
 
     pub(super) fn is_dirty(&self) -> bool {

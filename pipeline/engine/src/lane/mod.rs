@@ -142,14 +142,16 @@ impl Lane {
     pub fn step(&mut self, input: Input, now: Duration, out: &mut Vec<Action>) {
         let (named, dropped) = (input.key().cloned(), self.counts.summaries_dropped);
         self.wake(now);
-        self.counts.delivered += u64::from(matches!(input, Input::Event(_) | Input::Redelivered(_)));
+        let delivered = matches!(input, Input::Event(_) | Input::Redelivered(_) | Input::PassedOver(_));
+        self.counts.delivered += u64::from(delivered);
         match input {
             Input::Event(event) => self.take(event, false, now, out),
             Input::Redelivered(event) => self.take(event, true, now, out),
+            Input::PassedOver(event) => self.pass_over(&event, out),
             Input::Turned { key, outcome, seed } => self.turned(&key, outcome, seed, now, out),
             Input::Read { key, result, seed } => self.read(&key, result, seed, now, out),
             Input::Replay { key, uid } => self.replay(&key, uid, now),
-            Input::Restore { key, pending } => self.restore(&key, pending, now),
+            Input::Restore { key, pending, awaited } => self.restore(&key, pending, awaited, now),
             Input::Refetched { calls, lacking } => {
                 self.refetches.took(calls, lacking, self.config.refetch_every);
             }
@@ -254,6 +256,7 @@ impl Lane {
         if slot.limited.is_some_and(|until| until <= now) {
             slot.limited = None;
         }
+        slot.awaits.take_if(|until| *until <= now);
         if slot.queue.is_empty() && slot.mark.is_none() {
             slot.retry = None;
             if slot.refetch.take_paced(now) {

@@ -10,7 +10,7 @@ use pipeline_core::{Event, Fact, Key, Pending, Uid, Version};
 
 use super::Lane;
 use super::dirty_entry::{DirtyEntry, KEPT_FACTS, KEPT_LIVES, Load};
-use super::key_state::{HeldEvent, KeyState};
+use super::key_state::{AWAITED, HeldEvent, KeyState};
 use super::take::charge;
 
 impl Lane {
@@ -52,8 +52,11 @@ impl Lane {
         slot.is_dirty() || slot.queue.iter().chain(&slot.running).any(tells)
     }
 
-    pub(super) fn restore(&mut self, key: &Key, pending: Pending, now: Duration) {
+    /// Goes on with what was journaled. Where it is `awaited` the watch shows more first, which is folded in: were it read at
+    /// once, what led to the newest state would be told after it.
+    pub(super) fn restore(&mut self, key: &Key, pending: Pending, awaited: bool, now: Duration) {
         let slot = self.keys.entry(key.clone()).or_insert_with(KeyState::boxed);
+        slot.awaits = awaited.then_some(now + AWAITED);
         self.counts.dirty += u64::from(!slot.is_dirty());
         let before = slot.mark.as_deref().map_or_else(Load::default, DirtyEntry::load);
         let spare = self.config.summary_bytes.saturating_sub(self.counts.summary_bytes);

@@ -30,6 +30,11 @@ impl Lane {
         let key = event.key.clone();
         let parked = self.is_parked(&event);
         let slot = self.keys.entry(key.clone()).or_insert_with(KeyState::boxed);
+        let ends = || slot.mark.as_ref().is_none_or(|mark| event.version >= mark.version);
+        if !event.again || (event.is_deleted() && ends()) {
+            // All that led to it was shown.
+            slot.awaits = None;
+        }
         let mut event = event;
         if let Some(uid) = slot.missed(&event) {
             Arc::make_mut(&mut event).uid = uid;
@@ -107,8 +112,17 @@ impl Lane {
         self.schedule(&key, now);
     }
 
+    /// Counts an event of which nothing is to be done.
+    pub(super) fn pass_over(&mut self, event: &Event, out: &mut Vec<Action>) {
+        self.counts.observed += 1;
+        self.counts.filtered += 1;
+        self.counts.stale += 1;
+        out.extend([Step::Observed, Step::Filtered(Filtered::Stale)].map(|step| tell(event, step)));
+    }
+
     pub(super) fn replay(&mut self, key: &Key, uid: Option<Uid>, now: Duration) {
         let slot = self.keys.entry(key.clone()).or_insert_with(KeyState::boxed);
+        slot.awaits = None;
         let was = slot.is_dirty();
         let mark = slot.mark.get_or_insert_with(|| Box::new(DirtyEntry::new(Cause::Read, now)));
         mark.ask();

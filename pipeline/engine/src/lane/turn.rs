@@ -237,6 +237,8 @@ fn inherit(next: &mut HeldEvent, former: &HeldEvent) {
     ends.append(&mut event.coalesced);
     ends.dedup_by(|a, b| a.is_same(b));
     event.coalesced = ends;
+    // It stands for what was not told, too.
+    event.again = false;
     *next = HeldEvent::new(next.event.clone(), former.since, true);
 }
 

@@ -134,6 +134,7 @@ fn with(mut event: Event, facts: Vec<(Uid, Version, Fact)>) -> Vec<Event> {
             version: former.iter().map(|(version, _)| *version).max().unwrap_or_default(),
             change: Change::Deleted { body: None },
             labels: pipeline_core::ObjectLabels::default(),
+            again: false,
             fact: None,
             coalesced: former.into_iter().map(|(_, fact)| fact).collect(),
             ..event.clone()
@@ -173,6 +174,7 @@ mod tests {
             fact: end.map(|second| Fact { id: Digest(second.into()), body: Bytes::new() }),
             coalesced: Vec::new(),
             labels: pipeline_core::ObjectLabels::default(),
+            again: false,
             trace: 0,
         }
     }

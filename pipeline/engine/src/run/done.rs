@@ -1,20 +1,22 @@
-//! How far what a source has shown is done with, kept in the ledgers of its routes, so that the next process goes on from
-//! there: what a kind went through while nobody watched is shown once more.
+//! How far what a source has shown is done with, kept in the ledger of each route for itself, so that the next process goes on
+//! from there: what a kind went through while nobody watched is shown once more, and each route passes over what it is done
+//! with ([`crate::shard::is_done_with`]).
 //!
 //! takes: how many events were emitted into each shard, and which version of each kind they reach - gives: the version up to
-//! which nothing is undone
+//! which nothing is undone, of each route
 //! calls: each route's ledger, a few times a second at most, and only for what moved - fails: never; a version that is too
 //! old costs states that are known
 //!
 //! A version counts once every event that was emitted before it was reached has come into its lane, and no lane holds any of
-//! them: so it never says of anything that it is done which a crash would lose.
+//! them: so it never says of anything that it is done which a crash would lose. It never goes back while a source goes on from
+//! an older one.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pipeline_core::{Key, Progress, Settled, Shutdown, Uid, Version};
+use pipeline_core::{Key, Progress, Shutdown, Version};
 use tokio::time::sleep;
 
 use super::Table;
@@ -28,10 +30,18 @@ const LOOK: Duration = Duration::from_millis(250);
 /// What is emitted of one source.
 pub(super) struct Done {
     sharding: Sharding,
-    routes: Vec<(Ledger, Arc<Table>)>,
+    routes: Vec<OfRoute>,
     /// Events emitted into each shard.
     emitted: Vec<AtomicU64>,
     reached: Mutex<BTreeMap<Box<str>, Version>>,
+}
+
+/// What one route makes of it.
+struct OfRoute {
+    ledger: Ledger,
+    table: Arc<Table>,
+    /// What it had not taken in when that was looked at last.
+    waits: Mutex<Option<Mark>>,
 }
 
 /// What was reached at one moment, and what had been emitted into each shard by then.
@@ -42,12 +52,14 @@ struct Mark {
 
 impl Done {
     pub(super) fn new(sharding: Sharding, routes: &[Arc<Shared>]) -> Self {
-        let routes = routes.iter().map(|shared| (shared.ledger.clone(), shared.table.clone())).collect();
+        let routes = routes.iter().map(|shared| (shared.ledger.clone(), shared.table.clone()));
         Self::of(sharding, routes)
     }
 
-    fn of(sharding: Sharding, routes: Vec<(Ledger, Arc<Table>)>) -> Self {
+    fn of(sharding: Sharding, routes: impl IntoIterator<Item = (Ledger, Arc<Table>)>) -> Self {
+        let of_route = |(ledger, table)| OfRoute { ledger, table, waits: Mutex::default() };
         let emitted = (0..sharding.shards().get()).map(|_| AtomicU64::new(0)).collect();
+        let routes = routes.into_iter().map(of_route).collect();
         Self { sharding, routes, emitted, reached: Mutex::default() }
     }
 
@@ -60,15 +72,21 @@ impl Done {
 
     /// Keeps what is done, until `stop`.
     pub(super) async fn keep(&self, stop: Shutdown) {
-        let mut waits: Option<Mark> = None;
         while stop.run_until_cancelled(sleep(LOOK)).await.is_some() {
-            let mark = waits.take().unwrap_or_else(|| self.mark());
-            if !self.note(&mark) {
-                waits = Some(mark);
-            }
+            self.look();
         }
-        let last = waits.take().unwrap_or_else(|| self.mark());
-        self.note(&last);
+        // What was waited for, and then what was reached since.
+        self.look();
+        self.look();
+    }
+
+    /// Looks at each route for itself: one that lags holds up no other.
+    fn look(&self) {
+        for route in &self.routes {
+            let mut waits = route.waits.lock().unwrap_or_else(PoisonError::into_inner);
+            let mark = waits.take().unwrap_or_else(|| self.mark());
+            *waits = Some(mark).filter(|mark| !route.note(mark));
+        }
     }
 
     /// What was reached was emitted before: whatever was is counted here.
@@ -76,54 +94,38 @@ impl Done {
         let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Mark { reached, emitted: self.emitted.iter().map(|count| count.load(Ordering::SeqCst)).collect() }
     }
+}
 
+impl OfRoute {
     /// Notes what is done of what was reached; `false` while something of it is still on its way to its lane.
     fn note(&self, mark: &Mark) -> bool {
-        let mut oldest = Vec::new();
-        for (ledger, table) in &self.routes {
-            match oldest_held(table, &mark.emitted) {
-                Some(held) => oldest.push((ledger, held)),
-                None => return false,
-            }
-        }
-        for (ledger, held) in oldest {
-            for (kind, reached) in &mark.reached {
-                let done = if held.0 == 0 { *reached } else { (*reached).min(held.before()) };
-                if ledger.done_before(kind).is_none_or(|known| known < done) && done.number() > 0 {
-                    ledger.done(kind, done);
-                }
+        let Some(held) = self.oldest_held(&mark.emitted) else { return false };
+        for (kind, reached) in &mark.reached {
+            let done = if held.0 == 0 { *reached } else { (*reached).min(held.before()) };
+            if self.ledger.done_before(kind).is_none_or(|known| known < done) && done.number() > 0 {
+                self.ledger.done(kind, done);
             }
         }
         true
     }
-}
 
-/// The oldest state that the shards of a route hold, 0 for none; `None` while one has not taken all that was emitted.
-fn oldest_held(table: &Table, emitted: &[u64]) -> Option<Version> {
-    let mut oldest = Version(0);
-    for (shard, emitted) in (0_u32..).zip(emitted).filter(|(_, emitted)| **emitted > 0) {
-        let (came, counts) = table.came(shard)?;
-        if came < *emitted {
-            return None;
+    /// The oldest state that its shards hold, 0 for none; `None` while one has not taken all that was emitted.
+    fn oldest_held(&self, emitted: &[u64]) -> Option<Version> {
+        let mut oldest = Version(0);
+        for (shard, emitted) in (0_u32..).zip(emitted).filter(|(_, emitted)| **emitted > 0) {
+            let (came, counts) = self.table.came(shard)?;
+            if came < *emitted {
+                return None;
+            }
+            oldest = oldest.older(counts.oldest_version);
         }
-        oldest = oldest.older(counts.oldest_version);
+        Some(oldest)
     }
-    Some(oldest)
 }
 
 impl Progress for Done {
-    fn done(&self, kind: &str) -> Option<Version> {
-        let all: Option<Vec<Version>> =
-            self.routes.iter().map(|(ledger, _)| ledger.done_before(kind)).collect();
-        all?.into_iter().min()
-    }
-
-    fn acknowledged(&self, key: &Key, uid: &Uid) -> Version {
-        let of = |ledger: &Ledger| match ledger.get(key) {
-            Some(record) if record.uid == *uid && record.settled != Settled::Never => record.version,
-            _ => Version(0),
-        };
-        self.routes.iter().map(|(ledger, _)| of(ledger)).min().unwrap_or_default()
+    fn done(&self, kind: &str) -> Vec<Version> {
+        self.routes.iter().filter_map(|route| route.ledger.done_before(kind)).collect()
     }
 
     fn reached(&self, kind: &str, version: Version) {
@@ -145,17 +147,45 @@ mod tests {
     use super::*;
     use crate::run::table::ShardHandle;
 
-    /// Two shards, what is told of each, and the ledger.
-    fn world() -> (Done, [watch::Sender<LaneCounts>; 2], Ledger) {
+    /// What the two shards of a route tell, its ledger, and what its shards are.
+    struct Told {
+        counts: [watch::Sender<LaneCounts>; 2],
+        ledger: Ledger,
+        table: Arc<Table>,
+    }
+
+    impl Told {
+        fn new(sharding: Sharding) -> Self {
+            let table = Arc::new(Table::new(sharding));
+            let counts = [0, 1].map(|number| {
+                let (tell, counts) = watch::channel(LaneCounts::default());
+                table.add(ShardHandle { number, counts, commands: mpsc::channel(1).0 });
+                tell
+            });
+            Self { counts, ledger: Ledger::memory(), table }
+        }
+
+        /// So many events came into a shard, of which the oldest that it holds is of this version.
+        fn came(&self, shard: usize, delivered: u64, oldest: u64) {
+            let oldest_version = Version(oldest);
+            self.counts[shard].send_replace(LaneCounts {
+                delivered,
+                oldest_version,
+                ..LaneCounts::default()
+            });
+        }
+
+        fn rollouts(&self) -> Option<u64> {
+            self.ledger.done_before("rollout").map(|version| version.0)
+        }
+    }
+
+    /// So many routes of two shards.
+    fn world<const ROUTES: usize>() -> (Done, [Told; ROUTES]) {
         let sharding = Sharding::Jump { shards: NonZeroU32::new(2).unwrap() };
-        let table = Arc::new(Table::new(sharding));
-        let told = [0, 1].map(|number| {
-            let (tell, counts) = watch::channel(LaneCounts::default());
-            table.add(ShardHandle { number, counts, commands: mpsc::channel(1).0 });
-            tell
-        });
-        let ledger = Ledger::memory();
-        (Done::of(sharding, vec![(ledger.clone(), table)]), told, ledger)
+        let told = std::array::from_fn(|_| Told::new(sharding));
+        let routes = told.iter().map(|told: &Told| (told.ledger.clone(), told.table.clone()));
+        (Done::of(sharding, routes), told)
     }
 
     /// A name of each shard.
@@ -168,46 +198,61 @@ mod tests {
 
     #[test]
     fn what_was_reached_is_done_when_all_of_it_came_and_nothing_of_it_is_held() {
-        let (done, told, ledger) = world();
+        let (done, [told]) = world();
         let [one, other] = keys(&done);
         done.emits(&one);
         done.emits(&other);
         done.reached("rollout", Version(20));
-        let mark = done.mark();
-        let came = |shard: usize, delivered, oldest| {
-            told[shard].send_replace(LaneCounts {
-                delivered,
-                oldest_version: Version(oldest),
-                ..LaneCounts::default()
-            });
-        };
         // What one shard has beyond what was asked for says nothing of the other.
-        came(0, 2, 0);
-        assert!(!done.note(&mark), "one is on its way");
-        assert_eq!(ledger.done_before("rollout"), None);
-        came(1, 1, 12);
-        assert!(done.note(&mark));
-        assert_eq!(ledger.done_before("rollout"), Some(Version(11)), "all before the oldest that is held");
-        came(1, 1, 0);
-        assert!(done.note(&mark));
-        assert_eq!((done.done("rollout"), done.done("workflow")), (Some(Version(20)), None));
+        told.came(0, 2, 0);
+        done.look();
+        assert_eq!(told.rollouts(), None, "one is on its way");
+        told.came(1, 1, 12);
+        done.look();
+        assert_eq!(told.rollouts(), Some(11), "all before the oldest that is held");
+        told.came(1, 1, 0);
+        done.look();
+        assert_eq!((done.done("rollout"), done.done("workflow")), (vec![Version(20)], vec![]));
         // It never goes back.
-        came(1, 1, 5);
-        assert!(done.note(&mark));
-        assert_eq!(done.done("rollout"), Some(Version(20)));
+        told.came(1, 1, 5);
+        done.look();
+        assert_eq!(told.rollouts(), Some(20));
     }
 
     #[test]
     fn events_of_other_routes_came_as_well() {
-        let (done, told, ledger) = world();
+        let (done, [told]) = world();
         let [one, _] = keys(&done);
         done.emits(&one);
         done.emits(&one);
         done.reached("rollout", Version(20));
-        told[0].send_replace(LaneCounts { delivered: 1, ..LaneCounts::default() });
-        assert!(!done.note(&done.mark()));
-        done.routes[0].1.skip(0);
-        assert!(done.note(&done.mark()));
-        assert_eq!(ledger.done_before("rollout"), Some(Version(20)));
+        told.came(0, 1, 0);
+        done.look();
+        assert_eq!(told.rollouts(), None);
+        told.table.skip(0);
+        done.look();
+        assert_eq!(told.rollouts(), Some(20));
+    }
+
+    #[test]
+    fn a_route_that_lags_holds_up_no_other_and_each_goes_on_from_where_it_was() {
+        let (done, [first, slow, late]) = world();
+        let [one, _] = keys(&done);
+        done.emits(&one);
+        done.reached("rollout", Version(20));
+        first.came(0, 1, 0);
+        slow.came(0, 1, 13);
+        done.look();
+        assert_eq!([&first, &slow, &late].map(Told::rollouts), [Some(20), Some(12), None]);
+        assert_eq!(done.done("rollout"), [20, 12].map(Version));
+        done.reached("rollout", Version(30));
+        done.look();
+        assert_eq!([&first, &slow, &late].map(Told::rollouts), [Some(30), Some(12), None]);
+        // What it was waited for is noted before what was reached since.
+        late.came(0, 1, 0);
+        done.look();
+        assert_eq!(late.rollouts(), Some(20));
+        done.look();
+        assert_eq!(late.rollouts(), Some(30));
     }
 }

@@ -109,6 +109,7 @@ mod tests {
             fact: None,
             coalesced: Vec::new(),
             labels: pipeline_core::ObjectLabels::default(),
+            again: false,
             trace: 0,
         }
     }

@@ -209,7 +209,7 @@ impl ShardRunner {
                 "what waits to be reported of objects that are not watched any more stays in the ledger"
             );
         }
-        RecoveredWork { parked, pending, unfinished }
+        RecoveredWork { parked, pending, goes_on: self.bus.is_sure(), unfinished }
     }
 }
 

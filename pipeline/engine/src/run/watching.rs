@@ -73,10 +73,9 @@ impl Watching {
         }
     }
 
-    /// What is kept of how far the source came: where one process alone works on what it watches, and on one route. Of several
-    /// the watch would show to one once more what another has not acknowledged.
+    /// What is kept of how far the source came: where one process alone works on what it watches.
     fn done(&self) -> Option<Arc<Done>> {
-        let alone = self.feed.bus.is_sure() && !self.leased && self.routes.len() == 1;
+        let alone = self.feed.bus.is_sure() && !self.leased;
         alone.then(|| Arc::new(Done::new(self.config.sharding, &self.routes)))
     }
 

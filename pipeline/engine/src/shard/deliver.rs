@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pipeline_core::{Cause, Change, Event, Key, Report, Timestamp};
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::{Acknowledged, BATCH, BusAnswer, Shard, Shared};
+use super::{Acknowledged, BATCH, BusAnswer, Shard, Shared, is_done_with};
 use crate::lane::Input;
 use pipeline_bus::{Acker, DecodeError, Delivered, Message};
 use pipeline_observe::metrics::Unreadable;
@@ -48,7 +48,13 @@ impl Shard {
             }
             return self.answer(acker.into_iter().collect());
         }
-        let Some(acker) = acker else { return self.step(Input::Event(event)) };
+        let Some(acker) = acker else {
+            let done = event.again && {
+                let (ledger, key) = (&self.shared.ledger, &event.key);
+                is_done_with(&event, ledger.get(key).as_ref(), ledger.done_before(key.kind()))
+            };
+            return self.step(if done { Input::PassedOver(event) } else { Input::Event(event) });
+        };
         let now = self.shared.now();
         // The bus may bring a state, or an incarnation, behind a newer one: a watch that was cut off publishes late.
         let older = self.shared.ledger.get(&event.key).is_some_and(|known| event.version < known.version);
@@ -117,9 +123,9 @@ impl Shared {
 /// The event of a message; one without its body where that was too large for the bus.
 fn event(message: Message) -> Event {
     message.into_event().unwrap_or_else(|message| {
-        let Message { key, uid, version, observed, trace, fact, coalesced, labels, .. } = *message;
+        let Message { key, uid, version, observed, trace, fact, coalesced, labels, again, .. } = *message;
         let change = Change::Applied { body: Bytes::new() };
         let cause = Cause::Watch;
-        Event { key, uid, version, change, labels, cause, observed, fact, coalesced, trace }
+        Event { key, uid, version, change, labels, cause, again, observed, fact, coalesced, trace }
     })
 }

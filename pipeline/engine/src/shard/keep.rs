@@ -66,7 +66,8 @@ impl Shard {
         }
         for (key, pending) in left.pending {
             self.journal.restored(&key, &pending);
-            self.step(Input::Restore { key, pending });
+            let awaited = left.goes_on && self.shared.ledger.done_before(key.kind()).is_some();
+            self.step(Input::Restore { key, pending, awaited });
         }
         for (key, uid) in left.unfinished {
             self.step(Input::Replay { key, uid: Some(uid) });
@@ -114,7 +115,7 @@ pub(super) fn together(due: Duration) -> Duration {
 /// Whose input it is.
 pub(crate) fn key(input: &Input) -> Option<&Key> {
     match input {
-        Input::Event(event) | Input::Redelivered(event) => Some(&event.key),
+        Input::Event(event) | Input::Redelivered(event) | Input::PassedOver(event) => Some(&event.key),
         Input::Turned { key, .. }
         | Input::Read { key, .. }
         | Input::Replay { key, .. }

@@ -4,6 +4,7 @@
 //! calls: the stages, each turn and each read in a task of its own - fails: a stage that panics is tried again
 //! later, like one that fails
 
+mod again;
 mod breaker;
 mod command;
 mod deliver;
@@ -25,6 +26,7 @@ use pipeline_core::{CircuitState, Key, Reason, Shutdown, Timestamp, Uid, Version
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+pub(crate) use again::is_done_with;
 pub(crate) use breaker::Breaker;
 pub(crate) use command::Command;
 pub use command::{Explained, Moment};
@@ -276,7 +278,7 @@ impl Shard {
 
     fn step(&mut self, input: Input) {
         let key = keep::key(&input).cloned();
-        if let (Some(spans), Input::Event(event)) = (&mut self.spans, &input) {
+        if let (Some(spans), Input::Event(event) | Input::PassedOver(event)) = (&mut self.spans, &input) {
             spans.arrives(event);
         }
         self.lane.step(input, self.shared.now(), &mut self.actions);

@@ -50,6 +50,8 @@ pub(crate) struct RecoveredWork {
     pub(crate) parked: Vec<(Key, Parked)>,
     /// What was not reported and cannot be read again.
     pub(crate) pending: Vec<(Key, Pending)>,
+    /// The watch goes on where an earlier process ended, of kinds of which the ledger says where that was.
+    pub(crate) goes_on: bool,
     /// What is to be read again although no message may come of it: something of it is incomplete, or in doubt.
     pub(crate) unfinished: Vec<(Key, Uid)>,
 }

@@ -303,8 +303,12 @@ pub(crate) fn is_told(event: &Event, known: Option<&Record>, ledger: &Ledger) ->
 /// Whether a watch only repeats what is acknowledged: a state that was acknowledged as a whole, of which nothing is
 /// incomplete and no report's fate is unknown, or the end of a life before the acknowledged one. Or a read shows that a life is
 /// over of which nothing but its name was remembered, and whose place another has taken since: its end was told then,
-/// and says nothing of the other's.
+/// and says nothing of the other's. Or a watch shows an end again of which nothing is remembered: it was told, or nothing of
+/// its life ever was, since what is shown before it was told by then.
 pub(crate) fn is_stale(event: &Event, known: Option<&Record>) -> bool {
+    if event.again && event.is_deleted() && known.is_none() && event.coalesced.is_empty() {
+        return true;
+    }
     if event.is_deleted() && event.cause == Cause::Read && event.version.0 == 0 {
         return known.is_some_and(|known| known.uid != event.uid);
     }

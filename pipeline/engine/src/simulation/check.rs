@@ -41,6 +41,9 @@ pub(super) struct Check {
     excused: BTreeSet<(Uid, EntityId)>,
     /// Lives of which an earlier process had journaled an end: it may be told again, under its key.
     restored: BTreeSet<Uid>,
+    /// Watches go on where a former process ended: a life that came and went since then, and that nobody remembers, is told
+    /// again as a whole.
+    goes_on: bool,
 }
 
 macro_rules! ensure {
@@ -52,10 +55,23 @@ macro_rules! ensure {
 }
 
 impl Check {
+    pub(super) fn new(goes_on: bool) -> Self {
+        Self { goes_on, ..Self::default() }
+    }
+
+    /// Whether a life may be told again as a whole.
+    fn retold(&self, uid: &Uid) -> bool {
+        self.goes_on && self.gone_told.contains(uid)
+    }
+
     /// An event reaches a lane.
     pub(super) fn delivered(&mut self, event: &Event) {
         // What happened in a life that a read already showed to be over is of no use to anybody.
         if self.over.contains(&event.uid) {
+            return;
+        }
+        // Nor is the end of a life that nobody watched, and of which the receiver was told nothing.
+        if event.again && event.is_deleted() {
             return;
         }
         if let Some(end) = &event.fact {
@@ -106,13 +122,17 @@ impl Check {
                 // A list that lacks a name ends whatever life of it is known, in the name of the one that it had shown.
                 let former = report.ends && self.lives.get(&report.key) > Some(&World::life(&report.uid));
                 let journaled = once && (self.restored.contains(&report.uid) || former);
+                let retold = self.retold(&report.uid);
                 ensure!(
-                    !taken.acked || journaled,
+                    !taken.acked || journaled || retold,
                     "sent again although it was acknowledged: {}",
                     show::report(report)
                 );
                 ensure!(
-                    receiver.last.get(&entity) == Some(at) || once || self.excused.contains(&entity),
+                    receiver.last.get(&entity) == Some(at)
+                        || once
+                        || retold
+                        || self.excused.contains(&entity),
                     "taken for a repetition, though another was taken since: {}",
                     show::report(report)
                 );
@@ -144,7 +164,7 @@ impl Check {
         // life are then told again before it, and arrive after it.
         let mut over = receiver.of_life(&report.uid).filter(|taken| taken.report.ends);
         let unheard = over.all(|taken| !taken.acked);
-        let told_again = unheard && report.fact.is_some();
+        let told_again = (unheard && report.fact.is_some()) || self.retold(&report.uid);
         ensure!(
             !self.gone_told.contains(&report.uid) || told_again,
             "after the end of its life: {}",
@@ -163,10 +183,14 @@ impl Check {
         );
         *latest = life.max(*latest);
         let excused = self.excused.remove(&entity);
-        if let Some(before) = taken.before.map(|before| &receiver.taken[before].report) {
+        if let Some(before) = taken.before.map(|before| &receiver.taken[before]) {
+            // What leads to a state that was not answered, or of which the answer was lost, is shown again, and so told after it;
+            // or after what happened before it, which is told with a later state.
+            let unsure = !before.acked || before.lost || before.report.fact.is_some();
+            let (unanswered, before) = (self.goes_on && unsure, &before.report);
             let doubtful = excused || self.doubtful.get(&entity).copied().unwrap_or_default();
             // What was refused for good is left out of a round: what follows may equal what went before it.
-            let doubtful = doubtful || receiver.refused.contains(&report.key);
+            let doubtful = doubtful || receiver.refused.contains(&report.key) || told_again;
             let last = self.arrived.get(&entity).copied();
             ensure!(
                 last != Some(report.content) || doubtful,
@@ -176,7 +200,11 @@ impl Check {
             let (was, is) = (before.version.0, report.version.0);
             // What happens once is told with the state at which it was noted: a list, or the journal, may be behind.
             let once = report.ends || report.fact.is_some();
-            ensure!(once || is >= was, "state {is} after {was}: {}", show::report(report));
+            ensure!(
+                once || told_again || unanswered || is >= was,
+                "state {is} after {was}: {}",
+                show::report(report)
+            );
         }
         if !report.entity.is_object() {
             self.resources.insert(report.uid.clone(), taken.turn);
@@ -303,7 +331,8 @@ impl Check {
         }
         for uid in &self.gone {
             // Of a life of which the receiver was told nothing, and which another has followed since, it need not know.
-            let heard = receiver.of_life(uid).next().is_some() || !world.is_followed(uid);
+            // Nor of any such, where nothing but what is remembered is told of.
+            let heard = receiver.of_life(uid).next().is_some() || !(self.goes_on || world.is_followed(uid));
             let refused = receiver.refused_ends.contains(uid);
             let excused = self.excused.contains(&(uid.clone(), EntityId::OBJECT));
             ensure!(

@@ -22,13 +22,15 @@ pub(super) struct Facts {
     pub(super) commit: bool,
     /// The live state of each resource, without which it is not reported.
     pub(super) live: [bool; RESOURCES],
+    /// Of a life of which nothing is remembered, and no state is known, the end is told all the same.
+    pub(super) stubs: bool,
 }
 
 impl Facts {
-    pub(super) const ALL: Self = Self { commit: true, live: [true; RESOURCES] };
+    pub(super) const ALL: Self = Self { commit: true, live: [true; RESOURCES], stubs: true };
 
     pub(super) fn draw(rng: &mut Rng) -> Self {
-        Self { commit: rng.u8(..4) > 0, live: std::array::from_fn(|_| rng.u8(..4) > 0) }
+        Self { commit: rng.u8(..4) > 0, live: std::array::from_fn(|_| rng.u8(..4) > 0), stubs: true }
     }
 }
 
@@ -80,7 +82,10 @@ fn sections(state: &State) -> Digest {
 
 /// What was acknowledged last as a whole, and whether nothing came after it.
 fn acknowledged(known: &Record) -> Option<(State, bool)> {
-    (known.settled != Settled::Never).then(|| (State::decode(&known.state), known.is_settled()))
+    match known.settled {
+        Settled::Never | Settled::Unwritten => None,
+        Settled::Before | Settled::Now => Some((State::decode(&known.state), known.is_settled())),
+    }
 }
 
 /// The operation that a report shows, from its body.
@@ -109,8 +114,12 @@ pub(super) fn enrich(event: &Event, known: Option<&Record>, facts: &Facts) -> En
     let Some(bytes) = event.body() else {
         let unseen = || Record::new(event.uid.clone());
         let mut reports: Vec<_> = earlier.map(|earlier| stub(event, earlier)).into_iter().collect();
-        if earlier.is_none_or(|_| !event.uid.is_empty()) {
+        let own = facts.stubs || known.is_some() || !event.coalesced.is_empty();
+        if own && earlier.is_none_or(|_| !event.uid.is_empty()) {
             reports.extend(departed(event, &known.cloned().unwrap_or_else(unseen)));
+        }
+        if reports.is_empty() {
+            return Enriched::filtered(Filtered::NeverReported);
         }
         return Enriched { reports, settle: None, filtered: None, refetch: None };
     };

@@ -38,12 +38,14 @@ pub(super) struct Knobs {
     pub(super) ends: u32,
     /// Bytes that a record may have in the ledger.
     pub(super) room: usize,
+    /// The watch of each process goes on where the one before it ended.
+    pub(super) goes_on: bool,
     /// How likely each kind of step is, in the order of [`Simulation::step`].
     pub(super) weights: [u32; 8],
 }
 
 impl Knobs {
-    pub(super) fn draw(rng: &mut Rng, mutant: Option<Mutant>, room: usize) -> Self {
+    pub(super) fn draw(rng: &mut Rng, mutant: Option<Mutant>, room: usize, goes_on: bool) -> Self {
         let seconds = Duration::from_secs;
         let backoff = Backoff { min: seconds(1), max: seconds(rng.u64(2..300)) };
         let often = |rng: &mut Rng| if rng.bool() { 0 } else { rng.u8(1..40) };
@@ -74,6 +76,7 @@ impl Knobs {
             poison: (rng.u8(..4) == 0).then(|| rng.u64(4..30)),
             ends: if rng.u8(..3) == 0 { 0 } else { rng.u32(1..200) },
             room,
+            goes_on,
             weights: std::array::from_fn(|at| rng.u32(1..[30, 40, 60, 20, 10, 10, 10, 8][at])),
         }
     }

@@ -65,26 +65,26 @@ struct Simulation {
     trace: Option<VecDeque<String>>,
 }
 
-/// Runs one simulation, with so many bytes for each record.
-fn run(seed: u64, mutant: Option<Mutant>, room: usize) -> Result<(), Violation> {
-    let Err(_) = Simulation::new(seed, mutant, room, false).whole() else { return Ok(()) };
+/// Runs one simulation, with so many bytes for each record, and with watches that go on where a former process ended or not.
+fn run(seed: u64, mutant: Option<Mutant>, room: usize, goes_on: bool) -> Result<(), Violation> {
+    let Err(_) = Simulation::new(seed, mutant, room, goes_on, false).whole() else { return Ok(()) };
     // Once more, the same, and told this time.
-    let mut simulation = Simulation::new(seed, mutant, room, true);
+    let mut simulation = Simulation::new(seed, mutant, room, goes_on, true);
     let why = simulation.whole().err().unwrap_or_else(|| "not so the second time".to_owned());
     let Simulation { steps: step, trace, .. } = simulation;
     Err(Violation { seed, step, why, trace: trace.unwrap_or_default() })
 }
 
 impl Simulation {
-    fn new(seed: u64, mutant: Option<Mutant>, room: usize, told: bool) -> Self {
+    fn new(seed: u64, mutant: Option<Mutant>, room: usize, goes_on: bool, told: bool) -> Self {
         let mut rng = Rng::with_seed(seed);
-        let knobs = Knobs::draw(&mut rng, mutant, room);
-        let mut check = Check::default();
+        let knobs = Knobs::draw(&mut rng, mutant, room, goes_on);
+        let mut check = Check::new(goes_on);
         let books = Books::new();
         books.disk.room(knobs.room);
         let process = Process::start(books, &knobs, 0, &mut check);
         let trace = told.then(|| VecDeque::from([format!("{knobs:?}")]));
-        let mut world = World::new(knobs.apps);
+        let mut world = World::new(knobs.apps, goes_on);
         // No list is of version 0, which stands for one that is not known.
         world.change(&mut rng);
         Self {
@@ -229,10 +229,18 @@ impl Simulation {
         else {
             return;
         };
-        self.note(|_| format!("watched: {}", show::event(&event)));
-        self.check.delivered(&event);
+        let done = event.again && self.process.is_done_with(&event);
+        self.note(|_| {
+            let how = if event.again { ", again" } else { "" };
+            format!("watched{how}{}: {}", if done { ", done" } else { "" }, show::event(&event))
+        });
         let place = self.process.place(&event.key);
-        self.process.step(place, Input::Event(event.into()));
+        if done {
+            self.process.step(place, Input::PassedOver(event.into()));
+        } else {
+            self.check.delivered(&event);
+            self.process.step(place, Input::Event(event.into()));
+        }
     }
 
     fn turn(&mut self, place: usize) -> Result<(), String> {
@@ -304,6 +312,7 @@ impl Simulation {
     }
 
     fn commit(&mut self) {
+        self.process.note_done();
         let worked = self.process.books.commit();
         self.note(|_| format!("the ledger commits: {worked}"));
         if !worked {

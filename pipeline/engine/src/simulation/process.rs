@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fastrand::Rng;
-use pipeline_core::{Cause, CircuitState, Key, Timestamp, Version};
+use pipeline_core::{Cause, CircuitState, Event, Key, Timestamp, Version};
 
 use super::books::Books;
 use super::check::Check;
@@ -17,7 +17,10 @@ use crate::circuit::Circuit;
 use crate::lane::{Action, Input, Lane, Outcome, ReadResult};
 use crate::shard::journal::Journal;
 use crate::shard::keep::{Keeping, key};
-use crate::shard::probing;
+use crate::shard::{is_done_with, probing};
+
+/// Under what the ledger notes how far the watch came.
+const KIND: &str = "app";
 
 /// One shard's task.
 pub(super) struct Shard {
@@ -61,9 +64,12 @@ impl Process {
         };
         let journaled = books.ledger.journaled();
         check.restarted(&journaled);
+        let done = books.ledger.done_before(KIND).filter(|_| knobs.goes_on);
+        // Where another route ended, which may lag behind.
+        let from = done.map(|done| Version(Rng::with_seed(turns ^ done.0).u64(1..=done.0)));
         let mut process = Self {
             circuit: Circuit::new(knobs.circuit),
-            watch: Watch::new(),
+            watch: Watch::new(from),
             shards: (0..knobs.shards).map(shard).collect(),
             now: Duration::ZERO,
             turns,
@@ -77,9 +83,27 @@ impl Process {
         for (key, pending) in journaled {
             let place = process.place(&key);
             process.shards[place].journal.restored(&key, &pending);
-            process.step(place, Input::Restore { key, pending });
+            process.step(place, Input::Restore { key, pending, awaited: from.is_some() });
         }
         process
+    }
+
+    /// Whether nothing is to be done of what the watch shows again.
+    pub(super) fn is_done_with(&self, event: &Event) -> bool {
+        let ledger = &self.books.ledger;
+        is_done_with(event, ledger.get(&event.key).as_ref(), ledger.done_before(KIND))
+    }
+
+    /// Notes up to where nothing that the watch showed is undone.
+    pub(super) fn note_done(&mut self) {
+        let held = self.shards.iter().map(|shard| shard.lane.counts(self.now).oldest_version);
+        let held = held.fold(Version(0), Version::older);
+        let reached = Version(self.watch.reached());
+        let done = if held.0 == 0 { reached } else { reached.min(held.before()) };
+        let ledger = &self.books.ledger;
+        if done.0 > 0 && ledger.done_before(KIND).is_none_or(|known| known < done) {
+            ledger.done(KIND, done);
+        }
     }
 
     pub(super) fn place(&self, key: &Key) -> usize {
@@ -203,6 +227,7 @@ impl Process {
             failing: knobs.fetches_fail,
             reports: knobs.reports,
             marks_before_ack: knobs.mutant == Some(Mutant::MarksBeforeAck),
+            goes_on: knobs.goes_on,
         };
         (&mut self.shards[place].turns[at], around)
     }

@@ -27,7 +27,7 @@ fn room(seed: u64) -> usize {
 }
 
 /// Runs simulations until one fails; gives after how many, and how.
-fn runs(number: u64, seed: u64, mutant: Option<Mutant>) -> Option<(u64, Violation)> {
+fn runs(number: u64, seed: u64, mutant: Option<Mutant>, goes_on: bool) -> Option<(u64, Violation)> {
     let (next, found) = (AtomicU64::new(0), Mutex::new(None));
     let work = || {
         loop {
@@ -36,8 +36,8 @@ fn runs(number: u64, seed: u64, mutant: Option<Mutant>) -> Option<(u64, Violatio
                 return;
             }
             let seed = seed.wrapping_add(at);
-            let result =
-                catch_unwind(AssertUnwindSafe(|| run(seed, mutant, room(seed)))).unwrap_or_else(|panic| {
+            let result = catch_unwind(AssertUnwindSafe(|| run(seed, mutant, room(seed), goes_on)))
+                .unwrap_or_else(|panic| {
                     let why = panic.downcast_ref::<String>().cloned();
                     let why = format!("panicked: {}", why.unwrap_or_default());
                     Err(Violation { seed, step: 0, why, trace: VecDeque::new() })
@@ -56,14 +56,24 @@ fn runs(number: u64, seed: u64, mutant: Option<Mutant>) -> Option<(u64, Violatio
     found.into_inner().unwrap()
 }
 
-#[test]
-fn nothing_is_lost_nothing_is_sent_twice_and_everything_is_in_order() {
-    let (number, seed) = (setting("LOADTEST_SIMULATIONS", RUNS), setting("LOADTEST_SEED", SEED));
+fn all_hold(seed: u64, goes_on: bool) {
+    let number = setting("LOADTEST_SIMULATIONS", RUNS);
     let begun = Instant::now();
-    if let Some((at, violation)) = runs(number, seed, None) {
+    if let Some((at, violation)) = runs(number, seed, None, goes_on) {
         panic!("run {at} of {number}, base seed {seed}:\n{violation}");
     }
     println!("simulations: {number} runs from seed {seed} in {:.1?}", begun.elapsed());
+}
+
+#[test]
+fn nothing_is_lost_nothing_is_sent_twice_and_everything_is_in_order() {
+    all_hold(setting("LOADTEST_SEED", SEED), false);
+}
+
+/// From the same seed each time, unless `LOADTEST_RESUMED_SEED` says which.
+#[test]
+fn nor_is_anything_where_the_watch_of_a_process_goes_on_where_the_one_before_it_ended() {
+    all_hold(setting("LOADTEST_RESUMED_SEED", SEED), true);
 }
 
 /// Runs that once failed, each for a reason of its own.
@@ -96,7 +106,7 @@ fn runs_that_once_failed_hold() {
         ),
         (50_002_223, "a list ended a former life after the one that a read had shown since"),
     ] {
-        if let Err(violation) = run(seed, None, usize::MAX) {
+        if let Err(violation) = run(seed, None, usize::MAX, false) {
             panic!("{why}:\n{violation}");
         }
     }
@@ -104,7 +114,7 @@ fn runs_that_once_failed_hold() {
 
 fn is_caught(mutant: Mutant) {
     let (number, seed) = (setting("LOADTEST_SIMULATIONS", RUNS), setting("LOADTEST_SEED", SEED));
-    let Some((at, violation)) = runs(number, seed, Some(mutant)) else {
+    let Some((at, violation)) = runs(number, seed, Some(mutant), false) else {
         panic!("{mutant:?} was not caught in {number} runs from seed {seed}");
     };
     println!("{mutant:?}: caught after {at} runs, seed {}: {}", violation.seed, violation.why);

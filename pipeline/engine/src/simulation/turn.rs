@@ -31,6 +31,8 @@ pub(super) struct Around<'a> {
     pub(super) reports: usize,
     /// Broken on purpose: the ledger moves before the answer is there.
     pub(super) marks_before_ack: bool,
+    /// The watch goes on where a former process ended: see [`Facts::stubs`].
+    pub(super) goes_on: bool,
 }
 
 /// One turn under way.
@@ -160,6 +162,7 @@ impl Turn {
             return Stage::Over(Outcome::Retry { reason, after, blame, refused, told: Vec::new() });
         }
         let facts = if fails { Facts::draw(around.rng) } else { Facts::ALL };
+        let facts = Facts { stubs: !around.goes_on, ..facts };
         let untold = around.books.ledger.without_reported(self.event(), known.as_ref());
         let event = untold.as_ref().unwrap_or_else(|| self.event());
         let enriched: Enriched = enrich(event, known.as_ref(), &facts);

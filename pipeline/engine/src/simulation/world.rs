@@ -88,17 +88,19 @@ pub(super) struct World {
     apps: Vec<App>,
     log: Vec<Moved>,
     operations: u32,
+    /// Objects list no resources.
+    bare: bool,
 }
 
 impl World {
-    pub(super) fn new(apps: usize) -> Self {
+    pub(super) fn new(apps: usize, bare: bool) -> Self {
         let app = |number| App {
             key: Key::new("ns", &format!("app{number}")).unwrap(),
             lives: 0,
             changes: Vec::new(),
             earlier: Vec::new(),
         };
-        Self { apps: (0..apps).map(app).collect(), log: Vec::new(), operations: 0 }
+        Self { apps: (0..apps).map(app).collect(), log: Vec::new(), operations: 0, bare }
     }
 
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
@@ -170,6 +172,7 @@ impl World {
             Some(now) if rng.u8(..100) < 6 => (now.uid, now.state, true),
             Some(now) => (now.uid, self.next(app, now.state, rng), false),
         };
+        let state = if self.bare { State { resources: [None; RESOURCES], ..state } } else { state };
         let earlier = &mut self.apps[app].earlier;
         earlier.push(state);
         if earlier.len() > REMEMBERED {
@@ -238,6 +241,7 @@ impl World {
             fact: ended.map(end),
             coalesced: Vec::new(),
             labels: pipeline_core::ObjectLabels::default(),
+            again: false,
             trace: u128::from(moved.version),
         }
     }

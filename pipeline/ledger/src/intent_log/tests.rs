@@ -29,6 +29,7 @@ pub(crate) fn an_intent(number: u64, n: usize) -> Intent {
         fact: Digest::NONE,
         reported: Vec::new(),
         state: Some(bytes::Bytes::from_static(b"https://git/store")),
+        settled: false,
     };
     Intent { number, key: Key::new("ns", &format!("app-{n}")).unwrap(), sent }
 }
@@ -42,16 +43,16 @@ pub(crate) fn log(intents: &[Intent]) -> Vec<u8> {
 prop_compose! {
     fn intent()(names in ("[a-z]{1,9}", "[a-z]{1,9}", ".{0,40}"), numbers in any::<(u64, u64, u64, u64, u64)>(),
               counter in prop_oneof![any::<u32>().prop_map(u64::from), any::<u64>()],
-              flags in any::<[bool; 3]>(), unacked in any::<(u64, u32)>(), id in prop::option::of(any::<u64>()),
+              flags in any::<[bool; 4]>(), unacked in any::<(u64, u32)>(), id in prop::option::of(any::<u64>()),
               told in prop::collection::vec(any::<u64>(), 0..4), state in prop::option::of(state())) -> Intent {
         let (namespace, name, uid) = names;
         let (number, version, content, decision, operation) = numbers;
-        let [ends, first, incomplete] = flags;
+        let [ends, first, incomplete, settled] = flags;
         let entity = id.map_or(EntityId::OBJECT, EntityId);
         let sent = SendIntent {
             uid: Uid::from(uid), version: Version(version), entity, ends, first, counter,
             unacked: Unacked { content: Digest(unacked.0), skipped: unacked.1 }, content: Digest(content),
-            decision: Digest(decision), incomplete, fact: Digest(operation), state,
+            decision: Digest(decision), incomplete, fact: Digest(operation), state, settled,
             reported: told.into_iter().map(Digest).collect(),
         };
         Intent { number, key: Key::new(&namespace, &name).unwrap(), sent }

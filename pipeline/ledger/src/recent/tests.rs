@@ -297,6 +297,7 @@ fn what_a_settled_round_told_is_taken_out_of_an_event_that_brings_it_again() {
         fact: None,
         coalesced: ends.to_vec(),
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         trace: 5,
     };
     assert!(ledger.without_reported(&event("a", &ends), None).is_none(), "nothing was told");
@@ -320,6 +321,7 @@ fn a_list_that_ends_an_incarnation_that_was_told_to_be_over_ends_the_one_that_is
         fact: None,
         coalesced: vec![end("a", 1).2],
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         trace: 5,
     };
     let known = Record::new("b".into());

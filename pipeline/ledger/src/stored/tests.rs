@@ -26,7 +26,7 @@ prop_compose! {
     pub(crate) fn a_record()(
         uid in ".{0,40}",
         (version, fact, reported, floor) in any::<(u64, u64, u32, u64)>(),
-        settled in prop::sample::select(vec![Settled::Never, Settled::Before, Settled::Now]),
+        settled in prop::sample::select(vec![Settled::Never, Settled::Before, Settled::Now, Settled::Unwritten]),
         state in state(),
         mut entities in prop::collection::vec(row(), 0..40),
     ) -> Record {

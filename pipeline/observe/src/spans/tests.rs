@@ -85,6 +85,7 @@ fn event(trace: u128, version: u64) -> Event {
         fact: None,
         coalesced: Vec::new(),
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         trace,
     }
 }

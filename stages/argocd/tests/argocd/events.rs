@@ -53,6 +53,7 @@ pub(crate) fn event(name: &str) -> Event {
         fact: None,
         coalesced: Vec::new(),
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         trace: 0,
     }
 }

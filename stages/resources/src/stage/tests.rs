@@ -38,6 +38,7 @@ fn event(kind: &str, version: u64, object: &Value) -> Event {
         fact: known(resource).fact(&status, &Redactor::new(b"k")),
         coalesced: Vec::new(),
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         trace: 1,
     }
 }

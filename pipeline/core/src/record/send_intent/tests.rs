@@ -161,6 +161,24 @@ fn the_newest_note_of_an_entity_stands_for_the_earlier_ones() {
 }
 
 #[test]
+fn what_was_acknowledged_as_a_whole_before_a_first_commit_is_known_after_a_kill_by_its_version() {
+    let told = |version| report("a", version, EntityId::OBJECT, version);
+    let killed = |settled: &[u64]| {
+        let (mut live, mut notes) = (None, Vec::new());
+        for version in settled {
+            notes.extend(SendIntent::new(live.as_ref(), &told(*version), Some(&state())));
+            let acknowledged = Record::acknowledge(live, &told(*version));
+            live = Some(Record::checkpoint(acknowledged, &settle("a", *version, &[])));
+        }
+        notes.extend(SendIntent::new(live.as_ref(), &told(9), Some(&state())));
+        let resumed = notes.iter().fold(None, Record::resume).unwrap();
+        (resumed.settled, resumed.version)
+    };
+    assert_eq!(killed(&[5, 8]), (Settled::Unwritten, Version(8)));
+    assert_eq!(killed(&[]), (Settled::Never, Version(9)), "it may not have arrived");
+}
+
+#[test]
 fn notes_say_which_ends_of_operations_were_told_since_the_last_commit() {
     let (mut live, mut notes) = (None, Vec::new());
     for operation in 1..=4 {

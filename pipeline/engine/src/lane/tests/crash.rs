@@ -57,7 +57,7 @@ impl World {
             self.step(Input::Park { key, parked });
         }
         for (name, pending) in self.journal.clone() {
-            self.step(Input::Restore { key: key(&name), pending });
+            self.step(Input::Restore { key: key(&name), pending, awaited: false });
         }
         for number in 0..self.objects.len() {
             let known = self.fates[&format!("k{number}")].ledger.clone();

@@ -55,6 +55,7 @@ fn state(name: &str, version: u64) -> Event {
         fact: None,
         coalesced: Vec::new(),
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         trace: u128::from(version),
     }
 }
@@ -162,6 +163,15 @@ impl Bench {
     }
 
     fn restore(&mut self, name: &str, ends: &[(&str, u64, u64)], gone: &[(&str, u64)]) {
+        self.restored(name, ends, gone, false);
+    }
+
+    /// The same, where the watch shows more of it first.
+    fn restore_awaited(&mut self, name: &str, ends: &[(&str, u64, u64)]) {
+        self.restored(name, ends, &[], true);
+    }
+
+    fn restored(&mut self, name: &str, ends: &[(&str, u64, u64)], gone: &[(&str, u64)], awaited: bool) {
         let pending = Pending {
             facts: ends
                 .iter()
@@ -169,7 +179,7 @@ impl Bench {
                 .collect(),
             gone: gone.iter().map(|(uid, version)| ((*uid).into(), Version(*version))).collect(),
         };
-        self.step(Input::Restore { key: key(name), pending });
+        self.step(Input::Restore { key: key(name), pending, awaited });
     }
 
     fn counts(&self) -> LaneCounts {

@@ -345,3 +345,56 @@ fn a_lane_that_is_paused_or_stopped_restores_and_waits() {
     bench.step(Input::Resume);
     assert_eq!(bench.reading(), ["x>=0"]);
 }
+
+/// As a watch shows it that goes on where a former process ended.
+fn again(event: Event) -> Event {
+    Event { again: true, ..event }
+}
+
+const NOTHING: [String; 0] = [];
+
+#[test]
+fn what_was_journaled_is_told_in_order_with_what_the_watch_shows_again_until_the_newest_state() {
+    let mut bench = Bench::new(Config::default());
+    bench.restore_awaited("x", &[("a", 5, 1), ("a", 6, 2)]);
+    for (number, version) in [(1, 5), (2, 6), (3, 8), (4, 9)] {
+        bench.take(again(ending(number, state("x", version))));
+    }
+    assert_eq!((bench.reading(), bench.running()), (strings(&[]), strings(&[])), "more is to come");
+    let kept = strings(&["a@5 end 1", "a@6 end 2", "a@8 end 3", "a@9 end 4"]);
+    assert_eq!(bench.pending("x"), Some((kept, vec![])));
+    bench.take(ending(5, state("x", 12)));
+    assert_eq!(bench.reading(), ["x>=12"]);
+    bench.found("x", ending(5, state("x", 12)));
+    assert_eq!(
+        (bench.running(), bench.carried("x")),
+        (strings(&["x@12"]), strings(&["end 1", "end 2", "end 3", "end 4"]))
+    );
+    assert_eq!(bench.counts().balance(), 0);
+}
+
+#[test]
+fn what_was_journaled_waits_no_longer_than_for_its_end_or_for_a_person_or_a_minute() {
+    let mut bench = Bench::new(Config::default());
+    for name in ["ends", "asked", "left"] {
+        bench.restore_awaited(name, &[("a", 5, 1)]);
+    }
+    assert_eq!(bench.reading(), NOTHING);
+    bench.take(again(deleted("ends", 7)));
+    bench.step(Input::Replay { key: key("asked"), uid: None });
+    assert_eq!(bench.reading(), ["ends>=7", "asked>=0"]);
+    bench.pass(Duration::from_secs(59));
+    assert_eq!(bench.reading().len(), 2);
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(bench.reading(), ["ends>=7", "asked>=0", "left>=0"]);
+}
+
+#[test]
+fn what_is_passed_over_is_counted_and_changes_nothing_else() {
+    let mut bench = Bench::new(Config::default());
+    bench.step(Input::PassedOver(again(ending(1, state("x", 5))).into()));
+    let counts = bench.counts();
+    assert_eq!((counts.observed, counts.delivered, counts.filtered, counts.stale), (1, 1, 1, 1));
+    assert_eq!((counts.balance(), counts.oldest_version, bench.pending("x")), (0, Version(0), None));
+    assert_eq!((bench.reading(), bench.running()), (strings(&[]), strings(&[])));
+}

@@ -38,6 +38,7 @@ fn untold(ledger: &Ledger, key: &Key) -> Vec<Fact> {
         fact: None,
         coalesced: (1..=4).map(end).collect(),
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         trace: 0,
     };
     ledger.without_reported(&event, None).unwrap_or(event).coalesced

@@ -86,6 +86,7 @@ pub(crate) fn state(uid: &str, version: u64, bytes: usize) -> Message {
         fact: None,
         coalesced: Vec::new(),
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         payload: Payload::Change { body: body(bytes) },
     }
 }

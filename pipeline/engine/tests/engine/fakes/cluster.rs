@@ -175,6 +175,7 @@ fn event(key: &Key, object: &Object) -> Event {
         fact: object.operation.clone(),
         coalesced: Vec::new(),
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         trace: u128::from(object.version),
     }
 }

@@ -21,6 +21,7 @@ fn message(uid: &str, version: u64) -> Message {
         fact: None,
         coalesced: Vec::new(),
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         payload: Payload::Change { body: Bytes::from_static(b"{}") },
     }
 }

@@ -27,6 +27,7 @@ fn event(key: &Key, object: &Object, deleted: bool, cause: Cause) -> Event {
         fact: None,
         coalesced: Vec::new(),
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         trace: 0,
     }
 }

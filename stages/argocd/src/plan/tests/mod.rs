@@ -86,6 +86,7 @@ pub(super) fn event(object: &Value) -> Event {
         fact: None,
         coalesced: Vec::new(),
         labels: pipeline_core::ObjectLabels::default(),
+        again: false,
         trace: 7,
     }
 }

@@ -1,0 +1,115 @@
+//! What a watch that goes on where a former process ended shows again, and a route is done with.
+
+use pipeline_core::{Event, Record, Settled, Version};
+
+/// Whether a route, of which its ledger knows `known` of the object and that all up to `done` is done, is done with an event that
+/// is shown again: it was done with before the former process ended, or a state as new as that was acknowledged as a whole, or
+/// something of a later life.
+///
+/// Something of what was acknowledged may be in doubt, or incomplete: that is for the newest state, which is shown as well and
+/// is not shown again. An end of what the route still knows is told in any case: it may have been refused for good.
+pub(crate) fn is_done_with(event: &Event, known: Option<&Record>, done: Option<Version>) -> bool {
+    let Event { uid, version, again: true, .. } = event else { return false };
+    if version.0 == 0 {
+        return false;
+    }
+    let (known, later) = match known {
+        Some(known) if known.uid == *uid => (Some(known), false),
+        other => (None, other.is_some_and(|other| *version < other.version)),
+    };
+    let acknowledged =
+        known.is_some_and(|known| known.settled != Settled::Never && *version <= known.version);
+    let untold_end = event.is_deleted() && known.is_some();
+    acknowledged || later || (!untold_end && done.is_some_and(|done| *version <= done))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use pipeline_core::{Cause, Change, Digest, Fact, Key, ObjectLabels, Timestamp};
+
+    use super::*;
+    use crate::shard::turn::is_stale;
+
+    fn event(version: u64, deleted: bool) -> Event {
+        let body = Bytes::from_static(b"{}");
+        Event {
+            key: Key::of_kind("rollout", "shop", "web").unwrap(),
+            uid: "u".into(),
+            version: Version(version),
+            change: if deleted { Change::Deleted { body: Some(body) } } else { Change::Applied { body } },
+            labels: ObjectLabels::default(),
+            cause: Cause::Watch,
+            again: true,
+            observed: Timestamp::UNIX_EPOCH,
+            fact: None,
+            coalesced: Vec::new(),
+            trace: 0,
+        }
+    }
+
+    fn known(uid: &str, version: u64, settled: Settled) -> Record {
+        Record { version: Version(version), settled, ..Record::new(uid.into()) }
+    }
+
+    fn is_done(event: &Event, known: Option<&Record>, done: u64) -> bool {
+        is_done_with(event, known, Some(Version(done)).filter(|done| done.0 > 0))
+    }
+
+    #[test]
+    fn a_route_is_done_with_what_it_acknowledged_whatever_another_lacks() {
+        let state = |version| event(version, false);
+        for settled in [Settled::Now, Settled::Before] {
+            let known = known("u", 20, settled);
+            assert!(is_done(&state(20), Some(&known), 10) && is_done(&state(12), Some(&known), 10));
+            assert!(!is_done(&state(21), Some(&known), 10));
+            assert!(is_done(&state(21), Some(&known), 30), "what it did not report, it left out");
+        }
+        for not_yet in [known("former", 11, Settled::Now), known("u", 20, Settled::Never)] {
+            assert!(!is_done(&state(12), Some(&not_yet), 10) && is_done(&state(10), Some(&not_yet), 10));
+        }
+        assert!(is_done(&state(10), None, 10) && !is_done(&state(11), None, 10));
+        assert!(!is_done(&state(10), None, 0), "a route that is new");
+    }
+
+    #[test]
+    fn what_is_not_shown_again_is_looked_at() {
+        let known = known("u", 20, Settled::Now);
+        for event in [
+            Event { again: false, ..event(12, false) },
+            Event { again: false, ..event(12, true) },
+            event(0, false),
+        ] {
+            assert!(!is_done(&event, Some(&known), 30), "{event:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_what_is_known_is_told_but_of_a_former_stay() {
+        assert!(
+            !is_done(&event(25, true), Some(&known("u", 20, Settled::Now)), 30),
+            "it may have been refused"
+        );
+        assert!(is_done(&event(15, true), Some(&known("u", 20, Settled::Now)), 10), "it is back since");
+        assert!(is_done(&event(25, true), None, 30) && !is_done(&event(25, true), None, 10));
+        let later = known("later", 40, Settled::Never);
+        assert!(is_done(&event(25, true), Some(&later), 10) && is_done(&event(24, false), Some(&later), 10));
+    }
+
+    #[test]
+    fn what_was_done_before_the_versions_went_back_says_nothing_of_what_came_since() {
+        let since = Event { version: Version(5).in_era(1), ..event(5, false) };
+        assert!(!is_done(&since, Some(&known("u", 20, Settled::Now)), 30));
+    }
+
+    #[test]
+    fn an_end_of_which_nothing_is_remembered_is_told_again_only_for_what_it_stands_for() {
+        assert!(is_stale(&event(25, true), None), "it was told, or nothing of its life ever was");
+        let stands = Event { again: false, ..event(25, true) };
+        let fact = Fact { id: Digest(1), body: Bytes::new() };
+        for told in [stands, Event { coalesced: vec![fact], ..event(25, true) }, event(25, false)] {
+            assert!(!is_stale(&told, None), "{told:?}");
+        }
+        assert!(!is_stale(&event(25, true), Some(&known("u", 20, Settled::Now))));
+    }
+}

@@ -262,7 +262,7 @@ pub async fn program(given: Option<&Path>) -> anyhow::Result<PathBuf> {
 /// program runs out of a cargo workspace.
 pub async fn binary() -> anyhow::Result<PathBuf> {
     if let Some(program) = std::env::var_os(PROGRAM) {
-        return named(program.into());
+        return named(Path::new(&program));
     }
     let here = std::env::current_exe().context("find this program")?;
     let mut folder = here.parent().context("the folder of this program")?;
@@ -313,9 +313,9 @@ fn profile(folder: &Path) -> &OsStr {
 }
 
 /// The binary that the environment names.
-fn named(program: PathBuf) -> anyhow::Result<PathBuf> {
+fn named(program: &Path) -> anyhow::Result<PathBuf> {
     anyhow::ensure!(program.is_file(), "there is no {}, which {PROGRAM} names", program.display());
-    std::fs::canonicalize(&program).with_context(|| format!("find {}", program.display()))
+    std::fs::canonicalize(program).with_context(|| format!("find {}", program.display()))
 }
 
 async fn has_make() -> bool {
@@ -355,8 +355,8 @@ mod tests {
     #[test]
     fn a_binary_that_is_named_is_taken_if_it_is_there() {
         let here = std::env::current_exe().unwrap();
-        assert_eq!(named(here.clone()).unwrap(), std::fs::canonicalize(here).unwrap());
-        let error = named("/nowhere/gitops-runtime".into()).unwrap_err().to_string();
+        assert_eq!(named(&here).unwrap(), std::fs::canonicalize(here).unwrap());
+        let error = named(Path::new("/nowhere/gitops-runtime")).unwrap_err().to_string();
         assert_eq!(error, "there is no /nowhere/gitops-runtime, which LOADTEST_PROGRAM names");
     }
 

@@ -267,8 +267,9 @@ impl Record {
             Some(record) if record.uid == checkpoint.uid => record,
             _ => Self::new(checkpoint.uid.clone()),
         };
+        // A newer state went out before, and it is not known that it arrived: it is told once more when it is shown again.
+        record.settled = if checkpoint.version < record.version { Settled::Before } else { Settled::Now };
         record.version = record.version.max(checkpoint.version);
-        record.settled = Settled::Now;
         record.state = checkpoint.state.clone();
         record.fact = checkpoint.fact;
         record.object_mut().incomplete = checkpoint.incomplete;

@@ -152,9 +152,8 @@ fn is_manifest(path: &str) -> bool {
 /// that a Kustomization above it names while it makes Secrets, or one of a chart that is neither of its values nor a template.
 fn is_read_by_another(beside: &BesideParent<'_>, path: &str) -> Result<bool, GitError> {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let folders = path.match_indices('/').map(|(at, _)| &path[..=at]);
-    for folder in std::iter::once("").chain(folders) {
-        let below = &path[folder.len()..];
+    let folders = path.match_indices('/').map(|(at, _)| path.split_at(at + 1));
+    for (folder, below) in std::iter::once(("", path)).chain(folders) {
         for own in ["kustomization.yaml", "kustomization.yml", "Kustomization"] {
             if below != own
                 && beside.any(&format!("{folder}{own}"), FILE, |text| {

@@ -175,7 +175,7 @@ fn taken(report: &mut ChangeReport) -> Vec<Vec<FileDiff>> {
         let mut diffs = std::mem::take(&mut change.diffs);
         diffs.retain(|file| {
             // After one that finds no room there is none for any: what is told are the first of its paths.
-            room = room.checked_sub(file.path.len() + file.text.len() + 1).unwrap_or_default();
+            room = room.saturating_sub(file.path.len() + file.text.len() + 1);
             room > 0
         });
         all.push(diffs);

@@ -55,6 +55,18 @@ fn the_version_of_a_settled_record_moves_only_with_its_round() {
     assert_eq!(Record::checkpoint(Some(begun), &settle("a", 8, &[])).version, Version(8));
 }
 
+/// A watch that goes on from an older version shows an older state first, and the newest may have gone out before a kill.
+#[test]
+fn what_is_settled_of_an_older_state_leaves_the_newest_to_be_looked_at() {
+    let newest = Record::sending(None, &report("a", 8, EntityId::OBJECT, 2), None);
+    assert_eq!(newest.as_ref().unwrap().version, Version(8));
+    let older = Record::acknowledge(newest, &report("a", 5, EntityId::OBJECT, 1));
+    let settled = Record::checkpoint(older, &settle("a", 5, &[]));
+    assert_eq!((settled.version, settled.settled), (Version(8), Settled::Before));
+    assert!(!settled.is_settled());
+    assert!(Record::checkpoint(Some(settled), &settle("a", 8, &[])).is_settled());
+}
+
 #[test]
 fn another_life_begins_anew_and_an_end_forgets_only_its_own() {
     let old = Record::acknowledge(None, &report("a", 5, EntityId::OBJECT, 1));

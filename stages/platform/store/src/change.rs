@@ -171,7 +171,7 @@ fn diffs(sources: &mut [SourceChange]) -> String {
                 file.cut |= file.text.len() > DIFF;
                 let own = own + cut(&mut file.text, DIFF);
                 // After one that finds no room there is none for any: what is told are the first of its paths.
-                room = room.checked_sub(own).unwrap_or_default();
+                room = room.saturating_sub(own);
                 room > 0
             });
             if !files.is_empty() {

@@ -6,13 +6,16 @@ use super::*;
 
 const TAKE: usize = 1 << 20;
 
+/// A path, and what is written there, if it is not deleted.
+type Written<'a> = (&'a str, Option<&'a [u8]>);
+
 struct Made {
     folder: TempDir,
     commits: Vec<Oid>,
 }
 
 /// A repository of these commits, each on the one before: what it writes, and deletes where nothing is written.
-fn made(commits: &[&[(&str, Option<&[u8]>)]]) -> Made {
+fn made(commits: &[&[Written<'_>]]) -> Made {
     let folder = tempfile::tempdir().unwrap();
     let of = Repository::init_bare(folder.path()).unwrap();
     let who = Signature::new("Ada", "ada@example.com", &Time::new(1_700_000_000, 0)).unwrap();
@@ -110,13 +113,13 @@ fn a_secret_is_a_digest_on_both_sides_though_its_lines_alone_do_not_tell_that_it
 #[test]
 fn what_cannot_be_shown_is_named_with_its_reason() {
     let large = vec![b'#'; FILE + 1];
-    let before: &[(&str, Option<&[u8]>)] = &[
+    let before: &[Written<'_>] = &[
         ("notes.md", Some(b"the word is hidden-word\n")),
         ("image.png", Some(b"\x89PNG\0")),
         ("large.yaml", Some(&large)),
         ("broken.yaml", Some(b"a: [hidden-word\nb: }")),
     ];
-    let after: &[(&str, Option<&[u8]>)] = &[
+    let after: &[Written<'_>] = &[
         ("notes.md", Some(b"the word is another-hidden-word\n")),
         ("image.png", None),
         ("large.yaml", Some(b"a: 1\n")),
@@ -132,7 +135,7 @@ fn what_cannot_be_shown_is_named_with_its_reason() {
 
 #[test]
 fn what_another_file_may_make_a_secret_of_is_not_shown() {
-    let before: &[(&str, Option<&[u8]>)] = &[
+    let before: &[Written<'_>] = &[
         ("app/kustomization.yaml", Some(b"secretGenerator:\n- name: a\n  files: [more/word.yaml]\n")),
         ("app/more/word.yaml", Some(b"greeting: hidden-word\n")),
         ("app/shown.yaml", Some(b"replicas: 1\n")),
@@ -141,7 +144,7 @@ fn what_another_file_may_make_a_secret_of_is_not_shown() {
         ("chart/templates/a.yaml", Some(b"replicas: 1\n")),
         ("chart/values.yaml", Some(b"replicas: 1\n")),
     ];
-    let after: &[(&str, Option<&[u8]>)] = &[
+    let after: &[Written<'_>] = &[
         ("app/more/word.yaml", Some(b"greeting: other-hidden-word\n")),
         ("app/shown.yaml", Some(b"replicas: 2\n")),
         ("chart/files/word.yaml", Some(b"greeting: other-hidden-word\n")),
@@ -182,8 +185,7 @@ fn a_path_that_holds_a_secret_is_told_without_it() {
 fn bytes_and_files_are_bounded_the_newest_first_and_what_is_cut_is_said() {
     let long: String = (0..2_000).map(|n| format!("key-{n}: {n}\n")).collect();
     let names: Vec<String> = (0..FILES + 2).map(|n| format!("{n:03}.yaml")).collect();
-    let mut files: Vec<(&str, Option<&[u8]>)> =
-        names.iter().map(|name| (&**name, Some(&b"a: 1\n"[..]))).collect();
+    let mut files: Vec<Written<'_>> = names.iter().map(|name| (&**name, Some(&b"a: 1\n"[..]))).collect();
     files.push(("long.yaml", Some(long.as_bytes())));
     let made = made(&[&files]);
     let paths: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -227,7 +227,8 @@ mod tests {
         assert_eq!(content("b.bin", 100), Some(FileContent::Binary));
         assert_eq!(content("c.txt", 100), Some(FileContent::Binary));
         assert_eq!(content("link", 100), text("../../etc/passwd"));
-        assert_eq!(content("sub", 100), text(&format!("Subproject commit {}\n", "07".repeat(20))));
+        let submodule = format!("Subproject commit {}\n", "07".repeat(20));
+        assert_eq!(content("sub", 100), Some(FileContent::Submodule(submodule)));
         for none in ["dir", "none", "a.yaml/x", "../a.yaml", "/a.yaml", "dir//x/y"] {
             assert_eq!(content(none, 100), None, "{none}");
         }

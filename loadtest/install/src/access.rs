@@ -7,9 +7,10 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use loadtest_cluster::argocd::ArgoCd;
 use loadtest_judge::screen::say;
+use loadtest_sim::people::{Admin, FIRST};
 use reqwest::{Client, RequestBuilder, redirect};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -29,8 +30,6 @@ const NO_TUNNEL: &str = "no tunnel is open for this host\n";
 const TOKEN: &str = "token-of-the-platform";
 /// An application, by its name.
 pub(crate) const APPLICATION: &str = "shop-one";
-/// What the platform prints before the link to the first account.
-const FIRST: &str = "nobody has an account yet; open this within 15 minutes to make the first one: ";
 pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(300);
 pub(crate) const LOOK: Duration = Duration::from_millis(200);
 
@@ -62,12 +61,13 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
         .await?;
 
     let world = World::find(ground).await?;
-    let key = world.first_key(ground).await?;
+    let admin = world.admin(ground).await?;
+    let key = admin.0.key("full").await?;
     wrong.extend(world.led().await?);
     wrong.extend(world.asked(&key).await?);
     wrong.extend(world.strange().await?);
     wrong.extend(world.reported(token.trim()).await?);
-    let person = Person::arrives(ground, (&world.http, &world.platform, &key)).await?;
+    let person = Person::arrives(ground, &admin, (&world.platform, &key)).await?;
     wrong.extend(person.acts(ground).await?);
 
     // Without the client nobody is led anywhere, and a visitor is told so.
@@ -139,25 +139,12 @@ impl World {
         Self { entrance: entrance.to_owned(), host, ..self.clone() }
     }
 
-    /// An API key of the first account, which the link in the platform's log makes.
-    async fn first_key(&self, ground: &Ground) -> anyhow::Result<String> {
+    /// The first account, which the link in the platform's log makes.
+    async fn admin(&self, ground: &Ground) -> anyhow::Result<Admin> {
         let pod = format!("deploy/{NAME}-platform");
         let log = ground.tools.run("kubectl", &["logs", "--namespace", NAMESPACE, &pod]).await?;
         let link = log.lines().find_map(|line| line.strip_prefix(FIRST)).context("find the first link")?;
-        let (_, token) = link.split_once("/welcome?token=").context("read the first link")?;
-        let form = format!("token={token}&name=ada&password=correct+horse+battery");
-        let made = self.http.post(format!("{}/welcome", self.platform)).body(form).send().await;
-        let made = made.context("make the first account")?;
-        ensure!(made.status() == 303, "the first account is answered {}", made.status());
-        let cookie = made.headers().get("set-cookie").and_then(|cookie| cookie.to_str().ok());
-        let session = cookie.and_then(|cookie| cookie.split(';').next()).context("read a session")?;
-        let query = r#"mutation { createApiKey(name: "visitor", scope: "full") { key } }"#;
-        let asked = self.http.post(format!("{}/2.0/api/graphql", self.platform));
-        let asked = asked.header("cookie", session).header("sec-fetch-site", "same-origin");
-        let said = asked.json(&json!({"query": query})).send().await.context("make a key")?;
-        let said: Value = said.json().await.context("read a key")?;
-        let key = said.pointer("/data/createApiKey/key").and_then(Value::as_str);
-        key.map(str::to_owned).context("find a key")
+        Admin::first(&self.http, &self.platform, link).await
     }
 
     fn visit(&self, host: &str, path: &str) -> RequestBuilder {

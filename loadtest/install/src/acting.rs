@@ -8,11 +8,11 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use loadtest_cluster::argocd::ArgoCd;
 use loadtest_cluster::objects::{Patch, Reference};
 use loadtest_judge::screen::say;
-use reqwest::Client;
+use loadtest_sim::people::Admin;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
@@ -28,7 +28,7 @@ const READER: &str = "reader";
 
 /// Somebody at a command line.
 pub(crate) struct Person<'a> {
-    http: &'a Client,
+    admin: &'a Admin,
     platform: &'a str,
     key: &'a str,
     program: PathBuf,
@@ -44,22 +44,17 @@ impl<'a> Person<'a> {
     /// an admin, and as somebody who may only read.
     pub(crate) async fn arrives(
         ground: &Ground,
-        (http, platform, key): (&'a Client, &'a str, &'a str),
+        admin: &'a Admin,
+        (platform, key): (&'a str, &'a str),
     ) -> anyhow::Result<Self> {
         let home = ground.folder.join("person");
         std::fs::create_dir_all(&home).context("make a home")?;
         let program = ground.program.clone();
-        let person = Self { http, platform, key, program, home };
-        let register =
-            "mutation($args: RuntimeInstallationArgs!) { createRuntime(installationArgs: $args) { name } }";
-        let args = json!({"runtimeName": "prod", "recover": true, "ingressHost": format!("http://{HOST}")});
-        person.ask(register, &json!({"args": args})).await?;
+        let person = Self { admin, platform, key, program, home };
+        admin.register("prod", &format!("http://{HOST}")).await?;
         ground.objects.patch(&rights(), &policy(true), Patch::Merge, None).await?;
         person.signed_in("admin", key).await?;
-        let reads = r#"mutation { createApiKey(name: "reads", scope: "read") { key } }"#;
-        let reads = person.ask(reads, &Value::Null).await?;
-        let reads = reads.pointer("/createApiKey/key").and_then(Value::as_str).context("find a key")?;
-        person.signed_in(READER, reads).await?;
+        person.signed_in(READER, &admin.0.key("read").await?).await?;
         Ok(person)
     }
 
@@ -93,7 +88,8 @@ impl<'a> Person<'a> {
         if uid(ground).await? != made {
             wrong.push(format!("somebody who may only read changed {RESOURCE}"));
         }
-        let log = self.ask("{ auditLog(first: 100) { who act subject } }", &Value::Null).await?.to_string();
+        let query = json!({"query": "{ auditLog(first: 100) { who act subject } }"});
+        let log = self.admin.0.ask(&query).await?.to_string();
         for act in ["deleteResource", "syncApplication"] {
             if !log.contains(act) {
                 wrong.push(format!("the audit log of the platform has no {act}: {log}"));
@@ -150,18 +146,6 @@ impl<'a> Person<'a> {
             args.first().unwrap_or(&"")
         );
         Ok(said)
-    }
-
-    /// What the platform's API answers to the admin.
-    async fn ask(&self, query: &str, variables: &Value) -> anyhow::Result<Value> {
-        let asked = self.http.post(format!("{}/2.0/api/graphql", self.platform));
-        let asked = asked.header("authorization", self.key);
-        let asked = asked.json(&json!({"query": query, "variables": variables}));
-        let said: Value = asked.send().await.context("ask the platform")?.json().await?;
-        match (said.get("errors"), said.get("data")) {
-            (None, Some(data)) => Ok(data.clone()),
-            _ => bail!("the platform says: {said}"),
-        }
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn values(kind: &str) -> Vec<PathBuf> {
     files
 }
 
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     if let Some(named) = variable("CHART_HELM") {
         return named;

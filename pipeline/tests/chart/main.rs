@@ -8,6 +8,7 @@ mod commands;
 mod dependency;
 mod helm;
 mod hook;
+mod installation;
 mod objects;
 mod peers;
 mod rights;

@@ -16,6 +16,7 @@ use crate::accounts::User;
 use crate::assets;
 use crate::filter::Filter;
 use crate::fleet::{Side, Unavailable, Window};
+use crate::installation::Installation;
 use crate::page::application::{Asked, Interval, Tab};
 use crate::page::shell::{Page, Section, outside, shell};
 use crate::page::shipping::Figure;
@@ -210,7 +211,7 @@ pub(crate) async fn runtimes(
 }
 
 pub(crate) async fn add_runtime_form(Extension(session): Extension<Session>, headers: HeaderMap) -> Response {
-    page_of(&page::runtimes::add(None), &session, &headers)
+    page_of(&page::add_runtime::form(&Installation::default(), None), &session, &headers)
 }
 
 pub(crate) async fn add_runtime(
@@ -219,11 +220,14 @@ pub(crate) async fn add_runtime(
     headers: HeaderMap,
     body: Bytes,
 ) -> Answer {
-    let name = value(&String::from_utf8_lossy(&body), "name");
-    let added = session.fleet.add_runtime(&name, &session.user).await;
+    let runtime = Installation::of_form(&body);
+    if let Some(refused) = runtime.refused() {
+        return Ok(page_of(&page::add_runtime::form(&runtime, Some(refused)), &session, &headers));
+    }
+    let added = session.fleet.add_runtime(&runtime.name, &session.user).await;
     let page = match added.map_err(|error| unavailable(&error, Some(&session), &headers))? {
-        Added::Token(token) => page::runtimes::added(&name, &token, &console.0.settings.external),
-        Added::Refused(why) => page::runtimes::add(Some((&name, &why))),
+        Added::Token(token) => page::add_runtime::added(&runtime, &token, &console.0.settings.external),
+        Added::Refused(why) => page::add_runtime::form(&runtime, Some(("name", &why))),
     };
     Ok(page_of(&page, &session, &headers))
 }

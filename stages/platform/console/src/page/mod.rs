@@ -1,6 +1,7 @@
 //! Pages: functions from what is known to markup.
 
 pub(crate) mod acts;
+pub(crate) mod add_runtime;
 pub(crate) mod application;
 pub(crate) mod applications;
 pub(crate) mod commit;

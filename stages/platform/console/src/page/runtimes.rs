@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::link::with;
-use super::pieces::{command, empty, number};
+use super::pieces::{empty, number};
 use super::shell::{Page, Section, find_bar};
 use crate::time::relative;
 use crate::view::runtime::RuntimeRow;
@@ -104,39 +104,4 @@ fn all(runtimes: &[RuntimeRow], now: Timestamp) -> Markup {
             p.foot { "A silent runtime says why on its own side: " code { "gitops-runtime status" } ", and " code { "/healthz?full=true" } "." }
         }
     }
-}
-
-/// The form, with why a name was refused.
-pub(crate) fn add(refused: Option<(&str, &str)>) -> Page {
-    let body = html! {
-        h1.question { "Add a runtime" }
-        form.panel.form method="post" action="/runtimes" {
-            label for="name" { "Name" }
-            input #name type="text" name="name" required pattern="[a-z][a-z0-9]{0,37}" autocomplete="off" spellcheck="false" autofocus
-                value=[refused.map(|(name, _)| name)] aria-describedby="name-rule" aria-invalid=[refused.map(|_| "true")];
-            p.mute #name-rule { "Begins with a lower-case letter, then lower-case letters and digits; at most 38." }
-            @if let Some((_, why)) = refused { p.bad role="alert" { (why) } }
-            button.primary { "Make its token" }
-        }
-    };
-    Page { title: "Add a runtime".to_owned(), section: Section::Runtimes, bar: find_bar(), body }
-}
-
-/// What installs it; the token is here once. `external` is this platform's own address.
-pub(crate) fn added(name: &str, token: &str, external: &str) -> Page {
-    let secret = format!(
-        "kubectl create namespace gitops-runtime\nkubectl -n gitops-runtime create secret generic platform-token --from-literal=token={token}"
-    );
-    let helm = format!(
-        "helm install {name} helm -n gitops-runtime \\\n  --set platform.url={external} \\\n  --set platform.tokenSecret.name=platform-token"
-    );
-    let body = html! {
-        h1.question { "Install " (name) }
-        p { "The token is shown this once. It goes into a Secret; then the chart installs the runtime beside Argo CD." }
-        h2 { "1. Its token" } (command(&secret))
-        h2 { "2. The runtime" } (command(&helm))
-        p data-wait={"runtime/" (name)} role="status" { span.glyph.still aria-hidden="true" { "◌" } " Waiting for its first report; this turns green by itself." }
-        p { a href="/runtimes" { "All runtimes" } }
-    };
-    Page { title: format!("Install {name}"), section: Section::Runtimes, bar: find_bar(), body }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use jiff::{SignedDuration, Timestamp};
 use pipeline_core::{ExposeSecret as _, SecretString};
 use reqwest::StatusCode;
-use stages_platform_console::{Who, table};
+use stages_platform_console::{Installation, Who, table};
 
 use crate::sample::Sample;
 use crate::served::{Served, cookie};
@@ -297,9 +297,71 @@ async fn a_page_of_another_site_changes_nothing() {
         let page = request.send().await.unwrap().text().await.unwrap();
         assert!(page.contains("--from-literal=token=gort_made-up"), "{page}");
     }
-    let refused =
-        served.client.post(format!("{}/runtimes", served.url)).header("cookie", &session).body("name=EU-3");
-    assert!(refused.send().await.unwrap().text().await.unwrap().contains("That is no name."));
+}
+
+#[tokio::test]
+async fn adding_a_runtime_gives_what_installs_it_and_a_refused_field_says_why_and_keeps_the_others() {
+    let served = Served::new().await;
+    let session = served.signed_in().await;
+    let post = async |body: &'static str| {
+        let asked =
+            served.client.post(format!("{}/runtimes", served.url)).header("cookie", &session).body(body);
+        asked.send().await.unwrap().text().await.unwrap()
+    };
+    let no_namespace = "A namespace has lower-case letters, digits and &#39;-&#39;, begins and ends with one of the first two, and has at most 63.";
+    let refusals = [
+        ("name=EU-3", "That is no name."),
+        ("name=eu3&namespace=Team", no_namespace),
+        ("name=eu3&argocd=argo%3Bcd", no_namespace),
+        ("name=eu3&argocd=-argo", no_namespace),
+        (
+            "name=eu3&registry=https%3A%2F%2Fregistry.example.com",
+            "A registry is a host and perhaps a path, such as registry.example.com/platform.",
+        ),
+        (
+            "name=eu3&registry=a%20--set%20b",
+            "A registry is a host and perhaps a path, such as registry.example.com/platform.",
+        ),
+        (
+            "name=eu3&repository=platform.git",
+            "A Git repository is an address, such as https://git.example.com/platform/gitops-runtime.git.",
+        ),
+        (
+            "name=eu3&repository=https%3A%2F%2Fx%22%0Ay",
+            "A Git repository is an address, such as https://git.example.com/platform/gitops-runtime.git.",
+        ),
+    ];
+    for (body, why) in refusals {
+        let page = post(body).await.replace('\'', "&#39;");
+        assert!(page.contains(why) && !page.contains("--from-literal=token="), "{body}: {page}");
+    }
+    let kept = post("name=eu3&namespace=Team&argocd=argo&registry=registry.example.com").await;
+    for value in ["value=\"eu3\"", "value=\"Team\"", "value=\"argo\"", "value=\"registry.example.com\""] {
+        assert!(kept.contains(value), "{value}: {kept}");
+    }
+    assert_eq!(kept.matches("aria-invalid").count(), 1, "{kept}");
+
+    let page = post("name=eu3&namespace=team&registry=registry.example.com").await;
+    let runtime = Installation {
+        name: "eu3".to_owned(),
+        namespace: "team".to_owned(),
+        registry: "registry.example.com".to_owned(),
+        ..Installation::default()
+    };
+    let url = &served.url;
+    let mut printed = vec![
+        runtime.secret("gort_made-up"),
+        runtime.account(),
+        runtime.helm(url),
+        runtime.argo_cd(url),
+        runtime.terraform(url),
+    ];
+    printed.extend(runtime.left().into_iter().map(|(_, command)| command));
+    for command in printed {
+        let shown =
+            command.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+        assert!(page.contains(&shown), "{shown}: {page}");
+    }
 }
 
 #[tokio::test]

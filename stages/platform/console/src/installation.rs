@@ -1,0 +1,238 @@
+//! How a runtime that somebody adds is installed.
+
+use url::form_urlencoded;
+
+/// The chart, in a checkout of this repository.
+const CHART: &str = "helm/gitops-runtime";
+/// The Secret that the chart takes the runtime's token of.
+const TOKEN_SECRET: &str = "codefresh-token";
+/// The Secret that the chart takes Argo CD's token of.
+const ARGO_CD_SECRET: &str = "argocd-token";
+/// The account of Argo CD that the runtime reads with.
+const ACCOUNT: &str = "gitops-runtime";
+/// The longest address of a registry or a repository, in bytes.
+const LONGEST: usize = 400;
+
+/// What somebody says of a runtime that they add.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installation {
+    /// Its name at the platform.
+    pub name: String,
+    /// The namespace that it is installed in.
+    pub namespace: String,
+    /// The namespace of Argo CD.
+    pub argo_cd: String,
+    /// The registry that the image was pushed to; empty where nodes have the image.
+    pub registry: String,
+    /// The Git repository that Argo CD takes the chart of; empty where it was not said.
+    pub repository: String,
+}
+
+impl Default for Installation {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            namespace: "gitops-runtime".to_owned(),
+            argo_cd: "argocd".to_owned(),
+            registry: String::new(),
+            repository: String::new(),
+        }
+    }
+}
+
+impl Installation {
+    /// Reads a form's fields, as `application/x-www-form-urlencoded`; what is left empty has its default.
+    #[must_use]
+    pub fn of_form(body: &[u8]) -> Self {
+        let mut all = Self::default();
+        for (field, value) in form_urlencoded::parse(body) {
+            let kept = match &*field {
+                "name" => &mut all.name,
+                "namespace" => &mut all.namespace,
+                "argocd" => &mut all.argo_cd,
+                "registry" => &mut all.registry,
+                "repository" => &mut all.repository,
+                _ => continue,
+            };
+            let value = value.trim();
+            if !value.is_empty() {
+                value.clone_into(kept);
+            }
+        }
+        all
+    }
+
+    /// Why it cannot be installed as it is said, and which field says so; the name is for the platform to judge.
+    #[must_use]
+    pub fn refused(&self) -> Option<(&'static str, &'static str)> {
+        let no_namespace = "A namespace has lower-case letters, digits and '-', begins and ends with one of the first two, and has at most 63.";
+        if !is_label(&self.namespace) {
+            return Some(("namespace", no_namespace));
+        }
+        if !is_label(&self.argo_cd) {
+            return Some(("argocd", no_namespace));
+        }
+        if !is_address(&self.registry) || self.registry.contains("://") {
+            return Some((
+                "registry",
+                "A registry is a host and perhaps a path, such as registry.example.com/platform.",
+            ));
+        }
+        let is_repository =
+            ["https://", "http://", "ssh://", "git@"].iter().any(|way| self.repository.starts_with(way));
+        if !self.repository.is_empty() && !(is_repository && is_address(&self.repository)) {
+            return Some((
+                "repository",
+                "A Git repository is an address, such as https://git.example.com/platform/gitops-runtime.git.",
+            ));
+        }
+        None
+    }
+
+    /// Makes its namespace, and the Secret with its token in there.
+    #[must_use]
+    pub fn secret(&self, token: &str) -> String {
+        let namespace = &self.namespace;
+        format!(
+            "kubectl create namespace {namespace}\n\
+             kubectl -n {namespace} create secret generic {TOKEN_SECRET} --from-literal=token={token}"
+        )
+    }
+
+    /// Makes an account of Argo CD that reads applications and nothing else, and the Secret with its token.
+    #[must_use]
+    pub fn account(&self) -> String {
+        let Self { namespace, argo_cd, .. } = self;
+        format!(
+            "kubectl -n {argo_cd} patch configmap argocd-cm --type merge \\\n  \
+               -p '{{\"data\":{{\"accounts.{ACCOUNT}\":\"apiKey\"}}}}'\n\
+             kubectl -n {argo_cd} patch configmap argocd-rbac-cm --type merge \\\n  \
+               -p '{{\"data\":{{\"policy.{ACCOUNT}.csv\":\"p, {ACCOUNT}, applications, get, */*, allow\"}}}}'\n\
+             kubectl -n {namespace} create secret generic {ARGO_CD_SECRET} \\\n  \
+               --from-literal=token=\"$(argocd account generate-token --account {ACCOUNT})\""
+        )
+    }
+
+    /// Installs it with Helm, from a checkout; `platform` is the platform's own address.
+    #[must_use]
+    pub fn helm(&self, platform: &str) -> String {
+        let Self { name, namespace, argo_cd, registry, .. } = self;
+        let mut text = format!(
+            "helm install {name} {CHART} --namespace {namespace} \\\n  \
+               --set-string global.runtime.name={name} \\\n  \
+               --set-string global.codefresh.url={platform} \\\n  \
+               --set-string global.integrations.argo-cd.namespace={argo_cd}"
+        );
+        if !registry.is_empty() {
+            text.push_str(&format!(" \\\n  --set-string global.imageRegistry={registry}"));
+        }
+        text
+    }
+
+    /// The Application by which Argo CD installs it from Git.
+    #[must_use]
+    pub fn argo_cd(&self, platform: &str) -> String {
+        let Self { name, namespace, argo_cd, repository, .. } = self;
+        let (repository, note) = match repository.as_str() {
+            "" => (
+                "https://git.example.com/platform/gitops-runtime.git",
+                " # your copy of the chart's repository",
+            ),
+            said => (said, ""),
+        };
+        format!(
+            "apiVersion: argoproj.io/v1alpha1\n\
+             kind: Application\n\
+             metadata: {{name: {ACCOUNT}-{name}, namespace: {argo_cd}}}\n\
+             spec:\n\
+             \x20 project: default\n\
+             \x20 destination: {{server: https://kubernetes.default.svc, namespace: {namespace}}}\n\
+             \x20 source:\n\
+             \x20   repoURL: {repository}{note}\n\
+             \x20   path: {CHART}\n\
+             \x20   targetRevision: HEAD\n\
+             \x20   helm:\n\
+             \x20     releaseName: {name}\n\
+             \x20     valuesObject:\n{}\
+             \x20 syncPolicy: {{automated: {{}}}}",
+            self.values(platform, "        ")
+        )
+    }
+
+    /// The release for Terraform's provider of Helm. Both Secrets are made beside it, so that no token is in its state.
+    #[must_use]
+    pub fn terraform(&self, platform: &str) -> String {
+        let Self { name, namespace, .. } = self;
+        format!(
+            "resource \"helm_release\" \"gitops_runtime_{name}\" {{\n\
+             \x20 name      = \"{name}\"\n\
+             \x20 chart     = \"{CHART}\"\n\
+             \x20 namespace = \"{namespace}\"\n\
+             \x20 values = [<<-YAML\n{}    YAML\n  ]\n\
+             }}",
+            self.values(platform, "    ")
+        )
+    }
+
+    /// The chart's values as YAML, each line after `indent`.
+    fn values(&self, platform: &str, indent: &str) -> String {
+        let Self { name, argo_cd, registry, .. } = self;
+        // A text in quotes is never taken for a number or a truth.
+        let mut text = format!(
+            "{indent}global:\n\
+             {indent}  runtime: {{name: \"{name}\"}}\n\
+             {indent}  codefresh: {{url: \"{platform}\"}}\n\
+             {indent}  integrations: {{argo-cd: {{namespace: \"{argo_cd}\"}}}}\n"
+        );
+        if !registry.is_empty() {
+            text.push_str(&format!("{indent}  imageRegistry: \"{registry}\"\n"));
+        }
+        text
+    }
+
+    /// What is left once it reports, each with the command for it.
+    #[must_use]
+    pub fn left(&self) -> Vec<(&'static str, String)> {
+        let Self { name, namespace, .. } = self;
+        let with = |values: &str| {
+            format!(
+                "helm upgrade {name} {CHART} --namespace {namespace} --reset-then-reuse-values \\\n  {values}"
+            )
+        };
+        vec![
+            ("See that all of it stands right.", format!("helm test {name} --namespace {namespace}")),
+            (
+                "Act on its cluster from here: sync, roll back, logs. It needs a way in, here an Ingress, and an account of Argo CD that may do so too.",
+                with(&format!(
+                    "--set appProxy.enabled=true --set global.runtime.ingress.enabled=true \\\n  \
+                     --set 'global.runtime.ingress.hosts={{{name}.example.com}}'"
+                )),
+            ),
+            (
+                "Report Rollouts and Workflows step by step as well.",
+                with("--set resourceReporter.enabled=true"),
+            ),
+            (
+                "Show which commits each deployment brought.",
+                with(
+                    "--set changeRevision.enabled=true --set changeRevision.report=true --set changeRevision.argocdCredentials=true",
+                ),
+            ),
+        ]
+    }
+}
+
+/// Whether a text is a name as namespaces have them (RFC 1123's label).
+fn is_label(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    (1..=63).contains(&text.len())
+        && text.bytes().all(|byte| is_plain(byte) || byte == b'-')
+        && text.bytes().next().is_some_and(is_plain)
+        && text.bytes().next_back().is_some_and(is_plain)
+}
+
+/// Whether a text stands in a shell, in YAML and in Terraform as it is.
+fn is_address(text: &str) -> bool {
+    text.len() <= LONGEST
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:@~%+".contains(&byte))
+}

@@ -57,7 +57,7 @@ fn what_the_console_prints_installs_the_same_runtime_by_helm_argo_cd_and_terrafo
     }
     let secrets = [runtime.secret("gort_x"), runtime.account()].concat();
     for one in [
-        "-n team-a create secret generic codefresh-token --from-literal=token=gort_x",
+        "-n team-a create secret generic codefresh-token \\\n  --from-literal=token=gort_x",
         "-n team-a create secret generic argocd-token",
     ] {
         assert!(secrets.contains(one), "{one} is not in {secrets}");

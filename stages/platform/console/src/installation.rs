@@ -95,7 +95,8 @@ impl Installation {
         let namespace = &self.namespace;
         format!(
             "kubectl create namespace {namespace}\n\
-             kubectl -n {namespace} create secret generic {TOKEN_SECRET} --from-literal=token={token}"
+             kubectl -n {namespace} create secret generic {TOKEN_SECRET} \\\n  \
+             --from-literal=token={token}"
         )
     }
 
@@ -215,7 +216,7 @@ impl Installation {
             (
                 "Show which commits each deployment brought.",
                 with(
-                    "--set changeRevision.enabled=true --set changeRevision.report=true --set changeRevision.argocdCredentials=true",
+                    "--set changeRevision.enabled=true --set changeRevision.report=true \\\n  --set changeRevision.argocdCredentials=true",
                 ),
             ),
         ]

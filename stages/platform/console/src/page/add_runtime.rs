@@ -1,6 +1,7 @@
 //! How to add a runtime: the form, and then what installs it.
 
 use maud::{Markup, html};
+use url::{Host, Url};
 
 use super::pieces::command;
 use super::shell::{Page, Section, find_bar};
@@ -40,6 +41,9 @@ pub(crate) fn added(runtime: &Installation, token: &str, platform: &str) -> Page
     let body = html! {
         h1.question { "Install " (name) }
         p { "The token is shown this once. It goes into a Secret; then the chart installs the runtime beside Argo CD." }
+        @if is_loopback(platform) {
+            p.warn { "Pods do not reach " code { (platform) } ": write the address that your cluster knows this platform by in its place below, and set " code { "platformServer.externalUrl" } " to it." }
+        }
         h2 { "1. Its token" } (command(&runtime.secret(token)))
         h2 { "2. An account of Argo CD" }
         p { "It may read applications and nothing else. The last line needs " code { "argocd login" } " as somebody who may make tokens." }
@@ -56,4 +60,36 @@ pub(crate) fn added(runtime: &Installation, token: &str, platform: &str) -> Page
         p { a href="/runtimes" { "All runtimes" } }
     };
     Page { title: format!("Install {name}"), section: Section::Runtimes, bar: find_bar(), body }
+}
+
+/// Whether an address leads to this machine alone.
+fn is_loopback(address: &str) -> bool {
+    Url::parse(address).is_ok_and(|address| match address.host() {
+        Some(Host::Ipv4(host)) => host.is_loopback(),
+        Some(Host::Ipv6(host)) => host.is_loopback(),
+        Some(Host::Domain(host)) => host == "localhost",
+        None => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_this_machine_alone_is_said_to_be_none_for_pods() {
+        let runtime = Installation { name: "eu1".to_owned(), ..Installation::default() };
+        let said = |platform: &str| {
+            added(&runtime, "gort_x", platform).body.into_string().contains("Pods do not reach")
+        };
+        for (platform, alone) in [
+            ("http://127.0.0.1:8088", true),
+            ("http://localhost:8088", true),
+            ("http://[::1]:8088", true),
+            ("https://platform.example.com", false),
+            ("http://10.0.0.7:8088", false),
+        ] {
+            assert_eq!(said(platform), alone, "{platform}");
+        }
+    }
 }

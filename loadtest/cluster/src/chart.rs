@@ -120,7 +120,9 @@ struct Outcome {
 async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) -> anyhow::Result<Outcome> {
     let root =
         Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the folder of the workspace")?;
-    let good = good_files(&root.join("pipeline/doctor/tests/values"))?;
+    let mut good = files(&root.join("pipeline/doctor/tests/values"), |name| name.starts_with("good-"))?;
+    // What `values convert` makes of the files that adopters of the other chart bring along.
+    good.extend(files(&root.join("pipeline/doctor/tests/incumbent"), |name| name.ends_with(".out.yaml"))?);
     let chart = root.join("helm/gitops-runtime");
     let control = Box::pin(Control::start(binaries, folder, None)).await?;
     let objects = Objects::new(control.client());
@@ -177,12 +179,13 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
     Ok(outcome)
 }
 
-fn good_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+/// The files of values of a folder whose names are asked for.
+fn files(folder: &Path, asked_for: impl Fn(&str) -> bool) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))? {
         let path = entry.with_context(|| format!("read {}", folder.display()))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if name.starts_with("good-") && name.ends_with(".yaml") {
+        if asked_for(&name) && name.ends_with(".yaml") {
             files.push(path);
         }
     }

@@ -10,6 +10,7 @@ pub(crate) mod bus;
 mod change_revision;
 mod credential_files;
 mod dry_run;
+mod follower;
 pub(crate) mod join;
 mod judged;
 pub(crate) mod log;

@@ -39,8 +39,8 @@ use pipeline_core::SecretString;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::bus::Around;
 pub(crate) use self::bus::Bus;
+use self::bus::{Around, Followed};
 pub(crate) use self::command::run;
 use self::environment::FILE;
 pub(crate) use self::environment::{Ignored, Variables, set};
@@ -208,6 +208,8 @@ impl Config {
         let name = if self.change_revision.annotations { "annotations" } else { "changes" };
         self.state = std::mem::take(&mut self.state).of_changes(name);
         if let Some(bus) = &mut self.bus {
+            let of_reporter = Followed { prefix: bus.prefix.0.clone(), group: name.to_owned() };
+            bus.followed = self.change_revision.follow_reporter.then_some(of_reporter);
             bus.prefix.0 = format!("{}.{name}", bus.prefix.0);
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use pipeline_bus::jetstream;
+use pipeline_bus::jetstream::{self, JetStream};
 use pipeline_ownership::Replica;
 
 use super::{build, nats};
@@ -30,6 +30,17 @@ pub(crate) async fn connection(bus: &Bus) -> anyhow::Result<jetstream::Config> {
         max_ack_pending: 1_000,
         heartbeat: Duration::from_secs(4),
     })
+}
+
+/// Of a role that follows a reporter: that one's part of the bus, and the group that the role is there; `None` where it follows none.
+///
+/// # Errors
+/// None that the settings let happen.
+pub(crate) fn followed(config: &Config, bus: &JetStream) -> anyhow::Result<Option<(JetStream, String)>> {
+    let Some(followed) = config.bus.as_ref().and_then(|bus| bus.followed.as_ref()) else { return Ok(None) };
+    let of_reporter =
+        bus.beside(&followed.prefix).context("name the reporter's part of the bus (bus.prefix)")?;
+    Ok(Some((of_reporter, followed.group.clone())))
 }
 
 /// The name of this process among the replicas, which no other has ever had.

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use pipeline_core::{Meter, ObjectIndex, Reason, Shipment, Shutdown, Sink, StageError, async_trait};
+use pipeline_bus::jetstream::JetStream;
+use pipeline_core::{
+    Meter, ObjectIndex, Reason, Shipment, Shutdown, Sink, Source, StageError, Survey, async_trait,
+};
 use pipeline_redact::Redactor;
 use prometheus::Registry;
 use serde_json::Value;
@@ -15,8 +18,9 @@ use stages_kube::{QuestionError, Reader, Right};
 use stages_revision::{RevisionEnrichment, Walks, annotations};
 
 use super::applications::{APPLICATIONS, Applications};
+use super::follower::Follower;
 use super::reporter::Built;
-use super::{build, repositories};
+use super::{build, bus, repositories};
 use crate::config::{Config, Places};
 
 /// What the role needs to be allowed with these settings.
@@ -30,12 +34,13 @@ pub(super) fn rights(config: &Config) -> Vec<Right> {
     rights
 }
 
-/// Source and enrichment, and what runs beside them.
+/// Source and enrichment, and what runs beside them; on the `bus` a reporter may be followed.
 pub(super) async fn build(
     config: &Config,
     places: &Places,
     redactor: Redactor,
     (meter, registry): (Arc<dyn Meter>, &Registry),
+    bus: Option<&JetStream>,
     stop: &Shutdown,
 ) -> anyhow::Result<Built> {
     let settings = &config.change_revision;
@@ -53,13 +58,27 @@ pub(super) async fn build(
     let walks = Walks::new(checkouts, settings.commits, settings.diffs.len(), redactor.clone());
     let enrich = RevisionEnrichment::new(walks, redactor);
     Ok(Built {
-        source: Arc::new(source),
+        source: followed(config, source, seen.clone(), bus)?,
         enrich: Arc::new(enrich),
         keys: Arc::new(move || seen.keys()),
         resources: None,
         argocd: None,
         following: Some(following),
     })
+}
+
+/// The watch, which rests while a reporter is followed, where one is to be.
+fn followed(
+    config: &Config,
+    watch: impl Survey,
+    seen: ObjectIndex,
+    bus: Option<&JetStream>,
+) -> anyhow::Result<Arc<dyn Source>> {
+    let Some((bus, group)) = bus.map(|bus| bus::followed(config, bus)).transpose()?.flatten() else {
+        return Ok(Arc::new(watch));
+    };
+    let shards = super::sharding(config).shards().get();
+    Ok(Arc::new(Follower { watch, seen, bus, group, shards }))
 }
 
 /// Where clones are kept where the settings name no directory: beside the ledger, or where it would be if it were a file.

@@ -263,7 +263,9 @@ impl Reporter {
                 applications(config, redactor, counted, asks, stop).await?
             }
             What::Resources => resources::build(config, redactor, meter.clone(), dry.clone()).await?,
-            What::Changes => change_revision::build(config, &places, redactor, counted, stop).await?,
+            What::Changes => {
+                change_revision::build(config, &places, redactor, counted, jetstream.as_ref(), stop).await?
+            }
         };
         let named = (!further.is_empty()).then_some(DEFAULT_ROUTE);
         let sink = match what {

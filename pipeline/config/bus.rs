@@ -56,6 +56,18 @@ pub(crate) struct Bus {
     /// Whether the ledger is kept in a bucket.
     #[serde(skip)]
     pub(crate) bucket: bool,
+    /// Where a reporter publishes, of a role that follows it.
+    #[serde(skip)]
+    pub(crate) followed: Option<Followed>,
+}
+
+/// What a role follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Followed {
+    /// What every subject of the reporter begins with.
+    pub(crate) prefix: String,
+    /// The group that the role is there.
+    pub(crate) group: String,
 }
 
 /// What else the bus depends on.

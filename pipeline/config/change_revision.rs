@@ -14,6 +14,7 @@ pub(crate) struct ChangeRevision {
     #[schemars(range(min = 1, max = 1_000))]
     pub(crate) commits: usize,
     pub(crate) diffs: As<Size>,
+    pub(crate) follow_reporter: bool,
     pub(crate) annotations: bool,
     pub(crate) repositories: Repositories,
 }

@@ -187,9 +187,14 @@ priorityClassName: {{ . | quote }}
 {{- define "gitops-runtime.onBus" -}}
 {{- toYaml (compact (list
   (ternary "tunnel-server" "" (ne (include "gitops-runtime.tunnelsShare" .) ""))
-  (ternary "change-revision" "" (ne (include "gitops-runtime.changesShare" .) ""))
+  (ternary "change-revision" "" (ne (include "gitops-runtime.changesOnBus" .) ""))
   (ternary "source-server" "" (ne (include "gitops-runtime.sourcesOverBus" .) ""))
 )) -}}
+{{- end }}
+
+{{/* Whether the role change-revision is on the bus: to share the Applications, or to follow the reporter. */}}
+{{- define "gitops-runtime.changesOnBus" -}}
+{{- if or (include "gitops-runtime.changesShare" .) (and .Values.changeRevision.enabled .Values.reporter.enabled (include "gitops-runtime.hasBus" .)) }}true{{ end -}}
 {{- end }}
 
 {{/* Whether several processes share the role change-revision. */}}
@@ -483,7 +488,7 @@ spec:
 {{- if .Values.changeRevision.report -}}
 {{- $files = merge $files (pick (include "gitops-runtime.files" . | fromYaml) "platform" "platform-ca") -}}
 {{- end -}}
-{{- if include "gitops-runtime.changesShare" . -}}
+{{- if include "gitops-runtime.changesOnBus" . -}}
 {{- $files = merge $files (include "gitops-runtime.busFiles" . | fromYaml) -}}
 {{- end -}}
 {{- toYaml $files -}}
@@ -505,7 +510,7 @@ spec:
 {{- $_ := set $settings "platform" (include "gitops-runtime.toPlatform" . | fromYaml) -}}
 {{- $_ := set $settings "reporter" (dict "sink" (dict "platform" (dict "changes" (dict "enabled" true)))) -}}
 {{- end -}}
-{{- if include "gitops-runtime.changesShare" . -}}
+{{- if include "gitops-runtime.changesOnBus" . -}}
 {{- $_ := set $settings "bus" (include "gitops-runtime.busSettings" . | fromYaml) -}}
 {{- end -}}
 {{- toYaml (mergeOverwrite $settings (deepCopy $values.config)) -}}

@@ -14,6 +14,9 @@ use crate::cli::ask::say;
 /// What is shown as JSON.
 #[derive(Serialize)]
 struct Checked<'a> {
+    /// Of a role that follows a reporter: whether one is there and it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    follows: Option<bool>,
     differences: Vec<Different<'a>>,
 }
 
@@ -30,6 +33,12 @@ impl<'a> Different<'a> {
         let Difference { what, is, should } = difference;
         Self { what, is, should }
     }
+}
+
+/// Whether the role follows a reporter; `None` where it is not to.
+async fn follows(reached: &Reached) -> anyhow::Result<Option<bool>> {
+    let Some((bus, group)) = app::bus::followed(&reached.config, &reached.bus)? else { return Ok(None) };
+    Ok(Some(bus.is_followed(&group, app::PIPELINE).await?))
 }
 
 /// Compares stream, durables, buckets and what refuses shards to replicas with the settings; 1 when something differs.
@@ -59,8 +68,15 @@ pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCod
     if reached.config.bus.as_ref().is_some_and(|bus| bus.leases.is_some()) {
         differences.extend(reached.bus.refusals().await.context(ACT)?);
     }
+    let follows = follows(reached).await.context(ACT)?;
+    if let Some(follows) = follows.filter(|_| !json) {
+        say(match follows {
+            true => "bus: change-revision follows the reporter\n",
+            false => "bus: no change-revision follows the reporter: whoever runs watches the API server\n",
+        })?;
+    }
     if json {
-        say_json(&Checked { differences: differences.iter().map(Different::of).collect() })?;
+        say_json(&Checked { follows, differences: differences.iter().map(Different::of).collect() })?;
     } else if differences.is_empty() {
         say("bus: ok\n")?;
     } else {

@@ -366,6 +366,17 @@ impl Emitter {
         self.progress.as_ref()
     }
 
+    /// The same, and `also` hears what is told beside events, after whoever heard it before.
+    #[must_use]
+    pub fn noting(self, also: impl Fn(Note) + Send + Sync + 'static) -> Self {
+        let note = self.note;
+        let both = move |told| {
+            note(told);
+            also(told);
+        };
+        Self { note: Arc::new(both), ..self }
+    }
+
     /// The same, with what the ledger knows, so that the first list finds what vanished before the process started. It is
     /// asked for when it is needed: what was journaled may be reported, and go, before the first list is complete.
     #[must_use]

@@ -175,7 +175,7 @@ async fn pass_on(
 }
 
 /// What a delivery says.
-async fn read(bus: &JetStream, delivery: Delivery) -> Vec<Delivered> {
+pub(super) async fn read(bus: &JetStream, delivery: Delivery) -> Vec<Delivered> {
     let Delivery { message, sequence, epoch, redelivered, unread, acker, .. } = delivery;
     let acker: Arc<dyn Acker> = Arc::new(acker);
     match (message, unread) {

@@ -7,12 +7,13 @@ use async_nats::jetstream::context::ContextBuilder;
 use async_nats::{Client, ConnectErrorKind};
 use pipeline_core::Shutdown;
 use tokio::sync::{Mutex, Semaphore, watch};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::access::{Files, pause};
 use super::events::Said;
 use super::publish::{IN_FLIGHT, ROOM_KIB};
 use super::{Config, ConfigError, Inner, JetStream};
-use crate::Prefix;
+use crate::{Prefix, PrefixError};
 
 /// Why there will be no connection. A server that is away or refuses is not among it: that is tried for ever.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +92,15 @@ pub async fn connect_once(config: Config) -> Result<JetStream, ConnectError> {
 
 fn open(client: Client, config: Config, prefix: Prefix, (files, said): (Files, Arc<Said>)) -> JetStream {
     let following = files.followed(client.clone(), config.access(), said, || {});
+    over(client, config, prefix, following)
+}
+
+fn over(
+    client: Client,
+    config: Config,
+    prefix: Prefix,
+    following: Option<AbortOnDropHandle<()>>,
+) -> JetStream {
     let context = ContextBuilder::new()
         .timeout(config.timeout)
         .ack_timeout(config.timeout)
@@ -109,5 +119,17 @@ fn open(client: Client, config: Config, prefix: Prefix, (files, said): (Files, A
             making: Mutex::default(),
             _following: following,
         }),
+    }
+}
+
+impl JetStream {
+    /// What stands under another prefix, by the same connection: files that say who asks are followed for as long as this one lives.
+    ///
+    /// # Errors
+    /// [`PrefixError`], when it cannot be one.
+    pub fn beside(&self, prefix: &str) -> Result<Self, PrefixError> {
+        let Inner { client, config, .. } = &*self.inner;
+        let config = Config { prefix: prefix.to_owned(), ..config.clone() };
+        Ok(over(client.clone(), config, Prefix::new(prefix)?, None))
     }
 }

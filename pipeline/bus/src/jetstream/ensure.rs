@@ -165,7 +165,7 @@ pub(super) async fn settle(
 }
 
 /// Whether it was made; not, when another process made it at the same moment.
-async fn create(stream: &Stream, config: pull::Config) -> Result<bool, BusError> {
+pub(super) async fn create(stream: &Stream, config: pull::Config) -> Result<bool, BusError> {
     match stream.create_consumer_strict(config).await {
         Ok(_) => Ok(true),
         Err(error) if matches!(error.kind(), ConsumerCreateStrictErrorKind::AlreadyExists) => Ok(false),

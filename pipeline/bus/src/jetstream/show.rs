@@ -75,7 +75,9 @@ impl JetStream {
         show.durables.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(show)
     }
-    async fn show_stream(
+
+    /// What stands there of one stream, and to `durables` those of it.
+    pub(super) async fn show_stream(
         &self,
         name: String,
         durables: &mut Vec<DurableShow>,

@@ -39,6 +39,8 @@ const SUITES: &[(&str, Runs)] = &[
     ("install", Runs::Own(&["install"])),
     ("tunnel", Runs::Own(&["tunnel"])),
     ("router", Runs::Own(&["router"])),
+    ("entrance", Runs::Own(&["entrance", "--rounds", "3"])),
+    ("platform", Runs::Test("what_was_acknowledged_is_there_once", ("LOADTEST_PLATFORM_KILLS", "50"))),
 ];
 
 /// The workspace whose tests are run.
@@ -52,7 +54,7 @@ Examples:
   loadtest full bench faults            these two alone
   loadtest full fault-rounds --seed 7   other moments for the faults")]
 pub struct Args {
-    /// Suites to run instead of all: bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, resources, kinds, acts, chart, install, tunnel, router
+    /// Suites to run instead of all: bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, resources, kinds, acts, chart, install, tunnel, router, entrance, platform
     suites: Vec<String>,
     /// Decides when faults strike
     #[arg(long, default_value_t = 1)]
@@ -152,7 +154,9 @@ mod tests {
                 "chart",
                 "install",
                 "tunnel",
-                "router"
+                "router",
+                "entrance",
+                "platform"
             ]
         );
         assert_eq!(names(&["faults", "bench"]).unwrap(), ["bench", "faults"]);
@@ -178,7 +182,7 @@ mod tests {
         let refused = |given: &[&str]| names(given).unwrap_err().to_string();
         assert_eq!(
             refused(&["speed"]),
-            "there is no suite \"speed\"; there are bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, resources, kinds, acts, chart, install, tunnel, router"
+            "there is no suite \"speed\"; there are bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, resources, kinds, acts, chart, install, tunnel, router, entrance, platform"
         );
     }
 }

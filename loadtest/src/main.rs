@@ -31,6 +31,8 @@ enum Command {
     Tunnel(loadtest_bench::tunnel::Args),
     /// Measures the router: an event stream, large bodies, thousands of connections
     Router(loadtest_bench::router::Args),
+    /// Kills and replaces what visitors come through, and says for how long they were not led
+    Entrance(loadtest_bench::entrance::Args),
     /// Replays recorded rounds through the product's own code and compares the reports
     Replay(loadtest::replay::Args),
 }
@@ -46,6 +48,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Install(args) => loadtest_install::run(&args),
         Command::Tunnel(args) => loadtest_bench::tunnel::run(&args),
         Command::Router(args) => loadtest_bench::router::run(&args),
+        Command::Entrance(args) => loadtest_bench::entrance::run(&args),
         Command::Replay(args) => loadtest::replay::run(&args),
     }
 }

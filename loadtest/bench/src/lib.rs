@@ -11,6 +11,7 @@ mod bodies;
 mod cold;
 mod console;
 mod drive;
+pub mod entrance;
 mod figures;
 mod hostile;
 mod ingest;

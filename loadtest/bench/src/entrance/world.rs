@@ -1,0 +1,273 @@
+//! What visitors come through, as processes.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use axum::Router;
+use axum::routing::get;
+use reqwest::Client;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::time::{Instant, sleep};
+
+use loadtest_sim::nats::NatsServer;
+use loadtest_sim::port;
+use loadtest_sim::process::{Process, Start};
+
+use super::backends::Backends;
+use super::visits::{client, is_answered, request};
+
+/// What visitors ask for, and what they are answered.
+pub(super) const HOST: &str = "load-test.tunnels.example.com";
+pub(super) const PATH: &str = "/app-proxy/quick";
+pub(super) const ANSWER: &str = "ok";
+
+const TOKEN: &str = "opens-it";
+/// A start may take so long, and so may an end: what is under way is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(20);
+/// From a pod's SIGTERM until nothing new is sent to it.
+const TOLD: Duration = Duration::from_millis(500);
+
+/// Something on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Server,
+    Client,
+    Router,
+    Bus,
+}
+
+impl Part {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Server => "tunnel server",
+            Self::Client => "tunnel client",
+            Self::Router => "router",
+            Self::Bus => "bus",
+        }
+    }
+}
+
+/// A process and where it listens; a client of tunnels listens nowhere.
+struct Running {
+    process: Process,
+    port: Option<u16>,
+}
+
+/// Two of each, the oldest first, and what they are found by.
+pub(super) struct World {
+    program: PathBuf,
+    http: Client,
+    folder: TempDir,
+    nats: NatsServer,
+    service: u16,
+    servers: Backends,
+    routers: Backends,
+    running: [VecDeque<Running>; 3],
+}
+
+impl World {
+    /// Starts all of it.
+    pub(super) async fn start(program: PathBuf) -> anyhow::Result<Self> {
+        let folder = TempDir::new().context("make a folder")?;
+        for (file, text) in [("tokens", format!("load-test {TOKEN}\n")), ("token", format!("{TOKEN}\n"))] {
+            std::fs::write(folder.path().join(file), text).with_context(|| format!("write {file}"))?;
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("listen on loopback")?;
+        let service = listener.local_addr().context("listen on loopback")?.port();
+        let routes = Router::new().route(PATH, get(async || ANSWER));
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        let mut world = Self {
+            program,
+            http: client()?,
+            folder,
+            nats: NatsServer::start().await?,
+            service,
+            servers: Backends::listen().await?,
+            routers: Backends::listen().await?,
+            running: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
+        };
+        for part in [Part::Router, Part::Server, Part::Client] {
+            for _ in 0..2 {
+                world.one_more(part).await?;
+            }
+        }
+        Ok(world)
+    }
+
+    /// Where visitors come.
+    pub(super) fn entrance(&self) -> u16 {
+        self.servers.port
+    }
+
+    /// Waits until as many visitors as come in a second were led, one after another without a gap.
+    pub(super) async fn is_led(&self, rate: u32) -> anyhow::Result<()> {
+        let (until, request) = (Instant::now() + PATIENCE, request(&self.http, self.entrance()));
+        let mut led = 0;
+        while led < rate {
+            let request = request.try_clone().context("ask again")?;
+            led = if is_answered(request).await { led + 1 } else { 0 };
+            ensure!(Instant::now() < until, "visitors are not led through within {PATIENCE:?}");
+            if led == 0 {
+                sleep(LOOK).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Kills one that visitors come through, and starts it again.
+    pub(super) async fn kill(&mut self, part: Part) -> anyhow::Result<()> {
+        if part == Part::Bus {
+            self.nats.kill().await?;
+            return self.nats.restart().await;
+        }
+        let running = self.oldest_in_use(part)?;
+        running.process.kill().await?;
+        if let Some(port) = running.port {
+            self.forget(part, port);
+        }
+        self.one_more(part).await
+    }
+
+    /// Starts another one, then tells one that visitors come through to end, and waits for its end.
+    pub(super) async fn replace(&mut self, part: Part) -> anyhow::Result<()> {
+        self.one_more(part).await?;
+        let Running { mut process, port } = self.oldest_in_use(part)?;
+        process.signal("TERM").await?;
+        if let Some(port) = port {
+            sleep(TOLD).await;
+            self.forget(part, port);
+        }
+        let ended = process.wait(PATIENCE).await?;
+        ensure!(ended.success(), "a {} that was told to end {ended}", part.name());
+        Ok(())
+    }
+
+    /// Ends all of it.
+    pub(super) async fn end(self) -> anyhow::Result<()> {
+        for one in self.running.into_iter().flatten() {
+            ensure!(one.process.lines().panics().is_empty(), "panics: {:?}", one.process.lines().panics());
+            one.process.kill().await?;
+        }
+        self.nats.stop().await
+    }
+
+    fn of(&mut self, part: Part) -> anyhow::Result<&mut VecDeque<Running>> {
+        let [servers, clients, routers] = &mut self.running;
+        Ok(match part {
+            Part::Server => servers,
+            Part::Client => clients,
+            Part::Router => routers,
+            Part::Bus => bail!("there is one bus"),
+        })
+    }
+
+    /// Of two clients the newest has the tunnel; all others share what comes.
+    fn oldest_in_use(&mut self, part: Part) -> anyhow::Result<Running> {
+        let all = self.of(part)?;
+        let one = if part == Part::Client { all.pop_back() } else { all.pop_front() };
+        one.with_context(|| format!("there is no {}", part.name()))
+    }
+
+    fn forget(&self, part: Part, port: u16) {
+        match part {
+            Part::Server => self.servers.remove(port),
+            Part::Router => self.routers.remove(port),
+            Part::Client | Part::Bus => {}
+        }
+    }
+
+    async fn one_more(&mut self, part: Part) -> anyhow::Result<()> {
+        let listen = port::free()?;
+        let (args, port) = match part {
+            Part::Server => (self.server(listen)?, Some(listen)),
+            Part::Client => (self.client(), None),
+            Part::Router => (self.router(listen), Some(listen)),
+            Part::Bus => bail!("there is one bus"),
+        };
+        let settings = ["serve.address=127.0.0.1:0"];
+        let start = Start::with_settings(&self.program, args, settings, self.folder.path());
+        let mut process = Process::start(&start)?;
+        let health = process.address(PATIENCE).await?;
+        let until = Instant::now() + PATIENCE;
+        while !self.is_ready(health.port()).await {
+            ensure!(
+                Instant::now() < until,
+                "a {} is not ready within {PATIENCE:?}: {:?}",
+                part.name(),
+                process.lines().all()
+            );
+            sleep(LOOK).await;
+        }
+        if let Some(port) = port {
+            match part {
+                Part::Router => self.routers.add(port),
+                _ => self.servers.add(port),
+            }
+        }
+        self.of(part)?.push_back(Running { process, port });
+        Ok(())
+    }
+
+    /// Whether a process says that it is ready.
+    async fn is_ready(&self, port: u16) -> bool {
+        let asked = self.http.get(format!("http://127.0.0.1:{port}/readyz"));
+        asked.send().await.is_ok_and(|answer| answer.status() == 200)
+    }
+
+    fn server(&self, listen: u16) -> anyhow::Result<Vec<String>> {
+        let peers = format!("tunnelServer.peers.listen=127.0.0.1:{}", port::free()?);
+        let (listen, bus) = (format!("127.0.0.1:{listen}"), self.nats.url());
+        Ok(words(&[
+            "tunnel-server",
+            "--listen",
+            &listen,
+            "--domain",
+            "tunnels.example.com",
+            "--tokens-file",
+            "tokens",
+            "--bus",
+            &bus,
+            "--set",
+            &peers,
+        ]))
+    }
+
+    fn client(&self) -> Vec<String> {
+        let to = format!("tunnelClient.to=http://127.0.0.1:{}", self.servers.port);
+        let forward = format!("http://127.0.0.1:{}", self.routers.port);
+        words(&[
+            "tunnel-client",
+            "--set",
+            &to,
+            "--name",
+            "load-test",
+            "--token-file",
+            "token",
+            "--forward",
+            &forward,
+        ])
+    }
+
+    fn router(&self, listen: u16) -> Vec<String> {
+        let (listen, service) = (format!("127.0.0.1:{listen}"), format!("http://127.0.0.1:{}", self.service));
+        words(&[
+            "router",
+            "--listen",
+            &listen,
+            "--app-proxy-url",
+            &service,
+            "--workflows-url",
+            "",
+            "--set",
+            "router.dns.servers=127.0.0.1:9",
+        ])
+    }
+}
+
+fn words(all: &[&str]) -> Vec<String> {
+    all.iter().map(|&word| word.to_owned()).collect()
+}

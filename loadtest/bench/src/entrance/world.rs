@@ -124,7 +124,7 @@ impl World {
             self.nats.kill().await?;
             return self.nats.restart().await;
         }
-        let running = self.oldest_in_use(part)?;
+        let running = self.in_use(part)?;
         running.process.kill().await?;
         if let Some(port) = running.port {
             self.forget(part, port);
@@ -132,10 +132,10 @@ impl World {
         self.one_more(part).await
     }
 
-    /// Starts another one, then tells one that visitors come through to end, and waits for its end.
+    /// Starts another one beside one that visitors come through, as a Deployment does, then tells that to end, and waits for its end.
     pub(super) async fn replace(&mut self, part: Part) -> anyhow::Result<()> {
+        let Running { mut process, port } = self.in_use(part)?;
         self.one_more(part).await?;
-        let Running { mut process, port } = self.oldest_in_use(part)?;
         process.signal("TERM").await?;
         if let Some(port) = port {
             sleep(TOLD).await;
@@ -165,8 +165,8 @@ impl World {
         })
     }
 
-    /// Of two clients the newest has the tunnel; all others share what comes.
-    fn oldest_in_use(&mut self, part: Part) -> anyhow::Result<Running> {
+    /// Takes one that visitors come through: of clients the newest has the tunnel, of the others each has a share.
+    fn in_use(&mut self, part: Part) -> anyhow::Result<Running> {
         let all = self.of(part)?;
         let one = if part == Part::Client { all.pop_back() } else { all.pop_front() };
         one.with_context(|| format!("there is no {}", part.name()))

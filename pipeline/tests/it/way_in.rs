@@ -361,6 +361,44 @@ async fn servers_behind_one_name_pass_visitors_on_and_one_may_be_killed() {
     router.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_told_to_end_hands_its_tunnel_over_and_cuts_nobody_off() {
+    let (world, nats) = (World::start().await, NatsServer::start().await.unwrap());
+    let (back, first, second) = (port::free().unwrap(), port::free().unwrap(), port::free().unwrap());
+    let router = world.router(back).await;
+    let on_the_bus = async |front: u16| {
+        let peers = format!("tunnelServer.peers.listen=127.0.0.1:{}", port::free().unwrap());
+        world.server(front, &["--bus", &nats.url(), "--set", &peers]).await
+    };
+    // Nobody else is there yet: all of the tunnel is at the first.
+    let leaving = on_the_bus(first).await;
+    let client = world.client(one_name(vec![first, second]).await, back, &[]).await;
+    let staying = on_the_bus(second).await;
+    let http = http();
+    led(&http, second).await;
+    let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let asking = tokio::spawn({
+        let (stop, asked, http) = (stop.clone(), asked.clone(), http.clone());
+        async move {
+            while !stop.load(Ordering::SeqCst) {
+                assert_eq!(text(visit(&http, second, "/app-proxy/quick")).await, (200, "ok".to_owned()));
+                asked.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    });
+    eventually("visitors are passed on", || asked.load(Ordering::SeqCst) >= 40).await;
+    let lines = leaving.process().lines().clone();
+    leaving.stop().await;
+    let before = asked.load(Ordering::SeqCst);
+    eventually("visitors go on", || asked.load(Ordering::SeqCst) >= before + 40).await;
+    stop.store(true, Ordering::SeqCst);
+    asking.await.unwrap();
+    assert!(!lines.any("requests that did not finish in time are cut off"), "{:#?}", lines.all());
+    client.stop().await;
+    staying.stop().await;
+    router.stop().await;
+}
+
 #[tokio::test]
 async fn a_server_on_a_bus_must_know_how_others_reach_it() {
     let (world, nats) = (World::start().await, NatsServer::start().await.unwrap());

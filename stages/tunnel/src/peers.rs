@@ -150,15 +150,18 @@ impl Peers {
         Ok(Self { id: hex(&id), key, address, board, registry, known: Arc::default() })
     }
 
-    /// Tells others, and listens to what they tell, until told to stop; then takes back what it told.
-    pub(crate) async fn keep(&self, stop: CancellationToken) {
+    /// Tells others, and listens to what they tell, until told to stop; then takes back what it told. One that is leaving takes a
+    /// tunnel back as soon as another server has it: visitors go there, and none is under way here at the end.
+    pub(crate) async fn keep(&self, leaving: CancellationToken, stop: CancellationToken) {
         let mut watching = self.board.watch();
         let mut changes = self.registry.changes();
         let mut told: HashMap<Name, (Said, Instant)> = HashMap::new();
         let mut beat = Instant::now();
+        let mut is_leaving = false;
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
+                () = leaving.cancelled(), if !is_leaving => is_leaving = true,
                 posted = watching.next() => {
                     if matches!(posted, Posted::All(_)) {
                         // The board may have lost what it was told.
@@ -175,7 +178,7 @@ impl Peers {
                 }
                 _ = changes.changed() => {}
             }
-            self.tell(&mut told).await;
+            self.tell(&mut told, is_leaving).await;
         }
         let leave = async {
             self.drop_said(&format!("{SERVER}{}", self.id)).await;
@@ -188,8 +191,11 @@ impl Peers {
     }
 
     /// Says which tunnels there are here, where that differs from what was said.
-    async fn tell(&self, told: &mut HashMap<Name, (Said, Instant)>) {
-        let here = self.registry.here();
+    async fn tell(&self, told: &mut HashMap<Name, (Said, Instant)>, is_leaving: bool) {
+        let mut here = self.registry.here();
+        if is_leaving {
+            here.retain(|name, _| !self.registry.is_elsewhere(name));
+        }
         let gone: Vec<Name> = told.keys().filter(|name| !here.contains_key(*name)).cloned().collect();
         for name in gone {
             // While the board is away nothing is told, and all that happens meanwhile is told at once later.

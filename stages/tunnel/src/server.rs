@@ -311,8 +311,8 @@ impl Service for Server {
         let visitors = TaskTracker::new();
         if let Some((listener, peers)) = self.peers {
             let (keeping, close) = (peers.clone(), self.shared.close.clone());
-            let closing = close.clone();
-            self.shared.tunnels.spawn(async move { keeping.keep(closing).await });
+            let (leaving, closing) = (self.shared.leaving.clone(), close.clone());
+            self.shared.tunnels.spawn(async move { keeping.keep(leaving, closing).await });
             // Visitors whom others pass on are visitors.
             self.shared.tunnels.spawn(peers.serve(listener, visitors.clone(), close));
         }

@@ -267,7 +267,11 @@ impl Record {
             Some(record) if record.uid == checkpoint.uid => record,
             _ => Self::new(checkpoint.uid.clone()),
         };
-        // A newer state went out before, and it is not known that it arrived: it is told once more when it is shown again.
+        if record.settled == Settled::Never {
+            // That of a newer state which went out, and may not have arrived: what lies between, and that state, is shown again.
+            record.version = checkpoint.version;
+        }
+        // A newer state had been acknowledged: it is looked at once more when it is shown again.
         record.settled = if checkpoint.version < record.version { Settled::Before } else { Settled::Now };
         record.version = record.version.max(checkpoint.version);
         record.state = checkpoint.state.clone();

@@ -139,9 +139,11 @@ impl Record {
         // Of a row that went meanwhile nothing is left that the intent could be behind.
         let behind = record.entity(sent.entity).is_none_or(|row| row.counter < sent.counter);
         // That of what had been acknowledged when the report went out, or of the first report.
-        record.version = record.version.max(sent.version);
         if sent.settled && record.settled == Settled::Never {
+            record.version = sent.version;
             record.settled = Settled::Unwritten;
+        } else {
+            record.version = record.version.max(sent.version);
         }
         if sent.entity.is_object() {
             // A settled delivery moves the fact, and no counter.

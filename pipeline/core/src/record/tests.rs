@@ -57,13 +57,24 @@ fn the_version_of_a_settled_record_moves_only_with_its_round() {
 
 /// A watch that goes on from an older version shows an older state first, and the newest may have gone out before a kill.
 #[test]
-fn what_is_settled_of_an_older_state_leaves_the_newest_to_be_looked_at() {
+fn what_is_settled_first_of_an_older_state_leaves_all_that_followed_it_to_be_told() {
     let newest = Record::sending(None, &report("a", 8, EntityId::OBJECT, 2), None);
     assert_eq!(newest.as_ref().unwrap().version, Version(8));
-    let older = Record::acknowledge(newest, &report("a", 5, EntityId::OBJECT, 1));
+    let older = Record::acknowledge(newest.clone(), &report("a", 5, EntityId::OBJECT, 1));
     let settled = Record::checkpoint(older, &settle("a", 5, &[]));
+    assert_eq!((settled.version, settled.settled), (Version(5), Settled::Now));
+    // A kill that lost all but the notes knows that as well.
+    let next = report("a", 6, EntityId::OBJECT, 3);
+    let note = SendIntent::new(Some(&settled), &next, None).unwrap();
+    let killed = Record::resume(newest, &note).unwrap();
+    assert_eq!((killed.version, killed.settled), (Version(5), Settled::Unwritten));
+}
+
+#[test]
+fn what_is_settled_of_an_older_state_leaves_a_newer_one_to_be_looked_at() {
+    let newer = Record::checkpoint(None, &settle("a", 8, &[]));
+    let settled = Record::checkpoint(Some(newer), &settle("a", 5, &[]));
     assert_eq!((settled.version, settled.settled), (Version(8), Settled::Before));
-    assert!(!settled.is_settled());
     assert!(Record::checkpoint(Some(settled), &settle("a", 8, &[])).is_settled());
 }
 

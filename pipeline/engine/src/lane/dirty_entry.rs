@@ -165,10 +165,6 @@ impl DirtyEntry {
         };
         if event.is_deleted() {
             self.shown_over = Some(event.uid.clone());
-            if event.again {
-                // A list may have ended it later: what the watch shows says when that was.
-                self.gone.retain(|(uid, known)| *uid != event.uid || *known <= event.version);
-            }
             dropped += self.delete(event.uid.clone(), event.version);
         }
         let mut left = spare;
@@ -204,15 +200,11 @@ impl DirtyEntry {
     }
 
     fn delete(&mut self, uid: Uid, version: Version) -> u64 {
-        if self.is_over(&uid) {
-            return 0;
-        }
-        let full = self.gone.len() >= KEPT_LIVES;
+        let full = !self.is_over(&uid) && self.gone.len() >= KEPT_LIVES;
         if full {
             self.gone.remove(0);
         }
-        let at = self.gone.partition_point(|(_, known)| *known <= version);
-        self.gone.insert(at, (uid, version));
+        put(&mut self.gone, uid, version);
         u64::from(full)
     }
 
@@ -290,14 +282,7 @@ impl DirtyEntry {
         let mut lives = self.lives(None);
         if let Some(later) = &mut later {
             // A life that came and went before the one that was read is told before it, or never.
-            let before = |(uid, version): &mut (Uid, Version)| *uid != event.uid && *version < event.version;
-            let mut former: Vec<_> = later.gone.extract_if(.., before).collect();
-            former.extend(later.uid.clone().map(|uid| (uid, later.version)).filter(|(uid, version)| {
-                *uid != event.uid && *version < event.version && !former.iter().any(|(known, _)| known == uid)
-            }));
-            let unknown = |(uid, _): &&(Uid, Version)| !lives.iter().any(|(known, _)| known == uid);
-            let former: Vec<_> = former.iter().filter(unknown).cloned().collect();
-            lives.extend(former);
+            later.hand_over(&mut lives, |(uid, version)| *uid != event.uid && *version < event.version);
         }
         lives.retain(|(uid, _)| *uid != event.uid);
         let told = |uid: &Uid| lives.iter().any(|(known, _)| known == uid);
@@ -335,7 +320,11 @@ impl DirtyEntry {
         fallback: Option<Uid>,
         observed: Timestamp,
     ) -> Gone {
-        let lives = self.lives(fallback);
+        let mut lives = self.lives(fallback);
+        if let (Some(later), Some((_, last))) = (&mut later, lives.last().cloned()) {
+            // What a watch shows again of a life before the last one is told before the end of that, or never.
+            later.hand_over(&mut lives, |(_, version)| *version < last);
+        }
         let told = |uid: &Uid| lives.iter().any(|(known, _)| known == uid);
         let covered = |later: &Self| {
             later.uid.as_ref().is_some_and(told) && later.gone.iter().all(|(uid, _)| told(uid))
@@ -362,6 +351,17 @@ impl DirtyEntry {
         lives
     }
 
+    /// Lives that go by then join those that are told, in their order.
+    fn hand_over(&mut self, lives: &mut Vec<(Uid, Version)>, goes: impl Fn(&(Uid, Version)) -> bool) {
+        for (uid, version) in self.gone.extract_if(.., |life| goes(life)) {
+            put(lives, uid, version);
+        }
+        let newest = self.uid.clone().map(|uid| (uid, self.version)).filter(|life| goes(life));
+        if let Some((uid, version)) = newest.filter(|(uid, _)| !lives.iter().any(|(known, _)| known == uid)) {
+            put(lives, uid, version);
+        }
+    }
+
     /// Takes over the ends that what was read goes with, which `later` noted while this mark was being read.
     fn take_facts(&mut self, later: &mut Option<Box<Self>>, goes: impl Fn(&KeptFact) -> bool) {
         if let Some(later) = later {
@@ -371,11 +371,12 @@ impl DirtyEntry {
         }
     }
 
-    /// Adds ends, each once: what was being read may be delivered again meanwhile.
+    /// Adds ends, each once and in its place: what was being read may be delivered again meanwhile, and what was before it.
     fn adopt(&mut self, ends: Vec<KeptFact>) {
         for end in ends {
             if !self.facts.iter().any(|known| known.is_same(&end)) {
-                self.facts.push(end);
+                let at = self.facts.partition_point(|kept| kept.version <= end.version);
+                self.facts.insert(at, end);
             }
         }
     }
@@ -401,4 +402,13 @@ impl DirtyEntry {
         };
         lives.into_iter().map(event).collect()
     }
+}
+
+/// A life that is over joins others, in their order. A list ends the life that it knew, however many followed: the earliest word
+/// of a life's end says best when that was.
+fn put(lives: &mut Vec<(Uid, Version)>, uid: Uid, version: Version) {
+    let known = lives.iter().position(|(known, _)| *known == uid).map(|at| lives.remove(at).1);
+    let version = known.map_or(version, |known| known.min(version));
+    let at = lives.iter().position(|(_, known)| *known > version).unwrap_or(lives.len());
+    lives.insert(at, (uid, version));
 }

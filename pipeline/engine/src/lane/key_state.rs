@@ -13,8 +13,9 @@ use super::refetch_times::RefetchTimes;
 /// The watch lags at most so much behind a read, or shows nothing of what the read showed to be gone.
 pub(super) const WATCH_LAG: Duration = Duration::from_secs(300);
 
-/// A list shows a key within so much time, or a watch that goes on, unless its kind is not there at all.
-pub(super) const AWAITED: Duration = Duration::from_secs(60);
+/// A list shows a key within so much time, or a watch that goes on, unless nobody watches its namespace any more: counted from
+/// when the API server answered last that it cannot be read.
+pub(super) const AWAITED: Duration = Duration::from_secs(600);
 
 /// Ends that reads brought along and that are remembered of one key.
 const CARRIED: usize = 2 * KEPT_FACTS;
@@ -67,6 +68,17 @@ pub(super) struct Retry {
     pub(super) refused: Refused,
 }
 
+/// A life that a read showed to be over before the watch did. What the watch shows of it, or shows again of those before it, must
+/// not follow the report of its end.
+#[derive(Debug, Clone)]
+pub(super) struct Over {
+    pub(super) uid: Uid,
+    /// Of its last known state; 0 where nothing but its name is known.
+    pub(super) version: Version,
+    /// It is remembered until then, and for as long as there is something to do.
+    pub(super) until: Option<Duration>,
+}
+
 /// One key. Exists while there is something to do for it, or while the watch lags behind a read of it.
 #[derive(Debug)]
 pub(super) struct KeyState {
@@ -88,7 +100,8 @@ pub(super) struct KeyState {
     pub(super) retry: Option<Box<Retry>>,
     /// The rate limit lets nothing start before.
     pub(super) limited: Option<Duration>,
-    /// What was journaled of it waits for what the watch shows again, and not for longer than until then.
+    /// What was journaled of it waits for what the watch shows again, and not for longer than until then. `None` once that was
+    /// shown.
     pub(super) awaits: Option<Duration>,
     /// The newest state taken in, queued or noted.
     pub(super) newest: Option<(Uid, Version)>,
@@ -98,10 +111,8 @@ pub(super) struct KeyState {
     pub(super) shown: Option<Fact>,
     /// Ends of operations that reads showed or brought along: the watch, which lags behind them, shows them once more.
     pub(super) carried: Vec<Fact>,
-    /// A life that a read showed to be over before the watch did, and until when that is remembered; it is
-    /// remembered for as long as there is something to do, too. What the watch shows of it must not follow the
-    /// report of its end.
-    pub(super) over: Option<(Uid, Option<Duration>)>,
+    /// A life that a read showed to be over before the watch did.
+    pub(super) over: Option<Over>,
     /// What runs is the circuit's probe.
     pub(super) probe: bool,
 }
@@ -148,15 +159,15 @@ impl KeyState {
 
     /// Whether a read showed that this life is over, and the watch has yet to.
     pub(super) fn is_over(&self, uid: &Uid) -> bool {
-        self.over.as_ref().is_some_and(|(over, _)| over == uid)
+        self.over.as_ref().is_some_and(|over| over.uid == *uid)
     }
 
     /// Forgets the life that is over once its time has come; returns when that is.
     pub(super) fn forget(&mut self, now: Duration) -> Option<Duration> {
-        let (over, until) = self.over.as_mut()?;
+        let over = self.over.as_mut()?;
         // Its end has been told: whoever asks for the key again asks for what the ledger knows.
-        self.newest.take_if(|(uid, _)| uid == over);
-        let until = *until.get_or_insert(now + WATCH_LAG);
+        self.newest.take_if(|(uid, _)| *uid == over.uid);
+        let until = *over.until.get_or_insert(now + WATCH_LAG);
         if until <= now {
             self.over = None;
         }

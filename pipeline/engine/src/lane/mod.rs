@@ -256,7 +256,6 @@ impl Lane {
         if slot.limited.is_some_and(|until| until <= now) {
             slot.limited = None;
         }
-        slot.awaits.take_if(|until| *until <= now);
         if slot.queue.is_empty() && slot.mark.is_none() {
             slot.retry = None;
             if slot.refetch.take_paced(now) {

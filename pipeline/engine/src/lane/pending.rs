@@ -103,8 +103,7 @@ impl Gathered {
         }
     }
 
-    /// A list that lacks a name ends the life that it knew, however many followed: the earliest word of a life's end
-    /// says best when that was. Of one of which only the name is known, since the ledger has it, it was before all others.
+    /// The earliest word of a life's end says best when that was. Of one of which only the name is known, since the ledger has it, it was before all others.
     pub(super) fn over(&mut self, uid: &Uid, version: Version) {
         if let Some((_, known)) = self.0.gone.iter_mut().find(|(life, _)| life == uid) {
             *known = version.min(*known);

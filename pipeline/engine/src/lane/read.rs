@@ -7,7 +7,7 @@ use pipeline_core::{Event, Key, Step, Timestamp, Trace, Uid};
 
 use super::dirty_entry::{DirtyEntry, Gone, Load};
 use super::input::{Action, Blame, ReadResult};
-use super::key_state::{HeldEvent, State};
+use super::key_state::{AWAITED, HeldEvent, Over, State};
 use super::take::charge;
 use super::{Lane, tell};
 
@@ -23,6 +23,7 @@ impl Lane {
         let Some(slot) = self.keys.get_mut(key).filter(|slot| slot.state == State::Reading) else { return };
         slot.state = State::Idle;
         let probe = std::mem::take(&mut slot.probe);
+        let awaits = slot.awaits.take();
         self.counts.reading -= 1;
         match result {
             ReadResult::Found(event) => self.found(key, event, probe, now, out),
@@ -31,6 +32,8 @@ impl Lane {
                 let wait = self.config.backoff.wait(slot.failures() + 1, after, seed);
                 let refused = slot.retry.as_ref().map(|retry| retry.refused.clone()).unwrap_or_default();
                 slot.fail(now + wait, Blame::Source, refused);
+                // Who cannot be asked shows nothing either.
+                slot.awaits = awaits.map(|_| now + AWAITED);
                 self.counts.retried += 1;
                 if let Some(mut mark) = slot.asked.take() {
                     out.push(Action::Tell(mark.tell(key, Step::Retried { reason, after: wait })));
@@ -90,7 +93,7 @@ impl Lane {
         slot.watched = slot.newest.as_ref().map_or(last, |(_, version)| *version);
         slot.shown = None;
         if let Some(uid) = ahead {
-            slot.over = Some((uid, None));
+            slot.over = Some(Over { uid, version: last, until: None });
         }
         if deletions.is_empty() {
             // Nobody ever heard of it: there is nothing to refuse any more.

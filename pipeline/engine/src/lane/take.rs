@@ -131,7 +131,7 @@ impl Lane {
                 Some((known, version)) => {
                     // Of a life that is over a read that lags would show the last state once more: one that asks for no
                     // version is given the newest.
-                    if slot.over.as_ref().is_some_and(|(over, _)| over == known) {
+                    if slot.over.as_ref().is_some_and(|over| over.uid == *known) {
                         mark.version = *version;
                     } else {
                         mark.shown(*version);
@@ -165,6 +165,9 @@ impl KeyState {
         let restored = event.version.era() > self.watched.era() && !event.is_deleted();
         if self.is_over(&event.uid) && !restored && !(event.is_deleted() && followed) {
             // A list that says once more that a former life is over may say so of the one that a read showed since.
+            return Age::Former;
+        }
+        if event.again && self.over.as_ref().is_some_and(|over| event.version < over.version) {
             return Age::Former;
         }
         match &self.newest {

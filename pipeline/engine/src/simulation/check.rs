@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use pipeline_core::{Digest, EntityId, EntityRow, Event, Key, Pending, Record, Report, Shipment, Uid};
+use pipeline_core::{
+    Digest, EntityId, EntityRow, Event, Key, Pending, Record, Report, Shipment, Uid, Version,
+};
 
 use super::books::Books;
 use super::enrich::{entity_of, object, resource, told};
@@ -27,8 +29,9 @@ pub(super) struct Check {
     pub(super) gone: BTreeSet<Uid>,
     /// Lives that a read showed to be over, in this process.
     over: BTreeSet<Uid>,
-    /// What arrived last of each entity, repetitions included.
-    arrived: BTreeMap<(Uid, EntityId), Digest>,
+    /// What arrived last of each entity, repetitions included, and of which state: where a kill lost an answer, an earlier state
+    /// that looks the same is taken for a repetition.
+    arrived: BTreeMap<(Uid, EntityId), (Digest, Version)>,
     ends_told: BTreeSet<(Uid, u32)>,
     gone_told: BTreeSet<Uid>,
     /// Whether an entity might be told the same twice, as of its last sending.
@@ -143,7 +146,7 @@ impl Check {
                 *at
             }
         };
-        self.arrived.insert(entity, report.content);
+        self.arrived.insert(entity, (report.content, report.version));
         let Report { uid, .. } = &receiver.taken[at].report;
         if let (EntityId::OBJECT, Some(operation)) = (report.entity, told(report))
             && operation.ended
@@ -193,16 +196,18 @@ impl Check {
             let doubtful = doubtful || receiver.refused.contains(&report.key) || told_again;
             let last = self.arrived.get(&entity).copied();
             ensure!(
-                last != Some(report.content) || doubtful,
+                last.is_none_or(|(content, _)| content != report.content) || doubtful,
                 "the same under another key: {}",
                 show::report(report)
             );
-            let (was, is) = (before.version.0, report.version.0);
+            let (was, is) = (last.map_or(before.version, |(_, version)| version), report.version);
             // What happens once is told with the state at which it was noted: a list, or the journal, may be behind.
             let once = report.ends || report.fact.is_some();
             ensure!(
                 once || told_again || unanswered || is >= was,
-                "state {is} after {was}: {}",
+                "state {} after {}: {}",
+                is.0,
+                was.0,
                 show::report(report)
             );
         }

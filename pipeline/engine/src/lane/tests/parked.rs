@@ -26,13 +26,15 @@ fn a_parked_state_that_is_listed_again_is_not_tried_again() {
     let mut bench = restored();
     bench.take(state("x", 5));
     bench.take(state("x", 4));
+    bench.take(Event { again: true, ..ending(1, state("x", 5)) });
+    bench.take(Event { again: true, ..state("x", 4) });
     let counts = bench.counts();
-    assert_eq!((counts.filtered, counts.stale, counts.parked, counts.parked_keys), (2, 0, 0, 1));
+    assert_eq!((counts.filtered, counts.stale, counts.parked, counts.parked_keys), (4, 0, 0, 1));
     assert_eq!((bench.running(), bench.reading()), (vec![], vec![]));
     assert!(bench.lane.keys.is_empty());
     let steps = bench.traces.iter().map(|trace| trace.step).collect::<Vec<_>>();
     let filtered = Step::Filtered(Filtered::Parked);
-    assert_eq!(steps, [Step::Observed, filtered, Step::Observed, filtered]);
+    assert_eq!(steps, [Step::Observed, filtered].repeat(4));
     assert_eq!(Filtered::Parked.as_str(), "parked");
 }
 
@@ -54,6 +56,7 @@ fn what_is_newer_another_life_or_a_deletion_goes_on() {
         deleted("x", 5),
         deleted("x", 9),
         state("x", 0),
+        Event { again: true, ..ending(1, state("x", 4)) },
         Event { cause: Cause::Read, ..state("x", 5) },
         Event { cause: Cause::Refetch, ..state("x", 5) },
     ] {

@@ -374,7 +374,7 @@ fn what_was_journaled_is_told_in_order_with_what_the_watch_shows_again_until_the
 }
 
 #[test]
-fn what_was_journaled_waits_no_longer_than_for_its_end_or_for_a_person_or_a_minute() {
+fn what_was_journaled_waits_no_longer_than_for_its_end_or_for_a_person_or_ten_minutes() {
     let mut bench = Bench::new(Config::default());
     for name in ["ends", "asked", "left"] {
         bench.restore_awaited(name, &[("a", 5, 1)]);
@@ -383,7 +383,13 @@ fn what_was_journaled_waits_no_longer_than_for_its_end_or_for_a_person_or_a_minu
     bench.take(again(deleted("ends", 7)));
     bench.step(Input::Replay { key: key("asked"), uid: None });
     assert_eq!(bench.reading(), ["ends>=7", "asked>=0"]);
-    bench.pass(Duration::from_secs(59));
+    bench.pass(Duration::from_secs(599));
+    assert_eq!(bench.reading().len(), 2);
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(bench.reading(), ["ends>=7", "asked>=0", "left>=0"]);
+    // An API server that was away shows what it kept once it is back.
+    bench.read("left", ReadResult::Failed { reason: Reason::Unreachable, after: None });
+    bench.pass(Duration::from_secs(599));
     assert_eq!(bench.reading().len(), 2);
     bench.pass(Duration::from_secs(1));
     assert_eq!(bench.reading(), ["ends>=7", "asked>=0", "left>=0"]);
@@ -397,4 +403,51 @@ fn what_is_passed_over_is_counted_and_changes_nothing_else() {
     assert_eq!((counts.observed, counts.delivered, counts.filtered, counts.stale), (1, 1, 1, 1));
     assert_eq!((counts.balance(), counts.oldest_version, bench.pending("x")), (0, Version(0), None));
     assert_eq!((bench.reading(), bench.running()), (strings(&[]), strings(&[])));
+}
+
+#[test]
+fn lives_that_the_watch_shows_again_while_what_was_journaled_is_read_are_told_in_their_order() {
+    for shows in [false, true] {
+        let mut bench = Bench::new(Config { concurrency: 9, ..Config::default() });
+        bench.restore("x", &[("c", 57, 8), ("d", 78, 12)], &[("c", 64)]);
+        assert_eq!(bench.reading(), ["x>=0"]);
+        for (uid, version, number) in [("a", 13, 1), ("b", 38, 6), ("c", 60, 8), ("d", 71, 9)] {
+            bench.take(again(Event { uid: uid.into(), ..ending(number, state("x", version)) }));
+            if version < 60 {
+                bench.take(again(Event { uid: uid.into(), ..deleted("x", version + 1) }));
+            }
+        }
+        let told = [("-x@14", &["end 1"][..]), ("-x/b@39", &["end 6"]), ("-x/c@60", &["end 8"])];
+        let last = match shows {
+            true => {
+                bench.found("x", Event { uid: "d".into(), ..state("x", 99) });
+                ("x/d@99", &["end 9", "end 12"][..])
+            }
+            false => {
+                bench.read("x", gone());
+                ("-x/d@78", &["end 9", "end 12"][..])
+            }
+        };
+        // Whatever is shown of them from now on comes too late.
+        bench.take(again(Event { uid: "b".into(), ..ending(7, state("x", 39)) }));
+        for (event, ends) in told.into_iter().chain([last]) {
+            assert_eq!((bench.running(), bench.carried("x")), (strings(&[event]), strings(ends)));
+            bench.end("x", Outcome::Acked { refetch: None });
+        }
+        bench.take(again(Event { uid: "c".into(), ..ending(8, state("x", 61)) }));
+        assert_eq!((bench.running(), bench.reading()), (strings(&[]), strings(&[])));
+    }
+}
+
+#[test]
+fn a_life_that_a_list_ended_late_is_told_to_be_over_where_the_watch_shows_that_it_was() {
+    let mut bench = Bench::new(Config { concurrency: 9, ..Config::default() });
+    bench.restore("x", &[("d", 78, 12)], &[("b", 64)]);
+    bench.take(again(Event { uid: "b".into(), ..deleted("x", 40) }));
+    bench.take(again(Event { uid: "c".into(), ..deleted("x", 62) }));
+    bench.found("x", Event { uid: "d".into(), ..state("x", 99) });
+    for event in ["-x/b@40", "-x/c@62", "x/d@99"] {
+        assert_eq!(bench.running(), [event]);
+        bench.end("x", Outcome::Acked { refetch: None });
+    }
 }

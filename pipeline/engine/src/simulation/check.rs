@@ -34,6 +34,8 @@ pub(super) struct Check {
     arrived: BTreeMap<(Uid, EntityId), (Digest, Version)>,
     ends_told: BTreeSet<(Uid, u32)>,
     gone_told: BTreeSet<Uid>,
+    /// Lives whose end was told by a former process: nobody remembers them.
+    forgotten: BTreeSet<Uid>,
     /// Whether an entity might be told the same twice, as of its last sending.
     doubtful: BTreeMap<(Uid, EntityId), bool>,
     /// Objects of whose resources a report was taken in a turn.
@@ -176,11 +178,14 @@ impl Check {
         let life = World::life(&report.uid);
         let latest = self.lives.entry(report.key.clone()).or_insert(life);
         // A power loss may take away all that is known of the later life.
-        let lost = |(uid, _): &(Uid, EntityId)| World::life(uid) == *latest && World::is_of(uid, &report.uid);
+        let is_latest = |uid: &Uid| World::life(uid) == *latest && World::is_of(uid, &report.uid);
+        let lost = |(uid, _): &(Uid, EntityId)| is_latest(uid);
+        // What came before a life that nobody remembers is shown again, and told, as that life is.
+        let forgotten = self.goes_on && self.forgotten.iter().any(is_latest);
         // What was refused for good, and then asked for by a person, comes when it comes.
         let refused = report.ends && receiver.refused_ends.contains(&report.uid);
         ensure!(
-            life >= *latest || refused || told_again || self.excused.iter().any(lost),
+            life >= *latest || refused || told_again || forgotten || self.excused.iter().any(lost),
             "of a former life, after life {latest}: {}",
             show::report(report)
         );
@@ -231,6 +236,7 @@ impl Check {
         self.gone = journaled().flat_map(|pending| &pending.gone).map(|(uid, _)| uid.clone()).collect();
         let ends = self.ends.iter().map(|(uid, _)| uid);
         self.restored = self.gone.iter().chain(ends).cloned().collect();
+        self.forgotten.clone_from(&self.gone_told);
         self.over.clear();
     }
 

@@ -13,6 +13,7 @@
 mod dirty_entry;
 mod input;
 mod key_state;
+mod load;
 #[cfg(test)]
 mod mutant;
 mod parked;
@@ -31,6 +32,8 @@ use std::time::Duration;
 
 use pipeline_core::{Backoff, Event, Key, LaneCounts, Parked, Step, Trace, Version};
 use seahash::SeaHasher;
+
+pub(crate) use load::Load;
 
 pub use input::{Action, Blame, Input, Outcome, ReadResult, Standing, Start};
 
@@ -195,6 +198,11 @@ impl Lane {
             parked_keys: self.parked.len() as u64,
             ..self.counts
         }
+    }
+
+    /// What there is to do, from one moment.
+    pub(crate) fn load(&self) -> Load {
+        Load::from(&self.counts)
     }
 
     /// Whether no turn and no read is under way.

@@ -14,8 +14,8 @@ use super::table::Table;
 
 /// Objects that may wait when the next page is read: the shards have enough to do until it is there.
 const WAITING: u64 = 128;
-/// How often it is looked. The shards tell their counters less often.
-const LOOK: Duration = Duration::from_millis(10);
+/// How often it is looked.
+const LOOK: Duration = Duration::from_millis(5);
 /// After so long in which nothing got done the list waits no more.
 const STUCK: Duration = Duration::from_secs(2);
 /// So long all waits of a list may be: an API server keeps for five minutes what it goes on from.
@@ -33,7 +33,7 @@ pub(super) struct Listing {
 impl Listing {
     pub(super) fn new(tables: Vec<Arc<Table>>) -> Self {
         let counted = |table: Arc<Table>| {
-            let before = taken(&table);
+            let before = table.load().taken + table.skipped();
             (table, before)
         };
         Self { tables: tables.into_iter().map(counted).collect(), left: Mutex::new(LONGEST) }
@@ -46,12 +46,12 @@ impl Listing {
         loop {
             let mut over = 0;
             for (table, before) in &self.tables {
-                let counts = table.counts();
-                let on_the_way = (before + emitted).saturating_sub(taken(table));
-                if on_the_way + counts.held() < WAITING || counts.paused {
+                let load = table.load();
+                let on_the_way = (before + emitted).saturating_sub(load.taken + table.skipped());
+                if on_the_way + load.held < WAITING || load.paused {
                     return;
                 }
-                over += counts.over();
+                over += load.over;
             }
             if over != done {
                 (done, since) = (over, Instant::now());
@@ -74,12 +74,6 @@ impl Listing {
     }
 }
 
-/// Events that came from the source, without what was read again, and with what is not the route's.
-fn taken(table: &Table) -> u64 {
-    let counts = table.counts();
-    counts.observed.saturating_sub(counts.reads) + table.skipped()
-}
-
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;
@@ -89,13 +83,15 @@ mod tests {
     use pipeline_core::LaneCounts;
 
     use super::*;
+    use crate::lane::Load;
     use crate::run::table::ShardHandle;
     use pipeline_ownership::sharding::Sharding;
 
-    fn table(counts: LaneCounts) -> (Arc<Table>, watch::Sender<LaneCounts>) {
+    fn table(load: Load) -> (Arc<Table>, watch::Sender<Load>) {
         let table = Table::new(Sharding::Jump { shards: NonZeroU32::MIN });
-        let (tell, counts) = watch::channel(counts);
-        table.add(ShardHandle { number: 0, counts, commands: mpsc::channel(1).0 });
+        let (tell, load) = watch::channel(load);
+        let counts = watch::channel(LaneCounts::default()).1;
+        table.add(ShardHandle { number: 0, counts, load, commands: mpsc::channel(1).0 });
         (Arc::new(table), tell)
     }
 
@@ -103,8 +99,8 @@ mod tests {
     async fn waits(
         listing: &Listing,
         emitted: u64,
-        tell: &watch::Sender<LaneCounts>,
-        mut step: impl FnMut(&mut LaneCounts),
+        tell: &watch::Sender<Load>,
+        mut step: impl FnMut(&mut Load),
     ) -> Duration {
         let began = Instant::now();
         let work = async {
@@ -122,26 +118,25 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_list_goes_on_when_the_shards_have_worked_off_most_of_it() {
-        let (table, tell) =
-            table(LaneCounts { observed: 1_000, reads: 200, acked: 1_000, ..LaneCounts::default() });
+        let (table, tell) = table(Load { taken: 800, over: 1_000, ..Load::default() });
         let listing = Listing::new(vec![table]);
         assert_eq!(waits(&listing, 127, &tell, |_| {}).await, Duration::ZERO, "few are on their way");
-        let took = waits(&listing, 627, &tell, |counts| {
-            counts.observed += 100;
-            counts.acked += 100;
+        let took = waits(&listing, 627, &tell, |load| {
+            load.taken += 100;
+            load.over += 100;
         });
         assert_eq!(took.await, Duration::from_millis(500), "100 are done in 100 ms, and 500 must be");
-        tell.send_modify(|counts| (counts.observed, counts.reads, counts.dirty) = (2_027, 600, 216));
-        let took = waits(&listing, 627, &tell, |counts| {
-            counts.dirty -= 30;
-            counts.acked += 30;
+        tell.send_modify(|load| (load.taken, load.held) = (1_427, 216));
+        let took = waits(&listing, 627, &tell, |load| {
+            load.held -= 30;
+            load.over += 30;
         });
         assert_eq!(took.await, Duration::from_millis(300), "what is to be read again waits, too");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_list_does_not_wait_for_what_does_not_get_done() {
-        let (table, tell) = table(LaneCounts::default());
+        let (table, tell) = table(Load::default());
         let listing = Listing::new(vec![table.clone()]);
         let took = waits(&listing, 1_000, &tell, |_| {}).await;
         assert!((STUCK..STUCK * 2).contains(&took), "nothing got done, and it took {took:?}");
@@ -152,10 +147,10 @@ mod tests {
         );
 
         let listing = Listing::new(vec![table.clone()]);
-        let took = waits(&listing, 100_000, &tell, |counts| counts.acked += 1).await;
+        let took = waits(&listing, 100_000, &tell, |load| load.over += 1).await;
         assert!((LONGEST..LONGEST * 2).contains(&took), "little got done, and it took {took:?}");
 
-        tell.send_modify(|counts| counts.paused = true);
+        tell.send_modify(|load| load.paused = true);
         let listing = Listing::new(vec![table]);
         assert_eq!(waits(&listing, 1_000, &tell, |_| {}).await, Duration::ZERO, "the platform is away");
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use pipeline_core::{Key, LaneCounts};
 use tokio::sync::{mpsc, watch};
 
+use crate::lane::Load;
 use crate::shard::Command;
 use pipeline_ownership::sharding::Sharding;
 
@@ -13,7 +14,10 @@ use pipeline_ownership::sharding::Sharding;
 #[derive(Debug)]
 pub(super) struct ShardHandle {
     pub(super) number: u32,
+    /// Its counters, as it last told them.
     pub(super) counts: watch::Receiver<LaneCounts>,
+    /// What it has to do now.
+    pub(super) load: watch::Receiver<Load>,
     pub(super) commands: mpsc::Sender<Command>,
 }
 
@@ -47,10 +51,10 @@ impl Table {
         self.running.read().unwrap_or_else(PoisonError::into_inner).get(&shard).cloned()
     }
 
-    /// What all of them did and hold, as they last told.
-    pub(super) fn counts(&self) -> LaneCounts {
+    /// What all of them did and hold.
+    pub(super) fn load(&self) -> Load {
         let running = self.running.read().unwrap_or_else(PoisonError::into_inner);
-        running.values().map(|told| *told.counts.borrow()).sum()
+        running.values().map(|told| *told.load.borrow()).sum()
     }
 
     /// An event of a shard came that is another route's.

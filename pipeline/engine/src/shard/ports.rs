@@ -7,6 +7,7 @@ use pipeline_core::{Key, LaneCounts, Parked, Pending, Shutdown, Uid};
 use tokio::sync::{mpsc, watch};
 
 use super::Command;
+use crate::lane::Load;
 use pipeline_bus::{Acker, Delivered};
 use pipeline_ownership::Fence;
 
@@ -16,6 +17,7 @@ pub(crate) struct Ports {
     pub(crate) deliveries: mpsc::Receiver<Delivered>,
     pub(crate) commands: mpsc::Receiver<Command>,
     pub(crate) counts: watch::Sender<LaneCounts>,
+    pub(crate) load: watch::Sender<Load>,
     /// Takes the answers to deliveries.
     pub(crate) answers: Option<Answers>,
     /// Until when reports may be sent, where that ends some time.

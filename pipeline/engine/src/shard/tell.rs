@@ -75,8 +75,9 @@ impl Shard {
         );
     }
 
-    /// Shows the counters, if they changed, and not too often.
+    /// Shows what there is to do, and the counters, if they changed, and not too often.
     pub(super) fn publish(&mut self, at_once: bool) {
+        self.ports.load.send_replace(self.lane.load());
         if !self.changed || (!at_once && self.published.elapsed() < PUBLISH) {
             return;
         }

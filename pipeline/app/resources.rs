@@ -11,7 +11,8 @@ use pipeline_redact::Redactor;
 use serde_json::Value;
 use stages_kube::{Kind, Mapping, Reader, Right, Unwatched, Watches};
 use stages_resources::{
-    Applications, KnownKind, Objects, Reported, ResourceEnrichment, Shown, Tracking, Unread, Wanted, known,
+    Applications, KnownKind, Objects, Phases, Reported, ResourceEnrichment, Shown, Tracking, Unread, Wanted,
+    known,
 };
 
 use super::dry_run::DryRun;
@@ -34,7 +35,7 @@ pub(crate) struct OfKind {
 }
 
 impl Mapping for OfKind {
-    type Status = Value;
+    type Status = Phases;
 
     fn kind(&self) -> Kind {
         self.kind
@@ -44,12 +45,12 @@ impl Mapping for OfKind {
         self.named
     }
 
-    fn event(&self, event: Event, status: Option<&Value>) -> Event {
-        let fact = status.and_then(|status| self.known.fact(status, &self.redactor));
+    fn event(&self, event: Event, status: Option<&Phases>) -> Event {
+        let fact = status.and_then(|phases| self.known.fact(phases, &self.redactor));
         Event { fact, ..event }
     }
 
-    fn may_drift(&self, _: Option<&Value>) -> bool {
+    fn may_drift(&self, _: Option<&Phases>) -> bool {
         false
     }
 }

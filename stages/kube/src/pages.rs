@@ -25,9 +25,9 @@ pub(crate) struct Page<'a> {
     kind: Option<Cow<'a, str>>,
     #[serde(borrow, default, rename = "apiVersion")]
     api_version: Option<Cow<'a, str>>,
-    /// Its objects leave out their kind, as those do that the API server itself defines.
+    /// How its objects begin where they leave out their kind, as those do that the API server itself defines.
     #[serde(skip)]
-    kindless: bool,
+    beginning: Option<String>,
 }
 
 /// What an object says of its kind.
@@ -52,7 +52,15 @@ impl<'a> Page<'a> {
             serde_json::from_str(text).map_err(|_| malformed(kind, "the answer is not a list in json"))?;
         let first = page.items().first().map(|item| serde_json::from_str::<Kinded>(item.get()));
         let kindless = matches!(first, Some(Ok(Kinded { kind: None })));
-        Ok(Self { kindless, ..page })
+        let beginning = page.beginning().filter(|_| kindless);
+        Ok(Self { beginning, ..page })
+    }
+
+    /// How an object of it begins that says its kind.
+    fn beginning(&self) -> Option<String> {
+        let (kind, version) = (self.kind.as_deref()?.strip_suffix("List")?, self.api_version.as_deref()?);
+        let [kind, version] = [kind, version].map(serde_json::Value::from);
+        Some(format!("{{\"kind\":{kind},\"apiVersion\":{version}"))
     }
 
     /// The version of the whole list, if it says it.
@@ -62,12 +70,10 @@ impl<'a> Page<'a> {
 
     /// An object of a list that leaves out their kinds, with its kind, as a watch shows it.
     pub(crate) fn whole<'i>(&self, item: &'i str) -> Cow<'i, str> {
-        let kind = self.kind.as_deref().and_then(|kind| kind.strip_suffix("List"));
-        match (kind, self.api_version.as_deref(), item.strip_prefix('{')) {
-            (Some(kind), Some(version), Some(rest)) if self.kindless => {
+        match (self.beginning.as_deref(), item.strip_prefix('{')) {
+            (Some(beginning), Some(rest)) => {
                 let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
-                let [kind, version] = [kind, version].map(|text| serde_json::Value::from(text).to_string());
-                Cow::Owned(format!("{{\"kind\":{kind},\"apiVersion\":{version}{comma}{rest}"))
+                Cow::Owned([beginning, comma, rest].concat())
             }
             _ => Cow::Borrowed(item),
         }

@@ -13,7 +13,7 @@ use pipeline_core::{Reason, async_trait};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::kind::{KnownKind, known};
+use crate::kind::{KnownKind, Owner, row};
 use crate::warnings::Warnings;
 
 /// Owners above each other that are asked for.
@@ -101,7 +101,7 @@ type Found = Result<Option<Arc<Application>>, Unread>;
 
 /// What an object says of whose it is.
 #[derive(Debug, Clone, Default, Deserialize)]
-struct Marks {
+pub(crate) struct Marks {
     #[serde(default)]
     metadata: Metadata,
 }
@@ -120,6 +120,18 @@ struct Annotations {
     /// Where Argo CD writes whose an object is: `<application>:<group>/<kind>:<namespace>/<name>`.
     #[serde(rename = "argocd.argoproj.io/tracking-id", default)]
     tracking: Option<String>,
+}
+
+impl Marks {
+    /// Of an object's text.
+    pub(crate) fn read(text: &[u8]) -> Option<Self> {
+        serde_json::from_slice(text).ok()
+    }
+
+    /// Of an object that was read.
+    pub(crate) fn of(object: &Value) -> Option<Self> {
+        Self::deserialize(object).ok()
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -148,9 +160,9 @@ impl Applications {
         }
     }
 
-    /// The application of an object of a kind.
-    pub(crate) async fn of(&self, kind: &KnownKind, namespace: &str, body: &[u8]) -> Found {
-        match tokio::time::timeout(WITHIN, self.find(kind, namespace, body)).await {
+    /// The application of an object of a kind, by what it says of whose it is.
+    pub(crate) async fn of(&self, kind: &KnownKind, namespace: &str, marks: Marks) -> Found {
+        match tokio::time::timeout(WITHIN, self.find(kind.owners(), namespace, marks)).await {
             Ok(found) => found,
             Err(_) => {
                 if self.late.due() {
@@ -161,18 +173,16 @@ impl Applications {
         }
     }
 
-    async fn find(&self, kind: &KnownKind, namespace: &str, body: &[u8]) -> Found {
-        let Ok(marks) = serde_json::from_slice(body) else { return Ok(None) };
-        let mut marks: Arc<Marks> = Arc::new(marks);
-        let mut kind = kind.clone();
+    async fn find(&self, mut owners: &[Owner], namespace: &str, marks: Marks) -> Found {
+        let mut marks = Arc::new(marks);
         for _ in 0..OWNERS {
             for name in self.named(&marks) {
                 if let Some(application) = self.application(name).await? {
                     return Ok(Some(application));
                 }
             }
-            match self.owner(&kind, namespace, &marks).await? {
-                Some(owner) => (kind, marks) = owner,
+            match self.owner(owners, namespace, &marks).await? {
+                Some((owner, above)) => (owners, marks) = (owners_of(owner), above),
                 None => break,
             }
         }
@@ -192,14 +202,14 @@ impl Applications {
         tracked.into_iter().chain(labelled).filter(|text| !text.is_empty()).map(name).collect()
     }
 
-    /// The owner of an object that its kind may have, and what it says.
-    async fn owner(
+    /// The owner of an object, of those that its kind may have, and what it says.
+    async fn owner<'o>(
         &self,
-        kind: &KnownKind,
+        owners: &'o [Owner],
         namespace: &str,
         marks: &Marks,
-    ) -> Result<Option<(KnownKind, Arc<Marks>)>, Unread> {
-        let Some((path, uid, owner)) = reference(kind, namespace, marks) else { return Ok(None) };
+    ) -> Result<Option<(&'o Owner, Arc<Marks>)>, Unread> {
+        let Some((path, uid, owner)) = reference(owners, namespace, marks) else { return Ok(None) };
         let key = format!("{path} {uid}");
         if let Some(kept) = self.owners.get(&key).await {
             return Ok(Some((owner, kept)));
@@ -231,17 +241,21 @@ impl Applications {
     }
 }
 
-/// The path and the uid of the owner that an object's kind may have, and the owner's kind.
-fn reference<'a>(
-    kind: &KnownKind,
+/// The kinds that own objects of an owner's kind.
+fn owners_of(owner: &Owner) -> &'static [Owner] {
+    row(&owner.resource).map_or(&[], KnownKind::owners)
+}
+
+/// The path and the uid of the owner that an object has, of those that its kind may have, and which of them it is.
+fn reference<'o, 'm>(
+    owners: &'o [Owner],
     namespace: &str,
-    marks: &'a Marks,
-) -> Option<(String, &'a str, KnownKind)> {
+    marks: &'m Marks,
+) -> Option<(String, &'m str, &'o Owner)> {
     let references = marks.metadata.owner_references.as_ref()?;
-    let (reference, owner) = references.iter().find_map(|reference| {
-        Some((reference, kind.owners().iter().find(|owner| owner.kind == reference.kind)?))
-    })?;
-    let owner = known(&owner.resource);
+    let (reference, owner) = references
+        .iter()
+        .find_map(|reference| Some((reference, owners.iter().find(|owner| owner.kind == reference.kind)?)))?;
     let plural = owner.resource.split('.').next().unwrap_or_default();
     let path = path(&reference.api_version, namespace, plural, &reference.name)?;
     Some((path, &reference.uid, owner))

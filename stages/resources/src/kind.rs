@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::phase;
+use crate::phases::Phases;
 use crate::pointer::{self, Pointer};
 
 /// What is special about one kind.
@@ -42,16 +43,38 @@ pub struct Owner {
     pub resource: String,
 }
 
+/// What is known of a kind of which nothing is.
+pub(crate) static NOTHING: KnownKind = KnownKind {
+    resource: String::new(),
+    name: String::new(),
+    quiet: Vec::new(),
+    facts: Vec::new(),
+    times: Vec::new(),
+    idle: Vec::new(),
+    heavy: Vec::new(),
+    owners: Vec::new(),
+};
+
 static KINDS: LazyLock<Vec<KnownKind>> = LazyLock::new(|| {
     #[expect(clippy::expect_used, reason = "the table is compiled in, and a test reads it")]
     serde_saphyr::from_str(include_str!("kinds.yaml")).expect("a table of kinds")
 });
 
+/// What the table knows of `resource`: `plural.group`.
+pub(crate) fn row(resource: &str) -> Option<&'static KnownKind> {
+    KINDS.iter().find(|kind| kind.resource == resource)
+}
+
+/// The members of a status that facts are read of.
+pub(crate) fn told_members() -> impl Iterator<Item = &'static str> {
+    let told = KINDS.iter().flat_map(|kind| kind.facts.iter().chain(&kind.times));
+    told.filter_map(|pointer| pointer.below("status")?.first()).map(String::as_str)
+}
+
 /// What is known of `resource`: `plural.group`. Of one that is not in the table nothing is, and keys call it by its plural.
 #[must_use]
 pub fn known(resource: &str) -> KnownKind {
-    let row = KINDS.iter().find(|kind| kind.resource == resource);
-    row.cloned().unwrap_or_else(|| KnownKind {
+    row(resource).cloned().unwrap_or_else(|| KnownKind {
         resource: resource.to_owned(),
         name: resource.split('.').next().unwrap_or(resource).to_owned(),
         ..KnownKind::default()
@@ -59,10 +82,11 @@ pub fn known(resource: &str) -> KnownKind {
 }
 
 impl KnownKind {
-    /// The phase and step that a `status` shows, as a fact. Its texts are redacted: they outlive the object, and are put into
+    /// The phase and step that a status shows, as a fact. Its texts are redacted: they outlive the object, and are put into
     /// one that is redacted already.
     #[must_use]
-    pub fn fact(&self, status: &Value, redactor: &Redactor) -> Option<Fact> {
+    pub fn fact(&self, phases: &Phases, redactor: &Redactor) -> Option<Fact> {
+        let status = phases.status();
         let mut hasher = Hasher::default();
         let mut any = false;
         for parts in self.facts.iter().chain(&self.times).filter_map(|pointer| pointer.below("status")) {
@@ -136,14 +160,16 @@ mod tests {
     #[test]
     fn a_state_that_comes_back_later_is_another_fact() {
         let (kind, redactor) = (known("rollouts.argoproj.io"), Redactor::new(b"k"));
-        let status =
-            |phase: &str, since: &str| json!({"phase": phase, "conditions": [{"lastTransitionTime": since}]});
-        let id = |status: &Value| kind.fact(status, &redactor).unwrap().id;
+        let phases = |status: Value| serde_json::from_value::<Phases>(status).unwrap();
+        let status = |phase: &str, since: &str| {
+            phases(json!({"phase": phase, "conditions": [{"lastTransitionTime": since}]}))
+        };
+        let id = |status: &Phases| kind.fact(status, &redactor).unwrap().id;
         assert_eq!(id(&status("Paused", "1")), id(&status("Paused", "1")));
         assert_ne!(id(&status("Paused", "1")), id(&status("Progressing", "1")));
         assert_ne!(id(&status("Paused", "1")), id(&status("Paused", "2")));
-        assert_eq!(kind.fact(&json!({}), &redactor), None);
-        assert_eq!(known("replicasets.apps").fact(&json!({"replicas": 1}), &redactor), None);
+        assert_eq!(kind.fact(&Phases::default(), &redactor), None);
+        assert_eq!(known("replicasets.apps").fact(&phases(json!({"replicas": 1})), &redactor), None);
     }
 
     #[test]

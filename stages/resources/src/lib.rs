@@ -14,6 +14,7 @@ pub mod labels;
 mod nodes;
 mod payload;
 mod phase;
+mod phases;
 mod pointer;
 mod stage;
 mod state;
@@ -23,4 +24,5 @@ pub use application::{Application, Applications, Objects, Tracking, Unread, Want
 pub use filter::{Filter, FilterError, Unanswered};
 pub use kind::{KnownKind, Owner, known};
 pub use payload::schema;
+pub use phases::Phases;
 pub use stage::{Reported, ResourceEnrichment, Shown, TakesApplication};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pipeline_core::{
     Cause, Checkpoint, Digest, Enrich, Enriched, EntityId, Event, Fact, Filtered, Reason, Record, Report,
     StageError, Turn, Version, async_trait,
@@ -12,9 +13,9 @@ use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::application::{Application, Applications, Unread};
+use crate::application::{Application, Applications, Marks, Unread};
 use crate::filter::Filter;
-use crate::kind::KnownKind;
+use crate::kind::{KnownKind, NOTHING};
 use crate::nodes::{self, Nodes};
 use crate::state::State;
 use crate::warnings::Warnings;
@@ -80,6 +81,14 @@ struct Inner {
     unanswered: Warnings,
 }
 
+/// What comes of an event.
+#[derive(Debug)]
+struct Worked {
+    enriched: Enriched,
+    /// What the object says of whose it is.
+    marks: Option<Marks>,
+}
+
 /// An object as it is shown.
 struct Seen {
     object: Value,
@@ -115,11 +124,15 @@ impl ResourceEnrichment {
         Self { held: Arc::new(Semaphore::new(room as usize)), room, takes, ..self.clone() }
     }
 
-    /// The application that an object belongs to, if one is found.
-    async fn application(&self, event: &Event) -> Result<Option<Arc<Application>>, Unread> {
-        match (&self.applications, event.body(), self.inner.kind(event)) {
-            (Some(applications), Some(body), Some(kind)) => {
-                applications.of(&kind.known, event.key.namespace(), body).await
+    /// The application that an object belongs to by its marks, if one is found.
+    async fn application(
+        &self,
+        event: &Event,
+        marks: Option<Marks>,
+    ) -> Result<Option<Arc<Application>>, Unread> {
+        match (&self.applications, marks, self.inner.kind(event)) {
+            (Some(applications), Some(marks), Some(kind)) => {
+                applications.of(&kind.known, event.key.namespace(), marks).await
             }
             _ => Ok(None),
         }
@@ -131,12 +144,12 @@ impl ResourceEnrichment {
         (event.size() + if packed { self.inner.shown.largest } else { 0 }) * TIMES
     }
 
-    async fn work(&self, event: &Event, known: Option<&Record>, small: bool) -> Result<Enriched, StageError> {
+    async fn work(&self, event: &Event, known: Option<&Record>, small: bool) -> Result<Worked, StageError> {
         if small {
-            return self.inner.enrich(event, known);
+            return self.inner.work(event, known);
         }
         let (inner, event, known) = (self.inner.clone(), event.clone(), known.cloned());
-        let work = tokio::task::spawn_blocking(move || inner.enrich(&event, known.as_ref()));
+        let work = tokio::task::spawn_blocking(move || inner.work(&event, known.as_ref()));
         work.await.unwrap_or_else(|_| Err(stopping()))
     }
 }
@@ -166,18 +179,20 @@ impl Enrich for ResourceEnrichment {
         let room = u32::try_from(needs / 1024).unwrap_or(u32::MAX).clamp(1, self.room);
         let room = self.held.clone().acquire_many_owned(room).await.map_err(|_| stopping())?;
         turn.room.hold(room);
+        let mut application = None;
         if let (Some(takes), None) = (&self.takes, known) {
             // Whose it is decides: what is not known is no reason to leave it out.
-            let application =
-                self.application(event).await.map_err(|unread| StageError::retry(unread.0, unread))?;
-            if !application.is_some_and(|application| takes(&application)) {
+            let found = self.application(event, event.body().and_then(|body| Marks::read(body))).await;
+            application = found.map_err(|unread| StageError::retry(unread.0, unread))?;
+            if !application.as_ref().is_some_and(|application| takes(application)) {
                 return Ok(Enriched::filtered(labels::OTHER_APPLICATION));
             }
         }
-        let mut enriched = self.work(event, known, needs <= SMALL * TIMES).await?;
-        if !enriched.reports.is_empty()
-            && let Ok(Some(application)) = self.application(event).await
-        {
+        let Worked { mut enriched, marks } = self.work(event, known, needs <= SMALL * TIMES).await?;
+        if application.is_none() && !enriched.reports.is_empty() {
+            application = self.application(event, marks).await.ok().flatten();
+        }
+        if let Some(application) = application {
             for report in enriched.reports.iter_mut().filter(|report| report.uid == event.uid) {
                 report.body = payload::with_application(&report.body, &application);
             }
@@ -187,7 +202,24 @@ impl Enrich for ResourceEnrichment {
 }
 
 impl Inner {
-    fn enrich(&self, event: &Event, known: Option<&Record>) -> Result<Enriched, StageError> {
+    /// Reads the object's text, once, and enriches.
+    fn work(&self, event: &Event, known: Option<&Record>) -> Result<Worked, StageError> {
+        let object = event.body().and_then(object_of);
+        let never_told = known.is_none() && event.coalesced.is_empty();
+        if never_told && object.as_ref().is_some_and(|object| self.known(event).is_idle(object)) {
+            // Most ReplicaSets are, and nothing of them is of use to anybody.
+            return Ok(Worked { enriched: Enriched::filtered(labels::IDLE), marks: None });
+        }
+        let marks = object.as_ref().and_then(Marks::of);
+        Ok(Worked { enriched: self.enrich(event, known, object)?, marks })
+    }
+
+    fn enrich(
+        &self,
+        event: &Event,
+        known: Option<&Record>,
+        object: Option<Value>,
+    ) -> Result<Enriched, StageError> {
         let (known, earlier) = match known {
             Some(record) if record.uid == event.uid => (Some(record), None),
             other => (None, other),
@@ -195,19 +227,21 @@ impl Inner {
         // Its end is told before the life that followed it.
         let mut reports: Vec<Report> = earlier.map(|record| self.end_of(event, record)).into_iter().collect();
         if event.is_deleted() {
-            return Ok(self.deleted(event, known, reports));
+            return Ok(self.deleted(event, known, object, reports));
         }
         if event.cause == Cause::Watch
             && known.is_some_and(|known| known.is_settled() && event.version < known.version)
         {
             return Ok(Enriched::filtered(Filtered::Stale));
         }
-        let seen = self.read(event).ok_or_else(|| StageError::reject(Reason::Malformed, Malformed))?;
+        let seen = self.show(event, object);
+        let seen = seen.ok_or_else(|| StageError::reject(Reason::Malformed, Malformed))?;
         let shown = event.fact.as_ref().map_or(Digest::NONE, |fact| fact.id);
         let untold = Record::unreported(known, &event.coalesced).filter(|fact| fact.id != shown);
         let untold: Vec<Report> = untold.filter_map(|fact| self.former(event, &seen, fact)).collect();
         let body = payload::of(&seen.text, false, seen.nodes, &seen.cut);
-        let (decision, content) = (self.decision(event, seen.object.clone()), Digest::of(&body));
+        let state = State::new(&seen.object, seen.unused.is_some());
+        let (decision, content) = (self.decision(event, seen.object), Digest::of(&body));
         let sure = known.filter(|known| !known.is_in_doubt());
         let row = sure.map(Record::object);
         let same = row.is_some_and(|row| row.decision == decision);
@@ -233,7 +267,7 @@ impl Inner {
         let settle = Checkpoint {
             uid: event.uid.clone(),
             version: event.version,
-            state: State::new(&seen.object, seen.unused.is_some()).encode(),
+            state: state.encode(),
             fact: shown,
             incomplete: false,
             unsent: Vec::new(),
@@ -246,10 +280,14 @@ impl Inner {
         self.kinds.get(event.key.kind())
     }
 
+    /// What is known of the kind of an object.
+    fn known(&self, event: &Event) -> &KnownKind {
+        self.kind(event).map_or(&NOTHING, |kind| &kind.known)
+    }
+
     /// The object as it is shown: its text as the API server sent it where nothing of it was changed.
-    fn read(&self, event: &Event) -> Option<Seen> {
-        let text = std::str::from_utf8(event.body()?).ok()?;
-        let mut object: Value = serde_json::from_str(text).ok().filter(Value::is_object)?;
+    fn show(&self, event: &Event, object: Option<Value>) -> Option<Seen> {
+        let (text, mut object) = (std::str::from_utf8(event.body()?).ok()?, object?);
         let nodes = nodes::unpack(&mut object, self.shown.largest);
         let dropped = !self.shown.managed_fields && drop_managed_fields(&mut object);
         // What was packed is in the open now: it is redacted like all else.
@@ -263,8 +301,7 @@ impl Inner {
         if text.len() <= self.shown.largest {
             return Some(Seen { object, text, nodes, unused, cut: Vec::new() });
         }
-        let kind = self.kind(event).map(|kind| kind.known.clone()).unwrap_or_default();
-        let (text, cut) = budget::fit(&mut object, &kind, self.shown.largest);
+        let (text, cut) = budget::fit(&mut object, self.known(event), self.shown.largest);
         Some(Seen { object, text, nodes, unused, cut })
     }
 
@@ -288,7 +325,7 @@ impl Inner {
 
     /// Of all that a person would call a change.
     fn decision(&self, event: &Event, mut object: Value) -> Digest {
-        self.kind(event).map(|kind| kind.known.clone()).unwrap_or_default().silence(&mut object);
+        self.known(event).silence(&mut object);
         Digest::of(object.to_string().as_bytes())
     }
 
@@ -304,9 +341,15 @@ impl Inner {
     }
 
     /// All that is to be told of a life that is over: the phases that nobody was told of, then its end.
-    fn deleted(&self, event: &Event, known: Option<&Record>, mut reports: Vec<Report>) -> Enriched {
+    fn deleted(
+        &self,
+        event: &Event,
+        known: Option<&Record>,
+        object: Option<Value>,
+        mut reports: Vec<Report>,
+    ) -> Enriched {
         let had_state = event.body().is_some();
-        let seen = self.read(event).unwrap_or_else(|| {
+        let seen = self.show(event, object).unwrap_or_else(|| {
             let object = stub(event, &known.map(State::of).unwrap_or_default(), &event.uid);
             let text = object.to_string();
             Seen { object, text, nodes: None, unused: None, cut: Vec::new() }
@@ -342,6 +385,11 @@ impl Inner {
     }
 }
 
+/// The object that a text is.
+fn object_of(text: &Bytes) -> Option<Value> {
+    serde_json::from_slice(text).ok().filter(Value::is_object)
+}
+
 /// Takes away who set which member. `false` when that is not told.
 fn drop_managed_fields(object: &mut Value) -> bool {
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
@@ -369,7 +417,7 @@ fn report(event: &Event) -> Report {
         incomplete: false,
         ends: false,
         fact: None,
-        body: bytes::Bytes::new(),
+        body: Bytes::new(),
         trace: event.trace,
     }
 }

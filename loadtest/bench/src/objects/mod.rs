@@ -94,6 +94,8 @@ const LONG: Form = Form {
 /// Everything that was seen.
 struct Played {
     first: Duration,
+    /// Processor seconds until all was listed, reported or filtered.
+    listing: f64,
     idle: u64,
     filtered: u64,
     calm: Vec<Window>,
@@ -203,6 +205,7 @@ async fn play(
     let first = last.map_or(PATIENCE, |last| last.duration_since(began));
     reporter.ready(PATIENCE).await?;
     reporter.wait(PATIENCE, "the reporter to be at rest", |status| status.total.idle()).await?;
+    let listing = reporter.usage()?.cpu;
     let filtered = reporter.metrics().await?.sum(FILTERED, &[("reason", "idle")]);
     let length = Duration::from_secs_f64(form.seconds);
     let (mut calm, mut hot) = (Vec::new(), Vec::new());
@@ -213,7 +216,7 @@ async fn play(
     }
     let many = objects.change(reporter, Changes { rate: form.many, hot: None, length }).await?;
     let alone = limit::of_objects(objects.texts(COMPARED)).await?;
-    Ok(Played { first, idle: objects.idle, filtered: filtered as u64, calm, hot, many, alone })
+    Ok(Played { first, listing, idle: objects.idle, filtered: filtered as u64, calm, hot, many, alone })
 }
 
 /// Looks until it is dropped.
@@ -246,6 +249,12 @@ fn speeds(played: &Played, peak: u64, form: Form) -> Vec<Figure> {
             format!("{:.2} s", played.first.as_secs_f64()),
             &format!("at most {FIRST:?}"),
             judge(played.first <= FIRST),
+        ),
+        figure(
+            "CPU an object of the first list",
+            milliseconds(played.listing / f64::from(form.replica_sets + form.workflows)),
+            "",
+            None,
         ),
         figure(
             "resident memory, most",

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use super::*;
+use crate::known;
 
 /// Objects by path, and what was asked for.
 #[derive(Default)]
@@ -44,8 +45,10 @@ fn applications(kept: &Arc<Kept>) -> Applications {
 }
 
 async fn found(applications: &Applications, resource: &str, metadata: Value) -> Option<String> {
-    let body = json!({"metadata": metadata}).to_string();
-    let application = applications.of(&known(resource), "shop", body.as_bytes()).await.unwrap()?;
+    let object = json!({"spec": {"a": [1]}, "metadata": metadata});
+    let marks = Marks::of(&object).unwrap();
+    assert_eq!(format!("{marks:?}"), format!("{:?}", Marks::read(object.to_string().as_bytes()).unwrap()));
+    let application = applications.of(&known(resource), "shop", marks).await.unwrap()?;
     Some(format!(
         "{} {} {} {}",
         application.namespace, application.name, application.project, application.revision
@@ -108,7 +111,8 @@ async fn what_cannot_be_read_is_no_answer() {
     let owner = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web", "uid": "r1"});
     let owned = json!({"metadata": {"ownerReferences": [owner]}}).to_string();
     for body in [&labelled, &labelled, &owned] {
-        let found = applications.of(&known("replicasets.apps"), "shop", body.as_bytes()).await;
+        let marks = Marks::read(body.as_bytes()).unwrap();
+        let found = applications.of(&known("replicasets.apps"), "shop", marks).await;
         assert_eq!(found, Err(Unread(Reason::Forbidden)), "{body}");
     }
     assert_eq!(*kept.asked.lock().unwrap(), [format!("Whole {SHOP}"), format!("Metadata {ROLLOUT}")]);

@@ -22,7 +22,6 @@ fn stage_of(filter: Option<&str>, shown: Shown) -> Inner {
 }
 
 fn event(kind: &str, version: u64, object: &Value) -> Event {
-    let status = object.get("status").cloned().unwrap_or_default();
     let resource = match kind {
         "rollout" => "rollouts.argoproj.io",
         "workflow" => "workflows.argoproj.io",
@@ -35,12 +34,18 @@ fn event(kind: &str, version: u64, object: &Value) -> Event {
         change: Change::Applied { body: object.to_string().into() },
         cause: Cause::Watch,
         observed: Timestamp::UNIX_EPOCH,
-        fact: known(resource).fact(&status, &Redactor::new(b"k")),
+        fact: fact_of(&known(resource), object),
         coalesced: Vec::new(),
         labels: pipeline_core::ObjectLabels::default(),
         again: false,
         trace: 1,
     }
+}
+
+/// The phase and step that an object shows.
+fn fact_of(kind: &KnownKind, object: &Value) -> Option<Fact> {
+    let status = object.get("status")?;
+    kind.fact(&serde_json::from_value(status.clone()).unwrap(), &Redactor::new(b"k"))
 }
 
 fn rollout(phase: &str, at: u64) -> Value {
@@ -60,6 +65,11 @@ fn acknowledged(known: Option<Record>, enriched: &Enriched) -> Option<Record> {
     }
 }
 
+/// What comes of an event.
+fn worked(stage: &Inner, event: &Event, known: Option<&Record>) -> Result<Enriched, StageError> {
+    stage.work(event, known).map(|worked| worked.enriched)
+}
+
 fn bodies(enriched: &Enriched) -> Vec<Value> {
     enriched.reports.iter().map(|report| serde_json::from_slice(&report.body).unwrap()).collect()
 }
@@ -67,11 +77,11 @@ fn bodies(enriched: &Enriched) -> Vec<Value> {
 #[test]
 fn an_object_is_reported_as_it_is_and_again_when_a_person_would_call_it_a_change() {
     let stage = stage();
-    let first = stage.enrich(&event("rollout", 5, &rollout("Healthy", 5)), None).unwrap();
+    let first = worked(&stage, &event("rollout", 5, &rollout("Healthy", 5)), None).unwrap();
     assert_eq!(bodies(&first), [json!({"object": rollout("Healthy", 5)})]);
     let known = acknowledged(None, &first);
     let again = |version, phase: &str| {
-        stage.enrich(&event("rollout", version, &rollout(phase, version)), known.as_ref()).unwrap()
+        worked(&stage, &event("rollout", version, &rollout(phase, version)), known.as_ref()).unwrap()
     };
     assert_eq!(again(5, "Healthy").filtered, Some(Filtered::Unchanged));
     assert_eq!(again(6, "Healthy").filtered, Some(labels::HEARTBEAT));
@@ -83,60 +93,60 @@ fn an_object_is_reported_as_it_is_and_again_when_a_person_would_call_it_a_change
 fn what_was_acknowledged_and_not_settled_when_the_process_was_killed_is_settled_and_not_told_again() {
     let stage = stage();
     let healthy = event("rollout", 5, &rollout("Healthy", 5));
-    let first = stage.enrich(&healthy, None).unwrap();
+    let first = worked(&stage, &healthy, None).unwrap();
     let known = Record::acknowledge(None, &first.reports[0]);
     assert_eq!(known.as_ref().unwrap().settled, Settled::Never);
-    let again = stage.enrich(&healthy, known.as_ref()).unwrap();
+    let again = worked(&stage, &healthy, known.as_ref()).unwrap();
     assert_eq!((again.reports.len(), again.filtered), (0, Some(Filtered::Unchanged)));
     let settled = acknowledged(known.clone(), &again);
     assert_eq!(settled, acknowledged(None, &first), "as if the process had lived a moment longer");
     // Another state, though nobody would call it a change, and what may not have arrived, are reported.
-    let other = stage.enrich(&event("rollout", 6, &rollout("Healthy", 6)), known.as_ref()).unwrap();
+    let other = worked(&stage, &event("rollout", 6, &rollout("Healthy", 6)), known.as_ref()).unwrap();
     assert_eq!(bodies(&other), [json!({"object": rollout("Healthy", 6)})]);
     let in_doubt = Record::sending(settled, &first.reports[0], None);
-    assert_eq!(stage.enrich(&healthy, in_doubt.as_ref()).unwrap().reports.len(), 1);
+    assert_eq!(worked(&stage, &healthy, in_doubt.as_ref()).unwrap().reports.len(), 1);
 }
 
 #[test]
 fn a_phase_that_was_coalesced_is_told_before_the_newest_and_once() {
     let stage = stage();
-    let first = stage.enrich(&event("rollout", 5, &rollout("Healthy", 5)), None).unwrap();
+    let first = worked(&stage, &event("rollout", 5, &rollout("Healthy", 5)), None).unwrap();
     let known = acknowledged(None, &first);
     let paused = event("rollout", 6, &rollout("Paused", 6)).fact.unwrap();
     let mut newest = event("rollout", 9, &rollout("Healthy", 9));
     newest.coalesced = vec![paused.clone()];
-    let told = stage.enrich(&newest, known.as_ref()).unwrap();
+    let told = worked(&stage, &newest, known.as_ref()).unwrap();
     let phases: Vec<Value> =
         bodies(&told).iter().map(|body| body["object"]["status"]["phase"].clone()).collect();
     assert_eq!(phases, ["Paused", "Healthy"]);
     assert_eq!(told.reports[0].fact, Some(paused.id));
     let after = Record::acknowledge(known, &told.reports[0]).unwrap();
     assert_eq!(after.settled, Settled::Before);
-    let rest = stage.enrich(&newest, Some(&after)).unwrap();
+    let rest = worked(&stage, &newest, Some(&after)).unwrap();
     assert_eq!(rest.reports.len(), 1, "what was told is not told again");
 }
 
 #[test]
 fn a_deletion_shows_the_last_state_or_else_a_stub_and_what_was_never_told_of_is_not_ended() {
     let stage = stage();
-    let first = stage.enrich(&event("rollout", 5, &rollout("Healthy", 5)), None).unwrap();
+    let first = worked(&stage, &event("rollout", 5, &rollout("Healthy", 5)), None).unwrap();
     let known = acknowledged(None, &first);
     let gone =
         |body| Event { change: Change::Deleted { body }, ..event("rollout", 9, &rollout("Healthy", 9)) };
     let last = rollout("Healthy", 9);
-    let ended = stage.enrich(&gone(Some(last.to_string().into())), known.as_ref()).unwrap();
+    let ended = worked(&stage, &gone(Some(last.to_string().into())), known.as_ref()).unwrap();
     assert_eq!(bodies(&ended), [json!({"object": last, "deleted": true})]);
     assert!(ended.reports[0].ends);
     let stub = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
         "metadata": {"name": "web", "namespace": "shop", "uid": "1"},
     });
-    let ended = stage.enrich(&gone(None), known.as_ref()).unwrap();
+    let ended = worked(&stage, &gone(None), known.as_ref()).unwrap();
     assert_eq!(bodies(&ended), [json!({"object": stub, "deleted": true})]);
-    assert_eq!(stage.enrich(&gone(None), None).unwrap().filtered, Some(Filtered::NeverReported));
+    assert_eq!(worked(&stage, &gone(None), None).unwrap().filtered, Some(Filtered::NeverReported));
     // A later life under the same name ends the earlier one first.
     let later = Event { uid: "2".into(), ..event("rollout", 12, &rollout("Healthy", 12)) };
-    let both = stage.enrich(&later, known.as_ref()).unwrap();
+    let both = worked(&stage, &later, known.as_ref()).unwrap();
     let deleted: Vec<_> = bodies(&both).iter().map(|body| body["deleted"] == true).collect();
     assert_eq!((deleted, &*both.reports[0].uid), (vec![true, false], "1"));
 }
@@ -151,19 +161,19 @@ fn what_is_of_no_use_is_reported_once_when_it_becomes_so() {
         });
         event("replicaset", version, &object)
     };
-    assert_eq!(stage.enrich(&set(1, 0, "1"), None).unwrap().filtered, Some(labels::IDLE));
-    let used = acknowledged(None, &stage.enrich(&set(2, 3, "1"), None).unwrap());
-    let becomes = stage.enrich(&set(3, 0, "1"), used.as_ref()).unwrap();
+    assert_eq!(worked(&stage, &set(1, 0, "1"), None).unwrap().filtered, Some(labels::IDLE));
+    let used = acknowledged(None, &worked(&stage, &set(2, 3, "1"), None).unwrap());
+    let becomes = worked(&stage, &set(3, 0, "1"), used.as_ref()).unwrap();
     assert_eq!(becomes.reports.len(), 1);
     let known = acknowledged(used, &becomes);
-    assert_eq!(stage.enrich(&set(4, 0, "2"), known.as_ref()).unwrap().filtered, Some(labels::IDLE));
+    assert_eq!(worked(&stage, &set(4, 0, "2"), known.as_ref()).unwrap().filtered, Some(labels::IDLE));
 }
 
 #[test]
 fn a_filter_takes_what_it_says_ends_what_was_told_before_and_tells_phases_it_would_have_taken() {
     let stage = stage_of(Some("object.status.phase in ['Degraded', 'Paused']"), SHOWN);
     let enrich = |version, phase: &str, known: Option<&Record>| {
-        stage.enrich(&event("rollout", version, &rollout(phase, version)), known).unwrap()
+        worked(&stage, &event("rollout", version, &rollout(phase, version)), known).unwrap()
     };
     assert_eq!(enrich(1, "Healthy", None).filtered, Some(labels::EXCLUDED));
     let known = acknowledged(None, &enrich(2, "Degraded", None));
@@ -176,7 +186,7 @@ fn a_filter_takes_what_it_says_ends_what_was_told_before_and_tells_phases_it_wou
     let mut newest = event("rollout", 9, &rollout("Healthy", 9));
     newest.coalesced =
         ["Paused", "Progressing"].map(|phase| event("rollout", 6, &rollout(phase, 6)).fact.unwrap()).into();
-    let told = stage.enrich(&newest, None).unwrap();
+    let told = worked(&stage, &newest, None).unwrap();
     let phases: Vec<Value> =
         bodies(&told).iter().map(|body| body["object"]["status"]["phase"].clone()).collect();
     assert_eq!(phases, ["Paused", "Healthy"]);
@@ -184,9 +194,9 @@ fn a_filter_takes_what_it_says_ends_what_was_told_before_and_tells_phases_it_wou
         change: Change::Deleted { body: Some(rollout("Healthy", 9).to_string().into()) },
         ..event("rollout", 9, &rollout("Healthy", 9))
     };
-    assert_eq!(stage.enrich(&gone, None).unwrap().filtered, Some(labels::EXCLUDED));
+    assert_eq!(worked(&stage, &gone, None).unwrap().filtered, Some(labels::EXCLUDED));
     let odd = stage_of(Some("object.metadata.name > 7"), SHOWN);
-    let unanswered = odd.enrich(&event("rollout", 1, &rollout("Healthy", 1)), None).unwrap();
+    let unanswered = worked(&odd, &event("rollout", 1, &rollout("Healthy", 1)), None).unwrap();
     assert_eq!(unanswered.filtered, Some(labels::UNANSWERED));
 }
 
@@ -197,7 +207,7 @@ fn compressed_nodes_are_shown_and_redacted_and_never_pass_as_they_are() {
     let packed = nodes::tests::packed(&nodes);
     let workflow = |status: Value| json!({"kind": "Workflow", "metadata": {"name": "web"}, "status": status});
     let told = |status: Value| {
-        let enriched = stage.enrich(&event("workflow", 1, &workflow(status)), None).unwrap();
+        let enriched = worked(&stage, &event("workflow", 1, &workflow(status)), None).unwrap();
         bodies(&enriched).pop().unwrap()
     };
     let body = told(json!({"phase": "Failed", "compressedNodes": packed}));
@@ -217,7 +227,7 @@ fn an_object_over_the_budget_is_cut_and_says_so_and_managed_fields_go_by_choice(
     let mut object = rollout("Healthy", 5);
     object["metadata"]["managedFields"] = json!([{"manager": "x".repeat(200)}]);
     let told = |shown: Shown| {
-        let enriched = stage_of(None, shown).enrich(&event("rollout", 5, &object), None).unwrap();
+        let enriched = worked(&stage_of(None, shown), &event("rollout", 5, &object), None).unwrap();
         bodies(&enriched).pop().unwrap()
     };
     assert_eq!(told(SHOWN), json!({"object": object}));
@@ -231,11 +241,11 @@ fn what_is_no_object_is_rejected_and_an_object_without_secrets_keeps_its_text() 
     let stage = stage();
     let mut odd = event("rollout", 1, &json!({}));
     odd.change = Change::Applied { body: "[1]".into() };
-    let error = stage.enrich(&odd, None).unwrap_err();
+    let error = worked(&stage, &odd, None).unwrap_err();
     assert_eq!((error.to_string().as_str(), error.is_retry()), ("the object cannot be read as JSON", false));
     let text = r#"{ "z": 1.0, "a": "b" }"#;
     odd.change = Change::Applied { body: text.into() };
-    let told = stage.enrich(&odd, None).unwrap();
+    let told = worked(&stage, &odd, None).unwrap();
     assert_eq!(told.reports[0].body, format!("{{\"object\":{text}}}").as_bytes());
 }
 
@@ -258,7 +268,7 @@ fn what_real_controllers_wrote_passes_unharmed_and_is_told_by_what_a_person_woul
     for (kind, object) in &states {
         let text = |name: &str| object["metadata"][name].as_str().unwrap().to_owned();
         let uid = text("uid");
-        let fact = kind.fact(&object["status"], &stage.redactor);
+        let fact = fact_of(kind, object);
         let event = Event {
             key: Key::of_kind(&kind.name, &text("namespace"), &text("name")).unwrap(),
             uid: uid.as_str().into(),
@@ -276,7 +286,7 @@ fn what_real_controllers_wrote_passes_unharmed_and_is_told_by_what_a_person_woul
         }
         phases.extend(fact.map(|fact| (uid.clone(), (shown, fact.id))));
         let known = records.entry(uid).or_default();
-        let enriched = stage.enrich(&event, known.as_ref()).unwrap();
+        let enriched = worked(&stage, &event, known.as_ref()).unwrap();
         let outcome = enriched.filtered.map_or("reported", Filtered::as_str);
         outcomes.entry(kind.name.clone()).or_default().push(outcome);
         if enriched.filtered.is_none() {

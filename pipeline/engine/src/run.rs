@@ -41,7 +41,7 @@ pub use pipeline::{Pipeline, Route, Unreported};
 pub use route_match::Match;
 
 use crate::divergence;
-use crate::lane::Load;
+use crate::lane::Backlog;
 use crate::shard::{Acknowledged, Answers, Breaker, Ports, Shared};
 pub use crate::shard::{Explained, Moment};
 use crate::verify;
@@ -439,9 +439,9 @@ impl Fixed {
         let (deliver, deliveries) = mpsc::channel(INBOX);
         let (commands_in, commands) = mpsc::channel(COMMANDS);
         let (counts, counts_out) = watch::channel(LaneCounts::default());
-        let (load, load_out) = watch::channel(Load::default());
-        table.add(ShardHandle { number, counts: counts_out, load: load_out, commands: commands_in });
-        let ports = Ports { deliveries, commands, counts, load, answers: None, fence, cut };
+        let (backlog, backlog_out) = watch::channel(Backlog::default());
+        table.add(ShardHandle { number, counts: counts_out, backlog: backlog_out, commands: commands_in });
+        let ports = Ports { deliveries, commands, counts, backlog, answers: None, fence, cut };
         Self { number, ports, deliver }
     }
 }

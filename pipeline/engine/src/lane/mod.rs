@@ -10,10 +10,10 @@
 //!
 //! Every event leaves by exactly one exit; see [`LaneCounts`].
 
+mod backlog;
 mod dirty_entry;
 mod input;
 mod key_state;
-mod load;
 #[cfg(test)]
 mod mutant;
 mod parked;
@@ -33,7 +33,7 @@ use std::time::Duration;
 use pipeline_core::{Backoff, Event, Key, LaneCounts, Parked, Step, Trace, Version};
 use seahash::SeaHasher;
 
-pub(crate) use load::Load;
+pub(crate) use backlog::Backlog;
 
 pub use input::{Action, Blame, Input, Outcome, ReadResult, Standing, Start};
 
@@ -201,8 +201,8 @@ impl Lane {
     }
 
     /// What there is to do, from one moment.
-    pub(crate) fn load(&self) -> Load {
-        Load::from(&self.counts)
+    pub(crate) fn backlog(&self) -> Backlog {
+        Backlog::from(&self.counts)
     }
 
     /// Whether no turn and no read is under way.

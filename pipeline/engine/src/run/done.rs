@@ -145,7 +145,7 @@ mod tests {
     use tokio::sync::{mpsc, watch};
 
     use super::*;
-    use crate::lane::Load;
+    use crate::lane::Backlog;
     use crate::run::table::ShardHandle;
 
     /// What the two shards of a route tell, its ledger, and what its shards are.
@@ -160,8 +160,8 @@ mod tests {
             let table = Arc::new(Table::new(sharding));
             let counts = [0, 1].map(|number| {
                 let (tell, counts) = watch::channel(LaneCounts::default());
-                let load = watch::channel(Load::default()).1;
-                table.add(ShardHandle { number, counts, load, commands: mpsc::channel(1).0 });
+                let backlog = watch::channel(Backlog::default()).1;
+                table.add(ShardHandle { number, counts, backlog, commands: mpsc::channel(1).0 });
                 tell
             });
             Self { counts, ledger: Ledger::memory(), table }

@@ -33,7 +33,7 @@ pub(super) struct Listing {
 impl Listing {
     pub(super) fn new(tables: Vec<Arc<Table>>) -> Self {
         let counted = |table: Arc<Table>| {
-            let before = table.load().taken + table.skipped();
+            let before = table.backlog().taken + table.skipped();
             (table, before)
         };
         Self { tables: tables.into_iter().map(counted).collect(), left: Mutex::new(LONGEST) }
@@ -46,12 +46,12 @@ impl Listing {
         loop {
             let mut over = 0;
             for (table, before) in &self.tables {
-                let load = table.load();
-                let on_the_way = (before + emitted).saturating_sub(load.taken + table.skipped());
-                if on_the_way + load.held < WAITING || load.paused {
+                let backlog = table.backlog();
+                let on_the_way = (before + emitted).saturating_sub(backlog.taken + table.skipped());
+                if on_the_way + backlog.held < WAITING || backlog.paused {
                     return;
                 }
-                over += load.over;
+                over += backlog.over;
             }
             if over != done {
                 (done, since) = (over, Instant::now());
@@ -83,15 +83,15 @@ mod tests {
     use pipeline_core::LaneCounts;
 
     use super::*;
-    use crate::lane::Load;
+    use crate::lane::Backlog;
     use crate::run::table::ShardHandle;
     use pipeline_ownership::sharding::Sharding;
 
-    fn table(load: Load) -> (Arc<Table>, watch::Sender<Load>) {
+    fn table(backlog: Backlog) -> (Arc<Table>, watch::Sender<Backlog>) {
         let table = Table::new(Sharding::Jump { shards: NonZeroU32::MIN });
-        let (tell, load) = watch::channel(load);
+        let (tell, backlog) = watch::channel(backlog);
         let counts = watch::channel(LaneCounts::default()).1;
-        table.add(ShardHandle { number: 0, counts, load, commands: mpsc::channel(1).0 });
+        table.add(ShardHandle { number: 0, counts, backlog, commands: mpsc::channel(1).0 });
         (Arc::new(table), tell)
     }
 
@@ -99,8 +99,8 @@ mod tests {
     async fn waits(
         listing: &Listing,
         emitted: u64,
-        tell: &watch::Sender<Load>,
-        mut step: impl FnMut(&mut Load),
+        tell: &watch::Sender<Backlog>,
+        mut step: impl FnMut(&mut Backlog),
     ) -> Duration {
         let began = Instant::now();
         let work = async {
@@ -118,25 +118,25 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_list_goes_on_when_the_shards_have_worked_off_most_of_it() {
-        let (table, tell) = table(Load { taken: 800, over: 1_000, ..Load::default() });
+        let (table, tell) = table(Backlog { taken: 800, over: 1_000, ..Backlog::default() });
         let listing = Listing::new(vec![table]);
         assert_eq!(waits(&listing, 127, &tell, |_| {}).await, Duration::ZERO, "few are on their way");
-        let took = waits(&listing, 627, &tell, |load| {
-            load.taken += 100;
-            load.over += 100;
+        let took = waits(&listing, 627, &tell, |backlog| {
+            backlog.taken += 100;
+            backlog.over += 100;
         });
         assert_eq!(took.await, Duration::from_millis(500), "100 are done in 100 ms, and 500 must be");
-        tell.send_modify(|load| (load.taken, load.held) = (1_427, 216));
-        let took = waits(&listing, 627, &tell, |load| {
-            load.held -= 30;
-            load.over += 30;
+        tell.send_modify(|backlog| (backlog.taken, backlog.held) = (1_427, 216));
+        let took = waits(&listing, 627, &tell, |backlog| {
+            backlog.held -= 30;
+            backlog.over += 30;
         });
         assert_eq!(took.await, Duration::from_millis(300), "what is to be read again waits, too");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_list_does_not_wait_for_what_does_not_get_done() {
-        let (table, tell) = table(Load::default());
+        let (table, tell) = table(Backlog::default());
         let listing = Listing::new(vec![table.clone()]);
         let took = waits(&listing, 1_000, &tell, |_| {}).await;
         assert!((STUCK..STUCK * 2).contains(&took), "nothing got done, and it took {took:?}");
@@ -147,10 +147,10 @@ mod tests {
         );
 
         let listing = Listing::new(vec![table.clone()]);
-        let took = waits(&listing, 100_000, &tell, |load| load.over += 1).await;
+        let took = waits(&listing, 100_000, &tell, |backlog| backlog.over += 1).await;
         assert!((LONGEST..LONGEST * 2).contains(&took), "little got done, and it took {took:?}");
 
-        tell.send_modify(|load| load.paused = true);
+        tell.send_modify(|backlog| backlog.paused = true);
         let listing = Listing::new(vec![table]);
         assert_eq!(waits(&listing, 1_000, &tell, |_| {}).await, Duration::ZERO, "the platform is away");
     }

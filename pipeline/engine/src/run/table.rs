@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use pipeline_core::{Key, LaneCounts};
 use tokio::sync::{mpsc, watch};
 
-use crate::lane::Load;
+use crate::lane::Backlog;
 use crate::shard::Command;
 use pipeline_ownership::sharding::Sharding;
 
@@ -17,7 +17,7 @@ pub(super) struct ShardHandle {
     /// Its counters, as it last told them.
     pub(super) counts: watch::Receiver<LaneCounts>,
     /// What it has to do now.
-    pub(super) load: watch::Receiver<Load>,
+    pub(super) backlog: watch::Receiver<Backlog>,
     pub(super) commands: mpsc::Sender<Command>,
 }
 
@@ -52,9 +52,9 @@ impl Table {
     }
 
     /// What all of them did and hold.
-    pub(super) fn load(&self) -> Load {
+    pub(super) fn backlog(&self) -> Backlog {
         let running = self.running.read().unwrap_or_else(PoisonError::into_inner);
-        running.values().map(|told| *told.load.borrow()).sum()
+        running.values().map(|told| *told.backlog.borrow()).sum()
     }
 
     /// An event of a shard came that is another route's.

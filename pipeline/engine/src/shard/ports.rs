@@ -7,7 +7,7 @@ use pipeline_core::{Key, LaneCounts, Parked, Pending, Shutdown, Uid};
 use tokio::sync::{mpsc, watch};
 
 use super::Command;
-use crate::lane::Load;
+use crate::lane::Backlog;
 use pipeline_bus::{Acker, Delivered};
 use pipeline_ownership::Fence;
 
@@ -17,7 +17,7 @@ pub(crate) struct Ports {
     pub(crate) deliveries: mpsc::Receiver<Delivered>,
     pub(crate) commands: mpsc::Receiver<Command>,
     pub(crate) counts: watch::Sender<LaneCounts>,
-    pub(crate) load: watch::Sender<Load>,
+    pub(crate) backlog: watch::Sender<Backlog>,
     /// Takes the answers to deliveries.
     pub(crate) answers: Option<Answers>,
     /// Until when reports may be sent, where that ends some time.

@@ -77,7 +77,7 @@ impl Shard {
 
     /// Shows what there is to do, and the counters, if they changed, and not too often.
     pub(super) fn publish(&mut self, at_once: bool) {
-        self.ports.load.send_replace(self.lane.load());
+        self.ports.backlog.send_replace(self.lane.backlog());
         if !self.changed || (!at_once && self.published.elapsed() < PUBLISH) {
             return;
         }

@@ -7,7 +7,7 @@ use pipeline_core::LaneCounts;
 /// What a lane took in, and what of it there is to do. It costs nothing to tell, where some of [`LaneCounts`] cost a look at each
 /// key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Load {
+pub(crate) struct Backlog {
     /// Events that came from the source, without what was read again.
     pub(crate) taken: u64,
     /// What there is to do.
@@ -18,7 +18,7 @@ pub(crate) struct Load {
     pub(crate) paused: bool,
 }
 
-impl From<&LaneCounts> for Load {
+impl From<&LaneCounts> for Backlog {
     fn from(counts: &LaneCounts) -> Self {
         Self {
             taken: counts.observed.saturating_sub(counts.reads),
@@ -29,7 +29,7 @@ impl From<&LaneCounts> for Load {
     }
 }
 
-impl Sum for Load {
+impl Sum for Backlog {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |sum, one| Self {
             taken: sum.taken + one.taken,

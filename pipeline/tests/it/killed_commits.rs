@@ -30,7 +30,7 @@ use tokio::sync::Notify;
 use crate::runtime::{PROGRAM, Runtime, SOON};
 
 /// A token of the provider: never to be seen elsewhere.
-const TOKEN: &str = "canary-of-git";
+pub(crate) const TOKEN: &str = "canary-of-git";
 const KILLS: usize = 5;
 
 /// A Git provider that holds the repository `team/mono`, and stops at one request to its Git server.
@@ -53,13 +53,17 @@ struct Stop {
 }
 
 /// Secrets of an API server, by their path.
-type Secrets = Arc<Mutex<BTreeMap<String, Value>>>;
+pub(crate) type Secrets = Arc<Mutex<BTreeMap<String, Value>>>;
 
-struct World {
-    folder: TempDir,
+pub(crate) struct World {
+    pub(crate) folder: TempDir,
     provider: Provider,
+    /// Where the platform is, which passes on what it is asked for the runtime `prod`.
+    platform: String,
     port: u16,
     sets: Vec<String>,
+    /// What the API server holds.
+    pub(crate) secrets: Secrets,
     /// An admin's key.
     key: String,
     client: reqwest::Client,
@@ -177,9 +181,15 @@ async fn keep(
     secret.to_string().into_response()
 }
 
-/// A platform with an admin and the registered runtime `prod`; gives the admin's key and the runtime's token.
-async fn platform(folder: &Path) -> (String, String, String) {
-    let place = Place::Sqlite(folder.join("platform.db"));
+/// Where the platform keeps what it knows.
+pub(crate) fn place(folder: &Path) -> Place {
+    Place::Sqlite(folder.join("platform.db"))
+}
+
+/// A platform with an admin and the runtime `prod`, whose app proxy is at a port; gives its address, the admin's key and the
+/// runtime's token.
+async fn platform(folder: &Path, port: u16) -> (String, String, String) {
+    let place = place(folder);
     let token = create_token(&place, "prod").await.unwrap().expose_secret().to_owned();
     let day = Duration::from_secs(86_400);
     let retention = Retention { history: 90 * day, keys: day, interval: day };
@@ -192,26 +202,28 @@ async fn platform(folder: &Path) -> (String, String, String) {
     let ada = Account { name: "ada".to_owned(), password: "$made-up".to_owned(), role: Role::Admin };
     assert!(store.use_link([7; 32], now, &ada).await.unwrap());
     let key = store.add_key(&by, "test", Scope::Full, end, now).await.unwrap().expose_secret().to_owned();
-    assert!(store.register(&by, "prod", "{}", true, now).await.unwrap().is_some());
+    let body = json!({"ingressHost": format!("http://127.0.0.1:{port}")}).to_string();
+    assert!(store.register(&by, "prod", &body, true, now).await.unwrap().is_some());
     let forward = ForwardConfig::new(Shutdown::new());
     let url = serve(|_| Api::new(store, Timestamp::now, forward).routes()).await;
     (url, key, token)
 }
 
 impl World {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = TempDir::new().unwrap();
         let provider = Provider::start(&folder.path().join("repositories")).await;
-        let (platform, key, token) = platform(folder.path()).await;
+        let port = port::free().unwrap();
+        let (platform, key, token) = platform(folder.path(), port).await;
         let secrets = Secrets::default();
-        let cluster = serve(|_| Router::new().fallback(keep).with_state(secrets)).await;
+        let kept = secrets.clone();
+        let cluster = serve(|_| Router::new().fallback(keep).with_state(kept)).await;
         for (name, text) in
             [("platform-token", token.as_str()), ("argocd-token", "any"), ("cluster-token", "any")]
         {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
-        let port = port::free().unwrap();
         let sets = [
             "log.format=json".to_owned(),
             "serve.address=127.0.0.1:0".to_owned(),
@@ -228,14 +240,27 @@ impl World {
         let none: [reqwest::Certificate; 0] = [];
         let client =
             reqwest::Client::builder().tls_certs_only(none).no_proxy().timeout(SOON).build().unwrap();
-        Self { folder, provider, port, sets: sets.to_vec(), key, client }
+        Self { folder, provider, platform, port, sets: sets.to_vec(), secrets, key, client }
     }
 
-    async fn up(&self) -> Runtime {
+    pub(crate) async fn up(&self) -> Runtime {
         let start = Start::with_settings(PROGRAM, ["app-proxy"], &self.sets, self.folder.path());
         let runtime = Runtime::serving(start).await;
         runtime.says("taking requests").await;
         runtime
+    }
+
+    /// What is answered by way of the platform, as a browser asks.
+    pub(crate) async fn ask_the_platform(&self, query: &str) -> Value {
+        let url = format!("{}/2.0/api/runtimes/prod/app-proxy/graphql", self.platform);
+        let asked = self.client.post(url).header("authorization", &self.key).json(&json!({"query": query}));
+        asked.send().await.unwrap().json().await.unwrap()
+    }
+
+    /// Asks for a Git integration with the provider.
+    pub(crate) fn add(&self) -> String {
+        let add = r#"mutation { addGitIntegration(args: {provider: GITHUB, apiUrl: "URL", sharingPolicy: ALL_USERS_IN_ACCOUNT}) { name } }"#;
+        add.replace("URL", &self.provider.url)
     }
 
     /// What it answers; `None`: nothing.
@@ -274,8 +299,7 @@ async fn a_process_that_is_killed_at_any_request_of_a_commit_leaves_a_whole_comm
     let kills = std::env::var("KILLS").map_or(KILLS, |kills| kills.parse().unwrap());
     let world = World::start().await;
     let first = world.up().await;
-    let add = r#"mutation { addGitIntegration(args: {provider: GITHUB, apiUrl: "URL", sharingPolicy: ALL_USERS_IN_ACCOUNT}) { name } }"#;
-    world.ask(&add.replace("URL", &world.provider.url)).await.unwrap();
+    world.ask(&world.add()).await.unwrap();
     let register = r#"mutation { registerToGitIntegration(args: {token: "TOKEN"}) { name } }"#;
     world.ask(&register.replace("TOKEN", TOKEN)).await.unwrap();
     let mut acknowledged = vec![world.commit(0).await.unwrap()];

@@ -17,6 +17,7 @@ mod dry_run;
 mod environment;
 mod forge;
 mod gentle;
+mod git_tokens;
 mod killed_commits;
 mod merged;
 mod oidc;

@@ -295,7 +295,7 @@ fn the_resource_reporter_may_read_the_kinds_that_are_configured_and_no_other() {
 }
 
 #[test]
-fn the_app_proxy_may_change_rollouts_and_workflows_where_it_is_told_to_and_keep_tokens_in_two_secrets() {
+fn the_app_proxy_may_change_rollouts_and_workflows_where_it_is_told_to_and_keep_tokens_in_three_secrets() {
     let grants = |more: &[&str]| {
         let flags = [
             "rbac",
@@ -319,8 +319,7 @@ fn the_app_proxy_may_change_rollouts_and_workflows_where_it_is_told_to_and_keep_
         let mut all = of("ops", "argoproj.io", "applications", "", &["get", "list"]);
         all.extend(of("ops", "", "pods", "", &["get", "list"]));
         all.extend(of("ops", "", "pods/log", "", &["get"]));
-        all.extend(of("ops", "", "secrets", "runtime-repo-creds-secret", &["get"]));
-        for secret in ["codefresh-token", "git-default-default"] {
+        for secret in ["codefresh-token", "git-default-default", "runtime-repo-creds-secret"] {
             all.extend(of("ops", "", "secrets", secret, &["create", "get", "patch"]));
         }
         for place in places {

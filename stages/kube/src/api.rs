@@ -295,6 +295,31 @@ async fn send(
     client.send(request).await.map_err(|error| broken(act, error))
 }
 
+/// One request, and the body of its answer as it comes.
+pub(crate) async fn open(
+    act: Act,
+    client: &kube::Client,
+    token: Option<&TokenFile>,
+    request: http::Request<Vec<u8>>,
+) -> Result<Body, Failure> {
+    ok(act, send(act, client, token, request).await?)
+}
+
+/// What comes next of a body; `None` at its end.
+pub(crate) async fn piece(act: Act, body: &mut Body) -> Result<Option<Bytes>, Failure> {
+    loop {
+        match body.frame().await {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(broken(act, error)),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
 /// One request and its whole answer, of at most `limit` bytes.
 pub(crate) async fn exchange(
     act: Act,
@@ -303,7 +328,7 @@ pub(crate) async fn exchange(
     request: http::Request<Vec<u8>>,
     limit: usize,
 ) -> Result<Bytes, Failure> {
-    let body = ok(act, send(act, client, token, request).await?)?;
+    let body = open(act, client, token, request).await?;
     read(act, body, limit).await
 }
 

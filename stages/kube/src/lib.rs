@@ -37,7 +37,7 @@ pub use ensure::{EnsureError, Generated};
 pub use kind::{Kind, Mapping};
 pub use kinds::{Wanted, Watches};
 pub use namespaces::{Namespaces, PatternError, Patterns};
-pub use question::{QuestionError, Reader};
+pub use question::{Pieces, QuestionError, Reader};
 pub use rights::{Right, Scope};
 pub use secret::{SecretError, SecretToken};
 pub use selector::{Selector, SelectorError};

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use pipeline_core::{Call, Meter, NoMeter, Outcome, Peer, Reason, Sample, StageError};
 use serde_json::{Value, json};
 
-use crate::api::{Failure, exchange, is_passing, of_status};
-use crate::kind::Kind;
+use crate::api::{Failure, exchange, is_passing, of_status, open, piece};
+use crate::kind::{Act, Kind};
 use crate::token::TokenFile;
 use crate::{Cluster, ConfigError, Right, Scope};
 
@@ -51,6 +53,32 @@ pub struct Reader {
     client: kube::Client,
     token: Option<TokenFile>,
     meter: Arc<dyn Meter>,
+}
+
+/// A text that comes piece by piece, such as a log that is followed.
+pub struct Pieces(kube::client::Body);
+
+impl std::fmt::Debug for Pieces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pieces").finish_non_exhaustive()
+    }
+}
+
+impl Pieces {
+    /// What comes next, of whatever size it comes in; `None` at its end.
+    ///
+    /// # Errors
+    /// [`QuestionError`] when it was cut short.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, QuestionError> {
+        piece(OBJECTS.get(), &mut self.0).await.map_err(unanswered)
+    }
+}
+
+fn unanswered(failure: Failure) -> QuestionError {
+    match failure {
+        Failure::Status { code, .. } => QuestionError::Status(code),
+        failure => QuestionError::Unanswered(failure.into()),
+    }
 }
 
 impl std::fmt::Debug for Reader {
@@ -109,6 +137,20 @@ impl Reader {
         match self.bytes(http::Request::get(path).body(Vec::new())).await {
             Err(QuestionError::Status(404)) => Ok(None),
             answer => answer.map(|bytes| Some(bytes.to_vec())),
+        }
+    }
+
+    /// A text at a path as it comes, for as long as it does; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`QuestionError`] for any other answer, or none.
+    pub async fn pieces(&self, path: &str) -> Result<Option<Pieces>, QuestionError> {
+        let request = http::Request::get(path).body(Vec::new());
+        let request = request.map_err(|error| QuestionError::Unanswered(error.into()))?;
+        let act = OBJECTS.get();
+        match self.within(act, open(act, &self.client, self.token.as_ref(), request).boxed()).await {
+            Err(QuestionError::Status(404)) => Ok(None),
+            opened => opened.map(|body| Some(Pieces(body))),
         }
     }
 
@@ -239,16 +281,21 @@ impl Reader {
     async fn bytes(&self, request: http::Result<http::Request<Vec<u8>>>) -> Result<Bytes, QuestionError> {
         let request = request.map_err(|error| QuestionError::Unanswered(error.into()))?;
         let act = OBJECTS.get();
+        self.within(act, exchange(act, &self.client, self.token.as_ref(), request, LARGEST).boxed()).await
+    }
+
+    /// An answer in time, of which the meter is told.
+    async fn within<T>(
+        &self,
+        act: Act,
+        answer: BoxFuture<'_, Result<T, Failure>>,
+    ) -> Result<T, QuestionError> {
         let begun = Instant::now();
-        let answer = exchange(act, &self.client, self.token.as_ref(), request, LARGEST);
         let answer = tokio::time::timeout(WITHIN, answer).await.unwrap_or(Err(Failure::Timeout { act }));
         let outcome =
             answer.as_ref().map_or_else(|failure| Outcome::Failed(failure.reason()), |_| Outcome::Ok);
         self.meter.record(Sample { call: QUESTION, outcome, took: begun.elapsed() });
-        answer.map_err(|failure| match failure {
-            Failure::Status { code, .. } => QuestionError::Status(code),
-            failure => QuestionError::Unanswered(failure.into()),
-        })
+        answer.map_err(unanswered)
     }
 }
 

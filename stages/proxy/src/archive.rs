@@ -20,17 +20,14 @@ use futures::Stream;
 use jiff::Timestamp;
 use pipeline_core::Shutdown;
 use pipeline_redact::Redactor;
-use serde_json::Value;
-use stages_kube::{QuestionError, Reader};
+use stages_kube::QuestionError;
 use tar::{Builder, Header};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::error::ActError;
+use crate::own_pods::{OwnLog, OwnLogs, OwnPods};
 
-/// Pods, and logs of all of them.
-const PODS: usize = 200;
-const LOGS: usize = 1_000;
 /// Of one log: so many of its last lines, or fewer where those are too long.
 const LINES: u32 = 10_000;
 const BYTES: usize = 4 << 20;
@@ -39,25 +36,14 @@ const TOTAL: usize = 256 << 20;
 /// Nothing more is read after so long.
 const WITHIN: Duration = Duration::from_secs(600);
 /// Lines that a private key may have.
-const KEY: usize = 200;
+pub(crate) const KEY: usize = 200;
 
 /// What logs are read of.
 pub(crate) struct LogArchive {
-    cluster: Arc<Reader>,
+    pods: OwnPods,
     redactor: Arc<Redactor>,
-    namespace: String,
-    selector: String,
     /// One is made at a time.
     place: Arc<Semaphore>,
-}
-
-/// A log, and where it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Wanted {
-    pod: String,
-    container: String,
-    /// Of the run before.
-    previous: bool,
 }
 
 type Archive = Builder<GzEncoder<Vec<u8>>>;
@@ -65,7 +51,7 @@ type Archive = Builder<GzEncoder<Vec<u8>>>;
 /// An archive that is being made.
 struct Making {
     of: Arc<LogArchive>,
-    left: VecDeque<Wanted>,
+    left: VecDeque<OwnLog>,
     /// `None`: it is whole.
     archive: Option<Archive>,
     /// What is missing, and why, line by line.
@@ -76,21 +62,9 @@ struct Making {
     _place: OwnedSemaphorePermit,
 }
 
-impl Wanted {
-    fn path(&self) -> String {
-        let previous = if self.previous { ".previous" } else { "" };
-        format!("{}/{}{previous}.log", self.pod, self.container)
-    }
-}
-
 impl LogArchive {
-    pub(crate) fn new(
-        cluster: Arc<Reader>,
-        redactor: Redactor,
-        (namespace, selector): (String, String),
-    ) -> Self {
-        let place = Arc::new(Semaphore::new(1));
-        Self { cluster, redactor: Arc::new(redactor), namespace, selector, place }
+    pub(crate) fn new(pods: OwnPods, redactor: Arc<Redactor>) -> Self {
+        Self { pods, redactor, place: Arc::new(Semaphore::new(1)) }
     }
 
     /// Begins one. It is cut short, and not ended, when the process stops.
@@ -102,44 +76,19 @@ impl LogArchive {
         let place = place.map_err(|_| {
             ActError::Busy("somebody downloads the logs already: try again when that is done")
         })?;
-        let (left, missing) = self.list().await?;
+        let OwnLogs { logs: left, missing } = self.pods.logs().await?;
         let archive = Some(Builder::new(GzEncoder::new(Vec::new(), Compression::fast())));
         let until = Instant::now() + WITHIN;
         let making = Making { of: self, left, archive, missing, room: TOTAL, until, stop, _place: place };
         Ok(futures::stream::try_unfold(making, Making::next))
     }
 
-    /// The logs that there are, and what is left out of them.
-    async fn list(&self) -> Result<(VecDeque<Wanted>, String), ActError> {
-        let path = format!(
-            "/api/v1/namespaces/{}/pods?labelSelector={}&limit={PODS}",
-            self.namespace, self.selector
-        );
-        let list = self.cluster.get(&path).await;
-        let list = list.map_err(|source| ActError::Cluster { act: "list the runtime's pods", source })?;
-        let list = list.unwrap_or_default();
-        let mut missing = String::new();
-        if list.pointer("/metadata/continue").and_then(Value::as_str).is_some_and(|more| !more.is_empty()) {
-            missing += "pods after the first 200\n";
-        }
-        let pods = list.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let mut all: VecDeque<Wanted> = pods.iter().flat_map(logs_of).collect();
-        if all.len() > LOGS {
-            all.truncate(LOGS);
-            missing += "logs after the first 1000\n";
-        }
-        Ok((all, missing))
-    }
-
     /// The last lines of a log, within what one may have.
-    async fn read(&self, wanted: &Wanted) -> Result<Option<Vec<u8>>, QuestionError> {
+    async fn read(&self, wanted: &OwnLog) -> Result<Option<Vec<u8>>, QuestionError> {
         let mut lines = LINES;
         loop {
-            let path = format!(
-                "/api/v1/namespaces/{}/pods/{}/log?container={}&previous={}&tailLines={lines}&limitBytes={BYTES}",
-                self.namespace, wanted.pod, wanted.container, wanted.previous
-            );
-            let read = self.cluster.text(&path).await?;
+            let path = self.pods.path(wanted, &format!("tailLines={lines}&limitBytes={BYTES}"));
+            let read = self.pods.cluster.text(&path).await?;
             // Cut at its end, where what happened last stands: fewer lines are whole.
             match read {
                 Some(text) if text.len() >= BYTES && lines > 1 => lines = (lines / 4).max(1),
@@ -147,32 +96,6 @@ impl LogArchive {
             }
         }
     }
-}
-
-fn text<'a>(object: &'a Value, pointer: &str) -> Option<&'a str> {
-    object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
-}
-
-/// Those of a pod.
-fn logs_of(pod: &Value) -> Vec<Wanted> {
-    let Some(name) = text(pod, "/metadata/name") else { return Vec::new() };
-    let list =
-        |pointer| pod.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let mut all = Vec::new();
-    for (containers, statuses) in [
-        ("/spec/initContainers", "/status/initContainerStatuses"),
-        ("/spec/containers", "/status/containerStatuses"),
-    ] {
-        for container in list(containers).iter().filter_map(|container| text(container, "/name")) {
-            let wanted =
-                |previous| Wanted { pod: name.to_owned(), container: container.to_owned(), previous };
-            let mut status = list(statuses).iter().filter(|status| text(status, "/name") == Some(container));
-            let restarts = status.next().and_then(|status| status.get("restartCount")?.as_i64());
-            all.push(wanted(false));
-            all.extend((restarts > Some(0)).then(|| wanted(true)));
-        }
-    }
-    all
 }
 
 impl Making {
@@ -235,7 +158,7 @@ impl Making {
         let missing = if self.missing.is_empty() { "nothing\n".to_owned() } else { self.missing.clone() };
         let about = format!(
             "The logs of the pods of {} with the labels {}, of at most {LINES} lines and 4 MiB each.\n\nMissing:\n{missing}",
-            self.of.namespace, self.of.selector
+            self.of.pods.namespace, self.of.pods.selector
         );
         let begun = self.add(archive, move || ("about.txt".to_owned(), about)).await?;
         let Some(archive) = self.archive.take() else { return Ok((begun, self)) };
@@ -267,21 +190,7 @@ fn redacted(redactor: &Redactor, log: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn a_container_that_was_restarted_has_the_log_of_its_run_before() {
-        let pod = json!({
-            "metadata": {"name": "web-1"},
-            "spec": {"initContainers": [{"name": "init"}], "containers": [{"name": "web"}, {"name": "side"}]},
-            "status": {"containerStatuses": [{"name": "side", "restartCount": 0}, {"name": "web", "restartCount": 2}]},
-        });
-        let paths: Vec<String> = logs_of(&pod).iter().map(Wanted::path).collect();
-        assert_eq!(paths, ["web-1/init.log", "web-1/web.log", "web-1/web.previous.log", "web-1/side.log"]);
-        assert_eq!(logs_of(&json!({})), []);
-    }
 
     #[test]
     fn a_key_over_several_lines_is_redacted_and_the_lines_around_it_are_not() {

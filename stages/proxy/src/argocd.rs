@@ -1,6 +1,7 @@
 //! Argo CD's API: what is asked of an application there, and what is changed.
 //!
-//! takes: an application and what is to be done - gives: what Argo CD answers - calls: `{argocd}/api/v1/applications/...`
+//! takes: an application and what is to be done - gives: what Argo CD answers - calls: `{argocd}/api/v1/applications/...`, and of
+//! repositories, projects and clusters `{argocd}/api/v1/{repositories,projects,clusters}/...`
 //! fails: with what Argo CD said, secrets taken out; a session that is refused is renewed once. Nothing is tried again: whoever
 //! asked decides that.
 
@@ -202,6 +203,45 @@ impl ArgoCd {
         self.about::<Value>(app, asked).await.map(drop)
     }
 
+    /// The links that it is set to show beside an application, or beside a resource that is asked for.
+    pub(crate) async fn links<T: DeserializeOwned>(
+        &self,
+        app: &Name,
+        resource: Option<Vec<(&'static str, String)>>,
+    ) -> Result<T, ActError> {
+        let act = "list links";
+        match resource {
+            Some(query) => self.about(app, Asked { query, ..Asked::get(act, &["resource", "links"]) }).await,
+            None => {
+                // Of all that is asked of an application, this alone calls its namespace so.
+                let query = vec![("namespace", app.namespace.clone())];
+                self.about(app, Asked { query, ..Asked::get(act, &["links"]) }).await
+            }
+        }
+    }
+
+    /// What a source in a repository is made of; `details` is Argo CD's own request.
+    pub(crate) async fn details<T: DeserializeOwned>(
+        &self,
+        repository: &str,
+        details: Value,
+    ) -> Result<T, ActError> {
+        let path = ["api", "v1", "repositories", repository, "appdetails"];
+        let asked = Asked::get("read the source", &[]);
+        self.ask(&Asked { method: Method::POST, body: Some(details), ..asked }, &path, None).await
+    }
+
+    pub(crate) async fn project(&self, name: &str) -> Result<Value, ActError> {
+        self.ask(&Asked::get("read the project", &[]), &["api", "v1", "projects", name], None).await
+    }
+
+    /// A cluster, by its address (`url`) or its name (`name`).
+    pub(crate) async fn cluster(&self, (kind, value): (&str, &str)) -> Result<Value, ActError> {
+        let asked = Asked::get("read the cluster", &[]);
+        let query = vec![("id.type", kind.to_owned())];
+        self.ask(&Asked { query, ..asked }, &["api", "v1", "clusters", value], None).await
+    }
+
     /// Lines of logs, as Argo CD streams them, for at most so long.
     pub(crate) async fn logs(
         &self,
@@ -212,7 +252,7 @@ impl ArgoCd {
         let asked = Asked { query, ..Asked::get("read logs", &["logs"]) };
         let (act, path) = (asked.act, of(app, asked.path));
         for last in [false, true] {
-            let (request, session) = self.request(app, &asked, &path).await?;
+            let (request, session) = self.request(Some(app), &asked, &path).await?;
             let opened = self.client.open(act, request.timeout(within)).await.map_err(|e| away(act, e))?;
             match opened {
                 Ok(opened) => return Ok(opened),
@@ -258,14 +298,7 @@ impl ArgoCd {
     ) -> Result<T, ActError> {
         let act = asked.act;
         for last in [false, true] {
-            let (request, session) = match app {
-                Some(app) => self.request(app, asked, path).await?,
-                None => {
-                    let request =
-                        self.client.request(act, Method::GET, path).map_err(|error| away(act, error))?;
-                    self.authorized(act, request).await?
-                }
-            };
+            let (request, session) = self.request(app, asked, path).await?;
             let reply = self.client.send(act, request).await.map_err(|error| away(act, error))?;
             if !last && self.lost(&reply, session.as_ref()) {
                 continue;
@@ -283,14 +316,18 @@ impl ArgoCd {
 
     async fn request(
         &self,
-        app: &Name,
+        app: Option<&Name>,
         asked: &Asked<'_>,
         path: &[&str],
     ) -> Result<(RequestBuilder, Option<Session>), ActError> {
         let act = asked.act;
         let request =
             self.client.request(act, asked.method.clone(), path).map_err(|error| away(act, error))?;
-        let mut request = request.query(&[("appNamespace", &app.namespace)]).query(&asked.query);
+        let request = match app {
+            Some(app) => request.query(&[("appNamespace", &app.namespace)]),
+            None => request,
+        };
+        let mut request = request.query(&asked.query);
         request = match &asked.body {
             Some(body) => request.json(body),
             None if asked.method == Method::GET => request,

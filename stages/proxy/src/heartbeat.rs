@@ -28,7 +28,7 @@ pub(crate) const REPOSITORIES: &str = "runtime-repo-creds-secret";
 /// The Secret of people's Git tokens: there is one account.
 pub(crate) const GIT: &str = "git-default-default";
 /// The integration that is meant where none is named.
-const DEFAULT: &str = "default";
+pub(crate) const DEFAULT: &str = "default";
 /// The version that runs.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Git sources that are looked at.

@@ -8,6 +8,7 @@
 mod archive;
 mod argocd;
 mod audit;
+mod component_logs;
 mod desk;
 mod error;
 mod gate;
@@ -15,6 +16,7 @@ mod git;
 mod heartbeat;
 mod logs;
 mod operation;
+mod own_pods;
 mod platform;
 mod proxy;
 mod refusal;
@@ -25,6 +27,7 @@ mod schema;
 mod sealing;
 mod series;
 mod streams;
+mod validation;
 mod workflows;
 
 pub use argocd::Access;

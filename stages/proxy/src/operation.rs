@@ -21,6 +21,11 @@ const fn reads(name: &'static str, entity: &'static str) -> Operation {
     Operation { name, action: Some("VIEW"), entity, is_act: false }
 }
 
+/// Reads what only whoever may make something is to know.
+const fn looks(name: &'static str, action: &'static str, entity: &'static str) -> Operation {
+    Operation { name, action: Some(action), entity, is_act: false }
+}
+
 const fn acts(name: &'static str, action: &'static str, entity: &'static str) -> Operation {
     Operation { name, action: Some(action), entity, is_act: true }
 }
@@ -35,6 +40,9 @@ impl Operation {
     pub const APPLICATION_HISTORY: Self = reads("applicationHistory", APPLICATIONS);
     pub const APPLICATION_EVENTS: Self = reads("applicationEvents", APPLICATIONS);
     pub const RESOURCE_ACTIONS: Self = reads("resourceActions", APPLICATIONS);
+    pub const APPLICATION_LINKS: Self = reads("applicationLinks", APPLICATIONS);
+    pub const REPOSITORY_APP_DETAILS: Self = looks("repositoryAppDetails", "CREATE", APPLICATIONS);
+    pub const VALIDATE_APPLICATION: Self = looks("validateApplication", "CREATE", APPLICATIONS);
     pub const ROLLOUT: Self = reads("rollout", APPLICATIONS);
     pub const ANALYSIS_RUNS: Self = reads("analysisRuns", APPLICATIONS);
     pub const WORKFLOW_LIST: Self = reads("workflows", WORKFLOWS);
@@ -43,6 +51,7 @@ impl Operation {
     pub const GIT_INTEGRATIONS: Self = reads("gitIntegrations", GIT);
     pub const GIT_INTEGRATION: Self = reads("gitIntegration", GIT);
     pub const GIT_TOKEN: Self = reads("gitToken", GIT);
+    pub const VALIDATE_GIT: Self = looks("validateGitProvider", "CREATE", GIT);
     pub const GIT_REPOSITORIES: Self = reads("gitRepositories", GIT);
     pub const GIT_ORGANIZATIONS: Self = reads("gitOrganizations", GIT);
     pub const REPOSITORY_BRANCHES: Self = reads("repositoryBranchesAndTags", GIT);
@@ -83,6 +92,7 @@ impl Operation {
     pub const BEGIN_GIT_AUTH: Self = acts("beginGitAuth", "CREATE", GIT);
     pub const FINISH_GIT_AUTH: Self = acts("finishGitAuth", "CREATE", GIT);
     pub const DEREGISTER_GIT: Self = acts("deregisterFromGitIntegration", "CREATE", GIT);
+    pub const UPDATE_RUNTIME_GIT_TOKEN: Self = acts("updateRuntimeGitToken", "CREATE", GIT).of_admins();
     pub const COMMIT_FILES: Self = acts("commitFiles", "CREATE", GIT);
     pub const DELETE_FILES: Self = acts("deleteFiles", "CREATE", GIT);
     pub const CREATE_PULL_REQUEST: Self = acts("createPullRequest", "CREATE", GIT);
@@ -94,12 +104,15 @@ impl Operation {
     pub const WORKFLOW_LOGS: Self =
         Self { name: "workflowLogs", action: Some("ACCESS_LOGS"), entity: WORKFLOWS, is_act: true };
 
+    pub const COMPONENT_LOGS: Self =
+        Self { name: "componentLogs", action: None, entity: APPLICATIONS, is_act: true };
+
     /// Beside the schema: the archive of the runtime's own logs.
     pub const DOWNLOAD_LOGS: Self =
         Self { name: "downloadLogs", action: None, entity: APPLICATIONS, is_act: true };
 
     /// All of the schema, in its order.
-    pub const ALL: [Self; 56] = [
+    pub const ALL: [Self; 62] = [
         Self::VERSION_INFO,
         Self::RUNTIME_STATUS,
         Self::RESOURCE_TREE,
@@ -108,6 +121,9 @@ impl Operation {
         Self::APPLICATION_HISTORY,
         Self::APPLICATION_EVENTS,
         Self::RESOURCE_ACTIONS,
+        Self::APPLICATION_LINKS,
+        Self::REPOSITORY_APP_DETAILS,
+        Self::VALIDATE_APPLICATION,
         Self::ROLLOUT,
         Self::ANALYSIS_RUNS,
         Self::WORKFLOW_LIST,
@@ -115,6 +131,7 @@ impl Operation {
         Self::GIT_INTEGRATIONS,
         Self::GIT_INTEGRATION,
         Self::GIT_TOKEN,
+        Self::VALIDATE_GIT,
         Self::GIT_REPOSITORIES,
         Self::GIT_ORGANIZATIONS,
         Self::REPOSITORY_BRANCHES,
@@ -150,12 +167,14 @@ impl Operation {
         Self::BEGIN_GIT_AUTH,
         Self::FINISH_GIT_AUTH,
         Self::DEREGISTER_GIT,
+        Self::UPDATE_RUNTIME_GIT_TOKEN,
         Self::COMMIT_FILES,
         Self::DELETE_FILES,
         Self::CREATE_PULL_REQUEST,
         Self::SEAL_SECRET,
         Self::APPLICATION_LOGS,
         Self::WORKFLOW_LOGS,
+        Self::COMPONENT_LOGS,
     ];
 }
 

@@ -17,10 +17,12 @@ use tokio::sync::watch;
 use crate::archive::LogArchive;
 use crate::argocd::{Access, ArgoCd};
 use crate::audit::{Audit, Recorder};
+use crate::component_logs::ComponentLogs;
 use crate::desk::Desk;
 use crate::gate::Gate;
 use crate::git::{GitFiles, Integrations, Kept, OAuth, OAuthConfig};
 use crate::heartbeat::{GIT, Heartbeat, REPOSITORIES, TOKEN};
+use crate::own_pods::OwnPods;
 use crate::platform::Platform;
 use crate::registration::{Registration, RegistrationConfig};
 use crate::rollouts::Rollouts;
@@ -209,6 +211,9 @@ impl ProxyConfig {
             meter,
         };
         let oauth = OAuth::new(self.oauth, git.clone());
+        let redactor = Arc::new(Redactor::new(key.as_bytes()));
+        let pods =
+            OwnPods { cluster: cluster.clone(), namespace: self.namespace.clone(), selector: self.own_pods };
         let works = Works {
             desk: desk.clone(),
             argocd: argocd.clone(),
@@ -219,12 +224,12 @@ impl ProxyConfig {
             oauth: oauth.clone(),
             platform: platform.clone(),
             sealing: Sealing { controller },
+            components: ComponentLogs { pods: pods.clone(), redactor: redactor.clone() },
             streams: Streams::new(self.limits.streams, series),
             status: looked,
         };
         let (namespace, every) = (self.namespace, self.limits.heartbeat);
-        let own = (namespace.clone(), self.own_pods);
-        let archive = Arc::new(LogArchive::new(cluster.clone(), Redactor::new(key.as_bytes()), own));
+        let archive = Arc::new(LogArchive::new(pods, redactor));
         let (body, schema) = (self.limits.body, schema::build(works));
         let front =
             Front { schema, cors, body, desk: desk.clone(), archive, oauth, stop: stop.clone(), registered };
@@ -298,10 +303,12 @@ pub fn rights(namespace: &str, namespaces: &[String], oauth_secret: Option<&str>
     // Its own logs.
     rights.push(right("", "pods", &["get", "list"], &own));
     rights.push(right("", "pods/log", &["get"], &own));
-    // The runtime's token where it registers; what people's Git tokens are sealed with, and where they are kept.
-    let names = vec![TOKEN.to_owned(), GIT.to_owned()];
+    // The runtime's token where it registers; what people's Git tokens are sealed with, and where they are kept; what Argo CD reads
+    // repositories with.
+    let names = [TOKEN, GIT, REPOSITORIES].map(str::to_owned).to_vec();
     rights.push(Right { names, ..right("", "secrets", &["create", "get", "patch"], &own) });
-    let names = [REPOSITORIES].into_iter().chain(oauth_secret).map(str::to_owned).collect();
-    rights.push(Right { names, ..right("", "secrets", &["get"], &own) });
+    if let Some(secret) = oauth_secret {
+        rights.push(Right { names: vec![secret.to_owned()], ..right("", "secrets", &["get"], &own) });
+    }
     rights
 }

@@ -79,6 +79,9 @@ spec:
     ),
 ];
 
+/// Links beside applications.
+const LINKS: &str = "- {title: Runbook, url: 'https://wiki.example.com/{{.app.metadata.name}}'}\n";
+
 /// Says hello, lasts, and ends as it is told to.
 const TEMPLATE: &str = r#"
 apiVersion: argoproj.io/v1alpha1
@@ -186,6 +189,7 @@ impl World {
                 })
                 .await?;
             }
+            ("applicationLinks", _) => self.link().await?,
             ("analysisRuns", _) => self.analyse().await?,
             ("restartResource" | "runResourceAction", way) => {
                 let none = json!({"spec": {"paused": way == "resume", "template": {"metadata": {"annotations": {
@@ -415,6 +419,19 @@ impl World {
             Ok(text(&world.object(&workflow(name)).await?, "/status/phase") == phase)
         });
         found.await.with_context(|| format!("wait for the workflow {name}"))
+    }
+
+    /// Has Argo CD show a link beside applications.
+    async fn link(&self) -> anyhow::Result<()> {
+        let settings = Reference::new("v1", "ConfigMap", Some(ArgoCd::NAMESPACE), "argocd-cm");
+        let links = json!({"data": {"application.links": LINKS}});
+        self.objects.patch(&settings, &links, Patch::Merge, None).await?;
+        self.until("a link that Argo CD shows", async |world: &Self| {
+            let path = format!("/api/v1/applications/{APPLICATION}/links?namespace={}", ArgoCd::NAMESPACE);
+            let links = world.cluster.argocd.client().get(&path).await?;
+            Ok(links["items"].as_array().is_some_and(|items| !items.is_empty()))
+        })
+        .await
     }
 
     /// Has the Rollout analysed by a Job.

@@ -16,7 +16,7 @@ pub(super) struct Operation {
     pub(super) name: &'static str,
     /// Which of several ways to ask for it.
     pub(super) way: &'static str,
-    /// `APP`, `ROLLOUT`, `DEPLOYMENT` and `PLACE` are filled in.
+    /// `APP`, `ROLLOUT`, `DEPLOYMENT`, `REPOSITORY` and `PLACE` are filled in.
     pub(super) query: &'static str,
     /// What a rule must grant, of applications or else of workflows; empty: it is for admins.
     pub(super) action: &'static str,
@@ -57,7 +57,8 @@ const fn log(name: &'static str, query: &'static str, action: &'static str, text
     Operation { name, way: "", query, action, is_act: true, shows: Shows::Text(text) }
 }
 
-/// All of them but those about Git and sealed Secrets, which nothing in a cluster carries out.
+/// All of them but those about Git and sealed Secrets, which nothing in a cluster carries out, and those about the runtime's own pods,
+/// which `loadtest install` has.
 pub(super) const OPERATIONS: &[Operation] = &[
     read("resourceTree", "{ resourceTree(application: APP) { nodes { kind name } } }", "VIEW", r#""canary""#),
     read(
@@ -90,6 +91,33 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "VIEW",
         r#""restart""#,
     ),
+    read(
+        "applicationLinks",
+        "{ applicationLinks(application: APP) { title url } }",
+        "VIEW",
+        r#""https://wiki.example.com/shop""#,
+    ),
+    read(
+        "repositoryAppDetails",
+        r#"{ repositoryAppDetails(application: APP, source: {repoURL: "REPOSITORY", path: "slow", targetRevision: "HEAD"}) { type } }"#,
+        "CREATE",
+        r#""Directory""#,
+    ),
+    read(
+        "validateApplication",
+        r#"{ validateApplication(application: APP, args: {source: {repoURL: "REPOSITORY", path: "slow", targetRevision: "HEAD"}, destination: {name: "in-cluster", namespace: "acts"}}) { entity error } }"#,
+        "CREATE",
+        r#"{"validateApplication":[]}"#,
+    ),
+    Operation {
+        way: "what is wrong",
+        ..read(
+            "validateApplication",
+            r#"{ validateApplication(application: APP, args: {source: {repoURL: "REPOSITORY", path: "none", targetRevision: "HEAD"}, destination: {name: "elsewhere", namespace: "acts"}}) { entity error } }"#,
+            "CREATE",
+            "none: app path does not exist",
+        )
+    },
     read("rollout", "{ rollout(application: APP, rollout: ROLLOUT) { phase } }", "VIEW", r#""Healthy""#),
     read(
         "analysisRuns",

@@ -53,6 +53,7 @@ const ACTIONS: [(&str, &[&str]); 2] = [
         &[
             "VIEW",
             "VIEW_POD_LOGS",
+            "CREATE",
             "SYNC",
             "TERMINATE_SYNC",
             "REFRESH",
@@ -253,6 +254,7 @@ impl World {
                 r#"{group: "apps", version: "v1", kind: "Deployment", namespace: "acts", name: "web"}"#,
             )
             .replace("ROLLOUT", r#"{namespace: "acts", name: "canary"}"#)
+            .replace("REPOSITORY", self.repository.url())
             .replace("PLACE", place);
         let key = self.keys.get(person).context("find a key")?;
         let asked = self.http.post(format!("{}/api/graphql", self.url)).header("authorization", key);

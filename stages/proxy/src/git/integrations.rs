@@ -11,6 +11,7 @@ use super::integration::{Integration, SharingPolicy, named};
 use super::kept::{Changes, Kept, KeptToken};
 use super::provider::Provider;
 use super::seal::{Keys, Sealer};
+use super::token_type::GitTokenType;
 use crate::error::ActError;
 use crate::platform::Platform;
 
@@ -124,6 +125,15 @@ impl Integrations {
         self.kept.everything().await?.integrations.remove(name).ok_or_else(|| missing(name))
     }
 
+    /// Whether everybody may register with an integration that has this API.
+    pub(crate) async fn is_for_everybody(&self, provider: Provider, api_url: &str) -> Result<bool, ActError> {
+        let all = self.kept.everything().await?.integrations;
+        Ok(all.values().any(|one| {
+            (one.provider, &*one.api_url) == (provider, api_url)
+                && one.sharing_policy == SharingPolicy::AllUsersInAccount
+        }))
+    }
+
     pub(crate) async fn add(&self, name: &str, integration: &Integration) -> Result<(), ActError> {
         named(name)?;
         self.kept
@@ -179,8 +189,10 @@ impl Integrations {
         (username, token): (Option<&str>, &SecretString),
     ) -> Result<(), ActError> {
         let who = (username, token);
-        let Checked { person, expires } =
-            integration.provider.check(&integration.api_url, who, &self.meter).await?;
+        let Checked { person, expires } = integration
+            .provider
+            .check(&integration.api_url, who, GitTokenType::UserToken, &self.meter)
+            .await?;
         let sealed = self.sealer().await?.seal(&place(name, &user), token)?;
         let kept = KeptToken { user, username: person.username, sealed, expires };
         self.kept
@@ -215,8 +227,8 @@ impl Integrations {
     /// What the provider says of a person's token now.
     pub(crate) async fn check(&self, name: &str, user: String) -> Result<GitToken, ActError> {
         let Registered { integration, username, token } = self.token_of(name, &user).await?;
-        let found =
-            integration.provider.check(&integration.api_url, (Some(&username), &token), &self.meter).await?;
+        let (who, of) = ((Some(&*username), &token), GitTokenType::UserToken);
+        let found = integration.provider.check(&integration.api_url, who, of, &self.meter).await?;
         let expires_at = found.expires.map(|at| at.to_string());
         Ok(GitToken { user_id: user, username: found.person.username, expires_at })
     }

@@ -20,7 +20,7 @@ use crate::error::ActError;
 use crate::heartbeat::{GIT, TOKEN};
 
 /// Tries to write what somebody else writes too.
-const TRIES: usize = 50;
+pub(super) const TRIES: usize = 50;
 
 /// A person's token, as it is kept.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub(crate) struct Kept {
     pub(crate) namespace: String,
 }
 
-fn failed(act: &'static str) -> impl Fn(QuestionError) -> ActError {
+pub(super) fn failed(act: &'static str) -> impl Fn(QuestionError) -> ActError {
     move |source| ActError::Cluster { act, source }
 }
 
@@ -69,7 +69,7 @@ fn of_token(name: &str, user: &str) -> String {
     format!("token.{name}.{digest}")
 }
 
-fn decoded(value: &Value) -> Option<Vec<u8>> {
+pub(super) fn decoded(value: &Value) -> Option<Vec<u8>> {
     STANDARD.decode(value.as_str()?).ok()
 }
 
@@ -144,12 +144,12 @@ impl Everything {
 }
 
 impl Kept {
-    fn path(&self, name: &str) -> String {
+    pub(super) fn path(&self, name: &str) -> String {
         format!("/api/v1/namespaces/{}/secrets/{name}", self.namespace)
     }
 
     /// Makes a Secret where there is none.
-    async fn make(&self, name: &str) -> Result<(), ActError> {
+    pub(super) async fn make(&self, name: &str) -> Result<(), ActError> {
         let labels = match name {
             GIT => {
                 json!({"io.codefresh.integration-type": "git", "io.codefresh.integration-name": "default"})

@@ -10,10 +10,13 @@ mod integration;
 mod integrations;
 mod kept;
 mod oauth;
+mod offered;
 mod provider;
 mod pull_request;
 mod repository;
+mod runtime_token;
 mod seal;
+mod token_type;
 
 pub(crate) use self::files::{
     Change, Commit, CommitFile, GitFile, GitFiles, GitOrganization, RepositoriesPage,
@@ -24,5 +27,8 @@ pub(crate) use self::integrations::{GitToken, Integrations, Listed, ListedUser};
 pub(crate) use self::kept::{Kept, is_iv};
 pub(crate) use self::oauth::OAuth;
 pub use self::oauth::OAuthConfig;
+pub(crate) use self::offered::{CheckedGitToken, OfferedToken};
 pub(crate) use self::provider::Provider;
 pub(crate) use self::pull_request::PullRequest;
+pub(crate) use self::runtime_token::NewRuntimeToken;
+pub(crate) use self::token_type::GitTokenType;

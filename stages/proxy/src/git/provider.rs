@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use stages_client::{Target, Url};
 
 use super::forge::{Checked, Forge};
+use super::token_type::GitTokenType;
 use crate::error::ActError;
 
 /// Of GitHub's tokens those that do not say what they may.
@@ -107,11 +108,12 @@ impl Provider {
         }
     }
 
-    /// Whether a person's token is known there, and may read and write repositories; gives whose it is there, and until when.
+    /// Whether a token is known there, and may what is wanted of its kind; gives whose it is there, and until when.
     pub(super) async fn check(
         self,
         api: &str,
         (username, token): (Option<&str>, &SecretString),
+        of: GitTokenType,
         meter: &Arc<dyn Meter>,
     ) -> Result<Checked, ActError> {
         let text = token.expose_secret();
@@ -119,10 +121,69 @@ impl Provider {
             return wrong("that is no token: it is empty, too long, or holds what no token holds");
         }
         if self == Self::GitHub && text.starts_with(FINE_GRAINED) {
-            return wrong(
-                "a fine-grained token does not say what it may: register a classic token of the scope repo",
-            );
+            let instead = match of {
+                GitTokenType::UserToken => "register a classic token of the scope repo",
+                GitTokenType::RuntimeToken => "give a classic token of the scopes repo and admin:repo_hook",
+            };
+            return wrong(format!("a fine-grained token does not say what it may: {instead}"));
         }
-        Forge::new(self, api, (username, token), meter).await?.check().await
+        Forge::new(self, api, (username, token), meter).await?.check(of).await
+    }
+}
+
+fn host(url: &Url) -> String {
+    url.host_str().unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Whether a clone's address is that of the provider of an API: of the same host, or of the one that the API is the `api.` of,
+/// and not with less protection.
+pub(super) fn is_of(api: &Url, clone: &str) -> bool {
+    let Ok(clone) = Url::parse(clone) else { return false };
+    let (ours, theirs) = (host(api), host(&clone));
+    clone.scheme() == api.scheme() && (ours == theirs || ours == format!("api.{theirs}"))
+}
+
+/// Where the repositories of an API are: what their addresses begin with.
+pub(super) fn repositories_of(api: &Url) -> String {
+    let host = host(api);
+    let is_cloud = matches!(&*host, "api.github.com" | "api.bitbucket.org") || host.ends_with(".ghe.com");
+    let host = if is_cloud { host.trim_start_matches("api.") } else { &host };
+    let port = api.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{host}{port}", api.scheme())
+}
+
+#[cfg(test)]
+mod tests {
+    use stages_client::Url;
+
+    use super::{is_of, repositories_of};
+
+    #[test]
+    fn a_token_goes_to_the_host_of_its_provider_alone() {
+        for (api, clone, goes) in [
+            ("https://api.github.com", "https://github.com/a/b.git", true),
+            ("https://git.example/api/v3", "https://git.example/a/b.git", true),
+            ("https://git.example/api/v3", "http://git.example/a/b.git", false),
+            ("https://git.example/api/v3", "https://evil.example/a/b.git", false),
+            ("https://api.github.com", "https://evilgithub.com/a/b.git", false),
+            ("https://git.example/api/v3", "git@git.example:a/b.git", false),
+        ] {
+            assert_eq!(is_of(&Url::parse(api).unwrap(), clone), goes, "{clone}");
+        }
+    }
+
+    #[test]
+    fn the_repositories_of_a_cloud_are_not_where_its_api_is() {
+        for (api, repositories) in [
+            ("https://api.github.com", "https://github.com"),
+            ("https://api.acme.ghe.com", "https://acme.ghe.com"),
+            ("https://api.bitbucket.org/2.0", "https://bitbucket.org"),
+            ("https://gitlab.com/api/v4", "https://gitlab.com"),
+            ("https://api.example:8443/api/v1", "https://api.example:8443"),
+        ] {
+            let api = Url::parse(api).unwrap();
+            assert_eq!(repositories_of(&api), repositories);
+            assert!(is_of(&api, repositories), "{repositories}");
+        }
     }
 }

@@ -134,6 +134,17 @@ pub(crate) struct ResourceAction {
     disabled: bool,
 }
 
+/// A link that Argo CD is set to show.
+#[derive(SimpleObject, Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DeepLink {
+    title: String,
+    /// `http` or `https`.
+    url: String,
+    description: Option<String>,
+    icon_class: Option<String>,
+}
+
 /// What a resource offers.
 #[derive(Deserialize)]
 pub(crate) struct Actions {
@@ -142,7 +153,9 @@ pub(crate) struct Actions {
 }
 
 /// Go writes a list of nothing as null.
-fn or_none<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+pub(super) fn or_none<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
     Option::<Vec<T>>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
@@ -185,6 +198,18 @@ impl ManagedResource {
 fn yaml(json: Option<String>) -> Option<String> {
     let value: Value = serde_json::from_str(&json?).ok()?;
     serde_saphyr::to_string(&value).ok()
+}
+
+impl DeepLink {
+    /// Without secrets; `None`: it is none that a browser is to follow.
+    pub(crate) fn redacted(mut self, redactor: &Redactor) -> Option<Self> {
+        let is_web = self.url.starts_with("https://") || self.url.starts_with("http://");
+        for text in [&mut self.title, &mut self.url] {
+            *text = redactor.text(text).into_owned();
+        }
+        self.description = self.description.map(|text| redactor.text(&text).into_owned());
+        is_web.then_some(self)
+    }
 }
 
 impl HistoryEntry {

@@ -1,11 +1,14 @@
 //! Git integrations, as they are asked for and told.
 
-use async_graphql::{Enum, InputObject, SimpleObject};
+use async_graphql::{InputObject, SimpleObject};
 use pipeline_core::SecretString;
 use stages_git::{Content, NewFile};
 
 use crate::error::ActError;
-use crate::git::{Change, CommitFile, Listed, ListedUser, Provider, RequestedPull, SharingPolicy};
+use crate::git::{
+    Change, CommitFile, GitTokenType, Listed, ListedUser, Provider, RequestedPull, SharingPolicy,
+};
+use crate::schema::git_token::{GitAuthDetails, unrefreshed};
 
 /// What an integration is called that nobody named.
 const DEFAULT: &str = "default";
@@ -55,13 +58,6 @@ pub(crate) struct EditGitIntegrationArgs {
     /// None: as it is. Tokens that were registered for another address are forgotten.
     pub(crate) api_url: Option<String>,
     pub(crate) sharing_policy: SharingPolicy,
-}
-
-/// Whose token it is.
-#[derive(Debug, Enum, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum GitTokenType {
-    RuntimeToken,
-    UserToken,
 }
 
 /// A token of whoever asks.
@@ -117,6 +113,8 @@ pub(crate) struct GitRepositoriesArgs {
 pub(crate) struct GitOrganizationsArgs {
     /// None: `default`.
     pub(crate) integration_name: Option<String>,
+    /// Of whoever this token is, and no integration is asked for one.
+    pub(crate) auth_details: Option<GitAuthDetails>,
 }
 
 /// Of which repository branches and tags are listed.
@@ -258,11 +256,7 @@ impl RegisterToGitIntegrationArgs {
     /// What is asked for, unless it is more than is done.
     pub(crate) fn read(self) -> Result<Registration, ActError> {
         let token = SecretString::from(self.token);
-        if self.refresh_token.is_some() {
-            return Err(ActError::Wrong(
-                "tokens that are refreshed are not taken: leave refreshToken out".to_owned(),
-            ));
-        }
+        unrefreshed(self.refresh_token.as_ref())?;
         if self.token_type == Some(GitTokenType::RuntimeToken) {
             return Err(ActError::Wrong(
                 "this registers the token of a person: tokenType is USER_TOKEN".to_owned(),

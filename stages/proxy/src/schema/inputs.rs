@@ -165,6 +165,17 @@ pub(crate) struct WorkflowLogsOptionsInput {
     pub(crate) tail_lines: Option<i64>,
 }
 
+/// Which lines of the runtime's own logs.
+#[derive(InputObject, Default)]
+pub(crate) struct ComponentLogsOptionsInput {
+    pub(crate) follow: Option<bool>,
+    pub(crate) since_seconds: Option<i64>,
+    /// As RFC 3339.
+    pub(crate) since_time: Option<String>,
+    /// So many of the last lines of each container; none: 1,000.
+    pub(crate) tail_lines: Option<i64>,
+}
+
 /// A parameter of a workflow.
 #[derive(InputObject)]
 pub(crate) struct WorkflowParameter {

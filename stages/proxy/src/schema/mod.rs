@@ -2,6 +2,7 @@
 
 mod application;
 mod git;
+mod git_token;
 mod inputs;
 mod log;
 mod mutation;
@@ -9,6 +10,7 @@ mod query;
 mod rollout;
 mod runtime;
 mod sealing;
+mod source;
 mod subscription;
 mod workflow;
 
@@ -18,6 +20,7 @@ use async_graphql::{Context, SimpleObject};
 use serde_json::Value;
 
 use crate::argocd::ArgoCd;
+use crate::component_logs::ComponentLogs;
 use crate::desk::{Caller, Desk};
 use crate::git::{GitFiles, Integrations, OAuth};
 use crate::platform::Platform;
@@ -48,6 +51,7 @@ pub(crate) struct Works {
     pub(crate) oauth: OAuth,
     pub(crate) platform: Platform,
     pub(crate) sealing: Sealing,
+    pub(crate) components: ComponentLogs,
     /// Streams of logs that may be open.
     pub(crate) streams: Streams,
     /// What was found of the runtime.

@@ -4,26 +4,31 @@ use async_graphql::{Context, Object, Result};
 use serde_json::Value;
 
 use super::application::{
-    Actions, ApplicationTree, Event, HistoryEntry, Items, ManagedResource, ResourceAction, ResourceDiff,
+    Actions, ApplicationTree, DeepLink, Event, HistoryEntry, Items, ManagedResource, ResourceAction,
+    ResourceDiff,
 };
 use super::git::{
     GitIntegration, GitOrganizationsArgs, GitRepositoriesArgs, ReadFileArgs, RepositoryBranchesAndTagsArgs,
     RepositoryFilesArgs, or_default,
 };
+use super::git_token::{ValidateGitProviderArgs, offering};
 use super::inputs::{ApplicationId, ObjectId, ResourceId};
 use super::rollout::{AnalysisRun, Rollout};
 use super::runtime::{RuntimeStatus, VersionInfo};
 use super::sealing::SealingCertificate;
+use super::source::{ApplicationDetailsSourceInput, RepositoryAppDetailsOutput, ValidateApplicationArgs};
 use super::workflow::Workflow;
 use super::{Works, caller, works};
 use crate::desk::About;
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::git::{
-    GitFile, GitOrganization, GitToken, RepositoriesPage, RepositoryBranchesAndTagsOutput, RepositoryFiles,
+    CheckedGitToken, GitFile, GitOrganization, GitToken, RepositoriesPage, RepositoryBranchesAndTagsOutput,
+    RepositoryFiles,
 };
 use crate::heartbeat::VERSION;
 use crate::operation::Operation;
+use crate::validation::ApplicationProblem;
 
 /// What may be read.
 pub(crate) struct Query;
@@ -183,6 +188,52 @@ impl Query {
         .await
     }
 
+    /// Links that Argo CD is set to show beside the application, or beside a resource of it.
+    async fn application_links(
+        &self,
+        context: &Context<'_>,
+        application: ApplicationId,
+        resource: Option<ResourceId>,
+    ) -> Result<Vec<DeepLink>> {
+        let app = application.name();
+        read(context, Operation::APPLICATION_LINKS, application.subject(), async |works| {
+            let all: Items<DeepLink> = works.argocd.links(&app, resource.map(|of| of.query())).await?;
+            let redactor = works.argocd.redactor();
+            Ok(all.items.into_iter().filter_map(|one| one.redacted(redactor)).collect())
+        })
+        .await
+    }
+
+    /// What a source of an application is made of, which is there or is to be: for whoever may make it.
+    async fn repository_app_details(
+        &self,
+        context: &Context<'_>,
+        application: ApplicationId,
+        source: ApplicationDetailsSourceInput,
+        #[graphql(desc = "None: `default`.")] project: Option<String>,
+    ) -> Result<RepositoryAppDetailsOutput> {
+        read(context, Operation::REPOSITORY_APP_DETAILS, application.subject(), async |works| {
+            let details = source.details(&application, project.as_deref())?;
+            let found: RepositoryAppDetailsOutput = works.argocd.details(&source.repo_url, details).await?;
+            Ok(found.redacted(works.argocd.redactor()))
+        })
+        .await
+    }
+
+    /// What Argo CD would find wrong with an application, which is there or is to be: for whoever may make it. Nothing is changed.
+    async fn validate_application(
+        &self,
+        context: &Context<'_>,
+        application: ApplicationId,
+        args: ValidateApplicationArgs,
+    ) -> Result<Vec<ApplicationProblem>> {
+        read(context, Operation::VALIDATE_APPLICATION, application.subject(), async |works| {
+            let proposed = args.proposed(&application)?;
+            Box::pin(proposed.problems(&works.argocd)).await
+        })
+        .await
+    }
+
     /// A Rollout of the application.
     async fn rollout(
         &self,
@@ -268,6 +319,20 @@ impl Query {
             .await
     }
 
+    /// Whose a token is, once its provider says that it may enough; it is not kept. At an address that no Git integration of everybody
+    /// has, for admins.
+    async fn validate_git_provider(
+        &self,
+        context: &Context<'_>,
+        args: ValidateGitProviderArgs,
+    ) -> Result<CheckedGitToken> {
+        let offered = args.read().map_err(|error| error.graphql())?;
+        let about = offering(context, Operation::VALIDATE_GIT, &offered).await?;
+        let (works, caller) = (works(context)?, caller(context)?);
+        let checked = works.desk.read(caller, about, offered.check(&works.git.meter)).await;
+        checked.map_err(|error| error.graphql())
+    }
+
     /// Repositories that whoever asks may work with, by the token that they registered.
     async fn git_repositories(
         &self,
@@ -282,13 +347,22 @@ impl Query {
         .await
     }
 
-    /// Organisations or groups of whoever asks, by the token that they registered.
+    /// Organisations or groups of whoever asks, by the token that they registered; or by one that they give along, at an address that
+    /// no Git integration of everybody has for admins alone.
     async fn git_organizations(
         &self,
         context: &Context<'_>,
         args: Option<GitOrganizationsArgs>,
     ) -> Result<Vec<GitOrganization>> {
-        let integration = or_default(args.unwrap_or_default().integration_name);
+        let GitOrganizationsArgs { integration_name, auth_details } = args.unwrap_or_default();
+        if let Some(details) = auth_details {
+            let offered = details.read().map_err(|error| error.graphql())?;
+            let about = offering(context, Operation::GIT_ORGANIZATIONS, &offered).await?;
+            let (works, caller) = (works(context)?, caller(context)?);
+            let found = works.desk.read(caller, about, offered.organizations(&works.git.meter)).await;
+            return found.map_err(|error| error.graphql());
+        }
+        let integration = or_default(integration_name);
         read_git(context, Operation::GIT_ORGANIZATIONS, async |works, who| {
             works.files.organizations(&who, &integration).await
         })

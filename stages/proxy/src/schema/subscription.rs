@@ -8,9 +8,13 @@ use jiff::Timestamp;
 use stages_client::Opened;
 use tokio::time::Instant;
 
-use super::inputs::{ApplicationId, ApplicationLogsOptionsInput, ResourceId, WorkflowLogsOptionsInput};
-use super::log::{ApplicationLogsResponse, WorkflowLogsResponse};
+use super::inputs::{
+    ApplicationId, ApplicationLogsOptionsInput, ComponentLogsOptionsInput, ResourceId,
+    WorkflowLogsOptionsInput,
+};
+use super::log::{ApplicationLogsResponse, ComponentLogResponse, WorkflowLogsResponse};
 use super::{Works, caller, works};
+use crate::component_logs::{WantedLogs, Watched};
 use crate::desk::{About, Caller};
 use crate::error::ActError;
 use crate::gate::Subject;
@@ -175,5 +179,44 @@ impl Subscription {
         };
         let begun = follow(works, caller, about, Sender::Workflows, open).await;
         Ok(begun.map_err(|error| error.graphql())?.items().map(WorkflowLogsResponse::from))
+    }
+
+    /// Lines of the logs of the runtime's own pods, or of those of one component, for admins: over a POST that accepts
+    /// `text/event-stream`. The last item is `done`.
+    async fn component_logs(
+        &self,
+        context: &Context<'_>,
+        #[graphql(desc = "Such as `reporter`; none: all.")] component_name: Option<String>,
+        options: Option<ComponentLogsOptionsInput>,
+    ) -> Result<impl Stream<Item = ComponentLogResponse>> {
+        let (works, caller) = (works(context)?, caller(context)?);
+        let about = About::new(Operation::COMPONENT_LOGS, Subject::default());
+        let about = match &component_name {
+            Some(name) => about.of(format!("component {name}")),
+            None => about,
+        };
+        let begun = async {
+            let place = works.streams.place()?;
+            let granted = works.desk.begin(caller, &about).await?;
+            let options = options.unwrap_or_default();
+            let wanted = WantedLogs {
+                component: component_name,
+                follow: options.follow.unwrap_or(false),
+                tail_lines: options.tail_lines.unwrap_or(LINES).clamp(1, MOST),
+                since_seconds: since(options.since_seconds, options.since_time.as_deref())?,
+            };
+            let watched = Watched {
+                desk: works.desk.clone(),
+                caller: caller.clone(),
+                about,
+                lasts: granted.lasts,
+                since: Instant::now(),
+                longest: if granted.lasts { LONGEST } else { OF_A_PASS },
+                _place: place,
+            };
+            works.components.clone().begin(wanted, watched).await
+        };
+        let begun = begun.await.map_err(|error: ActError| error.graphql())?;
+        Ok(begun.map(ComponentLogResponse::from))
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct ArgoCd {
     pub(crate) broken: Arc<Mutex<Option<(u16, String)>>>,
     /// Logs do not end.
     holds: Arc<AtomicBool>,
+    /// What it was asked of sources.
+    pub(crate) details: Arc<Mutex<Vec<Value>>>,
 }
 
 impl ArgoCd {
@@ -89,11 +91,46 @@ fn read(path: &str) -> Option<Value> {
              "lastTimestamp": "2026-01-01T00:00:00Z", "involvedObject": {"kind": "Application", "name": "shop"}},
             {"type": "Warning", "reason": "OperationFailed", "message": "it failed", "lastTimestamp": "2026-01-02T00:00:00Z"},
         ]}),
+        "/api/v1/applications/shop/links" => json!({"items": [
+            {"title": "Runbook", "url": "https://ada:canary-of-a-link@wiki.example/shop", "description": "What to do", "iconClass": "fa-book"},
+            {"title": "Trap", "url": "javascript:alert(1)"},
+        ]}),
+        "/api/v1/applications/shop/resource/links" => {
+            json!({"items": [{"title": "Graphs", "url": "https://graphs.example/web"}]})
+        }
+        "/api/v1/projects/default" => json!({
+            "metadata": {"name": "default"},
+            "spec": {"destinations": [{"server": "*", "namespace": "*"}, {"server": "*", "namespace": "!kube-system"}]},
+        }),
+        "/api/v1/clusters/https:%2F%2Fkubernetes.default.svc" | "/api/v1/clusters/in-cluster" => {
+            json!({"name": "in-cluster", "server": "https://kubernetes.default.svc"})
+        }
         "/api/v1/applications/shop/resource/actions" => {
             json!({"actions": [{"name": "restart"}, {"name": "scale", "disabled": true}]})
         }
         _ => return None,
     })
+}
+
+/// What it says of a source in the only repository that it knows.
+fn details(path: &str, asked: &Value) -> Option<Response> {
+    let repository = path.strip_prefix("/api/v1/repositories/")?.strip_suffix("/appdetails")?;
+    if repository != "https:%2F%2Fgit.example%2Fshop"
+        || asked["source"]["repoURL"] != "https://git.example/shop"
+    {
+        return Some(refused(403, "permission denied"));
+    }
+    let details = match asked["source"]["path"].as_str().unwrap_or_default() {
+        "chart" => json!({"type": "Helm", "helm": {
+            "name": "shop", "valueFiles": ["values.yaml"], "values": "replicas: 1\npassword: canary-of-a-chart\n",
+            "parameters": [{"name": "replicas", "value": "1"}, {"name": "auth.password", "value": "canary-of-a-chart"}],
+            "fileParameters": null,
+        }}),
+        "base" => json!({"type": "Kustomize", "kustomize": {"images": ["web:1"]}}),
+        "shop" => json!({"type": "Directory", "directory": {}}),
+        other => return Some(refused(500, &format!("{other}: app path does not exist"))),
+    };
+    Some(details.to_string().into_response())
 }
 
 async fn answer(
@@ -139,6 +176,10 @@ async fn answer(
             return Body::from_stream(first.chain(futures::stream::pending()).boxed()).into_response();
         }
         return Body::from_stream(futures::stream::iter(pieces).boxed()).into_response();
+    }
+    if let Some(said) = details(path, &serde_json::from_str(&body).unwrap_or(Value::Null)) {
+        argocd.details.lock().unwrap().push(serde_json::from_str(&body).unwrap());
+        return said;
     }
     let changes = method != Method::GET || query.contains("refresh=");
     if changes {

@@ -56,7 +56,10 @@ async fn no_token_is_logged_answered_or_recorded_whatever_goes_well_or_wrong() {
         *running.argocd.broken.lock().unwrap() = broken;
         for (query, ..) in OPERATIONS {
             for token in [stranger, &running.admin, &running.member, &running.runtime] {
-                answers += &running.ask(token, &asked(query)).await.to_string();
+                answers += &running
+                    .ask(token, &asked(query).replace("PROVIDER", &running.provider.url))
+                    .await
+                    .to_string();
             }
         }
     }
@@ -79,7 +82,10 @@ async fn no_token_is_logged_answered_or_recorded_whatever_goes_well_or_wrong() {
     }
     running.platform.abort();
     for (query, ..) in OPERATIONS {
-        answers += &running.ask(&running.admin, &asked(query)).await.to_string();
+        answers += &running
+            .ask(&running.admin, &asked(query).replace("PROVIDER", &running.provider.url))
+            .await
+            .to_string();
     }
     let recorded: String =
         running.audit(1).await.into_iter().map(|(who, act, what)| format!("{who} {act} {what}\n")).collect();

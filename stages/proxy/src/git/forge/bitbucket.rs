@@ -10,6 +10,7 @@ use super::{ACT, Checked, PEER, Person, ProviderApi};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
 use crate::git::repository::Repository;
+use crate::git::token_type::GitTokenType;
 
 /// Workspaces that are looked at.
 const WORKSPACES: u32 = 100;
@@ -154,7 +155,7 @@ fn lacks(what: &str) -> ActError {
 }
 
 impl ProviderApi for Bitbucket {
-    async fn check(&self) -> Result<Checked, ActError> {
+    async fn check(&self, _: GitTokenType) -> Result<Checked, ActError> {
         let answer = self.api.ask(Asked::get(ACT.check, &["user"])).await?;
         let Some(scopes) = answer.header("x-oauth-scopes") else {
             return Err(ActError::Wrong("missing scopes header on response".to_owned()));

@@ -9,6 +9,7 @@ use super::{ACT, Checked, PEER, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
 use crate::git::repository::Repository;
+use crate::git::token_type::GitTokenType;
 
 /// Pages that are gone through: one is found from the one before it alone.
 const PAGES: u32 = 100;
@@ -154,7 +155,7 @@ impl BitbucketServer {
 
 impl ProviderApi for BitbucketServer {
     /// It says no scopes: that a repository of such a name is refused for its name says that one may be made.
-    async fn check(&self) -> Result<Checked, ActError> {
+    async fn check(&self, _: GitTokenType) -> Result<Checked, ActError> {
         let name = self.name(ACT.check).await?;
         let probe = json!({"name": "!invalid"});
         let path = ["users", &*name, "repos"];

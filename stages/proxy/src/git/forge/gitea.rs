@@ -10,6 +10,7 @@ use super::{ACT, Checked, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
 use crate::git::repository::Repository;
+use crate::git::token_type::GitTokenType;
 
 /// Pages of open pull requests that are looked at: it finds none by its branches.
 const PAGES: u32 = 20;
@@ -76,7 +77,7 @@ fn lacks<T>(scope: &str) -> Result<T, ActError> {
 
 impl ProviderApi for Gitea {
     /// It says no scopes, and asks for them before it looks at what a request holds: an empty one is refused either way.
-    async fn check(&self) -> Result<Checked, ActError> {
+    async fn check(&self, _: GitTokenType) -> Result<Checked, ActError> {
         let asked = Asked::get(ACT.check, &["user"]);
         let user = match self.0.try_ask(&asked).await? {
             Ok(answer) => answer.read()?,

@@ -10,6 +10,7 @@ use super::{ACT, Checked, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
 use crate::git::repository::Repository;
+use crate::git::token_type::GitTokenType;
 
 /// GitHub.
 pub(super) struct GitHub(pub(super) Api);
@@ -63,18 +64,26 @@ fn expiration(text: &str) -> Option<Timestamp> {
 }
 
 impl ProviderApi for GitHub {
-    async fn check(&self) -> Result<Checked, ActError> {
+    async fn check(&self, of: GitTokenType) -> Result<Checked, ActError> {
         let answer = self.0.ask(Asked::get(ACT.check, &["user"])).await?;
         let person = self.person(answer.read()?);
         let Some(scopes) = answer.header("x-oauth-scopes") else {
             return Err(ActError::Wrong("missing scopes header on response".to_owned()));
         };
-        match scopes.split(',').any(|scope| scope.trim() == "repo") {
-            true => {
+        let has = |wanted: &str| scopes.split(',').any(|scope| scope.trim() == wanted);
+        let wanted: &[&str] = match of {
+            GitTokenType::UserToken => &["repo"],
+            // Webhooks of repositories are the runtime's.
+            GitTokenType::RuntimeToken => &["repo", "admin:repo_hook"],
+        };
+        match wanted.iter().find(|wanted| !has(wanted)) {
+            None => {
                 let expires = answer.header("github-authentication-token-expiration").and_then(expiration);
                 Ok(Checked { person, expires })
             }
-            false => Err(ActError::Wrong("the token may too little: it has not the scope repo".to_owned())),
+            Some(lacking) => {
+                Err(ActError::Wrong(format!("the token may too little: it has not the scope {lacking}")))
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use super::{ACT, Checked, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
 use crate::git::repository::Repository;
+use crate::git::token_type::GitTokenType;
 
 /// Developers and above: they may make projects.
 const MAKES: u32 = 30;
@@ -95,20 +96,26 @@ fn beginning(day: &str) -> Option<Timestamp> {
 }
 
 impl ProviderApi for GitLab {
-    async fn check(&self) -> Result<Checked, ActError> {
+    async fn check(&self, of: GitTokenType) -> Result<Checked, ActError> {
         let token: AccessToken = self.0.get(ACT.check, &["personal_access_tokens", "self"]).await?;
         let has = |scope: &str| token.scopes.iter().any(|one| one == scope);
-        let may = has("api") || (has("write_repository") && has("read_api"));
-        if !may {
-            return Err(ActError::Wrong(
-                "the token may too little: it has not the scopes write_repository and read_api, nor api"
-                    .to_owned(),
-            ));
+        let lacks = match of {
+            GitTokenType::UserToken if has("api") || (has("write_repository") && has("read_api")) => None,
+            GitTokenType::UserToken => Some("scopes write_repository and read_api, nor api"),
+            GitTokenType::RuntimeToken if has("api") => None,
+            GitTokenType::RuntimeToken => Some("scope api"),
+        };
+        if let Some(lacks) = lacks {
+            return Err(ActError::Wrong(format!("the token may too little: it has not the {lacks}")));
         }
         let user: User = self.0.get(ACT.check, &["user"]).await?;
         match user.bot && user.username.starts_with("project") {
             true => {
-                Err(ActError::Wrong("the token is that of a project: register one of a person".to_owned()))
+                let instead = match of {
+                    GitTokenType::UserToken => "register one of a person",
+                    GitTokenType::RuntimeToken => "give one of a person or of a group",
+                };
+                Err(ActError::Wrong(format!("the token is that of a project: {instead}")))
             }
             false => {
                 let expires = token.expires_at.as_deref().and_then(beginning);

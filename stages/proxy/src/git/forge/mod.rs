@@ -26,6 +26,7 @@ use self::gitlab::GitLab;
 use super::provider::Provider;
 use super::pull_request::{NewPullRequest, PullRequest};
 use super::repository::Repository;
+use super::token_type::GitTokenType;
 use crate::error::ActError;
 
 /// What is asked of a provider; each completes "the Git provider did not ...".
@@ -51,8 +52,8 @@ const ACT: Acts = Acts {
 
 /// What each provider answers, in its own words.
 trait ProviderApi {
-    /// Whose token it is, if it may read and write repositories.
-    async fn check(&self) -> Result<Checked, ActError>;
+    /// Whose token it is, if it may what is wanted of its kind: of a person's to read and write repositories.
+    async fn check(&self, of: GitTokenType) -> Result<Checked, ActError>;
     /// Whoever asks.
     async fn me(&self) -> Result<Person, ActError>;
     /// A page of the repositories that they may work with, counted from 1, and whether there is another.
@@ -163,9 +164,9 @@ impl Forge {
         }
     }
 
-    /// Whose token it is, and until when, if it may read and write repositories.
-    pub(super) async fn check(&self) -> Result<Checked, ActError> {
-        each!(self, api => api.check().await)
+    /// Whose token it is, and until when, if it may what is wanted of its kind.
+    pub(super) async fn check(&self, of: GitTokenType) -> Result<Checked, ActError> {
+        each!(self, api => api.check(of).await)
     }
 
     /// Whoever asks.

@@ -6,12 +6,14 @@ use super::act;
 use crate::desk::About;
 use crate::error::ActError;
 use crate::gate::Subject;
-use crate::git::{Change, Commit, Integration, PullRequest, SharingPolicy};
+use crate::git::{Change, CheckedGitToken, Commit, Integration, PullRequest, SharingPolicy};
+use crate::heartbeat::REPOSITORIES;
 use crate::operation::Operation;
 use crate::schema::git::{
     AddGitIntegrationArgs, CommitFilesArgs, CreatePullRequestArgs, DeleteFilesArgs, EditGitIntegrationArgs,
     FinishGitAuthArgs, GitAuth, GitIntegration, RegisterToGitIntegrationArgs, Registration, or_default,
 };
+use crate::schema::git_token::UpdateRuntimeGitTokenArgs;
 use crate::schema::{caller, works};
 
 /// What people do at Git providers, as themselves.
@@ -162,6 +164,18 @@ impl GitMutation {
             git.get(&name).await.map(GitIntegration::from)
         };
         works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+    }
+
+    /// Keeps the Git token that Argo CD reads repositories with, once its provider says that it may enough.
+    async fn update_runtime_git_token(
+        &self,
+        context: &Context<'_>,
+        args: UpdateRuntimeGitTokenArgs,
+    ) -> Result<CheckedGitToken> {
+        let (git, new) = (works(context)?.git.clone(), args.read().map_err(|error| error.graphql())?);
+        let about = About::new(Operation::UPDATE_RUNTIME_GIT_TOKEN, Subject::default());
+        let about = about.of(format!("Secret {REPOSITORIES}"));
+        act(context, about, async move { Box::pin(git.update_runtime_token(new)).await }).await
     }
 
     /// Commits files to a branch, as whoever asks: with the token that they registered, and in their name. What others push

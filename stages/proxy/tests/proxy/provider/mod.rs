@@ -28,6 +28,9 @@ use tokio::net::TcpListener;
 /// A token that may enough: never to be seen elsewhere.
 pub(crate) const TOKEN: &str = "canary-of-git";
 
+/// A token that may enough for the runtime.
+pub(crate) const OF_THE_RUNTIME: &str = "canary-of-git-of-the-runtime";
+
 #[derive(Clone, Default)]
 pub(crate) struct Provider {
     pub(crate) url: String,
@@ -175,7 +178,7 @@ async fn backend(provider: &Provider, path: &str, request: Request) -> Response 
 /// Whose a token is that may enough.
 fn login(token: &str) -> Option<&str> {
     match token {
-        TOKEN | "all" | "fetches" => Some("ada-lovelace"),
+        TOKEN | OF_THE_RUNTIME | "all" | "fetches" => Some("ada-lovelace"),
         _ => token.strip_prefix("of-"),
     }
 }
@@ -246,6 +249,7 @@ async fn answer(provider: &Provider, request: Request) -> Response {
     let (name, token) = named.split_once(':').unwrap_or(("", token));
     let scopes = match token {
         TOKEN => Some("gist, repo, read_api, write_repository"),
+        OF_THE_RUNTIME => Some("repo, admin:repo_hook, api"),
         "all" | "fetches" => Some("repo, api"),
         _ if token.starts_with("of-") => Some("repo, api"),
         "reads" => Some("public_repo, read:user, read_api, read_repository"),

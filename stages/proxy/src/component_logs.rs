@@ -1,0 +1,264 @@
+//! The logs of the runtime's own pods as they come: one after the other, or all at once where they are followed.
+//!
+//! takes: a component, or none for all of them - gives: lines, what cannot be read, and at last their end, with why; who began it is
+//! looked at again every minute - calls: the API server - fails: where pods cannot be listed, or more would be followed than may be
+//!
+//! Secrets are in none of the runtime's own lines; those of other programs are redacted, a private key as a whole.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf as _, BytesMut};
+use futures::stream::{BoxStream, SelectAll};
+use futures::{Stream, StreamExt as _};
+use jiff::Timestamp;
+use pipeline_redact::Redactor;
+use stages_kube::{Pieces, QuestionError};
+use tokio::time::{Instant, timeout_at};
+
+use crate::archive::KEY;
+use crate::desk::{About, Caller, Desk};
+use crate::error::ActError;
+use crate::own_pods::{OwnLog, OwnPods};
+use crate::streams::StreamPlace;
+
+/// Logs that are followed by one who asks.
+const FOLLOWED: usize = 64;
+/// The longest line.
+const LINE: usize = 128 << 10;
+/// How often it is seen whether they still may.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// Reads the logs of the runtime's own pods. Cloning shares.
+#[derive(Clone)]
+pub(crate) struct ComponentLogs {
+    pub(crate) pods: OwnPods,
+    pub(crate) redactor: Arc<Redactor>,
+}
+
+/// Which logs, and what of them.
+pub(crate) struct WantedLogs {
+    /// `None`: of all components.
+    pub(crate) component: Option<String>,
+    pub(crate) follow: bool,
+    pub(crate) tail_lines: i64,
+    pub(crate) since_seconds: Option<i64>,
+}
+
+/// A line of a log.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ComponentLine {
+    pub(crate) log: OwnLog,
+    pub(crate) timestamp: Option<String>,
+    pub(crate) content: String,
+}
+
+/// What comes of logs.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ComponentItem {
+    Line(ComponentLine),
+    /// What of one of them cannot be read; the others go on.
+    Unread(String),
+    /// Nothing comes any more; why, unless all of them have ended.
+    End(Option<String>),
+}
+
+/// Whoever asks, who is looked at again.
+pub(crate) struct Watched {
+    pub(crate) desk: Desk,
+    pub(crate) caller: Caller,
+    pub(crate) about: About,
+    /// Whether the token may be asked about again.
+    pub(crate) lasts: bool,
+    /// When it was seen that they may.
+    pub(crate) since: Instant,
+    /// It ends after so long.
+    pub(crate) longest: Duration,
+    /// Its place among all streams.
+    pub(crate) _place: StreamPlace,
+}
+
+/// One log that is read.
+struct Reading {
+    of: ComponentLogs,
+    log: OwnLog,
+    pieces: Pieces,
+    held: BytesMut,
+    /// Lines of a private key, as far as they have come, and when the first was written.
+    key: Vec<String>,
+    key_at: Option<String>,
+    ended: bool,
+}
+
+/// All of them, for somebody.
+struct Telling {
+    lines: Pin<Box<dyn Stream<Item = ComponentItem> + Send>>,
+    watched: Watched,
+    look: Instant,
+    ended: bool,
+}
+
+impl ComponentLogs {
+    /// Begins to read them, for somebody who may.
+    pub(crate) async fn begin(
+        self,
+        wanted: WantedLogs,
+        watched: Watched,
+    ) -> Result<impl Stream<Item = ComponentItem> + Send + 'static, ActError> {
+        let logs = self.pods.logs().await?.logs.into_iter().filter(|log| !log.previous);
+        let logs: Vec<OwnLog> = match &wanted.component {
+            None => logs.collect(),
+            Some(component) => {
+                let found: Vec<OwnLog> = logs.filter(|log| log.component == *component).collect();
+                if found.is_empty() {
+                    let why =
+                        format!("no pod of the runtime is of the component {}", stages_git::shown(component));
+                    return Err(ActError::NotFound(why));
+                }
+                found
+            }
+        };
+        if wanted.follow && logs.len() > FOLLOWED {
+            return Err(ActError::Wrong(format!(
+                "that would be {} logs, and {FOLLOWED} are followed at most: name a component",
+                logs.len()
+            )));
+        }
+        let mut more = format!("timestamps=true&tailLines={}", wanted.tail_lines);
+        if let Some(seconds) = wanted.since_seconds {
+            more += &format!("&sinceSeconds={seconds}");
+        }
+        let follow = wanted.follow;
+        more += &format!("&follow={follow}");
+        let of = move |log| self.clone().lines(log, more.clone());
+        let lines: BoxStream<'static, ComponentItem> = match follow {
+            true => logs.into_iter().map(of).collect::<SelectAll<_>>().boxed(),
+            false => futures::stream::iter(logs).flat_map(of).boxed(),
+        };
+        let look = watched.since + LOOK;
+        let telling = Telling { lines, watched, look, ended: false };
+        Ok(futures::stream::unfold(telling, |mut telling| async move {
+            if telling.ended {
+                return None;
+            }
+            let item = telling.next().await;
+            telling.ended = matches!(item, ComponentItem::End(_));
+            Some((item, telling))
+        }))
+    }
+
+    /// The lines of one.
+    fn lines(self, log: OwnLog, more: String) -> BoxStream<'static, ComponentItem> {
+        let opening = async move {
+            let place = log.path();
+            let unread = |why: String| futures::stream::iter([ComponentItem::Unread(why)]).boxed();
+            match self.pods.cluster.pieces(&self.pods.path(&log, &more)).await {
+                Ok(Some(pieces)) => {
+                    let (held, key, key_at) = (BytesMut::new(), Vec::new(), None);
+                    let reading = Reading { of: self, log, pieces, held, key, key_at, ended: false };
+                    futures::stream::unfold(reading, Reading::next).boxed()
+                }
+                Ok(None) => unread(format!("{place}: it is gone")),
+                Err(error) => unread(format!("{place}: {error}")),
+            }
+        };
+        futures::stream::once(opening).flatten().boxed()
+    }
+}
+
+impl Telling {
+    async fn next(&mut self) -> ComponentItem {
+        loop {
+            let end = self.watched.since + self.watched.longest;
+            let now = Instant::now();
+            if now >= end {
+                let why = "a stream ends after a while, and may be begun again";
+                return ComponentItem::End(Some(why.to_owned()));
+            }
+            if now >= self.look {
+                self.look = now + LOOK;
+                let Watched { desk, caller, about, lasts, .. } = &self.watched;
+                if *lasts && let Err(error) = desk.still(caller, about).await {
+                    return ComponentItem::End(Some(error.to_string()));
+                }
+            }
+            match timeout_at(self.look.min(end), self.lines.next()).await {
+                Ok(Some(item)) => return item,
+                Ok(None) => return ComponentItem::End(None),
+                // It is time to look whether they still may.
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// When a line was written, where that stands before it, and the line.
+fn timed(line: &str) -> (Option<&str>, &str) {
+    match line.split_once(' ') {
+        Some((at, rest)) if at.parse::<Timestamp>().is_ok() => (Some(at), rest),
+        _ => (None, line),
+    }
+}
+
+impl Reading {
+    async fn next(mut self) -> Option<(ComponentItem, Self)> {
+        while !self.ended {
+            if let Some(at) = self.held.iter().position(|byte| *byte == b'\n') {
+                let line = self.held.split_to(at);
+                self.held.advance(1);
+                if let Some(item) = self.read(&String::from_utf8_lossy(&line)) {
+                    return Some((item, self));
+                }
+                continue;
+            }
+            let why = match self.pieces.next().await {
+                _ if self.held.len() > LINE => "a line is longer than 128 KiB".to_owned(),
+                Ok(Some(piece)) => {
+                    self.held.extend_from_slice(&piece);
+                    continue;
+                }
+                // The last line may have no end.
+                Ok(None) if !self.held.is_empty() => {
+                    self.held.extend_from_slice(b"\n");
+                    continue;
+                }
+                Ok(None) => {
+                    self.ended = true;
+                    return self.key_so_far().map(|item| (item, self));
+                }
+                Err(QuestionError::Status(status)) => format!("the API server answered {status}"),
+                Err(_) => "the API server cut it short".to_owned(),
+            };
+            self.ended = true;
+            let why = format!("{}: {why}", self.log.path());
+            return Some((ComponentItem::Unread(why), self));
+        }
+        None
+    }
+
+    /// A line; `None`: it is one of a private key that has not ended.
+    fn read(&mut self, line: &str) -> Option<ComponentItem> {
+        let (at, content) = timed(line);
+        if self.key.is_empty() && !content.contains("-----BEGIN") {
+            return Some(self.item(at.map(str::to_owned), content));
+        }
+        if self.key.is_empty() {
+            self.key_at = at.map(str::to_owned);
+        }
+        self.key.push(content.to_owned());
+        let has_ended = content.contains("-----END") || self.key.len() > KEY;
+        if has_ended { self.key_so_far() } else { None }
+    }
+
+    fn key_so_far(&mut self) -> Option<ComponentItem> {
+        let key = std::mem::take(&mut self.key);
+        let at = self.key_at.take();
+        (!key.is_empty()).then(|| self.item(at, &key.join("\n")))
+    }
+
+    fn item(&self, timestamp: Option<String>, content: &str) -> ComponentItem {
+        let content = self.of.redactor.text(content).into_owned();
+        ComponentItem::Line(ComponentLine { log: self.log.clone(), timestamp, content })
+    }
+}

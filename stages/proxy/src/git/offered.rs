@@ -1,0 +1,81 @@
+//! A token that somebody gives along with what they ask, and which is not kept.
+
+use std::sync::Arc;
+
+use pipeline_core::{Meter, SecretString};
+
+use super::files::GitOrganization;
+use super::forge::{Checked, Forge};
+use super::provider::Provider;
+use super::token_type::GitTokenType;
+use crate::error::ActError;
+
+/// A token, and the API that it is for.
+pub(crate) struct OfferedToken {
+    pub(crate) provider: Provider,
+    pub(crate) api_url: String,
+    /// Whose it is, where the provider wants to be told.
+    username: Option<String>,
+    token: SecretString,
+    of: GitTokenType,
+}
+
+impl OfferedToken {
+    /// One whose provider and address are known to go together.
+    pub(crate) fn new(
+        (provider, api_url): (Provider, Option<&str>),
+        (username, token): (Option<String>, SecretString),
+        of: GitTokenType,
+    ) -> Result<Self, ActError> {
+        Ok(Self { provider, api_url: provider.api(api_url)?, username, token, of })
+    }
+
+    fn who(&self) -> (Option<&str>, &SecretString) {
+        (self.username.as_deref(), &self.token)
+    }
+
+    /// Whose it is, and until when, if it may what is wanted of its kind.
+    pub(super) async fn checked(&self, meter: &Arc<dyn Meter>) -> Result<Checked, ActError> {
+        self.provider.check(&self.api_url, self.who(), self.of, meter).await
+    }
+
+    /// As [`Self::checked`], as it is told.
+    pub(crate) async fn check(&self, meter: &Arc<dyn Meter>) -> Result<CheckedGitToken, ActError> {
+        self.checked(meter).await.map(CheckedGitToken::from)
+    }
+
+    /// What whoever it is of may make repositories in.
+    pub(crate) async fn organizations(
+        &self,
+        meter: &Arc<dyn Meter>,
+    ) -> Result<Vec<GitOrganization>, ActError> {
+        let forge = Forge::new(self.provider, &self.api_url, self.who(), meter).await?;
+        Ok(forge.organizations().await?.into_iter().map(GitOrganization::from).collect())
+    }
+
+    /// What a Git server is told along with it: a name, and the token.
+    pub(super) async fn of_git(
+        self,
+        username: &str,
+        meter: &Arc<dyn Meter>,
+    ) -> Result<(String, SecretString), ActError> {
+        let forge = Forge::new(self.provider, &self.api_url, self.who(), meter).await?;
+        Ok((forge.of_git(username).to_owned(), self.token))
+    }
+}
+
+/// A token that may what is wanted of its kind.
+#[derive(async_graphql::SimpleObject)]
+pub(crate) struct CheckedGitToken {
+    /// Whose it is at the provider.
+    username: String,
+    /// When it ends; none: its provider does not say, or it does not end.
+    expires_at: Option<String>,
+}
+
+impl From<Checked> for CheckedGitToken {
+    fn from(of: Checked) -> Self {
+        let Checked { person, expires } = of;
+        Self { username: person.username, expires_at: expires.map(|at| at.to_string()) }
+    }
+}

@@ -10,13 +10,18 @@ function ago(at) {
   return seconds < 172800 ? "yesterday" : `${Math.floor(seconds / 86400)} d`;
 }
 
+// At the end of a sentence "6 s" is "6 s ago"; "now" and "yesterday" are what they are.
+function told(text, word) {
+  return word && /\d/.test(text) ? `${text} ${word}` : text;
+}
+
 const minute = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 export function tell(root) {
   for (const time of root.querySelectorAll("time")) {
     const at = Date.parse(time.dateTime);
-    const text = "ago" in time.dataset ? ago(at) : "clock" in time.dataset ? clock.format(at) : minute.format(at);
+    const text = "ago" in time.dataset ? told(ago(at), time.dataset.ago) : "clock" in time.dataset ? clock.format(at) : minute.format(at);
     if (time.textContent !== text) time.textContent = text;
     if ("ago" in time.dataset) time.title = minute.format(at);
   }

@@ -33,6 +33,19 @@ pub(crate) fn relative(at: Timestamp, now: Timestamp) -> Markup {
     html! { time datetime=(at) data-ago title=(minute(at)) { (ago(at, now)) } }
 }
 
+/// The same at the end of a sentence: "6 s ago", and "now" or "yesterday" by themselves.
+pub(crate) fn since(at: Timestamp, now: Timestamp) -> Markup {
+    html! { time datetime=(at) data-ago="ago" title=(minute(at)) { (in_sentence(&ago(at, now))) } }
+}
+
+/// How long ago, at the end of a sentence.
+pub(crate) fn in_sentence(ago: &str) -> String {
+    match ago {
+        "now" | "yesterday" => ago.to_owned(),
+        ago => format!("{ago} ago"),
+    }
+}
+
 /// Day and minute.
 pub(crate) fn absolute(at: Timestamp) -> Markup {
     html! { time datetime=(at) data-at { (minute(at)) } }
@@ -45,4 +58,20 @@ pub(crate) fn clock(at: Timestamp) -> Markup {
 
 fn minute(at: Timestamp) -> String {
     at.strftime("%a %-d %b %H:%M UTC").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::{SignedDuration, Timestamp};
+
+    use super::{ago, in_sentence};
+
+    #[test]
+    fn what_is_no_span_of_time_is_not_told_as_one() {
+        let now = Timestamp::UNIX_EPOCH;
+        for (seconds, told) in [(1, "now"), (6, "6 s ago"), (90_000, "yesterday"), (300_000, "3 d ago")] {
+            let at = now - SignedDuration::from_secs(seconds);
+            assert_eq!(in_sentence(&ago(at, now)), told);
+        }
+    }
 }

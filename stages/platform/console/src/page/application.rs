@@ -12,7 +12,7 @@ use super::shell::{Page, Section};
 use super::{diff, strip, timeline, tree};
 use crate::filter::Filter;
 use crate::fleet::{Side, Window};
-use crate::time::{absolute, ago, clock, lasting, relative};
+use crate::time::{absolute, ago, clock, in_sentence, lasting, relative, since};
 use crate::view::application::{Application, ApplicationId};
 use crate::view::deployment::Outcome;
 use crate::view::listing::Neighbours;
@@ -240,7 +240,7 @@ fn body(
                 span.tag { (sync(row.sync)) " " (if row.sync == crate::view::state::SyncStatus::Synced { "synced to " } else { "at " })
                     code title=(change.revision) { (short(&change.revision)) } }
             }
-            span.faint.as-of { "as of " (relative(application.as_of, now)) " ago" }
+            span.faint.as-of { "as of " (since(application.as_of, now)) }
             @if application.deleted { span.warn { "deleted: this is its history" } }
             span.grow {}
             @let running = application.life.deployments.last().is_some_and(|one| one.outcome == Outcome::Running);
@@ -467,7 +467,7 @@ fn errors_tab(application: &Application, now: Timestamp) -> Markup {
                         div {
                             @if let Some(resource) = &one.resource { b { (resource) } }
                             p { (one.message) }
-                            small.mute { "last seen " (ago(one.at, now)) " ago" }
+                            small.mute { "last seen " (in_sentence(&ago(one.at, now))) }
                         }
                     }
                 }

@@ -5,14 +5,14 @@ use maud::{Markup, html};
 
 use super::pieces::{health, outcome, short};
 use super::strip;
-use crate::time::{clock, relative};
+use crate::time::{clock, relative, since};
 use crate::view::application::Application;
 
 pub(crate) fn fragment(application: &Application, now: Timestamp) -> Markup {
     let row = &application.row;
     html! {
         h2 { (health(row.health)) " " (row.id.name) }
-        p.mute { (row.environment) " · " (row.id.runtime) " · as of " (relative(application.as_of, now)) " ago" }
+        p.mute { (row.environment) " · " (row.id.runtime) " · as of " (since(application.as_of, now)) }
         @if let Some(cause) = &application.cause { p.bad { (cause.message) } }
         h3 { "Last 24 hours" }
         (strip::small(&application.life))

@@ -27,6 +27,10 @@ async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_
     browser.client.goto(&page).await.unwrap();
     browser.until("document.documentElement.dataset.ready").await;
 
+    // Which moment this is of is a sentence, whatever the moment.
+    browser
+        .until(r"/^as of (now|\d+ (s|min) ago)$/.test(document.querySelector('.as-of').textContent)")
+        .await;
     listen(&browser).await;
     // By the keyboard: what changes is shown, then it is done; what Git has no longer stays unless it is said.
     browser.keys("s").await;

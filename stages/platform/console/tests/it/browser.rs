@@ -67,16 +67,9 @@ impl Browser {
         }
     }
 
-    /// A click on an element, once it is there. Between the search for it and the click the page may put another in its place:
-    /// then none was clicked, and it is searched for again.
+    /// A click on an element, once it is there.
     pub(crate) async fn press(&self, css: &str) {
-        let begun = Instant::now();
-        loop {
-            let Err(error) = self.find(css).await.click().await else { return };
-            let is_gone = error.is_element_not_interactable() || error.is_stale_element_reference();
-            assert!(is_gone && begun.elapsed() < PATIENCE, "{css} takes no click: {error}");
-            sleep(Duration::from_millis(20)).await;
-        }
+        self.own.press(css).await.unwrap();
     }
 
     /// To an element by the tab key alone, as many times as a page has elements that take it.

@@ -57,8 +57,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("loadtest-browser", &[]),
     ("loadtest-cluster", &["loadtest-judge", "loadtest-sim"]),
     ("loadtest-image", &[]),
-    // It installs on a cluster what it made an image of.
-    ("loadtest-install", &["loadtest-cluster", "loadtest-image", "loadtest-judge", "loadtest-sim"]),
+    // It installs on a cluster what it made an image of, and looks at it in a browser.
+    (
+        "loadtest-install",
+        &["loadtest-browser", "loadtest-cluster", "loadtest-image", "loadtest-judge", "loadtest-sim"],
+    ),
     ("loadtest-judge", &["loadtest-sim"]),
     ("loadtest-sim", &["pipeline-core"]),
     ("pipeline-bus", &["pipeline-core", "pipeline-ownership"]),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use fantoccini::wd::WebDriverCompatibleCommand;
-use fantoccini::{Client, ClientBuilder};
+use fantoccini::{Client, ClientBuilder, Locator};
 use http::Method;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -78,6 +78,8 @@ impl Browser {
             "--no-sandbox".to_owned(),
             "--disable-dev-shm-usage".to_owned(),
             "--disable-gpu".to_owned(),
+            // What is opened is on this machine, also where the environment names a proxy for all else.
+            "--no-proxy-server".to_owned(),
             format!("--window-size={width},{height}"),
             format!("--user-data-dir={}", profile.path().display()),
         ];
@@ -131,6 +133,36 @@ impl Browser {
             }
             sleep(LOOK).await;
         }
+    }
+
+    /// A click on an element, once it is there. Between the search for it and the click the page may put another in its place: then
+    /// none was clicked, and it is searched for again.
+    ///
+    /// # Errors
+    /// When nothing takes the click in time.
+    pub async fn press(&self, css: &str) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        loop {
+            let clicked = match self.client.find(Locator::Css(css)).await {
+                Ok(element) => element.click().await,
+                Err(error) => Err(error),
+            };
+            let Err(error) = clicked else { return Ok(()) };
+            let is_gone = error.is_element_not_interactable()
+                || error.is_stale_element_reference()
+                || error.is_no_such_element();
+            ensure!(is_gone && begun.elapsed() < PATIENCE, "{css} takes no click: {error}");
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Types into a field that is there.
+    ///
+    /// # Errors
+    /// When it is not, or takes no keys.
+    pub async fn fill(&self, css: &str, text: &str) -> anyhow::Result<()> {
+        let field = self.client.find(Locator::Css(css)).await.with_context(|| format!("find {css}"))?;
+        field.send_keys(text).await.with_context(|| format!("type into {css}"))
     }
 
     /// Ends it.

@@ -10,12 +10,13 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use loadtest_cluster::argocd::ArgoCd;
 use loadtest_judge::screen::say;
-use loadtest_sim::people::{Admin, FIRST};
+use loadtest_sim::people::{ADMIN, Admin, FIRST};
 use reqwest::{Client, RequestBuilder, redirect};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::acting::Person;
+use crate::browsing::Visitor;
 use crate::connections;
 use crate::ground::{Ground, NAME, NAMESPACE, secret};
 use crate::traefik;
@@ -69,6 +70,9 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     wrong.extend(world.reported(token.trim()).await?);
     let person = Person::arrives(ground, &admin, (&world.platform, &key)).await?;
     wrong.extend(person.acts(ground).await?);
+    let visitor = Visitor::signs_in(&world.platform, ADMIN).await?;
+    wrong.extend(visitor.syncs(ground).await?);
+    wrong.extend(looks_only(ground, &admin, &world.platform).await?);
 
     // Without the client nobody is led anywhere, and a visitor is told so.
     ground.upgrade(&json!({"tunnelClient": {"replicaCount": 0}})).await?;
@@ -77,6 +81,8 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
         wrong.push(format!("without the client a visitor is told: {told:?}"));
     }
     wrong.extend(person.is_told_that_the_tunnel_is_away().await?);
+    wrong.extend(visitor.is_told_that_the_tunnel_is_away().await?);
+    visitor.leaves().await?;
     person.leaves(ground).await?;
     ground.upgrade(&json!({"tunnelClient": {"replicaCount": 1}})).await?;
     wrong.extend(world.led().await?);
@@ -100,6 +106,20 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     for claim in ["platform", "platform-backup"] {
         ground.before.push(format!("PersistentVolumeClaim {NAMESPACE}/{NAME}-{claim}"));
     }
+    Ok(wrong)
+}
+
+/// Lets somebody in who may look at everything of the runtime, and do nothing.
+async fn looks_only(ground: &Ground, admin: &Admin, platform: &str) -> anyhow::Result<Vec<String>> {
+    let of_runtime = json!({"name": "RUNTIME", "value": "prod"});
+    let rule = json!({
+        "entityType": "gitopsApplications", "teams": ["looks"], "actions": ["VIEW"], "attributes": [of_runtime],
+    });
+    admin.allow(&rule).await?;
+    admin.invite("kim", "looks").await?;
+    let visitor = Visitor::signs_in(platform, "kim").await?;
+    let wrong = visitor.may_only_look(ground).await?;
+    visitor.leaves().await?;
     Ok(wrong)
 }
 
@@ -192,7 +212,7 @@ impl World {
             let asked = asked.header("host", self.host).json(&json!({"query": query}));
             if key.is_empty() { asked } else { asked.header("authorization", key) }
         };
-        let mut wrong = Vec::new();
+        let mut wrong = self.logged(key).await?;
         let said = text(ask(key)).await?;
         let tree: Value = serde_json::from_str(&said.1).unwrap_or_default();
         match tree.pointer("/data/resourceTree/nodes").and_then(Value::as_array) {
@@ -215,6 +235,37 @@ impl World {
             if said.0 != expected {
                 wrong.push(format!("a visitor of {path} is told {said:?}"));
             }
+        }
+        Ok(wrong)
+    }
+
+    /// Whether an admin is told the lines of the runtime's own pods, all the way and back.
+    async fn logged(&self, key: &str) -> anyhow::Result<Vec<String>> {
+        let mut wrong = Vec::new();
+        for component in ["router", "app-proxy"] {
+            let query = format!(
+                "subscription {{ componentLogs(componentName: \"{component}\", options: {{tailLines: 3}}) {{ data {{ content componentName podName containerName timestamp }} error done }} }}"
+            );
+            let asked = self.http.post(format!("{}/app-proxy/api/graphql", self.entrance));
+            let asked = asked.header("host", self.host).header("accept", "text/event-stream");
+            let said = text(asked.header("authorization", key).json(&json!({"query": query}))).await?;
+            let data = said.1.lines().filter_map(|line| line.strip_prefix("data:"));
+            let items: Vec<Value> = data
+                .filter_map(|item| serde_json::from_str::<Value>(item).ok())
+                .map(|mut item| item["data"]["componentLogs"].take())
+                .collect();
+            let lines: Vec<&Value> =
+                items.iter().map(|item| &item["data"]).filter(|data| !data.is_null()).collect();
+            let is_whole = |line: &&&Value| {
+                line["componentName"] == component
+                    && line["timestamp"].is_string()
+                    && line["podName"].is_string()
+            };
+            let has_ended = items.last().is_some_and(|item| item["done"] == true && item["error"].is_null());
+            if lines.is_empty() || lines.iter().filter(is_whole).count() != lines.len() || !has_ended {
+                wrong.push(format!("an admin who asks for lines of {component} is told {said:?}"));
+            }
+            say(&format!("  an admin is told {} lines of {component}", lines.len()));
         }
         Ok(wrong)
     }

@@ -149,9 +149,14 @@ impl<'a> Person<'a> {
     }
 }
 
-/// The uid of what is deleted and made anew.
-async fn uid(ground: &Ground) -> anyhow::Result<Option<String>> {
-    let object = ground.objects.get(&Reference::new("v1", "ConfigMap", Some(APPLICATION), "shop")).await?;
+/// What is deleted and made anew.
+pub(crate) fn resource() -> Reference {
+    Reference::new("v1", "ConfigMap", Some(APPLICATION), "shop")
+}
+
+/// Its uid.
+pub(crate) async fn uid(ground: &Ground) -> anyhow::Result<Option<String>> {
+    let object = ground.objects.get(&resource()).await?;
     let object = object.filter(|object| object.pointer("/metadata/deletionTimestamp").is_none());
     Ok(object.and_then(|object| object.pointer("/metadata/uid")?.as_str().map(str::to_owned)))
 }

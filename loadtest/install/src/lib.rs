@@ -7,6 +7,7 @@ mod access;
 mod acting;
 mod applications;
 mod argocd;
+mod browsing;
 mod connections;
 mod ground;
 mod hook;

@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 pub const FIRST: &str = "nobody has an account yet; open this within 15 minutes to make the first one: ";
 /// Where somebody who was invited sets a password.
 const LINK: &str = "/welcome?token=";
-const PASSWORD: &str = "correct horse battery";
+/// What all of them sign in with.
+pub const PASSWORD: &str = "correct horse battery";
+/// The name of the first account.
+pub const ADMIN: &str = "ada";
 
 /// Somebody, with what they come in with.
 #[derive(Debug, Clone)]
@@ -98,7 +101,7 @@ impl Admin {
     /// # Errors
     /// A link that does not lead to an account.
     pub async fn first(client: &Client, platform: &str, link: &str) -> anyhow::Result<Self> {
-        welcomed((client, platform), "ada", &token(link)?).await.map(Self)
+        welcomed((client, platform), ADMIN, &token(link)?).await.map(Self)
     }
 
     /// Tells the platform where the app proxy of a runtime is.

@@ -12,8 +12,8 @@ pub type Refused = Arc<[(EntityId, Digest, Reason)]>;
 /// One key that was refused for good. No body is kept: replaying it reads the object again.
 ///
 /// It is not tried again by itself. While it is parked, the same state (or an older one of the same life) that a
-/// watch or a list shows again is filtered as `parked`; a newer state, another life, a deletion, a replay and
-/// what is incomplete go on as usual. The entry goes with the first of them that is acknowledged or brings no report.
+/// watch or a list shows again is filtered as `parked`; a fact of an older state that a watch shows again, a newer state,
+/// another life, a deletion, a replay and what is incomplete go on as usual. The entry goes with the first of them that is acknowledged or brings no report.
 ///
 /// Discarding forgets the refusal and sends nothing. Nothing else remembers it, so the
 /// key's next change is reported as usual; and should the object not have changed when everything is listed

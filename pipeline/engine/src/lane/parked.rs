@@ -40,15 +40,20 @@ impl Lane {
     }
 
     /// Whether the watch only shows again what was refused for good: each restart lists everything, and
-    /// would otherwise send all of it once more. A fact of an earlier state is none of it: a read may have shown the refused state
-    /// before a watch came to that fact.
+    /// would otherwise send all of it once more.
     pub(super) fn is_parked(&self, event: &Event) -> bool {
         event.cause == Cause::Watch
             && event.version.0 != 0
             && !event.is_deleted()
             && self.parked.get(&event.key).is_some_and(|parked| {
-                let led_to_it = event.again && event.fact.is_some() && event.version < parked.version;
-                parked.uid.as_ref() == Some(&event.uid) && event.version <= parked.version && !led_to_it
+                parked.uid.as_ref() == Some(&event.uid) && event.version <= parked.version
             })
+    }
+
+    /// Whether a watch that goes on shows a fact of a state before the one that was refused for good, which a read may have shown
+    /// first.
+    pub(super) fn led_to_parked(&self, event: &Event) -> bool {
+        let before = |parked: &Parked| event.version < parked.version;
+        event.again && event.fact.is_some() && self.parked.get(&event.key).is_some_and(before)
     }
 }

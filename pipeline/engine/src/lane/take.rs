@@ -28,7 +28,7 @@ impl Lane {
         self.counts.observed += 1;
         out.push(tell(&event, Step::Observed));
         let key = event.key.clone();
-        let parked = self.is_parked(&event);
+        let (parked, led_to_parked) = (self.is_parked(&event), self.led_to_parked(&event));
         let slot = self.keys.entry(key.clone()).or_insert_with(KeyState::boxed);
         let ends = || slot.mark.as_ref().is_none_or(|mark| event.version >= mark.version);
         if !event.again || (event.is_deleted() && ends()) {
@@ -56,6 +56,12 @@ impl Lane {
                 counts.filtered += 1;
                 counts.stale += 1;
                 out.push(tell(&event, Step::Filtered(Filtered::Stale)));
+            }
+            Age::New if parked && led_to_parked => {
+                // The state stays refused; what happened on the way to it is told with the newest.
+                fold(slot, &event, now, &self.config, counts);
+                slot.saw(&event);
+                out.push(tell(&event, Step::Coalesced(Folded::Overtaken)));
             }
             Age::New if parked => {
                 counts.filtered += 1;

@@ -132,6 +132,7 @@ fn runs_that_once_failed_where_a_watch_went_on_hold() {
         (5_550_000_448, "the same"),
         (31_008_659, "a life that a list had ended late was told after one that was shown again"),
         (880_014_745, "a life that had not been told of was told after a later one that nobody remembered"),
+        (660_011_002, "states before one that was refused for good were told once more, after it"),
         (31_014_590, "what led to a state that was refused for good was taken for refused as well"),
         (
             920_014_653,

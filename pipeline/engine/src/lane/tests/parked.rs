@@ -38,6 +38,19 @@ fn a_parked_state_that_is_listed_again_is_not_tried_again() {
     assert_eq!(Filtered::Parked.as_str(), "parked");
 }
 
+/// A read may have shown the refused state before a watch came to what led to it.
+#[test]
+fn a_fact_that_led_to_a_parked_state_is_told_with_the_newest_state_when_a_watch_shows_it_again() {
+    let mut bench = restored();
+    for version in [3, 4, 5] {
+        bench.take(Event { again: true, ..ending(1, state("x", version)) });
+    }
+    assert_eq!((bench.running(), bench.reading()), (vec![], vec!["x>=3".to_owned()]));
+    assert_eq!((bench.counts().filtered, bench.counts().parked_keys), (1, 1));
+    bench.found("x", ending(2, state("x", 9)));
+    assert_eq!((bench.running(), bench.carried("x")), (vec!["x@9".to_owned()], vec!["end 1".to_owned()]));
+}
+
 #[test]
 fn in_the_same_process_it_is_not_tried_again_either() {
     let mut bench = Bench::new(small());
@@ -56,7 +69,6 @@ fn what_is_newer_another_life_or_a_deletion_goes_on() {
         deleted("x", 5),
         deleted("x", 9),
         state("x", 0),
-        Event { again: true, ..ending(1, state("x", 4)) },
         Event { cause: Cause::Read, ..state("x", 5) },
         Event { cause: Cause::Refetch, ..state("x", 5) },
     ] {

@@ -32,6 +32,6 @@ pub use view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome};
 pub use view::home::{Day, Home, Need, Subject};
 pub use view::listing::{Group, Listing, Neighbours};
 pub use view::resource::{Resource, ResourceKey, ResourceRow};
-pub use view::runtime::{Added, RuntimeRow};
+pub use view::runtime::{Added, RuntimeProblem, RuntimeRow};
 pub use view::shipping::{Shipping, Trend};
 pub use view::state::{Health, SyncStatus};

@@ -99,10 +99,12 @@ impl Mutation {
         if errors.len() > PROBLEMS {
             return Err(wrong(format!("a runtime has at most {PROBLEMS} errors")));
         }
-        let problems = serde_json::to_string(&errors).map_err(|_| Refusal::Store)?;
-        let done = store(context)?.keep_problems(&runtime, &problems, now(context)?).await;
-        match done.map_err(kept)? {
-            true => Ok(i32::try_from(errors.len()).unwrap_or(i32::MAX)),
+        let (store, now, count) = (store(context)?, now(context)?, errors.len());
+        let known = store.registrations(Some(&runtime)).await.map_err(unread)?;
+        let before = known.first().map_or("[]", |one| &*one.problems);
+        let problems = super::runtime::kept(errors, before, now).map_err(|_| Refusal::Store)?;
+        match store.keep_problems(&runtime, &problems, now).await.map_err(kept)? {
+            true => Ok(i32::try_from(count).unwrap_or(i32::MAX)),
             false => Err(Refusal::NoRuntime(runtime).into()),
         }
     }

@@ -2,7 +2,7 @@
 
 use async_graphql::{Enum, InputObject, SimpleObject};
 use serde::{Deserialize, Serialize};
-use stages_platform_store::Registration;
+use stages_platform_store::{Millis, Registration};
 
 use super::page::SliceInfo;
 use super::time;
@@ -116,6 +116,15 @@ pub(crate) struct HealthError {
     last_seen: String,
 }
 
+/// The same as it is kept: with when it was told first, of all the times on end that it was told.
+#[derive(Serialize, Deserialize)]
+struct KeptError {
+    #[serde(flatten)]
+    error: HealthError,
+    #[serde(default)]
+    since: String,
+}
+
 /// What is wrong with a runtime: all of it, instead of what was told before.
 #[derive(InputObject)]
 pub(crate) struct ReportRuntimeErrorsArgs {
@@ -148,6 +157,19 @@ enum HealthErrorCodes {
     RuntimeInstallationError,
     TransitiveError,
     Unknown,
+}
+
+/// What a runtime says is wrong with it, as it is kept instead of what was kept before: what it says once more began when it was
+/// said first.
+pub(crate) fn kept(errors: Vec<HealthError>, before: &str, now: Millis) -> serde_json::Result<String> {
+    let before: Vec<KeptError> = serde_json::from_str(before).unwrap_or_default();
+    let one = |error: HealthError| {
+        let is_same = |one: &&KeptError| one.error.code == error.code && one.error.title == error.title;
+        let known = before.iter().find(is_same).filter(|one| !one.since.is_empty());
+        let since = known.map_or_else(|| time(now), |one| one.since.clone());
+        KeptError { error, since }
+    };
+    serde_json::to_string(&errors.into_iter().map(one).collect::<Vec<_>>())
 }
 
 impl RuntimeInstallationArgs {

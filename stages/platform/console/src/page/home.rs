@@ -71,6 +71,13 @@ fn line(need: &Need, now: Timestamp) -> Markup {
             "/runtimes".to_owned(),
             "Check",
         ),
+        Subject::Troubled(name) => (
+            html! { span.glyph.bad role="img" aria-label="Error" title="Error" { "✕" } },
+            name,
+            "runtime".to_owned(),
+            "/runtimes".to_owned(),
+            "What to do",
+        ),
     };
     html! {
         tr data-key={"need/" (place) "/" (name)} data-row {

@@ -15,6 +15,7 @@ pub(crate) mod progress;
 mod provider;
 pub(crate) mod resources;
 pub(crate) mod rollout;
+mod runtime_problems;
 pub(crate) mod runtimes;
 pub(crate) mod settings;
 pub(crate) mod shell;

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 
 use super::link::with;
 use super::pieces::{empty, number};
+use super::runtime_problems;
 use super::shell::{Page, Section, find_bar};
 use crate::time::relative;
 use crate::view::runtime::RuntimeRow;
@@ -96,6 +97,7 @@ fn all(runtimes: &[RuntimeRow], now: Timestamp) -> Markup {
                             td.number.mute.narrow-away { @if let Some(lag) = one.lag { (lag) " ms" } }
                             td.number.narrow-away { @if one.rejected > 0 { span.warn { (number(one.rejected)) } } @else { span.mute { "0" } } }
                         }
+                        (runtime_problems::row(one, now))
                     }
                 }
             }

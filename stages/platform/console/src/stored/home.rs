@@ -7,6 +7,7 @@ use super::rows;
 use crate::time::lasting;
 use crate::view::deployment::Outcome;
 use crate::view::home::{Day, Home, Need, Subject};
+use crate::view::runtime::RuntimeRow;
 
 /// Rows of what needs somebody.
 const NEEDS: u32 = 30;
@@ -26,9 +27,14 @@ pub(super) async fn read(store: &Store, view: &View, now: Timestamp) -> Result<H
             Some(Need { subject: Subject::Silent(one.name.clone()), reason, since })
         })
         .collect();
-    let needs_total = all + silent.len() as u64;
-    // A runtime that says nothing hides what else there may be.
-    let needs = silent.into_iter().chain(found.into_iter().map(|one| need(one, now))).collect();
+    let troubled: Vec<Need> = runtimes.iter().filter_map(|one| trouble(one, now)).collect();
+    let needs_total = all + (silent.len() + troubled.len()) as u64;
+    // A runtime that says nothing hides what else there may be. One that is in trouble comes before what can wait, and after
+    // what users feel.
+    let (mut needs, found) = (silent, found.into_iter().map(|one| need(one, now)));
+    let (waits, urgent): (Vec<Need>, Vec<Need>) =
+        found.partition(|one| matches!(one.subject, Subject::OutOfSync(..)));
+    needs.extend(urgent.into_iter().chain(troubled).chain(waits));
     let first =
         now.checked_sub(SignedDuration::from_hours(24 * i64::from(DAYS))).unwrap_or(Timestamp::UNIX_EPOCH);
     let days = store.deployments_by_day(view, first.as_millisecond(), DAYS).await?;
@@ -39,6 +45,19 @@ pub(super) async fn read(store: &Store, view: &View, now: Timestamp) -> Result<H
         failed: day.failed,
     });
     Ok(Home { needs, needs_total, applications, runtimes, days: days.collect() })
+}
+
+/// What a runtime says is wrong with it, unless that is old: a silent one is told of as such.
+fn trouble(runtime: &RuntimeRow, now: Timestamp) -> Option<Need> {
+    let errors: Vec<_> = runtime.problems.iter().filter(|one| one.error).collect();
+    let first = errors.first().filter(|_| !runtime.silent)?;
+    let more = match errors.len() {
+        1 => String::new(),
+        count => format!(", and {} more", count - 1),
+    };
+    let reason = format!("{}: {}{more}", first.title, first_line(&first.message));
+    let since = first.since.or(first.seen).unwrap_or(now);
+    Some(Need { subject: Subject::Troubled(runtime.name.clone()), reason, since })
 }
 
 fn need(found: FleetNeed, now: Timestamp) -> Need {

@@ -3,6 +3,7 @@
 mod application;
 mod commit;
 mod home;
+mod problems;
 mod rows;
 mod selection;
 mod shipping;

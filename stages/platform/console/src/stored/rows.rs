@@ -148,5 +148,6 @@ pub(super) fn runtime(row: FleetRuntime, now: Timestamp) -> RuntimeRow {
         lag: row.lag.and_then(|lag| u64::try_from(lag).ok()),
         silent: silent(row.seen_at, now).is_some(),
         rejected: 0,
+        problems: super::problems::read(&row.problems),
     }
 }

@@ -17,6 +17,8 @@ pub enum Subject {
     OutOfSync(ApplicationId, String),
     /// A runtime that is silent.
     Silent(String),
+    /// A runtime that says that something is wrong with it.
+    Troubled(String),
 }
 
 /// Something that needs somebody.

@@ -21,6 +21,25 @@ pub struct RuntimeRow {
     pub silent: bool,
     /// How many of its reports were refused.
     pub rejected: u64,
+    /// What it last said is wrong with it.
+    pub problems: Vec<RuntimeProblem>,
+}
+
+/// Something that a runtime says is wrong with it.
+#[derive(Debug, Clone)]
+pub struct RuntimeProblem {
+    /// An error; else a warning.
+    pub error: bool,
+    /// What it is about,
+    pub title: String,
+    /// what was said,
+    pub message: String,
+    /// and what to do.
+    pub suggestion: String,
+    /// Since when it says so without a break, where that is known.
+    pub since: Option<Timestamp>,
+    /// When it said so last.
+    pub seen: Option<Timestamp>,
 }
 
 /// What came of adding a runtime.

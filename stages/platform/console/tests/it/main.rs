@@ -23,3 +23,4 @@ mod sample;
 mod served;
 mod settings;
 mod stream;
+mod troubled;

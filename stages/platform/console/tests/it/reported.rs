@@ -87,6 +87,9 @@ async fn whatever_is_reported_is_text_on_every_page_and_in_every_answer() {
         .post_to("/2.0/api/events/changes", &token, &reports::changes(now - SignedDuration::from_secs(90)))
         .await;
     assert!(reader.platform.store.keep_version("prod", &text("runtime version")).await.unwrap());
+    let wrong = json!([{"level": "ERROR", "title": text("runtime error title"), "message": text("runtime error message"),
+        "suggestion": text("runtime error suggestion"), "code": "UNKNOWN", "lastSeen": now.to_string()}]);
+    crate::troubled::report(&reader.platform, &token, &wrong).await;
     for resource in reports::resources(now) {
         reader.platform.post(&token, &resource).await;
     }
@@ -276,7 +279,7 @@ async fn in_answers_of_the_api(platform: &Platform, token: &str) {
         Value::from(name("resource name"))
     );
     let queries = [
-        "{ runtimes { edges { node { runtimeVersion } } } }".to_owned(),
+        "{ runtimes { edges { node { runtimeVersion errors { title message suggestion } } } } }".to_owned(),
         "{ applications { edges { cursor node { metadata { namespace name } uid healthMessage revision project environment cluster \
          destinationNamespace repoUrl path labels { key value } commitAuthor commitMessage operationMessage } } } }"
             .to_owned(),

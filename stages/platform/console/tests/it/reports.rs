@@ -102,6 +102,9 @@ pub(crate) const FIELDS: &[(&str, Shown)] = &[
     ("file that differs", Pages),
     ("line that differs", Pages),
     ("why it does not tell", Nowhere),
+    ("runtime error title", Everywhere),
+    ("runtime error message", Everywhere),
+    ("runtime error suggestion", Everywhere),
 ];
 
 /// The number of a field: all have as many digits, so that none is part of another.

@@ -8,7 +8,8 @@ use stages_platform_console::{
     Added, Application, ApplicationId, ApplicationRow, Brought, BroughtCommit, Cause, Change, Changes,
     Commit, CommitFiles, Day, Deployment, Drift, FileDiff, Filter, Fleet, Fleets, Group, Grouping, Health,
     Home, ImageChange, Life, Listing, Need, Neighbours, Outcome, Problem, Resource, ResourceKey, ResourceRow,
-    RuntimeRow, Shipping, Side, Span, Subject, SyncStatus, Term, Transition, Trend, Unavailable, Window,
+    RuntimeProblem, RuntimeRow, Shipping, Side, Span, Subject, SyncStatus, Term, Transition, Trend,
+    Unavailable, Window,
 };
 use stages_platform_store::{ApplicationName, Figures, Shipped, View};
 use tokio::sync::watch;
@@ -274,6 +275,28 @@ impl Sample {
         Life { from: window.begin, to: window.end, health, sync, drift, deployments }
     }
 
+    fn problems(&self) -> Vec<RuntimeProblem> {
+        let now = Timestamp::now();
+        let one = |error, title: &str, message: &str, suggestion: &str| RuntimeProblem {
+            error,
+            title: self.text(title),
+            message: self.text(message),
+            suggestion: self.text(suggestion),
+            since: error.then(|| now - SignedDuration::from_hours(3)),
+            seen: Some(now - SignedDuration::from_secs(40)),
+        };
+        let quota = "the namespace has used 92 % of its memory quota";
+        vec![
+            one(
+                true,
+                "The runtime's Git token",
+                "github.com refuses it",
+                "register another: gitops-runtime git token",
+            ),
+            one(false, "Resources", quota, "raise the quota, or give the reporter less"),
+        ]
+    }
+
     fn resources(&self, row: &ApplicationRow, window: Window) -> Vec<Resource> {
         let name = &row.id.name;
         let moved = window.from.is_some();
@@ -501,6 +524,7 @@ impl Fleet for Sample {
                 "Sync failed: hook Job/migrate ended with exit code 1",
                 31,
             ),
+            need(Subject::Troubled(self.text("us-1")), "The runtime's Git token: github.com refuses it", 180),
             need(
                 Subject::Silent(self.text("us-2")),
                 "No report for 22 min; 214 applications shown as of 08:31",
@@ -549,6 +573,7 @@ impl Fleet for Sample {
             lag: Some(420),
             silent,
             rejected: 0,
+            problems: if name == "us-1" { self.problems() } else { Vec::new() },
         };
         Ok([("eu-1", 4_215, false), ("us-1", 3_893, false), ("us-2", 214, true), ("ap-1", 1_645, false)]
             .map(of)

@@ -45,6 +45,8 @@ pub struct FleetRuntime {
     pub applications: u64,
     /// and how many of them are healthy.
     pub healthy: u64,
+    /// What it last said is wrong with it, as JSON; `[]`: nothing.
+    pub problems: String,
 }
 
 /// Deployments of a day.
@@ -97,8 +99,9 @@ impl Store {
         let mut query = Query::default();
         let (seen, runtimes) = (query.seen(view), query.seen_runtimes(view));
         query.sql = format!(
-            "SELECT r.name, r.seen_at, r.lag, count(a.id), count(a.id) FILTER (WHERE a.health = 'Healthy'), r.version \
-                   FROM runtimes r LEFT JOIN applications a ON a.runtime_id = r.id AND a.name <> '' AND a.deleted = 0 \
+            "SELECT r.name, r.seen_at, r.lag, count(a.id), count(a.id) FILTER (WHERE a.health = 'Healthy'), r.version, \
+             COALESCE((SELECT p.body FROM problems p WHERE p.runtime_id = r.id), '[]') \
+             FROM runtimes r LEFT JOIN applications a ON a.runtime_id = r.id AND a.name <> '' AND a.deleted = 0 \
              AND {seen} WHERE {runtimes} GROUP BY r.id, r.name, r.seen_at, r.lag, r.version ORDER BY r.name"
         );
         let one = |row: Row| {
@@ -109,6 +112,7 @@ impl Store {
                 applications: count(row.int(3)?),
                 healthy: count(row.int(4)?),
                 version: row.text(5)?,
+                problems: row.text(6)?,
             })
         };
         query.rows(&mut self.read().await?).await?.into_iter().map(one).collect()

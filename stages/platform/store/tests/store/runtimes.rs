@@ -63,6 +63,9 @@ async fn a_runtime_is_registered_once_and_taken_away(opened: Opened) {
     assert!(store.register(&by(), "eu1", r#"{"cluster":"d"}"#, true, NOW).await.unwrap().is_some());
     assert!(store.keep_problems("eu1", r#"["it hurts"]"#, NOW).await.unwrap());
     assert!(!store.keep_problems("none", "[]", NOW).await.unwrap());
+    let told = store.runtimes(&View::ALL).await.unwrap();
+    let told: Vec<_> = told.iter().map(|one| (&*one.name, &*one.problems)).collect();
+    assert_eq!(told, [("eu1", r#"["it hurts"]"#), ("eu2", "[]"), ("prod", "[]")]);
     opened.keep(report("u", 1, 77)).await;
     let listed = store.registrations(None).await.unwrap();
     let listed: Vec<_> =

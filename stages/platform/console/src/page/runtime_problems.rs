@@ -1,0 +1,47 @@
+//! What a runtime says is wrong with it, under its row in the list of runtimes.
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+use crate::time::{absolute, lasting, relative};
+use crate::view::runtime::{RuntimeProblem, RuntimeRow};
+
+/// A row of its own below the runtime's, across the list; nothing where nothing is wrong.
+pub(crate) fn row(runtime: &RuntimeRow, now: Timestamp) -> Markup {
+    html! {
+        @if !runtime.problems.is_empty() {
+            tr.wrong data-key={"problems/" (runtime.name)} {
+                td colspan="7" {
+                    ul.problems aria-label={"What is wrong with " (runtime.name)} {
+                        @for one in &runtime.problems { (line(one, now)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn line(one: &RuntimeProblem, now: Timestamp) -> Markup {
+    let (class, glyph, word) = if one.error { ("bad", "✕", "error") } else { ("warn", "▲", "warning") };
+    html! {
+        li {
+            span class={"glyph " (class)} role="img" aria-label=(word) title=(word) { (glyph) }
+            div {
+                p { b { (one.title) } @if !one.message.is_empty() { ": " (one.message) } }
+                p.cure { span.mute { "What to do: " } (one.suggestion) }
+                small.mute { (when(one, now)) }
+            }
+        }
+    }
+}
+
+fn when(one: &RuntimeProblem, now: Timestamp) -> Markup {
+    html! {
+        @match (one.since, one.seen) {
+            (Some(since), Some(seen)) => { "for " (lasting(since, now)) ", since " (absolute(since)) "; last seen " (relative(seen, now)) },
+            (Some(since), None) => { "for " (lasting(since, now)) ", since " (absolute(since)) },
+            (None, Some(seen)) => { "last seen " (relative(seen, now)) },
+            (None, None) => { "when is not known" },
+        }
+    }
+}

@@ -94,7 +94,7 @@ export function start() {
       Escape: back,
     };
     // What has the focus takes Enter and arrows itself.
-    const own = event.target.closest?.("a, button, [role=slider], [tabindex='0']");
+    const own = event.target.closest?.("a, button, summary, [role=slider], [tabindex='0']");
     if (own && ["Enter", "ArrowDown", "ArrowUp"].includes(event.key)) return;
     const act = acts[event.key];
     if (!act) return;

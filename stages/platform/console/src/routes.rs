@@ -2,7 +2,7 @@
 
 use axum::routing::{MethodRouter, get, post};
 
-use crate::console::{Console, commit, handlers, oidc, partial, settings};
+use crate::console::{Console, commit, handlers, oidc, partial, settings, views};
 
 /// Who may ask a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,7 @@ pub(crate) fn all() -> Vec<Route> {
     vec![
         reads("/", SignedIn, get(handlers::home)),
         reads("/applications", SignedIn, get(handlers::applications)),
+        acts("/applications", SignedIn, post(views::act)),
         reads("/applications/{runtime}/{namespace}/{name}", SignedIn, get(handlers::application)),
         reads(
             "/applications/{runtime}/{namespace}/{name}/commits/{began}/{revision}",

@@ -108,6 +108,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0015_diffs.sql"),
         include_str!("../migrations/postgres/0015_diffs.sql"),
     ),
+    (
+        16,
+        "saved_views",
+        include_str!("../migrations/sqlite/0016_saved_views.sql"),
+        include_str!("../migrations/postgres/0016_saved_views.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -25,6 +25,7 @@ mod report;
 mod retention;
 mod rows;
 mod rule;
+mod saved_view;
 mod secret;
 mod settings;
 mod store;
@@ -59,6 +60,7 @@ pub use report::{
 };
 pub use retention::Retention;
 pub use rule::{Access, Action, Attribute, AttributeName, Decision, Entity, Rule, Subject, View};
+pub use saved_view::{SAVED_VIEWS, SavedView};
 pub use settings::{RetentionDays, TooOld};
 pub use store::{Store, StoreConfig, Writing, create_token, revoke_token, tokens};
 pub use subject::KnownSubject;

@@ -11,13 +11,14 @@ use maud::{Markup, html};
 use stages_platform_store::Link;
 use url::form_urlencoded;
 
-use super::{Console, Session, cookie, live, oidc};
+use super::{Console, Session, cookie, live, oidc, views};
 use crate::accounts::User;
 use crate::assets;
 use crate::filter::Filter;
 use crate::fleet::{Side, Unavailable, Window};
 use crate::installation::Installation;
 use crate::page::application::{Asked, Interval, Tab};
+use crate::page::link::with;
 use crate::page::shell::{Page, Section, outside, shell};
 use crate::page::shipping::Figure;
 use crate::page::sign_in::SignIn;
@@ -106,9 +107,7 @@ pub(crate) async fn applications(
     RawQuery(query): RawQuery,
 ) -> Answer {
     let filter = Filter::parse(&query.unwrap_or_default());
-    let listing = session.fleet.applications(&filter).await;
-    let listing = listing.map_err(|error| unavailable(&error, Some(&session), &headers))?;
-    Ok(page_of(&page::applications::page(&filter, &listing, console.now()), &session, &headers))
+    views::listed(&console, &session, &headers, &filter, None).await
 }
 
 pub(crate) async fn application(
@@ -232,12 +231,14 @@ pub(crate) async fn add_runtime(
     Ok(page_of(&page, &session, &headers))
 }
 
-/// What the palette shows while somebody types: applications by the same filter as the list.
+/// What the palette shows while somebody types: views of theirs by name, and applications by the same filter as the list.
 pub(crate) async fn find(
+    State(console): State<Console>,
     Extension(session): Extension<Session>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Answer {
+    let text = value(query.as_deref().unwrap_or_default(), "q").to_lowercase();
     let filter = Filter {
         grouping: crate::filter::Grouping::None,
         page: 0,
@@ -245,7 +246,12 @@ pub(crate) async fn find(
     };
     let listing = session.fleet.applications(&filter).await;
     let listing = listing.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    let views = views::of(&console, &session, &headers).await?;
+    let named = views.iter().filter(|view| view.name.to_lowercase().contains(&text));
     let markup = html! {
+        @for view in named.take(4) {
+            li role="presentation" { a role="option" href=(with("/applications", &view.query)) tabindex="-1" { (view.name) " " span.mute { "view" } } }
+        }
         @for row in listing.rows.iter().take(8) {
             li role="presentation" { a role="option" href=(row.id.path()) tabindex="-1" { (pieces::health(row.health)) " " (row.id.name) " " span.mute { (row.environment) " · " (row.id.runtime) } } }
         }

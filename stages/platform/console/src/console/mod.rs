@@ -8,6 +8,7 @@ pub(crate) mod oidc;
 mod packed;
 pub(crate) mod partial;
 pub(crate) mod settings;
+pub(crate) mod views;
 
 use std::sync::Arc;
 

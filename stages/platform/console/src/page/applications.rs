@@ -6,17 +6,18 @@ use maud::{Markup, html};
 use super::link::with;
 use super::pieces::{change, command, empty, health, number, person, sync};
 use super::shell::{Page, Section};
+use super::views::{self, Views};
 use crate::filter::{Filter, Grouping, KEYS, Order};
 use crate::time::relative;
 use crate::view::application::ApplicationRow;
 use crate::view::listing::Listing;
 
-pub(crate) fn page(filter: &Filter, listing: &Listing, now: Timestamp) -> Page {
+pub(crate) fn page(filter: &Filter, listing: &Listing, views: &Views<'_>, now: Timestamp) -> Page {
     Page {
         title: "Applications".to_owned(),
         section: Section::Applications,
         bar: bar("/applications", filter, true),
-        body: body(filter, listing, now),
+        body: body(filter, listing, views, now),
     }
 }
 
@@ -57,9 +58,10 @@ pub(crate) fn bar(path: &str, filter: &Filter, grouped: bool) -> Markup {
     }
 }
 
-fn body(filter: &Filter, listing: &Listing, now: Timestamp) -> Markup {
+fn body(filter: &Filter, listing: &Listing, views: &Views<'_>, now: Timestamp) -> Markup {
     html! {
         h1.hidden { "Applications" }
+        (views::row(views, filter))
         @if listing.rows.is_empty() {
             (nothing(filter, listing))
         } @else {

@@ -24,3 +24,4 @@ pub(crate) mod sign_in;
 pub(crate) mod strip;
 mod timeline;
 pub(crate) mod tree;
+pub(crate) mod views;

@@ -14,6 +14,7 @@ use crate::served::{Served, cookie};
 const ROUTES: &[(&str, &str, Who)] = &[
     ("GET", "/", Who::SignedIn),
     ("GET", "/applications", Who::SignedIn),
+    ("POST", "/applications", Who::SignedIn),
     ("GET", "/applications/{runtime}/{namespace}/{name}", Who::SignedIn),
     ("GET", "/applications/{runtime}/{namespace}/{name}/commits/{began}/{revision}", Who::SignedIn),
     ("GET", "/preview", Who::SignedIn),

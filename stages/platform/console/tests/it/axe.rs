@@ -34,7 +34,7 @@ fn script() -> String {
 
 impl Browser {
     /// What on the page, as it is now, keeps somebody out by any of axe's rules.
-    async fn what_keeps_out(&self, page: &str, all: &mut Vec<String>) {
+    pub(crate) async fn what_keeps_out(&self, page: &str, all: &mut Vec<String>) {
         self.until("document.readyState === 'complete'").await;
         self.client.execute(&script(), vec![]).await.unwrap();
         let run = r#"

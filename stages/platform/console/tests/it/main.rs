@@ -24,3 +24,4 @@ mod served;
 mod settings;
 mod stream;
 mod troubled;
+mod views;

@@ -9,6 +9,7 @@ use stages_platform_store::{
 
 use crate::identities;
 use crate::runtimes;
+use crate::saved_views;
 use crate::support::{KEEP_ALL, Opened, digest, open, open_with, operation, report};
 
 pub(crate) const NOW: i64 = 1_795_000_000_000;
@@ -28,6 +29,7 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     identities::hold(place).await;
     how_long_what_is_kept_is_set_and_outlives_the_process(&place().await).await;
     runtimes::hold(place).await;
+    saved_views::hold(place).await;
     what_somebody_sees_in_a_list_is_what_they_may_see(open(&place().await).await).await;
     every_act_is_in_the_audit_log(open(&place().await).await).await;
     a_number_that_was_somebodys_never_comes_back(&place().await).await;

@@ -14,5 +14,6 @@ mod looked_up;
 mod postgres;
 mod rows;
 mod runtimes;
+mod saved_views;
 mod shipping;
 mod support;

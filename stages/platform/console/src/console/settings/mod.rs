@@ -174,7 +174,7 @@ pub(crate) async fn audit(
 }
 
 impl Session {
-    fn by(&self) -> By {
+    pub(super) fn by(&self) -> By {
         By { who: self.user.clone(), how: "session" }
     }
 }

@@ -44,6 +44,8 @@ pub enum Term {
     Runtime(Vec<String>),
     /// `project:`
     Project(Vec<String>),
+    /// `cluster:`
+    Cluster(Vec<String>),
     /// `health:`
     Health(Vec<Health>),
     /// `sync:`
@@ -65,6 +67,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("env", "env:production,staging"),
     ("runtime", "runtime:eu-1"),
     ("project", "project:shop"),
+    ("cluster", "cluster:in-cluster"),
     ("health", "health:degraded"),
     ("sync", "sync:outofsync"),
     ("label", "label:team=shop"),
@@ -86,6 +89,7 @@ impl Term {
             "env" => Self::Environment(list()),
             "runtime" => Self::Runtime(list()),
             "project" => Self::Project(list()),
+            "cluster" => Self::Cluster(list()),
             "health" => Self::Health(value.split(',').map(str::parse).collect::<Result<_, _>>().ok()?),
             "sync" => Self::Sync(value.split(',').map(str::parse).collect::<Result<_, _>>().ok()?),
             "label" => match value.split_once('=') {
@@ -108,6 +112,7 @@ impl Term {
             Self::Environment(all) => ("env", all.join(",")),
             Self::Runtime(all) => ("runtime", all.join(",")),
             Self::Project(all) => ("project", all.join(",")),
+            Self::Cluster(all) => ("cluster", all.join(",")),
             Self::Health(all) => ("health", words(all.iter().map(|one| one.word()).collect())),
             Self::Sync(all) => ("sync", words(all.iter().map(|one| one.word()).collect())),
             Self::Label(key, Some(value)) => ("label", format!("{key}={value}")),
@@ -279,6 +284,7 @@ mod tests {
     fn an_address_says_the_whole_filter_and_comes_back_as_it_was() {
         let cases = [
             "q=env%3Aproduction%2Cstaging+label%3Ateam%3Dshop+changed%3A7d+pay",
+            "q=cluster%3Ahttps%3A%2F%2F10.0.0.1%3A6443+runtime%3Aeu-1",
             "q=health%3Adegraded+%22two+words%22&group=runtime&sort=name&page=3",
             "q=sync%3Aoutofsync+image%3Aenvoy+commit%3A3f9c+by%3Aada+runtime%3Aeu-1+project%3Ashop&group=none",
         ];

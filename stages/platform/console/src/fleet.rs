@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::filter::Filter;
 use crate::view::application::{Application, ApplicationId};
+use crate::view::cluster::ClusterRow;
 use crate::view::commit::BroughtCommit;
 use crate::view::deployment::Deployment;
 use crate::view::home::Home;
@@ -104,6 +105,9 @@ pub trait Fleet: Send + Sync + 'static {
 
     /// The figures of deployments of the applications that a filter leaves, with the deployments behind them.
     async fn shipping(&self, filter: &Filter, days: u32) -> Result<Shipping, Unavailable>;
+
+    /// The clusters that applications go to, what needs attention first.
+    async fn clusters(&self) -> Result<Vec<ClusterRow>, Unavailable>;
 
     /// Every runtime.
     async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable>;

@@ -27,9 +27,10 @@ pub use stored::StoredFleet;
 pub use view::application::{
     Application, ApplicationId, ApplicationRow, Cause, Change, Drift, Life, Problem, Span, Transition,
 };
+pub use view::cluster::ClusterRow;
 pub use view::commit::{BroughtCommit, CommitFiles, FileDiff};
 pub use view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome};
-pub use view::home::{Day, Home, Need, Subject};
+pub use view::home::{Activity, Day, Home, Mover, Need, Subject};
 pub use view::listing::{Group, Listing, Neighbours};
 pub use view::resource::{Resource, ResourceKey, ResourceRow};
 pub use view::runtime::{Added, RuntimeProblem, RuntimeRow};

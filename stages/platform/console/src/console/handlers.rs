@@ -204,9 +204,10 @@ pub(crate) async fn runtimes(
     Extension(session): Extension<Session>,
     headers: HeaderMap,
 ) -> Answer {
-    let all = session.fleet.runtimes().await;
-    let all = all.map_err(|error| unavailable(&error, Some(&session), &headers))?;
-    Ok(page_of(&page::runtimes::page(&all, console.now()), &session, &headers))
+    let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
+    let all = session.fleet.runtimes().await.map_err(failed)?;
+    let clusters = session.fleet.clusters().await.map_err(failed)?;
+    Ok(page_of(&page::runtimes::page(&all, &clusters, console.now()), &session, &headers))
 }
 
 pub(crate) async fn add_runtime_form(Extension(session): Extension<Session>, headers: HeaderMap) -> Response {

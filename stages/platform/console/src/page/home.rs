@@ -1,14 +1,17 @@
 //! Home: what needs me now?
 
+use std::cmp::Ordering;
+
 use jiff::Timestamp;
 use maud::{Markup, html};
 
+use super::clusters;
 use super::pieces::{empty, health, number};
 use super::runtimes::lines;
 use super::shell::{Page, Section, find_bar};
 use super::shipping::figures;
 use crate::time::relative;
-use crate::view::home::{Day, Home, Need, Subject};
+use crate::view::home::{Day, Home, Mover, Need, Subject};
 use crate::view::shipping::Trend;
 
 pub(crate) fn page(home: &Home, trend: &Trend, now: Timestamp) -> Page {
@@ -39,7 +42,18 @@ fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
         }
         div.columns {
             section { h2 { "Runtimes" } div.panel { (lines(&home.runtimes, now)) } }
-            section { h2 { "Deployments, last 28 days " span.mute { "· failed in red" } } div.panel.chart { (chart(&home.days)) } }
+            section { h2 { "Deployments, last 28 days " span.mute { "· failed in red" } } div.panel.chart data-key="days" { (chart(&home.days, home.activity.before)) } }
+        }
+        div.columns {
+            @if !home.clusters.is_empty() {
+                section {
+                    h2 { "Clusters " @if home.clusters_total > home.clusters.len() as u64 { a.mute href="/runtimes" { "· all " (number(home.clusters_total)) } } }
+                    div.panel.list { (clusters::table(&home.clusters)) }
+                }
+            }
+            @if !home.activity.movers.is_empty() {
+                section { h2 { "Top movers " span.mute { "· deployments of 28 days, against the 28 before" } } div.panel.list { (movers(&home.activity.movers)) } }
+            }
         }
         section.ship { h2 { "How we ship " span.mute { "· each number opens the deployments behind it" } } (figures(trend, None, "")) }
     }
@@ -91,7 +105,51 @@ fn line(need: &Need, now: Timestamp) -> Markup {
     }
 }
 
-fn chart(days: &[Day]) -> Markup {
+/// How often applications were deployed, and how that moved.
+fn movers(movers: &[Mover]) -> Markup {
+    html! {
+        table data-rows {
+            thead { tr {
+                th scope="col" { "application" } th.narrow-away scope="col" { "runtime" }
+                th.number scope="col" { "deployments" } th.number scope="col" { "failed" } th.number scope="col" { "against" }
+            } }
+            tbody {
+                @for one in movers {
+                    tr data-key={"mover/" (one.application.tail())} data-row data-application=(one.application.tail()) {
+                        td.what { a href={(one.application.path()) "?tab=timeline"} { (one.application.name) } }
+                        td.mute.narrow-away { (one.application.runtime) }
+                        td.number { (number(one.deployments)) }
+                        td.number { @if one.failed > 0 { span.bad { (number(one.failed)) } } @else { span.mute { "0" } } }
+                        td.number.mute { (by(one.deployments, one.before)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// By how many there are more or fewer than before.
+fn by(now: u64, before: u64) -> String {
+    let difference = number(now.abs_diff(before));
+    match now.cmp(&before) {
+        Ordering::Greater => format!("▲ {difference}"),
+        Ordering::Less => format!("▼ {difference}"),
+        Ordering::Equal => "as before".to_owned(),
+    }
+}
+
+/// How the deployments of 28 days stand to those of the 28 before.
+fn against(now: u64, before: u64) -> String {
+    let percent = (now.abs_diff(before) * 100).checked_div(before);
+    match (percent, now.cmp(&before)) {
+        (None, _) => "none in the 28 days before".to_owned(),
+        (_, Ordering::Equal) => "as many as in the 28 days before".to_owned(),
+        (Some(percent), Ordering::Greater) => format!("▲ {percent} % against the 28 days before"),
+        (Some(percent), Ordering::Less) => format!("▼ {percent} % against the 28 days before"),
+    }
+}
+
+fn chart(days: &[Day], before: u64) -> Markup {
     let most = days.iter().map(|day| day.succeeded + day.failed).max().unwrap_or(0).max(1);
     let succeeded: u64 = days.iter().map(|day| day.succeeded).sum();
     let failed: u64 = days.iter().map(|day| day.failed).sum();
@@ -108,6 +166,6 @@ fn chart(days: &[Day]) -> Markup {
                 }
             }
         }
-        p.mute { (number(succeeded + failed)) " deployments, " (number(failed)) " failed" }
+        p.mute { (number(succeeded + failed)) " deployments, " (number(failed)) " failed · " (against(succeeded + failed, before)) }
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod acts;
 pub(crate) mod add_runtime;
 pub(crate) mod application;
 pub(crate) mod applications;
+mod clusters;
 pub(crate) mod commit;
 pub(crate) mod deployments;
 pub(crate) mod diff;

@@ -47,6 +47,17 @@ pub(crate) fn person(name: &str) -> Markup {
     }
 }
 
+/// How many of some are healthy, as a bar; grey where that is as of an earlier time.
+pub(crate) fn share(healthy: u64, all: u64, is_old: bool) -> Markup {
+    let width = (healthy * 330).checked_div(all).unwrap_or(0);
+    html! {
+        svg.share viewBox="0 0 330 8" preserveAspectRatio="none" role="img" aria-label={(healthy) " of " (all) " healthy"} {
+            rect.rest x="0" y="0" width=(if all > 0 { 330 } else { 0 }) height="8" rx="2" {}
+            rect class=(if is_old { "still" } else { "ok" }) x="0" y="0" width=(width) height="8" rx="2" {}
+        }
+    }
+}
+
 /// A number with its thousands apart.
 pub(crate) fn number(value: u64) -> String {
     let digits = value.to_string();

@@ -4,14 +4,15 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::link::with;
-use super::pieces::{empty, number};
+use super::pieces::{empty, number, share};
 use super::runtime_problems;
 use super::shell::{Page, Section, find_bar};
 use crate::time::relative;
+use crate::view::cluster::ClusterRow;
 use crate::view::runtime::RuntimeRow;
 
-pub(crate) fn page(runtimes: &[RuntimeRow], now: Timestamp) -> Page {
-    let body = if runtimes.is_empty() { none() } else { all(runtimes, now) };
+pub(crate) fn page(runtimes: &[RuntimeRow], clusters: &[ClusterRow], now: Timestamp) -> Page {
+    let body = if runtimes.is_empty() { none() } else { all(runtimes, clusters, now) };
     Page { title: "Runtimes".to_owned(), section: Section::Runtimes, bar: find_bar(), body }
 }
 
@@ -46,22 +47,12 @@ pub(crate) fn lines(runtimes: &[RuntimeRow], now: Timestamp) -> Markup {
                     tr data-key={"runtime/" (one.name)} {
                         td { a href=(of(one)) { (one.name) } }
                         td { code.mute { (one.version.as_deref().unwrap_or("")) } }
-                        td.share { (share(one)) }
+                        td.share { (share(one.healthy, one.applications, one.silent)) }
                         td.number { (number(one.applications)) }
                         td.number { (freshness(one, now)) }
                     }
                 }
             }
-        }
-    }
-}
-
-fn share(runtime: &RuntimeRow) -> Markup {
-    let healthy = (runtime.healthy * 330).checked_div(runtime.applications).unwrap_or(0);
-    html! {
-        svg.share viewBox="0 0 330 8" preserveAspectRatio="none" role="img" aria-label={(runtime.healthy) " of " (runtime.applications) " healthy"} {
-            rect.rest x="0" y="0" width=(if runtime.applications > 0 { 330 } else { 0 }) height="8" rx="2" {}
-            rect class=(if runtime.silent { "still" } else { "ok" }) x="0" y="0" width=(healthy) height="8" rx="2" {}
         }
     }
 }
@@ -76,7 +67,7 @@ fn freshness(runtime: &RuntimeRow, now: Timestamp) -> Markup {
     }
 }
 
-fn all(runtimes: &[RuntimeRow], now: Timestamp) -> Markup {
+fn all(runtimes: &[RuntimeRow], clusters: &[ClusterRow], now: Timestamp) -> Markup {
     html! {
         div.title { h1 { "Runtimes" } span.grow {} a.button href="/runtimes/add" { "Add a runtime" } }
         section.panel.list aria-label="Runtimes" {
@@ -91,7 +82,7 @@ fn all(runtimes: &[RuntimeRow], now: Timestamp) -> Markup {
                         tr data-key={"runtime/" (one.name)} data-row {
                             td.what { a href=(of(one)) { (one.name) } }
                             td.narrow-away { code { (one.version.as_deref().unwrap_or("not said yet")) } }
-                            td.share.narrow-away { (share(one)) }
+                            td.share.narrow-away { (share(one.healthy, one.applications, one.silent)) }
                             td.number { (number(one.healthy)) " of " (number(one.applications)) " healthy" }
                             td.number { (freshness(one, now)) }
                             td.number.mute.narrow-away { @if let Some(lag) = one.lag { (lag) " ms" } }
@@ -104,6 +95,12 @@ fn all(runtimes: &[RuntimeRow], now: Timestamp) -> Markup {
         }
         @if runtimes.iter().any(|one| one.silent) {
             p.foot { "A silent runtime says why on its own side: " code { "gitops-runtime status" } ", and " code { "/healthz?full=true" } "." }
+        }
+        @if !clusters.is_empty() {
+            section.below {
+                h2 { "Clusters " span.mute { "· that applications are deployed to, as each runtime names them" } }
+                div.panel.list { (super::clusters::table(clusters)) }
+            }
         }
     }
 }

@@ -1,19 +1,29 @@
 //! What needs somebody, each with its reason in a sentence.
 
 use jiff::{SignedDuration, Timestamp};
-use stages_platform_store::{FleetNeed, Store, StoreError, View};
+use stages_platform_store::{FleetMover, FleetNeed, Store, StoreError, View};
 
+use super::remembered::Remembered;
 use super::rows;
 use crate::time::lasting;
 use crate::view::deployment::Outcome;
-use crate::view::home::{Day, Home, Need, Subject};
+use crate::view::home::{Activity, Day, Home, Mover, Need, Subject};
 use crate::view::runtime::RuntimeRow;
 
 /// Rows of what needs somebody.
 const NEEDS: u32 = 30;
 const DAYS: u32 = 28;
+/// Rows of applications that move,
+const MOVERS: u32 = 8;
+/// and of clusters.
+const CLUSTERS: u32 = 8;
 
-pub(super) async fn read(store: &Store, view: &View, now: Timestamp) -> Result<Home, StoreError> {
+pub(super) async fn read(
+    store: &Store,
+    view: &View,
+    now: Timestamp,
+    activities: &Remembered<Activity>,
+) -> Result<Home, StoreError> {
     let runtimes: Vec<_> =
         store.runtimes(view).await?.into_iter().map(|one| rows::runtime(one, now)).collect();
     let (found, all) = store.needs(view, NEEDS).await?;
@@ -44,7 +54,38 @@ pub(super) async fn read(store: &Store, view: &View, now: Timestamp) -> Result<H
         succeeded: day.succeeded,
         failed: day.failed,
     });
-    Ok(Home { needs, needs_total, applications, runtimes, days: days.collect() })
+    let activity = activity(store, view, (first, now), activities).await?;
+    let (clusters, clusters_total) = store.clusters(view, CLUSTERS).await?;
+    let clusters = clusters.into_iter().map(|one| rows::cluster(one, &runtimes)).collect();
+    let days = days.collect();
+    Ok(Home { needs, needs_total, applications, runtimes, days, activity, clusters, clusters_total })
+}
+
+/// What moves since `first`, against as many days before.
+async fn activity(
+    store: &Store,
+    view: &View,
+    (first, now): (Timestamp, Timestamp),
+    remembered: &Remembered<Activity>,
+) -> Result<Activity, StoreError> {
+    if let Some(known) = remembered.get(view, now) {
+        return Ok(known);
+    }
+    let (begin, end) = (first.as_millisecond(), now.as_millisecond());
+    let before = store.deployments_by_day(view, begin - (end - begin), DAYS).await?;
+    let movers = store.movers(view, (begin, end), MOVERS).await?;
+    let mover = |one: FleetMover| Mover {
+        application: rows::id(one.application),
+        deployments: one.deployments,
+        failed: one.failed,
+        before: one.before,
+    };
+    let activity = Activity {
+        before: before.iter().map(|day| day.succeeded + day.failed).sum(),
+        movers: movers.into_iter().map(mover).collect(),
+    };
+    remembered.keep(view, now, activity.clone());
+    Ok(activity)
 }
 
 /// What a runtime says is wrong with it, unless that is old: a silent one is told of as such.

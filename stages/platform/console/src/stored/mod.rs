@@ -4,6 +4,7 @@ mod application;
 mod commit;
 mod home;
 mod problems;
+mod remembered;
 mod rows;
 mod selection;
 mod shipping;
@@ -17,12 +18,14 @@ use pipeline_core::{ExposeSecret as _, Shutdown};
 use stages_platform_store::{By, ChangedNames, Store, StoreError, View};
 use tokio::sync::watch;
 
+use self::remembered::Remembered;
 use crate::filter::Filter;
 use crate::fleet::{Changes, Fleet, Fleets, Side, Unavailable, Window};
 use crate::view::application::{Application, ApplicationId};
+use crate::view::cluster::ClusterRow;
 use crate::view::commit::BroughtCommit;
 use crate::view::deployment::Deployment;
-use crate::view::home::Home;
+use crate::view::home::{Activity, Home};
 use crate::view::listing::{Group, Listing, Neighbours};
 use crate::view::resource::{ResourceKey, ResourceRow};
 use crate::view::runtime::{Added, RuntimeRow};
@@ -38,7 +41,8 @@ const ROWS: u32 = 200;
 pub struct StoredFleet {
     store: Store,
     sequence: watch::Sender<u64>,
-    trends: shipping::Remembered,
+    trends: Remembered<Trend>,
+    activities: Remembered<Activity>,
     clock: fn() -> Timestamp,
 }
 
@@ -46,7 +50,8 @@ pub struct StoredFleet {
 struct SeenFleet {
     store: Store,
     view: View,
-    trends: shipping::Remembered,
+    trends: Remembered<Trend>,
+    activities: Remembered<Activity>,
     clock: fn() -> Timestamp,
 }
 
@@ -62,7 +67,13 @@ impl StoredFleet {
     /// Of a store; `clock` says what time it is.
     #[must_use]
     pub fn new(store: Store, clock: fn() -> Timestamp) -> Self {
-        Self { store, sequence: watch::Sender::new(0), trends: shipping::Remembered::default(), clock }
+        Self {
+            store,
+            sequence: watch::Sender::new(0),
+            trends: Remembered::default(),
+            activities: Remembered::default(),
+            clock,
+        }
     }
 
     /// Tells streams when anything is kept, until `stop`. A store that does not answer is asked again: whoever writes
@@ -83,8 +94,8 @@ impl StoredFleet {
 
 impl Fleets for StoredFleet {
     fn seen_by(&self, view: View) -> Arc<dyn Fleet> {
-        let trends = self.trends.clone();
-        Arc::new(SeenFleet { store: self.store.clone(), view, trends, clock: self.clock })
+        let (trends, activities) = (self.trends.clone(), self.activities.clone());
+        Arc::new(SeenFleet { store: self.store.clone(), view, trends, activities, clock: self.clock })
     }
 
     fn sequence(&self) -> watch::Receiver<u64> {
@@ -167,7 +178,7 @@ impl Fleet for SeenFleet {
     }
 
     async fn home(&self) -> Result<Home, Unavailable> {
-        home::read(&self.store, &self.view, self.now()).await.map_err(unavailable)
+        home::read(&self.store, &self.view, self.now(), &self.activities).await.map_err(unavailable)
     }
 
     async fn trend(&self, days: u32) -> Result<Trend, Unavailable> {
@@ -178,6 +189,12 @@ impl Fleet for SeenFleet {
     async fn shipping(&self, filter: &Filter, days: u32) -> Result<Shipping, Unavailable> {
         let selection = selection::of(filter, self.now());
         shipping::read(&self.store, &self.view, &selection, days, self.now()).await.map_err(unavailable)
+    }
+
+    async fn clusters(&self) -> Result<Vec<ClusterRow>, Unavailable> {
+        let runtimes = self.runtimes().await?;
+        let (found, _) = self.store.clusters(&self.view, ROWS).await.map_err(unavailable)?;
+        Ok(found.into_iter().map(|one| rows::cluster(one, &runtimes)).collect())
     }
 
     async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable> {

@@ -2,11 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_store::{
-    ApplicationName, CommitOf, FleetDeployment, FleetRuntime, FoundResource, ListedApplication, ResourceName,
-    SourceChange, version,
+    ApplicationName, CommitOf, FleetCluster, FleetDeployment, FleetRuntime, FoundResource, ListedApplication,
+    ResourceName, SourceChange, version,
 };
 
 use crate::view::application::{ApplicationId, ApplicationRow, Change};
+use crate::view::cluster::ClusterRow;
 use crate::view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome};
 use crate::view::resource::{Resource, ResourceKey, ResourceRow};
 use crate::view::runtime::RuntimeRow;
@@ -149,5 +150,17 @@ pub(super) fn runtime(row: FleetRuntime, now: Timestamp) -> RuntimeRow {
         silent: silent(row.seen_at, now).is_some(),
         rejected: 0,
         problems: super::problems::read(&row.problems),
+    }
+}
+
+pub(super) fn cluster(row: FleetCluster, runtimes: &[RuntimeRow]) -> ClusterRow {
+    ClusterRow {
+        silent: runtimes.iter().any(|one| one.silent && one.name == row.runtime),
+        runtime: row.runtime,
+        name: row.name,
+        applications: row.applications,
+        healthy: row.healthy,
+        unwell: row.unwell,
+        out_of_sync: row.out_of_sync,
     }
 }

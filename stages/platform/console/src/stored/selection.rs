@@ -11,6 +11,7 @@ pub(super) fn of(filter: &Filter, now: Timestamp) -> Selection {
         Term::Environment(all) => Condition::AnyOf(Field::Environment, all.clone()),
         Term::Runtime(all) => Condition::AnyOf(Field::Runtime, all.clone()),
         Term::Project(all) => Condition::AnyOf(Field::Project, all.clone()),
+        Term::Cluster(all) => Condition::AnyOf(Field::Cluster, all.clone()),
         Term::Health(all) => {
             Condition::AnyOf(Field::Health, all.iter().map(|one| one.word().to_owned()).collect())
         }

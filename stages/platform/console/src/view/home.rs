@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::application::ApplicationId;
+use super::cluster::ClusterRow;
 use super::runtime::RuntimeRow;
 use super::state::Health;
 
@@ -43,6 +44,28 @@ pub struct Day {
     pub failed: u64,
 }
 
+/// An application that is deployed often.
+#[derive(Debug, Clone)]
+pub struct Mover {
+    /// Which one.
+    pub application: ApplicationId,
+    /// Its deployments of the last 28 days,
+    pub deployments: u64,
+    /// of them those that failed,
+    pub failed: u64,
+    /// and its deployments of the 28 days before.
+    pub before: u64,
+}
+
+/// What moves, against the 28 days before; it may be a minute old.
+#[derive(Debug, Clone, Default)]
+pub struct Activity {
+    /// Deployments of the 28 days before.
+    pub before: u64,
+    /// The applications that were deployed most often, these first.
+    pub movers: Vec<Mover>,
+}
+
 /// What the first page shows.
 #[derive(Debug, Clone)]
 pub struct Home {
@@ -56,4 +79,10 @@ pub struct Home {
     pub runtimes: Vec<RuntimeRow>,
     /// The last 28 days, the oldest first.
     pub days: Vec<Day>,
+    /// What moves.
+    pub activity: Activity,
+    /// Clusters, what needs attention first,
+    pub clusters: Vec<ClusterRow>,
+    /// and how many there are.
+    pub clusters_total: u64,
 }

@@ -1,6 +1,7 @@
 //! What pages show: plain values, without a word about how they are kept or drawn.
 
 pub(crate) mod application;
+pub(crate) mod cluster;
 pub(crate) mod commit;
 pub(crate) mod deployment;
 pub(crate) mod home;

@@ -13,6 +13,7 @@ mod live;
 mod oidc;
 mod oidc_accounts;
 mod oidc_journey;
+mod overview;
 mod packed;
 mod platform;
 mod provider;

@@ -13,12 +13,13 @@ use axum::{Json, Router};
 use jiff::Timestamp;
 use pipeline_core::ExposeSecret as _;
 use serde_json::{Value, json};
+use sha2::Digest as _;
 use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_console::{Console, Settings, StoredFleet};
 use stages_platform_ingest::IngestConfig;
 use stages_platform_store::{
-    By, Commit, Delivery, EntityName, Listing, Place, Placement, Report, ResourceName, Retention, Store,
-    StoreConfig, Text,
+    Account, By, Commit, Delivery, EntityName, Listing, Place, Placement, Report, ResourceName, Retention,
+    Role, Store, StoreConfig, Text,
 };
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -82,7 +83,8 @@ async fn app_proxy(State((store, came)): State<(Store, Came)>, headers: HeaderMa
     data(json!({"any": {"metadata": {"name": "shop"}}}))
 }
 
-fn report(resource: Option<(&str, &str)>, at: i64) -> Report {
+/// Of the application `shop`, or of a resource of its.
+pub(crate) fn report(resource: Option<(&str, &str)>, at: i64) -> Report {
     let names = [("argoproj.io", "Rollout"), ("apps", "Deployment")];
     let listed = names.iter().map(|(group, kind)| Listing::new(group, kind, "shop", "web")).collect();
     let object = |kind: &str| Some(Text::new(format!(r#"{{"kind":"{kind}","metadata":{{"name":"web"}}}}"#)));
@@ -189,6 +191,24 @@ impl Platform {
     /// The first account, `admin`, by the link that was printed.
     pub(crate) async fn sign_in(&self, browser: &Browser) {
         crate::journey::sign_in(browser, &self.link).await;
+    }
+
+    /// A session of somebody who is made for it.
+    pub(crate) async fn session(&self, name: &str, role: Role) -> String {
+        let now = Timestamp::now().as_millisecond();
+        let account = Account { name: name.to_owned(), password: "none".to_owned(), role };
+        assert!(self.store.add_person(&by(), &account, now).await.unwrap());
+        let digest = sha2::Sha256::digest(name.as_bytes()).into();
+        self.store.keep_session(digest, name, now, now + 86_400_000).await.unwrap();
+        format!("session={name}")
+    }
+
+    /// A page as somebody has it.
+    pub(crate) async fn page(&self, session: &str, path: &str) -> String {
+        let asked = reqwest::Client::new().get(format!("{}{path}", self.url)).header("cookie", session);
+        let response = asked.send().await.unwrap();
+        assert_eq!(response.status(), reqwest::StatusCode::OK, "{path}");
+        response.text().await.unwrap()
     }
 
     /// A token of the runtime's reporters.

@@ -42,7 +42,7 @@ pub(crate) const FIELDS: &[(&str, Shown)] = &[
     ("external link", Nowhere),
     ("external URL", Nowhere),
     ("project", Everywhere),
-    ("cluster", Api),
+    ("cluster", Everywhere),
     ("server", Nowhere),
     ("destination namespace", Api),
     ("repository", Everywhere),

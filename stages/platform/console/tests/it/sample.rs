@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
-    Added, Application, ApplicationId, ApplicationRow, Brought, BroughtCommit, Cause, Change, Changes,
-    Commit, CommitFiles, Day, Deployment, Drift, FileDiff, Filter, Fleet, Fleets, Group, Grouping, Health,
-    Home, ImageChange, Life, Listing, Need, Neighbours, Outcome, Problem, Resource, ResourceKey, ResourceRow,
-    RuntimeProblem, RuntimeRow, Shipping, Side, Span, Subject, SyncStatus, Term, Transition, Trend,
-    Unavailable, Window,
+    Activity, Added, Application, ApplicationId, ApplicationRow, Brought, BroughtCommit, Cause, Change,
+    Changes, ClusterRow, Commit, CommitFiles, Day, Deployment, Drift, FileDiff, Filter, Fleet, Fleets, Group,
+    Grouping, Health, Home, ImageChange, Life, Listing, Mover, Need, Neighbours, Outcome, Problem, Resource,
+    ResourceKey, ResourceRow, RuntimeProblem, RuntimeRow, Shipping, Side, Span, Subject, SyncStatus, Term,
+    Transition, Trend, Unavailable, Window,
 };
 use stages_platform_store::{ApplicationName, Figures, Shipped, View};
 use tokio::sync::watch;
@@ -275,6 +275,16 @@ impl Sample {
         Life { from: window.begin, to: window.end, health, sync, drift, deployments }
     }
 
+    fn activity(&self, rows: &[ApplicationRow]) -> Activity {
+        let one = |(row, deployments): (&ApplicationRow, u64)| Mover {
+            application: row.id.clone(),
+            deployments,
+            failed: deployments / 9,
+            before: 20,
+        };
+        Activity { before: 1_204, movers: rows.iter().zip([61, 33, 20, 8]).map(one).collect() }
+    }
+
     fn problems(&self) -> Vec<RuntimeProblem> {
         let now = Timestamp::now();
         let one = |error, title: &str, message: &str, suggestion: &str| RuntimeProblem {
@@ -361,7 +371,7 @@ fn keeps(term: &Term, row: &ApplicationRow) -> bool {
             Timestamp::now().duration_since(at) <= SignedDuration::try_from(changed.span()).unwrap()
         }),
         Term::Label(key, _) => key == "team",
-        Term::Image(_) => true,
+        Term::Image(_) | Term::Cluster(_) => true,
     }
 }
 
@@ -498,6 +508,9 @@ impl Fleet for Sample {
                 applications: 0,
                 runtimes: Vec::new(),
                 days: Vec::new(),
+                activity: Activity::default(),
+                clusters: Vec::new(),
+                clusters_total: 0,
             });
         }
         let rows = self.rows(&Filter::default());
@@ -547,6 +560,9 @@ impl Fleet for Sample {
             applications: 9_967,
             runtimes: self.runtimes().await?,
             days: days.collect(),
+            activity: self.activity(&rows),
+            clusters: self.clusters().await?.into_iter().take(2).collect(),
+            clusters_total: 3,
         })
     }
 
@@ -558,6 +574,24 @@ impl Fleet for Sample {
 
     async fn shipping(&self, _: &Filter, days: u32) -> Result<Shipping, Unavailable> {
         Ok(Shipping { trend: self.trend(days).await?, deployments: self.shipped() })
+    }
+
+    async fn clusters(&self) -> Result<Vec<ClusterRow>, Unavailable> {
+        let of = |(runtime, name, unwell, out_of_sync, silent): (&str, &str, u64, u64, bool)| ClusterRow {
+            runtime: self.text(runtime),
+            name: self.text(name),
+            applications: 214,
+            healthy: 214 - unwell,
+            unwell,
+            out_of_sync,
+            silent,
+        };
+        let all = [
+            ("eu-1", "https://10.0.0.1:6443", 3, 1, false),
+            ("eu-1", "in-cluster", 0, 12, false),
+            ("us-2", "in-cluster", 0, 0, true),
+        ];
+        Ok(if self.empty { Vec::new() } else { all.map(of).into() })
     }
 
     async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable> {

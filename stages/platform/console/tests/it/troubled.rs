@@ -1,11 +1,9 @@
 //! What a runtime says is wrong with it, from its own call to the pages that people read.
 
-use reqwest::StatusCode;
 use serde_json::{Value, json};
-use sha2::Digest as _;
-use stages_platform_store::{Account, Role};
+use stages_platform_store::Role;
 
-use crate::platform::{Platform, by};
+use crate::platform::Platform;
 
 /// The runtime `prod` says what is wrong with it, by its token.
 pub(crate) async fn report(platform: &Platform, token: &str, errors: &Value) {
@@ -20,24 +18,11 @@ pub(crate) async fn report(platform: &Platform, token: &str, errors: &Value) {
     assert_eq!(answer, json!({"data": {"reportRuntimeErrors": count}}));
 }
 
-/// A page as somebody of that role has it.
-async fn page(platform: &Platform, name: &str, path: &str) -> String {
-    let asked = reqwest::Client::new().get(format!("{}{path}", platform.url));
-    let response = asked.header("cookie", format!("session=of-{name}")).send().await.unwrap();
-    assert_eq!(response.status(), StatusCode::OK, "{path}");
-    response.text().await.unwrap()
-}
-
 #[tokio::test]
 async fn what_a_runtime_says_is_wrong_stands_on_its_page_and_at_home_with_what_to_do_until_it_is_not() {
     let platform = Platform::new().await;
-    let now = jiff::Timestamp::now().as_millisecond();
-    for (name, role) in [("ada", Role::Admin), ("lin", Role::Member)] {
-        let account = Account { name: name.to_owned(), password: "none".to_owned(), role };
-        assert!(platform.store.add_person(&by(), &account, now).await.unwrap());
-        let digest = sha2::Sha256::digest(format!("of-{name}").as_bytes()).into();
-        platform.store.keep_session(digest, name, now, now + 86_400_000).await.unwrap();
-    }
+    let (ada, lin) =
+        (platform.session("ada", Role::Admin).await, platform.session("lin", Role::Member).await);
     let token = platform.token().await;
     let error = |title: &str, message: &str, suggestion: Value, code: &str| {
         json!({"level": "ERROR", "title": title, "message": message, "suggestion": suggestion, "code": code,
@@ -50,7 +35,7 @@ async fn what_a_runtime_says_is_wrong_stands_on_its_page_and_at_home_with_what_t
     warning["level"] = "WARNING".into();
     report(&platform, &token, &json!([warning, git, other])).await;
 
-    let runtimes = page(&platform, "ada", "/runtimes").await;
+    let runtimes = platform.page(&ada, "/runtimes").await;
     for said in [
         "<b>Git token</b>: it was refused\nby the host",
         "<span class=\"mute\">What to do: </span>register another",
@@ -62,7 +47,7 @@ async fn what_a_runtime_says_is_wrong_stands_on_its_page_and_at_home_with_what_t
     }
     let place = |text: &str| runtimes.find(text).unwrap();
     assert!(place("<b>Argo CD</b>") < place("<b>Quota</b>"), "a warning stands behind errors");
-    let home = page(&platform, "ada", "/").await;
+    let home = platform.page(&ada, "/").await;
     assert!(home.contains("Git token: it was refused, and 1 more"), "{home}");
     assert!(home.contains("href=\"/runtimes\">prod</a>"), "{home}");
 
@@ -77,13 +62,13 @@ async fn what_a_runtime_says_is_wrong_stands_on_its_page_and_at_home_with_what_t
     again["message"] = "it was refused twice".into();
     report(&platform, &token, &json!([again])).await;
     assert_eq!(since().await, [first[1].clone()]);
-    assert!(page(&platform, "ada", "/").await.contains("Git token: it was refused twice<"));
+    assert!(platform.page(&ada, "/").await.contains("Git token: it was refused twice<"));
 
     // Warnings alone need nobody at home, and whoever sees nothing of the runtime is told nothing.
     report(&platform, &token, &json!([warning])).await;
-    assert!(!page(&platform, "ada", "/").await.contains("Quota"));
-    assert!(page(&platform, "ada", "/runtimes").await.contains("Quota"));
-    assert!(!page(&platform, "lin", "/runtimes").await.contains("Quota"));
+    assert!(!platform.page(&ada, "/").await.contains("Quota"));
+    assert!(platform.page(&ada, "/runtimes").await.contains("Quota"));
+    assert!(!platform.page(&lin, "/runtimes").await.contains("Quota"));
     report(&platform, &token, &json!([])).await;
-    assert!(!page(&platform, "ada", "/runtimes").await.contains("What to do"));
+    assert!(!platform.page(&ada, "/runtimes").await.contains("What to do"));
 }

@@ -3,7 +3,9 @@
 //! takes: selections, names and moments - gives: rows of plain texts and times, none of a page's own types
 //! calls: the database, over the connections that read - fails: with [`StoreError`](crate::StoreError)
 
+mod activity;
 mod changes;
+mod clusters;
 mod home;
 mod index;
 mod life;
@@ -13,7 +15,9 @@ mod search;
 mod selection;
 mod shipping;
 
+pub use activity::FleetMover;
 pub use changes::{Changed, ChangedNames};
+pub use clusters::FleetCluster;
 pub use home::{DayOfDeployments, FleetNeed, FleetRuntime};
 #[cfg(test)]
 pub(crate) use index::{HELD, LISTED};

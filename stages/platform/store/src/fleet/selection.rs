@@ -20,6 +20,8 @@ pub enum Field {
     Health,
     /// The status of its sync.
     Sync,
+    /// The cluster that it is deployed to.
+    Cluster,
 }
 
 /// One condition; all of them hold.
@@ -192,6 +194,7 @@ impl Query {
                     Field::Project => "a.project",
                     Field::Health => "a.health",
                     Field::Sync => "a.sync",
+                    Field::Cluster => "a.cluster",
                 };
                 let values: Vec<String> = values.iter().map(|value| self.text(value)).collect();
                 if values.is_empty() {

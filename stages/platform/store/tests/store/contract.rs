@@ -13,6 +13,7 @@ use crate::changes;
 use crate::fleet;
 use crate::group;
 use crate::looked_up;
+use crate::overview;
 use crate::postgres::Server;
 use crate::shipping;
 use crate::support::{KEEP_ALL, Opened, digest, open, operation, report, resource};
@@ -61,6 +62,8 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     fleet::a_moment_is_shown_as_it_was(open(&place().await).await).await;
     fleet::resources_and_deployments_are_found_across_the_fleet(open(&place().await).await).await;
     fleet::what_needs_somebody_is_told_with_its_reason_and_its_time(open(&place().await).await).await;
+    overview::clusters_are_told_by_runtime_with_how_their_applications_are(open(&place().await).await).await;
+    overview::applications_that_move_most_are_told_against_the_time_before(open(&place().await).await).await;
     fleet::a_narrow_user_sees_exactly_theirs_everywhere(open(&place().await).await).await;
     fleet::what_changed_is_told_from_a_place_on_or_is_too_much(open(&place().await).await).await;
 }

@@ -103,6 +103,7 @@ pub(crate) async fn a_filter_leaves_what_it_says_and_takes_nothing_typed_for_mor
     let mut other = application("api", "staging", "Degraded", "OutOfSync", 2);
     other.placement.labels[1].1 = "core".to_owned();
     other.images = r#"["worker:2"]"#.to_owned();
+    other.placement.cluster = "east".to_owned();
     other.commit.author = "Lin".to_owned();
     other.operation = operation(2, Some(5 * HOUR), "Succeeded");
     opened.keep(other).await;
@@ -128,6 +129,8 @@ pub(crate) async fn a_filter_leaves_what_it_says_and_takes_nothing_typed_for_mor
         (any(Field::Project, "shop"), &["api", "web"]),
         (any(Field::Health, "Degraded"), &["api"]),
         (any(Field::Sync, "Synced"), &["web"]),
+        (any(Field::Cluster, "east"), &["api"]),
+        (any(Field::Cluster, "eas"), &[]),
         (Condition::AnyOf(Field::Project, Vec::new()), &[]),
         (image("shop/web"), &["web"]),
         (image("worker:2"), &["api"]),
@@ -446,6 +449,9 @@ async fn sees(opened: &Opened, view: &View, expected: &[&str], runtimes: &[&str]
         ChangedNames::TooMany => Vec::new(),
     };
     names(changed);
+    names(store.movers(view, (0, HOUR), 100).await.unwrap().into_iter().map(|one| one.application).collect());
+    let (clusters, _) = store.clusters(view, 100).await.unwrap();
+    assert_eq!(clusters.iter().map(|one| one.applications).sum::<u64>(), many, "{what}");
     let days = store.deployments_by_day(view, 0, 1).await.unwrap();
     assert_eq!((days[0].succeeded, days[0].failed), (0, many), "{what}");
     let told = store.runtimes(view).await.unwrap();

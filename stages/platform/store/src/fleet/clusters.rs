@@ -1,0 +1,57 @@
+//! Clusters that applications are deployed to, with how these are.
+
+use crate::connection::Row;
+use crate::error::StoreError;
+use crate::fleet::listing::count;
+use crate::fleet::selection::Query;
+use crate::rule::View;
+use crate::store::Store;
+
+/// A cluster, as one runtime names it: what is called `in-cluster` is another for each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetCluster {
+    /// The runtime whose applications go there.
+    pub runtime: String,
+    /// By its name, or else by its address.
+    pub name: String,
+    /// How many applications go there,
+    pub applications: u64,
+    /// of them those that are healthy,
+    pub healthy: u64,
+    /// those that are degraded or missing,
+    pub unwell: u64,
+    /// and those that are out of sync.
+    pub out_of_sync: u64,
+}
+
+impl Store {
+    /// Clusters that applications which somebody sees go to, those with the most that need attention first, at
+    /// most `limit`; and how many there are.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn clusters(&self, view: &View, limit: u32) -> Result<(Vec<FleetCluster>, u64), StoreError> {
+        let mut query = Query::default();
+        let (limit, seen) = (query.int(limit.into()), query.seen(view));
+        query.sql = format!(
+            "SELECT r.name, a.cluster, count(*), count(*) FILTER (WHERE a.health = 'Healthy'), \
+             count(*) FILTER (WHERE a.health IN ('Degraded', 'Missing')), count(*) FILTER (WHERE a.sync = 'OutOfSync'), \
+             count(*) OVER () FROM applications a JOIN runtimes r ON r.id = a.runtime_id \
+             WHERE a.name <> '' AND a.deleted = 0 AND a.cluster <> '' AND {seen} GROUP BY r.name, a.cluster \
+             ORDER BY 5 DESC, 6 DESC, a.cluster, r.name LIMIT {limit}"
+        );
+        let rows = query.rows(&mut self.read().await?).await?;
+        let all = rows.first().map_or(Ok(0), |row| row.int(6))?;
+        let one = |row: &Row| {
+            Ok(FleetCluster {
+                runtime: row.text(0)?,
+                name: row.text(1)?,
+                applications: count(row.int(2)?),
+                healthy: count(row.int(3)?),
+                unwell: count(row.int(4)?),
+                out_of_sync: count(row.int(5)?),
+            })
+        };
+        Ok((rows.iter().map(one).collect::<Result<_, StoreError>>()?, count(all)))
+    }
+}

@@ -46,6 +46,8 @@ pub enum Term {
     Project(Vec<String>),
     /// `cluster:`
     Cluster(Vec<String>),
+    /// `product:`
+    Product(Vec<String>),
     /// `health:`
     Health(Vec<Health>),
     /// `sync:`
@@ -68,6 +70,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("runtime", "runtime:eu-1"),
     ("project", "project:shop"),
     ("cluster", "cluster:in-cluster"),
+    ("product", "product:shop"),
     ("health", "health:degraded"),
     ("sync", "sync:outofsync"),
     ("label", "label:team=shop"),
@@ -90,6 +93,7 @@ impl Term {
             "runtime" => Self::Runtime(list()),
             "project" => Self::Project(list()),
             "cluster" => Self::Cluster(list()),
+            "product" => Self::Product(list()),
             "health" => Self::Health(value.split(',').map(str::parse).collect::<Result<_, _>>().ok()?),
             "sync" => Self::Sync(value.split(',').map(str::parse).collect::<Result<_, _>>().ok()?),
             "label" => match value.split_once('=') {
@@ -113,6 +117,7 @@ impl Term {
             Self::Runtime(all) => ("runtime", all.join(",")),
             Self::Project(all) => ("project", all.join(",")),
             Self::Cluster(all) => ("cluster", all.join(",")),
+            Self::Product(all) => ("product", all.join(",")),
             Self::Health(all) => ("health", words(all.iter().map(|one| one.word()).collect())),
             Self::Sync(all) => ("sync", words(all.iter().map(|one| one.word()).collect())),
             Self::Label(key, Some(value)) => ("label", format!("{key}={value}")),
@@ -145,22 +150,35 @@ pub enum Grouping {
     Runtime,
     /// Their Argo CD project.
     Project,
+    /// The product that they belong to.
+    Product,
     /// Their health.
     Health,
+    /// The same application in each environment.
+    Matrix,
     /// Nothing.
     None,
 }
 
 impl Grouping {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Environment, Self::Runtime, Self::Project, Self::Health, Self::None];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Environment,
+        Self::Matrix,
+        Self::Product,
+        Self::Runtime,
+        Self::Project,
+        Self::Health,
+        Self::None,
+    ];
 
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Environment => "environment",
             Self::Runtime => "runtime",
             Self::Project => "project",
+            Self::Product => "product",
             Self::Health => "health",
+            Self::Matrix => "matrix",
             Self::None => "none",
         }
     }
@@ -206,6 +224,8 @@ pub struct Filter {
 impl Filter {
     /// Rows of a page.
     pub const PAGE: u64 = 200;
+    /// Names of a page of the matrix.
+    pub const NAMES: u64 = 50;
 
     /// From an address's query; what it does not know it leaves out. Several `q` are one text.
     #[must_use]
@@ -284,6 +304,8 @@ mod tests {
     fn an_address_says_the_whole_filter_and_comes_back_as_it_was() {
         let cases = [
             "q=env%3Aproduction%2Cstaging+label%3Ateam%3Dshop+changed%3A7d+pay",
+            "q=product%3Ashop&group=matrix",
+            "group=product",
             "q=cluster%3Ahttps%3A%2F%2F10.0.0.1%3A6443+runtime%3Aeu-1",
             "q=health%3Adegraded+%22two+words%22&group=runtime&sort=name&page=3",
             "q=sync%3Aoutofsync+image%3Aenvoy+commit%3A3f9c+by%3Aada+runtime%3Aeu-1+project%3Ashop&group=none",

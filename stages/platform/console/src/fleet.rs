@@ -14,6 +14,7 @@ use crate::view::commit::BroughtCommit;
 use crate::view::deployment::Deployment;
 use crate::view::home::Home;
 use crate::view::listing::{Listing, Neighbours};
+use crate::view::matrix::Matrix;
 use crate::view::resource::{ResourceKey, ResourceRow};
 use crate::view::runtime::{Added, RuntimeRow};
 use crate::view::shipping::{Shipping, Trend};
@@ -68,6 +69,9 @@ pub trait Fleets: Send + Sync + 'static {
 pub trait Fleet: Send + Sync + 'static {
     /// A page of the applications that a filter leaves.
     async fn applications(&self, filter: &Filter) -> Result<Listing, Unavailable>;
+
+    /// A page of the names that these have without their environments, with all that have them.
+    async fn matrix(&self, filter: &Filter) -> Result<Matrix, Unavailable>;
 
     /// Where an application stands within a filter.
     async fn neighbours(&self, filter: &Filter, id: &ApplicationId) -> Result<Neighbours, Unavailable>;

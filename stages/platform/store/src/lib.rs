@@ -44,9 +44,9 @@ pub use database::Place;
 pub use error::StoreError;
 pub use fleet::{
     ApplicationName, BLAMED_FOR, Changed, ChangedNames, Condition, DayOfDeployments, DriftOf, Field, Figures,
-    FleetCluster, FleetDeployment, FleetMover, FleetNeed, FleetRuntime, FoundResource, GroupBy,
-    KnownApplication, ListedApplication, MOST_SHIPPED, ManifestsAt, ObjectAt, Page, Position, ResourceAt,
-    Selection, Shipped, SortBy, StateOf,
+    FleetCluster, FleetDeployment, FleetMatrix, FleetMover, FleetNeed, FleetRuntime, FoundResource, GroupBy,
+    KnownApplication, ListedApplication, MATRIX_CELLS, MOST_SHIPPED, ManifestsAt, ObjectAt, Page, Position,
+    ResourceAt, Selection, Shipped, SortBy, StateOf,
 };
 pub use held::{HeldApplication, Placed};
 pub use identity::{Identified, Identity, Provided};

@@ -9,10 +9,10 @@ use stages_platform_store::SavedView;
 
 use super::handlers::{Answer, page_of, unavailable, value};
 use super::{Console, Session};
-use crate::filter::Filter;
+use crate::filter::{Filter, Grouping};
 use crate::fleet::Unavailable;
 use crate::page::link::with;
-use crate::page::{applications as page, views::Views};
+use crate::page::{applications as page, matrix as matrix_page, views::Views};
 
 /// Characters of a name,
 const NAME: usize = 60;
@@ -38,9 +38,14 @@ pub(super) async fn listed(
     refused: Option<&str>,
 ) -> Answer {
     let saved = of(console, session, headers).await?;
+    let views = Views { saved: &saved, refused };
+    if filter.grouping == Grouping::Matrix {
+        let matrix = session.fleet.matrix(filter).await;
+        let matrix = matrix.map_err(|error| unavailable(&error, Some(session), headers))?;
+        return Ok(page_of(&matrix_page::page(filter, &matrix, &views), session, headers));
+    }
     let listing = session.fleet.applications(filter).await;
     let listing = listing.map_err(|error| unavailable(&error, Some(session), headers))?;
-    let views = Views { saved: &saved, refused };
     Ok(page_of(&page::page(filter, &listing, &views, console.now()), session, headers))
 }
 

@@ -63,7 +63,7 @@ fn body(filter: &Filter, listing: &Listing, views: &Views<'_>, now: Timestamp) -
         h1.hidden { "Applications" }
         (views::row(views, filter))
         @if listing.rows.is_empty() {
-            (nothing(filter, listing))
+            (nothing(filter, listing.total, listing.runtimes))
         } @else {
             div.with-side {
                 section.panel.list aria-label="Applications" {
@@ -77,7 +77,7 @@ fn body(filter: &Filter, listing: &Listing, views: &Views<'_>, now: Timestamp) -
         footer.foot {
             span { (number(listing.matching)) " of " (number(listing.total)) " applications" }
             span.left data-left role="status" {}
-            (pager(filter, listing.matching))
+            (pager(filter, listing.matching, Filter::PAGE))
             span.hints aria-hidden="true" {
                 kbd { "j" } " " kbd { "k" } " move · " kbd { "↵" } " open · " kbd { "[" } " " kbd { "]" } " next in filter · " kbd { "y" } " copy link"
             }
@@ -85,9 +85,10 @@ fn body(filter: &Filter, listing: &Listing, views: &Views<'_>, now: Timestamp) -
     }
 }
 
-fn pager(filter: &Filter, matching: u64) -> Markup {
+/// The way to the other pages of so many rows, where so many stand on one.
+pub(super) fn pager(filter: &Filter, matching: u64, rows: u64) -> Markup {
     let page = |page| with("/applications", &Filter { page, ..filter.clone() }.query());
-    let last = matching.saturating_sub(1) / Filter::PAGE;
+    let last = matching.saturating_sub(1) / rows;
     html! {
         @if last > 0 {
             nav.pager aria-label="Pages" {
@@ -116,12 +117,22 @@ fn table(filter: &Filter, listing: &Listing, now: Timestamp) -> Markup {
                     @let before = index.checked_sub(1).and_then(|before| listing.rows.get(before));
                     @if filter.grouping != Grouping::None && before.is_none_or(|before| before.group != row.group) {
                         @let count = listing.groups.iter().find(|one| one.name == row.group).map_or(0, |one| one.count);
-                        tr.group { th scope="rowgroup" colspan="7" { (row.group) " · " (number(count)) } }
+                        tr.group { th scope="rowgroup" colspan="7" { (group(filter.grouping, &row.group)) " · " (number(count)) } }
                     }
                     (line(filter, row, now))
                 }
             }
         }
+    }
+}
+
+/// A group, or what its rows have none of.
+fn group(grouping: Grouping, name: &str) -> &str {
+    match grouping {
+        Grouping::Environment if name.is_empty() => "no environment",
+        Grouping::Project if name.is_empty() => "no project",
+        Grouping::Product if name.is_empty() => "no product",
+        _ => name,
     }
 }
 
@@ -140,8 +151,9 @@ fn line(filter: &Filter, row: &ApplicationRow, now: Timestamp) -> Markup {
     }
 }
 
-fn nothing(filter: &Filter, listing: &Listing) -> Markup {
-    if listing.runtimes == 0 {
+/// Why there is nothing: of so many applications and runtimes in all.
+pub(super) fn nothing(filter: &Filter, total: u64, runtimes: u64) -> Markup {
+    if runtimes == 0 {
         return empty(
             "No runtime reports here yet",
             &html! {
@@ -150,7 +162,7 @@ fn nothing(filter: &Filter, listing: &Listing) -> Markup {
             },
         );
     }
-    if listing.total == 0 {
+    if total == 0 {
         return empty(
             "No application was reported yet",
             &html! {
@@ -163,7 +175,7 @@ fn nothing(filter: &Filter, listing: &Listing) -> Markup {
     empty(
         "Nothing matches",
         &html! {
-            p { (number(listing.total)) " applications are known; none fits all of these. Take one away:" }
+            p { (number(total)) " applications are known; none fits all of these. Take one away:" }
             p {
                 @for (index, term) in filter.terms.iter().enumerate() {
                     a.button href=(with("/applications", &filter.without(index).query())) { (term.word()) " ×" } " "

@@ -10,6 +10,7 @@ pub(crate) mod deployments;
 pub(crate) mod diff;
 pub(crate) mod home;
 pub(crate) mod link;
+pub(crate) mod matrix;
 pub(crate) mod pieces;
 pub(crate) mod preview;
 pub(crate) mod progress;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use pipeline_core::{ExposeSecret as _, Shutdown};
-use stages_platform_store::{By, ChangedNames, Store, StoreError, View};
+use stages_platform_store::{By, ChangedNames, MATRIX_CELLS, Store, StoreError, View};
 use tokio::sync::watch;
 
 use self::remembered::Remembered;
@@ -27,6 +27,7 @@ use crate::view::commit::BroughtCommit;
 use crate::view::deployment::Deployment;
 use crate::view::home::{Activity, Home};
 use crate::view::listing::{Group, Listing, Neighbours};
+use crate::view::matrix::Matrix;
 use crate::view::resource::{ResourceKey, ResourceRow};
 use crate::view::runtime::{Added, RuntimeRow};
 use crate::view::shipping::{Shipping, Trend};
@@ -126,6 +127,25 @@ impl Fleet for SeenFleet {
             matching: page.matching,
             total: page.total,
             runtimes: page.runtimes,
+        })
+    }
+
+    async fn matrix(&self, filter: &Filter) -> Result<Matrix, Unavailable> {
+        let selection = selection::of(filter, self.now());
+        let limit = u32::try_from(Filter::NAMES).unwrap_or(u32::MAX);
+        let skip = filter.page.saturating_mul(Filter::NAMES);
+        let mut page = self.store.matrix(&self.view, &selection, skip, limit).await.map_err(unavailable)?;
+        if page.rows.is_empty() && skip > 0 {
+            page = self.store.matrix(&self.view, &selection, 0, limit).await.map_err(unavailable)?;
+        }
+        let is_cut = page.rows.len() >= MATRIX_CELLS as usize;
+        Ok(Matrix {
+            names: page.names,
+            matching: page.matching,
+            total: page.total,
+            runtimes: page.runtimes,
+            is_cut,
+            ..Matrix::of(page.rows.into_iter().map(rows::application).collect())
         })
     }
 

@@ -12,6 +12,7 @@ pub(super) fn of(filter: &Filter, now: Timestamp) -> Selection {
         Term::Runtime(all) => Condition::AnyOf(Field::Runtime, all.clone()),
         Term::Project(all) => Condition::AnyOf(Field::Project, all.clone()),
         Term::Cluster(all) => Condition::AnyOf(Field::Cluster, all.clone()),
+        Term::Product(all) => Condition::AnyOf(Field::Product, all.clone()),
         Term::Health(all) => {
             Condition::AnyOf(Field::Health, all.iter().map(|one| one.word().to_owned()).collect())
         }
@@ -34,7 +35,9 @@ pub(super) fn of(filter: &Filter, now: Timestamp) -> Selection {
             Grouping::Environment => GroupBy::Environment,
             Grouping::Runtime => GroupBy::Runtime,
             Grouping::Project => GroupBy::Project,
+            Grouping::Product => GroupBy::Product,
             Grouping::Health => GroupBy::Health,
+            Grouping::Matrix => GroupBy::Application,
             Grouping::None => GroupBy::Nothing,
         },
         sort_by: match filter.order {

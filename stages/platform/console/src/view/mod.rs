@@ -6,6 +6,7 @@ pub(crate) mod commit;
 pub(crate) mod deployment;
 pub(crate) mod home;
 pub(crate) mod listing;
+pub(crate) mod matrix;
 pub(crate) mod resource;
 pub(crate) mod runtime;
 pub(crate) mod shipping;

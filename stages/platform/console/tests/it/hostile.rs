@@ -20,6 +20,8 @@ async fn hostile_text_in_every_field_is_shown_as_text() {
     let pages = [
         "/".to_owned(),
         "/applications".to_owned(),
+        "/applications?group=matrix".to_owned(),
+        "/applications?group=product".to_owned(),
         format!("/applications?q={segment}&group={segment}"),
         one.clone(),
         format!("{one}?tab=resources&r={resource}&q={segment}"),

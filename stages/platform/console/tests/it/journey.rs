@@ -9,6 +9,7 @@ use crate::served::Served;
 pub(crate) const PAGES: &[(&str, &str)] = &[
     ("home", "/"),
     ("applications", "/applications?q=label:team%3Dshop%20changed:7d"),
+    ("matrix", "/applications?group=matrix"),
     ("application", "/applications/eu-1/argocd-production/payments?q=env:production&tab=compare"),
     ("tree", "/applications/eu-1/argocd-production/payments?q=env:production"),
     (

@@ -10,6 +10,7 @@ mod forms;
 mod hostile;
 mod journey;
 mod live;
+mod matrix;
 mod oidc;
 mod oidc_accounts;
 mod oidc_journey;

@@ -114,6 +114,8 @@ async fn whatever_is_reported_is_text_on_every_page_and_in_every_answer() {
         "/",
         "/applications",
         "/applications?group=none&sort=name",
+        "/applications?group=product",
+        "/applications?group=matrix",
         "/deployments",
         "/preview",
         "/shipping",

@@ -28,7 +28,7 @@ pub(crate) const FIELDS: &[(&str, Shown)] = &[
     ("label key", Nowhere),
     ("label value", Api),
     ("environment", Everywhere),
-    ("product", Nowhere),
+    ("product", Pages),
     ("commit author", Everywhere),
     ("commit message", Everywhere),
     ("commit date", Nowhere),

@@ -7,9 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
     Activity, Added, Application, ApplicationId, ApplicationRow, Brought, BroughtCommit, Cause, Change,
     Changes, ClusterRow, Commit, CommitFiles, Day, Deployment, Drift, FileDiff, Filter, Fleet, Fleets, Group,
-    Grouping, Health, Home, ImageChange, Life, Listing, Mover, Need, Neighbours, Outcome, Problem, Resource,
-    ResourceKey, ResourceRow, RuntimeProblem, RuntimeRow, Shipping, Side, Span, Subject, SyncStatus, Term,
-    Transition, Trend, Unavailable, Window,
+    Grouping, Health, Home, ImageChange, Life, Listing, Matrix, Mover, Need, Neighbours, Outcome, Problem,
+    Resource, ResourceKey, ResourceRow, RuntimeProblem, RuntimeRow, Shipping, Side, Span, Subject,
+    SyncStatus, Term, Transition, Trend, Unavailable, Window,
 };
 use stages_platform_store::{ApplicationName, Figures, Shipped, View};
 use tokio::sync::watch;
@@ -131,6 +131,7 @@ impl Sample {
             Grouping::Environment => environment,
             Grouping::Runtime => runtime,
             Grouping::Health => health.word(),
+            Grouping::Matrix => name,
             _ => "shop",
         };
         let minutes = [4, 12, 60, 180, 1_500, 2_900, 8_700][index % 7];
@@ -371,7 +372,7 @@ fn keeps(term: &Term, row: &ApplicationRow) -> bool {
             Timestamp::now().duration_since(at) <= SignedDuration::try_from(changed.span()).unwrap()
         }),
         Term::Label(key, _) => key == "team",
-        Term::Image(_) | Term::Cluster(_) => true,
+        Term::Image(_) | Term::Cluster(_) | Term::Product(_) => true,
     }
 }
 
@@ -401,6 +402,15 @@ impl Fleet for Sample {
         }
         let (total, runtimes) = if self.empty { (0, 0) } else { (48, 3) };
         Ok(Listing { groups, matching: rows.len() as u64, total, runtimes, rows })
+    }
+
+    async fn matrix(&self, filter: &Filter) -> Result<Matrix, Unavailable> {
+        let mut rows = self.rows(filter);
+        rows.sort_by_key(|row| row.id.name.clone());
+        let (total, runtimes) = if self.empty { (0, 0) } else { (48, 3) };
+        let matching = rows.len() as u64;
+        let matrix = Matrix::of(rows);
+        Ok(Matrix { names: matrix.rows.len() as u64, matching, total, runtimes, ..matrix })
     }
 
     async fn neighbours(&self, filter: &Filter, id: &ApplicationId) -> Result<Neighbours, Unavailable> {

@@ -1,6 +1,6 @@
 //! A page of a list, and where an application stands in it: both of one table, so that they never disagree.
 
-use crate::connection::Row;
+use crate::connection::{Connection, Row};
 use crate::error::StoreError;
 use crate::fleet::selection::{Query, Selection, order};
 use crate::report::Millis;
@@ -98,6 +98,18 @@ pub(super) fn count(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default()
 }
 
+/// How many applications and runtimes somebody sees.
+pub(super) async fn totals(connection: &mut Connection, view: &View) -> Result<(u64, u64), StoreError> {
+    let mut query = Query::default();
+    let (seen, runtimes) = (query.seen(view), query.seen_runtimes(view));
+    query.sql = format!(
+        "SELECT (SELECT count(*) FROM applications a JOIN runtimes r ON r.id = a.runtime_id WHERE a.name <> '' \
+         AND a.deleted = 0 AND {seen}), (SELECT count(*) FROM runtimes r WHERE {runtimes})"
+    );
+    let rows = query.rows(connection).await?;
+    rows.first().map_or(Ok((0, 0)), |row| Ok((count(row.int(0)?), count(row.int(1)?))))
+}
+
 impl Store {
     /// The rows that somebody sees of a selection, from behind `skip`, at most `limit`.
     ///
@@ -115,7 +127,7 @@ impl Store {
         query.sql.push_str(&format!(
             "SELECT {COLUMNS}, p.in_group, p.of_group, (SELECT count(*) FROM matching) FROM page p \
              JOIN applications a ON a.id = p.id JOIN runtimes r ON r.id = a.runtime_id ORDER BY {}",
-            order("p", selection.sort_by)
+            order("p", selection)
         ));
         let mut page = Page::default();
         for row in query.rows(&mut connection).await? {
@@ -126,15 +138,7 @@ impl Store {
             page.matching = count(row.int(14)?);
             page.rows.push(ListedApplication { group, ..listed(&row)? });
         }
-        let mut query = Query::default();
-        let (seen, runtimes) = (query.seen(view), query.seen_runtimes(view));
-        query.sql = format!(
-            "SELECT (SELECT count(*) FROM applications a JOIN runtimes r ON r.id = a.runtime_id WHERE a.name <> '' \
-             AND a.deleted = 0 AND {seen}), (SELECT count(*) FROM runtimes r WHERE {runtimes})"
-        );
-        if let Some(row) = query.rows(&mut connection).await?.first() {
-            (page.total, page.runtimes) = (count(row.int(0)?), count(row.int(1)?));
-        }
+        (page.total, page.runtimes) = totals(&mut connection, view).await?;
         Ok(page)
     }
 

@@ -22,6 +22,8 @@ pub enum Field {
     Sync,
     /// The cluster that it is deployed to.
     Cluster,
+    /// The product that it belongs to.
+    Product,
 }
 
 /// One condition; all of them hold.
@@ -53,8 +55,12 @@ pub enum GroupBy {
     Runtime,
     /// Their Argo CD project.
     Project,
+    /// The product that they belong to.
+    Product,
     /// Their health.
     Health,
+    /// Their name without that of their environment: the same application wherever it runs.
+    Application,
     /// Nothing.
     Nothing,
 }
@@ -94,6 +100,17 @@ const ATTENTION: &str = "CASE a.health WHEN 'Degraded' THEN 0 WHEN 'Missing' THE
                          WHEN 'Suspended' THEN 12 WHEN 'Healthy' THEN 15 ELSE 9 END + \
                          CASE a.sync WHEN 'OutOfSync' THEN 0 WHEN 'Synced' THEN 2 ELSE 1 END";
 
+/// `payments` of `payments-staging` and of `staging-payments` where the environment is `staging`; every other name as it is.
+const OF_ANY_ENVIRONMENT: &str = "CASE WHEN a.environment = '' OR length(a.name) < length(a.environment) + 2 THEN a.name \
+     WHEN substr(a.name, length(a.name) - length(a.environment)) = '-' || lower(a.environment) \
+     THEN substr(a.name, 1, length(a.name) - length(a.environment) - 1) \
+     WHEN substr(a.name, 1, length(a.environment) + 1) = lower(a.environment) || '-' \
+     THEN substr(a.name, length(a.environment) + 2) ELSE a.name END";
+
+/// The groups of what a selection leaves.
+const GROUPS: &str = "groups AS (SELECT in_group AS own, min(attention) AS urgency, max(deployed) AS newest, \
+                      count(*) AS of_group FROM matching GROUP BY in_group)";
+
 impl Query {
     /// Begins with every application that somebody sees and a selection leaves, as the table `matching`: with its group, and what
     /// it is ordered by.
@@ -108,7 +125,9 @@ impl Query {
             GroupBy::Environment => "a.environment",
             GroupBy::Runtime => "r.name",
             GroupBy::Project => "a.project",
+            GroupBy::Product => "a.product",
             GroupBy::Health => "a.health",
+            GroupBy::Application => OF_ANY_ENVIRONMENT,
             GroupBy::Nothing => "''",
         };
         query.sql = format!(
@@ -130,11 +149,12 @@ impl Query {
         let mut query = Self::matching(view, selection);
         query.sql.push_str(&format!(
             ", grouped AS (SELECT matching.*, min(attention) OVER (PARTITION BY in_group) AS urgency, \
+             max(deployed) OVER (PARTITION BY in_group) AS newest, \
              count(*) OVER (PARTITION BY in_group) AS of_group, count(*) OVER () AS of_all FROM matching), \
              placed AS (SELECT grouped.*, row_number() OVER w AS position, lag(id) OVER w AS previous, \
              lead(id) OVER w AS following FROM grouped \
              WINDOW w AS (ORDER BY {})) ",
-            order("grouped", selection.sort_by)
+            order("grouped", selection)
         ));
         query
     }
@@ -147,10 +167,21 @@ impl Query {
         let skip = query.int(i64::try_from(skip).unwrap_or(i64::MAX));
         let limit = query.int(limit.into());
         query.sql.push_str(&format!(
-            ", groups AS (SELECT in_group AS own, min(attention) AS urgency, count(*) AS of_group FROM matching GROUP BY in_group), \
-             grouped AS (SELECT matching.*, urgency, of_group FROM matching JOIN groups ON own = in_group), \
+            ", {GROUPS}, grouped AS (SELECT matching.*, urgency, newest, of_group FROM matching JOIN groups ON own = in_group), \
              page AS (SELECT * FROM grouped ORDER BY {} LIMIT {limit} OFFSET {skip}) ",
-            order("grouped", selection.sort_by)
+            order("grouped", selection)
+        ));
+        query
+    }
+
+    /// As [`Query::matching`], and then so many of their groups from behind others, in their order, as the table `page`.
+    pub(super) fn groups(view: &View, selection: &Selection, skip: u64, limit: u32) -> Self {
+        let mut query = Self::begin(view, selection, "AS MATERIALIZED");
+        let skip = query.int(i64::try_from(skip).unwrap_or(i64::MAX));
+        let limit = query.int(limit.into());
+        query.sql.push_str(&format!(
+            ", {GROUPS}, page AS (SELECT own AS in_group, urgency, newest FROM groups ORDER BY {} LIMIT {limit} OFFSET {skip}) ",
+            order_of_groups(selection).join(", ").replace("in_group", "own")
         ));
         query
     }
@@ -195,6 +226,7 @@ impl Query {
                     Field::Health => "a.health",
                     Field::Sync => "a.sync",
                     Field::Cluster => "a.cluster",
+                    Field::Product => "a.product",
                 };
                 let values: Vec<String> = values.iter().map(|value| self.text(value)).collect();
                 if values.is_empty() {
@@ -219,14 +251,24 @@ impl Query {
     }
 }
 
+/// What groups are ordered by: by their most urgent row, but where each is an application, which is what is asked for.
+pub(super) fn order_of_groups(selection: &Selection) -> &'static [&'static str] {
+    match (selection.group_by, selection.sort_by) {
+        (GroupBy::Application, SortBy::Name) => &["in_group"],
+        (GroupBy::Application, SortBy::Deployed) => &["newest DESC", "in_group"],
+        _ => &["urgency", "in_group"],
+    }
+}
+
 /// What rows of a table are ordered by.
-pub(super) fn order(table: &str, sort_by: SortBy) -> String {
-    let columns: &[&str] = match sort_by {
-        SortBy::Attention => &["urgency", "in_group", "attention", "name", "namespace", "runtime"],
-        SortBy::Name => &["urgency", "in_group", "name", "namespace", "runtime"],
-        SortBy::Deployed => &["urgency", "in_group", "deployed DESC", "name", "namespace", "runtime"],
+pub(super) fn order(table: &str, selection: &Selection) -> String {
+    let columns: &[&str] = match selection.sort_by {
+        SortBy::Attention => &["attention", "name", "namespace", "runtime"],
+        SortBy::Name => &["name", "namespace", "runtime"],
+        SortBy::Deployed => &["deployed DESC", "name", "namespace", "runtime"],
     };
-    columns.iter().map(|column| format!("{table}.{column}")).collect::<Vec<_>>().join(", ")
+    let all = order_of_groups(selection).iter().chain(columns);
+    all.map(|column| format!("{table}.{column}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Text that means itself within a pattern; what is searched is kept in lower case.

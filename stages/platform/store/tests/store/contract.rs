@@ -13,6 +13,7 @@ use crate::changes;
 use crate::fleet;
 use crate::group;
 use crate::looked_up;
+use crate::matrix;
 use crate::overview;
 use crate::postgres::Server;
 use crate::shipping;
@@ -54,7 +55,12 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     what_one_report_spoils_spoils_no_other(open(&place().await).await).await;
     what_waited_is_no_cluster_that_was_restored(open(&place().await).await).await;
     names_as_long_as_they_may_be_are_kept(open(&place().await).await).await;
-    crate::accounts::hold(place).await;
+    // Each apart: what all of them need at once is more than a thread has.
+    Box::pin(crate::accounts::hold(place)).await;
+    Box::pin(what_is_read_across_the_fleet_holds(place)).await;
+}
+
+async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Place) {
     let listed = open(&place().await).await;
     fleet::a_list_is_grouped_and_ordered_and_its_neighbours_are_those_of_its_pages(listed).await;
     fleet::a_filter_leaves_what_it_says_and_takes_nothing_typed_for_more(open(&place().await).await).await;
@@ -62,6 +68,7 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     fleet::a_moment_is_shown_as_it_was(open(&place().await).await).await;
     fleet::resources_and_deployments_are_found_across_the_fleet(open(&place().await).await).await;
     fleet::what_needs_somebody_is_told_with_its_reason_and_its_time(open(&place().await).await).await;
+    matrix::an_application_is_one_name_in_each_of_its_environments(open(&place().await).await).await;
     overview::clusters_are_told_by_runtime_with_how_their_applications_are(open(&place().await).await).await;
     overview::applications_that_move_most_are_told_against_the_time_before(open(&place().await).await).await;
     fleet::a_narrow_user_sees_exactly_theirs_everywhere(open(&place().await).await).await;

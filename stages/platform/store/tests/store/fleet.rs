@@ -53,6 +53,7 @@ pub(crate) async fn a_list_is_grouped_and_ordered_and_its_neighbours_are_those_o
     for (at, (own, environment, health, sync)) in (1..).zip(all) {
         let mut report = application(own, environment, health, sync, at);
         report.operation = operation(at, Some(at * HOUR), "Succeeded");
+        report.placement.product = if "db".contains(own) { "mail" } else { "" }.to_owned();
         opened.keep(report).await;
     }
     let mut gone = application("gone", "production", "Healthy", "Synced", 9);
@@ -77,6 +78,9 @@ pub(crate) async fn a_list_is_grouped_and_ordered_and_its_neighbours_are_those_o
         (GroupBy::Nothing, SortBy::Deployed, ["e", "c", "d", "a", "b"]),
         (GroupBy::Health, SortBy::Name, ["d", "e", "a", "b", "c"]),
         (GroupBy::Runtime, SortBy::Attention, ["d", "e", "a", "b", "c"]),
+        (GroupBy::Product, SortBy::Attention, ["d", "b", "e", "a", "c"]),
+        (GroupBy::Application, SortBy::Name, ["a", "b", "c", "d", "e"]),
+        (GroupBy::Application, SortBy::Deployed, ["e", "c", "d", "a", "b"]),
         (GroupBy::Project, SortBy::Attention, ["d", "e", "a", "b", "c"]),
     ] {
         let selection = Selection { group_by, sort_by, ..Selection::default() };
@@ -104,6 +108,7 @@ pub(crate) async fn a_filter_leaves_what_it_says_and_takes_nothing_typed_for_mor
     other.placement.labels[1].1 = "core".to_owned();
     other.images = r#"["worker:2"]"#.to_owned();
     other.placement.cluster = "east".to_owned();
+    other.placement.product = "mail".to_owned();
     other.commit.author = "Lin".to_owned();
     other.operation = operation(2, Some(5 * HOUR), "Succeeded");
     opened.keep(other).await;
@@ -131,6 +136,7 @@ pub(crate) async fn a_filter_leaves_what_it_says_and_takes_nothing_typed_for_mor
         (any(Field::Sync, "Synced"), &["web"]),
         (any(Field::Cluster, "east"), &["api"]),
         (any(Field::Cluster, "eas"), &[]),
+        (any(Field::Product, "mail"), &["api"]),
         (Condition::AnyOf(Field::Project, Vec::new()), &[]),
         (image("shop/web"), &["web"]),
         (image("worker:2"), &["api"]),
@@ -450,6 +456,9 @@ async fn sees(opened: &Opened, view: &View, expected: &[&str], runtimes: &[&str]
     };
     names(changed);
     names(store.movers(view, (0, HOUR), 100).await.unwrap().into_iter().map(|one| one.application).collect());
+    let matrix = store.matrix(view, &Selection::default(), 0, 100).await.unwrap();
+    assert_eq!((matrix.matching, matrix.total), (many, many), "{what}");
+    names(matrix.rows.into_iter().map(|row| row.name).collect());
     let (clusters, _) = store.clusters(view, 100).await.unwrap();
     assert_eq!(clusters.iter().map(|one| one.applications).sum::<u64>(), many, "{what}");
     let days = store.deployments_by_day(view, 0, 1).await.unwrap();

@@ -11,6 +11,7 @@ mod fleet;
 mod group;
 mod identities;
 mod looked_up;
+mod matrix;
 mod overview;
 mod postgres;
 mod rows;

@@ -9,10 +9,10 @@ use crate::view::cluster::ClusterRow;
 
 pub(crate) fn table(clusters: &[ClusterRow]) -> Markup {
     html! {
-        table data-rows {
+        table.clusters data-rows {
             thead { tr {
                 th scope="col" { "cluster" } th scope="col" { "runtime" } th.narrow-away scope="col" { "health" }
-                th.number scope="col" { "healthy" } th.number scope="col" { "unwell" } th.number scope="col" { "out of sync" }
+                th.number.narrow-away scope="col" { "healthy" } th.number scope="col" { "unwell" } th.number scope="col" { "out of sync" }
             } }
             tbody { @for one in clusters { (line(one)) } }
         }
@@ -26,7 +26,7 @@ fn line(one: &ClusterRow) -> Markup {
             td.what { a href=(here) { (one.name) } }
             td.mute { (one.runtime) }
             td.share.narrow-away { (share(one.healthy, one.applications, one.silent)) }
-            td.number { (number(one.healthy)) " of " (all) }
+            td.number.narrow-away { (number(one.healthy)) " of " (all) }
             td.number { (count(one.unwell, "bad", &of(one, Some("health:degraded,missing")))) }
             td.number { (count(one.out_of_sync, "warn", &of(one, Some("sync:outofsync")))) }
         }

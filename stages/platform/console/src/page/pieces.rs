@@ -58,6 +58,15 @@ pub(crate) fn share(healthy: u64, all: u64, is_old: bool) -> Markup {
     }
 }
 
+/// A text in which what stands between backticks is to be typed as it is.
+pub(crate) fn prose(text: &str) -> Markup {
+    html! {
+        @for (index, part) in text.split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
 /// A number with its thousands apart.
 pub(crate) fn number(value: u64) -> String {
     let digits = value.to_string();

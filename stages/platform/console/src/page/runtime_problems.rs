@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use crate::time::{absolute, lasting, relative};
+use super::pieces::prose;
+use crate::time::{absolute, lasting};
 use crate::view::runtime::{RuntimeProblem, RuntimeRow};
 
 /// A row of its own below the runtime's, across the list; nothing where nothing is wrong.
@@ -28,7 +29,7 @@ fn line(one: &RuntimeProblem, now: Timestamp) -> Markup {
             span class={"glyph " (class)} role="img" aria-label=(word) title=(word) { (glyph) }
             div {
                 p { b { (one.title) } @if !one.message.is_empty() { ": " (one.message) } }
-                p.cure { span.mute { "What to do: " } (one.suggestion) }
+                p.cure { span.mute { "What to do: " } (prose(&one.suggestion)) }
                 small.mute { (when(one, now)) }
             }
         }
@@ -38,9 +39,9 @@ fn line(one: &RuntimeProblem, now: Timestamp) -> Markup {
 fn when(one: &RuntimeProblem, now: Timestamp) -> Markup {
     html! {
         @match (one.since, one.seen) {
-            (Some(since), Some(seen)) => { "for " (lasting(since, now)) ", since " (absolute(since)) "; last seen " (relative(seen, now)) },
+            (Some(since), Some(seen)) => { "for " (lasting(since, now)) ", since " (absolute(since)) "; last seen " (absolute(seen)) },
             (Some(since), None) => { "for " (lasting(since, now)) ", since " (absolute(since)) },
-            (None, Some(seen)) => { "last seen " (relative(seen, now)) },
+            (None, Some(seen)) => { "last seen " (absolute(seen)) },
             (None, None) => { "when is not known" },
         }
     }

@@ -83,7 +83,7 @@ fn all(runtimes: &[RuntimeRow], clusters: &[ClusterRow], now: Timestamp) -> Mark
                             td.what { a href=(of(one)) { (one.name) } }
                             td.narrow-away { code { (one.version.as_deref().unwrap_or("not said yet")) } }
                             td.share.narrow-away { (share(one.healthy, one.applications, one.silent)) }
-                            td.number { (number(one.healthy)) " of " (number(one.applications)) " healthy" }
+                            td.number { (number(one.healthy)) " of " (number(one.applications)) span.narrow-away { " healthy" } }
                             td.number { (freshness(one, now)) }
                             td.number.mute.narrow-away { @if let Some(lag) = one.lag { (lag) " ms" } }
                             td.number.narrow-away { @if one.rejected > 0 { span.warn { (number(one.rejected)) } } @else { span.mute { "0" } } }
@@ -94,7 +94,7 @@ fn all(runtimes: &[RuntimeRow], clusters: &[ClusterRow], now: Timestamp) -> Mark
             }
         }
         @if runtimes.iter().any(|one| one.silent) {
-            p.foot { "A silent runtime says why on its own side: " code { "gitops-runtime status" } ", and " code { "/healthz?full=true" } "." }
+            p.foot { span { "A silent runtime says why on its own side: " code { "gitops-runtime status" } ", and " code { "/healthz?full=true" } "." } }
         }
         @if !clusters.is_empty() {
             section.below {

@@ -16,6 +16,8 @@ pub struct Which {
     pub runtime: Option<String>,
     /// Their namespace.
     pub namespace: Option<String>,
+    /// Their Argo CD project.
+    pub project: Option<String>,
     /// Their name,
     pub name: Option<String>,
     /// or how it begins.
@@ -69,7 +71,12 @@ impl Store {
     ) -> Result<Vec<SeenApplication>, StoreError> {
         let mut values = vec![after.0.into(), after.1.into(), after.2.into()];
         let mut condition = BEHIND.to_owned();
-        let named = [("r.name", &which.runtime), ("a.namespace", &which.namespace), ("a.name", &which.name)];
+        let named = [
+            ("r.name", &which.runtime),
+            ("a.namespace", &which.namespace),
+            ("a.project", &which.project),
+            ("a.name", &which.name),
+        ];
         for (column, value) in named {
             if let Some(value) = value {
                 values.push((&**value).into());

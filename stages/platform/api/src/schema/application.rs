@@ -143,6 +143,7 @@ impl ApplicationsFilterArgs {
         Ok(kept::Which {
             runtime,
             namespace: self.namespace,
+            project: None,
             name: self.name,
             prefix: self.name_prefix,
             labels: labels.into_iter().map(label).collect::<Result<_, _>>()?,

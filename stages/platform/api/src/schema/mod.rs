@@ -3,6 +3,8 @@
 mod account;
 mod application;
 mod change;
+mod cluster;
+mod git_source;
 mod mutation;
 mod page;
 mod promotion;

@@ -1,15 +1,20 @@
 //! What may be read.
 
 use async_graphql::{Context, Object, Result};
-use stages_platform_store::{SeenApplication, View, Which};
+use stages_platform_store::{FleetCluster, SeenApplication, View, Which};
 
 use super::account::{AbacRule, Account, ApiKey, AuditEntry, Me, User};
 use super::application::{Application, ApplicationEdge, ApplicationSlice, ApplicationsFilterArgs};
+use super::cluster::{self, ClusterEdge, ClusterSlice};
+use super::git_source::{self, GitSourceEdge, GitSourceSlice};
 use super::page::{self, SlicePaginationArgs, rows};
 use super::promotion::{Metadata, PromotionTemplate};
 use super::runtime::{Runtime, RuntimeEdge, RuntimeSlice};
 use super::{caller, store};
 use crate::caller::{Caller, Refusal, unread};
+
+/// Clusters that are looked through for a page.
+const CLUSTERS: u32 = 10_000;
 
 /// What may be read.
 pub(crate) struct Query;
@@ -94,6 +99,47 @@ impl Query {
             ApplicationEdge { node: Application::of(one), cursor }
         };
         Ok(ApplicationSlice { edges: all.into_iter().map(edge).collect(), page_info })
+    }
+
+    /// Git sources by runtime, namespace and name, of one runtime and one project or of all: the applications with the label
+    /// `codefresh.io/entity=git-source` that whoever asks sees.
+    #[graphql(complexity = "page::of(pagination.as_ref()) * child_complexity")]
+    async fn git_sources(
+        &self,
+        context: &Context<'_>,
+        pagination: Option<SlicePaginationArgs>,
+        project: Option<String>,
+        runtime: Option<String>,
+    ) -> Result<GitSourceSlice> {
+        let page = pagination.unwrap_or_default();
+        let (key, value) = git_source::LABEL;
+        let labels = vec![(key.to_owned(), value.to_owned())];
+        let which = Which { runtime, project, labels, deleted: Some(false), ..Which::default() };
+        let mut all = applications(context, &which, page.after(), page.first()).await?;
+        let page_info = page.info(&mut all, cursor);
+        let edge = |one: SeenApplication| GitSourceEdge { cursor: cursor(&one), node: one.into() };
+        Ok(GitSourceSlice { edges: all.into_iter().map(edge).collect(), page_info })
+    }
+
+    /// Clusters that the applications which whoever asks sees are deployed to, by runtime and name, of one runtime or of all.
+    #[graphql(complexity = "page::of(pagination.as_ref()) * child_complexity")]
+    async fn clusters(
+        &self,
+        context: &Context<'_>,
+        runtime: Option<String>,
+        pagination: Option<SlicePaginationArgs>,
+    ) -> Result<ClusterSlice> {
+        let (page, view) = (pagination.unwrap_or_default(), caller(context)?.view());
+        let (mut all, _) = store(context)?.clusters(&view, CLUSTERS).await.map_err(unread)?;
+        all.sort_by(|one, other| (&one.runtime, &one.name).cmp(&(&other.runtime, &other.name)));
+        let after = page.after().split_once('/').unwrap_or_default();
+        all.retain(|one| {
+            runtime.as_ref().is_none_or(|name| one.runtime == *name) && (&*one.runtime, &*one.name) > after
+        });
+        all.truncate(page.first() + 1);
+        let page_info = page.info(&mut all, cluster::cursor);
+        let edge = |one: FleetCluster| ClusterEdge { cursor: cluster::cursor(&one), node: one.into() };
+        Ok(ClusterSlice { edges: all.into_iter().map(edge).collect(), page_info })
     }
 
     /// One application; null: there is none that whoever asks sees.

@@ -1,6 +1,6 @@
 //! Runtimes: what one says of itself when it is installed, and what is known of it.
 
-use async_graphql::{Enum, InputObject, SimpleObject};
+use async_graphql::{Enum, InputObject, Json, SimpleObject};
 use serde::{Deserialize, Serialize};
 use stages_platform_store::{Millis, Registration};
 
@@ -112,6 +112,9 @@ pub(crate) struct HealthError {
     title: String,
     message: String,
     suggestion: Option<String>,
+    /// What it is about, as the runtime has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    object: Option<Json<serde_json::Value>>,
     code: HealthErrorCodes,
     last_seen: String,
 }

@@ -18,6 +18,8 @@ const OPERATIONS: &[(&str, [&str; 4])] = &[
         r#"{ promotionTemplateByRuntime(runtime: "prod", applicationMetadata: {name: "shop"}) { versionSource { file } } }"#,
         ["", "", "", ""],
     ),
+    ("{ gitSources { edges { cursor } } }", ["", "", "", ""]),
+    ("{ clusters { edges { cursor } } }", ["", "", "", ""]),
     ("{ users { name } }", ["", "", ADMIN, PERSON]),
     ("{ abacRules { id } }", ["", "", ADMIN, PERSON]),
     ("{ apiKeys { id } }", ["", "", "", PERSON]),

@@ -6,4 +6,5 @@ mod authorize;
 mod forward;
 mod limits;
 mod operations;
+mod places;
 mod served;

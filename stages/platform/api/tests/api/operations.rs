@@ -7,7 +7,7 @@ use crate::served::{Credential, Served, told};
 const CREATE: &str = "mutation CreateRuntime($installationArgs: RuntimeInstallationArgs!) { createRuntime(installationArgs: $installationArgs) { name newAccessToken } }";
 const REPORT: &str = "mutation ReportRuntimeErrors($reportErrorsArgs: ReportRuntimeErrorsArgs!) { reportRuntimeErrors(reportErrorsArgs: $reportErrorsArgs) }";
 const VERSION: &str = "mutation($reportVersionArgs: ReportRuntimeVersionArgs!) { reportRuntimeVersion(reportVersionArgs: $reportVersionArgs) }";
-const RUNTIME: &str = "query Runtime($name: String!) { runtime(name: $name) { metadata { account namespace name } installationStatus installationType ingressHost runtimeVersion cluster managed errors { level code message } } }";
+const RUNTIME: &str = "query Runtime($name: String!) { runtime(name: $name) { metadata { account namespace name } installationStatus installationType ingressHost runtimeVersion cluster managed errors { level code message object } } }";
 
 /// As a runtime says it of itself when it is installed.
 fn arguments(name: &str) -> Value {
@@ -51,6 +51,7 @@ async fn a_runtime_registers_as_an_incumbents_does_reports_what_is_wrong_and_is_
 
     let error = json!({
         "level": "ERROR", "title": "Git", "message": "no token", "code": "BROKEN_REFERENCE", "lastSeen": "2026-11-24T00:00:00Z",
+        "object": {"kind": "Secret", "name": "git"},
     });
     let report = |name: &str| json!({"reportErrorsArgs": {"runtime": name, "errors": [error]}});
     assert_eq!(served.data(&runtime, REPORT, report("eu1")).await, json!({"reportRuntimeErrors": 1}));
@@ -58,7 +59,9 @@ async fn a_runtime_registers_as_an_incumbents_does_reports_what_is_wrong_and_is_
     assert_eq!(another, "a runtime may do this for itself alone");
     assert_eq!(served.refused(&served.admin, REPORT, report("none")).await, "there is no runtime 'none'");
     let shown = served.data(&served.admin, RUNTIME, json!({"name": "eu1"})).await;
-    let expected = json!([{"level": "ERROR", "code": "BROKEN_REFERENCE", "message": "no token"}]);
+    let object = json!({"kind": "Secret", "name": "git"});
+    let expected =
+        json!([{"level": "ERROR", "code": "BROKEN_REFERENCE", "message": "no token", "object": object}]);
     assert_eq!(shown["runtime"]["errors"], expected);
     let none = json!({"reportErrorsArgs": {"runtime": "eu1", "errors": []}});
     assert_eq!(served.data(&runtime, REPORT, none).await, json!({"reportRuntimeErrors": 0}));

@@ -114,6 +114,11 @@ impl Served {
 
     /// Keeps a report of an application, `namespace/name`, of a runtime that is made for it.
     pub(crate) async fn report(&self, runtime: &str, application: &str) {
+        self.report_of(runtime, application, |_| {}).await;
+    }
+
+    /// The same, of which `change` says more.
+    pub(crate) async fn report_of(&self, runtime: &str, application: &str, change: impl FnOnce(&mut Report)) {
         let id = match self.store.runtime_named(runtime).await.unwrap() {
             Some(id) => id,
             None => {
@@ -134,7 +139,7 @@ impl Served {
             ..Placement::default()
         };
         let labelled = application == "argocd/shop";
-        let report = Report {
+        let mut report = Report {
             entity: EntityName {
                 app_namespace: namespace.to_owned(),
                 app_name: name.to_owned(),
@@ -167,6 +172,7 @@ impl Served {
             git: None,
             details: None,
         };
+        change(&mut report);
         let key = Sha256::digest(format!("{runtime}/{application}")).into();
         let delivery = Delivery { runtime: id, key, keyed: true, epoch: None, report };
         self.store.keep(vec![delivery]).await.unwrap();

@@ -80,7 +80,8 @@ impl Installation {
         }
         let is_repository =
             ["https://", "http://", "ssh://", "git@"].iter().any(|way| self.repository.starts_with(way));
-        if !self.repository.is_empty() && !(is_repository && is_address(&self.repository)) {
+        let is_well = self.repository.is_empty() || (is_repository && is_address(&self.repository));
+        if !is_well {
             return Some((
                 "repository",
                 "A Git repository is an address, such as https://git.example.com/platform/gitops-runtime.git.",

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use pipeline_core::Shutdown;
 use prometheus::Registry;
 use serde_json::Value;
-use stages_git::remote::{Access, Credential, Credentials, KnownHosts, SECRET_TYPE};
+use stages_git::remote::{Access, Credential, Credentials, KnownHosts, Projects, SECRET_TYPE};
 use stages_git::{Checkouts, GitSeries};
 use stages_kube::{Reader, Right, Scope};
 
@@ -28,7 +28,8 @@ const FILES_EVERY: Duration = Duration::from_secs(2);
 /// and at every how many such looks the cluster is asked: every half minute.
 const CLUSTER_EVERY: u64 = 15;
 
-/// What reading them needs to be allowed. Secrets can be found by their label only by whoever may list them.
+/// What reading them needs to be allowed. Secrets can be found by their label only by whoever may list them; what these hold is used
+/// for applications as their AppProjects say, which are listed as well.
 pub(super) fn rights(config: &Config, of: &Repositories) -> Vec<Right> {
     let scope = || Scope::Namespace(config.kubernetes.namespace.to_string());
     let mut rights = Vec::new();
@@ -40,6 +41,8 @@ pub(super) fn rights(config: &Config, of: &Repositories) -> Vec<Right> {
             names: Vec::new(),
             scope: scope(),
         });
+        let (group, resource, verbs) = ("argoproj.io", "appprojects", &["list"][..]);
+        rights.push(Right { group, resource, verbs, names: Vec::new(), scope: scope() });
     }
     if of.argocd_certificates {
         let names = vec![CERTIFICATES.to_owned(), HOSTS.to_owned()];
@@ -60,6 +63,8 @@ pub(super) struct Found {
     pub(super) everywhere: Vec<String>,
     /// As in OpenSSH's `known_hosts`.
     pub(super) hosts: String,
+    /// What AppProjects permit.
+    pub(super) projects: Option<Projects>,
 }
 
 impl Found {
@@ -76,6 +81,7 @@ impl Found {
                 .map(|(host, pem)| (host.clone(), pem.clone()))
                 .collect(),
             everywhere: self.everywhere.iter().chain(&other.everywhere).cloned().collect(),
+            projects: self.projects.clone().or_else(|| other.projects.clone()),
         }
     }
 }
@@ -179,7 +185,7 @@ impl ArgoCd {
     /// What stands there now.
     async fn read(&self) -> anyhow::Result<Found> {
         let namespace = &self.namespace;
-        let (mut versions, mut all) = (Vec::new(), Vec::new());
+        let (mut versions, mut all, mut projects) = (Vec::new(), Vec::new(), None);
         if self.secrets {
             let path = format!(
                 "/api/v1/namespaces/{namespace}/secrets?labelSelector=argocd.argoproj.io%2Fsecret-type%20in%20(repository%2Crepo-creds)"
@@ -191,6 +197,14 @@ impl ArgoCd {
                 versions.push(secret["metadata"]["resourceVersion"].to_string());
                 all.extend(credential(namespace, secret));
             }
+            let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{namespace}/appprojects");
+            let list = self.reader.get(&path).await.with_context(|| {
+                format!("list the appprojects in `{namespace}`: the service account needs `list` on appprojects there")
+            })?;
+            let found: Vec<&Value> =
+                list.iter().flat_map(|list| list["items"].as_array()).flatten().collect();
+            versions.extend(found.iter().map(|of| of["metadata"]["resourceVersion"].to_string()));
+            projects = Some(Projects::read(namespace, found));
         }
         let (mut authorities, mut hosts) = (BTreeMap::new(), String::new());
         if self.certificates {
@@ -201,7 +215,7 @@ impl ArgoCd {
             let map = self.config_map(HOSTS, &mut versions).await?;
             map["data"]["ssh_known_hosts"].as_str().unwrap_or_default().clone_into(&mut hosts);
         }
-        Ok(Found { versions, credentials: all, hosts, authorities, everywhere: Vec::new() })
+        Ok(Found { versions, credentials: all, hosts, authorities, everywhere: Vec::new(), projects })
     }
 
     /// A ConfigMap of Argo CD, nothing where there is none, and its version.

@@ -196,6 +196,7 @@ fn asked(of: &SourcesAt, compiled: &[String]) -> Option<Asked> {
     };
     Some(Asked {
         metadata: serde_json::from_str(&of.metadata).ok()?,
+        project: of.project.clone(),
         namespace: of.namespace.clone(),
         sources: of.sources.iter().map(source).collect::<Option<_>>()?,
         compiled: compiled.to_vec(),

@@ -355,9 +355,11 @@ fn the_source_server_may_ask_whose_a_token_is_unless_callers_have_one_token() {
         "sourceServer.git.repositories.argocdCertificates=true",
     ];
     let grant = |resource: &str, name: &str, verb: &str| -> Grant {
-        ["argocd", "", resource, name, verb].map(str::to_owned).into()
+        let group = if resource == "appprojects" { "argoproj.io" } else { "" };
+        ["argocd", group, resource, name, verb].map(str::to_owned).into()
     };
     let expected = BTreeSet::from([
+        grant("appprojects", "", "list"),
         grant("configmaps", "argocd-ssh-known-hosts-cm", "get"),
         grant("configmaps", "argocd-tls-certs-cm", "get"),
         grant("secrets", "", "list"),
@@ -382,6 +384,7 @@ fn who_says_what_changed_may_watch_applications_and_more_only_where_that_is_aske
     expected.insert(application("patch"));
     assert_eq!(grants(&["--set", "changeRevision.annotations=true"]), expected);
     expected.insert(grant("", "secrets", "", "list"));
+    expected.insert(grant("argoproj.io", "appprojects", "", "list"));
     expected.insert(grant("", "configmaps", "argocd-tls-certs-cm", "get"));
     expected.insert(grant("", "configmaps", "argocd-ssh-known-hosts-cm", "get"));
     let all = ["annotations", "repositories.argocdSecrets", "repositories.argocdCertificates"];

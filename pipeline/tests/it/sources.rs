@@ -190,7 +190,11 @@ async fn api_server(secrets: Vec<Value>) -> String {
         assert_eq!(query["labelSelector"], selector);
         Json(list)
     };
-    let router = Router::new().route("/api/v1/namespaces/argocd/secrets", get(listed));
+    let project = |name: &str, repositories: &[&str]| json!({"metadata": {"name": name, "resourceVersion": "1"}, "spec": {"sourceRepos": repositories}});
+    let projects = json!({"items": [project("default", &["*"])]});
+    let router = Router::new()
+        .route("/api/v1/namespaces/argocd/secrets", get(listed))
+        .route("/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects", get(async move || Json(projects)));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await });

@@ -16,6 +16,7 @@ use pipeline_bus::jetstream::{Config, Credentials, JetStream, connect};
 use pipeline_core::{REQUEST_BYTES, Requests, Shutdown, async_trait};
 use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
+use stages_git::remote::Tenant;
 use stages_source::{
     Answering, Asked, AskedSource, Directories, Heard, Held, Library, LibraryConfig, NotHeld, OneForAll,
     OverBus, Question, Repositories, SUBJECT, ServeBounds, TokenFile, routes, serve_over,
@@ -295,7 +296,7 @@ struct Waiting {
 
 #[async_trait]
 impl Repositories for Waiting {
-    async fn hold(&self, _: &str, _: &str) -> Result<Held, NotHeld> {
+    async fn hold(&self, _: &str, _: &str, _: Option<&Tenant>) -> Result<Held, NotHeld> {
         self.waiting.send_modify(|waiting| *waiting += 1);
         drop(self.go.acquire().await);
         Err(NotHeld::TooMany)
@@ -308,8 +309,8 @@ struct Shared(Arc<Waiting>);
 
 #[async_trait]
 impl Repositories for Shared {
-    async fn hold(&self, repo_url: &str, revision: &str) -> Result<Held, NotHeld> {
-        self.0.hold(repo_url, revision).await
+    async fn hold(&self, repo_url: &str, revision: &str, of: Option<&Tenant>) -> Result<Held, NotHeld> {
+        self.0.hold(repo_url, revision, of).await
     }
 }
 

@@ -374,6 +374,7 @@ impl Application {
         });
         Some(SourcesAt {
             metadata: Value::Object(metadata).to_string(),
+            project: text(spec.get("project")).to_owned(),
             namespace: map(spec.get("destination")).map_or("", |to| text(to.get("namespace"))).to_owned(),
             sources: sources.into_iter().zip(revisions).map(at).collect(),
         })

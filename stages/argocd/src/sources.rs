@@ -23,6 +23,8 @@ pub struct SourceAt {
 pub struct SourcesAt {
     /// What the application is called: its `metadata`, but for what changes with every write; JSON.
     pub metadata: String,
+    /// Its `spec.project`.
+    pub project: String,
     /// The namespace that it deploys to.
     pub namespace: String,
     /// In the order of its `spec`.

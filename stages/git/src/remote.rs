@@ -28,9 +28,10 @@ mod scan;
 mod session;
 mod slots;
 mod ssh;
+mod tenant;
 mod url;
 
-pub use access::Access;
+pub use access::{Access, Scoped};
 pub use checkouts::{Checkout, Checkouts, Config, Named};
 pub(crate) use committing::COMMIT_OUTCOMES;
 pub use committing::{CommitError, Committed};
@@ -38,4 +39,5 @@ pub use credentials::{Credential, Credentials, SECRET_TYPE};
 pub use error::{FetchError, FetchFailure};
 pub use hosts::KnownHosts;
 pub use prefix::UrlPrefix;
+pub use tenant::{Projects, Tenant};
 pub use url::{RepositoryUrl, Scheme};

@@ -9,6 +9,7 @@ use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 use stages_git::application::Application;
 use stages_git::in_one_line;
+use stages_git::remote::Tenant;
 
 use crate::sync::{Told, started_at, waits_to_begin};
 use crate::walks::{Asked, Walks};
@@ -43,8 +44,9 @@ impl RevisionEnrichment {
         event: &Event,
         application: &Application,
         (all, told): (&[Synced], &[Option<Told>]),
-        started_at: Option<&str>,
+        (project, started_at): (&str, Option<&str>),
     ) -> ChangeReport {
+        let tenant = Tenant::new(project, event.key.namespace());
         let mut sources = Vec::new();
         for of in all {
             let previous = of.since(told.get(of.index).and_then(Option::as_ref), started_at);
@@ -62,6 +64,7 @@ impl RevisionEnrichment {
                 Some(current) => {
                     let asked = Asked {
                         application: application.clone(),
+                        tenant: tenant.clone(),
                         source: of.index,
                         repo_url: of.repo_url.clone(),
                         current: current.clone(),
@@ -126,7 +129,8 @@ impl Enrich for RevisionEnrichment {
         }
         let told: Vec<Option<Told>> =
             known.and_then(|known| serde_json::from_slice(&known.state).ok()).unwrap_or_default();
-        let mut found = self.changes(event, &application, (&all, &told), started_at).await;
+        let project = object["spec"]["project"].as_str().unwrap_or_default();
+        let mut found = self.changes(event, &application, (&all, &told), (project, started_at)).await;
         let incomplete = found.sources.iter().any(|of| of.error.is_some());
         let next: Vec<Option<Told>> = match incomplete {
             // It is told later, from where it was told last.
@@ -225,3 +229,6 @@ fn report(event: &Event, decision: Digest, body: Bytes) -> Report {
         trace: event.trace,
     }
 }
+
+#[cfg(test)]
+mod tests;

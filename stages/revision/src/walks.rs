@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pipeline_redact::Redactor;
 use stages_git::application::Application;
+use stages_git::remote::{Scoped, Tenant};
 use stages_git::walk::{self, Changes, WalkLimits};
 use stages_git::{Checkout, Checkouts, FetchError, GitError, GitRepository, Oid, RepositoryUrl};
 use tokio::sync::oneshot;
@@ -44,6 +45,8 @@ impl From<GitError> for WalkError {
 pub struct Asked {
     /// The application.
     pub application: Application,
+    /// As whom it may read repositories.
+    pub tenant: Tenant,
     /// Which of its sources.
     pub source: usize,
     /// Where its repository is.
@@ -88,8 +91,8 @@ struct Telling {
 struct Inner {
     checkouts: Checkouts,
     telling: Telling,
-    /// Of each repository over which a walk is under way: who waits for the next.
-    waiting: Mutex<HashMap<RepositoryUrl, Vec<Waiting>>>,
+    /// Of each repository over which a walk is under way, as those may have it who ask: who waits for the next.
+    waiting: Mutex<HashMap<Scoped, Vec<Waiting>>>,
 }
 
 impl Walks {
@@ -108,31 +111,32 @@ impl Walks {
     /// Why they are not known.
     pub async fn ask(&self, asked: Asked) -> Result<ShownSource, WalkError> {
         let url = RepositoryUrl::read(&asked.repo_url)?;
+        let of = self.inner.checkouts.scope(&url, Some(&asked.tenant))?;
         let (answer, answered) = oneshot::channel();
         let waiting = Waiting { asked, answer };
         let begins = {
             let mut all = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            let begins = !all.contains_key(&url);
-            all.entry(url.clone()).or_default().push(waiting);
+            let begins = !all.contains_key(&of);
+            all.entry(of.clone()).or_default().push(waiting);
             begins
         };
         if begins {
             // It lives on when whoever began it goes: others wait for it too.
-            tokio::spawn(walk(self.inner.clone(), url));
+            tokio::spawn(walk(self.inner.clone(), of));
         }
         answered.await.unwrap_or(Err(WalkError::GivenUp))
     }
 }
 
 /// Walks until nobody waits any more.
-async fn walk(inner: Arc<Inner>, url: RepositoryUrl) {
+async fn walk(inner: Arc<Inner>, repository: Scoped) {
     loop {
         let all = {
             let mut waiting = inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            match waiting.get_mut(&url).map(std::mem::take) {
+            match waiting.get_mut(&repository).map(std::mem::take) {
                 Some(all) if !all.is_empty() => all,
                 _ => {
-                    waiting.remove(&url);
+                    waiting.remove(&repository);
                     return;
                 }
             }
@@ -142,7 +146,7 @@ async fn walk(inner: Arc<Inner>, url: RepositoryUrl) {
         for of in &all {
             for revision in [Some(&of.asked.current), of.asked.previous.as_ref()].into_iter().flatten() {
                 if !revisions.contains_key(revision) {
-                    let found = inner.checkouts.checkout(&url, revision).await;
+                    let found = inner.checkouts.checkout_of(&repository, revision).await;
                     revisions.insert(revision.clone(), found);
                 }
             }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use stages_git::remote::Tenant;
 
 use crate::answer::{Answer, Listed};
 use crate::versions::Versions;
@@ -27,6 +28,9 @@ pub struct Asked {
     /// The application's `metadata`: whoever knows where its version stands is asked with it.
     #[serde(default)]
     pub metadata: Value,
+    /// The application's `spec.project`; empty is `default`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub project: String,
     /// The namespace that the application deploys to.
     #[serde(default)]
     pub namespace: String,
@@ -35,6 +39,18 @@ pub struct Asked {
     /// Manifests as Argo CD compiled them, JSON or YAML; without any, all that the files make is listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compiled: Vec<String>,
+}
+
+impl Asked {
+    /// As whom the application may read repositories.
+    pub(crate) fn tenant(&self) -> Tenant {
+        tenant(&self.metadata, &self.project)
+    }
+}
+
+/// As whom an application with this `metadata` may read repositories.
+pub(crate) fn tenant(metadata: &Value, project: &str) -> Tenant {
+    Tenant::new(project, metadata["namespace"].as_str().unwrap_or_default())
 }
 
 /// A file that makes objects.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pipeline_core::async_trait;
+use stages_git::remote::{Scoped, Tenant};
 use stages_git::{Checkout, Checkouts, FetchError, RepositoryUrl, UrlPrefix};
 use tokio::sync::watch;
 
@@ -16,7 +17,7 @@ use crate::repositories::{Directories, Held, NotHeld, Repositories};
 /// Revisions that are fetched or waited for at the same time.
 const MOST: usize = 1_024;
 
-type Key = (RepositoryUrl, String);
+type Key = (Scoped, String);
 type Outcome = Option<Result<Checkout, Arc<FetchError>>>;
 type Fetches = Mutex<HashMap<Key, watch::Receiver<Outcome>>>;
 
@@ -40,8 +41,8 @@ impl Fetched {
         Self { kept, checkouts, allowed, running: Arc::default() }
     }
 
-    fn may_fetch(&self, url: &RepositoryUrl) -> bool {
-        self.allowed.iter().any(|prefix| prefix.covers(url)) || self.checkouts.names(url)
+    fn may_fetch(&self, url: &RepositoryUrl, of: Option<&Tenant>) -> bool {
+        self.allowed.iter().any(|prefix| prefix.covers(url)) || self.checkouts.names(url, of)
     }
 
     /// A fetch goes on when whoever asked has gone: a repository that takes longer than one answer may is there in the end.
@@ -58,8 +59,8 @@ impl Fetched {
                     let checkouts = self.checkouts.clone();
                     let done = Done { running: self.running.clone(), key };
                     tokio::spawn(async move {
-                        let (url, revision) = &done.key;
-                        let found = checkouts.checkout(url, revision).await;
+                        let (repository, revision) = &done.key;
+                        let found = checkouts.checkout_of(repository, revision).await;
                         tell.send_replace(Some(found));
                         drop(done);
                     });
@@ -79,16 +80,18 @@ impl Fetched {
 
 #[async_trait]
 impl Repositories for Fetched {
-    async fn hold(&self, repo_url: &str, revision: &str) -> Result<Held, NotHeld> {
-        match self.kept.hold(repo_url, revision).await {
+    async fn hold(&self, repo_url: &str, revision: &str, of: Option<&Tenant>) -> Result<Held, NotHeld> {
+        match self.kept.hold(repo_url, revision, of).await {
             Err(NotHeld::Unconfigured { .. }) => {}
             other => return other,
         }
         let url = RepositoryUrl::read(repo_url).map_err(|error| NotHeld::Fetch(Arc::new(error)))?;
-        if !self.may_fetch(&url) {
+        // Why an application may not have it is said before that nobody named it.
+        let repository = self.checkouts.scope(&url, of).map_err(Arc::new)?;
+        if !self.may_fetch(&url, of) {
             return Err(NotHeld::NotAllowed { url: url.to_string() });
         }
-        let checkout = self.fetch((url, revision.to_owned())).await?;
+        let checkout = self.fetch((repository, revision.to_owned())).await?;
         let (directory, commit) = (checkout.directory().to_owned(), checkout.commit);
         Ok(Held { directory, commit, checkout: Some(checkout), series: self.checkouts.series() })
     }

@@ -9,11 +9,12 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use stages_git::application::{Application, Source};
+use stages_git::remote::Tenant;
 use stages_git::{Commit, GitError, Snapshot, in_one_line};
 use tokio::sync::Semaphore;
 
 use crate::answer::{Answer, At, Listed, listed};
-use crate::asked::{Asked, AskedSource, File, Told};
+use crate::asked::{Asked, AskedSource, File, Told, tenant};
 use crate::changed::{AskedChange, Between, ToldChange, changed};
 use crate::compiled::Compiled;
 use crate::describe::{Checkout, describe, versions_of};
@@ -140,7 +141,7 @@ impl Library {
             if asked.compiled.len() > MAX_COMPILED {
                 return Err(SourceError::Asked("more than 20000 compiled manifests are asked about at once"));
             }
-            let held = self.hold(&sources).await?;
+            let held = self.hold(&sources, &asked.tenant()).await?;
             let revisions: Vec<String> = held
                 .iter()
                 .map(|held| held.as_ref().map_or_else(String::new, |held| held.commit.to_string()))
@@ -172,11 +173,12 @@ impl Library {
     pub async fn versions(
         &self,
         metadata: &Value,
+        project: &str,
         sources: &[AskedSource],
     ) -> Result<Option<Versions>, SourceError> {
         self.within(async {
             let sources = read(sources)?;
-            let held = self.hold(&sources).await?;
+            let held = self.hold(&sources, &tenant(metadata, project)).await?;
             let version_source = self.versions.of(metadata).await;
             self.blocking(move || {
                 let mut opened = Vec::with_capacity(sources.len());
@@ -209,7 +211,7 @@ impl Library {
     /// [`SourceError`] says why not.
     pub async fn commit(&self, repo_url: &str, revision: &str) -> Result<ToldCommit, SourceError> {
         self.within(async {
-            let held = self.repositories.hold(repo_url, revision).await?;
+            let held = self.repositories.hold(repo_url, revision, None).await?;
             let commit = self.blocking(move || Ok(held.open()?.commit(held.commit)?)).await?;
             let links = links(repo_url, &commit);
             Ok(ToldCommit { commit, links })
@@ -229,8 +231,8 @@ impl Library {
         paths: Vec<String>,
     ) -> Result<ToldChanges, SourceError> {
         self.within(async {
-            let old = self.repositories.hold(repo_url, from).await?;
-            let new = self.repositories.hold(repo_url, to).await?;
+            let old = self.repositories.hold(repo_url, from, None).await?;
+            let new = self.repositories.hold(repo_url, to, None).await?;
             let paths = if paths.is_empty() { vec![String::new()] } else { paths };
             self.blocking(move || {
                 let repository = new.open()?;
@@ -261,10 +263,12 @@ impl Library {
                 let why = "the source is a chart of a Helm repository, which has no commits";
                 return Err(SourceError::Asked(why));
             }
-            let to = self.repositories.hold(&source.repo_url, &asked.to).await?;
+            let project = asked.app["spec"]["project"].as_str().unwrap_or_default();
+            let of = &tenant(&asked.app["metadata"], project);
+            let to = self.repositories.hold(&source.repo_url, &asked.to, Some(of)).await?;
             let (from, from_unknown) = match asked.from.as_str() {
                 "" => (None, false),
-                from => match self.repositories.hold(&source.repo_url, from).await {
+                from => match self.repositories.hold(&source.repo_url, from, Some(of)).await {
                     Ok(held) => (Some(held), false),
                     // After a forced push.
                     Err(error) if error.is_no_revision() => (None, true),
@@ -281,12 +285,12 @@ impl Library {
         .await
     }
 
-    async fn hold(&self, sources: &[Wanted]) -> Result<Vec<Option<Held>>, SourceError> {
+    async fn hold(&self, sources: &[Wanted], of: &Tenant) -> Result<Vec<Option<Held>>, SourceError> {
         let mut held = Vec::with_capacity(sources.len());
         for Wanted { source, revision, is_looked_at } in sources {
             held.push(match is_looked_at {
                 false => None,
-                true => Some(self.repositories.hold(&source.repo_url, revision).await?),
+                true => Some(self.repositories.hold(&source.repo_url, revision, Some(of)).await?),
             });
         }
         Ok(held)

@@ -69,6 +69,7 @@ pub fn document() -> Value {
                 "Refusal": {"type": "object", "required": ["error"], "properties": {"error": text("Why, and what to do next.")}},
                 "Asked": {"type": "object", "required": ["sources"], "additionalProperties": false, "properties": {
                     "metadata": {"type": "object", "description": "The application's metadata."},
+                    "project": text("The application's spec.project; default where none is said. Whose credentials are used, and which repositories, its AppProject says."),
                     "namespace": text("The namespace that the application deploys to."),
                     "sources": {"type": "array", "maxItems": 64, "items": {"type": "object", "required": ["source"], "properties": {
                         "source": {"type": "object", "description": "As spec.source says it."},

@@ -105,7 +105,13 @@ impl Answering {
                     Some(app) => (app, asked["revision"].as_str().unwrap_or_default()),
                     None => (&asked, ""),
                 };
-                let versions = library.versions(&app["metadata"], &sources_of(app, revision)).await;
+                let versions = library
+                    .versions(
+                        &app["metadata"],
+                        app["spec"]["project"].as_str().unwrap_or_default(),
+                        &sources_of(app, revision),
+                    )
+                    .await;
                 written(versions.map(app_version_of).as_ref())
             }
         }

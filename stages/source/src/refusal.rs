@@ -60,6 +60,12 @@ fn not_fetched(error: &FetchError, why: String) -> Refusal {
     match error {
         FetchError::Address { .. } => Refusal::new(StatusCode::BAD_REQUEST, why),
         FetchError::FilesRefused { .. } => Refusal::new(StatusCode::FORBIDDEN, why),
+        FetchError::OtherProjects { .. } | FetchError::OfProjects { .. } | FetchError::NoProject { .. } => {
+            Refusal::new(StatusCode::FORBIDDEN, why)
+        }
+        FetchError::NotOfProject { .. } | FetchError::NotPermitted { .. } => {
+            Refusal::new(StatusCode::FORBIDDEN, why)
+        }
         FetchError::NoRepository { .. } => Refusal::new(StatusCode::NOT_FOUND, why),
         error if error.is_transient() => Refusal::later(why),
         error => {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pipeline_core::async_trait;
+use stages_git::remote::Tenant;
 use stages_git::{Address, Checkout, FetchError, GitError, GitRepository, GitSeries, Oid};
 
 /// A commit, and the repository on this machine that holds it.
@@ -82,8 +83,8 @@ impl NotHeld {
 #[async_trait]
 pub trait Repositories: std::fmt::Debug + Send + Sync {
     /// The commit of a revision (a branch, a tag, a commit's id; empty is `HEAD`), in a repository that can be read until the
-    /// answer is dropped.
-    async fn hold(&self, repo_url: &str, revision: &str) -> Result<Held, NotHeld>;
+    /// answer is dropped; as an application may have it, or somebody who is none.
+    async fn hold(&self, repo_url: &str, revision: &str, of: Option<&Tenant>) -> Result<Held, NotHeld>;
 }
 
 /// Repositories that somebody else keeps up to date: directories of this machine.
@@ -109,7 +110,7 @@ impl Directories {
 
 #[async_trait]
 impl Repositories for Directories {
-    async fn hold(&self, repo_url: &str, revision: &str) -> Result<Held, NotHeld> {
+    async fn hold(&self, repo_url: &str, revision: &str, _: Option<&Tenant>) -> Result<Held, NotHeld> {
         let address = Address::read(repo_url);
         let Some(directory) = self.all.get(&address).cloned() else {
             return Err(NotHeld::Unconfigured { address: address.to_string() });

@@ -32,7 +32,12 @@ impl Sources for Git {
 fn with_sources(mut fetch: Fetch) -> Fetch {
     if let Fetch::Manifests { sources, .. } = &mut fetch {
         let at = SourceAt { source: "{}".to_owned(), revision: "v1".to_owned() };
-        let of = SourcesAt { metadata: "{}".to_owned(), namespace: "shop".to_owned(), sources: vec![at] };
+        let of = SourcesAt {
+            metadata: "{}".to_owned(),
+            project: String::new(),
+            namespace: "shop".to_owned(),
+            sources: vec![at],
+        };
         *sources = Some(Arc::new(of));
     }
     fetch

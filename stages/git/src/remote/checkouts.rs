@@ -17,11 +17,12 @@ use std::time::{Duration, Instant, SystemTime};
 use git2::Oid;
 use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 
-use super::access::Access;
+use super::access::{Access, Scoped};
 use super::clone_dir::{CloneDir, Reading};
 use super::credentials::{Credential, Credentials};
 use super::push::{Push, Pushed};
 use super::slots::Slots;
+use super::tenant::Tenant;
 use super::url::Scheme;
 use super::{FetchError, RepositoryUrl, bare, session};
 use crate::{GitRepository, GitSeries};
@@ -91,7 +92,7 @@ pub struct Checkouts {
 struct Inner {
     config: Config,
     access: Mutex<Arc<Access>>,
-    entries: Mutex<HashMap<RepositoryUrl, Arc<Entry>>>,
+    entries: Mutex<HashMap<Scoped, Arc<Entry>>>,
     slots: Slots,
     // Another process that names the same directory is told so.
     _lock: File,
@@ -271,9 +272,19 @@ impl Checkouts {
         self.inner.config.series.clone()
     }
 
-    /// Whether there is a credential for this address, or it is named by one that has nothing to show.
-    pub fn names(&self, url: &RepositoryUrl) -> bool {
-        lock(&self.inner.access).credentials.names(url)
+    /// Whether there is a credential for this address that an application, or somebody who is none, may use; or it is named by one
+    /// that has nothing to show.
+    pub fn names(&self, url: &RepositoryUrl, of: Option<&Tenant>) -> bool {
+        lock(&self.inner.access).credentials.names(url, of.map_or("", Tenant::project))
+    }
+
+    /// The repository as an application may have it, or somebody who is none. What was fetched with the credentials of a project is kept apart: a commit
+    /// that is there is given without asking anybody.
+    ///
+    /// # Errors
+    /// The application's project does not permit it, or its credentials are of other projects alone.
+    pub fn scope(&self, url: &RepositoryUrl, of: Option<&Tenant>) -> Result<Scoped, FetchError> {
+        lock(&self.inner.access).scope(url, of)
     }
 
     /// The commit that a branch, a tag, `HEAD` or an (abbreviated) id means now; it is fetched.
@@ -290,12 +301,22 @@ impl Checkouts {
     /// # Errors
     /// The repository cannot be fetched, or has no such revision. The same error is given to all who ask within `pause`.
     pub async fn checkout(&self, url: &RepositoryUrl, revision: &str) -> Result<Checkout, Arc<FetchError>> {
+        let scoped = self.scope(url, None)?;
+        self.checkout_of(&scoped, revision).await
+    }
+
+    /// The same of a repository as an application may have it.
+    ///
+    /// # Errors
+    /// As [`Checkouts::checkout`].
+    pub async fn checkout_of(&self, of: &Scoped, revision: &str) -> Result<Checkout, Arc<FetchError>> {
+        let url = &of.url;
         let revision = if revision.is_empty() { "HEAD" } else { revision };
         let config = &self.inner.config;
         if url.scheme() == Scheme::File && !config.files {
             return Err(Arc::new(FetchError::FilesRefused { url: url.to_string() }));
         }
-        let entry = self.inner.entry(url);
+        let entry = self.inner.entry(of);
         let done = |commit, reading| {
             let (entry, url, series) = (entry.clone(), url.clone(), config.series.clone());
             Ok(Checkout { commit, held: Held { entry, _reading: reading, url, series } })
@@ -319,7 +340,7 @@ impl Checkouts {
                 _ => {}
             }
         }
-        let access = lock(&self.inner.access).clone();
+        let access = lock(&self.inner.access).within(of);
         let fetched = self.fetch(url, &entry, revision, &access).await;
         let reading = entry.clone.read();
         // What was just fetched, or of which a part was, is in use, and stays.
@@ -357,7 +378,7 @@ impl Checkouts {
         who: &Credential,
     ) -> Result<Checkout, FetchError> {
         let access = self.access_of(url, who)?;
-        let entry = self.inner.entry(url);
+        let entry = self.inner.entry(&Scoped { url: url.clone(), project: None });
         let (commit, reading) = {
             let _state = entry.state.lock().await;
             (self.fetch(url, &entry, revision, &access).await?, entry.clone.read())
@@ -377,7 +398,7 @@ impl Checkouts {
         if !self.named_as(url, who).await?.branches.is_empty() {
             return Ok(None);
         }
-        let entry = self.inner.entry(url);
+        let entry = self.inner.entry(&Scoped { url: url.clone(), project: None });
         let reading = {
             let _state = entry.state.lock().await;
             let (clone, of) = (entry.clone.clone(), url.clone());
@@ -473,11 +494,12 @@ impl Checkouts {
 }
 
 impl Inner {
-    fn entry(&self, url: &RepositoryUrl) -> Arc<Entry> {
+    fn entry(&self, of: &Scoped) -> Arc<Entry> {
         let mut entries = lock(&self.entries);
-        let entry = entries.entry(url.clone()).or_insert_with(|| {
+        let entry = entries.entry(of.clone()).or_insert_with(|| {
+            let directory = of.url.directory(of.project.as_deref());
             Arc::new(Entry {
-                clone: Arc::new(CloneDir::new(self.config.directory.join(url.directory()))),
+                clone: Arc::new(CloneDir::new(self.config.directory.join(directory))),
                 used: Mutex::new(Instant::now()),
                 state: tokio::sync::Mutex::default(),
                 turn: Semaphore::new(1),

@@ -20,6 +20,8 @@ pub struct Credential {
     pub url: String,
     /// It is for every address that begins so.
     pub is_prefix: bool,
+    /// It is for applications of this project alone.
+    pub project: Option<String>,
     /// Of HTTP.
     pub username: Option<String>,
     /// Of HTTP: a password, or the token of a forge.
@@ -83,6 +85,7 @@ impl Credential {
             from,
             url: text("url")?.trim().to_owned(),
             is_prefix,
+            project: text("project"),
             username: text("username"),
             password: secret("password"),
             bearer: secret("bearerToken"),
@@ -106,31 +109,76 @@ impl Credential {
 /// Credentials of many repositories.
 #[derive(Debug, Clone, Default)]
 pub struct Credentials {
-    all: Vec<Credential>,
+    /// Each with its address as addresses are compared.
+    all: Vec<(String, Credential)>,
+}
+
+/// Whose credentials are those of an address.
+pub(super) struct Whose {
+    /// Those of a project, empty those of nobody where others are of a project, inner `None` where none is of any; `None` where there
+    /// are credentials of other projects alone.
+    pub(super) scope: Option<Option<String>>,
+    /// The address has a Secret of its own that is of the project.
+    pub(super) own_of_project: bool,
 }
 
 impl Credentials {
     /// Those of a list, of which the first holds where two are for the same address.
     pub fn new(all: Vec<Credential>) -> Self {
-        Self { all }
+        Self { all: all.into_iter().map(|of| (comparable(&of.url), of)).collect() }
     }
 
-    /// Whether one of them is for this address.
-    pub fn names(&self, url: &RepositoryUrl) -> bool {
-        self.of(url).is_some()
+    /// Whether one of them is for this address and a project; of no project where that is empty.
+    pub fn names(&self, url: &RepositoryUrl, project: &str) -> bool {
+        self.find(url, |of| may_use(of, project)).is_some()
     }
 
-    /// The credential of an address, as Argo CD finds it: that of the repository itself; where it holds none, that of the
-    /// longest address that it begins with. Whether certificates are verified is said by the repository's own.
+    /// The credential of an address, as Argo CD finds it: that of the repository itself, one of a project before one of none; where it
+    /// holds none, that of the longest address that it begins with. Whether certificates are verified is said by the repository's
+    /// own.
     pub fn of(&self, url: &RepositoryUrl) -> Option<Credential> {
+        self.find(url, |_| true)
+    }
+
+    /// Those that applications of a project may use: its own, and those of no project; these alone where it is empty.
+    pub(super) fn within(&self, project: &str) -> Self {
+        Self { all: self.all.iter().filter(|(_, of)| may_use(of, project)).cloned().collect() }
+    }
+
+    /// Whose credentials applications of a project are given for an address. Argo CD looks at the project of the Secret of a
+    /// repository alone; here that of one for many repositories counts too.
+    pub(super) fn scope(&self, url: &RepositoryUrl, project: &str) -> Whose {
         let wanted = comparable(url.as_str());
-        let own = self.all.iter().find(|of| !of.is_prefix && comparable(&of.url) == wanted);
+        let own = |(at, of): &&(String, Credential)| !of.is_prefix && *at == wanted;
+        let own_of_project = self.all.iter().filter(own).any(|(_, of)| is_of(of, project));
+        let used = self.find(url, |of| may_use(of, project));
+        let of_others = |(_, of): &(String, Credential)| {
+            of.project.is_some() && !is_of(of, project) && of.shows_something()
+        };
+        let shows = used.as_ref().is_some_and(Credential::shows_something);
+        if !shows && self.all.iter().filter(own).any(of_others) {
+            return Whose { scope: None, own_of_project };
+        }
+        let concerns = |(at, of): &&(String, Credential)| match of.is_prefix {
+            true => begins(&wanted, at),
+            false => *at == wanted,
+        };
+        let is_of_some = self.all.iter().filter(concerns).any(|(_, of)| of.project.is_some());
+        let scope = used.and_then(|used| used.project).or_else(|| is_of_some.then(String::new));
+        Whose { scope: Some(scope), own_of_project }
+    }
+
+    fn find(&self, url: &RepositoryUrl, may: impl Fn(&Credential) -> bool) -> Option<Credential> {
+        let wanted = comparable(url.as_str());
+        let usable = || self.all.iter().filter(|(_, of)| may(of));
+        let own = || usable().filter(|(at, of)| !of.is_prefix && *at == wanted).map(|(_, of)| of);
+        let own = own().find(|of| of.project.is_some()).or_else(|| own().next());
         if own.is_some_and(Credential::shows_something) {
             return own.cloned();
         }
-        let prefixes = self.all.iter().filter(|of| of.is_prefix && begins(&wanted, &comparable(&of.url)));
-        // Of equally long ones the first.
-        let longest = prefixes.rev().max_by_key(|of| of.url.len());
+        let prefixes = usable().filter(|(at, of)| of.is_prefix && begins(&wanted, at)).map(|(_, of)| of);
+        // Of equally long ones that of a project, and of these the first.
+        let longest = prefixes.rev().max_by_key(|of| (of.url.len(), of.project.is_some()));
         match (own, longest) {
             (Some(own), Some(longest)) => Some(Credential {
                 insecure: own.insecure,
@@ -140,6 +188,14 @@ impl Credentials {
             (own, longest) => longest.or(own).cloned(),
         }
     }
+}
+
+fn is_of(credential: &Credential, project: &str) -> bool {
+    credential.project.as_deref().is_some_and(|of| of == project)
+}
+
+fn may_use(credential: &Credential, project: &str) -> bool {
+    credential.project.is_none() || is_of(credential, project)
 }
 
 #[cfg(test)]
@@ -229,5 +285,71 @@ mod tests {
         let data = [("url", "https://example.com"), ("password", "hidden"), ("bearerToken", "hidden")];
         let shown = format!("{:?}", secret("argocd/a", "repository", &data).unwrap());
         assert_eq!(shown, r#"Credential { from: "the Secret argocd/a", url: "https://example.com", .. }"#);
+    }
+
+    #[test]
+    fn credentials_of_a_project_are_those_of_its_applications_alone() {
+        let url = ("url", "https://example.com/team/a");
+        let all = Credentials::new(
+            [
+                secret("argocd/shop", "repository", &[url, ("password", "one"), ("project", "shop")]),
+                secret("argocd/web", "repository", &[url, ("password", "two"), ("project", "web")]),
+                secret(
+                    "argocd/registered",
+                    "repository",
+                    &[("url", "https://example.com/open"), ("project", "shop")],
+                ),
+                secret(
+                    "argocd/any",
+                    "repository",
+                    &[("url", "https://example.com/any"), ("password", "three")],
+                ),
+                secret(
+                    "argocd/below",
+                    "repo-creds",
+                    &[("url", "https://below.example/shop"), ("password", "four"), ("project", "shop")],
+                ),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+        );
+        let read = |url: &str| RepositoryUrl::read(url).unwrap();
+        let used = |url: &str, project: &str| {
+            let whose = all.scope(&read(url), project);
+            let found = all.within(project).of(&read(url)).map(|found| found.from);
+            (whose.scope, found, whose.own_of_project)
+        };
+        let of = |name: &str| Some(format!("the Secret argocd/{name}"));
+        let some = |project: &str| Some(Some(project.to_owned()));
+        for (url, project, expected) in [
+            ("https://example.com/team/a", "shop", (some("shop"), of("shop"), true)),
+            ("https://example.com/team/a.git", "web", (some("web"), of("web"), true)),
+            ("https://example.com/team/a", "default", (None, None, false)),
+            ("https://example.com/team/a", "", (None, None, false)),
+            // One that shows nothing keeps nobody from an open repository.
+            ("https://example.com/open", "shop", (some("shop"), of("registered"), true)),
+            ("https://example.com/open", "web", (some(""), None, false)),
+            ("https://example.com/any", "shop", (Some(None), of("any"), false)),
+            ("https://below.example/shop/x", "shop", (some("shop"), of("below"), false)),
+            ("https://below.example/shop/x", "web", (some(""), None, false)),
+            ("https://below.example/other", "web", (Some(None), None, false)),
+        ] {
+            assert_eq!(used(url, project), expected, "{url} of {project:?}");
+        }
+        assert!(all.names(&read("https://below.example/shop/x"), "shop"));
+        assert!(!all.names(&read("https://below.example/shop/x"), "web"));
+        let whoever = [
+            secret("argocd/any", "repository", &[url, ("password", "any")]),
+            secret("argocd/shop", "repository", &[url, ("password", "one"), ("project", "shop")]),
+        ];
+        let both = Credentials::new(whoever.into_iter().flatten().collect());
+        assert_eq!(both.within("shop").of(&read(url.1)).unwrap().from, "the Secret argocd/shop");
+        assert_eq!(both.within("web").of(&read(url.1)).unwrap().from, "the Secret argocd/any");
+        assert_eq!(
+            both.scope(&read(url.1), "web").scope,
+            some(""),
+            "what one of a project brought is not theirs"
+        );
     }
 }

@@ -69,6 +69,50 @@ pub enum FetchError {
         /// Which repository.
         url: String,
     },
+    /// There are credentials, of other projects alone.
+    #[error(
+        "{url} has credentials of other projects than {project} alone: give Argo CD a Secret for it with that project, or without any"
+    )]
+    OtherProjects {
+        /// Which repository.
+        url: String,
+        /// The project that would need them.
+        project: String,
+    },
+    /// There are credentials, of projects alone, and who asks is no application.
+    #[error(
+        "{url} has credentials of projects alone, for their applications: give Argo CD a Secret for it without a project"
+    )]
+    OfProjects {
+        /// Which repository.
+        url: String,
+    },
+    /// The application names a project that is not there.
+    #[error("there is no AppProject {project} in namespace {namespace}")]
+    NoProject {
+        /// Which.
+        project: String,
+        /// Where Argo CD has them.
+        namespace: String,
+    },
+    /// The application names a project that takes none of its namespace.
+    #[error(
+        "an application of namespace {namespace} is none of AppProject {project}: add the namespace to spec.sourceNamespaces there"
+    )]
+    NotOfProject {
+        /// Which project.
+        project: String,
+        /// Where the application stands.
+        namespace: String,
+    },
+    /// The project has no such repository.
+    #[error("{url} is no repository of AppProject {project}: add it to spec.sourceRepos there")]
+    NotPermitted {
+        /// Which repository.
+        url: String,
+        /// Which project.
+        project: String,
+    },
     /// The server refused the credentials.
     #[error("{url} refused the credentials of {from}: they are wrong, expired, or may not read it")]
     Refused {
@@ -307,6 +351,10 @@ impl FetchError {
             Self::UnknownHost { .. } | Self::ChangedHostKey { .. } => FetchFailure::HostKey,
             Self::NoCredentials { .. } | Self::Refused { .. } => FetchFailure::Credentials,
             Self::NotWritten { .. } | Self::BadCredentials { .. } => FetchFailure::Credentials,
+            Self::OtherProjects { .. } | Self::OfProjects { .. } | Self::NoProject { .. } => {
+                FetchFailure::Credentials
+            }
+            Self::NotOfProject { .. } | Self::NotPermitted { .. } => FetchFailure::Credentials,
             Self::NoRepository { .. } => FetchFailure::NoRepository,
             Self::Redirected { .. } => FetchFailure::Redirected,
             Self::Status { .. } | Self::Remote { .. } => FetchFailure::Server,

@@ -129,9 +129,12 @@ impl RepositoryUrl {
         if self.below_home || path.starts_with("/~") { path.replacen('/', "", 1) } else { path }
     }
 
-    /// A name for its directory: no two addresses share one, and nothing of an address stands in it.
-    pub(super) fn directory(&self) -> String {
-        let digest = Sha256::digest(format!("{}{}", self.text, if self.below_home { "~" } else { "" }));
+    /// A name for its directory: no two addresses share one, nor two projects, and nothing of an address stands in it.
+    pub(super) fn directory(&self, project: Option<&str>) -> String {
+        let below_home = if self.below_home { "~" } else { "" };
+        // No address holds a new line.
+        let of = project.map_or_else(String::new, |project| format!("\n{project}"));
+        let digest = Sha256::digest(format!("{}{below_home}{of}", self.text));
         let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         format!("{name}.git")
     }
@@ -210,9 +213,13 @@ mod tests {
 
     #[test]
     fn each_address_has_a_directory_of_its_own() {
-        let name = |text| RepositoryUrl::read(text).unwrap().directory();
+        let of = |text, project| RepositoryUrl::read(text).unwrap().directory(project);
+        let name = |text| of(text, None);
         assert_eq!(name("https://example.com/a"), name("https://me@example.com/a/"));
         assert_ne!(name("https://example.com/a"), name("http://example.com/a"));
         assert_eq!(name("https://example.com/a").len(), 36);
+        let of_projects =
+            [None, Some(""), Some("shop"), Some("web")].map(|project| of("https://example.com/a", project));
+        assert_eq!(std::collections::BTreeSet::from(of_projects).len(), 4, "each project has its own");
     }
 }

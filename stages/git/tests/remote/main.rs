@@ -10,3 +10,4 @@ mod http;
 mod series;
 mod ssh;
 mod support;
+mod tenants;

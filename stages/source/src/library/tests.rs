@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use pipeline_core::async_trait;
 use serde_json::{Value, json};
+use stages_git::remote::Tenant;
 
 use super::{Library, LibraryConfig, SourceError};
 use crate::asked::{Asked, AskedSource};
@@ -170,7 +171,7 @@ struct Hanging;
 
 #[async_trait]
 impl Repositories for Hanging {
-    async fn hold(&self, _: &str, _: &str) -> Result<Held, NotHeld> {
+    async fn hold(&self, _: &str, _: &str, _: Option<&Tenant>) -> Result<Held, NotHeld> {
         std::future::pending().await
     }
 }
@@ -191,9 +192,12 @@ async fn what_somebody_says_of_versions_counts() {
         |file: &str| OneForAll(Some(VersionSource { file: file.to_owned(), json_path: "{.tag}".to_owned() }));
     let sources = [AskedSource { source: json!({"repoURL": URL, "path": "a"}), ..AskedSource::default() }];
     let directories = || Directories::new([(URL, directory.path().to_owned())]);
-    let versions = library(directories(), own("v.json")).versions(&Value::Null, &sources).await.unwrap();
+    let versions = library(directories(), own("v.json")).versions(&Value::Null, "", &sources).await.unwrap();
     assert_eq!(versions.unwrap().app_version, "v9");
-    let error = library(directories(), own("w.json")).versions(&Value::Null, &sources).await.unwrap_err();
+    let error = library(directories(), own("w.json")).versions(&Value::Null, "", &sources).await.unwrap_err();
     assert_eq!(error.to_string(), "read the version in a/w.json: there is no such file");
-    assert_eq!(library(directories(), OneForAll(None)).versions(&Value::Null, &sources).await.unwrap(), None);
+    assert_eq!(
+        library(directories(), OneForAll(None)).versions(&Value::Null, "", &sources).await.unwrap(),
+        None
+    );
 }

@@ -1,0 +1,85 @@
+use git2::{Repository, Signature, Time};
+use pipeline_core::{Change, Key, ObjectLabels, Timestamp, Version};
+use stages_git::Checkouts;
+use stages_git::remote::{Access, Config, Projects};
+
+use super::*;
+
+const FILE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-another-project}\n";
+
+fn event(namespace: &str, project: &str, url: &str, revision: &str) -> Event {
+    let object = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "web", "namespace": namespace},
+        "spec": {"project": project, "source": {"repoURL": url, "path": "."}},
+        "status": {
+            "sync": {"status": "Synced", "revision": revision},
+            "operationState": {"phase": "Succeeded", "syncResult": {"revision": revision}},
+            "history": [{"revision": revision}],
+        },
+    });
+    Event {
+        key: Key::new(namespace, "web").unwrap(),
+        uid: "u".into(),
+        version: Version(1),
+        change: Change::Applied { body: object.to_string().into() },
+        labels: ObjectLabels::default(),
+        cause: Cause::Watch,
+        again: false,
+        observed: Timestamp::UNIX_EPOCH,
+        fact: None,
+        coalesced: Vec::new(),
+        trace: 0,
+    }
+}
+
+#[tokio::test]
+async fn whoever_may_write_an_application_is_told_of_no_repository_that_its_project_does_not_permit() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = Repository::init_bare(folder.path().join("secret.git")).unwrap();
+    let mut tree = made.treebuilder(None).unwrap();
+    tree.insert("thing.yaml", made.blob(FILE.as_bytes()).unwrap(), 0o100_644).unwrap();
+    let tree = made.find_tree(tree.write().unwrap()).unwrap();
+    let who = Signature::new("Ada", "ada@example.com", &Time::new(1_700_000_000, 0)).unwrap();
+    let revision = made.commit(Some("HEAD"), &who, &who, "Secret\n", &tree, &[]).unwrap().to_string();
+    let url = format!("file://{}", folder.path().join("secret.git").display());
+
+    let config = Config { files: true, ..Config::new(folder.path().join("clones")) };
+    let checkouts = Checkouts::new(config).await.unwrap();
+    let project = |name: &str, repositories: &[&str], namespaces: &[&str]| {
+        let spec = json!({"sourceRepos": repositories, "sourceNamespaces": namespaces});
+        json!({"metadata": {"name": name}, "spec": spec})
+    };
+    let all = [project("owner", &["*"], &[]), project("tenant", &["https://git.example/*"], &["tenant-*"])];
+    let projects = Some(Projects::read("argocd", &all));
+    checkouts.set_access(Access { projects, ..Access::default() });
+    let redactor = Redactor::new(b"0123456789abcdef0123456789abcdef");
+    let walks = Walks::new(checkouts, 100, 1 << 16, redactor.clone());
+    let enrich = RevisionEnrichment::new(walks, redactor);
+    let told = async |namespace: &str, project: &str| {
+        let event = event(namespace, project, &url, &revision);
+        let done = enrich.enrich(&event, None, &Turn::at(Timestamp::UNIX_EPOCH)).await.unwrap();
+        let report: Value = serde_json::from_slice(&done.reports[0].body).unwrap();
+        (done.refetch, report)
+    };
+    let (refetch, report) = told("argocd", "owner").await;
+    assert_eq!(refetch, None);
+    assert!(report.to_string().contains("of-another-project"), "{report}");
+    for (namespace, project, why) in [
+        ("argocd", "tenant", format!("{url} is no repository of AppProject tenant: add it to spec.sourceRepos there")),
+        (
+            "tenant-a",
+            "owner",
+            "an application of namespace tenant-a is none of AppProject owner: add the namespace to spec.sourceNamespaces there"
+                .to_owned(),
+        ),
+        ("argocd", "", "there is no AppProject default in namespace argocd".to_owned()),
+    ] {
+        let (refetch, report) = told(namespace, project).await;
+        assert_eq!(report["sources"][0]["error"], why);
+        assert_eq!(refetch, Some(Refetch::Incomplete), "it is looked at again");
+        for hidden in ["of-another-project", "thing.yaml", "Secret", "Ada"] {
+            assert!(!report.to_string().contains(hidden), "{hidden} stands in {report}");
+        }
+    }
+}

@@ -361,42 +361,61 @@ async fn servers_behind_one_name_pass_visitors_on_and_one_may_be_killed() {
     router.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_told_to_end_hands_its_tunnel_over_and_cuts_nobody_off() {
+/// So many servers have the tunnel, and are told to end at once, while visitors come to another.
+async fn handed_over(servers: usize) {
     let (world, nats) = (World::start().await, NatsServer::start().await.unwrap());
-    let (back, first, second) = (port::free().unwrap(), port::free().unwrap(), port::free().unwrap());
+    let (back, last) = (port::free().unwrap(), port::free().unwrap());
     let router = world.router(back).await;
     let on_the_bus = async |front: u16| {
         let peers = format!("tunnelServer.peers.listen=127.0.0.1:{}", port::free().unwrap());
         world.server(front, &["--bus", &nats.url(), "--set", &peers]).await
     };
-    // Nobody else is there yet: all of the tunnel is at the first.
-    let leaving = on_the_bus(first).await;
-    let client = world.client(one_name(vec![first, second]).await, back, &[]).await;
-    let staying = on_the_bus(second).await;
+    // Nobody else is there yet: all of the tunnel is at these.
+    let (mut leaving, mut fronts) = (Vec::new(), Vec::new());
+    for _ in 0..servers {
+        let front = port::free().unwrap();
+        leaving.push(on_the_bus(front).await);
+        fronts.push(front);
+    }
+    fronts.push(last);
+    let client = world.client(one_name(fronts).await, back, &[]).await;
+    let staying = on_the_bus(last).await;
     let http = http();
-    led(&http, second).await;
+    led(&http, last).await;
     let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let asking = tokio::spawn({
         let (stop, asked, http) = (stop.clone(), asked.clone(), http.clone());
         async move {
             while !stop.load(Ordering::SeqCst) {
-                assert_eq!(text(visit(&http, second, "/app-proxy/quick")).await, (200, "ok".to_owned()));
+                assert_eq!(text(visit(&http, last, "/app-proxy/quick")).await, (200, "ok".to_owned()));
                 asked.fetch_add(1, Ordering::SeqCst);
             }
         }
     });
     eventually("visitors are passed on", || asked.load(Ordering::SeqCst) >= 40).await;
-    let lines = leaving.process().lines().clone();
-    leaving.stop().await;
+    let lines: Vec<_> = leaving.iter().map(|server| server.process().lines().clone()).collect();
+    futures::future::join_all(leaving.into_iter().map(Runtime::stop)).await;
     let before = asked.load(Ordering::SeqCst);
     eventually("visitors go on", || asked.load(Ordering::SeqCst) >= before + 40).await;
     stop.store(true, Ordering::SeqCst);
     asking.await.unwrap();
-    assert!(!lines.any("requests that did not finish in time are cut off"), "{:#?}", lines.all());
+    for lines in lines {
+        let cut_off = "requests that did not finish in time are cut off";
+        assert!(!lines.any(cut_off), "{:#?}", lines.all());
+    }
     client.stop().await;
     staying.stop().await;
     router.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_told_to_end_hands_its_tunnel_over_and_cuts_nobody_off() {
+    handed_over(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_servers_that_are_told_to_end_at_once_hand_their_tunnel_over_and_cut_nobody_off() {
+    handed_over(2).await;
 }
 
 #[tokio::test]

@@ -41,8 +41,10 @@ impl Operation {
     pub const APPLICATION_EVENTS: Self = reads("applicationEvents", APPLICATIONS);
     pub const RESOURCE_ACTIONS: Self = reads("resourceActions", APPLICATIONS);
     pub const APPLICATION_LINKS: Self = reads("applicationLinks", APPLICATIONS);
-    pub const REPOSITORY_APP_DETAILS: Self = looks("repositoryAppDetails", "CREATE", APPLICATIONS);
-    pub const VALIDATE_APPLICATION: Self = looks("validateApplication", "CREATE", APPLICATIONS);
+    // Argo CD is asked about whatever project and repository are named, with the account of the runtime: no rule knows of these.
+    pub const REPOSITORY_APP_DETAILS: Self =
+        looks("repositoryAppDetails", "CREATE", APPLICATIONS).of_admins();
+    pub const VALIDATE_APPLICATION: Self = looks("validateApplication", "CREATE", APPLICATIONS).of_admins();
     pub const ROLLOUT: Self = reads("rollout", APPLICATIONS);
     pub const ANALYSIS_RUNS: Self = reads("analysisRuns", APPLICATIONS);
     pub const WORKFLOW_LIST: Self = reads("workflows", WORKFLOWS);

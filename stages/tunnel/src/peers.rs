@@ -67,6 +67,9 @@ enum Answer {
 struct Card {
     address: SocketAddr,
     key: String,
+    /// It was told to end; servers of former versions do not say so.
+    #[serde(default)]
+    leaving: bool,
 }
 
 /// What it says of a tunnel that it has.
@@ -83,6 +86,7 @@ struct Peer {
     address: SocketAddr,
     key: [u8; KEY],
     heard: Instant,
+    leaving: bool,
     /// It was not reached: not before then is it tried again.
     aside: Option<Instant>,
 }
@@ -151,7 +155,7 @@ impl Peers {
     }
 
     /// Tells others, and listens to what they tell, until told to stop; then takes back what it told. One that is leaving takes a
-    /// tunnel back as soon as another server has it: visitors go there, and none is under way here at the end.
+    /// tunnel back as soon as a server that stays has it: visitors go there, and none is under way here at the end.
     pub(crate) async fn keep(&self, leaving: CancellationToken, stop: CancellationToken) {
         let mut watching = self.board.watch();
         let mut changes = self.registry.changes();
@@ -161,7 +165,11 @@ impl Peers {
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
-                () = leaving.cancelled(), if !is_leaving => is_leaving = true,
+                () = leaving.cancelled(), if !is_leaving => {
+                    is_leaving = true;
+                    beat = Instant::now();
+                    continue;
+                }
                 posted = watching.next() => {
                     if matches!(posted, Posted::All(_)) {
                         // The board may have lost what it was told.
@@ -171,7 +179,7 @@ impl Peers {
                     self.take(posted);
                 }
                 () = tokio::time::sleep_until(beat) => {
-                    let card = Card { address: self.address, key: hex(&self.key) };
+                    let card = Card { address: self.address, key: hex(&self.key), leaving: is_leaving };
                     self.put(&format!("{SERVER}{}", self.id), &card, GONE).await;
                     beat = Instant::now() + BEAT;
                     self.prune();
@@ -194,7 +202,7 @@ impl Peers {
     async fn tell(&self, told: &mut HashMap<Name, (Said, Instant)>, is_leaving: bool) {
         let mut here = self.registry.here();
         if is_leaving {
-            here.retain(|name, _| !self.registry.is_elsewhere(name));
+            here.retain(|name, _| !self.stays_elsewhere(name));
         }
         let gone: Vec<Name> = told.keys().filter(|name| !here.contains_key(*name)).cloned().collect();
         for name in gone {
@@ -217,6 +225,19 @@ impl Peers {
             }
             told.insert(name, (said, Instant::now()));
         }
+    }
+
+    /// Whether a server has the tunnel that lives, as far as is known, and is not about to end.
+    fn stays_elsewhere(&self, name: &Name) -> bool {
+        let (known, now) = (lock(&self.known), Instant::now());
+        let stays = |peer: &Peer| {
+            !peer.leaving
+                && now.duration_since(peer.heard) < BEAT * 2
+                && peer.aside.is_none_or(|until| until <= now)
+        };
+        known.tunnels.iter().any(|((server, of), remote)| {
+            of == name && remote.doomed.is_none() && known.servers.get(server).is_some_and(stays)
+        })
     }
 
     async fn put(&self, key: &str, value: &impl Serialize, ttl: Duration) -> bool {
@@ -277,7 +298,13 @@ impl Peers {
             }
             let Ok(card) = serde_json::from_slice::<Card>(value) else { return };
             let Some(key) = unhex(&card.key) else { return };
-            let peer = Peer { address: card.address, key, heard: Instant::now(), aside: None };
+            let peer = Peer {
+                address: card.address,
+                key,
+                heard: Instant::now(),
+                leaving: card.leaving,
+                aside: None,
+            };
             let mut known = lock(&self.known);
             let aside = known.servers.get(server).and_then(|before| before.aside);
             known.servers.insert(server.to_owned(), Peer { aside, ..peer });

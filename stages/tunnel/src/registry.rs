@@ -233,17 +233,12 @@ impl Registry {
 
     /// Whether nobody else leads visitors of this tunnel through.
     pub(crate) fn is_free(&self, name: &Name) -> bool {
-        if self.is_elsewhere(name) {
+        if self.remotes().contains_key(name) {
             return false;
         }
         self.tunnels()
             .get(name)
             .is_none_or(|tunnel| tunnel.sessions.iter().all(|session| session.is_draining()))
-    }
-
-    /// Whether another server has it.
-    pub(crate) fn is_elsewhere(&self, name: &Name) -> bool {
-        self.remotes().contains_key(name)
     }
 
     /// Tells when anything has changed.

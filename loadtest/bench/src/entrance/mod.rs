@@ -191,7 +191,13 @@ async fn around(world: &mut World, event: Event, rate: u32) -> anyhow::Result<Ou
     sleep(AFTER).await;
     let visits = visits.end().await;
     let outcome = Outcome::of(&visits, happened);
-    ensure!(outcome.asked > 0, "nobody visited");
+    let expected =
+        usize::try_from(rate).unwrap_or(usize::MAX).saturating_mul((BEFORE + AFTER).as_secs() as usize);
+    ensure!(
+        outcome.asked >= expected / 10 * 9,
+        "{} visitors came of {expected}: the machine is too busy",
+        outcome.asked
+    );
     Ok(outcome)
 }
 

@@ -100,13 +100,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
     read(
         "repositoryAppDetails",
         r#"{ repositoryAppDetails(application: APP, source: {repoURL: "REPOSITORY", path: "slow", targetRevision: "HEAD"}) { type } }"#,
-        "CREATE",
+        "",
         r#""Directory""#,
     ),
     read(
         "validateApplication",
         r#"{ validateApplication(application: APP, args: {source: {repoURL: "REPOSITORY", path: "slow", targetRevision: "HEAD"}, destination: {name: "in-cluster", namespace: "acts"}}) { entity error } }"#,
-        "CREATE",
+        "",
         r#"{"validateApplication":[]}"#,
     ),
     Operation {
@@ -114,7 +114,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         ..read(
             "validateApplication",
             r#"{ validateApplication(application: APP, args: {source: {repoURL: "REPOSITORY", path: "none", targetRevision: "HEAD"}, destination: {name: "elsewhere", namespace: "acts"}}) { entity error } }"#,
-            "CREATE",
+            "",
             "none: app path does not exist",
         )
     },

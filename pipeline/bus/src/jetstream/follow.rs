@@ -13,8 +13,8 @@ use super::{BusError, Deliveries, Durable, DurableShow, JetStream, bus, ensure, 
 use crate::bus::Delivered;
 use crate::{durables, token};
 
-/// A durable that nobody has asked for so long is taken away.
-const KEPT: Duration = Duration::from_secs(120);
+/// A durable that nobody has asked for so long is taken away: well after a first list, during which nobody asks, has come to its end.
+const KEPT: Duration = Duration::from_secs(600);
 
 /// What is published since it was begun.
 pub struct Following {

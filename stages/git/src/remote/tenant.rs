@@ -139,7 +139,9 @@ impl Rule {
             Some(rest) => (true, rest),
             None => (false, text),
         };
-        Self { denies, pattern: Regex::new(&expression(url)).ok() }
+        // Sets, alternatives and escapes are not read: such a rule denies all, or permits nothing.
+        let is_read = !url.contains(['{', '[', '\\']);
+        Self { denies, pattern: is_read.then(|| Regex::new(&expression(url)).ok()).flatten() }
     }
 }
 
@@ -190,6 +192,8 @@ mod tests {
             project("deep", &["https://git.example/**"], &[]),
             project("but", &["*", "!https://git.example/secret/*"], &[]),
             project("only-denies", &["!https://git.example/secret"], &[]),
+            project("alternatives", &["https://git.example/{open,shop}/*"], &[]),
+            project("but-alternatives", &["*", "!https://git.example/{secret,private}/*"], &[]),
             project("none", &[], &["[", "/(/"]),
             json!({"metadata": {}}),
         ];
@@ -223,6 +227,9 @@ mod tests {
             ("but", "https://git.example/secret/a", false),
             ("only-denies", "https://git.example/open", true),
             ("only-denies", "https://git.example/secret.git", false),
+            ("alternatives", "https://git.example/open/a", false),
+            ("but-alternatives", "https://git.example/private/a", false),
+            ("but-alternatives", "https://git.example/open/a", false),
             ("none", "https://git.example/open", false),
         ] {
             let found = judged(project, "argocd", url);

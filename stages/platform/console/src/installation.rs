@@ -110,8 +110,8 @@ impl Installation {
                -p '{{\"data\":{{\"accounts.{ACCOUNT}\":\"apiKey\"}}}}'\n\
              kubectl -n {argo_cd} patch configmap argocd-rbac-cm --type merge \\\n  \
                -p '{{\"data\":{{\"policy.{ACCOUNT}.csv\":\"p, {ACCOUNT}, applications, get, */*, allow\"}}}}'\n\
-             kubectl -n {namespace} create secret generic {ARGO_CD_SECRET} \\\n  \
-               --from-literal=token=\"$(argocd account generate-token --account {ACCOUNT})\""
+             token=$(argocd account generate-token --account {ACCOUNT}) &&\n  \
+             kubectl -n {namespace} create secret generic {ARGO_CD_SECRET} --from-literal=token=\"$token\""
         )
     }
 
@@ -145,16 +145,16 @@ impl Installation {
         format!(
             "apiVersion: argoproj.io/v1alpha1\n\
              kind: Application\n\
-             metadata: {{name: {ACCOUNT}-{name}, namespace: {argo_cd}}}\n\
+             metadata: {{name: \"{ACCOUNT}-{name}\", namespace: \"{argo_cd}\"}}\n\
              spec:\n\
              \x20 project: default\n\
-             \x20 destination: {{server: https://kubernetes.default.svc, namespace: {namespace}}}\n\
+             \x20 destination: {{server: https://kubernetes.default.svc, namespace: \"{namespace}\"}}\n\
              \x20 source:\n\
-             \x20   repoURL: {repository}{note}\n\
+             \x20   repoURL: \"{repository}\"{note}\n\
              \x20   path: {CHART}\n\
              \x20   targetRevision: HEAD\n\
              \x20   helm:\n\
-             \x20     releaseName: {name}\n\
+             \x20     releaseName: \"{name}\"\n\
              \x20     valuesObject:\n{}\
              \x20 syncPolicy: {{automated: {{}}}}",
             self.values(platform, "        ")

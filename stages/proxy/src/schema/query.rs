@@ -204,7 +204,7 @@ impl Query {
         .await
     }
 
-    /// What a source of an application is made of, which is there or is to be: for whoever may make it.
+    /// What a source of an application is made of, which is there or is to be: for admins alone.
     async fn repository_app_details(
         &self,
         context: &Context<'_>,
@@ -220,7 +220,7 @@ impl Query {
         .await
     }
 
-    /// What Argo CD would find wrong with an application, which is there or is to be: for whoever may make it. Nothing is changed.
+    /// What Argo CD would find wrong with an application, which is there or is to be: for admins alone. Nothing is changed.
     async fn validate_application(
         &self,
         context: &Context<'_>,

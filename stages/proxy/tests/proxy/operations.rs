@@ -21,12 +21,12 @@ pub(crate) const OPERATIONS: &[(&str, &str, &str)] = &[
     ("{ applicationLinks(application: APP) { title url } }", "VIEW", "argocd"),
     (
         r#"{ repositoryAppDetails(application: APP, source: {repoURL: "https://git.example/shop", path: "shop", targetRevision: "main"}) { type } }"#,
-        "CREATE",
+        ADMINS,
         "argocd",
     ),
     (
         r#"{ validateApplication(application: APP, args: {source: {repoURL: "https://git.example/shop", path: "shop", targetRevision: "main"}, destination: {name: "in-cluster"}}) { error } }"#,
-        "CREATE",
+        ADMINS,
         "argocd",
     ),
     ("{ rollout(application: APP, rollout: WEB) { phase currentStepIndex } }", "VIEW", "argocd"),

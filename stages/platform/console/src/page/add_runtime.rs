@@ -56,6 +56,7 @@ pub(crate) fn added(runtime: &Installation, token: &str, platform: &str) -> Page
         }
         p data-wait={"runtime/" (name)} role="status" { span.glyph.still aria-hidden="true" { "◌" } " Waiting for its first report; this turns green by itself." }
         h2 { "What is left then" }
+        p { "As Helm is told it. Where Argo CD or Terraform installed it, what " code { "--set" } " says goes into the values above." }
         ul.left { @for (what, how) in runtime.left() { li { p { (what) } (command(&how)) } } }
         p { a href="/runtimes" { "All runtimes" } }
     };

@@ -64,7 +64,7 @@ fn suggestion(code: &str) -> &'static str {
             "`gitops-runtime validate -f values.yaml` says what is wrong with the installation, each with line and cure."
         }
         "TRANSITIVE_ERROR" => "It follows from another error: mend that one first.",
-        _ => "Its own log says more: `gitops-runtime runtime logs`.",
+        _ => "Its own log says more: `gitops-runtime runtime logs` with its name.",
     }
 }
 

@@ -53,7 +53,8 @@ pub(crate) async fn an_application_is_one_name_in_each_of_its_environments(opene
     };
     let mut found: Vec<_> = told(&all).into_iter().filter(|one| one.0 == "pay").collect();
     let mut expected = pay.to_vec();
-    (found.sort_unstable(), expected.sort_unstable());
+    found.sort_unstable();
+    expected.sort_unstable();
     assert_eq!(found, expected);
     let mut each = names(&all);
     each.sort_unstable();

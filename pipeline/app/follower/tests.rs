@@ -283,7 +283,7 @@ async fn one_that_is_killed_leaves_a_durable_that_goes_by_itself() {
     let durables = reporter.bus.show(PIPELINE).await.unwrap().durables;
     let left = durables.iter().find(|durable| durable.name.starts_with("changes-")).unwrap();
     let info = stream.consumer_info(&left.name).await.unwrap();
-    assert_eq!(info.config.inactive_threshold, Duration::from_secs(120));
+    assert_eq!(info.config.inactive_threshold, Duration::from_secs(600));
 }
 
 #[tokio::test]

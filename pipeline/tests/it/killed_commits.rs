@@ -250,11 +250,11 @@ impl World {
         runtime
     }
 
-    /// What is answered by way of the platform, as a browser asks.
-    pub(crate) async fn ask_the_platform(&self, query: &str) -> Value {
+    /// What is answered by way of the platform, as a browser asks: JSON, or a sentence that says what is wrong.
+    pub(crate) async fn ask_the_platform(&self, query: &str) -> String {
         let url = format!("{}/2.0/api/runtimes/prod/app-proxy/graphql", self.platform);
         let asked = self.client.post(url).header("authorization", &self.key).json(&json!({"query": query}));
-        asked.send().await.unwrap().json().await.unwrap()
+        asked.send().await.unwrap().text().await.unwrap()
     }
 
     /// Asks for a Git integration with the provider.

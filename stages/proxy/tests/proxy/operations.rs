@@ -22,12 +22,12 @@ pub(crate) const OPERATIONS: &[(&str, &str, &str)] = &[
     (
         r#"{ repositoryAppDetails(application: APP, source: {repoURL: "https://git.example/shop", path: "shop", targetRevision: "main"}) { type } }"#,
         ADMINS,
-        "argocd",
+        "",
     ),
     (
         r#"{ validateApplication(application: APP, args: {source: {repoURL: "https://git.example/shop", path: "shop", targetRevision: "main"}, destination: {name: "in-cluster"}}) { error } }"#,
         ADMINS,
-        "argocd",
+        "",
     ),
     ("{ rollout(application: APP, rollout: WEB) { phase currentStepIndex } }", "VIEW", "argocd"),
     ("{ analysisRuns(application: APP, rollout: WEB) { phase } }", "VIEW", "argocd"),

@@ -68,6 +68,20 @@ pub(crate) fn objects_of(chart: &Path, arguments: &[&str]) -> Option<Vec<Value>>
     output.status.success().then_some(objects)
 }
 
+/// What these values render to.
+pub(crate) fn rendered(values: &Value) -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("values.yaml");
+    std::fs::write(&file, values.to_string()).unwrap();
+    objects_of(&chart(), &["--values", file.to_str().unwrap()]).unwrap()
+}
+
+/// The settings of a role.
+pub(crate) fn settings(objects: &[Value], component: &str) -> Value {
+    let map = object(objects, "ConfigMap", &format!("-{component}")).unwrap();
+    serde_saphyr::from_str(map["data"]["config.yaml"].as_str().unwrap()).unwrap()
+}
+
 /// Packages the chart into a folder as `<version>.tgz`, unless that is there.
 pub(crate) fn package(chart: &Path, folder: &Path) {
     let text = std::fs::read_to_string(chart.join("Chart.yaml")).unwrap();

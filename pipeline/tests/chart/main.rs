@@ -4,6 +4,7 @@
 
 mod access;
 mod before;
+mod changes;
 mod commands;
 mod dependency;
 mod helm;

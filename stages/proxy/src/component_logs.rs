@@ -7,28 +7,24 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::{Buf as _, BytesMut};
 use futures::stream::{BoxStream, SelectAll};
 use futures::{Stream, StreamExt as _};
-use jiff::Timestamp;
 use pipeline_redact::Redactor;
 use stages_kube::{Pieces, QuestionError};
 use tokio::time::{Instant, timeout_at};
 
 use crate::archive::KEY;
-use crate::desk::{About, Caller, Desk};
 use crate::error::ActError;
+use crate::logs::timed;
 use crate::own_pods::{OwnLog, OwnPods};
-use crate::streams::StreamPlace;
+use crate::watched::Watched;
 
 /// Logs that are followed by one who asks.
 const FOLLOWED: usize = 64;
 /// The longest line.
 const LINE: usize = 128 << 10;
-/// How often it is seen whether they still may.
-const LOOK: Duration = Duration::from_secs(60);
 
 /// Reads the logs of the runtime's own pods. Cloning shares.
 #[derive(Clone)]
@@ -64,21 +60,6 @@ pub(crate) enum ComponentItem {
     End(Option<String>),
 }
 
-/// Whoever asks, who is looked at again.
-pub(crate) struct Watched {
-    pub(crate) desk: Desk,
-    pub(crate) caller: Caller,
-    pub(crate) about: About,
-    /// Whether the token may be asked about again.
-    pub(crate) lasts: bool,
-    /// When it was seen that they may.
-    pub(crate) since: Instant,
-    /// It ends after so long.
-    pub(crate) longest: Duration,
-    /// Its place among all streams.
-    pub(crate) _place: StreamPlace,
-}
-
 /// One log that is read.
 struct Reading {
     of: ComponentLogs,
@@ -95,7 +76,6 @@ struct Reading {
 struct Telling {
     lines: Pin<Box<dyn Stream<Item = ComponentItem> + Send>>,
     watched: Watched,
-    look: Instant,
     ended: bool,
 }
 
@@ -136,8 +116,7 @@ impl ComponentLogs {
             true => logs.into_iter().map(of).collect::<SelectAll<_>>().boxed(),
             false => futures::stream::iter(logs).flat_map(of).boxed(),
         };
-        let look = watched.since + LOOK;
-        let telling = Telling { lines, watched, look, ended: false };
+        let telling = Telling { lines, watched, ended: false };
         Ok(futures::stream::unfold(telling, |mut telling| async move {
             if telling.ended {
                 return None;
@@ -170,34 +149,21 @@ impl ComponentLogs {
 impl Telling {
     async fn next(&mut self) -> ComponentItem {
         loop {
-            let end = self.watched.since + self.watched.longest;
-            let now = Instant::now();
-            if now >= end {
+            let end = self.watched.end();
+            if Instant::now() >= end {
                 let why = "a stream ends after a while, and may be begun again";
                 return ComponentItem::End(Some(why.to_owned()));
             }
-            if now >= self.look {
-                self.look = now + LOOK;
-                let Watched { desk, caller, about, lasts, .. } = &self.watched;
-                if *lasts && let Err(error) = desk.still(caller, about).await {
-                    return ComponentItem::End(Some(error.to_string()));
-                }
+            if let Err(error) = self.watched.look().await {
+                return ComponentItem::End(Some(error.to_string()));
             }
-            match timeout_at(self.look.min(end), self.lines.next()).await {
+            match timeout_at(self.watched.next_look().min(end), self.lines.next()).await {
                 Ok(Some(item)) => return item,
                 Ok(None) => return ComponentItem::End(None),
                 // It is time to look whether they still may.
                 Err(_) => {}
             }
         }
-    }
-}
-
-/// When a line was written, where that stands before it, and the line.
-fn timed(line: &str) -> (Option<&str>, &str) {
-    match line.split_once(' ') {
-        Some((at, rest)) if at.parse::<Timestamp>().is_ok() => (Some(at), rest),
-        _ => (None, line),
     }
 }
 

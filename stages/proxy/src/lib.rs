@@ -28,6 +28,7 @@ mod sealing;
 mod series;
 mod streams;
 mod validation;
+mod watched;
 mod workflows;
 
 pub use argocd::Access;

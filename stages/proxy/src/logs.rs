@@ -3,22 +3,17 @@
 //! takes: a stream of Argo CD, or of the server of Argo Workflows - gives: lines, and at last their end, with why; who began it is
 //! looked at again every minute - fails: a line that is too long, or is none, ends it
 
-use std::time::Duration;
-
 use bytes::{Buf as _, BytesMut};
 use futures::Stream;
 use jiff::Timestamp;
 use serde::Deserialize;
 use stages_client::Opened;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
-use crate::desk::{About, Caller, Desk};
-use crate::streams::StreamPlace;
+use crate::watched::Watched;
 
 /// The longest line.
 const LINE: usize = 1 << 20;
-/// How often it is seen whether they still may.
-const LOOK: Duration = Duration::from_secs(60);
 
 /// A line of a log.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,21 +58,12 @@ struct Line {
 pub(crate) struct Following {
     pub(crate) sender: Sender,
     pub(crate) opened: Opened,
-    /// When it was seen that they may.
-    pub(crate) since: Instant,
-    pub(crate) desk: Desk,
-    pub(crate) caller: Caller,
-    pub(crate) about: About,
-    /// Whether the token may be asked about again.
-    pub(crate) lasts: bool,
-    /// Its place among all streams.
-    pub(crate) place: StreamPlace,
+    pub(crate) watched: Watched,
 }
 
 struct Reading {
     following: Following,
     held: BytesMut,
-    look: Instant,
     ended: bool,
 }
 
@@ -92,8 +78,7 @@ impl Sender {
 
 impl Following {
     pub(crate) fn items(self) -> impl Stream<Item = LogItem> + Send {
-        let look = self.since + LOOK;
-        let reading = Reading { following: self, held: BytesMut::new(), look, ended: false };
+        let reading = Reading { following: self, held: BytesMut::new(), ended: false };
         futures::stream::unfold(reading, |mut reading| async move {
             if reading.ended {
                 return None;
@@ -116,17 +101,13 @@ impl Reading {
                     None => continue,
                 }
             }
-            if Instant::now() >= self.look {
-                self.look = Instant::now() + LOOK;
-                let Following { desk, caller, about, lasts, .. } = &self.following;
-                if *lasts && let Err(error) = desk.still(caller, about).await {
-                    return LogItem::End(Some(error.to_string()));
-                }
+            if let Err(error) = self.following.watched.look().await {
+                return LogItem::End(Some(error.to_string()));
             }
             if self.held.len() > LINE {
                 return LogItem::End(Some("a line is longer than 1 MiB".to_owned()));
             }
-            match timeout_at(self.look, self.following.opened.chunk()).await {
+            match timeout_at(self.following.watched.next_look(), self.following.opened.chunk()).await {
                 Ok(Ok(Some(chunk))) => self.held.extend_from_slice(&chunk),
                 Ok(Ok(None)) if self.held.is_empty() => return LogItem::End(None),
                 // The last line may have no end.
@@ -155,18 +136,24 @@ fn read(sender: Sender, line: &[u8]) -> Option<LogItem> {
     if last {
         return Some(LogItem::End(None));
     }
-    let (timestamp, content) = match (sender, content.split_once(' ')) {
-        (Sender::Workflows, Some((at, rest))) if at.parse::<Timestamp>().is_ok() => {
-            (Some(at.to_owned()), rest.to_owned())
-        }
+    let (timestamp, content) = match (sender, timed(&content)) {
+        (Sender::Workflows, (Some(at), rest)) => (Some(at.to_owned()), rest.to_owned()),
         _ => (time_stamp_str, content),
     };
     Some(LogItem::Line(LogLine { content, pod_name, timestamp }))
 }
 
+/// When a line was written, where that stands before it, and the line.
+pub(crate) fn timed(line: &str) -> (Option<&str>, &str) {
+    match line.split_once(' ') {
+        Some((at, rest)) if at.parse::<Timestamp>().is_ok() => (Some(at), rest),
+        _ => (None, line),
+    }
+}
+
 impl std::fmt::Debug for Following {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Following").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("Following").field("watched", &self.watched).finish_non_exhaustive()
     }
 }
 

@@ -6,7 +6,6 @@ use async_graphql::{Context, Result, Subscription};
 use futures::{Stream, StreamExt as _};
 use jiff::Timestamp;
 use stages_client::Opened;
-use tokio::time::Instant;
 
 use super::inputs::{
     ApplicationId, ApplicationLogsOptionsInput, ComponentLogsOptionsInput, ResourceId,
@@ -14,13 +13,14 @@ use super::inputs::{
 };
 use super::log::{ApplicationLogsResponse, ComponentLogResponse, WorkflowLogsResponse};
 use super::{Works, caller, works};
-use crate::component_logs::{WantedLogs, Watched};
+use crate::component_logs::WantedLogs;
 use crate::desk::{About, Caller};
 use crate::error::ActError;
 use crate::gate::Subject;
 use crate::logs::{Following, Sender};
 use crate::operation::Operation;
 use crate::rollouts::named;
+use crate::watched::Watched;
 
 /// What is told as it comes.
 pub(crate) struct Subscription;
@@ -28,10 +28,6 @@ pub(crate) struct Subscription;
 /// Lines, unless others are asked for, and the most.
 const LINES: i64 = 1_000;
 const MOST: i64 = 100_000;
-/// A stream ends after so long, and may be begun again.
-const LONGEST: Duration = Duration::from_secs(3 * 3_600);
-/// The same where nobody can be asked again whether they still may.
-const OF_A_PASS: Duration = Duration::from_secs(15 * 60);
 
 type Query = Vec<(&'static str, String)>;
 
@@ -79,12 +75,9 @@ async fn follow<Opening>(
 where
     Opening: Future<Output = std::result::Result<Opened, ActError>>,
 {
-    let place = works.streams.place()?;
-    let granted = works.desk.begin(caller, &about).await?;
-    let since = Instant::now();
-    let opened = open(if granted.lasts { LONGEST } else { OF_A_PASS }).await?;
-    let (desk, caller, lasts) = (works.desk.clone(), caller.clone(), granted.lasts);
-    Ok(Following { sender, opened, since, desk, caller, about, lasts, place })
+    let watched = Watched::begin(&works.desk, works.streams.place()?, caller, about).await?;
+    let opened = open(watched.longest()).await?;
+    Ok(Following { sender, opened, watched })
 }
 
 /// A pod, as the audit log tells it.
@@ -196,23 +189,13 @@ impl Subscription {
             None => about,
         };
         let begun = async {
-            let place = works.streams.place()?;
-            let granted = works.desk.begin(caller, &about).await?;
+            let watched = Watched::begin(&works.desk, works.streams.place()?, caller, about).await?;
             let options = options.unwrap_or_default();
             let wanted = WantedLogs {
                 component: component_name,
                 follow: options.follow.unwrap_or(false),
                 tail_lines: options.tail_lines.unwrap_or(LINES).clamp(1, MOST),
                 since_seconds: since(options.since_seconds, options.since_time.as_deref())?,
-            };
-            let watched = Watched {
-                desk: works.desk.clone(),
-                caller: caller.clone(),
-                about,
-                lasts: granted.lasts,
-                since: Instant::now(),
-                longest: if granted.lasts { LONGEST } else { OF_A_PASS },
-                _place: place,
             };
             works.components.clone().begin(wanted, watched).await
         };

@@ -288,7 +288,7 @@ async fn work(
         () = bus.ready(all_durables(&lines, sharding.shards().get())) => {}
     }
     let linked = (!bus.is_sure()).then(|| spawn(link(bus.clone(), shared)));
-    let ended = stop.child_token();
+    let (ended, worked_off) = (stop.child_token(), Shutdown::new());
     let (watches, watched) = watch::channel(false);
     let claims = watch::Sender::default();
     let (mut runners, mut handles, mut shards) = (Vec::new(), Vec::new(), Vec::new());
@@ -298,7 +298,8 @@ async fn work(
     for Line { name, source, routes } in lines {
         let feed = Feed { name: name.clone(), source, bus: bus.clone(), sharding };
         let of_routes = routes.iter().map(|working| working.shared.clone()).collect();
-        let watch = Watching { config, feed, routes: of_routes, leased: leases.is_some() };
+        let (leased, worked_off) = (leases.is_some(), worked_off.clone());
+        let watch = Watching { config, feed, routes: of_routes, leased, worked_off };
         watching.push(spawn(watch.run(watched.clone(), ended.clone())));
         for Working { name: route, shared, handle, shards: own, results, .. } in routes {
             let answers = bus.ack_wait().map(|wait| {
@@ -336,6 +337,7 @@ async fn work(
         }
     };
     ended.cancel();
+    worked_off.cancel();
     if tokio::time::timeout(SOURCE_END + SOURCE_END, join_all(watching)).await.is_err() {
         tracing::warn!("the source did not stop in time");
     }

@@ -101,7 +101,7 @@ async fn rests(runtime: &Runtime) {
     let rests = |route: &Value| {
         ["queued", "waiting", "in_flight", "dirty", "reading"].iter().all(|count| route["total"][count] == 0)
     };
-    let all = |status: &Value| rests(status) && status["routes"].as_array().unwrap().iter().all(rests);
+    let all = |status: &Value| rests(status) && status["routes"].as_array().into_iter().flatten().all(rests);
     runtime.answers("/status", |_, text| all(&serde_json::from_str(text).unwrap())).await;
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Watching {
     pub(super) routes: Vec<Arc<Shared>>,
     /// Shards come and go: this process watches for all, while it does.
     pub(super) leased: bool,
+    /// Cancelled when the shards have ended, with what was in flight: what is done then is kept.
+    pub(super) worked_off: Shutdown,
 }
 
 impl Watching {
@@ -34,7 +36,7 @@ impl Watching {
         let Some(first) = self.routes.first() else { return };
         let (emit, publishing) = self.feed.open(&first.metrics, watches.clone(), stop.clone());
         let done = self.done();
-        let over = stop.child_token();
+        let over = Shutdown::new();
         let keeping = done.clone().map(|done| {
             let over = over.clone();
             spawn(async move { done.keep(over).await })
@@ -64,8 +66,9 @@ impl Watching {
             }
         }
         drop(emit);
-        over.cancel();
         if let Some(keeping) = keeping {
+            self.worked_off.cancelled().await;
+            over.cancel();
             let _ = keeping.await;
         }
         if let Some(publishing) = publishing {
@@ -81,7 +84,7 @@ impl Watching {
 
     /// Keeps the source running. A first list waits for the shards where nothing stores what they have not taken yet.
     async fn watch(&self, emit: &Emit, done: Option<&Arc<Done>>, stop: Shutdown) {
-        let Self { config, feed, routes, leased } = self;
+        let Self { config, feed, routes, leased, .. } = self;
         let (config, leased) = (*config, *leased);
         let wants = move |key: &Key| leased || config.owned.lane(config.sharding, key).is_some();
         let shared: Arc<[Arc<Shared>]> = routes.as_slice().into();

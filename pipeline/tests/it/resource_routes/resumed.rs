@@ -134,3 +134,41 @@ async fn after_a_kill_each_route_is_told_all_that_came_and_went_and_none_anythin
         assert_eq!(["stays", "goes", "came"].map(|name| told(platform, name).len()), [1, 3, 3]);
     }
 }
+
+#[tokio::test]
+async fn what_is_in_flight_at_a_stop_counts_as_done_when_it_was_answered() {
+    let simulation = world().await;
+    let file = simulation.directory().join("late.ndjson");
+    let late = json!({"name": "late", "sink": {"kind": "file", "path": file}});
+    let with =
+        |routes: &[&Value]| json!({"kinds": ["rollouts.argoproj.io"], "applications": false, "routes": routes});
+    put(&simulation, "web", "Healthy", 2);
+    let runtime = launch(&simulation, &with(&[])).await;
+    let platform = [&simulation.platform; 2];
+    both(platform, "web", &["Healthy"]).await;
+    rests(&runtime).await;
+
+    let delay = Rule::always(Fault::Delay { ms: 1_500 }).on("report").after_effect();
+    let slow = simulation.platform.faults().add(delay);
+    put(&simulation, "web", "Progressing", 0);
+    let flies = |text: &str| serde_json::from_str::<Value>(text).unwrap()["total"]["in_flight"] == 1;
+    runtime.answers("/status", |_, text| flies(text)).await;
+    runtime.stop().await;
+    simulation.platform.faults().remove(slow);
+    assert_eq!(told(&simulation.platform, "web"), ["Healthy", "Progressing"]);
+
+    // The watch goes on behind it: a route that is new hears of what came since alone.
+    put(&simulation, "web", "Paused", 1);
+    let runtime = launch(&simulation, &with(&[&late])).await;
+    both(platform, "web", &["Healthy", "Progressing", "Paused"]).await;
+    let written = || {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let whole = text.rfind('\n').map_or("", |end| text.get(..end).unwrap());
+        let lines = whole.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["data"].clone());
+        phases(lines, "web")
+    };
+    eventually("the new route", || !written().is_empty()).await;
+    rests(&runtime).await;
+    runtime.stop().await;
+    assert_eq!(written(), ["Paused"]);
+}

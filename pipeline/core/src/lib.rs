@@ -63,8 +63,8 @@ pub use secrecy::{ExposeSecret, SecretString};
 pub use service::{Given, Service};
 pub use spawner::Spawner;
 pub use stage::{
-    Emitter, Enrich, Enriched, Filtered, Note, Progress, Refetch, Remembered, Shipment, Sink, Source, Survey,
-    Surveyed, Turn, idempotency_key,
+    Emitter, Enrich, Enriched, Filtered, KindState, Note, Progress, Refetch, Remembered, Shipment, Sink,
+    Source, Survey, Surveyed, Turn, idempotency_key,
 };
 pub use step::{Folded, Step, Trace};
 pub use traceparent::{traced, traceparent};

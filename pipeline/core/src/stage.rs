@@ -301,6 +301,32 @@ pub enum Note {
     Malformed,
     /// The watch broke and is being restarted.
     Broken(crate::Reason),
+    /// How one of several kinds stands by now.
+    Kind {
+        /// What keys call it.
+        kind: &'static str,
+        /// How it stands.
+        state: KindState,
+    },
+    /// What came and went for a while is not known any more: objects are reported as they are now.
+    Gap {
+        /// Of which kind.
+        kind: &'static str,
+    },
+}
+
+/// How a source stands with one of its kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KindState {
+    /// It is watched: so many `objects` were in its last complete list.
+    Watched {
+        /// Objects in the list.
+        objects: usize,
+    },
+    /// The API server serves no such objects: it is waited for.
+    Absent,
+    /// It cannot be read, as when a right is missing.
+    Unreadable,
 }
 
 type Wants = dyn Fn(&Key) -> bool + Send + Sync;

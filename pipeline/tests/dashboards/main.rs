@@ -7,6 +7,7 @@ mod acts;
 mod alerts;
 mod clones;
 mod files;
+mod kinds;
 mod panels;
 mod platform;
 mod prometheus;

@@ -100,7 +100,8 @@ async fn no_panel_is_empty_and_every_alert_can_be_judged() {
         + &trouble.ways.pages().await
         + &trouble.clones.page().await
         + &trouble.acts.page().await
-        + &trouble.platform.page().await;
+        + &trouble.platform.page().await
+        + &trouble.kinds.page().await;
     let exposed: BTreeSet<&str> = page
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -124,6 +125,7 @@ async fn no_panel_is_empty_and_every_alert_can_be_judged() {
     trouble.clones.end().await;
     trouble.acts.end().await;
     trouble.platform.end().await;
+    trouble.kinds.end().await;
 }
 
 /// Prometheus itself has evaluated every rule, and written what the two that are due say.

@@ -45,11 +45,11 @@ pub(crate) fn now() -> f64 {
 
 impl Prometheus {
     /// Starts it on a free port, with the alert rules; it scrapes `target` (`host:port`) every second, the ways in, a source
-    /// server, an app proxy and a platform.
+    /// server, an app proxy, a platform and a reporter of other kinds.
     pub(crate) async fn start(
         target: &str,
         ways: &[SocketAddr],
-        [source_server, app_proxy, platform]: [SocketAddr; 3],
+        [source_server, app_proxy, platform, kinds]: [SocketAddr; 4],
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let config = json!({
@@ -61,6 +61,7 @@ impl Prometheus {
                 {"job_name": "source-server", "static_configs": [{"targets": [source_server]}]},
                 {"job_name": "app-proxy", "static_configs": [{"targets": [app_proxy]}]},
                 {"job_name": "platform", "static_configs": [{"targets": [platform]}]},
+                {"job_name": "resource-reporter", "static_configs": [{"targets": [kinds]}]},
             ],
         });
         let file = directory.path().join("prometheus.yaml");

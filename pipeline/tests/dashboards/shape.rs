@@ -94,6 +94,7 @@ fn dashboards_are_well_formed_and_explain_themselves() {
             "argocd-pressure",
             "event-reporter",
             "git",
+            "kinds",
             "loss-budget",
             "overview",
             "platform",

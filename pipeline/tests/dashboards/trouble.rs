@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::acts::Acts;
 use crate::clones::Clones;
+use crate::kinds::Kinds;
 use crate::platform::Platform;
 use crate::prometheus::{Prometheus, now};
 use crate::ways::Ways;
@@ -27,6 +28,7 @@ pub(crate) struct Trouble {
     pub(crate) clones: Clones,
     pub(crate) acts: Acts,
     pub(crate) platform: Platform,
+    pub(crate) kinds: Kinds,
     /// Seconds since 1970, before the first scrape.
     pub(crate) began: f64,
     _simulation: Simulation,
@@ -71,9 +73,10 @@ impl Trouble {
         let clones = Clones::start().await;
         let acts = Acts::start().await;
         let platform = Platform::start().await;
+        let kinds = Kinds::start(&simulation).await;
         let began = now();
         let target = reporter.url().strip_prefix("http://").unwrap().to_owned();
-        let roles = [clones.target, acts.target, platform.target];
+        let roles = [clones.target, acts.target, platform.target, kinds.target];
         let prometheus = Prometheus::start(&target, &ways.targets, roles).await;
         // What a counter was before its first scrape is no increase.
         prometheus.until("count_over_time(gitops_runtime_ready[1m]) > 1 and gitops_runtime_ready == 1").await;
@@ -139,6 +142,7 @@ impl Trouble {
         prometheus.moved(&["app_proxy_audit_records_total"]).await;
         prometheus.moved(&["platform_kept_total", "platform_repeated_total", "platform_ignored_total"]).await;
         prometheus.moved(&["platform_requests_total", "platform_refused_total"]).await;
-        Self { prometheus, reporter, ways, clones, acts, platform, began, _simulation: simulation }
+        prometheus.moved(&["kind_state", "kind_objects", "watch_gaps_total"]).await;
+        Self { prometheus, reporter, ways, clones, acts, platform, kinds, began, _simulation: simulation }
     }
 }

@@ -183,10 +183,16 @@ async fn a_kind_is_waited_for_and_one_that_may_not_be_read_holds_up_no_other() {
     let missing = runtime.says("a right is missing: grant it to the account that this process runs as").await;
     assert_eq!(missing.field("resource"), "replicasets.apps");
     runtime.answers("/healthz", |status, text| status == 200 && text.contains("forbidden")).await;
+    for (kind, state) in [("workflow", 1.0), ("replicaset", 2.0)] {
+        runtime.counts("gitops_runtime_kind_state", &[("kind", kind)], state).await;
+    }
+    assert!(runtime.counted("gitops_runtime_kind_state", &[("kind", "rollout")]).await < 1.0);
 
     simulation.kube.define(Collection::Workflows, true);
     simulation.kube.apply(Collection::Workflows, workflow("build", "Running")).unwrap();
     has(&simulation, "build", &["Running"]).await;
+    runtime.counts("gitops_runtime_kind_objects", &[("kind", "workflow")], 1.0).await;
+    assert!(runtime.counted("gitops_runtime_kind_state", &[("kind", "workflow")]).await < 1.0);
     simulation.kube.define(Collection::Workflows, false);
     has(&simulation, "build", &["Running", "gone"]).await;
     simulation.kube.drop_watches();
@@ -198,6 +204,34 @@ async fn a_kind_is_waited_for_and_one_that_may_not_be_read_holds_up_no_other() {
     let log = runtime.stop().await;
     let times = log.iter().filter(|line| line.message == said).count();
     assert!((1..=2).contains(&times), "said once each time that it is gone: {times}");
+}
+
+/// An API server keeps none that is so large, and whoever speaks like one may.
+#[tokio::test]
+async fn of_an_object_of_five_megabytes_what_fits_is_reported_and_it_holds_up_no_other() {
+    let simulation = world().await;
+    simulation.kube.define(Collection::Workflows, true);
+    let large = |phase: &str| {
+        let mut object = workflow("large", phase);
+        object["status"]["storedTemplates"] = json!({"a": "a template ".repeat(300_000)});
+        object["status"]["message"] = json!("a message ".repeat(200_000));
+        object
+    };
+    assert!(large("Running").to_string().len() > 5_000_000);
+    simulation.kube.apply(Collection::Workflows, large("Running")).unwrap();
+    let runtime = Runtime::launch(how(&simulation)).await;
+    has(&simulation, "large", &["Running"]).await;
+    simulation.kube.apply(Collection::Workflows, large("Failed")).unwrap();
+    simulation.kube.apply(Collection::Workflows, workflow("small", "Succeeded")).unwrap();
+    has(&simulation, "small", &["Succeeded"]).await;
+    has(&simulation, "large", &["Running", "Failed"]).await;
+    for report in came(&simulation, "large") {
+        assert_eq!(report["cut"], json!(["/status/storedTemplates"]));
+        assert_eq!(report["object"]["status"]["message"].as_str().map(str::len), Some(2_000_000));
+        assert!(report["object"]["status"]["storedTemplates"].is_null());
+    }
+    runtime.until("rest", |status| status.total.idle()).await;
+    runtime.stop().await;
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use pipeline_core::{
-    Emitter, Event, Key, Note, ObjectIndex, Reason, Remembered, Shutdown, Source, StageError, Survey,
-    Surveyed, Version, async_trait,
+    Emitter, Event, Key, KindState, Note, ObjectIndex, Reason, Remembered, Shutdown, Source, StageError,
+    Survey, Surveyed, Version, async_trait,
 };
 use tracing::info;
 
@@ -103,7 +103,7 @@ impl Standing {
                 Note::Broken(_) => (kind.broken, kind.settled) = (true, true),
                 Note::Listed { objects } => *kind = State { settled: true, objects, broken: false },
                 Note::Alive | Note::Page { .. } => kind.broken = false,
-                Note::Listing | Note::Malformed => {}
+                Note::Listing | Note::Malformed | Note::Kind { .. } | Note::Gap { .. } => {}
             }
         }
         let broken = self.kinds.iter().any(|kind| kind.broken);
@@ -176,7 +176,8 @@ impl<M: Mapping> Watches<M> {
     async fn follow(&self, at: usize, out: &Emitter, standing: &Arc<Mutex<Standing>>) {
         let Some(slot) = self.slots.get(at) else { return };
         let (mut failures, mut said) = (FailureTracker::default(), false);
-        let wanted = slot.wanted.kind;
+        let (wanted, kind) = (slot.wanted.kind, slot.wanted.named);
+        let stands = |state| out.note(Note::Kind { kind, state });
         loop {
             let pinned = slot.wanted.pinned.then_some(wanted.version);
             let (client, token) = &self.client;
@@ -199,11 +200,13 @@ impl<M: Mapping> Watches<M> {
                             "the api server serves no such objects: they are reported once they are installed"
                         );
                     }
+                    stands(KindState::Absent);
                     let note = lock(standing).absent(at);
                     note.into_iter().for_each(|note| out.note(note));
                     tokio::time::sleep(self.every).await;
                 }
                 Err(failure) => {
+                    stands(KindState::Unreadable);
                     let notes = lock(standing).take(at, Note::Broken(failure.reason()));
                     notes.into_iter().for_each(|note| out.note(note));
                     failures.add(&failure, wanted, &self.config);

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use futures::future::join_all;
-use pipeline_core::{Emitter, Key, Note, Timestamp, Uid, Version};
+use pipeline_core::{Emitter, Key, KindState, Note, Timestamp, Uid, Version};
 use serde::de::IgnoredAny;
 use tokio::time::{Duration, Instant};
 use tracing::{info, warn};
@@ -98,6 +98,8 @@ impl<M: Mapping> Watch<M> {
         };
         let version = self.era.of(object::version(&resource_version));
         self.take_vanished(out, version, &mut listed).await?;
+        (position.objects, position.unreadable) = (listed.objects, false);
+        self.stands(out, KindState::Watched { objects: listed.objects });
         out.note(Note::Listed { objects: listed.objects });
         (position.listed, position.begun) = (true, false);
         position.resumed = listed.resumed.map(|resumed| resumed.until(version));

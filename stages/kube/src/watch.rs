@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pipeline_core::{
-    Cause, Emitter, Event, Key, Meter, Note, ObjectIndex, Reason, Remembered, Shutdown, Source, StageError,
-    Survey, Surveyed, Timestamp, Version, async_trait,
+    Cause, Emitter, Event, Key, KindState, Meter, Note, ObjectIndex, Reason, Remembered, Shutdown, Source,
+    StageError, Survey, Surveyed, Timestamp, Version, async_trait,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -95,6 +95,10 @@ pub(crate) struct Position {
     pub(crate) forgotten: Version,
     /// Everything is handed over as it is now, whatever a former process left.
     pub(crate) anew: bool,
+    /// Objects in the last complete list.
+    pub(crate) objects: usize,
+    /// The last thing that was said is that the kind cannot be read.
+    pub(crate) unreadable: bool,
     /// A watch was begun since the last list: what it goes on from may be of a store that was restored since.
     pub(crate) begun: bool,
 }
@@ -202,6 +206,17 @@ impl<M: Mapping> Watch<M> {
         Self { config, kind: mapping.kind(), namespaces, api, seen, unwatched, era: Era::default(), mapping }
     }
 
+    /// What figures call the kind.
+    fn named(&self) -> &'static str {
+        let named = self.mapping.named();
+        if named.is_empty() { self.kind.singular } else { named }
+    }
+
+    /// Says how the kind stands.
+    pub(crate) fn stands(&self, out: &Emitter, state: KindState) {
+        out.note(Note::Kind { kind: self.named(), state });
+    }
+
     /// Whether an object that is shown is in a namespace that is watched; of one that is not somebody may hear.
     pub(crate) fn is_ours(&self, key: &Key) -> bool {
         let ours = self.namespaces.contains(key.namespace());
@@ -242,6 +257,8 @@ impl<M: Mapping> Watch<M> {
                 Err(Stopped::Restored) => position.at = None,
                 Err(Stopped::Failed(failure)) => {
                     out.note(Note::Broken(failure.reason()));
+                    self.stands(out, KindState::Unreadable);
+                    position.unreadable = true;
                     failures.add(&failure, self.kind, &self.config);
                     // A server that says this is there, and a list is the remedy: it does not wait as long as for one
                     // that was away. If the list does not help, all waits are as ever.
@@ -252,6 +269,9 @@ impl<M: Mapping> Watch<M> {
                     if failure.is_gone() || position.doubts >= RESUMES {
                         if let Some(resumed) = &position.resumed {
                             resumed.ends(self.kind);
+                        }
+                        if !listing {
+                            out.note(Note::Gap { kind: self.named() });
                         }
                         position.at = None;
                         position.doubts = 0;
@@ -277,6 +297,9 @@ impl<M: Mapping> Watch<M> {
             self.compare_with_store(object::version(&at)).await?;
         }
         let mut changes = self.api.watch(&at, timeout.max(SHORTEST_TIMEOUT)).await?;
+        if std::mem::take(&mut position.unreadable) {
+            self.stands(out, KindState::Watched { objects: position.objects });
+        }
         out.note(Note::Alive);
         let begun = Instant::now();
         let mut restored = std::pin::pin!(self.era.begun());

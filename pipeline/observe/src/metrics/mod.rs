@@ -10,6 +10,7 @@
 mod bus;
 mod compat;
 mod families;
+mod kinds;
 mod lanes;
 mod ledger;
 mod pressure;
@@ -32,6 +33,7 @@ use prometheus::{
 pub use bus::{BusSeries, Unreadable};
 pub use compat::{Compat, ErrorType, EventType};
 use families::{Families, show};
+use kinds::KindSeries;
 use lanes::{Lanes, seconds};
 use ledger::LedgerSeries;
 use pressure::PressureSeries;
@@ -125,6 +127,7 @@ struct Inner {
     watch_restarts: IntCounter,
     lists: IntCounter,
     listed: IntGauge,
+    kinds: KindSeries,
     watch_silent: Gauge,
     ledger: LedgerSeries,
     circuit: IntGauge,
@@ -188,6 +191,7 @@ impl Metrics {
             watch_restarts: make.counter("watch_restarts_total", "Watches that broke and were begun again."),
             lists: make.counter("lists_total", "Lists that were completed."),
             listed: make.gauge("listed_objects", "Objects in the last complete list."),
+            kinds: KindSeries::new(&make),
             watch_silent: make.measure("watch_silent_seconds", "How long the watch has not moved."),
             ledger: LedgerSeries::new(&make),
             circuit: make.gauge("circuit_state", "Of the sink: 0 closed, 1 probing, 2 open."),
@@ -257,6 +261,8 @@ impl Metrics {
                 inner.lists.inc();
                 show(&inner.listed, *objects as u64);
             }
+            Note::Kind { kind, state } => inner.kinds.stands(kind, *state),
+            Note::Gap { kind } => inner.kinds.gap(kind),
             Note::Page { .. } | Note::Alive => {}
         }
         if matches!(note, Note::Page { .. } | Note::Listed { .. } | Note::Alive) {

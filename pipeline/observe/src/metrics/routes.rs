@@ -7,7 +7,7 @@ use prometheus::proto::{LabelPair, MetricFamily};
 const ROUTE: &str = "route";
 
 /// Families that tell of the process, or of what all its routes share: the watch, and the shards that it has.
-const OF_THE_PROCESS: [&str; 10] = [
+const OF_THE_PROCESS: [&str; 13] = [
     "gitops_runtime_build_info",
     "gitops_runtime_shards",
     "gitops_runtime_shards_owned",
@@ -16,6 +16,9 @@ const OF_THE_PROCESS: [&str; 10] = [
     "gitops_runtime_watch_silent_seconds",
     "gitops_runtime_lists_total",
     "gitops_runtime_listed_objects",
+    "gitops_runtime_kind_state",
+    "gitops_runtime_kind_objects",
+    "gitops_runtime_watch_gaps_total",
     "gitops_runtime_ready",
     "gitops_runtime_uptime_seconds",
 ];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pipeline_core::{Call, Key};
+use pipeline_core::{Call, Key, KindState};
 
 use super::*;
 use pipeline_ledger::Ledger;
@@ -63,6 +63,11 @@ fn exercise(metrics: &Metrics) {
     {
         metrics.note(&note);
     }
+    let note = |kind, state| metrics.note(&Note::Kind { kind, state });
+    note("rollout", KindState::Watched { objects: 2 });
+    note("workflow", KindState::Absent);
+    note("job", KindState::Unreadable);
+    metrics.note(&Note::Gap { kind: "rollout" });
     metrics.acknowledged(Duration::from_millis(30));
     metrics.ledger(&Ledger::memory().status());
     metrics.circuit(CircuitState::Open { until: Duration::ZERO, reason: Reason::Timeout });

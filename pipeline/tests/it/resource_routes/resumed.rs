@@ -140,8 +140,7 @@ async fn what_is_in_flight_at_a_stop_counts_as_done_when_it_was_answered() {
     let simulation = world().await;
     let file = simulation.directory().join("late.ndjson");
     let late = json!({"name": "late", "sink": {"kind": "file", "path": file}});
-    let with =
-        |routes: &[&Value]| json!({"kinds": ["rollouts.argoproj.io"], "applications": false, "routes": routes});
+    let with = |routes: &[&Value]| json!({"kinds": ["rollouts.argoproj.io"], "applications": false, "routes": routes});
     put(&simulation, "web", "Healthy", 2);
     let runtime = launch(&simulation, &with(&[])).await;
     let platform = [&simulation.platform; 2];

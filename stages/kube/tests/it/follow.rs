@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use pipeline_core::{Key, Note, Reason, Version};
+use pipeline_core::{Key, KindState, Note, Reason, Version};
 
 use crate::fake::{Answer, Asked, Fake, app, list, stream};
 use crate::harness::{Run, config};
@@ -126,7 +126,18 @@ async fn a_version_that_is_too_old_for_a_watch_is_replaced_by_a_list() {
     let fake = Fake::start(script(vec![], vec![], vec![Answer::Status(410), open])).await;
     let mut run = Run::start(config(fake.address)).await;
     run.listed().await;
-    run.listed().await;
+    let notes = run.until(|note| matches!(note, Note::Listed { .. })).await;
+    let kind = "widget";
+    let stands: Vec<_> =
+        notes.into_iter().filter(|note| matches!(note, Note::Kind { .. } | Note::Gap { .. })).collect();
+    assert_eq!(
+        stands,
+        [
+            Note::Kind { kind, state: KindState::Unreadable },
+            Note::Gap { kind },
+            Note::Kind { kind, state: KindState::Watched { objects: 0 } }
+        ]
+    );
     feed.change("ADDED", &app("home", "a", "u1", 101));
     assert_eq!(run.next().await, "home/a u1 101");
     assert_eq!(fake.asked("watch")[1].get("resourceVersion"), Some("100"));

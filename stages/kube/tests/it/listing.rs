@@ -1,6 +1,6 @@
 //! Lists: pages, what vanished, what cannot be read, which namespaces.
 
-use pipeline_core::{Change, Note, Outcome, Reason, Version};
+use pipeline_core::{Change, KindState, Note, Outcome, Reason, Version};
 
 use crate::fake::{ALL, Answer, Fake, HOME, app, list, page, paged, stream};
 use crate::harness::{Run, config};
@@ -29,6 +29,7 @@ async fn a_list_of_250_comes_in_three_pages() {
             Note::Page { objects: 100 },
             Note::Page { objects: 100 },
             Note::Page { objects: 50 },
+            Note::Kind { kind: "widget", state: KindState::Watched { objects: 250 } },
             Note::Listed { objects: 250 },
             Note::Alive
         ]

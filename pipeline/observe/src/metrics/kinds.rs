@@ -1,0 +1,47 @@
+//! How the watch stands with each kind: only those that are configured come here, so their number is bounded.
+
+use pipeline_core::KindState;
+use prometheus::{IntCounterVec, IntGaugeVec};
+
+use super::families::Families;
+
+/// By the kind.
+pub(super) struct KindSeries {
+    state: IntGaugeVec,
+    objects: IntGaugeVec,
+    gaps: IntCounterVec,
+}
+
+impl KindSeries {
+    pub(super) fn new(make: &Families) -> Self {
+        Self {
+            state: make.gauges(
+                "kind_state",
+                "0 the kind is watched, 1 it is not installed and waited for, 2 it cannot be read.",
+                ["kind"],
+            ),
+            objects: make.gauges("kind_objects", "Objects in the last complete list of the kind.", ["kind"]),
+            gaps: make.counters(
+                "watch_gaps_total",
+                "Times that what came and went of the kind was not known any more.",
+                ["kind"],
+            ),
+        }
+    }
+
+    /// One kind stands otherwise than before. What is not watched has no objects.
+    pub(super) fn stands(&self, kind: &str, state: KindState) {
+        let (state, objects) = match state {
+            KindState::Watched { objects } => (0, objects),
+            KindState::Absent => (1, 0),
+            KindState::Unreadable => (2, 0),
+        };
+        self.state.with_label_values(&[kind]).set(state);
+        self.objects.with_label_values(&[kind]).set(i64::try_from(objects).unwrap_or(i64::MAX));
+        self.gaps.with_label_values(&[kind]);
+    }
+
+    pub(super) fn gap(&self, kind: &str) {
+        self.gaps.with_label_values(&[kind]).inc();
+    }
+}

@@ -23,6 +23,8 @@ use crate::config::{Config, Repositories};
 
 const CERTIFICATES: &str = "argocd-tls-certs-cm";
 const HOSTS: &str = "argocd-ssh-known-hosts-cm";
+/// Where Argo CD has its settings.
+const SETTINGS: &str = "argocd-cm";
 /// How often files are looked at,
 const FILES_EVERY: Duration = Duration::from_secs(2);
 /// and at every how many such looks the cluster is asked: every half minute.
@@ -44,8 +46,14 @@ pub(super) fn rights(config: &Config, of: &Repositories) -> Vec<Right> {
         let (group, resource, verbs) = ("argoproj.io", "appprojects", &["list"][..]);
         rights.push(Right { group, resource, verbs, names: Vec::new(), scope: scope() });
     }
+    let mut names = Vec::new();
+    if of.argocd_secrets {
+        names.push(SETTINGS.to_owned());
+    }
     if of.argocd_certificates {
-        let names = vec![CERTIFICATES.to_owned(), HOSTS.to_owned()];
+        names.extend([CERTIFICATES.to_owned(), HOSTS.to_owned()]);
+    }
+    if !names.is_empty() {
         rights.push(Right { group: "", resource: "configmaps", verbs: &["get"], names, scope: scope() });
     }
     rights
@@ -204,7 +212,9 @@ impl ArgoCd {
             let found: Vec<&Value> =
                 list.iter().flat_map(|list| list["items"].as_array()).flatten().collect();
             versions.extend(found.iter().map(|of| of["metadata"]["resourceVersion"].to_string()));
-            projects = Some(Projects::read(namespace, found));
+            let settings = self.config_map(SETTINGS, &mut versions).await?;
+            let global = settings["data"]["globalProjects"].as_str().unwrap_or_default();
+            projects = Some(Projects::read(namespace, &found, global));
         }
         let (mut authorities, mut hosts) = (BTreeMap::new(), String::new());
         if self.certificates {

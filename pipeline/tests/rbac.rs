@@ -360,6 +360,7 @@ fn the_source_server_may_ask_whose_a_token_is_unless_callers_have_one_token() {
     };
     let expected = BTreeSet::from([
         grant("appprojects", "", "list"),
+        grant("configmaps", "argocd-cm", "get"),
         grant("configmaps", "argocd-ssh-known-hosts-cm", "get"),
         grant("configmaps", "argocd-tls-certs-cm", "get"),
         grant("secrets", "", "list"),
@@ -385,6 +386,7 @@ fn who_says_what_changed_may_watch_applications_and_more_only_where_that_is_aske
     assert_eq!(grants(&["--set", "changeRevision.annotations=true"]), expected);
     expected.insert(grant("", "secrets", "", "list"));
     expected.insert(grant("argoproj.io", "appprojects", "", "list"));
+    expected.insert(grant("", "configmaps", "argocd-cm", "get"));
     expected.insert(grant("", "configmaps", "argocd-tls-certs-cm", "get"));
     expected.insert(grant("", "configmaps", "argocd-ssh-known-hosts-cm", "get"));
     let all = ["annotations", "repositories.argocdSecrets", "repositories.argocdCertificates"];

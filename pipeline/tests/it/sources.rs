@@ -191,9 +191,15 @@ async fn api_server(secrets: Vec<Value>) -> String {
         Json(list)
     };
     let project = |name: &str, repositories: &[&str]| json!({"metadata": {"name": name, "resourceVersion": "1"}, "spec": {"sourceRepos": repositories}});
-    let projects = json!({"items": [project("default", &["*"])]});
+    let mut heir = project("heir", &[]);
+    heir["metadata"]["labels"] = json!({"inherits": "all"});
+    let projects =
+        json!({"items": [project("default", &["*"]), project("team", &["*"]), project("narrow", &[]), heir]});
+    let global = "- {projectName: default, labelSelector: {matchLabels: {inherits: all}}}";
+    let settings = json!({"metadata": {"resourceVersion": "1"}, "data": {"globalProjects": global}});
     let router = Router::new()
         .route("/api/v1/namespaces/argocd/secrets", get(listed))
+        .route("/api/v1/namespaces/argocd/configmaps/argocd-cm", get(async move || Json(settings)))
         .route("/apis/argoproj.io/v1alpha1/namespaces/argocd/appprojects", get(async move || Json(projects)));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -285,6 +291,53 @@ async fn repositories_elsewhere_are_fetched_where_that_is_allowed_and_no_others_
     let warned = lines.iter().filter(|line| line.message == "a repository could not be fetched").count();
     assert_eq!(warned, 1);
     assert!(lines.iter().all(|line| !line.fields.to_string().contains("hidden-word")));
+}
+
+#[tokio::test]
+async fn an_application_is_told_only_of_what_its_project_may_have() {
+    let (kept, forge) = (Kept::new(), Forge::new().await);
+    repository(&forge.directory("private/team.git"));
+    repository(&forge.directory("open/repo.git"));
+    let (team, open) = (forge.url("private/team.git"), forge.url("open/repo.git"));
+    let mut of_team = secret("team", &team, "right");
+    of_team["data"]["project"] = json!(BASE64.encode("team"));
+    let cluster = api_server(vec![of_team]).await;
+    let settings = json!({
+        "kubernetes": {"server": cluster, "token": "any", "namespace": "argocd"},
+        "sourceServer": {
+            "listen": "127.0.0.1:0", "callers": {"tokenFile": kept.token()}, "timeout": "5m",
+            "git": {"allowed": [forge.url("open")], "repositories": {
+                "argocdSecrets": true, "directory": kept.folder.path().join("clones"), "timeout": "5m",
+            }},
+        },
+    });
+    let server = kept.server_of(&settings).await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let asked = async |project: &str, url: &str| {
+        let app = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"namespace": "argocd", "name": "web"},
+            "spec": {"project": project, "source": {"repoURL": url, "path": "."}},
+        });
+        let request = client.post(format!("{}/v1/changes", server.url())).bearer_auth("callers-token");
+        let answer = request.json(&json!({"app": app, "to": "HEAD"})).send().await.unwrap();
+        let (status, told) = (answer.status().as_u16(), answer.json::<Value>().await.unwrap());
+        (status, told["error"].as_str().unwrap_or_default().to_owned())
+    };
+    for (project, url) in [("team", &team), ("default", &open), ("heir", &open)] {
+        assert_eq!(asked(project, url).await, (200, String::new()), "{project} and {url}");
+    }
+    let of_others = |project: &str| {
+        let more = "give Argo CD a Secret for it with that project, or without any";
+        (403, format!("{team} has credentials of other projects than {project} alone: {more}"))
+    };
+    assert_eq!(asked("default", &team).await, of_others("default"));
+    assert_eq!(asked("heir", &team).await, of_others("heir"));
+    let none = format!("{open} is no repository of AppProject narrow: add it to spec.sourceRepos there");
+    assert_eq!(asked("narrow", &open).await, (403, none));
+    let gone = "there is no AppProject gone in namespace argocd".to_owned();
+    assert_eq!(asked("gone", &open).await, (403, gone));
+    server.stop().await;
 }
 
 #[tokio::test]

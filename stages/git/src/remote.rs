@@ -17,6 +17,7 @@ mod connection;
 mod credentials;
 mod error;
 mod fetch;
+mod global_projects;
 mod hosts;
 mod http;
 mod local;

@@ -1,8 +1,8 @@
 //! For whom a repository is read, and whether Argo CD would read it for them.
 //!
 //! An Application says itself which project it is of: what counts is what the AppProject says of the namespace that it stands in,
-//! and of the repository. It is judged as Argo CD does: `spec.sourceNamespaces`, `spec.sourceRepos`, and the repositories that have
-//! a Secret of the project. Of its `globalProjects` nothing is known here.
+//! and of the repository. It is judged as Argo CD does: `spec.sourceNamespaces`, `spec.sourceRepos`, those of the
+//! `globalProjects` that count for the project, and the repositories that have a Secret of the project.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use regex::{Regex, RegexSet};
 use serde_json::Value;
 
 use super::prefix::comparable;
-use super::{FetchError, RepositoryUrl};
+use super::{FetchError, RepositoryUrl, global_projects};
 
 /// The project of an Application that names none.
 const DEFAULT: &str = "default";
@@ -61,12 +61,25 @@ struct Rule {
 }
 
 impl Projects {
-    /// Reads the AppProjects of Argo CD's namespace.
+    /// Reads the AppProjects of Argo CD's namespace, with `globalProjects` of its ConfigMap `argocd-cm`, which may be empty.
     #[must_use]
-    pub fn read<'a>(namespace: &str, objects: impl IntoIterator<Item = &'a Value>) -> Self {
-        let named =
-            |object: &Value| Some((object["metadata"]["name"].as_str()?.to_owned(), Project::read(object)));
-        Self { namespace: namespace.to_owned(), all: objects.into_iter().filter_map(named).collect() }
+    pub fn read(namespace: &str, objects: &[&Value], global: &str) -> Self {
+        let name = |object: &Value| object["metadata"]["name"].as_str().map(str::to_owned);
+        let own: BTreeMap<String, Project> =
+            objects.iter().filter_map(|object| Some((name(object)?, Project::read(object)))).collect();
+        let (global, mut all) = (global_projects::read(global), own.clone());
+        for object in objects {
+            let Some(name) = name(object) else { continue };
+            let Some(project) = all.get_mut(&name) else { continue };
+            for one in global.iter().filter(|one| one.project != name) {
+                match (one.takes(&object["metadata"]["labels"]), own.get(&one.project)) {
+                    (Some(false), _) => {}
+                    (Some(true), Some(found)) => project.repositories.extend_from_slice(&found.repositories),
+                    _ => break,
+                }
+            }
+        }
+        Self { namespace: namespace.to_owned(), all }
     }
 
     /// Whether an application may have a repository. One that `has_secret` of its project is permitted by that, unless the project
@@ -195,9 +208,22 @@ mod tests {
             project("alternatives", &["https://git.example/{open,shop}/*"], &[]),
             project("but-alternatives", &["*", "!https://git.example/{secret,private}/*"], &[]),
             project("none", &[], &["[", "/(/"]),
+            project("base", &["https://git.example/base/*", "!https://git.example/base/secret"], &["base-*"]),
+            labelled(project("heir", &["https://git.example/own"], &[])),
+            labelled(project("heir-of-all", &["*"], &[])),
             json!({"metadata": {}}),
         ];
-        Projects::read("argocd", &all)
+        let global = "
+- {projectName: base, labelSelector: {matchLabels: {inherits: base}}}
+- {projectName: gone, labelSelector: {matchLabels: {inherits: base}}}
+- {projectName: default, labelSelector: {matchLabels: {inherits: base}}}
+";
+        Projects::read("argocd", &all.iter().collect::<Vec<_>>(), global)
+    }
+
+    fn labelled(mut project: serde_json::Value) -> serde_json::Value {
+        project["metadata"]["labels"] = json!({"inherits": "base"});
+        project
     }
 
     fn judged(project: &str, namespace: &str, url: &str) -> String {
@@ -231,6 +257,13 @@ mod tests {
             ("but-alternatives", "https://git.example/private/a", false),
             ("but-alternatives", "https://git.example/open/a", false),
             ("none", "https://git.example/open", false),
+            ("base", "https://git.example/own", false),
+            ("heir", "https://git.example/own", true),
+            ("heir", "https://git.example/base/a", true),
+            ("heir", "https://git.example/base/secret", false),
+            ("heir", "https://git.example/other", false),
+            ("heir-of-all", "https://git.example/other", true),
+            ("heir-of-all", "https://git.example/base/secret", false),
         ] {
             let found = judged(project, "argocd", url);
             let refused = format!(

@@ -63,14 +63,29 @@ fn exercise(metrics: &Metrics) {
     {
         metrics.note(&note);
     }
+    metrics.acknowledged(Duration::from_millis(30));
+    metrics.ledger(&Ledger::memory().status());
+    metrics.circuit(CircuitState::Open { until: Duration::ZERO, reason: Reason::Timeout });
+}
+
+#[test]
+fn how_each_kind_stands_is_shown_once_it_is_known() {
+    let metrics = metrics(1);
     let note = |kind, state| metrics.note(&Note::Kind { kind, state });
     note("rollout", KindState::Watched { objects: 2 });
     note("workflow", KindState::Absent);
     note("job", KindState::Unreadable);
     metrics.note(&Note::Gap { kind: "rollout" });
-    metrics.acknowledged(Duration::from_millis(30));
-    metrics.ledger(&Ledger::memory().status());
-    metrics.circuit(CircuitState::Open { until: Duration::ZERO, reason: Reason::Timeout });
+    for (kind, shown) in
+        [("rollout", [0.0, 2.0, 1.0]), ("workflow", [1.0, 0.0, 0.0]), ("job", [2.0, 0.0, 0.0])]
+    {
+        let families = ["kind_state", "kind_objects", "watch_gaps_total"];
+        let found =
+            families.map(|family| value(&metrics, &format!("gitops_runtime_{family}{{kind=\"{kind}\"}}")));
+        assert_eq!(found, shown, "{kind}");
+    }
+    note("workflow", KindState::Watched { objects: 7 });
+    assert_eq!(value(&metrics, "gitops_runtime_kind_state{kind=\"workflow\"}"), 0.0, "it was installed");
 }
 
 #[test]

@@ -208,21 +208,22 @@ mod tests {
             project("alternatives", &["https://git.example/{open,shop}/*"], &[]),
             project("but-alternatives", &["*", "!https://git.example/{secret,private}/*"], &[]),
             project("none", &[], &["[", "/(/"]),
-            project("base", &["https://git.example/base/*", "!https://git.example/base/secret"], &["base-*"]),
-            labelled(project("heir", &["https://git.example/own"], &[])),
-            labelled(project("heir-of-all", &["*"], &[])),
+            project("base", &["https://git.example/base/*"], &["base-*"]),
+            labelled("base", project("heir", &["https://git.example/own"], &[])),
+            labelled("shut", project("heir-of-all", &["*"], &[])),
             json!({"metadata": {}}),
         ];
         let global = "
 - {projectName: base, labelSelector: {matchLabels: {inherits: base}}}
+- {projectName: but, labelSelector: {matchLabels: {inherits: shut}}}
 - {projectName: gone, labelSelector: {matchLabels: {inherits: base}}}
 - {projectName: default, labelSelector: {matchLabels: {inherits: base}}}
 ";
         Projects::read("argocd", &all.iter().collect::<Vec<_>>(), global)
     }
 
-    fn labelled(mut project: serde_json::Value) -> serde_json::Value {
-        project["metadata"]["labels"] = json!({"inherits": "base"});
+    fn labelled(inherits: &str, mut project: serde_json::Value) -> serde_json::Value {
+        project["metadata"]["labels"] = json!({"inherits": inherits});
         project
     }
 
@@ -260,10 +261,9 @@ mod tests {
             ("base", "https://git.example/own", false),
             ("heir", "https://git.example/own", true),
             ("heir", "https://git.example/base/a", true),
-            ("heir", "https://git.example/base/secret", false),
             ("heir", "https://git.example/other", false),
             ("heir-of-all", "https://git.example/other", true),
-            ("heir-of-all", "https://git.example/base/secret", false),
+            ("heir-of-all", "https://git.example/secret/a", false),
         ] {
             let found = judged(project, "argocd", url);
             let refused = format!(

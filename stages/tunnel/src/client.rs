@@ -28,8 +28,8 @@ const FIRST: Duration = Duration::from_millis(250);
 /// No pause is longer.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// So many failures make the pause the longest; whoever waits beside a newer life of it counts as many.
-const STANDBY: u32 = 10;
+/// So many failures make the pause the longest.
+const MOST_FAILURES: u32 = 10;
 
 /// What a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,7 +141,7 @@ pub(crate) struct Forwarding {
     pub(crate) generation: u64,
     pub(crate) allowed: String,
     pub(crate) grace: Duration,
-    standby: bool,
+    pub(crate) standby: bool,
     pub(crate) times: Times,
     pub(crate) metrics: ClientMetrics,
     ready: Ready,
@@ -234,17 +234,18 @@ impl Client {
 
     /// Keeps one connection up until told to stop.
     async fn keep(to: Arc<Forwarding>, stop: Shutdown) -> Result<(), ClientError> {
-        let mut failures = 0_u32;
+        let (mut failures, mut is_waiting) = (0_u32, false);
         // Those that are about to be closed go on beside the next.
         let mut running = JoinSet::new();
         while !stop.is_cancelled() {
             let (events, mut told) = mpsc::channel(4);
+            let began = Instant::now();
             running.spawn(connection(to.clone(), events, stop.clone()));
             let mut is_superseded = false;
             loop {
                 match told.recv().await {
                     Some(Event::Serving) => {
-                        failures = 0;
+                        (failures, is_waiting) = (0, false);
                         tracing::info!(tunnel = %to.name, "the tunnel is open");
                     }
                     Some(Event::Superseded) => is_superseded = true,
@@ -254,10 +255,13 @@ impl Client {
                         if !to.standby {
                             return Err(ClientError::Superseded);
                         }
-                        if failures != STANDBY {
+                        if !is_waiting {
                             tracing::info!(tunnel = %to.name, "a newer client has taken this tunnel over; waiting beside it");
                         }
-                        failures = STANDBY;
+                        is_waiting = true;
+                        // A server that lets nobody wait there answers at once, and is asked now and then.
+                        let has_waited = is_superseded || began.elapsed() >= to.times.handshake / 4;
+                        failures = if has_waited { 0 } else { MOST_FAILURES };
                         break;
                     }
                     Some(Event::Leaving) => break,
@@ -272,7 +276,7 @@ impl Client {
                         if is_final {
                             return Err(error);
                         }
-                        failures = (failures + 1).min(STANDBY - 1);
+                        failures = (failures + 1).min(MOST_FAILURES);
                         to.metrics.failures.inc();
                         let source = std::error::Error::source(&error).map(ToString::to_string);
                         tracing::warn!(tunnel = %to.name, %error, source, failures, "the tunnel is not open; trying again");
@@ -280,7 +284,7 @@ impl Client {
                     }
                 }
             }
-            let most = FIRST.saturating_mul(1 << failures.min(STANDBY)).min(LONGEST);
+            let most = FIRST.saturating_mul(1 << failures).min(LONGEST);
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = tokio::time::sleep(most.mul_f64(fastrand::f64())) => {}

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use yamux::Mode;
 
 use super::server::Closing;
-use super::{ALLOW, CLIENT, GENERATION, Note, PATH, PROBE, REACHED, TUNNEL, UNREACHED, VISIT};
+use super::{ALLOW, CLIENT, GENERATION, Note, PATH, PROBE, REACHED, TUNNEL, UNREACHED, VISIT, WAIT};
 use crate::client::{ClientError, Event, Forwarding};
 use crate::dial::DialError;
 use crate::metrics::Visit;
@@ -32,6 +32,11 @@ fn headers(to: &Forwarding, token: HeaderValue) -> Result<HeaderMap, ClientError
     if !to.allowed.is_empty() {
         headers.insert(name(ALLOW), text(&to.allowed)?);
     }
+    if to.standby {
+        // Well within the time that an answer may take.
+        let wait = u64::try_from((to.times.handshake / 2).as_millis()).unwrap_or(u64::MAX);
+        headers.insert(name(WAIT), HeaderValue::from(wait));
+    }
     Ok(headers)
 }
 
@@ -43,7 +48,13 @@ pub(crate) async fn run(
 ) -> Result<(), ClientError> {
     let times = to.times;
     let token = to.token.header("Bearer ").await.map_err(ClientError::Token)?;
-    let io = to.dial.upgrade(PATH, headers(&to, token)?).await.map_err(|error| match error {
+    let asking = to.dial.upgrade(PATH, headers(&to, token)?);
+    let answer = tokio::select! {
+        answer = asking => answer,
+        // Who waits beside a newer life ends with the wait.
+        () = stop.cancelled() => return Ok(()),
+    };
+    let io = answer.map_err(|error| match error {
         DialError::Refused { status: StatusCode::UNAUTHORIZED | StatusCode::BAD_REQUEST, .. } => {
             ClientError::Refused(error)
         }

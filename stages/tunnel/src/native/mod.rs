@@ -1,7 +1,8 @@
 //! Our own protocol: a WebSocket of binary frames with yamux in it.
 //!
 //! The client upgrades at [`PATH`] with its token as `Authorization: Bearer`, and says in headers of which tunnel, which
-//! client it is ([`CLIENT`]), in which life ([`GENERATION`]), and who may visit ([`ALLOW`]). The first stream is the client's,
+//! client it is ([`CLIENT`]), in which life ([`GENERATION`]), and who may visit ([`ALLOW`]); one that waits beside a newer life
+//! of it says for how long its question may stand ([`WAIT`]). The first stream is the client's,
 //! and carries single bytes in both directions: `Note`. All others are the server's; their first byte says what for.
 
 pub(crate) mod client;
@@ -17,6 +18,9 @@ pub const CLIENT: &str = "tunnel-client";
 pub const GENERATION: &str = "tunnel-generation";
 /// The header that says which addresses may visit; without, all.
 pub const ALLOW: &str = "tunnel-allow";
+/// The header that says for how many milliseconds a client waits until the newer life of it that has the tunnel is gone; without,
+/// it is told of that at once.
+pub const WAIT: &str = "tunnel-wait";
 
 /// The first byte of a stream of the server's: what follows is a visitor's.
 pub(crate) const VISIT: u8 = 1;

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use yamux::Mode;
 
-use super::{ALLOW, CLIENT, GENERATION, Note, PROBE, REACHED, TUNNEL, VISIT};
+use super::{ALLOW, CLIENT, GENERATION, Note, PROBE, REACHED, TUNNEL, VISIT, WAIT};
 use crate::metrics::Refusal;
 use crate::mux::{Mux, OpenError};
 use crate::proxy::{empty, say};
@@ -39,6 +39,8 @@ struct Hello {
     owner: Owner,
     token: SecretString,
     allowed: Networks,
+    /// How long it waits beside a newer life of it.
+    waits: Duration,
 }
 
 /// What an upgrade that says too little is answered.
@@ -61,7 +63,10 @@ fn hello(headers: &HeaderMap) -> Result<Hello, (StatusCode, String)> {
     let generation = generation.ok_or_else(|| malformed("the header tunnel-generation is no number"))?;
     let allowed = Networks::read(text(ALLOW).unwrap_or_default())
         .map_err(|error| (StatusCode::BAD_REQUEST, format!("tunnel-allow: {error}")))?;
-    Ok(Hello { name, owner: Owner { client, generation }, token: token.into(), allowed })
+    let waits = text(WAIT).map_or(Ok(0), str::parse);
+    let waits = waits.map_err(|_| malformed("the header tunnel-wait is no number"))?;
+    let waits = Duration::from_millis(waits);
+    Ok(Hello { name, owner: Owner { client, generation }, token: token.into(), allowed, waits })
 }
 
 /// Answers the upgrade of a client; who may not have the tunnel is told why.
@@ -92,8 +97,11 @@ pub(crate) async fn upgrade(
             return say(StatusCode::SERVICE_UNAVAILABLE, "the token cannot be checked now\n");
         }
     }
-    if let Err(conflict) = shared.registry.may(&hello.name, &hello.owner) {
-        refuse(&shared, conflict, name, peer);
+    if let Err(conflict) = may(&shared, &hello).await {
+        // Whoever waits knows of its newer life, and asks again.
+        if conflict != Conflict::Superseded || hello.waits.is_zero() {
+            refuse(&shared, conflict, name, peer);
+        }
         let status = match conflict {
             Conflict::Superseded => StatusCode::GONE,
             Conflict::Taken | Conflict::Many => StatusCode::CONFLICT,
@@ -126,6 +134,25 @@ pub(crate) async fn upgrade(
         headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
     }
     answer
+}
+
+/// Whether the client may have the tunnel; one that waits is told so when the newer life of it is gone, or its time is up.
+async fn may(shared: &Shared, hello: &Hello) -> Result<(), Conflict> {
+    let mut changes = shared.registry.changes();
+    let over = tokio::time::sleep(hello.waits.min(shared.times.handshake));
+    tokio::pin!(over);
+    loop {
+        let verdict = shared.registry.may(&hello.name, &hello.owner);
+        if verdict != Err(Conflict::Superseded) {
+            return verdict;
+        }
+        tokio::select! {
+            Ok(()) = changes.changed() => {}
+            // Whoever stops says so.
+            () = shared.leaving.cancelled() => return Ok(()),
+            () = &mut over => return verdict,
+        }
+    }
 }
 
 pub(crate) fn refuse(shared: &Shared, conflict: Conflict, name: &str, peer: SocketAddr) {

@@ -110,6 +110,7 @@ async fn an_upgrade_that_says_too_little_or_wrong_is_told_what() {
         ("tunnel-name", "account1-my-runtime", 400, dash),
         ("tunnel-client", "", 400, "the header tunnel-client is missing\n"),
         ("tunnel-generation", "x", 400, "the header tunnel-generation is no number\n"),
+        ("tunnel-wait", "soon", 400, "the header tunnel-wait is no number\n"),
         (
             "tunnel-allow",
             "here",

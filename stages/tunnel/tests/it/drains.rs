@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::service::Service;
-use crate::world::{World, eventually};
+use crate::world::{World, eventually, read_to};
 
 /// Visits all the time until told to stop; gives how often, and what was answered but 200.
 async fn visit_always(world: Arc<World>, stop: Arc<AtomicBool>, count: Arc<AtomicU64>) -> Vec<String> {
@@ -70,6 +70,38 @@ async fn a_client_in_standby_waits_beside_the_newer_one() {
     older.is_ready().await;
     assert_eq!(world.answer("/").await.0, 200);
     older.stopped().await;
+}
+
+/// Asks for the tunnel as an older life of a client, which waits as the header says, and gives the connection.
+async fn asks_as_older(world: &World, header: &str) -> tokio::net::TcpStream {
+    let headers = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer good-token\r\n\
+        Tunnel-Name: account1-runtime1\r\nTunnel-Client: one\r\nTunnel-Generation: 1\r\n";
+    world.raw(&format!("GET /~tunnel/1 HTTP/1.1\r\n{headers}{header}\r\n\r\n")).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_beside_a_newer_client_is_served_once_that_is_gone_and_others_are_told_at_once() {
+    const GONE: &str = "a newer client with the same id has taken this tunnel over\n";
+    // Nobody waits longer than this.
+    let world = World::with(|config| config.times.handshake = crate::world::BOUND).await;
+    let service = Service::default();
+    let newer = world.client(service.start().await, |config| config.generation = 2);
+    newer.is_ready().await;
+    let mut told = asks_as_older(&world, "Accept: */*").await;
+    let answer = read_to(&mut told, GONE).await;
+    assert!(answer.starts_with("HTTP/1.1 410 Gone\r\n") && answer.ends_with(GONE), "{answer}");
+    assert_eq!(world.refused("superseded"), 1);
+    // One whose time is up is told the same, which refuses it nothing that it did not know.
+    let mut waited = asks_as_older(&world, "Tunnel-Wait: 20").await;
+    let answer = read_to(&mut waited, GONE).await;
+    assert!(answer.starts_with("HTTP/1.1 410 Gone\r\n") && answer.ends_with(GONE), "{answer}");
+    assert_eq!(world.refused("superseded"), 1);
+    let mut waits = asks_as_older(&world, "Tunnel-Wait: 120000").await;
+    assert_eq!(world.answer("/").await.0, 200);
+    newer.stopped().await;
+    let answer = read_to(&mut waits, "\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

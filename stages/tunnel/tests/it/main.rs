@@ -4,8 +4,10 @@
 mod attempts;
 mod compatible;
 mod drains;
+mod ears;
 mod failures;
 mod recorded;
 mod service;
+mod strangers;
 mod visits;
 mod world;

@@ -27,18 +27,18 @@ const WINDOW: u64 = 256 << 10;
 
 /// One frame of yamux.
 #[derive(Clone)]
-struct Frame {
-    kind: u8,
-    flags: u16,
-    stream: u32,
-    length: u32,
-    data: Vec<u8>,
+pub(crate) struct Frame {
+    pub(crate) kind: u8,
+    pub(crate) flags: u16,
+    pub(crate) stream: u32,
+    pub(crate) length: u32,
+    pub(crate) data: Vec<u8>,
 }
 
 /// What went one way.
-struct Way {
+pub(crate) struct Way {
     head: String,
-    frames: Vec<Frame>,
+    pub(crate) frames: Vec<Frame>,
 }
 
 /// Takes the payload of the first frame of a WebSocket off `bytes`, if it is whole.
@@ -72,7 +72,8 @@ fn frame(bytes: &mut Vec<u8>) -> Option<Frame> {
     Some(Frame { kind, flags: u16::from_be_bytes([head[2], head[3]]), stream: four(4), length, data })
 }
 
-fn way(case: &str, connection: u64, direction: &str) -> Way {
+/// The chunks that went one way, as they arrived.
+pub(crate) fn chunks(case: &str, connection: u64, direction: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/frp").join(case);
     let mut text = String::new();
     match std::fs::File::open(folder.join("client.jsonl")) {
@@ -82,13 +83,13 @@ fn way(case: &str, connection: u64, direction: &str) -> Way {
             flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap()
         }
     };
-    let mut bytes = Vec::new();
-    for line in text.lines() {
-        let line: Value = serde_json::from_str(line).unwrap();
-        if line["conn"] == connection && line["dir"] == direction {
-            bytes.extend(STANDARD.decode(line["base64"].as_str().unwrap()).unwrap());
-        }
-    }
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let own = lines.filter(|line| line["conn"] == connection && line["dir"] == direction);
+    own.map(|line| STANDARD.decode(line["base64"].as_str().unwrap()).unwrap()).collect()
+}
+
+pub(crate) fn way(case: &str, connection: u64, direction: &str) -> Way {
+    let mut bytes = chunks(case, connection, direction).concat();
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("an upgrade") + 4;
     let mut rest = bytes.split_off(end);
     let mut stream = Vec::new();
@@ -105,7 +106,7 @@ fn data(frames: &[Frame], stream: u32) -> Vec<u8> {
     frames.iter().filter(|frame| frame.stream == stream).flat_map(|frame| frame.data.clone()).collect()
 }
 
-fn messages(bytes: &[u8]) -> Vec<(char, Value)> {
+pub(crate) fn messages(bytes: &[u8]) -> Vec<(char, Value)> {
     let (mut all, mut rest) = (Vec::new(), bytes);
     while let Some(length) = rest.get(1..9) {
         let end = 9 + u64::from_be_bytes(length.try_into().unwrap()) as usize;
@@ -152,30 +153,45 @@ fn meaning(messages: &[(char, Value)]) -> Vec<String> {
 
 /// What the server said.
 #[derive(Default)]
-struct Said {
-    frames: Vec<Frame>,
+pub(crate) struct Said {
+    pub(crate) frames: Vec<Frame>,
     windows: HashMap<u32, u64>,
     is_over: bool,
 }
 
 /// The recorded client, once more.
-struct Again {
-    said: Arc<Mutex<Said>>,
-    writing: Arc<tokio::sync::Mutex<OwnedWriteHalf>>,
+pub(crate) struct Again {
+    pub(crate) said: Arc<Mutex<Said>>,
+    pub(crate) writing: Arc<tokio::sync::Mutex<OwnedWriteHalf>>,
     way: Way,
-    run_id: (String, String),
+    pub(crate) run_id: (String, String),
     sent: HashMap<u32, u64>,
     next: usize,
     /// Where what was said on the first work connection is said.
     answers: u32,
 }
 
-async fn write(to: &tokio::sync::Mutex<OwnedWriteHalf>, frame: &Frame) {
+/// A frame of yamux as it is sent.
+pub(crate) fn bytes_of(frame: &Frame) -> Vec<u8> {
     let mut bytes = vec![0, frame.kind];
     bytes.extend(frame.flags.to_be_bytes());
     bytes.extend(frame.stream.to_be_bytes());
     bytes.extend(frame.length.to_be_bytes());
     bytes.extend(&frame.data);
+    bytes
+}
+
+/// A message as it is sent.
+pub(crate) fn message(kind: char, content: &Value) -> Vec<u8> {
+    let content = content.to_string();
+    let mut bytes = vec![kind as u8];
+    bytes.extend((content.len() as u64).to_be_bytes());
+    bytes.extend(content.as_bytes());
+    bytes
+}
+
+pub(crate) async fn write(to: &tokio::sync::Mutex<OwnedWriteHalf>, frame: &Frame) {
+    let bytes = bytes_of(frame);
     let mut whole = vec![0x81];
     match bytes.len() {
         short @ ..=125 => whole.push(0x80 | short as u8),
@@ -192,13 +208,23 @@ async fn write(to: &tokio::sync::Mutex<OwnedWriteHalf>, frame: &Frame) {
 
 impl Again {
     /// Connects as the recorded client did, and logs in.
-    async fn begin(world: &World, case: &str, connection: u64) -> Self {
+    pub(crate) async fn begin(world: &World, case: &str, connection: u64) -> Self {
         Self::begin_as(world, case, connection, Default::default()).await
     }
 
     /// The same, with another run id than was recorded.
     async fn begin_as(world: &World, case: &str, connection: u64, run_id: (String, String)) -> Self {
-        let way = way(case, connection, "client>server");
+        Self::begin_by(world, case, connection, run_id, way(case, connection, "client>server")).await
+    }
+
+    /// The same, and says what is given.
+    pub(crate) async fn begin_by(
+        world: &World,
+        case: &str,
+        connection: u64,
+        run_id: (String, String),
+        way: Way,
+    ) -> Self {
         let recorded = control(&data(&self::way(case, connection, "server>client").frames, 1));
         let mut stream = TcpStream::connect(world.address).await.unwrap();
         stream.write_all(way.head.as_bytes()).await.unwrap();
@@ -245,7 +271,7 @@ impl Again {
     }
 
     /// Says the next of what was recorded: as many frames as `most`, and while `is_wanted`.
-    async fn send(&mut self, is_wanted: impl Fn(&Frame) -> bool, most: usize) {
+    pub(crate) async fn send(&mut self, is_wanted: impl Fn(&Frame) -> bool, most: usize) {
         for _ in 0..most {
             let Some(mut frame) = self.way.frames.get(self.next).filter(|frame| is_wanted(frame)).cloned()
             else {
@@ -283,12 +309,12 @@ impl Again {
     }
 
     /// What was said on the stream for control.
-    fn control(&self) -> Vec<(char, Value)> {
+    pub(crate) fn control(&self) -> Vec<(char, Value)> {
         control(&data(&self.said.lock().unwrap().frames, 1))
     }
 
     /// Waits for a visitor's request, and answers it on the stream that it came on.
-    async fn is_asked(&mut self, line: &str) {
+    pub(crate) async fn is_asked(&mut self, line: &str) {
         let holds = |frame: &Frame| frame.data.windows(line.len()).any(|part| part == line.as_bytes());
         self.is_answered_on(holds).await;
     }
@@ -469,11 +495,7 @@ async fn served(case: &str, connection: u64) -> (crate::world::Running, Arc<Mute
             heard.lock().unwrap().iter().any(|heard| heard.stream == frame.stream && !heard.data.is_empty())
         };
         eventually("the client opens the stream", async || is_open()).await;
-        let mut bytes = vec![0, frame.kind];
-        bytes.extend(frame.flags.to_be_bytes());
-        bytes.extend(frame.stream.to_be_bytes());
-        bytes.extend(frame.length.to_be_bytes());
-        bytes.extend(&frame.data);
+        let bytes = bytes_of(frame);
         let mut whole = vec![0x81, 126];
         whole.extend((bytes.len() as u16).to_be_bytes());
         whole.extend(bytes);

@@ -94,9 +94,9 @@
 {{- if and (eq .Values.nats.mode "embedded") .Values.nats.auth.credentialsSecretKeyRef -}}
 {{- $problems = append $problems "nats.auth.credentialsSecretKeyRef: embedded servers know no credentials files; give tokenSecretKeyRef" -}}
 {{- end -}}
-{{- with .Values.reporter.autoscaling -}}
-{{- if and .enabled (gt (int .minReplicas) (int .maxReplicas)) -}}
-{{- $problems = append $problems "reporter.autoscaling.minReplicas: is more than maxReplicas" -}}
+{{- range $group, $scaled := dict "reporter" .Values.reporter.autoscaling "router" .Values.router.autoscaling "sourceServer" .Values.sourceServer.autoscaling -}}
+{{- if and $scaled.enabled (gt (int $scaled.minReplicas) (int $scaled.maxReplicas)) -}}
+{{- $problems = append $problems (printf "%s.autoscaling.minReplicas: is more than maxReplicas" $group) -}}
 {{- end -}}
 {{- end -}}
 {{- range $group, $pdb := dict "reporter" .Values.reporter.pdb "resourceReporter" .Values.resourceReporter.pdb "router" .Values.router.pdb "tunnelClient" .Values.tunnelClient.pdb "tunnelServer" .Values.tunnelServer.pdb -}}

@@ -1,6 +1,7 @@
 {{/*
 A role without state: its settings, Service, Deployment and budget. Takes a dict:
-  root, component, values: the context, the component's name and its group of values
+  root, component, values: the context, the component's name and its group of values, with `autoscaling` where its replicas may
+    come and go
   command: the arguments of the program
   settings: its settings in YAML
   env: variables, as a list; may be left out
@@ -54,7 +55,10 @@ metadata:
   namespace: {{ $root.Release.Namespace }}
   labels: {{- $labels | nindent 4 }}
 spec:
+  {{- $autoscaling := get $values "autoscaling" | default (dict "enabled" false) }}
+  {{- if not $autoscaling.enabled }}
   replicas: {{ int $values.replicaCount }}
+  {{- end }}
   revisionHistoryLimit: 3
   strategy:
     type: RollingUpdate
@@ -126,6 +130,7 @@ spec:
             items: [{key: {{ . | quote }}, path: {{ . | quote }}}]
             {{- end }}
         {{- end }}
+{{- include "gitops-runtime.autoscaler" (list $root .component $name $autoscaling) }}
 {{- if $values.pdb.enabled }}
 ---
 apiVersion: policy/v1
@@ -143,4 +148,31 @@ spec:
   maxUnavailable: {{ $values.pdb.maxUnavailable }}
   {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* What makes replicas of a Deployment come and go. Takes (list context component name autoscaling). */}}
+{{- define "gitops-runtime.autoscaler" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- $name := index . 2 -}}
+{{- with index . 3 -}}
+{{- if .enabled }}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels: {{- include "gitops-runtime.labels" (list $root $component) | nindent 4 }}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: {{ $name }}}
+  minReplicas: {{ int .minReplicas }}
+  maxReplicas: {{ int .maxReplicas }}
+  metrics:
+    - type: Resource
+      resource:
+        name: cpu
+        target: {type: Utilization, averageUtilization: {{ int .targetCPUUtilizationPercentage }}}
+{{- end -}}
+{{- end -}}
 {{- end }}

@@ -347,3 +347,25 @@ fn no_hook_runs_but_the_test_and_the_doctor_where_it_is_asked_for() {
         }
     }
 }
+
+#[test]
+fn replicas_come_and_go_where_that_is_asked_for_and_no_upgrade_sets_their_number() {
+    let scaled = |path: &str| format!("{path}.autoscaling.enabled=true,{path}.autoscaling.maxReplicas=7");
+    let sets = ["reporter", "router", "sourceServer"].map(scaled).join(",");
+    let more = "nats.mode=embedded,sourceServer.enabled=true,sourceServer.allowed={https://git.example.com/}";
+    let with_way_in = "global.runtime.ingressUrl=https://runtime.example.com";
+    let objects = with(&format!("{more},{with_way_in},{sets}"));
+    let plain = with(&format!("{more},{with_way_in}"));
+    assert!(plain.iter().all(|object| object["kind"] != "HorizontalPodAutoscaler"));
+    let scalers: Vec<&Value> =
+        objects.iter().filter(|object| object["kind"] == "HorizontalPodAutoscaler").collect();
+    assert_eq!(scalers.len(), 3);
+    for component in ["-reporter", "-router", "-source-server"] {
+        let scaler = object(&objects, "HorizontalPodAutoscaler", component).unwrap();
+        let deployment = object(&objects, "Deployment", component).unwrap();
+        assert_eq!(scaler["spec"]["scaleTargetRef"]["name"], deployment["metadata"]["name"]);
+        assert_eq!((&scaler["spec"]["minReplicas"], &scaler["spec"]["maxReplicas"]), (&json!(2), &json!(7)));
+        assert!(deployment["spec"]["replicas"].is_null(), "{component}");
+        assert_eq!(object(&plain, "Deployment", component).unwrap()["spec"]["replicas"], 1, "{component}");
+    }
+}

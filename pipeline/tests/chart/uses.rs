@@ -75,6 +75,8 @@ fn readings(path: &str) -> Vec<String> {
         ("tunnelServer.", "$server."),
         ("global.runtime.ingress.", "$ingress."),
         ("reporter.autoscaling.", "."),
+        ("router.autoscaling.", "."),
+        ("sourceServer.autoscaling.", "."),
         ("reporter.pdb.", "."),
     ];
     for (prefix, variable) in variables {

@@ -30,6 +30,9 @@ const BUDGETS: &[&str] = &[
     "redis.pdb",
 ];
 
+/// Where replicas may come and go.
+const SCALED: &[&str] = &["reporter.autoscaling", "router.autoscaling", "sourceServer.autoscaling"];
+
 pub(super) fn check(judged: &mut Judged) {
     bus(judged);
     for component in ["reporter", "resourceReporter"] {
@@ -173,10 +176,14 @@ fn bus(judged: &mut Judged) {
             "give tokenSecretKeyRef or credentialsSecretKeyRef: applications travel on the bus as they are";
         judged.warning("GR0065", "nats.auth", "credentials for existing servers", todo);
     }
-    let number = |name: &str| judged.number(&format!("reporter.autoscaling.{name}"));
-    if scaled && number("minReplicas").zip(number("maxReplicas")).is_some_and(|(least, most)| least > most) {
-        let path = "reporter.autoscaling.minReplicas";
-        judged.error("GR0062", path, "no more than maxReplicas", "lower it, or raise the other");
+    for group in SCALED {
+        let number = |name: &str| judged.number(&format!("{group}.{name}"));
+        let is_wrong =
+            number("minReplicas").zip(number("maxReplicas")).is_some_and(|(least, most)| least > most);
+        if is_wrong && judged.truth(&format!("{group}.enabled")) {
+            let path = format!("{group}.minReplicas");
+            judged.error("GR0062", &path, "no more than maxReplicas", "lower it, or raise the other");
+        }
     }
     let path = "nats.auth.credentialsSecretKeyRef";
     if mode == "embedded" && !judged.is_empty(path) {

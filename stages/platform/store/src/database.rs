@@ -114,6 +114,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0016_saved_views.sql"),
         include_str!("../migrations/postgres/0016_saved_views.sql"),
     ),
+    (
+        17,
+        "since",
+        include_str!("../migrations/sqlite/0017_since.sql"),
+        include_str!("../migrations/postgres/0017_since.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -152,6 +152,8 @@ pub(crate) async fn reports_of_one_group_leave_what_each_alone_leaves(
             *seen.entry(format!("{outcome:?}")).or_default() += 1;
         }
         let (those, these) = (rows::all(&alone.place).await, rows::all(&together.place).await);
+        let stale = these.iter().find(|row| row.starts_with(rows::STALE));
+        assert_eq!(stale, None, "group {group} of seed {seed}");
         let differing = |some: &[String], others: &[String]| {
             some.iter().filter(|row| !others.contains(row)).cloned().collect::<Vec<_>>()
         };

@@ -18,6 +18,7 @@ use crate::overview;
 use crate::postgres::Server;
 use crate::shipping;
 use crate::support::{KEEP_ALL, Opened, digest, open, operation, report, resource};
+use crate::upgraded;
 
 const HOUR: i64 = 3_600_000;
 /// Of random reports.
@@ -93,6 +94,7 @@ async fn the_contract_holds_on_postgres() {
     a_connection_that_cannot_begin_is_not_used_again(&server.database().await).await;
     looked_up::no_table_is_read_through_when_it_has_grown(&server.database().await).await;
     looked_up::a_page_of_a_list_reads_no_more_than_it_may_show(&server.database().await).await;
+    upgraded::since_when_a_resource_is_so_is_taken_over_on_postgres(&server.database().await).await;
     what_cannot_be_indexed_is_unfit_and_spoils_no_other(
         open(&Place::Postgres(server.database().await)).await,
     )

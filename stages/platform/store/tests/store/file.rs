@@ -5,8 +5,8 @@ use std::path::Path;
 
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
-    By, CommitOf, Place, Role, Rule, Scope, SourceChange, StoreConfig, StoreError, backup, create_token,
-    restore, revoke_token, tokens,
+    By, CommitOf, Place, Role, Rule, Scope, SourceChange, StoreConfig, StoreError, View, backup,
+    create_token, restore, revoke_token, tokens,
 };
 use tempfile::TempDir;
 
@@ -172,6 +172,9 @@ async fn a_store_of_the_first_tables_is_copied_before_they_change_and_has_all_it
     assert_eq!((drifts.len(), drifts[0].ended), (1, true));
     let deployments = opened.store.deployments(opened.runtime.id, ("argocd", "shop")).await.unwrap();
     assert_eq!((deployments.len(), &*deployments[0].initiated_by), (1, "ada"));
+    let found = opened.store.find_resources(&View::ALL, "", 10).await.unwrap();
+    let found: Vec<_> = found.iter().map(|one| (&*one.name.name, one.at, one.gone)).collect();
+    assert_eq!(found, [("web", 1_500, false)]);
     // What is reported from now on joins it.
     opened.keep(report("u", 3, 3_000)).await;
     assert_eq!(opened.timeline().await.len(), 4);

@@ -245,12 +245,25 @@ pub(crate) async fn resources_and_deployments_are_found_across_the_fleet(opened:
         ("deployment", vec![("web", false), ("old-web_1", true)]),
         ("SHOP", vec![("web", false), ("old-web_1", true)]),
         ("%", vec![]),
+        ("", vec![("web", false), ("old-web_1", true)]),
     ] {
         let found = store.find_resources(&View::ALL, text, 10).await.unwrap();
         let found: Vec<_> = found.iter().map(|one| (&*one.name.name, one.gone)).collect();
         assert_eq!(found, expected, "{text}");
     }
     assert_eq!(store.find_resources(&View::ALL, "web", 1).await.unwrap().len(), 1);
+    // One that changes is shown as it is, since when it is so; one that is there again is not gone.
+    for (name, version, at, health) in [("web", 5, 5, "Degraded"), ("old-web_1", 6, 6, "Healthy")] {
+        let mut report = resource(name, version, at);
+        report.entity.resource.as_mut().unwrap().name = name.to_owned();
+        report.health = Some(health.to_owned());
+        opened.keep(report).await;
+    }
+    let found = store.find_resources(&View::ALL, "", 10).await.unwrap();
+    let found: Vec<_> =
+        found.iter().map(|one| (&*one.name.name, one.at, one.health.as_deref(), one.gone)).collect();
+    let expected = [("old-web_1", 6, Some("Healthy"), false), ("web", 5, Some("Degraded"), false)];
+    assert_eq!(found, expected);
     let all = store.deployments_of(&View::ALL, &Selection::default(), 10).await.unwrap();
     assert_eq!(all.iter().map(|one| &*one.application.name).collect::<Vec<_>>(), ["mail", "shop"]);
     let conditions = vec![Condition::Text("shop".to_owned()), Condition::Commit("1".to_owned())];

@@ -19,3 +19,4 @@ mod runtimes;
 mod saved_views;
 mod shipping;
 mod support;
+mod upgraded;

@@ -5,8 +5,12 @@ use sqlx::Connection as _;
 use sqlx::{PgConnection, SqliteConnection};
 use stages_platform_store::Place;
 
+/// Entities that say otherwise than the transition that they are in: there is none.
+pub(crate) const STALE: &str =
+    "entities e JOIN transitions t ON t.id = e.current WHERE e.since <> t.at OR e.gone <> t.deleted";
+
 /// Where rows are, and what of them: columns, and after a `#` such as hold bytes.
-const ROWS: [(&str, &str); 9] = [
+const ROWS: [(&str, &str); 10] = [
     ("runtimes r", "r.name r.reported_at"),
     ("reports k", "k.runtime_id #k.key"),
     (
@@ -19,8 +23,9 @@ const ROWS: [(&str, &str); 9] = [
     (
         "entities e JOIN applications a ON a.id = e.application_id",
         "a.runtime_id a.namespace a.name e.api_version e.kind e.namespace e.name #e.listing #e.content #e.held_key e.uid \
-         e.version e.object_created_at e.at place(e.current) place(e.latest)",
+         e.version e.object_created_at e.at e.since e.gone place(e.current) place(e.latest)",
     ),
+    (STALE, "e.id e.since t.at e.gone t.deleted"),
     (
         "transitions t JOIN entities e ON e.id = t.entity_id JOIN applications a ON a.id = e.application_id",
         "place(t.id) a.runtime_id a.namespace a.name e.api_version e.kind e.namespace e.name t.at t.last_at t.reports t.uid \

@@ -1,0 +1,32 @@
+//! A store on Postgres as the version before left it: what its tables lacked is filled in when it is opened. SQLite's are opened from
+//! files of those versions.
+
+use sqlx::{Connection as _, PgConnection};
+use stages_platform_store::{Place, View};
+
+use crate::support::{open, report, resource};
+
+/// Makes the tables what they were before the migration that keeps since when an entity is in its state.
+const BACK_TO_16: &str = "ALTER TABLE entities DROP COLUMN since, DROP COLUMN gone; \
+    DELETE FROM _sqlx_migrations WHERE version = 17";
+
+pub(crate) async fn since_when_a_resource_is_so_is_taken_over_on_postgres(url: &str) {
+    let place = Place::Postgres(url.to_owned());
+    let opened = open(&place).await;
+    opened.keep(report("u", 1, 1)).await;
+    opened.keep(resource("web", 2, 7)).await;
+    let mut gone = resource("old", 3, 9);
+    gone.entity.resource.as_mut().unwrap().name = "old".to_owned();
+    gone.deleted = true;
+    opened.keep(gone).await;
+    opened.close().await;
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    sqlx::raw_sql(BACK_TO_16).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+
+    let opened = open(&place).await;
+    let found = opened.store.find_resources(&View::ALL, "", 10).await.unwrap();
+    let found: Vec<_> = found.iter().map(|one| (&*one.name.name, one.at, one.gone)).collect();
+    assert_eq!(found, [("web", 7, false), ("old", 9, true)]);
+    opened.close().await;
+}

@@ -1,6 +1,7 @@
 //! The role `platform` as a process: killed while reports arrive, reported to by the reporter, backed up and restored.
 
 mod objects;
+mod streams;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -65,11 +66,11 @@ impl Platform {
 
     /// Starts it, at the address that it had.
     async fn up(&mut self) {
-        self.up_with("unlimited").await;
+        self.up_with("unlimited", &[]).await;
     }
 
-    /// The same where no file may grow beyond so many kilobytes, as on a disk that is full.
-    async fn up_with(&mut self, file_size: &str) {
+    /// The same where no file may grow beyond so many kilobytes, as on a disk that is full, and with these settings.
+    async fn up_with(&mut self, file_size: &str, settings: &[&str]) {
         let listen = format!("127.0.0.1:{}", self.port);
         let limited = format!("ulimit -f {file_size}; exec \"$0\" \"$@\"");
         let state = self.state();
@@ -78,7 +79,11 @@ impl Platform {
             ["-c", &limited, PROGRAM, "platform", "--listen", &listen, "--state", &state, "--set", &figures];
         let start = Start {
             program: "/bin/bash".into(),
-            args: args.map(Into::into).to_vec(),
+            args: args
+                .into_iter()
+                .chain(settings.iter().flat_map(|one| ["--set", one]))
+                .map(Into::into)
+                .collect(),
             env: Vec::new(),
             directory: self.folder.path().to_path_buf(),
         };
@@ -345,7 +350,7 @@ async fn verify_is_clean_after_platform_and_reporter_were_killed_in_turn() {
 async fn a_full_disk_is_told_and_everything_acknowledged_is_there_when_it_has_room() {
     let mut platform = Platform::start().await;
     platform.runtime.take().unwrap().stop().await;
-    platform.up_with("400").await;
+    platform.up_with("400", &[]).await;
     let client = client();
     let mut acknowledged = 0;
     let refused = loop {

@@ -29,6 +29,7 @@ const SUITES: &[(&str, Runs)] = &[
     ("replicas", Runs::Own(&["replicas", "--long", "--seed", "{seed}"])),
     ("node", Runs::Own(&["cluster", "node"])),
     ("scenarios", Runs::Own(&["cluster", "run", "--all"])),
+    ("scenarios-on-platform", Runs::Own(&["cluster", "run", "--all", "--platform"])),
     ("fault-rounds", Runs::Own(&["cluster", "faults", "--rounds", "10", "--seed", "{seed}"])),
     ("restores", Runs::Own(&["cluster", "restore"])),
     ("monorepo", Runs::Own(&["cluster", "monorepo"])),
@@ -54,7 +55,7 @@ Examples:
   loadtest full bench faults            these two alone
   loadtest full fault-rounds --seed 7   other moments for the faults")]
 pub struct Args {
-    /// Suites to run instead of all: bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, resources, kinds, acts, chart, install, tunnel, router, entrance, platform
+    /// Suites to run instead of all: bench, faults, commits, replicas, node, scenarios, scenarios-on-platform, fault-rounds, restores, monorepo, resources, kinds, acts, chart, install, tunnel, router, entrance, platform
     suites: Vec<String>,
     /// Decides when faults strike
     #[arg(long, default_value_t = 1)]
@@ -145,6 +146,7 @@ mod tests {
                 "replicas",
                 "node",
                 "scenarios",
+                "scenarios-on-platform",
                 "fault-rounds",
                 "restores",
                 "monorepo",
@@ -182,7 +184,7 @@ mod tests {
         let refused = |given: &[&str]| names(given).unwrap_err().to_string();
         assert_eq!(
             refused(&["speed"]),
-            "there is no suite \"speed\"; there are bench, faults, commits, replicas, node, scenarios, fault-rounds, restores, monorepo, resources, kinds, acts, chart, install, tunnel, router, entrance, platform"
+            "there is no suite \"speed\"; there are bench, faults, commits, replicas, node, scenarios, scenarios-on-platform, fault-rounds, restores, monorepo, resources, kinds, acts, chart, install, tunnel, router, entrance, platform"
         );
     }
 }

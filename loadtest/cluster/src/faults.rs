@@ -85,6 +85,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
         program: &program,
         directory: folder.path(),
         scenarios: &[],
+        on_platform: false,
     };
     let rounds = plan::rounds(args.seed, usize::from(args.rounds));
     let carried = Box::pin(carry_out(&setup, &rounds, args.seed)).await;

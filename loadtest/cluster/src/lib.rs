@@ -18,6 +18,7 @@ pub mod network;
 pub mod node;
 pub mod objects;
 pub mod oracle;
+pub mod platform;
 pub mod play;
 pub mod progress;
 pub mod resources;

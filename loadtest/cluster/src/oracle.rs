@@ -14,7 +14,8 @@
 //! - that there is no report of an application or a resource that never was ([`Witness`]), and no two reports of one
 //!   life in the wrong order;
 //! - author and message of the synced commit, and that a resource's report names a commit;
-//! - that no value of a Secret is in any byte that was sent ([`judge_rest`]).
+//! - that no value of a Secret is in any byte that was sent ([`judge_rest`]);
+//! - where a real platform keeps it, that it shows all of this, each report once (`shown.rs`).
 //!
 //! What may differ, and why:
 //! - Of an Application: `resourceVersion`, `generation`, `managedFields`, the annotation of `kubectl apply`,
@@ -38,6 +39,7 @@
 mod judged;
 mod manifest;
 mod secrets;
+mod shown;
 mod told;
 mod truth;
 mod witness;
@@ -49,6 +51,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
+use crate::platform::Door;
 use loadtest_sim::platform::PlatformSim;
 use told::Told;
 use truth::Reader;
@@ -71,6 +74,8 @@ pub struct Judge<'a> {
     pub witness: &'a Witness,
     /// What was reported; it keeps the last payloads and all reports ([`loadtest_sim::platform::Keep`]).
     pub platform: &'a PlatformSim,
+    /// The real platform that all of it was led to, if there is one: what it shows is compared too.
+    pub shown_by: Option<Door>,
     /// Texts that must be in no byte that was sent, besides the values of all Secrets of the cluster.
     pub canaries: Vec<String>,
     /// So long nothing may change before the verdict counts.
@@ -135,7 +140,14 @@ async fn look(
         let told = told.of_application(&judge.namespace, name);
         let application = reader.application(judge, name, &told).await?;
         state.push(application.version());
-        found.extend(judged::differences(&application, &told));
+        let differences = judged::differences(&application, &told);
+        // What is shown of something that is not settled yet says nothing.
+        if let Some(door) = judge.shown_by.as_ref().filter(|_| differences.is_empty()) {
+            let resources = shown::listed(&application, &told);
+            let shown = door.shown(&judge.namespace, name, &resources).await?;
+            found.extend(shown::differences(&shown, &application, &told));
+        }
+        found.extend(differences);
     }
     Ok((found, state))
 }

@@ -1,7 +1,7 @@
 //! Plays the steps of a scenario on a cluster.
 //!
 //! takes: a scenario - gives: a cluster in which all of it has happened
-//! calls: the API server, Argo CD and Git as administrator; the platform's simulator to take it away - fails: with
+//! calls: the API server, Argo CD and Git as administrator; the platform to take it away - fails: with
 //! the step and what was waited for in vain, or what was refused
 
 mod state;
@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep};
 use super::argocd::{ArgoCd, Client, SyncRequest};
 use super::git::{BRANCH, Commit as GitCommit, Git, Repository};
 use super::objects::{Objects, Patch as PatchKind, Propagation, Reference};
+use super::platform::Platform;
 use super::scenario::{
     Commit, Create, Delete, Ends, Lifecycle, Link, ObjectName, Observe, Patch, Scenario, Step, Sync, Wait,
 };
@@ -52,6 +53,8 @@ pub struct Player<'a> {
     pub git: &'a Git,
     /// The platform that is taken away.
     pub platform: &'a PlatformSim,
+    /// The real platform behind it, if there is one.
+    pub behind: Option<&'a Platform>,
 }
 
 impl std::fmt::Debug for Player<'_> {
@@ -102,11 +105,17 @@ impl Play<'_> {
             Step::Commit(step) => self.commit(step).await,
             Step::Observe(step) => self.observe(step).await,
             Step::Patch(step) => self.patch(step).await,
-            Step::Platform(Link::Away) => {
-                self.on.platform.down().await;
-                Ok(())
-            }
-            Step::Platform(Link::Back) => self.on.platform.up().await,
+            Step::Platform(Link::Away) => match self.on.behind {
+                Some(behind) => behind.away(self.on.platform).await,
+                None => {
+                    self.on.platform.down().await;
+                    Ok(())
+                }
+            },
+            Step::Platform(Link::Back) => match self.on.behind {
+                Some(behind) => behind.back(self.on.platform).await,
+                None => self.on.platform.up().await,
+            },
             Step::Delete(Delete { object: Some(object), .. }) => {
                 for object in self.find(object).await? {
                     self.on.objects.delete(&object, Propagation::Background).await?;

@@ -10,6 +10,7 @@ mod restart;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,7 +34,9 @@ Examples:
   Two scenarios:
     loadtest cluster run hooks waves
   Everything; with all scenarios, rights that were granted and never used are a failure:
-    loadtest cluster run --all";
+    loadtest cluster run --all
+  The same with the real platform, which is compared with the cluster too, killed where a scenario takes it away:
+    loadtest cluster run --all --platform";
 
 /// Arguments of `loadtest cluster run`.
 #[derive(Debug, Clone, clap::Args)]
@@ -45,6 +48,9 @@ pub struct Args {
     /// Play all scenarios
     #[arg(long)]
     pub all: bool,
+    /// Have a real platform keep what is reported, and compare what it shows with the cluster and what it acknowledged
+    #[arg(long)]
+    pub platform: bool,
     /// Only tell which scenarios there are
     #[arg(long)]
     pub list: bool,
@@ -121,6 +127,7 @@ async fn all(args: &Args, scenarios: &[Scenario]) -> anyhow::Result<bool> {
         program: &program,
         directory: folder.path(),
         scenarios,
+        on_platform: args.platform,
     };
     let stage = match Stage::start(&setup).await {
         Ok(stage) => stage,

@@ -16,6 +16,7 @@ pub mod nats;
 pub mod oidc_provider;
 pub mod people;
 pub mod platform;
+pub mod platform_process;
 mod player;
 pub mod port;
 pub mod process;

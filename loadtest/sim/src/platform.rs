@@ -10,11 +10,13 @@
 //! answered by `{"results": [{"status", "retryAfter"}]}`. Rules of `report` meet each report in it, those of `batch` the whole
 //! request: for a platform that knows no batches, one that always answers 404.
 //!
-//! It may stand before another platform: what it takes it passes on first, and answers as that one did when that is a refusal.
+//! It may stand before another platform: what it takes it passes on first, and answers as that one did when that is a refusal. Or
+//! it leads each request there as it came, and counts what that one acknowledged.
 
 mod held;
 mod hold;
 mod onward;
+mod relay;
 mod take;
 mod tally;
 mod wire;
@@ -27,6 +29,7 @@ use anyhow::{Context as _, bail};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::from_fn_with_state;
 use axum::routing::post;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{mpsc, watch};
@@ -92,6 +95,7 @@ struct Shared {
     hold: hold::Door,
     stream: RwLock<Option<mpsc::Sender<String>>>,
     onward: RwLock<Option<Arc<onward::Onward>>>,
+    way: relay::Way,
     stop: CancellationToken,
 }
 
@@ -134,6 +138,7 @@ impl PlatformSim {
             hold: hold::Door::default(),
             stream: RwLock::default(),
             onward: RwLock::default(),
+            way: relay::Way::default(),
             stop: CancellationToken::new(),
         });
         let router = Router::new()
@@ -141,6 +146,7 @@ impl PlatformSim {
             .route("/2.0/api/events/batch", post(take::batch))
             .route("/2.0/api/events/digest", post(held::shard))
             .route("/2.0/api/events/digest/applications", post(held::applications))
+            .layer(from_fn_with_state(shared.clone(), relay::lead))
             .layer(DefaultBodyLimit::disable())
             .with_state(shared.clone());
         let server = Server::start(router, config.listen).await.context("start the platform")?;
@@ -227,6 +233,16 @@ impl PlatformSim {
         let onward = Arc::new(onward::Onward::new(url, token)?);
         *self.shared.onward.write().unwrap_or_else(PoisonError::into_inner) = Some(onward);
         Ok(())
+    }
+
+    /// Leads each request to the real platform at `url` from now on, as it comes; what that one acknowledges is taken here.
+    pub fn lead_to(&self, url: &str) -> anyhow::Result<()> {
+        self.shared.way.lead_to(url)
+    }
+
+    /// Waits until no request is under way to the platform that they are led to: then all that it acknowledged is taken here.
+    pub async fn settled(&self) {
+        self.shared.way.settled().await;
     }
 
     /// Wants this `Authorization` from now on.

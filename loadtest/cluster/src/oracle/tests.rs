@@ -4,6 +4,7 @@ mod ends;
 mod judge;
 mod manifests;
 mod secret;
+mod shown;
 
 use std::collections::BTreeSet;
 

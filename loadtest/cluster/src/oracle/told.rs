@@ -62,13 +62,22 @@ impl Told {
 
     /// The last report of the application itself.
     pub(super) fn of_itself(&self) -> Option<Report> {
-        self.opened(|entity| entity.resource.is_none())
+        opened(self.last.iter().find(|(entity, _)| entity.resource.is_none())?)
     }
 
     /// The last report of the resource that an entry names, and that is `live` in the cluster if it is there.
     pub(super) fn of_resource(&self, listed: &ResourceKey, live: Option<&Value>) -> Option<Report> {
+        opened(self.entity_of(listed, live)?)
+    }
+
+    /// That resource itself, and what was told of it last.
+    pub(super) fn entity_of(
+        &self,
+        listed: &ResourceKey,
+        live: Option<&Value>,
+    ) -> Option<&(EntityName, Last)> {
         let namespace = live.map(|live| text(live.pointer("/metadata/namespace")));
-        self.opened(|entity| {
+        self.last.iter().find(|(entity, _)| {
             entity.resource.as_ref().is_some_and(|resource| {
                 is_one(resource, listed)
                     && namespace.as_ref().is_none_or(|namespace| resource.namespace == *namespace)
@@ -76,15 +85,19 @@ impl Told {
         })
     }
 
-    fn opened(&self, is_it: impl Fn(&EntityName) -> bool) -> Option<Report> {
-        let (_, last) = self.last.iter().find(|(entity, _)| is_it(entity))?;
-        Report::open(last.payload.as_ref()?)
+    /// The last report of a resource by the name that it was reported under.
+    pub(super) fn report_of(&self, resource: &ResourceKey) -> Option<Report> {
+        opened(self.last.iter().find(|(entity, _)| entity.resource.as_ref() == Some(resource))?)
     }
 
     /// How many there were.
     pub(super) fn reports(&self) -> u64 {
         self.last.iter().map(|(_, last)| last.reports).sum()
     }
+}
+
+fn opened((_, last): &(EntityName, Last)) -> Option<Report> {
+    Report::open(last.payload.as_ref()?)
 }
 
 /// Whether a report is about what an entry names. The entry of a resource without a namespace may name that of the

@@ -176,6 +176,7 @@ async fn argo_cd_is_asked_again_when_it_compares_with_a_commit_that_is_no_longer
         argocd: Client::new(reqwest::Client::new(), "http://127.0.0.1:1", ""),
         git: &git,
         platform: &platform,
+        behind: None,
     };
     let text =
         "about: A\napplications: [shop]\nsteps: [refresh: {}, wait: {head: true, sync: Synced, within: 60s}]";

@@ -4,9 +4,11 @@
 //! calls: the binary - fails: when it does not start, does not become ready, or ends by itself
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use tokio::process::Command;
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 
 use crate::scenario::Lifecycle;
@@ -80,6 +82,14 @@ impl Restart {
         };
         life.logged.extend(lines.all());
         ended
+    }
+
+    /// A command of its program that asks the running process.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.launch.program);
+        command.env_clear().envs(self.launch.environment.iter().cloned());
+        command.current_dir(&self.launch.directory).stdin(Stdio::null()).kill_on_drop(true);
+        command
     }
 
     /// The folder of its files.

@@ -1,6 +1,6 @@
 //! Everything that a scenario needs, running: the cluster, the platform, who looks on, and the reporter.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -9,10 +9,12 @@ use tokio::process::Command;
 
 use super::Outcome;
 use super::restart::{Launch, Restart};
+use super::verify;
 use crate::argocd::ArgoCd;
 use crate::audit;
 use crate::objects::Objects;
 use crate::oracle::{self, Judge, Witness};
+use crate::platform::Platform;
 use crate::play::Player;
 use crate::scenario::{Controller, Lifecycle, Scenario};
 use crate::{Cluster, Options};
@@ -42,6 +44,8 @@ pub struct Setup<'a> {
     pub directory: &'a Path,
     /// What will be played.
     pub scenarios: &'a [Scenario],
+    /// With a real platform, which keeps and shows what is reported.
+    pub on_platform: bool,
 }
 
 /// All of it, running.
@@ -51,6 +55,10 @@ pub struct Stage {
     pub cluster: Cluster,
     /// The platform.
     pub platform: PlatformSim,
+    /// The real one behind it, if it was asked for.
+    behind: Option<Platform>,
+    /// The token that the reporter has for either.
+    token: String,
     /// Who looks on.
     pub witness: Witness,
     /// The reporter.
@@ -88,13 +96,20 @@ impl Stage {
             ..platform::Config::default()
         })
         .await?;
+        let (behind, token) = if setup.on_platform {
+            let (behind, token) =
+                Platform::start(setup.program, &setup.directory.join("platform"), &platform).await?;
+            (Some(behind), token)
+        } else {
+            (None, PLATFORM_TOKEN.to_owned())
+        };
         let kubernetes = cluster.control.client();
         let witness = Witness::start(kubernetes.clone(), ArgoCd::NAMESPACE).await?;
         let rights = rights(setup.program).await?;
         Objects::new(kubernetes.clone()).apply(&rights, ArgoCd::NAMESPACE).await?;
-        let (launch, secrets) = prepare(setup, &cluster, &platform).await?;
+        let (launch, secrets) = prepare(setup, &cluster, (&platform.url(), &token)).await?;
         let reporter = launch.begin().await?;
-        Ok(Self { cluster, platform, witness, reporter, rights, secrets })
+        Ok(Self { cluster, platform, behind, token, witness, reporter, rights, secrets })
     }
 
     /// Who plays scenarios.
@@ -107,6 +122,7 @@ impl Stage {
             argocd: self.cluster.argocd.client(),
             git: &self.cluster.git,
             platform: &self.platform,
+            behind: self.behind.as_ref(),
         }
     }
 
@@ -137,13 +153,19 @@ impl Stage {
 
     /// Gives back what a scenario that failed has taken away, so that the next one fails only by its own fault.
     async fn restore(&self) -> anyhow::Result<()> {
-        self.platform.up().await?;
+        match &self.behind {
+            Some(behind) => behind.back(&self.platform).await?,
+            None => self.platform.up().await?,
+        }
         if self.reporter.is_up().await { Ok(()) } else { self.reporter.change(Lifecycle::Start).await }
     }
 
     async fn play_and_judge(&self, scenario: &Scenario, patience: Duration) -> anyhow::Result<()> {
-        let judge = self.judge()?;
         let check = async |applications: &[String]| {
+            let mut judge = self.judge()?;
+            if let Some(behind) = &self.behind {
+                judge.shown_by = Some(behind.door(&self.token).await?);
+            }
             let differences = oracle::judge(&judge, applications, patience).await?;
             if differences.is_empty() {
                 return Ok(());
@@ -157,7 +179,7 @@ impl Stage {
     /// Judges what no single scenario is about, and ends everything; `complete` says that every right must have been
     /// used.
     pub async fn end(self, complete: bool) -> anyhow::Result<End> {
-        let Self { cluster, platform, witness, reporter, rights, secrets } = self;
+        let Self { cluster, platform, behind, token: _, witness, reporter, rights, secrets } = self;
         let mut end = End::default();
         let log = reporter.directory().join("reporter.log");
         // It is wanted most when something fails below.
@@ -170,11 +192,23 @@ impl Stage {
         if status.total.parked > 0 {
             end.wrong.push(format!("{} events were parked", status.total.parked));
         }
+        if behind.is_some() {
+            end.said.push(format!("the platform acknowledged {} reports", platform.totals().taken));
+            end.wrong.extend(verify::until_clean(&reporter).await);
+        }
         reporter.change(Lifecycle::Stop).await?;
         write(&log, &reporter.logged().await.join("\n")).await?;
+        let mut logs = vec![log];
+        if let Some(behind) = behind {
+            let log = behind.directory().join("platform.log");
+            write(&log, &behind.stop().await?.join("\n")).await?;
+            logs.push(log);
+        }
         let mut judge = judge(&cluster, &platform, &witness)?;
         judge.canaries.extend(secrets);
-        end.wrong.extend(oracle::judge_rest(&judge, &[&log]).await?);
+        end.wrong.extend(
+            oracle::judge_rest(&judge, &logs.iter().map(PathBuf::as_path).collect::<Vec<_>>()).await?,
+        );
         let log = tokio::fs::read_to_string(cluster.control.audit_log()).await;
         let log = log.context("read the audit log")?;
         let verdict = audit::verdict(&log, &audit::user(&rights)?, &audit::granted(&rights)?)?;
@@ -201,6 +235,7 @@ fn judge<'a>(
         namespace: ArgoCd::NAMESPACE.to_owned(),
         witness,
         platform,
+        shown_by: None,
         canaries: CANARIES.map(str::to_owned).to_vec(),
         quiet: QUIET,
     })
@@ -210,7 +245,7 @@ fn judge<'a>(
 async fn prepare(
     setup: &Setup<'_>,
     cluster: &Cluster,
-    platform: &PlatformSim,
+    (platform, platform_token): (&str, &str),
 ) -> anyhow::Result<(Launch, Vec<String>)> {
     let directory = setup.directory.join("reporter");
     let state = directory.join("state");
@@ -220,7 +255,7 @@ async fn prepare(
     cluster.control.kubeconfig(ACCOUNT, &token, &directory.join("kubeconfig")).await?;
     let files = [
         ("argocd-token", cluster.argocd.token(ArgoCd::REPORTER)?),
-        ("platform-token", PLATFORM_TOKEN.to_owned()),
+        ("platform-token", platform_token.to_owned()),
         ("redaction-key", REDACTION_KEY.to_owned()),
     ];
     for (name, text) in &files {
@@ -231,7 +266,7 @@ async fn prepare(
         "kubernetes": {"kubeconfig": path("kubeconfig"), "namespace": ArgoCd::NAMESPACE},
         // Settings of Argo CD change while scenarios are played.
         "argocd": {"url": cluster.argocd.url(), "tokenFile": path("argocd-token"), "settingsInterval": "1s"},
-        "platform": {"url": platform.url(), "tokenFile": path("platform-token")},
+        "platform": {"url": platform, "tokenFile": path("platform-token")},
         "state": {"directory": state.display().to_string()},
         "redaction": {"keyFile": path("redaction-key")},
         "serve": {"address": "127.0.0.1:0", "metricsAddress": ""},

@@ -140,7 +140,7 @@ fn result(status: u16, retry_after: Option<u64>) -> Value {
 }
 
 /// The headers that a report of a batch would have had alone.
-fn alone(headers: &HeaderMap, report: &InBatch<'_>) -> Option<HeaderMap> {
+pub(super) fn alone(headers: &HeaderMap, report: &InBatch<'_>) -> Option<HeaderMap> {
     let mut own = headers.clone();
     own.insert("idempotency-key", HeaderValue::from_str(report.idempotency_key).ok()?);
     if let Some(trace) = report.traceparent {
@@ -189,36 +189,44 @@ async fn take(shared: &Shared, headers: &HeaderMap, payload: &str, parsed: &Pars
     shared.hold.pass(parsed, epoch(headers)).await;
     let met = shared.faults.meet("report", &parsed.entity.app_name);
     if met.as_ref().is_none_or(|rule| rule.effect) {
-        let key = key(headers);
         let onward = shared.onward.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(onward) = onward
             && let Err(status) = onward.pass(headers, payload).await
         {
             return Came::Met(Rule::always(Fault::Status { status, retry_after: None }));
         }
-        let (duplicate, number) = {
-            let mut tally = shared.tally();
-            if !tally.admit(parsed, epoch(headers)) {
-                return Came::Outdated;
-            }
-            (tally.take(parsed, key, payload), tally.totals.taken)
-        };
-        let onlooker = shared.onlooker.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(onlooker) = onlooker {
-            let size = payload.len();
-            onlooker(&Arrived { report: parsed, key, headers, duplicate, size, payload });
+        if !count(shared, headers, payload, parsed).await {
+            return Came::Outdated;
         }
-        let stream = shared.stream.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(stream) = stream.filter(|_| !duplicate) {
-            let t = jiff::Timestamp::now().as_millisecond() as f64 / 1_000.0;
-            let key = key.unwrap_or_default().replace(['"', '\\'], "");
-            let line = format!("{{\"n\":{},\"t\":{t},\"key\":\"{key}\",\"data\":{payload}}}\n", number - 1);
-            // A file that cannot be written is told when it is closed.
-            let _ = stream.send(line).await;
-        }
-        shared.taken.send_modify(|taken| *taken += 1);
     }
     met.map_or(Came::Taken, Came::Met)
+}
+
+/// Counts a report and tells of it; `false`: it is of an owner that another has followed.
+pub(super) async fn count(shared: &Shared, headers: &HeaderMap, payload: &str, parsed: &Parsed) -> bool {
+    let key = key(headers);
+    let (duplicate, number) = {
+        let mut tally = shared.tally();
+        if !tally.admit(parsed, epoch(headers)) {
+            return false;
+        }
+        (tally.take(parsed, key, payload), tally.totals.taken)
+    };
+    let onlooker = shared.onlooker.read().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(onlooker) = onlooker {
+        let size = payload.len();
+        onlooker(&Arrived { report: parsed, key, headers, duplicate, size, payload });
+    }
+    let stream = shared.stream.read().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(stream) = stream.filter(|_| !duplicate) {
+        let t = jiff::Timestamp::now().as_millisecond() as f64 / 1_000.0;
+        let key = key.unwrap_or_default().replace(['"', '\\'], "");
+        let line = format!("{{\"n\":{},\"t\":{t},\"key\":\"{key}\",\"data\":{payload}}}\n", number - 1);
+        // A file that cannot be written is told when it is closed.
+        let _ = stream.send(line).await;
+    }
+    shared.taken.send_modify(|taken| *taken += 1);
+    true
 }
 
 /// A spoilt answer, and whether it breaks off.
@@ -244,6 +252,6 @@ fn epoch(headers: &HeaderMap) -> Option<u64> {
     Some(epoch.to_str().ok().and_then(|epoch| epoch.parse().ok()).unwrap_or(0))
 }
 
-fn is(headers: &HeaderMap, name: &header::HeaderName, value: &str) -> bool {
+pub(super) fn is(headers: &HeaderMap, name: &header::HeaderName, value: &str) -> bool {
     headers.get(name).is_some_and(|own| own.as_bytes().eq_ignore_ascii_case(value.as_bytes()))
 }

@@ -7,6 +7,7 @@ mod compare;
 mod faults;
 mod kube;
 mod platform;
+mod relay;
 mod simulation;
 mod tls;
 mod watches;

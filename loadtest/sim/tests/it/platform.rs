@@ -15,7 +15,7 @@ pub(super) async fn start(keep: Keep) -> PlatformSim {
     PlatformSim::start(config).await.unwrap()
 }
 
-fn zip(text: &str) -> Vec<u8> {
+pub(super) fn zip(text: &str) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(text.as_bytes()).unwrap();
     encoder.finish().unwrap()

@@ -163,6 +163,7 @@ impl Scene {
             namespace: "argocd".into(),
             witness: &self.witness,
             platform: &self.platform,
+            shown_by: None,
             canaries: Vec::new(),
             quiet: Duration::from_millis(100),
         }

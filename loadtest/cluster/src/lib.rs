@@ -13,6 +13,7 @@ mod definitions;
 pub mod faults;
 pub mod git;
 pub mod kinds;
+pub mod modules;
 pub mod monorepo;
 pub mod network;
 pub mod node;

@@ -15,6 +15,8 @@ pub(crate) enum Entry {
     Folder(u32, u64),
     /// A file with these rights.
     File(u32, Vec<u8>),
+    /// What leads there.
+    Link(String),
 }
 
 /// A layer: as it is, and as it is stored.
@@ -43,6 +45,10 @@ pub(crate) fn archive(entries: &[(String, Entry)], time: u64) -> anyhow::Result<
         let (kind, mode, user, bytes): (_, _, _, &[u8]) = match entry {
             Entry::Folder(mode, user) => (EntryType::Directory, *mode, *user, &[]),
             Entry::File(mode, bytes) => (EntryType::Regular, *mode, 0, bytes),
+            Entry::Link(to) => {
+                header.set_link_name(to).with_context(|| format!("pack {path}"))?;
+                (EntryType::Symlink, 0o777, 0, &[])
+            }
         };
         header.set_entry_type(kind);
         header.set_mode(mode);

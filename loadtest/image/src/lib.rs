@@ -30,6 +30,10 @@ pub struct Image {
     pub program: PathBuf,
     /// What the program is called; it stands at the top of the image.
     pub entrypoint: String,
+    /// Other programs that it runs, by their path in the image.
+    pub further: Vec<(String, PathBuf)>,
+    /// Links, by their path in the image: what each leads to.
+    pub links: Vec<(String, String)>,
     /// Where the program may write; of the user that it runs as.
     pub state: Option<String>,
     /// The certificates of authorities, in PEM.
@@ -81,8 +85,16 @@ impl Image {
             ),
             (self.entrypoint.clone(), Entry::File(0o755, read(&self.program)?)),
         ];
-        for library in libraries::of(&self.program)? {
-            files.push((inside(&library)?, Entry::File(0o755, read(&library)?)));
+        for (path, program) in &self.further {
+            files.push((path.clone(), Entry::File(0o755, read(program)?)));
+        }
+        for (path, to) in &self.links {
+            files.push((path.clone(), Entry::Link(to.clone())));
+        }
+        for program in [&self.program].into_iter().chain(self.further.iter().map(|(_, program)| program)) {
+            for library in libraries::of(program)? {
+                files.push((inside(&library)?, Entry::File(0o755, read(&library)?)));
+            }
         }
         let others = [
             (&self.authorities, "etc/ssl/certs/ca-certificates.crt"),

@@ -54,6 +54,8 @@ fn main() -> anyhow::Result<()> {
     let image = Image {
         program: arguments.program,
         entrypoint: "gitops-runtime".to_owned(),
+        further: Vec::new(),
+        links: Vec::new(),
         state: Some("var/lib/gitops-runtime".to_owned()),
         authorities: Some(arguments.authorities),
         license: Some(arguments.license),

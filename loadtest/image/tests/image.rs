@@ -59,7 +59,7 @@ fn the_same_files_make_the_same_image() {
     assert_ne!(write(folder.path(), "later", &["--time", "1700000001"]).stdout, first.stdout);
 }
 
-/// The files of the layer: their rights, their user, their bytes.
+/// The files of the layer: their rights, their user, their bytes; of a link, where it leads.
 type Found = BTreeMap<String, (u32, u64, Vec<u8>)>;
 
 /// The configuration of an image and what is in its layer; every digest and every time is compared.
@@ -82,6 +82,9 @@ fn opened(layout: &Path) -> (Value, Found) {
         let (mode, user) = (entry.header().mode().unwrap(), entry.header().uid().unwrap());
         let mut bytes = Vec::new();
         entry.read_to_end(&mut bytes).unwrap();
+        if let Some(to) = entry.link_name().unwrap() {
+            bytes = to.display().to_string().into_bytes();
+        }
         assert!(found.insert(path, (mode, user, bytes)).is_none(), "a path stands there twice");
     }
     (config, found)
@@ -129,6 +132,37 @@ fn beside_a_program_stand_the_loader_and_the_libraries_that_it_names() {
         assert_eq!((*mode, *user), (0o755, 0), "{path}");
         assert_eq!(*bytes, std::fs::read(path).unwrap(), "{path}");
     }
+}
+
+#[test]
+fn other_programs_and_links_stand_where_they_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    std::fs::write(&program, b"a program").unwrap();
+    let other = Path::new(env!("CARGO_BIN_EXE_image"));
+    let image = loadtest_image::Image {
+        program,
+        entrypoint: "usr/local/bin/all".to_owned(),
+        further: vec![("usr/bin/other".to_owned(), other.to_path_buf())],
+        links: vec![("usr/local/bin/one".to_owned(), "all".to_owned())],
+        state: None,
+        authorities: None,
+        license: None,
+        materials: None,
+        name: "registry.example.com/gitops-runtime:1".to_owned(),
+        architecture: "amd64".to_owned(),
+        version: "1".to_owned(),
+        revision: String::new(),
+        time: 1_700_000_000,
+        level: 1,
+    };
+    image.build().unwrap().write(&folder.path().join("image")).unwrap();
+    let (config, found) = opened(&folder.path().join("image"));
+    assert_eq!(config["config"]["Entrypoint"], json!(["/usr/local/bin/all"]));
+    assert_eq!(found["usr/local/bin/all"], (0o755, 0, b"a program".to_vec()));
+    assert_eq!(found["usr/local/bin/one"], (0o777, 0, b"all".to_vec()));
+    assert_eq!(found["usr/bin/other"], (0o755, 0, std::fs::read(other).unwrap()));
+    assert!(found.keys().any(|path| path.contains("libc.so")), "what the other one is linked with");
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub(crate) struct Applications {
 
 /// What becomes of an application: revision, sync, health, and the end of its last operation.
 #[derive(Debug, PartialEq, Eq)]
-struct State {
+pub(crate) struct State {
     revision: String,
     sync: String,
     health: String,
@@ -168,7 +168,7 @@ impl Applications {
             let mut behind = Vec::new();
             for name in NAMES {
                 let state = self.real(name).await?;
-                if state.revision != revision || state.sync != "Synced" || state.ended.is_empty() {
+                if !state.is_synced(revision) {
                     behind.push(format!("{name} is {state:?}"));
                 }
             }
@@ -193,14 +193,8 @@ impl Applications {
         Ok(State::of(&object))
     }
 
-    /// What the platform holds of an application.
     fn told(&self, name: &str) -> anyhow::Result<Option<State>> {
-        let last = self.platform.last_of_application(ArgoCd::NAMESPACE, name);
-        let Some(payload) = last.and_then(|last| last.payload) else { return Ok(None) };
-        let payload: Value = serde_json::from_slice(&payload).context("read a report")?;
-        let object = payload["object"].as_str().context("find the object of a report")?;
-        let object = STANDARD.decode(object).context("decode the object of a report")?;
-        Ok(Some(State::of(&serde_json::from_slice(&object).context("read the object of a report")?)))
+        told(&self.platform, ArgoCd::NAMESPACE, name)
     }
 
     /// The number that the application's ConfigMap has in the cluster.
@@ -211,21 +205,41 @@ impl Applications {
     }
 
     fn holds_manifest(&self, name: &str, number: &str) -> anyhow::Result<bool> {
-        let last = self.platform.last_of(&EntityName {
-            app_namespace: ArgoCd::NAMESPACE.to_owned(),
-            app_name: name.to_owned(),
-            resource: Some(ResourceKey {
-                api_version: "v1".to_owned(),
-                kind: "ConfigMap".to_owned(),
-                namespace: name.to_owned(),
-                name: "shop".to_owned(),
-            }),
-        });
-        let Some(payload) = last.and_then(|last| last.payload) else { return Ok(false) };
-        let payload: Value = serde_json::from_slice(&payload).context("read a report")?;
-        let actual = payload["source"]["actualManifest"].as_str().unwrap_or_default();
-        Ok(actual.contains(&format!("\"number\":\"{number}\"")))
+        holds_number(&self.platform, (ArgoCd::NAMESPACE, name), name, number)
     }
+}
+
+/// What a platform holds of an application.
+pub(crate) fn told(platform: &PlatformSim, namespace: &str, name: &str) -> anyhow::Result<Option<State>> {
+    let last = platform.last_of_application(namespace, name);
+    let Some(payload) = last.and_then(|last| last.payload) else { return Ok(None) };
+    let payload: Value = serde_json::from_slice(&payload).context("read a report")?;
+    let object = payload["object"].as_str().context("find the object of a report")?;
+    let object = STANDARD.decode(object).context("decode the object of a report")?;
+    Ok(Some(State::of(&serde_json::from_slice(&object).context("read the object of a report")?)))
+}
+
+/// Whether a platform holds the ConfigMap `shop` of an application, by its namespace and name, with a number.
+pub(crate) fn holds_number(
+    platform: &PlatformSim,
+    application: (&str, &str),
+    namespace: &str,
+    number: &str,
+) -> anyhow::Result<bool> {
+    let last = platform.last_of(&EntityName {
+        app_namespace: application.0.to_owned(),
+        app_name: application.1.to_owned(),
+        resource: Some(ResourceKey {
+            api_version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            namespace: namespace.to_owned(),
+            name: "shop".to_owned(),
+        }),
+    });
+    let Some(payload) = last.and_then(|last| last.payload) else { return Ok(false) };
+    let payload: Value = serde_json::from_slice(&payload).context("read a report")?;
+    let actual = payload["source"]["actualManifest"].as_str().unwrap_or_default();
+    Ok(actual.contains(&format!("\"number\":\"{number}\"")))
 }
 
 impl Load {
@@ -253,7 +267,13 @@ impl Default for State {
 }
 
 impl State {
-    fn of(object: &Value) -> Self {
+    /// Whether a sync to a revision has ended, and nothing differs from it.
+    pub(crate) fn is_synced(&self, revision: &str) -> bool {
+        self.revision == revision && self.sync == "Synced" && !self.ended.is_empty()
+    }
+
+    /// What Argo CD says in its object.
+    pub(crate) fn of(object: &Value) -> Self {
         let text =
             |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {

@@ -232,10 +232,21 @@ impl Ground {
         values: &Value,
         options: &[&str],
     ) -> anyhow::Result<String> {
+        self.release_of(Path::new(CHART), namespace, values, options).await
+    }
+
+    /// The same of another chart.
+    pub(crate) async fn release_of(
+        &self,
+        chart: &Path,
+        namespace: &str,
+        values: &Value,
+        options: &[&str],
+    ) -> anyhow::Result<String> {
         let file = self.folder.join(format!("values-{namespace}.json"));
         std::fs::write(&file, values.to_string()).context("write values")?;
-        let file = file.display().to_string();
-        let args = ["upgrade", "--install", RELEASE, CHART, "--namespace", namespace, "--values", &file];
+        let (chart, file) = (chart.display().to_string(), file.display().to_string());
+        let args = ["upgrade", "--install", RELEASE, &chart, "--namespace", namespace, "--values", &file];
         let waited = ["--timeout", READY_WITHIN];
         let (said, beside) = self.tools.run_loud("helm", &[&args[..], &waited, options].concat()).await?;
         Ok(said + &beside)

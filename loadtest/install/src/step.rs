@@ -31,6 +31,10 @@ pub enum Step {
     Rights,
     /// Two runtimes in one cluster, each with its own platform; that of the second stands behind TLS of a private authority
     Neighbour,
+    /// A new Argo CD beside the runtime, by the chart's dependency: the reporter finds it, logs in, and reports what it does
+    NewArgocd,
+    /// Each version of the chart before, in a namespace of its own, upgraded to this one while applications change
+    Before,
     /// All components: a visitor comes through tunnel, router and app proxy to Argo CD, a command of a person through the platform as well, and both are told when the tunnel is away; then through Traefik, by an Ingress and by an HTTPRoute
     Access,
     /// Every connection of the pods is allowed by a NetworkPolicy of the chart, and every rule is used by one

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::ground::{Ground, NAME, NAMESPACE, name_of};
 use crate::step::Step;
-use crate::{access, argocd, connections, hook, neighbour, power};
+use crate::{access, argocd, before, connections, hook, neighbour, new_argocd, power};
 
 /// How long what is deleted may take to go.
 const GONE_WITHIN: Duration = Duration::from_secs(300);
@@ -41,6 +41,8 @@ pub(crate) async fn take(ground: &mut Ground, step: Step) -> anyhow::Result<Vec<
         Step::Hook => Box::pin(hook::take(ground)).await,
         Step::Rights => rights(ground).await,
         Step::Neighbour => Box::pin(neighbour::take(ground)).await,
+        Step::NewArgocd => Box::pin(new_argocd::take(ground)).await,
+        Step::Before => Box::pin(before::take(ground)).await,
         Step::Access => Box::pin(access::take(ground)).await,
         Step::Connections => Box::pin(connections::take(ground)).await,
         Step::Uninstall => uninstall(ground).await,

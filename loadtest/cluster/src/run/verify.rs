@@ -65,7 +65,7 @@ mod tests {
         let nothing = json!({"total": 0, "keys": []});
         let clean = json!({"objects": 3, "missing": nothing, "receiverDiffers": nothing});
         assert_eq!(findings(&clean), [""; 0]);
-        let mut differs = clean.clone();
+        let mut differs = clean;
         differs["missing"] = json!({"total": 1, "keys": ["argocd/web"]});
         assert_eq!(findings(&differs), [r#"verify: missing: ["argocd/web"]"#]);
         let failed = json!({"missing": nothing, "receiverFailed": "401"});

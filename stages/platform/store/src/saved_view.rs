@@ -34,11 +34,15 @@ impl Store {
         rows.into_iter().map(one).collect()
     }
 
-    /// Keeps a view of whoever asks, instead of theirs of that name; `false`: they have [`SAVED_VIEWS`] others.
+    /// Keeps a view of whoever asks, instead of theirs of that name; `false`: they have [`SAVED_VIEWS`] others. One that is kept
+    /// as it is already is no act.
     ///
     /// # Errors
     /// [`StoreError`] when it was not kept.
     pub async fn save_view(&self, by: &By, view: &SavedView, now: Millis) -> Result<bool, Arc<StoreError>> {
+        if self.saved_views(&by.who).await.map_err(Arc::new)?.contains(view) {
+            return Ok(true);
+        }
         let sql = "INSERT INTO saved_views (user_id, name, query, created_at) SELECT u.id, $2, $3, $4 FROM users u \
                    WHERE u.name = $1 AND (SELECT count(*) FROM saved_views v WHERE v.user_id = u.id AND v.name <> $2) < $5 \
                    ON CONFLICT (user_id, name) DO UPDATE SET query = excluded.query";

@@ -44,6 +44,7 @@ async fn a_view_is_its_owners_alone_until_they_take_it_away_or_go(opened: Opened
     assert!(store.remove_view(&by(), "Apps", NOW).await.unwrap());
     assert!(!store.remove_view(&by(), "Apps", NOW).await.unwrap());
     assert!(store.save_view(&by(), &view("one more", "q=a"), NOW).await.unwrap());
+    assert!(store.save_view(&by(), &view("one more", "q=a"), NOW).await.unwrap(), "it is kept as it is");
     let acts = store.audit(i64::MAX, 2).await.unwrap();
     let acts: Vec<_> = acts.iter().map(|act| (&*act.who, &*act.act, &*act.subject)).collect();
     assert_eq!(acts, [("ada", "view.save", "one more"), ("ada", "view.remove", "Apps")]);

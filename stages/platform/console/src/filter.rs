@@ -38,7 +38,7 @@ impl Changed {
 pub enum Term {
     /// Somewhere in name, project, commit, message, author, image, label.
     Text(String),
-    /// `env:`
+    /// `env:`; an empty one is written as `-`, and means those that have none
     Environment(Vec<String>),
     /// `runtime:`
     Runtime(Vec<String>),
@@ -80,6 +80,9 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("changed", "changed:7d"),
 ];
 
+/// The environment of applications that have none, as it is written.
+const NOWHERE: &str = "-";
+
 impl Term {
     fn parse(word: &str) -> Self {
         let chip = word.split_once(':').filter(|(_, value)| !value.is_empty());
@@ -87,9 +90,11 @@ impl Term {
     }
 
     fn chip(key: &str, value: &str) -> Option<Self> {
+        // No label's value and no namespace is called so.
+        let place = |one: &str| if one == NOWHERE { String::new() } else { one.to_owned() };
         let list = || value.split(',').filter(|one| !one.is_empty()).map(str::to_owned).collect::<Vec<_>>();
         Some(match key {
-            "env" => Self::Environment(list()),
+            "env" => Self::Environment(list().iter().map(|one| place(one)).collect()),
             "runtime" => Self::Runtime(list()),
             "project" => Self::Project(list()),
             "cluster" => Self::Cluster(list()),
@@ -113,7 +118,10 @@ impl Term {
         let words = |all: Vec<&str>| all.join(",").to_lowercase();
         Some(match self {
             Self::Text(_) => return None,
-            Self::Environment(all) => ("env", all.join(",")),
+            Self::Environment(all) => {
+                let word = |one: &String| if one.is_empty() { NOWHERE.to_owned() } else { one.clone() };
+                ("env", all.iter().map(word).collect::<Vec<_>>().join(","))
+            }
             Self::Runtime(all) => ("runtime", all.join(",")),
             Self::Project(all) => ("project", all.join(",")),
             Self::Cluster(all) => ("cluster", all.join(",")),
@@ -305,6 +313,7 @@ mod tests {
         let cases = [
             "q=env%3Aproduction%2Cstaging+label%3Ateam%3Dshop+changed%3A7d+pay",
             "q=product%3Ashop&group=matrix",
+            "q=env%3A-+env%3Aproduction%2C-",
             "group=product",
             "q=cluster%3Ahttps%3A%2F%2F10.0.0.1%3A6443+runtime%3Aeu-1",
             "q=health%3Adegraded+%22two+words%22&group=runtime&sort=name&page=3",
@@ -315,6 +324,12 @@ mod tests {
             assert_eq!(filter.query(), case);
             assert_eq!(Filter::parse(&filter.query()), filter);
         }
+    }
+
+    #[test]
+    fn having_no_environment_is_written_as_a_dash() {
+        let none = Term::Environment(vec![String::new()]);
+        assert_eq!(Filter::parse("q=env:-").terms, [none]);
     }
 
     #[test]

@@ -60,8 +60,22 @@ async fn what_is_reported_stands_by_name_and_environment_with_its_version_and_by
             .await;
     assert!(inside.contains("2 of 4") && inside.contains("/applications/prod/argocd/pay-"), "{inside}");
 
+    // Those that have no environment, and are more than a cell shows, are led to as well.
+    for key in 120_u8..124 {
+        let mut one = report(None, now);
+        (one.uid, one.entity.app_namespace) = (format!("lone-{key}"), format!("argocd-{key}"));
+        one.entity.app_name = "lone".to_owned();
+        let delivery = Delivery { runtime, key: [key; 32], keyed: true, epoch: None, report: one };
+        platform.store.keep(vec![delivery]).await.unwrap();
+    }
+    let matrix = page("/applications?q=lone&group=matrix").await;
+    let link = "/applications?q=lone+env%3A-&group=none";
+    assert!(matrix.contains(&format!("<a href=\"{}\">+1</a>", link.replace('&', "&amp;"))), "{matrix}");
+    let nowhere = page(link).await;
+    assert_eq!(nowhere.matches(">lone</a>").count(), 4, "{nowhere}");
+
     let products = page("/applications?group=product&sort=name").await;
-    assert!(products.contains("Checkout · 2") && products.contains("no product · 3"), "{products}");
+    assert!(products.contains("Checkout · 2") && products.contains("no product · 7"), "{products}");
     let one = page("/applications?q=product:Checkout").await;
     assert!(one.contains(">pay-staging</a>") && !one.contains(">mail-staging</a>"), "{one}");
 }

@@ -118,17 +118,10 @@ impl Installation {
     /// Installs it with Helm, from a checkout; `platform` is the platform's own address.
     #[must_use]
     pub fn helm(&self, platform: &str) -> String {
-        let Self { name, namespace, argo_cd, registry, .. } = self;
-        let mut text = format!(
-            "helm install {name} {CHART} --namespace {namespace} \\\n  \
-               --set-string global.runtime.name={name} \\\n  \
-               --set-string global.codefresh.url={platform} \\\n  \
-               --set-string global.integrations.argo-cd.namespace={argo_cd}"
-        );
-        if !registry.is_empty() {
-            text.push_str(&format!(" \\\n  --set-string global.imageRegistry={registry}"));
-        }
-        text
+        let Self { name, namespace, .. } = self;
+        let set = |(path, value)| format!(" \\\n  --set-string global.{path}={value}");
+        let set: String = self.values(platform).into_iter().map(set).collect();
+        format!("helm install {name} {CHART} --namespace {namespace}{set}")
     }
 
     /// The Application by which Argo CD installs it from Git.
@@ -157,7 +150,7 @@ impl Installation {
              \x20     releaseName: \"{name}\"\n\
              \x20     valuesObject:\n{}\
              \x20 syncPolicy: {{automated: {{}}}}",
-            self.values(platform, "        ")
+            self.yaml(platform, "        ")
         )
     }
 
@@ -172,24 +165,35 @@ impl Installation {
              \x20 namespace = \"{namespace}\"\n\
              \x20 values = [<<-YAML\n{}    YAML\n  ]\n\
              }}",
-            self.values(platform, "    ")
+            self.yaml(platform, "    ")
         )
     }
 
-    /// The chart's values as YAML, each line after `indent`.
-    fn values(&self, platform: &str, indent: &str) -> String {
+    /// The chart's values that it sets, each by its path below `global`.
+    fn values<'a>(&'a self, platform: &'a str) -> Vec<(&'static str, &'a str)> {
         let Self { name, argo_cd, registry, .. } = self;
-        // A text in quotes is never taken for a number or a truth.
-        let mut text = format!(
-            "{indent}global:\n\
-             {indent}  runtime: {{name: \"{name}\"}}\n\
-             {indent}  codefresh: {{url: \"{platform}\"}}\n\
-             {indent}  integrations: {{argo-cd: {{namespace: \"{argo_cd}\"}}}}\n"
-        );
+        let mut all = vec![
+            ("runtime.name", &**name),
+            ("codefresh.url", platform),
+            ("integrations.argo-cd.namespace", argo_cd),
+        ];
         if !registry.is_empty() {
-            text.push_str(&format!("{indent}  imageRegistry: \"{registry}\"\n"));
+            all.push(("imageRegistry", registry));
         }
-        text
+        all
+    }
+
+    /// The same as YAML, each line after `indent`.
+    fn yaml(&self, platform: &str, indent: &str) -> String {
+        let line = |(path, value): (&'static str, &str)| {
+            let (first, below) = path.split_once('.').unwrap_or((path, ""));
+            // A text in quotes is never taken for a number or a truth.
+            let around = |inner: String, key: &str| format!("{{{key}: {inner}}}");
+            let value = below.rsplit('.').filter(|key| !key.is_empty()).fold(format!("\"{value}\""), around);
+            format!("{indent}  {first}: {value}\n")
+        };
+        let lines: String = self.values(platform).into_iter().map(line).collect();
+        format!("{indent}global:\n{lines}")
     }
 
     /// What is left once it reports, each with the command for it.

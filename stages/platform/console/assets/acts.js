@@ -1,70 +1,24 @@
 // Acts on an application: each says what it will do, does it in the name of whoever asked, and shows what was said against it.
-import { refresh, say } from "./swap.js";
+import { frame, part, propose } from "./dialog.js";
+import { difference } from "./lines.js";
+import { ask as asked, send } from "./proxy.js";
+import { say } from "./swap.js";
 
 const ON = "$application: ApplicationId!";
 const OF = "application: $application";
-let controller;
+const FLOW = "$namespace: String!, $name: String!";
 
-function part(name, text, attributes = {}) {
-  const element = document.createElement(name);
-  if (text) element.textContent = text;
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  return element;
-}
-
-async function send(to, query, variables, more = {}) {
-  const url = `/2.0/api/runtimes/${encodeURIComponent(to.application.runtime)}/app-proxy/graphql`;
-  const headers = { "content-type": "application/json", accept: "application/json", ...more.headers };
-  const body = JSON.stringify({ query, variables: { application: to.application, ...variables } });
-  const answer = await fetch(url, { method: "POST", headers, body, signal: more.signal });
-  if (!answer.ok) throw new Error((await answer.text()).trim() || `the platform answered ${answer.status}`);
-  return answer;
-}
-
-async function ask(to, query, variables) {
-  const { data, errors } = await (await send(to, query, variables)).json();
-  if (errors?.length) throw new Error(errors.map((error) => error.message).join("\n"));
-  return data;
-}
-
-// What is taken away and what comes, line by line: the longest common part stays.
-function lines(before, after) {
-  const [a, b] = [before, after].map((text) => (text ? text.replace(/\n$/, "").split("\n") : []));
-  let start = 0;
-  while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
-  let end = 0;
-  while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
-  const [x, y] = [a.slice(start, a.length - end), b.slice(start, b.length - end)];
-  if (x.length * y.length > 1e6) return [...x.map((line) => ["-", line]), ...y.map((line) => ["+", line])];
-  const long = Array.from({ length: x.length + 1 }, () => new Uint32Array(y.length + 1));
-  for (let i = x.length - 1; i >= 0; i -= 1) {
-    for (let j = y.length - 1; j >= 0; j -= 1) long[i][j] = x[i] === y[j] ? long[i + 1][j + 1] + 1 : Math.max(long[i + 1][j], long[i][j + 1]);
-  }
-  const found = a.slice(Math.max(0, start - 3), start).map((line) => [" ", line]);
-  for (let i = 0, j = 0; i < x.length || j < y.length;) {
-    if (i < x.length && j < y.length && x[i] === y[j]) found.push([" ", x[i++], j++]);
-    else if (j >= y.length || (i < x.length && long[i + 1][j] >= long[i][j + 1])) found.push(["-", x[i++]]);
-    else found.push(["+", y[j++]]);
-  }
-  return [...found, ...a.slice(a.length - end, a.length - end + 3).map((line) => [" ", line])];
-}
+const ask = (to, query, variables) => asked(to.application.runtime, query, { application: to.application, ...variables });
 
 function changed({ kind, name, live, target }) {
   const box = part("details");
   const what = live ? (target ? "changes" : "is no longer in Git") : "is made";
   box.append(part("summary", `${kind}/${name} ${what}`));
-  const table = part("table", "", { class: "diff" });
-  for (const [sign, line] of lines(live, target)) {
-    const row = table.insertRow();
-    row.className = { "-": "gone", "+": "new" }[sign] ?? "";
-    row.insertCell().textContent = sign;
-    row.insertCell().textContent = line;
-  }
-  box.append(table);
+  box.append(difference(live, target));
   return box;
 }
 
-async function difference(to, body) {
+async function differences(to, body) {
   const { applicationDiff: all } = await ask(to, `query(${ON}) { applicationDiff(${OF}) { kind name live target } }`);
   body.append(part("p", all.length ? `${all.length} ${all.length === 1 ? "resource is" : "resources are"} not as Git says:` : "Everything is as Git says: nothing changes."));
   body.append(...all.map(changed));
@@ -97,11 +51,22 @@ const rollout = (field, what, more = "") => ({
   act: (to) => ask(to, `mutation(${ON}, $rollout: ObjectId!) { ${field}(${OF}, rollout: $rollout${more}) { metadata { name } } }`, { rollout: { namespace: to.resource.namespace, name: to.resource.name } }),
 });
 
+const flow = ({ resource: { namespace, name } }) => ({ namespace, name });
+
+// Another is begun by some of them, whose name is said.
+const workflow = (field, what, gives = "metadata { name }") => ({
+  what,
+  act: async (to) => {
+    const data = await asked(to.application.runtime, `mutation(${FLOW}) { ${field}(namespace: $namespace, workflowName: $name) { ${gives} } }`, flow(to));
+    return data?.[field]?.newWorkflowName && `Workflow ${data[field].newWorkflowName} was begun`;
+  },
+});
+
 // What each will do, what it looks at before, and how it is done.
 const ACTS = {
   sync: {
     what: (name) => `This makes the cluster what Git says of ${name}.`,
-    look: difference,
+    look: differences,
     act: (to, form) => ask(to, `mutation(${ON}, $options: SyncOptions) { syncApplication(${OF}, options: $options) { metadata { name } } }`, { options: { prune: form.get("prune") === "on" } }),
   },
   refresh: {
@@ -125,73 +90,56 @@ const ACTS = {
   abort: rollout("abortRollout", (name) => `${name} goes back to the stable version at once. Git still says the new one.`),
   retry: rollout("retryRollout", (name) => `${name}, which was aborted, begins anew.`),
   restart: rollout("restartRollout", (name) => `${name} makes its pods anew, some at a time. Their version stays.`),
+  "retry-workflow": workflow("retryWorkflow", (name) => `What failed of ${name} is done once more. What succeeded stays as it is.`),
+  "resubmit-workflow": workflow("resubmitWorkflow", (name) => `A workflow like ${name} begins anew. This one stays as it is.`, "newWorkflowName"),
+  "suspend-workflow": workflow("suspendWorkflow", (name) => `${name} begins no further step. What runs goes on to its end.`),
+  "resume-workflow": workflow("resumeWorkflow", (name) => `${name} goes on, and so do its steps that wait for somebody.`),
+  "stop-workflow": workflow("stopWorkflow", (name) => `${name} ends. Its exit handlers still run.`),
+  "terminate-workflow": workflow("terminateWorkflow", (name) => `${name} ends at once, without its exit handlers.`),
 };
 
-function frame(title) {
-  document.getElementById("act")?.remove();
-  const dialog = part("dialog", "", { id: "act", "aria-labelledby": "act-title" });
-  const form = part("form", "", { method: "dialog" });
-  const [body, problem, acts] = [part("div", "", { class: "body" }), part("p", "", { class: "bad", role: "alert" }), part("div", "", { class: "acts" })];
-  form.append(part("h2", title, { id: "act-title" }), body, problem, acts);
-  dialog.append(form);
-  document.body.append(dialog);
-  controller = new AbortController();
-  dialog.addEventListener("close", () => { controller.abort(); dialog.remove(); });
-  return { dialog, form, body, problem, acts };
+function open(button, to) {
+  const { what, look, act } = ACTS[button.dataset.act];
+  const verb = button.firstChild.textContent.trim().replace("…", "");
+  const name = to.resource ? `${to.resource.kind} ${to.resource.name}` : to.application.name;
+  propose({
+    title: `${verb} ${name}`,
+    verb,
+    what: what(name),
+    wait: `Asking ${to.application.runtime}…`,
+    look: look && ((body) => look(to, body)),
+    act: async (form) => {
+      const said = await act(to, form);
+      return typeof said === "string" ? said : `${name}: ${verb.toLowerCase()} was asked for`;
+    },
+  });
 }
 
-async function open(button, to) {
-  const { what, look, act } = ACTS[button.dataset.act];
-  const title = button.firstChild.textContent.trim().replace("…", "");
-  const name = to.resource ? `${to.resource.kind} ${to.resource.name}` : to.application.name;
-  const { dialog, form, body, problem, acts } = frame(`${title} ${name}`);
-  const [go, leave] = [part("button", title, { class: "primary", type: "submit" }), part("button", "Leave it", { type: "button" })];
-  body.append(part("p", what(name)));
-  acts.append(go, leave);
-  leave.addEventListener("click", () => dialog.close());
-  go.disabled = Boolean(look);
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    problem.textContent = "";
-    go.disabled = true;
-    try {
-      await act(to, new FormData(form));
-      dialog.close();
-      say(`${name}: ${title.toLowerCase()} was asked for`);
-      await refresh();
-    } catch (error) {
-      problem.textContent = error.message;
-      go.disabled = false;
-    }
-  });
-  dialog.showModal();
-  if (!look) return;
-  const wait = part("p", `Asking ${to.application.runtime}…`, { class: "mute", role: "status" });
-  body.append(wait);
-  try {
-    await look(to, body);
-    go.disabled = false;
-    go.focus();
-  } catch (error) {
-    problem.textContent = error.message;
-  }
-  wait.remove();
-}
+// Whose lines there are.
+const LINES = {
+  logs: (to) => {
+    const { group, version, kind, namespace, name } = to.resource;
+    const query = `subscription(${ON}, $resource: ResourceId, $options: ApplicationLogsOptionsInput) { applicationLogs(${OF}, resource: $resource, options: $options) { data { content podName } error done } }`;
+    return ["applicationLogs", query, { application: to.application, resource: { group, version, kind, namespace, name } }];
+  },
+  "workflow-logs": (to) => {
+    const query = `subscription(${FLOW}, $options: WorkflowLogsOptionsInput) { workflowLogs(namespace: $namespace, workflowName: $name, options: $options) { data { content podName } error done } }`;
+    return ["workflowLogs", query, flow(to)];
+  },
+};
 
 // Lines as they come, the last two thousand.
-async function logs(to) {
-  const { dialog, body, problem, acts } = frame(`Logs of ${to.resource.kind} ${to.resource.name}`);
+async function logs(to, word) {
+  const { dialog, body, problem, acts, signal } = frame(`Logs of ${to.resource.kind} ${to.resource.name}`);
   dialog.classList.add("wide");
   const out = part("pre", "", { tabindex: "0", "aria-label": "Lines" });
   const leave = part("button", "Close", { type: "submit" });
   body.append(out);
   acts.append(leave);
   dialog.showModal();
-  const { group, version, kind, namespace, name } = to.resource;
-  const query = `subscription(${ON}, $resource: ResourceId, $options: ApplicationLogsOptionsInput) { applicationLogs(${OF}, resource: $resource, options: $options) { data { content podName } error done } }`;
-  const resource = { group, version, kind, namespace, name };
+  const [field, query, variables] = LINES[word](to);
   try {
-    const answer = await send(to, query, { resource, options: { follow: true, tailLines: 200 } }, { headers: { accept: "text/event-stream" }, signal: controller.signal });
+    const answer = await send(to.application.runtime, query, { ...variables, options: { follow: true, tailLines: 200 } }, { headers: { accept: "text/event-stream" }, signal });
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
@@ -199,7 +147,7 @@ async function logs(to) {
       rest = events.pop();
       for (const line of events.filter((one) => one.startsWith("data:") && one.length > 6)) {
         const { data, errors } = JSON.parse(line.slice(5));
-        const entry = data?.applicationLogs;
+        const entry = data?.[field];
         if (errors?.length || entry?.error) problem.textContent = errors?.map((error) => error.message).join("\n") ?? entry.error;
         if (!entry?.data) continue;
         const below = out.scrollTop + out.clientHeight >= out.scrollHeight - 8;
@@ -225,7 +173,7 @@ export function start() {
     const { runtime, namespace, name } = document.querySelector("[data-runtime]").dataset;
     const of = button.closest("[data-kind]")?.dataset;
     const to = { application: { runtime, namespace, name }, resource: of && { group: of.group, version: "", kind: of.kind, namespace: of.namespace, name: of.name } };
-    if (button.dataset.act === "logs") logs(to);
+    if (button.dataset.act in LINES) logs(to, button.dataset.act);
     else open(button, to);
   });
 }

@@ -2,8 +2,11 @@
 import { start as acts } from "./acts.js";
 import { start as time } from "./time.js";
 import { start as swap } from "./swap.js";
+import { start as events } from "./events.js";
+import { start as files } from "./files.js";
 import { start as filter } from "./filter.js";
 import { start as forms } from "./forms.js";
+import { start as git } from "./git.js";
 import { start as keys } from "./keys.js";
 import { start as live } from "./live.js";
 import { start as palette } from "./palette.js";
@@ -15,6 +18,9 @@ if (document.querySelector("nav.side")) {
   filter();
   forms();
   acts();
+  events();
+  files();
+  git();
   strip();
   keys();
   palette();

@@ -47,7 +47,7 @@ async function work() {
     return;
   }
   // Neither a field that somebody types in nor an answer that was asked for is taken away.
-  if (document.activeElement?.matches("input[type=text]") && !document.activeElement.closest("[data-filter]")) return;
+  if (document.activeElement?.closest("[data-kept]") || (document.activeElement?.matches("input[type=text]") && !document.activeElement.closest("[data-filter]"))) return;
   if (new URLSearchParams(location.search).has("to")) return;
   busy = true;
   await refresh().catch(() => { due = Math.min(due, LATER); });

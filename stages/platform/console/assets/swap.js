@@ -30,6 +30,7 @@ async function read(url) {
 
 // Shows another address. `keep` names what stays as it is: the field that somebody types in.
 export async function go(url, { replace = false, keep = false, scroll = true, restore = false } = {}) {
+  if (document.querySelector("main [data-unsaved]") && !confirm("What you changed here is not committed. Leave it?")) return;
   places.set(named(location.href), { y: scrollY, key: document.querySelector("tr[aria-selected='true']")?.dataset.key });
   let page;
   try {
@@ -53,8 +54,10 @@ function comeBack(url) {
   if (place.key) document.querySelector(`tr[data-key="${CSS.escape(place.key)}"]`)?.setAttribute("aria-selected", "true");
 }
 
-function show(page, keep) {
+// `kept` are parts that were asked for elsewhere: they stay where the page has a place for them.
+function show(page, keep, kept = []) {
   document.title = page.title;
+  for (const one of kept) page.querySelector(`main [data-kept="${CSS.escape(one.dataset.kept)}"]`)?.replaceWith(one);
   document.querySelector("main").replaceWith(page.querySelector("main"));
   if (!keep) {
     const bar = document.querySelector(".bar");
@@ -95,7 +98,7 @@ export async function refresh() {
   } else {
     const key = document.querySelector("tr[aria-selected='true']")?.dataset.key;
     const preview = document.getElementById("preview");
-    show(page, true);
+    show(page, true, document.querySelectorAll("main [data-kept]"));
     const after = document.getElementById("preview");
     if (preview && after) after.replaceWith(preview);
     if (key) document.querySelector(`tr[data-key="${CSS.escape(key)}"]`)?.setAttribute("aria-selected", "true");

@@ -59,6 +59,7 @@ pub(crate) fn all() -> Vec<Route> {
         reads("/settings", SignedIn, get(settings::keys)),
         acts("/settings/keys", SignedIn, post(settings::add_key)),
         acts("/settings/keys/remove", SignedIn, post(settings::remove_key)),
+        reads("/settings/git", SignedIn, get(settings::git::show)),
         acts("/settings/identity", SignedIn, post(settings::identity::act)),
         reads("/settings/users", Admin, get(settings::people::list)),
         acts("/settings/users", Admin, post(settings::people::invite)),

@@ -1,16 +1,19 @@
 //! What whoever looks may do to an application, by the rules that its runtime will ask about.
 
-use stages_platform_store::{Entity, StoreError};
+use stages_platform_store::{Action, Entity, StoreError, Subject};
 
 use super::{Console, Session};
-use crate::page::acts::Acts;
+use crate::page::acts::{Acts, is_workflow};
 use crate::view::application::{Application, ApplicationId};
+use crate::view::resource::ResourceKey;
 
+/// `resource` is the one that is looked at: workflows are asked about by their namespace, as the runtime does.
 pub(super) async fn of(
     console: &Console,
     session: &Session,
     id: &ApplicationId,
     application: &Application,
+    resource: Option<&ResourceKey>,
 ) -> Result<Acts, StoreError> {
     let store = &console.0.settings.store;
     let known = store.subject((&id.runtime, &id.namespace, &id.name)).await?;
@@ -18,6 +21,17 @@ pub(super) async fn of(
     let subject = known.within(&id.runtime, &id.namespace, &labels);
     let may = |action: &_| session.access.may(*action, Entity::GitopsApplications, &subject);
     let allowed = Acts::actions().filter(may).collect();
+    let of_workflows = resource.filter(|key| is_workflow(key)).map(|key| {
+        let subject = Subject { runtime: &id.runtime, namespace: &key.namespace, ..Subject::default() };
+        let may = |action: &Action| session.access.may(*action, Entity::Workflows, &subject);
+        Acts::actions_of_workflows().filter(may).collect()
+    });
+    let may_commit = may_commit(session, &id.runtime);
     let none = application.deleted.then(|| "It is deleted: nothing can be done to it.".to_owned());
-    Ok(Acts { none, allowed })
+    Ok(Acts { none, allowed, of_workflows: of_workflows.unwrap_or_default(), may_commit })
+}
+
+/// Whether they may register a token with the Git integrations of a runtime, and commit by it.
+pub(super) fn may_commit(session: &Session, runtime: &str) -> bool {
+    session.access.may(Action::Create, Entity::GitContexts, &Subject { runtime, ..Subject::default() })
 }

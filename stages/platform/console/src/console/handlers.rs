@@ -150,7 +150,7 @@ pub(crate) async fn application(
         }
     }
     let neighbours = fleet.neighbours(&asked.filter, &id).await.map_err(failed)?;
-    let acts = super::acts::of(&console, &session, &id, &application).await;
+    let acts = super::acts::of(&console, &session, &id, &application, interval.resource.as_ref()).await;
     let acts = acts.map_err(|error| failed(Unavailable(Box::new(error))))?;
     let page = page::application::page(&asked, &application, &interval, &neighbours, &acts, now);
     Ok(page_of(&page, &session, &headers))

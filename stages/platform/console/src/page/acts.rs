@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use stages_platform_store::Action;
 
 use super::rollout::Standing;
+use super::workflow::Run;
 use crate::view::resource::ResourceKey;
 
 /// An act, as it may be asked for.
@@ -36,6 +37,15 @@ static OF_ROLLOUT: [Act; 8] = [
     act("retry", "Retry", Action::RolloutRetry, "retry its rollouts"),
     act("restart", "Restart", Action::RolloutRestart, "restart its rollouts"),
 ];
+static OF_WORKFLOW: [Act; 7] = [
+    act("resubmit-workflow", "Resubmit", Action::Resubmit, "begin workflows of this namespace again"),
+    act("retry-workflow", "Retry", Action::Resubmit, "retry workflows of this namespace"),
+    act("suspend-workflow", "Suspend", Action::Stop, "suspend workflows of this namespace"),
+    act("resume-workflow", "Resume", Action::Stop, "resume workflows of this namespace"),
+    act("stop-workflow", "Stop", Action::Stop, "stop workflows of this namespace"),
+    act("terminate-workflow", "Terminate", Action::Terminate, "terminate workflows of this namespace"),
+    act("workflow-logs", "Logs", Action::AccessLogs, "see logs of workflows of this namespace"),
+];
 static LOGS: Act = act("logs", "Logs", Action::ViewPodLogs, "see logs of its pods");
 
 /// What has pods, or is one.
@@ -48,6 +58,20 @@ pub(crate) struct Acts {
     pub(crate) none: Option<String>,
     /// What they may.
     pub(crate) allowed: Vec<Action>,
+    /// What they may to workflows of the namespace of the resource that is looked at.
+    pub(crate) of_workflows: Vec<Action>,
+    /// Whether they may commit by the runtime.
+    pub(crate) may_commit: bool,
+}
+
+/// Whether a resource is a Workflow of Argo Workflows.
+pub(crate) fn is_workflow(key: &ResourceKey) -> bool {
+    key.group == "argoproj.io" && key.kind == "Workflow"
+}
+
+/// Why a button is there and may not be used.
+pub(crate) fn refused(verb: &str) -> String {
+    format!("No rule of your teams lets you {verb}: an admin can add one.")
 }
 
 impl Acts {
@@ -56,12 +80,18 @@ impl Acts {
         OF_APPLICATION.iter().chain([&SYNC, &TERMINATE, &LOGS]).chain(&OF_ROLLOUT).map(|act| act.action)
     }
 
+    /// What is asked about a workflow.
+    pub(crate) fn actions_of_workflows() -> impl Iterator<Item = Action> {
+        OF_WORKFLOW.iter().map(|act| act.action)
+    }
+
     fn why(&self, act: &Act) -> Option<String> {
-        self.none.clone().or_else(|| {
-            let verb = act.verb;
-            let refused = || format!("No rule of your teams lets you {verb}: an admin can add one.");
-            (!self.allowed.contains(&act.action)).then(refused)
-        })
+        let allowed = if OF_WORKFLOW.iter().any(|one| one.word == act.word) {
+            &self.of_workflows
+        } else {
+            &self.allowed
+        };
+        self.none.clone().or_else(|| (!allowed.contains(&act.action)).then(|| refused(act.verb)))
     }
 
     /// `senseless` says why the act makes no sense now, if it makes none: whoever may not hears that first.
@@ -73,6 +103,11 @@ impl Acts {
                 (act.title) @if act.word == SYNC.word { " " kbd aria-hidden="true" { "s" } }
             }
         }
+    }
+
+    /// Why they may commit nothing.
+    pub(crate) fn why_no_commit(&self) -> Option<String> {
+        (!self.may_commit).then(|| refused("commit"))
     }
 
     /// Those of an application; one that is under way can be terminated.
@@ -89,9 +124,12 @@ impl Acts {
         let ResourceKey { group, kind, namespace, name } = key;
         let is_rollout = group == "argoproj.io" && kind == "Rollout";
         let standing = live.filter(|_| is_rollout).and_then(Standing::read);
+        let is_workflow = is_workflow(key);
+        let run = live.filter(|_| is_workflow).and_then(Run::read);
         html! {
             span.acts data-key={"acts/" (key)} data-group=(group) data-kind=(kind) data-namespace=(namespace) data-name=(name) {
                 @if is_rollout { @for act in &OF_ROLLOUT { (self.button(act, standing.and_then(|standing| standing.why_not(act.action)))) } }
+                @if is_workflow { @for act in &OF_WORKFLOW { (self.button(act, run.and_then(|run| run.why_not(act.word)))) } }
                 @if WITH_LOGS.contains(&&**kind) { (self.button(&LOGS, None)) }
             }
         }

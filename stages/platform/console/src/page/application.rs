@@ -9,7 +9,7 @@ use super::acts::Acts;
 use super::link::with;
 use super::pieces::{empty, health, number, short, sync};
 use super::shell::{Page, Section};
-use super::{diff, strip, timeline, tree};
+use super::{diff, events, files, strip, timeline, tree};
 use crate::filter::Filter;
 use crate::fleet::{Side, Window};
 use crate::time::{absolute, ago, clock, in_sentence, lasting, relative, since};
@@ -28,11 +28,21 @@ pub(crate) enum Tab {
     Compare,
     Drift,
     Errors,
+    Events,
+    Files,
 }
 
 impl Tab {
-    const ALL: [Self; 6] =
-        [Self::Tree, Self::Resources, Self::Timeline, Self::Compare, Self::Drift, Self::Errors];
+    const ALL: [Self; 8] = [
+        Self::Tree,
+        Self::Resources,
+        Self::Timeline,
+        Self::Compare,
+        Self::Drift,
+        Self::Errors,
+        Self::Events,
+        Self::Files,
+    ];
 
     fn word(self) -> &'static str {
         match self {
@@ -42,6 +52,8 @@ impl Tab {
             Self::Compare => "compare",
             Self::Drift => "drift",
             Self::Errors => "errors",
+            Self::Events => "events",
+            Self::Files => "files",
         }
     }
 
@@ -53,6 +65,8 @@ impl Tab {
             Self::Compare => "Compare",
             Self::Drift => "Drift",
             Self::Errors => "Errors",
+            Self::Events => "Events",
+            Self::Files => "Files",
         }
     }
 }
@@ -276,6 +290,8 @@ fn body(
                 Tab::Compare => { (compare_tab(asked, application, interval)) },
                 Tab::Drift => { (drift_tab(application, &link)) },
                 Tab::Errors => { (errors_tab(application, now)) },
+                Tab::Events => { (events::tab(asked, application)) },
+                Tab::Files => { (files::tab(asked, application, acts)) },
             }
         }
     }
@@ -355,6 +371,7 @@ fn resources_tab(
                     Some(key) => {
                         header { b { (key.kind) "/" (key.name) } span.mute { "live (+) against desired (−)" }
                             (acts.of_resource(key, interval.after.as_deref()))
+                            a href=(chosen(asked, key, Tab::Events)) { "events" }
                             a href=(chosen(asked, key, Tab::Compare)) { "between two moments" } }
                         @if let Some(panel) = interval.after.as_deref().and_then(|live| super::progress::panel(live, now)) { (panel) }
                         @match (&interval.after, &interval.desired) {

@@ -34,6 +34,22 @@ pub(super) fn commit_link(repository: &str, revision: &str) -> Option<String> {
     Some(format!("https://{host}/{}/{between}/{revision}", escaped.collect::<Vec<_>>().join("/")))
 }
 
+/// The host of a repository, with the port of its pages.
+pub(super) fn host(repository: &str) -> Option<String> {
+    parts(repository).map(|(host, _)| host)
+}
+
+/// Its owner and its name, such as `team/mono`; `None`: it has no such two.
+pub(super) fn project(repository: &str) -> Option<String> {
+    let (_, path) = parts(repository)?;
+    let path = path.trim_matches('/');
+    let path = path.strip_suffix(".git").unwrap_or(path);
+    // As Bitbucket Server has them.
+    let path = path.strip_prefix("scm/").unwrap_or(path);
+    let is_named = |path: &str| path.split('/').all(|segment| !["", ".", ".."].contains(&segment));
+    (path.contains('/') && is_named(path)).then(|| path.to_owned())
+}
+
 /// Host and path, without credentials: of a URL, or of what `git` takes as `user@host:path`. A port is kept where it is that of
 /// pages.
 fn parts(repository: &str) -> Option<(String, String)> {
@@ -57,7 +73,27 @@ fn parts(repository: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::commit_link;
+    use super::{commit_link, host, project};
+
+    #[test]
+    fn a_repository_is_known_by_its_host_and_by_owner_and_name() {
+        for (repository, of, named) in [
+            ("https://github.com/team/mono.git", Some("github.com"), Some("team/mono")),
+            (
+                "https://ada:word@git.example.com:8443/team/mono/",
+                Some("git.example.com:8443"),
+                Some("team/mono"),
+            ),
+            ("git@gitlab.com:group/sub/mono.git", Some("gitlab.com"), Some("group/sub/mono")),
+            ("https://git.example.com/scm/shop/mono.git", Some("git.example.com"), Some("shop/mono")),
+            ("https://charts.example.com", Some("charts.example.com"), None),
+            ("registry.example.com/charts", None, None),
+            ("", None, None),
+        ] {
+            assert_eq!(host(repository).as_deref(), of, "{repository}");
+            assert_eq!(project(repository).as_deref(), named, "{repository}");
+        }
+    }
 
     const ID: &str = "3f9c1e2aaa";
 

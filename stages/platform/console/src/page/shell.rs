@@ -70,7 +70,7 @@ pub(crate) fn shell(page: &Page, user: &str, theme: Option<&str>) -> Markup {
         (DOCTYPE)
         html lang="en" data-theme=[theme] {
             (head(&page.title))
-            body {
+            body data-user=(user) {
                 a.skip href="#main" { "Skip to content" }
                 nav.side aria-label="Console" {
                     a.brand href="/" { span aria-hidden="true" { "◆ " } "gitops-runtime" }

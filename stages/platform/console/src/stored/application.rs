@@ -11,7 +11,9 @@ use stages_platform_store::{
 
 use super::rows;
 use crate::fleet::Window;
-use crate::view::application::{Application, ApplicationId, Cause, Drift, Life, Problem, Span, Transition};
+use crate::view::application::{
+    Application, ApplicationId, Cause, Drift, Life, ManifestSource, Problem, Span, Transition,
+};
 use crate::view::deployment::{Deployment, Outcome};
 use crate::view::resource::{Resource, ResourceKey};
 use crate::view::state::{Health, SyncStatus};
@@ -20,7 +22,25 @@ use crate::view::state::{Health, SyncStatus};
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Object {
+    spec: serde_json::Value,
     status: Status,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Spec {
+    source: Option<Source>,
+    sources: Vec<Source>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Source {
+    #[serde(rename = "repoURL")]
+    repo_url: String,
+    path: String,
+    target_revision: String,
+    chart: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -115,13 +135,13 @@ pub(super) async fn read(
         (Some(_), Some(object)) => object.at,
         _ => known.reported_at,
     };
-    let KnownApplication { source: (repository, path), destination: (cluster, namespace), .. } = &known;
+    let (cluster, namespace) = &known.destination;
     Ok(Some(Application {
         cause,
         as_of: rows::time(as_of),
         silent_since: rows::silent(known.runtime_seen_at, now),
         deleted: known.deleted,
-        source: [&**repository, path].join(" ").trim().to_owned(),
+        sources: sources(read.spec),
         destination: [&**cluster, namespace].join(" ").trim().to_owned(),
         transitions: transitions(&states, window.begin),
         life: life(&states, &drifted, deployments, window),
@@ -135,6 +155,19 @@ pub(super) async fn read(
 /// What cannot be read of an object says nothing.
 fn parse(object: &ObjectAt) -> Object {
     object.object.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+/// Those that are folders of repositories: where there are several, the single one says nothing.
+fn sources(spec: serde_json::Value) -> Vec<ManifestSource> {
+    let Spec { source, sources } = serde_json::from_value(spec).unwrap_or_default();
+    let all = if sources.is_empty() { source.into_iter().collect() } else { sources };
+    let one = |of: Source| ManifestSource {
+        repository: of.repo_url,
+        path: of.path,
+        // It means the branch that is the repository's own.
+        revision: if of.target_revision == "HEAD" { String::new() } else { of.target_revision },
+    };
+    all.into_iter().filter(|of| of.chart.is_empty() && !of.repo_url.is_empty()).map(one).collect()
 }
 
 /// What the application lists, each with what was reported of it, and what that owns; where it lists nothing, all that was
@@ -339,4 +372,31 @@ fn problems(object: &Object, at: Option<&ObjectAt>) -> Vec<Problem> {
     }
     all.retain(|one| !one.message.is_empty());
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_repositories_are_where_manifests_come_from_and_charts_of_registries_are_not() {
+        let of = |spec: serde_json::Value| {
+            let object = serde_json::json!({ "spec": spec }).to_string();
+            sources(parse(&ObjectAt { at: 0, object: Some(object) }).spec)
+        };
+        let source = |repository: &str, path: &str, revision: &str| ManifestSource {
+            repository: repository.to_owned(),
+            path: path.to_owned(),
+            revision: revision.to_owned(),
+        };
+        let own = serde_json::json!({"repoURL": "https://git/a/b", "path": "web", "targetRevision": "HEAD"});
+        let chart = serde_json::json!({"repoURL": "https://charts", "chart": "web", "targetRevision": "1.2"});
+        let values =
+            serde_json::json!({"repoURL": "https://git/a/c", "ref": "values", "targetRevision": "main"});
+        assert_eq!(of(serde_json::json!({ "source": own })), [source("https://git/a/b", "web", "")]);
+        let several = serde_json::json!({ "source": own, "sources": [chart, values] });
+        assert_eq!(of(several), [source("https://git/a/c", "", "main")]);
+        assert_eq!(of(serde_json::json!({ "source": chart })), []);
+        assert_eq!(of(serde_json::json!({})), []);
+    }
 }

@@ -142,6 +142,17 @@ pub struct Problem {
     pub resource: Option<String>,
 }
 
+/// A folder of a repository that manifests of an application are made of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ManifestSource {
+    /// The repository's address.
+    pub repository: String,
+    /// The folder; empty for all of it.
+    pub path: String,
+    /// The branch, tag or commit; empty for the branch that is the repository's own.
+    pub revision: String,
+}
+
 /// Everything about an application, as of a moment.
 #[derive(Debug, Clone)]
 pub struct Application {
@@ -155,8 +166,8 @@ pub struct Application {
     pub silent_since: Option<Timestamp>,
     /// It was deleted, and is history.
     pub deleted: bool,
-    /// Where it comes from: repository and path.
-    pub source: String,
+    /// Where its manifests come from.
+    pub sources: Vec<ManifestSource>,
     /// Where it goes to: cluster and namespace.
     pub destination: String,
     /// Its life.

@@ -4,12 +4,12 @@ use fantoccini::Locator;
 use fantoccini::key::Key;
 use jiff::Timestamp;
 use serde_json::json;
-use sha2::Digest as _;
-use stages_platform_store::{Account, Action, Attribute, AttributeName, Entity, Role, Rule};
+use stages_platform_store::{Action, Attribute, AttributeName, Entity};
 use tokio::net::TcpListener;
 
 use crate::browser::Browser;
-use crate::platform::{Platform, by};
+use crate::platform::Platform;
+use crate::runtime::NO_ROLLBACK;
 
 /// Remembers what was said, which stands there for a moment only.
 pub(crate) async fn listen(browser: &Browser) {
@@ -61,9 +61,8 @@ async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_
     browser.until("document.querySelectorAll('#act [name=id]').length === 2").await;
     browser.shot("act-rollback").await;
     browser.press("#act .primary").await;
-    let refused = "'admin' may not: rule 4 allows APP_ROLLBACK of gitopsApplications, and not of this one";
     browser
-        .until(&format!("document.querySelector('#act [role=alert]').textContent === \"{refused}\""))
+        .until(&format!("document.querySelector('#act [role=alert]').textContent === \"{NO_ROLLBACK}\""))
         .await;
     let (_, body) = platform.came().pop().unwrap();
     assert_eq!(body["variables"]["options"], json!({"id": 7}));
@@ -183,23 +182,13 @@ async fn a_rollout_is_resumed_restarted_and_skips_a_step_and_says_what_makes_no_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_act_that_no_rule_allows_says_so_before_it_is_asked_for() {
     let platform = Platform::new().await;
-    let (store, now) = (&platform.store, Timestamp::now().as_millisecond());
-    let lin = Account { name: "lin".to_owned(), password: "none".to_owned(), role: Role::Member };
-    store.add_person(&by(), &lin, now).await.unwrap();
-    store.set_teams(&by(), "lin", &["shop".to_owned()], now).await.unwrap();
-    let rule = Rule {
-        id: 0,
-        entity_type: Entity::GitopsApplications,
-        teams: vec!["shop".to_owned()],
-        tags: Vec::new(),
-        actions: vec![Action::View, Action::Refresh],
-        attributes: vec![Attribute { name: AttributeName::Runtime, key: None, value: "prod".to_owned() }],
-    };
-    store.add_rule(&by(), &rule, now).await.unwrap();
-    store.keep_session(sha2::Sha256::digest(b"lins").into(), "lin", now, now + 86_400_000).await.unwrap();
+    let prod = Attribute { name: AttributeName::Runtime, key: None, value: "prod".to_owned() };
+    let rules = vec![(Entity::GitopsApplications, vec![Action::View, Action::Refresh], vec![prod])];
+    let session = platform.lin(rules).await;
     let browser = Browser::open(1_440, 900).await;
     browser.client.goto(&format!("{}/sign-in", platform.url)).await.unwrap();
-    browser.client.execute("document.cookie = 'session=lins; path=/'", vec![]).await.unwrap();
+    let cookie = format!("document.cookie = '{session}; path=/'");
+    browser.client.execute(&cookie, vec![]).await.unwrap();
     browser.client.goto(&format!("{}/applications/prod/argocd/shop", platform.url)).await.unwrap();
     browser.until("document.documentElement.dataset.ready").await;
     let disabled = "[...document.querySelectorAll('[data-act]')].map((one) => `${one.dataset.act} ${one.getAttribute('aria-disabled')}`).join()";

@@ -30,6 +30,8 @@ async fn hostile_text_in_every_field_is_shown_as_text() {
         format!("{one}/commits/1/{segment}?q={segment}"),
         format!("{one}?tab=drift"),
         format!("{one}?tab=errors"),
+        format!("{one}?tab=events&r={resource}"),
+        format!("{one}?tab=files"),
         format!("/preview/{segment}/{segment}/{segment}"),
         "/deployments".to_owned(),
         format!("/resources?q={segment}"),

@@ -3,6 +3,7 @@
 
 mod access;
 mod acts;
+mod asked;
 mod axe;
 mod brought;
 mod browser;
@@ -21,9 +22,11 @@ mod provider;
 mod reported;
 mod reports;
 mod routes;
+mod runtime;
 mod sample;
 mod served;
 mod settings;
 mod stream;
 mod troubled;
 mod views;
+mod workflows;

@@ -1,15 +1,9 @@
 //! A whole platform, as the program puts it together: a real store, ingest, API and console on one port; with a runtime that
 //! answers as an app proxy does.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::post;
-use axum::{Json, Router};
 use jiff::Timestamp;
 use pipeline_core::ExposeSecret as _;
 use serde_json::{Value, json};
@@ -18,69 +12,27 @@ use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_console::{Console, Settings, StoredFleet};
 use stages_platform_ingest::IngestConfig;
 use stages_platform_store::{
-    Account, By, Commit, Delivery, EntityName, Listing, Place, Placement, Report, ResourceName, Retention,
-    Role, Store, StoreConfig, Text,
+    Account, Action, Attribute, By, Commit, Delivery, Entity, EntityName, Listing, Place, Placement, Report,
+    ResourceName, Retention, Role, Rule, Store, StoreConfig, Text,
 };
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::browser::Browser;
-
-/// What was asked of the runtime: who by the platform's word, and what.
-type Came = Arc<Mutex<Vec<(String, Value)>>>;
+use crate::runtime::Runtime;
 
 pub(crate) struct Platform {
     pub(crate) url: String,
     pub(crate) link: String,
     pub(crate) store: Store,
-    came: Came,
-    runtime: String,
+    pub(crate) runtime: Runtime,
     _folder: TempDir,
     _end: DropGuard,
 }
 
 pub(crate) fn by() -> By {
     By { who: "admin".to_owned(), how: "session" }
-}
-
-/// An app proxy that refuses to roll back, and knows whoever the platform says.
-async fn app_proxy(State((store, came)): State<(Store, Came)>, headers: HeaderMap, body: Bytes) -> Response {
-    let body: Value = serde_json::from_slice(&body).unwrap();
-    let query = body["query"].as_str().unwrap().to_owned();
-    let token = headers["authorization"].to_str().unwrap().into();
-    let pass =
-        store.pass(&token, Timestamp::now().as_millisecond()).await.unwrap().expect("the platform's pass");
-    assert_eq!(pass.runtime, "prod");
-    came.lock().unwrap().push((pass.access.who, body));
-    let data = |data: Value| Json(json!({ "data": data })).into_response();
-    if query.contains("applicationDiff") {
-        let (live, target) = ("kind: Deployment\nreplicas: 2\n", "kind: Deployment\nreplicas: 3\n");
-        let gone = json!({"kind": "Secret", "name": "<b>old", "live": "kind: Secret\n", "target": null});
-        return data(
-            json!({"applicationDiff": [{"kind": "Deployment", "name": "web", "live": live, "target": target}, gone]}),
-        );
-    }
-    if query.contains("applicationHistory") {
-        let entry = |id: i64, revision: &str| json!({"id": id, "revision": revision, "revisions": [], "deployedAt": "2026-11-24T10:00:00Z", "initiatedBy": "ada"});
-        return data(
-            json!({"applicationHistory": [entry(8, "3f9c1e2aaa"), entry(7, "a0d17beaaa"), entry(6, "77e2c04aaa")]}),
-        );
-    }
-    if query.contains("rollbackApplication") {
-        let why = "'admin' may not: rule 4 allows APP_ROLLBACK of gitopsApplications, and not of this one";
-        return Json(json!({"data": null, "errors": [{"message": why}]})).into_response();
-    }
-    if query.contains("applicationLogs") {
-        let line = |text: &str| json!({"data": {"applicationLogs": {"data": {"content": text, "podName": "web-1"}, "error": null, "done": null}}});
-        let text = format!(
-            "event: next\ndata: {}\n\nevent: next\ndata: {}\n\nevent: complete\ndata:\n\n",
-            line("one <img src=x>"),
-            line("two")
-        );
-        return ([("content-type", "text/event-stream")], text).into_response();
-    }
-    data(json!({"any": {"metadata": {"name": "shop"}}}))
 }
 
 /// Of the application `shop`, or of a resource of its.
@@ -134,12 +86,9 @@ impl Platform {
         let retention = Retention { history: forever, keys: forever, interval: forever };
         let opening = StoreConfig { place: Place::Sqlite(folder.path().join("platform.db")), retention };
         let (store, _) = opening.build(&prometheus::Registry::new()).await.unwrap();
-        let came = Came::default();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let runtime = format!("http://{}", listener.local_addr().unwrap());
-        let proxy = Router::new()
-            .route("/app-proxy/api/graphql", post(app_proxy))
-            .with_state((store.clone(), came.clone()));
+        let runtime = Runtime::new(store.clone());
+        let (listener, proxy) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), runtime.router());
+        let address = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, proxy).await.unwrap() });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -168,8 +117,8 @@ impl Platform {
         let api = Api::new(store.clone(), Timestamp::now, ForwardConfig::new(stop.clone()));
         let routes = ingest.routes().merge(api.routes()).merge(console.router());
         tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
-        let platform = Self { url, link, store, came, runtime, _folder: folder, _end: stop.drop_guard() };
-        platform.at(&platform.runtime).await;
+        let platform = Self { url, link, store, runtime, _folder: folder, _end: stop.drop_guard() };
+        platform.at(&address).await;
         let id = platform.store.runtime_named("prod").await.unwrap().unwrap();
         let now = Timestamp::now().as_millisecond() - 60_000;
         for (index, of) in
@@ -203,6 +152,19 @@ impl Platform {
         format!("session={name}")
     }
 
+    /// A session of `lin`, who may what these rules say: actions on entities, where attributes hold.
+    pub(crate) async fn lin(&self, rules: Vec<(Entity, Vec<Action>, Vec<Attribute>)>) -> String {
+        let session = self.session("lin", Role::Member).await;
+        let (now, teams) = (Timestamp::now().as_millisecond(), vec!["shop".to_owned()]);
+        self.store.set_teams(&by(), "lin", &teams, now).await.unwrap();
+        for (entity_type, actions, attributes) in rules {
+            let rule =
+                Rule { id: 0, entity_type, teams: teams.clone(), tags: Vec::new(), actions, attributes };
+            self.store.add_rule(&by(), &rule, now).await.unwrap();
+        }
+        session
+    }
+
     /// A page as somebody has it.
     pub(crate) async fn page(&self, session: &str, path: &str) -> String {
         let asked = reqwest::Client::new().get(format!("{}{path}", self.url)).header("cookie", session);
@@ -232,6 +194,6 @@ impl Platform {
 
     /// Queries that came since the last time, with who sent them.
     pub(crate) fn came(&self) -> Vec<(String, Value)> {
-        std::mem::take(&mut *self.came.lock().unwrap())
+        self.runtime.came()
     }
 }

@@ -130,6 +130,7 @@ async fn whatever_is_reported_is_text_on_every_page_and_in_every_answer() {
         "/runtimes/add",
         "/find?q=z",
         "/settings",
+        "/settings/git",
         "/settings/users",
         "/settings/rules",
         "/settings/rules?edit=new",
@@ -158,7 +159,7 @@ async fn whatever_is_reported_is_text_on_every_page_and_in_every_answer() {
     let by_provider = table().into_iter().filter(|(_, route, _)| route.starts_with("/login/oidc"));
     let said = format!("next={asked}&code={asked}&state={asked}&error={asked}&error_description={asked}");
     pages.extend(by_provider.map(|(_, route, _)| format!("{route}?{said}")));
-    for tab in ["tree", "resources", "timeline", "compare", "drift", "errors"] {
+    for tab in ["tree", "resources", "timeline", "compare", "drift", "errors", "events", "files"] {
         pages.push(format!("{one}?tab={tab}"));
     }
     for path in &pages {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
     Activity, ApplicationId, ApplicationRow, Brought, BroughtCommit, Change, Commit, CommitFiles, Deployment,
-    FileDiff, Filter, Fleet, Fleets, Grouping, Health, ImageChange, Life, Mover, Outcome, Resource,
-    ResourceKey, RuntimeProblem, Span, SyncStatus, Term, Window,
+    FileDiff, Filter, Fleet, Fleets, Grouping, Health, ImageChange, Life, ManifestSource, Mover, Outcome,
+    Resource, ResourceKey, RuntimeProblem, Span, SyncStatus, Term, Window,
 };
 use stages_platform_store::{ApplicationName, Shipped, View};
 use tokio::sync::watch;
@@ -66,6 +66,14 @@ impl Sample {
 
     fn text(&self, own: impl Into<String>) -> String {
         self.hostile.clone().unwrap_or_else(|| own.into())
+    }
+
+    fn source(&self) -> ManifestSource {
+        ManifestSource {
+            repository: self.text("https://git.example.com/team/shop.git"),
+            path: self.text("payments"),
+            revision: self.text("main"),
+        }
     }
 
     fn change(&self, seed: usize) -> Change {

@@ -1,5 +1,6 @@
 //! Settings: what people do to keys, what was done, and what admins do to people, rules, tokens and retention.
 
+pub(crate) mod git;
 pub(crate) mod identity;
 pub(crate) mod people;
 pub(crate) mod retention;

@@ -1,6 +1,7 @@
 //! Settings: what stands around each of its pages.
 
 pub(crate) mod audit;
+pub(crate) mod git;
 pub(crate) mod identity;
 pub(crate) mod keys;
 pub(crate) mod people;
@@ -24,8 +25,9 @@ pub(crate) enum Said<'a> {
     Refused(&'a str),
 }
 
-const TABS: [(&str, &str, bool); 6] = [
+const TABS: [(&str, &str, bool); 7] = [
     ("API keys", "/settings", false),
+    ("Git accounts", "/settings/git", false),
     ("Users", "/settings/users", true),
     ("Rules", "/settings/rules", true),
     ("Runtime tokens", "/settings/tokens", true),

@@ -83,7 +83,7 @@ impl Fleet for Sample {
             as_of: window.end - SignedDuration::from_secs(2),
             silent_since: None,
             deleted: false,
-            source: self.text("https://git.example.com/shop.git"),
+            sources: vec![self.source()],
             destination: self.text("shop"),
             transitions: transitions.rev().collect(),
             resources: self.resources(&row, window),

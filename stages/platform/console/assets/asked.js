@@ -1,0 +1,40 @@
+// Parts of a page that a runtime is asked for: each is filled once it is shown, and says why where that fails.
+import { button, empty, part } from "./dialog.js";
+
+// `fill` gives what stands there, of what the part says of itself, where it is, and a way to read it again.
+export function asked(name, title, why, fill) {
+  const read = async (section) => {
+    const { dataset: place } = document.querySelector("[data-runtime]");
+    const again = () => read(section);
+    section.dataset.loaded = "yes";
+    section.replaceChildren(part("p", `Asking ${place.runtime}…`, { class: "mute", role: "status" }));
+    try {
+      section.replaceChildren(...await fill(section.dataset, place, again));
+    } catch (error) {
+      section.replaceChildren(empty(title, part("p", error.message, { class: "bad", role: "alert" }), why(place.runtime), button("Try again", "", again)));
+    }
+  };
+  return () => {
+    const look = () => document.querySelectorAll(`[data-${name}]:not([data-loaded])`).forEach(read);
+    document.addEventListener("shown", look);
+    look();
+  };
+}
+
+// A table with a head; `hidden` are the names of columns that are only read aloud.
+export function columns(names, ...hidden) {
+  const table = part("table");
+  const head = table.createTHead().insertRow();
+  for (const name of names) {
+    const column = part("th", hidden.includes(name) ? "" : name, { scope: "col" });
+    if (hidden.includes(name)) column.append(part("span", name, { class: "hidden" }));
+    head.append(column);
+  }
+  return [table, table.createTBody()];
+}
+
+export function line(body, ...cells) {
+  const row = body.insertRow();
+  for (const content of cells) row.insertCell().append(content ?? "");
+  return row;
+}

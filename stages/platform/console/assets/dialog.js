@@ -1,0 +1,85 @@
+// Parts of a page that are made here, and dialogs: each says what will be done, and stays with what was said against it.
+import { refresh, say } from "./swap.js";
+
+export function part(name, text, attributes = {}) {
+  const element = document.createElement(name);
+  if (text) element.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  return element;
+}
+
+// What to say where there is nothing: what it is, and why; each further line is a paragraph of its own.
+export function empty(title, ...lines) {
+  const box = part("div", "", { class: "empty" });
+  box.append(part("h2", title), ...lines.map((line) => (typeof line === "string" ? part("p", line) : line)));
+  return box;
+}
+
+// A button; what keeps somebody from it is reached by the keyboard, too.
+export function button(title, why, act, attributes = {}) {
+  const made = part("button", title, { type: "button", ...attributes, ...(why && { "aria-disabled": "true", title: why }) });
+  made.addEventListener("click", () => (why ? say(why) : act()));
+  return made;
+}
+
+// Only what a browser opens as a page of somebody else leads anywhere.
+export function outward(text, address) {
+  const is = /^https?:$/.test(URL.canParse(address) ? new URL(address).protocol : "");
+  return is ? part("a", text, { href: address, target: "_blank", rel: "noreferrer" }) : part("code", address);
+}
+
+// A field of a dialog, below what it is called.
+export function field(body, title, attributes) {
+  const label = part("label", title, { class: "field-of" });
+  label.append(part("input", "", { type: "text", required: "", autocomplete: "off", spellcheck: "false", ...attributes }));
+  body.append(label);
+}
+
+export function frame(title) {
+  document.getElementById("act")?.remove();
+  const dialog = part("dialog", "", { id: "act", "aria-labelledby": "act-title" });
+  const form = part("form", "", { method: "dialog" });
+  const [body, problem, acts] = [part("div", "", { class: "body" }), part("p", "", { class: "bad", role: "alert" }), part("div", "", { class: "acts" })];
+  form.append(part("h2", title, { id: "act-title" }), body, problem, acts);
+  dialog.append(form);
+  document.body.append(dialog);
+  const controller = new AbortController();
+  dialog.addEventListener("close", () => { controller.abort(); dialog.remove(); });
+  return { dialog, form, body, problem, acts, signal: controller.signal };
+}
+
+// `look` adds what is to be seen before; `act` does it, and gives what is said then; `after` shows what there is since.
+export async function propose({ title, verb, what, wait, look, act, after = refresh }) {
+  const { dialog, form, body, problem, acts } = frame(title);
+  const [go, leave] = [part("button", verb, { class: "primary", type: "submit" }), part("button", "Leave it", { type: "button" })];
+  body.append(part("p", what));
+  acts.append(go, leave);
+  leave.addEventListener("click", () => dialog.close());
+  go.disabled = Boolean(look);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    problem.textContent = "";
+    go.disabled = true;
+    try {
+      const said = await act(new FormData(form));
+      dialog.close();
+      say(said);
+      await after();
+    } catch (error) {
+      problem.textContent = error.message;
+      go.disabled = false;
+    }
+  });
+  dialog.showModal();
+  if (!look) return;
+  const waits = part("p", wait, { class: "mute", role: "status" });
+  body.append(waits);
+  try {
+    await look(body);
+    go.disabled = false;
+    (body.querySelector("input:not([type=checkbox]):not([type=radio])") ?? go).focus();
+  } catch (error) {
+    problem.textContent = error.message;
+  }
+  waits.remove();
+}

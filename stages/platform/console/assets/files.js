@@ -1,0 +1,154 @@
+// Files of a repository, by the Git token that somebody registered with a runtime: listed, shown, changed, and committed as them.
+import { asked } from "./asked.js";
+import { button, empty, field, outward, part, propose } from "./dialog.js";
+import { difference } from "./lines.js";
+import { ask } from "./proxy.js";
+import { say } from "./swap.js";
+
+const MINE = "query { gitIntegrations { name apiUrl users { userId isValid } } }";
+
+// By which Git integration the repository is reached: one of its host that has a token of whoever looks.
+async function mine(runtime, host) {
+  const { user } = document.body.dataset;
+  const { gitIntegrations: all } = await ask(runtime, MINE);
+  const is = ({ apiUrl }) => URL.canParse(apiUrl) && [host, `api.${host}`].includes(new URL(apiUrl).host);
+  return all.find((one) => is(one) && one.users.some(({ userId, isValid }) => userId === user && isValid))?.name;
+}
+
+// What is asked of the repository; `type` is of its arguments.
+async function git(at, field, type, args, fields, kind = "query") {
+  const all = { integrationName: at.integration, repo: at.repository, ...args };
+  return (await ask(at.runtime, `${kind}($args: ${type}Args!) { ${field}(args: $args) { ${fields} } }`, { args: all }))[field];
+}
+
+const wrong = (error) => part("p", error.message, { class: "bad pad", role: "alert" });
+
+// A row for each name, and for the folder above.
+function names(at, path, files) {
+  const table = part("table");
+  const body = table.createTBody();
+  const row = (title, act) => body.insertRow().insertCell().append(button(title, "", act, { class: "entry" }));
+  if (path) row("../", () => list(at, path.split("/").slice(0, -1).join("/")));
+  for (const one of files) {
+    const title = one.path.split("/").pop();
+    if (one.isDirectory) row(`${title}/`, () => list(at, one.path));
+    else row(title, () => open(at, one.path));
+  }
+  return table;
+}
+
+// Whoever has changed something means to keep it, unless they say otherwise.
+function leaves(at) {
+  return !at.file.querySelector("[data-unsaved]") || confirm("What you changed is not committed. Leave it?");
+}
+
+async function list(at, path) {
+  if (!leaves(at)) return;
+  try {
+    const { files } = await git(at, "repositoryFiles", "RepositoryFiles", { ref: at.revision || "HEAD", path }, "files { path isDirectory }");
+    const header = part("header");
+    header.append(part("code", `${at.repository}/${path}`), part("span", at.revision || "its own branch", { class: "mute" }));
+    at.folder.replaceChildren(header, names(at, path, files));
+  } catch (error) {
+    at.folder.replaceChildren(wrong(error));
+  }
+  at.file.replaceChildren(part("p", "Choose a file: it is shown here, and what you change in it can be committed.", { class: "mute pad" }));
+}
+
+async function open(at, path, said = "") {
+  if (!leaves(at)) return;
+  at.file.replaceChildren(part("p", `Reading ${path}…`, { class: "mute pad", role: "status" }));
+  try {
+    edit(at, await git(at, "readFile", "ReadFile", { ref: at.revision || "HEAD", path }, "path revision data"), said);
+  } catch (error) {
+    at.file.replaceChildren(wrong(error));
+  }
+}
+
+function edit(at, file, said) {
+  // A field has its own ends of lines: those of the file are put back, where it has one kind of them.
+  const ends = file.data.includes("\r\n") ? "\r\n" : "\n";
+  const mixed = file.data.replaceAll(ends, "").match(/[\r\n]/);
+  const text = part("textarea", "", { "aria-label": file.path, spellcheck: "false", autocomplete: "off", wrap: "off", rows: "22" });
+  text.value = file.data;
+  const was = text.value;
+  text.addEventListener("input", () => text.toggleAttribute("data-unsaved", text.value !== was));
+  text.readOnly = Boolean(mixed);
+  const why = mixed ? "Its lines end in several ways, which would be lost here: change it elsewhere." : at.why;
+  const act = () => (text.value === was ? say("Nothing is changed yet.") : commit(at, file, [was, text.value], ends));
+  const header = part("header");
+  header.append(part("code", file.path), part("span", `at ${file.revision.slice(0, 7)}`, { class: "mute" }), button("Commit…", why, act, { class: "primary" }));
+  at.file.replaceChildren(header, ...(said ? [said] : []), text);
+}
+
+function choice(body, name, value, title, is) {
+  const label = part("label", "", { class: "choice" });
+  const input = part("input", "", { type: "radio", name, value });
+  input.checked = is;
+  label.append(input, ` ${title}`);
+  body.append(label);
+}
+
+function commit(at, file, [was, now], ends) {
+  const own = at.revision ? `the branch ${at.revision}` : "the repository's own branch";
+  const called = file.path.split("/").pop().toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "");
+  // What was done of it is not done again, where the rest fails.
+  let made, said;
+  propose({
+    title: `Commit ${file.path}`,
+    verb: "Commit",
+    what: `This commits to ${at.repository} as you, by your Git token. What others changed meanwhile stays.`,
+    wait: "",
+    look: async (body) => {
+      const box = part("details");
+      box.open = true;
+      box.append(part("summary", "What changes"), difference(was, now));
+      body.append(box);
+      field(body, "What the commit says", { name: "msg", value: `Change ${file.path}`, maxlength: "200" });
+      choice(body, "to", "branch", `Onto ${own}`, true);
+      choice(body, "to", "pull", "Onto a new branch, with a pull request", false);
+      field(body, "The new branch", { name: "branch", value: `change-${called}-${Date.now().toString(36)}`, maxlength: "200" });
+    },
+    act: async (form) => {
+      const [msg, pull, branch] = [form.get("msg").trim(), form.get("to") === "pull", form.get("branch").trim()];
+      if (!made) {
+        const files = [{ path: file.path, revision: file.revision, data: now.replaceAll("\n", ends) }];
+        const args = { branchName: pull ? branch : at.revision || null, baseRef: pull ? file.revision : null, files, msg };
+        const { sha } = await git(at, "commitFiles", "CommitFiles", args, "sha", "mutation");
+        made = { sha: sha.slice(0, 7), pull, branch };
+      }
+      const done = `${made.sha} is committed to ${made.pull ? made.branch : own}`;
+      said = part("p", `${done}. `, { class: "pad", role: "status" });
+      if (made.pull) {
+        const args = { head: made.branch, base: at.revision || null, title: msg };
+        const opened = git(at, "createPullRequest", "CreatePullRequest", args, "number url", "mutation");
+        const { number, url } = await opened.catch((error) => { throw new Error(`${done}, and no pull request was opened: ${error.message}`); });
+        said.append(outward(`Pull request ${number}`, url));
+      }
+      at.file.querySelector("[data-unsaved]")?.removeAttribute("data-unsaved");
+      return done;
+    },
+    after: () => open(at, file.path, said),
+  });
+}
+
+const why = (runtime) => `The app proxy of ${runtime} reads them with your own Git token.`;
+
+const begin = asked("files", "Files cannot be read now", why, async ({ title, host, repository, path, revision, settings, why: none }, { runtime }) => {
+  const integration = await mine(runtime, host);
+  if (!integration) {
+    const way = part("p");
+    way.append(part("a", "Connect your Git account", { class: "button", href: settings }));
+    return [empty(`You have no Git token of ${host} at ${runtime}`, `Files of ${repository} are read and committed with your own: without one, nobody knows what you may.`, way)];
+  }
+  const [folder, file] = ["Folder", "File"].map((name) => part("section", "", { class: "panel source", "aria-label": `${name} of ${title}`, tabindex: "0" }));
+  const halves = part("div", "", { class: "halves" });
+  halves.append(folder, file);
+  await list({ runtime, integration, repository, revision, why: none, folder, file }, path);
+  return [halves];
+});
+
+export function start() {
+  addEventListener("beforeunload", (event) => { if (document.querySelector("[data-unsaved]")) event.preventDefault(); });
+  begin();
+}

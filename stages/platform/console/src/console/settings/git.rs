@@ -1,0 +1,21 @@
+//! Somebody's own tokens at Git providers: which runtime is asked, and whether they may register one there.
+
+use stages_platform_store::Role;
+
+use super::Desk;
+use crate::console::acts::may_commit;
+use crate::console::handlers::{Answer, unavailable};
+use crate::page::acts::refused;
+use crate::page::settings::git as page;
+
+pub(crate) async fn show(desk: Desk) -> Answer {
+    let session = &desk.session;
+    let runtimes = session.fleet.runtimes().await;
+    let runtimes = runtimes.map_err(|error| unavailable(&error, Some(session), &desk.headers))?;
+    let names: Vec<String> = runtimes.into_iter().map(|one| one.name).collect();
+    let asked = desk.value("runtime");
+    let chosen = names.iter().find(|name| **name == asked).or(names.first()).map(String::as_str);
+    let why = chosen.filter(|runtime| !may_commit(session, runtime));
+    let why = why.map(|runtime| refused(&format!("register a token with {runtime}")));
+    Ok(desk.shown(&page::page(&names, chosen, why.as_deref(), session.role == Role::Admin)))
+}

@@ -65,9 +65,26 @@ async fn a_dry_run_says_what_would_be_done_and_does_nothing() {
         (sync.code, sync.out, sync.err),
         (0, format!("{would}{diff}"), told("1 resource would be changed"))
     );
+    let revision = |number: u32, image: &str| json!({"revision": number, "replicaSet": "r", "images": [image], "createdAt": null, "replicas": 0});
+    let rollout = json!({
+        "metadata": {"name": "api", "namespace": "store"}, "uid": "o", "phase": "Healthy", "message": null, "paused": false,
+        "aborted": false, "strategy": "canary", "currentStepIndex": 0, "steps": 1, "revision": 4, "stableRevision": null,
+        "replicas": 1, "readyReplicas": 1, "updatedReplicas": 1, "availableReplicas": 1,
+        "revisions": [revision(4, "api:2"), revision(3, "api:1")],
+    });
+    acting.proxy.answers("rollout", &[rollout]);
     let app = "prod/argocd/store";
-    let cases: [(&[&str], String); 12] = [
-        (&["app", "rollback", "store"], format!("roll {app} back to deployment 6, of 01234567")),
+    let cases: [(&[&str], String); 13] = [
+        (
+            &["app", "rollback", "store"],
+            format!("roll {app} back to deployment 6, of 01234567\ninstead of deployment 7, of 01234567"),
+        ),
+        (
+            &["app", "delete-resource", "store", "Deployment/web"],
+            format!(
+                "delete Deployment/web of {app}, and what it owns\n  store/ReplicaSet.apps/web-1\n  store/Pod/web-1-x"
+            ),
+        ),
         (&["app", "terminate", "store"], format!("end the operation of {app} that is under way")),
         (&["app", "refresh", "store", "--hard"], format!("compare {app} with Git anew, manifests made anew")),
         (&["app", "restart", "store", "Deployment/web"], format!("restart Deployment/web of {app}")),
@@ -83,7 +100,7 @@ async fn a_dry_run_says_what_would_be_done_and_does_nothing() {
         (&["rollout", "abort", "store", "api"], format!("give up Rollout/api of {app}")),
         (
             &["rollout", "rollback", "store", "--to", "3"],
-            format!("go back to revision 3 of Rollout/api of {app}"),
+            format!("go back to revision 3 of Rollout/api of {app}\n- image api:2\n+ image api:1"),
         ),
         (&["rollout", "skip", "store"], format!("skip the step of Rollout/api of {app}")),
         (

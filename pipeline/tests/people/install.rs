@@ -114,7 +114,9 @@ async fn a_runtime_that_is_uninstalled_is_forgotten_and_what_stays_is_named() {
                     the Secret codefresh-token, which is of no use any more\n  \
                     the Secret prod-gitops-runtime-generated\n  \
                     the claims of its ledger and of its bus: kubectl get pvc --namespace rt\n\
-                    kubectl delete namespace rt takes all of it, where nothing else is in there\n";
+                    kubectl delete namespace rt takes all of it, where nothing else is in there\n\
+                    nothing of the chart has a finalizer; Applications that another chart made for its own use keep theirs, which \
+                    Argo CD alone ends: kubectl get applications.argoproj.io --all-namespaces --selector codefresh.io/internal=true\n";
     assert_eq!(said, expected);
     desk.stop().await;
 }

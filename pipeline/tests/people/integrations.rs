@@ -100,6 +100,11 @@ async fn what_is_changed_is_said_before_and_asked_as_the_schema_has_it() {
         working.proxy.answers(field, std::slice::from_ref(&named));
     }
     working.proxy.answers("removeGitIntegration", &[json!("lab")]);
+    let ada = json!({"userId": "ada", "isValid": true, "expiresAt": null});
+    let kept = json!({
+        "name": "lab", "provider": "GITLAB", "apiUrl": "https://git.example", "sharingPolicy": "ACCOUNT_ADMINS", "users": [ada],
+    });
+    working.proxy.answers("gitIntegration", &[kept]);
     let cases: [(&[&str], &str, &str, &str, Value); 5] = [
         (
             &["add", "gitlab", "--api-url", "https://git.example", "--sharing", "admins"],
@@ -147,8 +152,13 @@ async fn what_is_changed_is_said_before_and_asked_as_the_schema_has_it() {
             let all: Vec<&str> = all.iter().map(String::as_str).collect();
             working.typed(&all, "canary-of-git\n").await
         };
-        assert_eq!(run(&["--dry-run"]).await.done(), format!("would {does}\n"));
-        assert_eq!(working.asked(), [], "{field}");
+        let (more, asked) = match field {
+            "removeGitIntegration" => ("  the token of ada\n", &["gitIntegration"][..]),
+            _ => ("", &[][..]),
+        };
+        assert_eq!(run(&["--dry-run"]).await.done(), format!("would {does}\n{more}"));
+        let fields: Vec<String> = working.asked().into_iter().map(|(field, _)| field).collect();
+        assert_eq!(fields, asked, "{field}");
         let destroys = matches!(field, "deregisterFromGitIntegration" | "removeGitIntegration");
         if destroys {
             let unasked =

@@ -181,7 +181,8 @@ async fn integration(
                 query: "mutation Remove($name: String!) { removeGitIntegration(name: $name) }",
                 variables: json!({"name": named.name}),
             };
-            what.carry_out((named, careful), screen, environment).await
+            what.carry_out((named, careful), screen, environment).await?;
+            if careful.dry_run { registered(named, screen, environment).await } else { Ok(()) }
         }
         IntegrationCommand::Register { browser: true, dry_run, named, .. } => {
             let line = match dry_run {
@@ -230,6 +231,16 @@ async fn integration(
             what.carry_out((named, careful), screen, environment).await
         }
     }
+}
+
+/// Names those whose tokens go with an integration.
+async fn registered(named: &Named, screen: &Screen, environment: &Environment) -> Result<(), RemoteError> {
+    let query = format!("query Integration($name: String) {{ gitIntegration(name: $name) {{ {FIELDS} }} }}");
+    let proxy = find(&named.of, environment).await?;
+    let variables = json!({"name": named.name});
+    let found: Integration = proxy.get("read a Git integration", &query, variables, "gitIntegration").await?;
+    let line = |user: &User| plain(&format!("  the token of {}", user.user_id)) + "\n";
+    screen.say(&found.users.iter().map(line).collect::<String>())
 }
 
 /// Where a browser asks for consent.

@@ -169,7 +169,9 @@ pub(crate) async fn uninstall(
          the Secret {SECRET}, which is of no use any more\n  \
          the Secret {release}-gitops-runtime-generated\n  \
          the claims of its ledger and of its bus: kubectl get pvc --namespace {namespace}\n\
-         kubectl delete namespace {namespace} takes all of it, where nothing else is in there\n"
+         kubectl delete namespace {namespace} takes all of it, where nothing else is in there\n\
+         nothing of the chart has a finalizer; Applications that another chart made for its own use keep theirs, which Argo CD \
+         alone ends: kubectl get applications.argoproj.io --all-namespaces --selector codefresh.io/internal=true\n"
     );
     screen.say(&text)?;
     removed.map(drop)

@@ -55,13 +55,31 @@ impl Node {
     }
 
     /// How it is called where its kind and name are not enough.
-    fn whole(&self) -> String {
+    pub(crate) fn whole(&self) -> String {
         let group = self.group.as_deref().filter(|group| !group.is_empty());
         let kind = group.map_or(self.kind.clone(), |group| format!("{}.{group}", self.kind));
         match self.namespace.as_deref().filter(|namespace| !namespace.is_empty()) {
             Some(namespace) => plain(&format!("{namespace}/{kind}/{}", self.name)),
             None => plain(&format!("{kind}/{}", self.name)),
         }
+    }
+
+    /// What belongs to it, and to that, of all that there is.
+    pub(crate) fn owned<'a>(&self, all: &'a [Self]) -> Vec<&'a Self> {
+        let mut owners: Vec<&str> = self.uid.as_deref().into_iter().collect();
+        let mut found: Vec<&Self> = Vec::new();
+        while let Some(owner) = owners.pop() {
+            let is_of =
+                |one: &Self| one.parent_refs.iter().any(|parent| parent.uid.as_deref() == Some(owner));
+            for one in all.iter().filter(|one| is_of(one) && one.uid != self.uid) {
+                // What belongs to several is named once.
+                if !found.iter().any(|known| known.uid == one.uid) {
+                    found.push(one);
+                    owners.extend(one.uid.as_deref());
+                }
+            }
+        }
+        found
     }
 
     fn is_named(&self, text: &str) -> bool {
@@ -136,6 +154,19 @@ mod tests {
             name: name.to_owned(),
             ..Node::default()
         }
+    }
+
+    #[test]
+    fn what_belongs_to_a_resource_is_named_once_and_whatever_a_runtime_says_of_owners_that_ends() {
+        let of = |name: &str, parents: &[&str]| Node {
+            uid: Some(name.to_owned()),
+            parent_refs: parents.iter().map(|uid| Parent { uid: Some((*uid).to_owned()) }).collect(),
+            ..node("", "Pod", "a", name)
+        };
+        let all = [of("a", &["d"]), of("b", &["a"]), of("c", &["a", "b"]), of("d", &["c"]), of("e", &[])];
+        let names = |node: &Node| node.owned(&all).iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&all[0]), ["b", "c", "d"]);
+        assert!(names(&all[4]).is_empty() && names(&Node::default()).is_empty());
     }
 
     #[test]

@@ -76,6 +76,23 @@ impl Rollout {
         self.phase.as_deref() == Some(phase)
     }
 
+    /// How the images of a revision differ from those that it has, the newest; of none that is named, the one before.
+    fn images(&self, to: Option<i64>) -> String {
+        let meant = match to {
+            Some(number) => self.revisions.iter().find(|one| one.revision == number),
+            None => self.revisions.get(1),
+        };
+        let Some(meant) = meant else {
+            return "that revision is not there any more: nothing could be done\n".to_owned();
+        };
+        let now = self.revisions.first().map(|one| &*one.images).unwrap_or_default();
+        let line = |sign: char| move |image: &String| plain(&format!("{sign} image {image}")) + "\n";
+        let gone = now.iter().filter(|image| !meant.images.contains(image)).map(line('-'));
+        let come = meant.images.iter().filter(|image| !now.contains(image)).map(line('+'));
+        let text: String = gone.chain(come).collect();
+        if text.is_empty() { "the images are the same\n".to_owned() } else { text }
+    }
+
     /// How far it is.
     fn standing(&self) -> String {
         let phase = self.phase.as_deref().unwrap_or("of no phase yet");
@@ -211,7 +228,12 @@ pub(crate) async fn run(
                 more: json!({"revision": to}),
                 is_so: &changed,
             };
-            return act(done, &what, screen, environment).await;
+            let of = Of::find(&done.meant, &done.way, environment).await?;
+            of.act(&what, done, screen).await?;
+            if done.careful.dry_run {
+                screen.say(&read::<Rollout>(of.read().await?)?.images(*to))?;
+            }
+            return Ok(());
         }
         RolloutCommand::Pause(done) => (
             done,
@@ -349,4 +371,24 @@ async fn get(of: &Of, output: Output, screen: &Screen) -> Result<String, RemoteE
         text += &format!("\n{}", table(REVISIONS, &rows, output == Output::Wide, true, screen));
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_revision_would_change_is_told_by_its_images() {
+        let revision = |number: i64, images: &[&str]| json!({"revision": number, "replicaSet": "r", "images": images, "createdAt": null, "replicas": 0});
+        let rollout: Rollout = serde_json::from_value(json!({
+            "phase": "Healthy", "message": null, "paused": false, "aborted": false, "strategy": null, "currentStepIndex": null,
+            "steps": 0, "revision": 4, "replicas": 1, "readyReplicas": 1, "updatedReplicas": 1, "availableReplicas": 1,
+            "revisions": [revision(4, &["web:2", "side:1"]), revision(3, &["web:1", "side:1"]), revision(1, &["web:2", "side:1"])],
+        }))
+        .unwrap();
+        assert_eq!(rollout.images(None), "- image web:2\n+ image web:1\n");
+        assert_eq!(rollout.images(Some(3)), rollout.images(None));
+        assert_eq!(rollout.images(Some(1)), "the images are the same\n");
+        assert_eq!(rollout.images(Some(2)), "that revision is not there any more: nothing could be done\n");
+    }
 }

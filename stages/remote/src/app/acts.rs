@@ -9,7 +9,7 @@ use crate::arguments::act::{Careful, Waiting};
 use crate::arguments::app::{Action, DeleteResource};
 use crate::error::RemoteError;
 use crate::proxy::Proxy;
-use crate::resource::Node;
+use crate::resource::{Node, meant};
 use crate::show::{Cell, Column, Screen, plain, table};
 
 const ACTIONS: &[Column] = &[Column::new("ACTION"), Column::new("AVAILABLE"), Column::new("CALLED").long()];
@@ -82,7 +82,8 @@ pub(super) async fn delete(
     given: &DeleteResource,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
-    let node = proxy.resource(name, &given.resource).await?;
+    let all = proxy.tree(name).await?;
+    let node = meant(all.clone(), name, &given.resource)?;
     let title = node.title();
     let owned = if given.orphan { ", and leave what it owns" } else { ", and what it owns" };
     let act = Act {
@@ -96,7 +97,12 @@ pub(super) async fn delete(
             "options": {"force": given.force, "orphan": given.orphan},
         }),
     };
-    if act.carry_out(proxy, &given.careful, screen).await?.is_none() || !given.waiting.wait {
+    let is_done = act.carry_out(proxy, &given.careful, screen).await?.is_some();
+    if !is_done && !given.orphan {
+        let line = |one: &Node| format!("  {}\n", one.whole());
+        screen.say(&node.owned(&all).into_iter().map(line).collect::<String>())?;
+    }
+    if !is_done || !given.waiting.wait {
         return Ok(());
     }
     let look = async || {

@@ -243,8 +243,14 @@ pub(super) async fn rollback(
     };
     let known = if rollback.waiting.wait { newest(platform, name).await? } else { None };
     let done = act.carry_out(proxy, &rollback.careful, screen).await?;
-    match done {
-        Some(_) if rollback.waiting.wait => waited(platform, name, known, &rollback.waiting, screen).await,
+    match (done, history.first()) {
+        (Some(_), _) if rollback.waiting.wait => {
+            waited(platform, name, known, &rollback.waiting, screen).await
+        }
+        (None, Some(now)) => {
+            let at = now.revision.as_deref().map(revision).unwrap_or_default();
+            screen.say(&format!("instead of deployment {}, of {at}\n", now.id))
+        }
         _ => Ok(()),
     }
 }

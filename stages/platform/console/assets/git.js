@@ -2,8 +2,8 @@
 import { asked, columns, line } from "./asked.js";
 import { button, empty, field, outward, part, propose } from "./dialog.js";
 import { ask } from "./proxy.js";
-import { moment } from "./time.js";
 
+const day = (at) => new Date(at).toLocaleDateString();
 const ALL = "query { gitIntegrations { name provider apiUrl sharingPolicy users { userId isValid expiresAt } } }";
 const NAMES = { BITBUCKET: "Bitbucket Cloud", BITBUCKET_SERVER: "Bitbucket Server", GERRIT: "Gerrit", GITEA: "Gitea", GITHUB: "GitHub", GITLAB: "GitLab" };
 
@@ -67,7 +67,7 @@ async function check({ runtime, said }, { name }) {
   said.textContent = `Asking the provider of ${name}…`;
   try {
     const { gitToken } = await ask(runtime, "query($name: String) { gitToken(integrationName: $name) { username expiresAt } }", { name });
-    said.textContent = `The provider of ${name} takes your token, as that of ${gitToken.username}${gitToken.expiresAt ? `, until ${moment(Date.parse(gitToken.expiresAt))}` : ""}.`;
+    said.textContent = `The provider of ${name} takes your token, as that of ${gitToken.username}${gitToken.expiresAt ? `, until ${day(gitToken.expiresAt)}` : ""}.`;
   } catch (error) {
     said.className = "bad";
     said.textContent = error.message;
@@ -79,7 +79,7 @@ function state(own) {
   if (!own.isValid) return ["cannot be opened any more: set it again", "bad"];
   const left = own.expiresAt ? Date.parse(own.expiresAt) - Date.now() : Infinity;
   if (left <= 0) return ["ended", "bad"];
-  return [left === Infinity ? "yours" : `yours, until ${moment(Date.parse(own.expiresAt))}`, left < 14 * 86_400_000 ? "warn" : ""];
+  return [left === Infinity ? "yours" : `yours, until ${day(own.expiresAt)}`, left < 14 * 86_400_000 ? "warn" : ""];
 }
 
 function row(body, at, one) {
@@ -102,6 +102,7 @@ export const start = asked("git", "Git integrations cannot be read now", kept, a
   const { gitIntegrations: all } = await ask(runtime, ALL);
   if (!all.length) return [empty(`${runtime} has no Git integration`, "An admin adds one for each provider that people commit to, such as: gitops-runtime git integration add --provider github")];
   const [table, body] = columns(["integration", "provider's API", "your token", "acts"], "acts");
+  table.className = "accounts";
   const said = part("p", "", { class: "mute", role: "status" });
   for (const one of all) row(body, { runtime, why, said, again }, one);
   return [table, said];

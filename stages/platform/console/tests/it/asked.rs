@@ -149,6 +149,8 @@ async fn somebody_connects_an_account_sets_checks_and_forgets_a_token_and_the_pl
         browser.view(width, height, dark).await;
         browser.until(&format!("{own}?.startsWith('yours, until ')")).await;
         browser.until("document.documentElement.scrollWidth <= innerWidth").await;
+        let seen = "[...document.querySelectorAll('.asked button')].every((one) => one.getBoundingClientRect().right <= document.querySelector('.asked').getBoundingClientRect().right)";
+        browser.until(seen).await;
         browser.what_keeps_out("Git accounts", &mut found).await;
         browser.shot(&format!("asked-git-{width}")).await;
     }

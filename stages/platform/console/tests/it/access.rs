@@ -33,6 +33,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("GET", "/settings", Who::SignedIn),
     ("POST", "/settings/keys", Who::SignedIn),
     ("POST", "/settings/keys/remove", Who::SignedIn),
+    ("GET", "/settings/git", Who::SignedIn),
     ("POST", "/settings/identity", Who::SignedIn),
     ("GET", "/settings/users", Who::Admin),
     ("POST", "/settings/users", Who::Admin),

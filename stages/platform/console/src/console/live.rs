@@ -66,7 +66,8 @@ async fn next(mut place: Place) -> Option<(Result<Event, Infallible>, Place)> {
                     place.beat = Instant::now() + BEAT;
                     // A session that has ended sees nothing more.
                     place.session = place.console.session(place.session.digest).await.ok()??;
-                    return Some((Ok(Event::default().event("beat").data("")), place));
+                    // A browser passes no event on that has no data.
+                    return Some((Ok(Event::default().event("beat").data("live")), place));
                 }
             }
             continue;

@@ -51,3 +51,26 @@ async fn a_row_on_the_page_is_read_again_sooner_than_what_may_come_to_stand_ther
     }
     browser.close().await;
 }
+
+/// Counts how often the page heard that the stream lives.
+const BEATS: &str = r#"
+    window.beats = 0;
+    const { EventSource: Source } = window;
+    window.EventSource = class extends Source {
+        constructor(address) {
+            super(address);
+            this.addEventListener("beat", () => { window.beats += 1; });
+        }
+    };
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_nothing_happens_on_hears_that_the_stream_lives() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    browser.run_first(BEATS).await;
+    browser.client.goto(&format!("{}/applications", served.url)).await.unwrap();
+    browser.until("beats > 1 && document.querySelector('[data-live]').dataset.state === 'live'").await;
+    browser.close().await;
+}

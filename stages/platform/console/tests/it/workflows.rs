@@ -122,8 +122,9 @@ async fn rules_of_workflows_and_of_their_namespace_alone_say_who_may_what_to_a_w
     let session = platform.lin(rules).await;
     let page = platform.page(&session, PAGE).await;
     let button = |word: &str| {
-        let from = page.find(&format!("data-act=\"{word}\"")).unwrap_or_else(|| panic!("{word}: {page}"));
-        page[from..].split('>').next().unwrap().to_owned()
+        let (_, from) =
+            page.split_once(&format!("data-act=\"{word}\"")).unwrap_or_else(|| panic!("{word}: {page}"));
+        from.split('>').next().unwrap().to_owned()
     };
     for act in ["suspend-workflow", "stop-workflow", "workflow-logs"] {
         assert!(!button(act).contains("aria-disabled"), "{}", button(act));

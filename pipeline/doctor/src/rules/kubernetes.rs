@@ -207,6 +207,50 @@ fn is_quantity(node: &Node) -> bool {
     }
 }
 
+/// How much a quantity is, in its unit; none where it is none.
+fn amount(node: &Node) -> Option<f64> {
+    let text = match &node.value {
+        Value::Number(number) => return number.as_f64(),
+        Value::Text(text) if is_quantity(node) => text,
+        _ => return None,
+    };
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at_checked(end)?;
+    let (thousand, kibi) = (1e3_f64, 1024_f64);
+    let factor = match unit {
+        "" => 1.0,
+        "m" => 1e-3,
+        "k" => thousand,
+        "M" => thousand.powi(2),
+        "G" => thousand.powi(3),
+        "T" => thousand.powi(4),
+        "P" => thousand.powi(5),
+        "E" => thousand.powi(6),
+        "Ki" => kibi,
+        "Mi" => kibi.powi(2),
+        "Gi" => kibi.powi(3),
+        "Ti" => kibi.powi(4),
+        "Pi" => kibi.powi(5),
+        "Ei" => kibi.powi(6),
+        // An exponent, such as 12e6.
+        _ => return text.parse().ok(),
+    };
+    Some(number.parse::<f64>().ok()? * factor)
+}
+
+/// A request of resources that is more than its limit, which may be the chart's own.
+fn above_its_limit(node: &Node) -> Option<(String, String)> {
+    let (requests, limits) = (node.get("requests")?, node.get("limits")?);
+    let is_above = |(name, request): &&(String, Node)| {
+        limits.get(name).and_then(amount).zip(amount(request)).is_some_and(|(limit, request)| request > limit)
+    };
+    let (name, _) = requests.entries().iter().find(is_above)?;
+    Some((
+        format!("a request of {} above its limit", plain(name)),
+        "requests of at most the limits".to_owned(),
+    ))
+}
+
 /// What is wrong with a value, and what is wanted. What has another type is told of by the schema.
 fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
     let text = |is_right: &dyn Fn(&str) -> bool, wanted: &str| {
@@ -290,6 +334,7 @@ fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
                 &amounts,
                 "requests and limits of cpu, memory and ephemeral-storage, as quantities",
             )
+            .or_else(|| above_its_limit(node))
         }
         Shape::Numbers(known) => {
             let least = |key: &str| known.iter().find(|(name, _)| *name == key).map(|(_, least)| *least);

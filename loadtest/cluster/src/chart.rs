@@ -4,10 +4,12 @@
 //! takes: the doctor's files of values, and values made of them with leaves changed at random - gives: a line for each
 //! that is refused though the doctor found nothing wrong
 //! calls: the doctor and Helm for each; the API server through kubectl, which changes nothing (`--dry-run=server`) and
-//! takes no field that it does not know (`--validate=strict`); Gateway API's and Istio's kinds are defined as their modules
-//! define them; the source server, with the account and the rights that are rendered for it - fails: exit code 1 unless nothing
+//! takes no field that it does not know (`--validate=strict`); Gateway API's, Istio's and the Prometheus operator's kinds are
+//! defined as their modules define them, and nothing of what is rendered is left out: for Traefik, NGINX, Emissary and ALB that
+//! is plain Ingresses; the source server, with the account and the rights that are rendered for it - fails: exit code 1 unless nothing
 //! was refused, and the source server lets in whom it should and nobody else
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 
@@ -22,6 +24,7 @@ use super::binaries::Binaries;
 use super::callers;
 use super::control::Control;
 use super::definitions::define;
+use super::modules;
 use super::objects::Objects;
 use super::progress::Progress;
 use super::{Ground, temporary_directory};
@@ -32,8 +35,11 @@ use loadtest_sim::process;
 const NAMESPACE: &str = "runtime";
 /// Values of the doctor's with a source server, which the reporter asks.
 const SOURCE_SERVER: &str = "good-source-server.yaml";
-/// Kinds of others, whose definitions are not installed here.
-const FOREIGN: [&str; 1] = ["monitoring.coreos.com/"];
+/// The module of the Prometheus operator, and the definitions of its kinds that the chart renders.
+const MONITORING: (&str, &str) = ("github.com/prometheus-operator/prometheus-operator", "v0.85.0");
+const MONITORED: [&str; 2] = ["servicemonitors", "prometheusrules"];
+/// Kinds of others that the doctor's files have the chart render.
+const FOREIGN: [&str; 4] = ["HTTPRoute", "PrometheusRule", "ServiceMonitor", "VirtualService"];
 /// Namespaces that rendered objects stand in.
 const NAMESPACES: &str = "
 apiVersion: v1
@@ -128,8 +134,10 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
     let objects = Objects::new(control.client());
     Progress.step("namespaces", objects.apply(NAMESPACES, NAMESPACE)).await?;
     let (client, routes) = (control.client(), binaries.share("routes"));
-    let defined = define(&client, &[], &routes, &[]);
-    Progress.step("definitions of HTTPRoute and VirtualService", defined).await?;
+    let monitored = Progress.step("the Prometheus operator's module", monitored()).await?;
+    let monitored: Vec<&str> = monitored.iter().map(String::as_str).collect();
+    let defined = define(&client, &monitored, &routes, &[]);
+    Progress.step(&format!("definitions of {}", FOREIGN.join(", ")), defined).await?;
     let kubeconfig = control.admin_kubeconfig();
     let trial = Trial {
         program,
@@ -139,14 +147,21 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
         kubeconfig,
     };
 
-    let mut outcome = Outcome::default();
+    let (mut outcome, mut kinds) = (Outcome::default(), BTreeSet::new());
     for file in &good {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match Progress.step(&name, trial.run(&[file])).await? {
             Verdict::Found => bail!("the doctor finds something wrong with {name}"),
-            Verdict::Taken => outcome.taken += 1,
+            Verdict::Taken(of) => {
+                outcome.taken += 1;
+                kinds.extend(of);
+            }
             Verdict::Refused(why) => outcome.refused.push(format!("{name}: {why}")),
         }
+    }
+    say(&format!("  {} kinds: {}", kinds.len(), kinds.iter().cloned().collect::<Vec<_>>().join(", ")));
+    for kind in FOREIGN {
+        ensure!(kinds.contains(kind), "no file of values has a {kind} rendered");
     }
     let asked =
         good.iter().find(|file| file.ends_with(SOURCE_SERVER)).context("find values with a source server")?;
@@ -158,17 +173,18 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
     // A checkout holds no Argo CD, as its chart says; the packaged one does.
     leaves.retain(|(path, _)| *path != ["argo-cd", "enabled"]);
     let mut random = Rng::with_seed(args.seed);
+    let mut groups = groups(&good, &leaves)?;
+    random.shuffle(&mut groups);
     let made = folder.join("random.yaml");
-    for number in 1..=args.random {
-        let (Some(base), values) = (random.choice(&good), changed(&leaves, &mut random)) else {
-            bail!("there are no good files of values");
-        };
+    for ((group, files), number) in groups.iter().cycle().zip(1..=args.random) {
+        let Some(base) = random.choice(files) else { bail!("no file of values sets {group}") };
+        let values = changed(&leaves, group, &mut random);
         let text = values.to_string();
         tokio::fs::write(&made, &text).await.context("write values made at random")?;
         let act = format!("random {number}");
         match Progress.step(&act, trial.run(&[base, &made])).await? {
             Verdict::Found => outcome.found += 1,
-            Verdict::Taken => outcome.taken += 1,
+            Verdict::Taken(_) => outcome.taken += 1,
             Verdict::Refused(why) => {
                 let base = base.file_name().unwrap_or_default().to_string_lossy();
                 outcome.refused.push(format!("{base} with {text}: {why}"));
@@ -177,6 +193,36 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
     }
     control.stop().await?;
     Ok(outcome)
+}
+
+/// The texts of the definitions of the Prometheus operator's kinds.
+async fn monitored() -> anyhow::Result<Vec<String>> {
+    let (module, version) = MONITORING;
+    let folder = modules::folder(module, version).await?.join("example/prometheus-operator-crd");
+    let mut texts = Vec::new();
+    for name in MONITORED {
+        let file = folder.join(format!("monitoring.coreos.com_{name}.yaml"));
+        let text = tokio::fs::read_to_string(&file).await;
+        texts.push(text.with_context(|| format!("read {}", file.display()))?);
+    }
+    Ok(texts)
+}
+
+/// The groups of values that files of values set something of, such as a component's, each with those files.
+fn groups(files: &[PathBuf], leaves: &[Leaf]) -> anyhow::Result<Vec<(String, Vec<PathBuf>)>> {
+    let known: BTreeSet<&str> =
+        leaves.iter().filter_map(|(path, _)| path.first()).map(String::as_str).collect();
+    let mut groups: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for file in files {
+        let values = read(file)?;
+        for key in values.as_object().into_iter().flat_map(Map::keys) {
+            if known.contains(key.as_str()) {
+                groups.entry(key.clone()).or_default().push(file.clone());
+            }
+        }
+    }
+    ensure!(!groups.is_empty(), "there are no good files of values");
+    Ok(groups.into_iter().collect())
 }
 
 /// The files of values of a folder whose names are asked for.
@@ -203,8 +249,8 @@ fn read(path: &Path) -> anyhow::Result<Value> {
 enum Verdict {
     /// The doctor finds something wrong.
     Found,
-    /// The API server takes all that is rendered.
-    Taken,
+    /// The API server takes all that is rendered, which is of these kinds.
+    Taken(BTreeSet<String>),
     /// The doctor finds nothing wrong, and Helm or the API server refuse it: why.
     Refused(String),
 }
@@ -229,13 +275,14 @@ impl Trial<'_> {
         if !is_rendered {
             return Ok(Verdict::Refused(format!("Helm: {}", first(&text))));
         }
-        let own: Vec<&str> = text.split("\n---\n").filter(|document| !is_foreign(document)).collect();
+        let kinds: BTreeSet<String> =
+            text.lines().filter_map(|line| line.strip_prefix("kind: ")).map(str::to_owned).collect();
         // Where nothing runs, nothing is rendered.
-        if !own.iter().any(|document| document.contains("\nkind: ")) {
-            return Ok(Verdict::Taken);
+        if kinds.is_empty() {
+            return Ok(Verdict::Taken(kinds));
         }
-        let (is_taken, text) = self.apply(&["--dry-run=server"], &own.join("\n---\n")).await?;
-        Ok(if is_taken { Verdict::Taken } else { Verdict::Refused(first(&text)) })
+        let (is_taken, text) = self.apply(&["--dry-run=server"], &text).await?;
+        Ok(if is_taken { Verdict::Taken(kinds) } else { Verdict::Refused(first(&text)) })
     }
 
     /// What is wrong with whom the source server of these values lets in; its accounts and rights are made for that.
@@ -266,12 +313,6 @@ impl Trial<'_> {
         kubectl.args(more).args(["-f", "-"]);
         ended(kubectl, documents).await
     }
-}
-
-/// Whether a document is of a kind whose definition is not installed.
-fn is_foreign(document: &str) -> bool {
-    let version = document.lines().find_map(|line| line.strip_prefix("apiVersion: "));
-    version.is_some_and(|version| FOREIGN.iter().any(|group| version.starts_with(group)))
 }
 
 /// Whether a program ended well, and what it said: on standard output if it did, else on standard error.
@@ -315,11 +356,14 @@ fn collect(node: &Value, path: &mut Vec<String>, leaves: &mut Vec<Leaf>) {
     }
 }
 
-/// Values in which some leaves are others, mostly of their own kind.
-fn changed(leaves: &[Leaf], random: &mut Rng) -> Value {
+/// Values in which some leaves are others, mostly of their own kind: one of a group, and up to two of any.
+fn changed(leaves: &[Leaf], group: &str, random: &mut Rng) -> Value {
     let mut values = json!({});
-    for _ in 0..random.u8(1..=3) {
-        let Some((path, default)) = random.choice(leaves) else { continue };
+    let own: Vec<&Leaf> =
+        leaves.iter().filter(|(path, _)| path.first().is_some_and(|key| key == group)).collect();
+    let first = random.choice(own);
+    let others: Vec<_> = (0..random.u8(0..=2)).filter_map(|_| random.choice(leaves)).collect();
+    for (path, default) in first.into_iter().chain(others) {
         let kind = if random.u8(..10) == 0 { random.choice(leaves).map(|(_, other)| other) } else { None };
         let value = instead(kind.unwrap_or(default), random);
         set(&mut values, path, value);

@@ -20,9 +20,24 @@ fn leaves_are_values_and_empty_groups() {
 fn one_seed_makes_the_same_values_and_another_one_others() {
     let made = |seed: u64| {
         let mut random = Rng::with_seed(seed);
-        (0..20).map(|_| changed(&leaves(), &mut random)).collect::<Vec<_>>()
+        (0..20).map(|_| changed(&leaves(), "a", &mut random)).collect::<Vec<_>>()
     };
     assert_eq!(made(1), made(1));
     assert_ne!(made(1), made(2));
-    assert!(made(1).iter().all(|values| !values.as_object().unwrap().is_empty()));
+    assert!(made(1).iter().all(|values| values["a"].is_object()), "one of the group");
+}
+
+#[test]
+fn the_groups_are_those_that_files_set_something_of_each_with_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file
+    };
+    let (one, two) = (file("one.yaml", "a: {b: 2}\nothers: 1\n"), file("two.yaml", "a: {c: {}}\nd: []\n"));
+    let found = groups(&[one.clone(), two.clone()], &leaves()).unwrap();
+    assert_eq!(found, [("a".to_owned(), vec![one, two.clone()]), ("d".to_owned(), vec![two])]);
+    let error = groups(&[file("none.yaml", "others: 1\n")], &leaves()).unwrap_err();
+    assert_eq!(error.to_string(), "there are no good files of values");
 }

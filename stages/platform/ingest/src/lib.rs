@@ -12,6 +12,7 @@ mod placement;
 mod quota;
 mod read;
 mod refusal;
+mod steps;
 mod wire;
 
 pub use ingest::{Ingest, IngestConfig, table};

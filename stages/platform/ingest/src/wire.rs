@@ -16,7 +16,7 @@ use stages_platform_store::{
 
 use crate::fields::{Entries, Fields, LISTED, string};
 use crate::refusal::Refusal;
-use crate::{changes, placement};
+use crate::{changes, placement, steps};
 
 /// Bytes of a key.
 const KEY: usize = 256;
@@ -184,6 +184,12 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
     let label = |name: &str| labels.text(name).unwrap_or_default();
     let own =
         |told: Option<String>, status: Option<String>| told.or_else(|| status.filter(|_| is_application));
+    let health = own(of("healthStatus"), Fields::of(status.health).text("status"));
+    let stepped = match (is_application, &health) {
+        (false, None) => steps::of(&read.api_version, &read.kind, read.spec, read.status),
+        _ => None,
+    };
+    let (phase, step) = stepped.map_or((None, None), |(phase, step)| (Some(phase.to_owned()), Some(step)));
     let details = data.without_manifests(has_source.then_some(&source));
     let report = Report {
         entity,
@@ -195,8 +201,8 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
         deleted: deleted || marks_an_end(metadata.deletion_timestamp),
         listed: if is_application { listed(status.resources)? } else { Vec::new() },
         sync: own(of("syncStatus"), Fields::of(status.sync).text("status")),
-        health: own(of("healthStatus"), Fields::of(status.health).text("status")),
-        health_message: of("healthMessage").map(|message| short(message, TEXT)),
+        health: health.or(phase),
+        health_message: of("healthMessage").or(step).map(|message| short(message, TEXT)),
         revision: own(
             of("revision").filter(|text| !text.is_empty()),
             Fields::of(status.sync).text("revision"),

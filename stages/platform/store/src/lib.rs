@@ -46,7 +46,7 @@ pub use fleet::{
     ApplicationName, BLAMED_FOR, Changed, ChangedNames, Condition, DayOfDeployments, DriftOf, Field, Figures,
     FleetCluster, FleetDeployment, FleetMatrix, FleetMover, FleetNeed, FleetRuntime, FoundResource, GroupBy,
     KnownApplication, ListedApplication, MATRIX_CELLS, MOST_SHIPPED, ManifestsAt, ObjectAt, Page, Position,
-    ResourceAt, Selection, Shipped, SortBy, StateOf,
+    ResourceAt, Selection, Shipped, SortBy, StateOf, StepOf,
 };
 pub use held::{HeldApplication, Placed};
 pub use identity::{Identified, Identity, Provided};

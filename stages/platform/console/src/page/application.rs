@@ -254,7 +254,10 @@ fn body(
                 span.tag { (sync(row.sync)) " " (if row.sync == crate::view::state::SyncStatus::Synced { "synced to " } else { "at " })
                     code title=(change.revision) { (short(&change.revision)) } }
             }
-            span.faint.as-of { "as of " (since(application.as_of, now)) }
+            span.faint.as-of {
+                @if application.as_of == Timestamp::UNIX_EPOCH { "not reported itself" }
+                @else { "as of " (since(application.as_of, now)) }
+            }
             @if application.deleted { span.warn { "deleted: this is its history" } }
             span.grow {}
             @let running = application.life.deployments.last().is_some_and(|one| one.outcome == Outcome::Running);

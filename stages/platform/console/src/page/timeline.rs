@@ -51,10 +51,14 @@ pub(super) fn tab(asked: &Asked, application: &Application, now: Timestamp) -> M
                                 td { a href=(Asked { from: Some(at.as_millisecond() - 1_000), to: Some(end.as_millisecond()), ..moment.clone() }.link()) { "Compare" } }
                             }
                             @if !one.brought.is_empty() { tr.brought data-key={"brought/" (at.as_millisecond())} { td colspan="7" { (brought(asked, &one.brought, *at)) } } } },
-                            Entry::State(one) => tr data-key={"state/" (at.as_millisecond())} data-row {
+                            Entry::State(one) => tr data-key={"state/" (at.as_millisecond()) @if let Some(key) = &one.resource { "/" (key) }} data-row {
+                                @let moment = Asked { resource: one.resource.clone(), ..moment.clone() };
                                 td.mute { (absolute(*at)) }
                                 td { @if let Some((_, to)) = one.health { (health(to)) } @else if let Some((_, to)) = one.sync { (sync(to)) } }
                                 td {
+                                    @if let Some(key) = &one.resource {
+                                        a href=(Asked { from: None, tab: Tab::Resources, ..moment.clone() }.link()) { (key.kind) "/" (key.name) } " "
+                                    }
                                     @if let Some((from, to)) = one.health { @if let Some(from) = from { span.mute { (from.word()) " → " } } (to.word()) " " }
                                     @if let Some((from, to)) = one.sync { @if let Some(from) = from { span.mute { (from.word()) " → " } } (to.word()) }
                                     @if !one.message.is_empty() { small.mute { " " (one.message) } }

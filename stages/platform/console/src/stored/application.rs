@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Deserialize;
 use stages_platform_store::{
-    DriftOf, FleetDeployment, KnownApplication, Millis, ObjectAt, ResourceAt, SourceChange, StateOf, Store,
-    StoreError, View,
+    DriftOf, FleetDeployment, KnownApplication, Millis, ObjectAt, ResourceAt, SourceChange, StateOf, StepOf,
+    Store, StoreError, View,
 };
 
 use super::rows;
@@ -114,6 +114,7 @@ pub(super) async fn read(
     let millis = |at: Timestamp| at.as_millisecond();
     let between = (millis(window.begin), millis(window.end));
     let states = store.states(number, between).await?;
+    let stepped = store.steps_between(number, between).await?;
     let deployed = store.deployments_between(number, between).await?;
     let mut brought: BTreeMap<Millis, Vec<SourceChange>> =
         store.changes_between(number, between).await?.into_iter().collect();
@@ -143,7 +144,7 @@ pub(super) async fn read(
         deleted: known.deleted,
         sources: sources(read.spec),
         destination: [&**cluster, namespace].join(" ").trim().to_owned(),
-        transitions: transitions(&states, window.begin),
+        transitions: transitions(&states, window.begin).into_iter().chain(steps(&stepped)).collect(),
         life: life(&states, &drifted, deployments, window),
         row: rows::application(known.listed),
         resources,
@@ -311,6 +312,7 @@ fn transitions(states: &[StateOf], begin: Timestamp) -> Vec<Transition> {
         };
         let change = Transition {
             at: rows::time(state.at),
+            resource: None,
             health: moved(health_of(state), health),
             sync: sync_of(state).filter(|now| Some(*now) != sync).map(|now| (sync, now)),
             message: state.health_message.clone().unwrap_or_default(),
@@ -318,6 +320,32 @@ fn transitions(states: &[StateOf], begin: Timestamp) -> Vec<Transition> {
         (health, sync) = (health_of(state).or(health), sync_of(state).or(sync));
         if change.at >= begin && (change.health.is_some() || change.sync.is_some()) {
             all.push(change);
+        }
+    }
+    all.reverse();
+    all
+}
+
+/// Where something that goes through phases came further, the newest first. Of what was told of it within one moment the last
+/// counts.
+fn steps(states: &[StepOf]) -> Vec<Transition> {
+    let mut known: BTreeMap<ResourceKey, (Option<Health>, &str)> = BTreeMap::new();
+    let mut all: Vec<Transition> = Vec::new();
+    for state in states {
+        let (at, key) = (rows::time(state.at), rows::key(&state.name));
+        let message = if state.deleted { "gone" } else { state.step.as_deref().unwrap_or_default() };
+        let now = state.health.as_deref().map(rows::health).filter(|_| !state.deleted);
+        let before = known.insert(key.clone(), (now, message));
+        if before == Some((now, message)) {
+            continue;
+        }
+        let before = before.and_then(|(health, _)| health);
+        let health = now.filter(|now| before != Some(*now)).map(|now| (before, now));
+        let change = Transition { at, resource: Some(key), health, sync: None, message: message.to_owned() };
+        match all.iter_mut().rev().take_while(|one| one.at == at).find(|one| one.resource == change.resource)
+        {
+            Some(last) => *last = change,
+            None => all.push(change),
         }
     }
     all.reverse();

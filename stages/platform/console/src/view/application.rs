@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use percent_encoding::utf8_percent_encode;
 
 use super::deployment::Deployment;
-use super::resource::Resource;
+use super::resource::{Resource, ResourceKey};
 use super::state::{Health, SyncStatus};
 use crate::page::link::SEGMENT;
 
@@ -110,6 +110,8 @@ pub struct Life {
 pub struct Transition {
     /// When.
     pub at: Timestamp,
+    /// Of what that goes through phases, such as a Rollout; `None`: of the application itself.
+    pub resource: Option<ResourceKey>,
     /// Health after it, where that changed.
     pub health: Option<(Option<Health>, Health)>,
     /// Sync status after it, where that changed.

@@ -5,12 +5,14 @@ use crate::error::StoreError;
 use crate::fleet::listing::{ApplicationName, COLUMNS, ListedApplication, listed};
 use crate::fleet::search::{DEPLOYMENT, FleetDeployment, deployment};
 use crate::fleet::selection::Query;
-use crate::report::Millis;
+use crate::report::{Millis, ResourceName};
 use crate::rule::View;
 use crate::store::Store;
 
 /// States and deployments of one life that are read at most, the newest.
 const MOST: i64 = 2_000;
+/// States of what goes through phases, alike: they are listed.
+const STEPS: i64 = 500;
 /// Drifts, alike: they are listed.
 const DRIFTS: i64 = 200;
 
@@ -52,6 +54,21 @@ pub struct StateOf {
     pub health_message: Option<String>,
     /// and the status of its sync.
     pub sync: Option<String>,
+    /// Whether it is its end.
+    pub deleted: bool,
+}
+
+/// A state of something of an application that goes through phases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepOf {
+    /// What it is.
+    pub name: ResourceName,
+    /// Since when.
+    pub at: Millis,
+    /// Its health, if it was told,
+    pub health: Option<String>,
+    /// and how far it has come, in words.
+    pub step: Option<String>,
     /// Whether it is its end.
     pub deleted: bool,
 }
@@ -131,6 +148,34 @@ impl Store {
                 sync: row.text_or_null(3)?,
                 deleted: row.int(4)? != 0,
             })
+        };
+        rows.iter().rev().map(one).collect()
+    }
+
+    /// The states of an application's Rollouts, AnalysisRuns and Workflows between two moments, the oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn steps_between(
+        &self,
+        application: i64,
+        (begin, end): (Millis, Millis),
+    ) -> Result<Vec<StepOf>, StoreError> {
+        let sql = "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.deleted \
+                   FROM entities e JOIN transitions t ON t.entity_id = e.id WHERE e.application_id = $1 \
+                   AND e.kind IN ('Rollout', 'AnalysisRun', 'Workflow') AND e.api_version LIKE 'argoproj.io/%' \
+                   AND t.at > $2 AND t.at <= $3 ORDER BY t.at DESC, t.id DESC LIMIT $4";
+        let arguments = [Arg::Int(application), Arg::Int(begin), Arg::Int(end), Arg::Int(STEPS)];
+        let rows = self.read().await?.rows(sql, &arguments).await?;
+        let one = |row: &Row| {
+            let name = ResourceName {
+                api_version: row.text(0)?,
+                kind: row.text(1)?,
+                namespace: row.text(2)?,
+                name: row.text(3)?,
+            };
+            let (health, step) = (row.text_or_null(5)?, row.text_or_null(6)?);
+            Ok(StepOf { name, at: row.int(4)?, health, step, deleted: row.int(7)? != 0 })
         };
         rows.iter().rev().map(one).collect()
     }

@@ -63,6 +63,7 @@ impl Fleet for Sample {
         });
         let transitions = life.health.windows(2).map(|pair| Transition {
             at: pair[1].from,
+            resource: None,
             health: Some((Some(pair[0].state), pair[1].state)),
             sync: None,
             message: self.text(""),

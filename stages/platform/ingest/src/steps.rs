@@ -1,0 +1,133 @@
+//! How far an object has come that goes through phases and is reported as it is: what Argo CD would call its health, and its
+//! step in words. So its way stands in the timeline of its application.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+/// A Rollout's, an AnalysisRun's or a Workflow's status.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    phase: String,
+    message: Option<String>,
+    /// Of a Workflow, such as `1/2`: nodes that are done, and all.
+    progress: String,
+    current_step_index: Option<u64>,
+    canary: Canary,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Canary {
+    weights: Option<Weights>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Weights {
+    canary: Weight,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Weight {
+    weight: u64,
+}
+
+/// The steps of a Rollout.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Spec {
+    strategy: Strategy,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Strategy {
+    canary: Option<Steps>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Steps {
+    steps: Option<Vec<IgnoredAny>>,
+}
+
+/// Health, and the step in words; `None` of what has no phase that is known here.
+pub(crate) fn of(
+    api_version: &str,
+    kind: &str,
+    spec: Option<&RawValue>,
+    status: Option<&RawValue>,
+) -> Option<(&'static str, String)> {
+    if !api_version.starts_with("argoproj.io/") {
+        return None;
+    }
+    let status: Status = serde_json::from_str(status?.get()).ok()?;
+    let health = match (kind, &*status.phase) {
+        ("Rollout", "Healthy") | ("AnalysisRun", "Successful") | ("Workflow", "Succeeded") => "Healthy",
+        ("Rollout", "Paused") => "Suspended",
+        ("Rollout", "Degraded")
+        | ("AnalysisRun", "Failed" | "Error" | "Inconclusive")
+        | ("Workflow", "Failed" | "Error") => "Degraded",
+        ("Rollout", "Progressing") | ("AnalysisRun" | "Workflow", "Pending" | "Running") => "Progressing",
+        _ => return None,
+    };
+    let step = match kind {
+        "Rollout" => step(&status, spec),
+        "Workflow" if !status.progress.is_empty() => Some(format!("{} done", status.progress)),
+        _ => None,
+    };
+    let said = status.message.filter(|message| !message.is_empty());
+    let words = step.into_iter().chain(said).collect::<Vec<_>>().join(": ");
+    Some((health, words))
+}
+
+/// Such as `step 2 of 5, 25 % of the traffic`.
+fn step(status: &Status, spec: Option<&RawValue>) -> Option<String> {
+    let index = status.current_step_index?;
+    let spec: Spec = serde_json::from_str(spec?.get()).ok()?;
+    let all = spec.strategy.canary?.steps?.len();
+    let weight = status.canary.weights.as_ref();
+    let weight = weight.map_or(String::new(), |of| format!(", {} % of the traffic", of.canary.weight));
+    Some(format!("step {index} of {all}{weight}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use serde_json::value::to_raw_value;
+
+    use super::of;
+
+    #[test]
+    fn a_phase_is_a_health_and_a_step_is_told_in_words() {
+        let told = |api_version: &str, kind: &str, status: serde_json::Value| {
+            let spec = json!({"strategy": {"canary": {"steps": [{"setWeight": 25}, {"pause": {}}]}}});
+            let [spec, status] = [spec, status].map(|value| to_raw_value(&value).unwrap());
+            of(api_version, kind, Some(&spec), Some(&status))
+        };
+        let argo = |kind: &str, status: serde_json::Value| told("argoproj.io/v1alpha1", kind, status);
+        let weights = json!({"weights": {"canary": {"weight": 25}, "stable": {"weight": 75}}});
+        for (kind, status, expected) in [
+            ("Rollout", json!({"phase": "Healthy", "currentStepIndex": 2}), ("Healthy", "step 2 of 2")),
+            (
+                "Rollout",
+                json!({"phase": "Paused", "currentStepIndex": 1, "canary": weights, "message": "CanaryPauseStep"}),
+                ("Suspended", "step 1 of 2, 25 % of the traffic: CanaryPauseStep"),
+            ),
+            ("Rollout", json!({"phase": "Degraded", "message": "late", "canary": {}}), ("Degraded", "late")),
+            ("AnalysisRun", json!({"phase": "Inconclusive"}), ("Degraded", "")),
+            ("Workflow", json!({"phase": "Running", "progress": "1/2"}), ("Progressing", "1/2 done")),
+            ("Workflow", json!({"phase": "Error", "message": null}), ("Degraded", "")),
+        ] {
+            assert_eq!(argo(kind, status), Some((expected.0, expected.1.to_owned())));
+        }
+        for status in [json!({}), json!({"phase": "Odd"}), json!({"phase": 7}), json!([])] {
+            assert_eq!(argo("Rollout", status), None);
+        }
+        assert_eq!(told("example.org/v1", "Rollout", json!({"phase": "Healthy"})), None);
+        assert_eq!(of("argoproj.io/v1alpha1", "Workflow", None, None), None);
+    }
+}

@@ -308,6 +308,8 @@ pub enum Note {
         /// How it stands.
         state: KindState,
     },
+    /// The watch has ended, until it begins again.
+    Ended,
     /// What came and went for a while is not known any more: objects are reported as they are now.
     Gap {
         /// Of which kind.

@@ -197,7 +197,7 @@ impl Health {
     pub fn note(&self, note: &Note, now: Instant) {
         let mut heard = self.heard();
         match note {
-            Note::Listing | Note::Malformed | Note::Kind { .. } | Note::Gap { .. } => {}
+            Note::Listing | Note::Malformed | Note::Ended | Note::Kind { .. } | Note::Gap { .. } => {}
             Note::Broken(reason) => {
                 let since = heard.broken.as_ref().map_or(now, |broken| broken.since);
                 heard.broken = Some(Broken { since, reason: reason.as_str(), tried: now });

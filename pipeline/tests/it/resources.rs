@@ -186,13 +186,14 @@ async fn a_kind_is_waited_for_and_one_that_may_not_be_read_holds_up_no_other() {
     for (kind, state) in [("workflow", 1.0), ("replicaset", 2.0)] {
         runtime.counts("gitops_runtime_kind_state", &[("kind", kind)], state).await;
     }
-    assert!(runtime.counted("gitops_runtime_kind_state", &[("kind", "rollout")]).await < 1.0);
+    let watched = "gitops_runtime_kind_state{kind=\"rollout\"} 0\n";
+    runtime.answers("/metrics", |_, text| text.contains(watched)).await;
 
     simulation.kube.define(Collection::Workflows, true);
     simulation.kube.apply(Collection::Workflows, workflow("build", "Running")).unwrap();
     has(&simulation, "build", &["Running"]).await;
-    runtime.counts("gitops_runtime_kind_objects", &[("kind", "workflow")], 1.0).await;
-    assert!(runtime.counted("gitops_runtime_kind_state", &[("kind", "workflow")]).await < 1.0);
+    let watched = "gitops_runtime_kind_state{kind=\"workflow\"} 0\n";
+    runtime.answers("/metrics", |_, text| text.contains(watched)).await;
     simulation.kube.define(Collection::Workflows, false);
     has(&simulation, "build", &["Running", "gone"]).await;
     simulation.kube.drop_watches();

@@ -103,7 +103,7 @@ impl Standing {
                 Note::Broken(_) => (kind.broken, kind.settled) = (true, true),
                 Note::Listed { objects } => *kind = State { settled: true, objects, broken: false },
                 Note::Alive | Note::Page { .. } => kind.broken = false,
-                Note::Listing | Note::Malformed | Note::Kind { .. } | Note::Gap { .. } => {}
+                Note::Listing | Note::Malformed | Note::Ended | Note::Kind { .. } | Note::Gap { .. } => {}
             }
         }
         let broken = self.kinds.iter().any(|kind| kind.broken);

@@ -113,6 +113,7 @@ impl Watching {
             feed.source.run(emitter, stop.clone())
         };
         supervise(feed.source.name(), config.restart, &stop, broken, start).await;
+        note(&shared, &Note::Ended);
     }
 }
 

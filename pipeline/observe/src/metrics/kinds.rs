@@ -29,16 +29,28 @@ impl KindSeries {
         }
     }
 
-    /// One kind stands otherwise than before. What is not watched has no objects.
+    /// One kind stands otherwise than before. How many objects there are is known no better while it cannot be read.
     pub(super) fn stands(&self, kind: &str, state: KindState) {
-        let (state, objects) = match state {
-            KindState::Watched { objects } => (0, objects),
-            KindState::Absent => (1, 0),
-            KindState::Unreadable => (2, 0),
+        let shown = self.objects.with_label_values(&[kind]);
+        let state = match state {
+            KindState::Watched { objects } => {
+                shown.set(i64::try_from(objects).unwrap_or(i64::MAX));
+                0
+            }
+            KindState::Absent => {
+                shown.set(0);
+                1
+            }
+            KindState::Unreadable => 2,
         };
         self.state.with_label_values(&[kind]).set(state);
-        self.objects.with_label_values(&[kind]).set(i64::try_from(objects).unwrap_or(i64::MAX));
         self.gaps.with_label_values(&[kind]);
+    }
+
+    /// Nothing is watched any more by this process: how kinds stand is another's to say.
+    pub(super) fn ended(&self) {
+        self.state.reset();
+        self.objects.reset();
     }
 
     pub(super) fn gap(&self, kind: &str) {

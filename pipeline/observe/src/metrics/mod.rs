@@ -263,6 +263,7 @@ impl Metrics {
             }
             Note::Kind { kind, state } => inner.kinds.stands(kind, *state),
             Note::Gap { kind } => inner.kinds.gap(kind),
+            Note::Ended => inner.kinds.ended(),
             Note::Page { .. } | Note::Alive => {}
         }
         if matches!(note, Note::Page { .. } | Note::Listed { .. } | Note::Alive) {

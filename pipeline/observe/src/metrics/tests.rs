@@ -86,6 +86,12 @@ fn how_each_kind_stands_is_shown_once_it_is_known() {
     }
     note("workflow", KindState::Watched { objects: 7 });
     assert_eq!(value(&metrics, "gitops_runtime_kind_state{kind=\"workflow\"}"), 0.0, "it was installed");
+    note("workflow", KindState::Unreadable);
+    assert_eq!(value(&metrics, "gitops_runtime_kind_objects{kind=\"workflow\"}"), 7.0);
+    metrics.note(&Note::Ended);
+    let left: Vec<String> =
+        scrape(&metrics).into_keys().filter(|series| series.contains("kind=\"workflow\"")).collect();
+    assert_eq!(left, ["gitops_runtime_watch_gaps_total{kind=\"workflow\"}"]);
 }
 
 #[test]

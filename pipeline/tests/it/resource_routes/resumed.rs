@@ -147,13 +147,16 @@ async fn what_is_in_flight_at_a_stop_counts_as_done_when_it_was_answered() {
     both(platform, "web", &["Healthy"]).await;
     rests(&runtime).await;
 
-    let delay = Rule::always(Fault::Delay { ms: 1_500 }).on("report").after_effect();
-    let slow = simulation.platform.faults().add(delay);
+    let mut held = simulation.platform.hold_up(|_| true);
     put(&simulation, "web", "Progressing", 0);
-    let flies = |text: &str| serde_json::from_str::<Value>(text).unwrap()["total"]["in_flight"] == 1;
-    runtime.answers("/status", |_, text| flies(text)).await;
-    runtime.stop().await;
-    simulation.platform.faults().remove(slow);
+    held.came().await.unwrap();
+    let lines = runtime.process().lines().clone();
+    let stops = || lines.all().iter().any(|line| line.contains("stopping: what is in flight may finish"));
+    let answered = async {
+        eventually("the stop", stops).await;
+        drop(held);
+    };
+    tokio::join!(runtime.stop(), answered);
     assert_eq!(told(&simulation.platform, "web"), ["Healthy", "Progressing"]);
 
     // The watch goes on behind it: a route that is new hears of what came since alone.

@@ -15,10 +15,10 @@ use crate::yaml;
 #[derive(Debug, Deserialize)]
 pub(super) struct GlobalProject {
     /// Whose rules count.
-    #[serde(rename = "projectName")]
+    #[serde(rename = "projectName", default)]
     pub(super) project: String,
     #[serde(rename = "labelSelector", default)]
-    selector: Selector,
+    selector: Option<Selector>,
 }
 
 /// As Kubernetes selects by labels; empty takes everything.
@@ -62,9 +62,10 @@ pub(super) fn read(text: &str) -> Vec<GlobalProject> {
 impl GlobalProject {
     /// Whether it counts for a project with these labels; `None` where its selector cannot be followed.
     pub(super) fn takes(&self, labels: &Value) -> Option<bool> {
+        let Some(selector) = &self.selector else { return Some(true) };
         let label = |key: &str| labels[key].as_str();
-        let mut taken = self.selector.match_labels.iter().all(|(key, value)| label(key) == Some(value));
-        for Expression { key, operator, values } in &self.selector.match_expressions {
+        let mut taken = selector.match_labels.iter().all(|(key, value)| label(key) == Some(value));
+        for Expression { key, operator, values } in &selector.match_expressions {
             let is_one = label(key).is_some_and(|value| values.iter().any(|one| one == value));
             taken &= match operator {
                 Operator::In if !values.is_empty() => is_one,
@@ -88,6 +89,7 @@ mod tests {
     fn a_global_project_counts_where_its_selector_takes_the_labels() {
         let list = "
 - {projectName: all}
+- {labelSelector: }
 - projectName: team
   labelSelector: {matchLabels: {team: shop}, matchExpressions: [{key: stage, operator: In, values: [prod, test]}]}
 - {projectName: others, labelSelector: {matchExpressions: [{key: team, operator: NotIn, values: [shop]}]}}
@@ -101,17 +103,17 @@ mod tests {
             let taken = all.iter().filter(|of| of.takes(&labels) == Some(true));
             taken.map(|of| of.project.as_str()).collect()
         };
-        assert_eq!(taken(json!({"team": "shop", "stage": "prod"})), ["all", "team", "any"]);
-        assert_eq!(taken(json!({"team": "shop"})), ["all", "any"]);
-        assert_eq!(taken(json!({"team": "web", "stage": "prod"})), ["all", "others", "any"]);
-        assert_eq!(taken(json!(null)), ["all", "others", "none"]);
+        assert_eq!(taken(json!({"team": "shop", "stage": "prod"})), ["all", "", "team", "any"]);
+        assert_eq!(taken(json!({"team": "shop"})), ["all", "", "any"]);
+        assert_eq!(taken(json!({"team": "web", "stage": "prod"})), ["all", "", "others", "any"]);
+        assert_eq!(taken(json!(null)), ["all", "", "others", "none"]);
         let followed = |name: &str| all.iter().find(|of| of.project == name).unwrap().takes(&json!(null));
         assert_eq!((followed("odd"), followed("empty")), (None, None));
     }
 
     #[test]
     fn what_is_no_such_list_names_none() {
-        for text in ["", " \n", "a: b", "- {labelSelector: {}}", "- ["] {
+        for text in ["", " \n", "a: b", "- ["] {
             assert!(read(text).is_empty(), "{text:?}");
         }
     }

@@ -216,7 +216,7 @@ mod tests {
         let global = "
 - {projectName: base, labelSelector: {matchLabels: {inherits: base}}}
 - {projectName: but, labelSelector: {matchLabels: {inherits: shut}}}
-- {projectName: gone, labelSelector: {matchLabels: {inherits: base}}}
+- {labelSelector: {matchLabels: {inherits: base}}}
 - {projectName: default, labelSelector: {matchLabels: {inherits: base}}}
 ";
         Projects::read("argocd", &all.iter().collect::<Vec<_>>(), global)

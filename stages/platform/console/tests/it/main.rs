@@ -26,6 +26,7 @@ mod runtime;
 mod sample;
 mod served;
 mod settings;
+mod steps;
 mod stream;
 mod troubled;
 mod views;

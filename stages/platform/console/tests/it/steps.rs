@@ -1,0 +1,49 @@
+//! What goes through phases beside an application, from the reports of its object to the application's timeline.
+
+use serde_json::json;
+use stages_platform_store::Role;
+
+use crate::platform::Platform;
+
+#[tokio::test]
+async fn the_steps_of_a_rollout_stand_in_the_timeline_of_its_application() {
+    let platform = Platform::new().await;
+    let ada = platform.session("ada", Role::Admin).await;
+    let token = platform.token().await;
+    let rollout = |version: u32, phase: &str, step: u32, weight: u32| {
+        let object = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "u1", "resourceVersion": version.to_string()},
+            "spec": {"strategy": {"canary": {"steps": [{"setWeight": 25}, {"pause": {}}]}}},
+            "status": {"phase": phase, "currentStepIndex": step, "canary": {"weights": {"canary": {"weight": weight}}}},
+        });
+        let application =
+            json!({"name": "cart", "namespace": "argocd", "project": "shop", "revision": "abc"});
+        json!({"data": {"object": object, "application": application}})
+    };
+    for (version, (phase, step, weight)) in (1..).zip([
+        ("Progressing", 0, 0),
+        ("Progressing", 0, 0),
+        ("Progressing", 1, 25),
+        ("Paused", 1, 25),
+        ("Healthy", 2, 100),
+    ]) {
+        platform.post(&token, &rollout(version, phase, step, weight)).await;
+    }
+    let page = platform.page(&ada, "/applications/prod/argocd/cart?tab=timeline").await;
+    assert!(page.contains("not reported itself"), "{page}");
+    let rows: Vec<&str> = page.split("<tr data-key=\"state/").skip(1).collect();
+    let expected = [
+        ("Healthy", "step 2 of 2, 100 % of the traffic"),
+        ("Suspended", "step 1 of 2, 25 % of the traffic"),
+        ("", "step 1 of 2, 25 % of the traffic"),
+        ("Progressing", "step 0 of 2, 0 % of the traffic"),
+    ];
+    assert_eq!(rows.len(), expected.len(), "what says the same again is no step: {page}");
+    for (row, (health, step)) in rows.iter().zip(expected) {
+        assert!(row.contains(">Rollout/web</a>") && row.contains(step), "{step}: {row}");
+        assert!(health.is_empty() || row.contains(&format!("aria-label=\"{health}\"")), "{health}: {row}");
+    }
+    let resources = platform.page(&ada, "/applications/prod/argocd/cart?tab=resources").await;
+    assert!(resources.contains("aria-label=\"Healthy\""), "{resources}");
+}

@@ -1,4 +1,4 @@
-// Parts of a page that a runtime is asked for: each is filled once it is shown, and says why where that fails.
+// Parts of a page that a runtime is asked for once they are shown; each says why where that fails.
 import { button, empty, part } from "./dialog.js";
 
 // `fill` gives what stands there, of what the part says of itself, where it is, and a way to read it again.

@@ -1,4 +1,4 @@
-// Parts of a page that are made here, and dialogs: each says what will be done, and stays with what was said against it.
+// Parts of a page that are made here, and dialogs, which stay with what was said against them.
 import { refresh, say } from "./swap.js";
 
 export function part(name, text, attributes = {}) {
@@ -8,7 +8,7 @@ export function part(name, text, attributes = {}) {
   return element;
 }
 
-// What to say where there is nothing: what it is, and why; each further line is a paragraph of its own.
+// What to say where there is nothing: what it is, and why; a further line is a paragraph.
 export function empty(title, ...lines) {
   const box = part("div", "", { class: "empty" });
   box.append(part("h2", title), ...lines.map((line) => (typeof line === "string" ? part("p", line) : line)));
@@ -48,7 +48,7 @@ export function frame(title) {
   return { dialog, form, body, problem, acts, signal: controller.signal };
 }
 
-// `look` adds what is to be seen before; `act` does it, and gives what is said then; `after` shows what there is since.
+// `look` adds what is seen before; `act` does it, and gives what is said then; `after` shows what is there since.
 export async function propose({ title, verb, what, wait, look, act, after = refresh }) {
   const { dialog, form, body, problem, acts } = frame(title);
   const [go, leave] = [part("button", verb, { class: "primary", type: "submit" }), part("button", "Leave it", { type: "button" })];

@@ -1,17 +1,17 @@
-// Files of a repository, by the Git token that somebody registered with a runtime: listed, shown, changed, and committed as them.
+// Files of a repository: listed, shown, changed and committed by somebody's own Git token.
 import { asked } from "./asked.js";
 import { button, empty, field, outward, part, propose } from "./dialog.js";
 import { difference } from "./lines.js";
 import { ask } from "./proxy.js";
-import { say } from "./swap.js";
+import { leaves, say } from "./swap.js";
 
 const MINE = "query { gitIntegrations { name apiUrl users { userId isValid } } }";
 
-// By which Git integration the repository is reached: one of its host that has a token of whoever looks.
+// The integration of the repository's host with a token of whoever looks; it may name no port.
 async function mine(runtime, host) {
   const { user } = document.body.dataset;
   const { gitIntegrations: all } = await ask(runtime, MINE);
-  const is = ({ apiUrl }) => URL.canParse(apiUrl) && [host, `api.${host}`].includes(new URL(apiUrl).host);
+  const is = ({ apiUrl: url }) => URL.canParse(url) && ["host", "hostname"].some((of) => [host, `api.${host}`].includes(new URL(url)[of]));
   return all.find((one) => is(one) && one.users.some(({ userId, isValid }) => userId === user && isValid))?.name;
 }
 
@@ -37,36 +37,43 @@ function names(at, path, files) {
   return table;
 }
 
-// Whoever has changed something means to keep it, unless they say otherwise.
-function leaves(at) {
-  return !at.file.querySelector("[data-unsaved]") || confirm("What you changed is not committed. Leave it?");
+// Only the answer to what was asked last counts.
+function asks(at) {
+  const mine = (at.asked = {});
+  return () => at.asked === mine;
 }
 
 async function list(at, path) {
-  if (!leaves(at)) return;
+  if (!leaves(at.file)) return;
+  const waits = asks(at);
+  let found;
   try {
     const { files } = await git(at, "repositoryFiles", "RepositoryFiles", { ref: at.revision || "HEAD", path }, "files { path isDirectory }");
     const header = part("header");
     header.append(part("code", `${at.repository}/${path}`), part("span", at.revision || "its own branch", { class: "mute" }));
-    at.folder.replaceChildren(header, names(at, path, files));
+    found = [header, names(at, path, files)];
   } catch (error) {
-    at.folder.replaceChildren(wrong(error));
+    found = [wrong(error)];
   }
-  at.file.replaceChildren(part("p", "Choose a file: it is shown here, and what you change in it can be committed.", { class: "mute pad" }));
+  if (!waits()) return;
+  at.folder.replaceChildren(...found);
+  at.file.replaceChildren(part("p", "Choose a file: what you change in it can be committed.", { class: "mute pad" }));
 }
 
 async function open(at, path, said = "") {
-  if (!leaves(at)) return;
+  if (!leaves(at.file)) return;
+  const waits = asks(at);
   at.file.replaceChildren(part("p", `Reading ${path}…`, { class: "mute pad", role: "status" }));
   try {
-    edit(at, await git(at, "readFile", "ReadFile", { ref: at.revision || "HEAD", path }, "path revision data"), said);
+    const file = await git(at, "readFile", "ReadFile", { ref: at.revision || "HEAD", path }, "path revision data");
+    if (waits()) edit(at, file, said);
   } catch (error) {
-    at.file.replaceChildren(wrong(error));
+    if (waits()) at.file.replaceChildren(wrong(error));
   }
 }
 
 function edit(at, file, said) {
-  // A field has its own ends of lines: those of the file are put back, where it has one kind of them.
+  // A field has its own ends of lines: those of the file are put back, if of one kind.
   const ends = file.data.includes("\r\n") ? "\r\n" : "\n";
   const mixed = file.data.replaceAll(ends, "").match(/[\r\n]/);
   const text = part("textarea", "", { "aria-label": file.path, spellcheck: "false", autocomplete: "off", wrap: "off", rows: "22" });

@@ -1,4 +1,4 @@
-// The field: what is typed filters at once, `key:value` and a blank make a chip, the address is the whole state.
+// The field: typing filters at once, `key:value` and a blank make a chip, the address is the whole state.
 import { go } from "./swap.js";
 
 function address(form) {

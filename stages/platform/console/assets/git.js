@@ -1,4 +1,4 @@
-// Git integrations of a runtime: somebody's own token there is connected, set, checked, and forgotten.
+// Somebody's own Git token at a runtime: connected, set, checked, and forgotten.
 import { asked, columns, line } from "./asked.js";
 import { button, empty, field, outward, part, propose } from "./dialog.js";
 import { ask } from "./proxy.js";

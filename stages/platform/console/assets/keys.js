@@ -1,4 +1,4 @@
-// The keyboard: g and a letter goes, j and k move, Enter opens, Escape goes back where one was.
+// The keyboard: g and a letter goes, j and k move, Enter opens, Escape goes back.
 import { go, say } from "./swap.js";
 import { open } from "./palette.js";
 

@@ -1,5 +1,5 @@
-// One stream tells what changed; what is shown of that is read again: half a second after the last time where it stands on the
-// page, two where it may come to stand there, and later where the platform is slow to answer. A hidden page asks nothing.
+// One stream tells what changed; what is shown of it is read again: soon where it stands on the page, later where it may come
+// to stand there or the platform is slow. A hidden page asks nothing.
 import { refresh } from "./swap.js";
 import { moment } from "./time.js";
 
@@ -47,7 +47,7 @@ async function work() {
     return;
   }
   // Neither a field that somebody types in nor an answer that was asked for is taken away.
-  if (document.activeElement?.closest("[data-kept]") || (document.activeElement?.matches("input[type=text]") && !document.activeElement.closest("[data-filter]"))) return;
+  if (document.activeElement?.closest("[data-kept]") || (document.activeElement?.matches("input[type=text]") && !document.activeElement.closest("[data-filter]"))) return void (due = LATER);
   if (new URLSearchParams(location.search).has("to")) return;
   busy = true;
   await refresh().catch(() => { due = Math.min(due, LATER); });

@@ -1,4 +1,4 @@
-// Asks the app proxy of a runtime, in the name of whoever is signed in: the platform passes it on.
+// Asks the app proxy of a runtime as whoever is signed in: the platform passes it on.
 export async function send(runtime, query, variables, more = {}) {
   const url = `/2.0/api/runtimes/${encodeURIComponent(runtime)}/app-proxy/graphql`;
   const headers = { "content-type": "application/json", accept: "application/json", ...more.headers };

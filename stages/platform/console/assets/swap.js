@@ -2,6 +2,8 @@
 import { tell } from "./time.js";
 
 let latest = 0;
+// The address that is shown.
+let shown = location.href;
 const places = new Map();
 
 // One name for an address, however it is written.
@@ -9,6 +11,9 @@ function named(url) {
   const { pathname, searchParams } = new URL(url, location.href);
   return `${pathname}?${searchParams}`;
 }
+
+// What somebody changed is kept, unless they say otherwise.
+export const leaves = (part = document) => !part.querySelector("[data-unsaved]") || confirm("What you changed is not committed. Leave it?");
 
 export function say(text) {
   const said = document.getElementById("said");
@@ -28,9 +33,9 @@ async function read(url) {
   return mine === latest && page.querySelector("main") ? page : null;
 }
 
-// Shows another address. `keep` names what stays as it is: the field that somebody types in.
+// Shows another address; `keep`: the field that somebody types in stays as it is.
 export async function go(url, { replace = false, keep = false, scroll = true, restore = false } = {}) {
-  if (document.querySelector("main [data-unsaved]") && !confirm("What you changed here is not committed. Leave it?")) return;
+  if (!leaves()) return;
   places.set(named(location.href), { y: scrollY, key: document.querySelector("tr[aria-selected='true']")?.dataset.key });
   let page;
   try {
@@ -54,8 +59,9 @@ function comeBack(url) {
   if (place.key) document.querySelector(`tr[data-key="${CSS.escape(place.key)}"]`)?.setAttribute("aria-selected", "true");
 }
 
-// `kept` are parts that were asked for elsewhere: they stay where the page has a place for them.
+// `kept`, which were asked for elsewhere, stay where the page has a place for them.
 function show(page, keep, kept = []) {
+  shown = location.href;
   document.title = page.title;
   for (const one of kept) page.querySelector(`main [data-kept="${CSS.escape(one.dataset.kept)}"]`)?.replaceWith(one);
   document.querySelector("main").replaceWith(page.querySelector("main"));
@@ -70,7 +76,7 @@ function show(page, keep, kept = []) {
   document.dispatchEvent(new CustomEvent("shown"));
 }
 
-// Reads the same address again. What has a key is changed where it stands; the order waits until the pointer rests.
+// Reads the same address again: what has a key is changed in its place; the order waits until the pointer rests.
 export async function refresh() {
   const page = await read(location.href);
   if (!page) return;
@@ -90,7 +96,7 @@ export async function refresh() {
       void old.offsetWidth;
       old.classList.add("fresh");
     }
-    // The strip and what stands beside the rows has no handle that somebody holds just now.
+    // Of the strip, and of what stands beside the rows, nobody holds a handle now.
     for (const other of ["main .life", "main .cause", "main .foot"]) {
       const [old, fresh] = [document.querySelector(other), page.querySelector(other)];
       if (old && fresh && !old.matches(":hover, :focus-within")) old.replaceWith(fresh);
@@ -120,6 +126,7 @@ export function start() {
     go(url.href, { restore: "back" in link.dataset, scroll: url.pathname !== location.pathname });
   });
   addEventListener("popstate", async () => {
+    if (!leaves()) return history.pushState(null, "", shown);
     const page = await read(location.href).catch(() => null);
     if (!page) return;
     show(page, false);

@@ -10,7 +10,7 @@ function ago(at) {
   return seconds < 172800 ? "yesterday" : `${Math.floor(seconds / 86400)} d`;
 }
 
-// At the end of a sentence "6 s" is "6 s ago"; "now" and "yesterday" are what they are.
+// At the end of a sentence "6 s" is "6 s ago"; "now" and "yesterday" stay.
 function told(text, word) {
   return word && /\d/.test(text) ? `${text} ${word}` : text;
 }

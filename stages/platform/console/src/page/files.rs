@@ -28,7 +28,7 @@ pub(super) fn tab(asked: &Asked, application: &Application, acts: &Acts) -> Mark
     html! {
         @for (number, (source, host, project)) in known.iter().enumerate() {
             @let title = if number > 0 { format!("{project} ({})", number + 1) } else { project.clone() };
-            section.asked aria-label={"Files of " (title)} data-title=(title) data-kept={"files/" (application.row.id.tail()) "/" (number)}
+            section.asked aria-label={"Files of " (title)} data-title=(title) data-kept={"files/" (application.row.id.tail()) "/" (source.repository) "/" (source.path) "@" (source.revision) "/" (number)}
                 data-files data-host=(host) data-repository=(project) data-path=(source.path.trim_matches('/')) data-revision=(source.revision)
                 data-settings={"/settings/git?runtime=" (utf8_percent_encode(runtime, SEGMENT))} data-why=[why.as_ref()] {
                 noscript { p.mute.pad { "Files are asked of the runtime by a script." } }

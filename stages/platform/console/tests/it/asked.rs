@@ -183,6 +183,17 @@ async fn somebody_connects_an_account_sets_checks_and_forgets_a_token_and_the_pl
     browser.close().await;
 }
 
+/// Says no to the question that the page asks, once it does.
+async fn dismissed(browser: &Browser) {
+    let asked = async {
+        while browser.client.get_alert_text().await.is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(120), asked).await.unwrap();
+    browser.client.dismiss_alert().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_is_changed_and_committed_or_becomes_a_pull_request_and_what_was_done_is_not_done_twice() {
     let platform = Platform::new().await;
@@ -216,10 +227,17 @@ async fn a_file_is_changed_and_committed_or_becomes_a_pull_request_and_what_was_
     browser.what_keeps_out("a file", &mut found).await;
     browser.shot("asked-file").await;
 
-    // Somebody who goes elsewhere is asked before.
+    // Somebody who goes elsewhere is asked before, also by the browser's own way back.
     browser.press("nav.tabs a").await;
-    browser.client.dismiss_alert().await.unwrap();
+    dismissed(&browser).await;
     browser.until("document.querySelector('.asked textarea[data-unsaved]')").await;
+    let back =
+        "history.pushState(null, '', `${location.pathname}?tab=drift`); setTimeout(() => history.back())";
+    browser.client.execute(back, vec![]).await.unwrap();
+    dismissed(&browser).await;
+    browser
+        .until("location.search === '?tab=files' && document.querySelector('.asked textarea[data-unsaved]')")
+        .await;
     platform.came();
     browser.press(".asked .primary").await;
     browser.until("document.activeElement?.name === 'msg' && document.querySelector('#act .diff .new')?.textContent.includes('# more')").await;

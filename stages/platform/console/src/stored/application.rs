@@ -336,7 +336,8 @@ fn steps(states: &[StepOf]) -> Vec<Transition> {
         let message = if state.deleted { "gone" } else { state.step.as_deref().unwrap_or_default() };
         let now = state.health.as_deref().map(rows::health).filter(|_| !state.deleted);
         let before = known.insert(key.clone(), (now, message));
-        if before == Some((now, message)) {
+        // What has no phase yet has not come anywhere.
+        if before == Some((now, message)) || (now.is_none() && message.is_empty()) {
             continue;
         }
         let before = before.and_then(|(health, _)| health);

@@ -169,8 +169,9 @@ impl Platform {
     pub(crate) async fn page(&self, session: &str, path: &str) -> String {
         let asked = reqwest::Client::new().get(format!("{}{path}", self.url)).header("cookie", session);
         let response = asked.send().await.unwrap();
-        assert_eq!(response.status(), reqwest::StatusCode::OK, "{path}");
-        response.text().await.unwrap()
+        let (status, text) = (response.status(), response.text().await.unwrap());
+        assert_eq!(status, reqwest::StatusCode::OK, "{path}: {text}");
+        text
     }
 
     /// A token of the runtime's reporters.

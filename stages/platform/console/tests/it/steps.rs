@@ -13,7 +13,7 @@ async fn the_steps_of_a_rollout_stand_in_the_timeline_of_its_application() {
     let rollout = |version: u32, phase: &str, step: u32, weight: u32| {
         let object = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
-            "metadata": {"name": "web", "namespace": "shop", "uid": "u1", "resourceVersion": version.to_string()},
+            "metadata": {"name": "frontend", "namespace": "cart", "uid": "of-frontend", "resourceVersion": version.to_string()},
             "spec": {"strategy": {"canary": {"steps": [{"setWeight": 25}, {"pause": {}}]}}},
             "status": {"phase": phase, "currentStepIndex": step, "canary": {"weights": {"canary": {"weight": weight}}}},
         });
@@ -44,7 +44,7 @@ async fn the_steps_of_a_rollout_stand_in_the_timeline_of_its_application() {
     ];
     assert_eq!(rows.len(), expected.len(), "what says nothing, or the same again, is no step: {page}");
     for (row, (health, step)) in rows.iter().zip(expected) {
-        assert!(row.contains(">Rollout/web</a>") && row.contains(step), "{step}: {row}");
+        assert!(row.contains(">Rollout/frontend</a>") && row.contains(step), "{step}: {row}");
         assert!(health.is_empty() || row.contains(&format!("aria-label=\"{health}\"")), "{health}: {row}");
     }
     let resources = platform.page(&ada, "/applications/prod/argocd/cart?tab=resources").await;

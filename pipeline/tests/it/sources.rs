@@ -105,6 +105,20 @@ impl Kept {
         .await
     }
 
+    /// Settings of a server that fetches what is below `open/`, and what the Secrets of this API server name.
+    fn of_secrets(&self, cluster: &str, forge: &Forge) -> Value {
+        json!({
+            "kubernetes": {"server": cluster, "token": "any", "namespace": "argocd"},
+            "log": {"format": "json"},
+            "sourceServer": {
+                "listen": "127.0.0.1:0", "callers": {"tokenFile": self.token()}, "timeout": "5m",
+                "git": {"allowed": [forge.url("open")], "repositories": {
+                    "argocdSecrets": true, "directory": self.folder.path().join("clones"), "timeout": "5m",
+                }},
+            },
+        })
+    }
+
     /// An application of that repository, synced at its commit; a hook of it is in no file.
     pub(crate) fn put(&self, simulation: &Simulation, url: &str) {
         let mut object = told::application("web", &told::thing());
@@ -221,17 +235,7 @@ async fn repositories_elsewhere_are_fetched_where_that_is_allowed_and_no_others_
         secret("wrong", &forge.url("private/wrong.git"), "hidden-word"),
     ])
     .await;
-    let settings = json!({
-        "kubernetes": {"server": cluster, "token": "any", "namespace": "argocd"},
-        "log": {"format": "json"},
-        "sourceServer": {
-            "listen": "127.0.0.1:0", "callers": {"tokenFile": kept.token()}, "timeout": "5m",
-            "git": {"allowed": [forge.url("open")], "repositories": {
-                "argocdSecrets": true, "directory": kept.folder.path().join("clones"), "timeout": "5m",
-            }},
-        },
-    });
-    let server = kept.server_of(&settings).await;
+    let server = kept.server_of(&kept.of_secrets(&cluster, &forge)).await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let ask = async |url: &str, revision: &str| {
         let request = client.get(format!("{}/v1/commit", server.url())).bearer_auth("callers-token");
@@ -302,16 +306,7 @@ async fn an_application_is_told_only_of_what_its_project_may_have() {
     let mut of_team = secret("team", &team, "right");
     of_team["data"]["project"] = json!(BASE64.encode("team"));
     let cluster = api_server(vec![of_team]).await;
-    let settings = json!({
-        "kubernetes": {"server": cluster, "token": "any", "namespace": "argocd"},
-        "sourceServer": {
-            "listen": "127.0.0.1:0", "callers": {"tokenFile": kept.token()}, "timeout": "5m",
-            "git": {"allowed": [forge.url("open")], "repositories": {
-                "argocdSecrets": true, "directory": kept.folder.path().join("clones"), "timeout": "5m",
-            }},
-        },
-    });
-    let server = kept.server_of(&settings).await;
+    let server = kept.server_of(&kept.of_secrets(&cluster, &forge)).await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let asked = async |project: &str, url: &str| {
         let app = json!({

@@ -24,13 +24,8 @@ pub(super) fn commit_link(repository: &str, revision: &str) -> Option<String> {
     let (host, path) = parts(repository).filter(|_| is_commit)?;
     let word = host.split('.').next().filter(|_| host.contains('.'))?;
     let (_, between) = PROVIDERS.iter().find(|(known, _)| *known == word)?;
-    let path = path.trim_matches('/');
-    let path = path.strip_suffix(".git").unwrap_or(path);
-    let segments: Vec<&str> = path.split('/').collect();
-    if segments.len() < 2 || segments.iter().any(|segment| ["", ".", ".."].contains(segment)) {
-        return None;
-    }
-    let escaped = segments.iter().map(|segment| utf8_percent_encode(segment, SEGMENT).to_string());
+    let segments = named(&path)?.split('/');
+    let escaped = segments.map(|segment| utf8_percent_encode(segment, SEGMENT).to_string());
     Some(format!("https://{host}/{}/{between}/{revision}", escaped.collect::<Vec<_>>().join("/")))
 }
 
@@ -42,12 +37,18 @@ pub(super) fn host(repository: &str) -> Option<String> {
 /// Its owner and its name, such as `team/mono`; `None`: it has no such two.
 pub(super) fn project(repository: &str) -> Option<String> {
     let (_, path) = parts(repository)?;
-    let path = path.trim_matches('/');
-    let path = path.strip_suffix(".git").unwrap_or(path);
+    let path = named(&path)?;
     // As Bitbucket Server has them.
     let path = path.strip_prefix("scm/").unwrap_or(path);
-    let is_named = |path: &str| path.split('/').all(|segment| !["", ".", ".."].contains(&segment));
-    (path.contains('/') && is_named(path)).then(|| path.to_owned())
+    path.contains('/').then(|| path.to_owned())
+}
+
+/// A path without what is about it, if each of its parts, of which there are two at least, is a name.
+fn named(path: &str) -> Option<&str> {
+    let path = path.trim_matches('/');
+    let path = path.strip_suffix(".git").unwrap_or(path);
+    let is_named = path.split('/').all(|segment| !["", ".", ".."].contains(&segment));
+    (is_named && path.contains('/')).then_some(path)
 }
 
 /// Host and path, without credentials: of a URL, or of what `git` takes as `user@host:path`. A port is kept where it is that of

@@ -157,11 +157,15 @@ impl DirtyEntry {
         self.cause = Cause::Read;
         self.refetch |= event.cause == Cause::Refetch;
         self.trace = event.trace;
-        // What a watch shows again may be older than what was journaled, in the same store.
-        let other = self.uid.as_ref().is_some_and(|known| *known != event.uid);
-        dropped += match event.again && other && event.version < self.version {
-            true => self.delete(event.uid.clone(), event.version),
-            false => self.advance(&event.uid, event.version),
+        // What a watch shows again may be older than what was journaled, in the same store: that of a later life, or that of its
+        // own end.
+        let later = event.again && event.version < self.version;
+        dropped += match &self.uid {
+            None if later && self.is_over(&event.uid) => 0,
+            known if later && known.as_ref() != Some(&event.uid) => {
+                self.delete(event.uid.clone(), event.version)
+            }
+            _ => self.advance(&event.uid, event.version),
         };
         if event.is_deleted() {
             self.shown_over = Some(event.uid.clone());

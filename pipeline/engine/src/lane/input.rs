@@ -15,6 +15,9 @@ pub enum Input {
     /// A change that was seen, which may be older than what was reported since, or whose body is missing: its object is read
     /// again.
     Redelivered(Arc<Event>),
+    /// A state that a watch shows again, while it is not known what the receiver holds of its object: that may be newer. What
+    /// happened in it is told with the newest state, which the watch shows as well, and not again.
+    InDoubt(Arc<Event>),
     /// A change that a watch shows again, and that the route is done with: it is counted, and nothing else.
     PassedOver(Arc<Event>),
     /// A turn that [`Action::Start`] asked for is over.
@@ -87,7 +90,10 @@ impl Input {
     #[must_use]
     pub fn key(&self) -> Option<&Key> {
         match self {
-            Self::Event(event) | Self::Redelivered(event) | Self::PassedOver(event) => Some(&event.key),
+            Self::Event(event)
+            | Self::Redelivered(event)
+            | Self::InDoubt(event)
+            | Self::PassedOver(event) => Some(&event.key),
             Self::Turned { key, .. }
             | Self::Read { key, .. }
             | Self::Replay { key, .. }

@@ -145,11 +145,15 @@ impl Lane {
     pub fn step(&mut self, input: Input, now: Duration, out: &mut Vec<Action>) {
         let (named, dropped) = (input.key().cloned(), self.counts.summaries_dropped);
         self.wake(now);
-        let delivered = matches!(input, Input::Event(_) | Input::Redelivered(_) | Input::PassedOver(_));
+        let delivered = matches!(
+            input,
+            Input::Event(_) | Input::Redelivered(_) | Input::InDoubt(_) | Input::PassedOver(_)
+        );
         self.counts.delivered += u64::from(delivered);
         match input {
             Input::Event(event) => self.take(event, false, now, out),
             Input::Redelivered(event) => self.take(event, true, now, out),
+            Input::InDoubt(event) => self.take_in_doubt(event, now, out),
             Input::PassedOver(event) => self.pass_over(&event, out),
             Input::Turned { key, outcome, seed } => self.turned(&key, outcome, seed, now, out),
             Input::Read { key, result, seed } => self.read(&key, result, seed, now, out),

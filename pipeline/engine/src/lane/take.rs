@@ -7,7 +7,7 @@ use pipeline_core::{Cause, Event, Fact, Filtered, Folded, Key, LaneCounts, Step,
 
 use super::dirty_entry::{DirtyEntry, Load};
 use super::input::Action;
-use super::key_state::{HeldEvent, KeyState};
+use super::key_state::{AWAITED, HeldEvent, KeyState};
 use super::{Config, Lane, tell};
 
 /// What an event is, measured by what the lane already knows of its key.
@@ -116,6 +116,17 @@ impl Lane {
             }
         }
         self.schedule(&key, now);
+    }
+
+    /// Takes in a state that is shown again of an object of which a newer one may have been reported: it waits for the newest.
+    /// What is being done for the object, or waits already, brings that up to date by itself.
+    pub(super) fn take_in_doubt(&mut self, event: Arc<Event>, now: Duration, out: &mut Vec<Action>) {
+        let idle = self.standing(&event.key, now).is_none();
+        if idle {
+            let slot = self.keys.entry(event.key.clone()).or_insert_with(KeyState::boxed);
+            slot.awaits = Some(now + AWAITED);
+        }
+        self.take(event, idle, now, out);
     }
 
     /// Counts an event of which nothing is to be done.

@@ -1,6 +1,23 @@
 //! What a watch that goes on where a former process ended shows again, and a route is done with.
 
+use std::sync::Arc;
+
 use pipeline_core::{Event, Record, Settled, Version};
+
+use crate::lane::Input;
+
+/// What a lane is given of an event that the watch of its own process shows, where the ledger knows `known` of the object and
+/// that all up to `done` is done.
+pub(crate) fn input(event: Arc<Event>, known: Option<&Record>, done: Option<Version>) -> Input {
+    let doubts = |known: &Record| known.uid == event.uid && known.is_in_doubt();
+    if is_done_with(&event, known, done) {
+        Input::PassedOver(event)
+    } else if event.again && !event.is_deleted() && known.is_some_and(doubts) {
+        Input::InDoubt(event)
+    } else {
+        Input::Event(event)
+    }
+}
 
 /// Whether a route, of which its ledger knows `known` of the object and that all up to `done` is done, is done with an event that
 /// is shown again: it was done with before the former process ended, or a state as new as that was acknowledged as a whole, or
@@ -8,7 +25,7 @@ use pipeline_core::{Event, Record, Settled, Version};
 ///
 /// Something of what was acknowledged may be in doubt, or incomplete: that is for the newest state, which is shown as well and
 /// is not shown again. An end of what the route still knows is told in any case: it may have been refused for good.
-pub(crate) fn is_done_with(event: &Event, known: Option<&Record>, done: Option<Version>) -> bool {
+fn is_done_with(event: &Event, known: Option<&Record>, done: Option<Version>) -> bool {
     let Event { uid, version, again: true, .. } = event else { return false };
     if version.0 == 0 {
         return false;
@@ -70,6 +87,25 @@ mod tests {
         }
         assert!(is_done(&state(10), None, 10) && !is_done(&state(11), None, 10));
         assert!(!is_done(&state(10), None, 0), "a route that is new");
+    }
+
+    #[test]
+    fn a_state_that_is_shown_again_waits_for_the_newest_while_what_the_receiver_holds_is_not_known() {
+        let mut doubted = known("u", 20, Settled::Now);
+        doubted.doubt();
+        let of = |event: Event, known: &Record| input(event.into(), Some(known), Some(Version(10)));
+        let Input::InDoubt(waits) = of(event(25, false), &doubted) else {
+            panic!("it may be older than that")
+        };
+        assert_eq!(waits.version, Version(25));
+        let taken = |event: Event, known: &Record| matches!(of(event, known), Input::Event(_));
+        let newest = Event { again: false, ..event(30, false) };
+        assert!(taken(newest, &doubted) && taken(event(30, true), &doubted));
+        assert!(taken(event(25, false), &known("u", 20, Settled::Now)), "there is no doubt");
+        let mut former = known("former", 20, Settled::Now);
+        former.doubt();
+        assert!(taken(event(25, false), &former), "of another life");
+        assert!(matches!(of(event(20, false), &doubted), Input::PassedOver(_)), "it was acknowledged");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pipeline_core::{Cause, Change, Event, Key, Report, Timestamp};
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::{Acknowledged, BATCH, BusAnswer, Shard, Shared, is_done_with};
+use super::{Acknowledged, BATCH, BusAnswer, Shard, Shared, input};
 use crate::lane::Input;
 use pipeline_bus::{Acker, DecodeError, Delivered, Message};
 use pipeline_observe::metrics::Unreadable;
@@ -49,11 +49,12 @@ impl Shard {
             return self.answer(acker.into_iter().collect());
         }
         let Some(acker) = acker else {
-            let done = event.again && {
-                let (ledger, key) = (&self.shared.ledger, &event.key);
-                is_done_with(&event, ledger.get(key).as_ref(), ledger.done_before(key.kind()))
-            };
-            return self.step(if done { Input::PassedOver(event) } else { Input::Event(event) });
+            return self.step(if event.again {
+                let (ledger, key) = (&self.shared.ledger, event.key.clone());
+                input(event, ledger.get(&key).as_ref(), ledger.done_before(key.kind()))
+            } else {
+                Input::Event(event)
+            });
         };
         let now = self.shared.now();
         // The bus may bring a state, or an incarnation, behind a newer one: a watch that was cut off publishes late.

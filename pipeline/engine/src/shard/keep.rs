@@ -112,22 +112,6 @@ pub(super) fn together(due: Duration) -> Duration {
     due + TOGETHER - Duration::from_nanos(u64::try_from(passed).unwrap_or_default())
 }
 
-/// Whose input it is.
-pub(crate) fn key(input: &Input) -> Option<&Key> {
-    match input {
-        Input::Event(event) | Input::Redelivered(event) | Input::PassedOver(event) => Some(&event.key),
-        Input::Turned { key, .. }
-        | Input::Read { key, .. }
-        | Input::Replay { key, .. }
-        | Input::Restore { key, .. }
-        | Input::Park { key, .. }
-        | Input::Discard { key } => Some(key),
-        Input::Pause | Input::Resume | Input::Probe | Input::Stop | Input::Tick | Input::Refetched { .. } => {
-            None
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;

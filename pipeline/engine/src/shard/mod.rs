@@ -26,7 +26,7 @@ use pipeline_core::{CircuitState, Key, Reason, Shutdown, Timestamp, Uid, Version
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-pub(crate) use again::is_done_with;
+pub(crate) use again::input;
 pub(crate) use breaker::Breaker;
 pub(crate) use command::Command;
 pub use command::{Explained, Moment};
@@ -277,7 +277,7 @@ impl Shard {
     }
 
     fn step(&mut self, input: Input) {
-        let key = keep::key(&input).cloned();
+        let key = input.key().cloned();
         if let (Some(spans), Input::Event(event) | Input::PassedOver(event)) = (&mut self.spans, &input) {
             spans.arrives(event);
         }

@@ -102,7 +102,7 @@ impl Check {
         let record = books.get(&report.key).filter(|record| record.uid == report.uid);
         // One that comes back is reported anew.
         let row = record.and_then(|record| record.entity(report.entity).copied());
-        let doubtful = row.is_none_or(|row| row.in_doubt);
+        let doubtful = row.is_none_or(|row| row.in_doubt || row.content.is_none());
         self.doubtful.insert((report.uid.clone(), report.entity), doubtful);
     }
 
@@ -194,7 +194,7 @@ impl Check {
         if let Some(before) = taken.before.map(|before| &receiver.taken[before]) {
             // What leads to a state that was not answered, or of which the answer was lost, is shown again, and so told after it;
             // or after what happened before it, which is told with a later state.
-            let unsure = !before.acked || before.lost || before.report.fact.is_some();
+            let unsure = before.lost || before.report.fact.is_some();
             let (unanswered, before) = (self.goes_on && unsure, &before.report);
             let doubtful = excused || self.doubtful.get(&entity).copied().unwrap_or_default();
             // What was refused for good is left out of a round: what follows may equal what went before it.

@@ -229,18 +229,21 @@ impl Simulation {
         else {
             return;
         };
-        let done = event.again && self.process.is_done_with(&event);
+        let input = self.process.input(event.clone());
+        let done = matches!(input, Input::PassedOver(_));
         self.note(|_| {
             let how = if event.again { ", again" } else { "" };
-            format!("watched{how}{}: {}", if done { ", done" } else { "" }, show::event(&event))
+            let what = match input {
+                Input::PassedOver(_) => ", done",
+                Input::InDoubt(_) => ", in doubt",
+                _ => "",
+            };
+            format!("watched{how}{what}: {}", show::event(&event))
         });
-        let place = self.process.place(&event.key);
-        if done {
-            self.process.step(place, Input::PassedOver(event.into()));
-        } else {
+        if !done {
             self.check.delivered(&event);
-            self.process.step(place, Input::Event(event.into()));
         }
+        self.process.step(self.process.place(&event.key), input);
     }
 
     fn turn(&mut self, place: usize) -> Result<(), String> {

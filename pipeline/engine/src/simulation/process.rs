@@ -16,8 +16,8 @@ use super::{Knobs, Mutant};
 use crate::circuit::Circuit;
 use crate::lane::{Action, Input, Lane, Outcome, ReadResult};
 use crate::shard::journal::Journal;
-use crate::shard::keep::{Keeping, key};
-use crate::shard::{is_done_with, probing};
+use crate::shard::keep::Keeping;
+use crate::shard::{input, probing};
 
 /// Under what the ledger notes how far the watch came.
 const KIND: &str = "app";
@@ -88,10 +88,10 @@ impl Process {
         process
     }
 
-    /// Whether nothing is to be done of what the watch shows again.
-    pub(super) fn is_done_with(&self, event: &Event) -> bool {
-        let ledger = &self.books.ledger;
-        is_done_with(event, ledger.get(&event.key).as_ref(), ledger.done_before(KIND))
+    /// What a lane is given of what the watch shows.
+    pub(super) fn input(&self, event: Event) -> Input {
+        let (ledger, known) = (&self.books.ledger, self.books.ledger.get(&event.key));
+        input(event.into(), known.as_ref(), ledger.done_before(KIND))
     }
 
     /// Notes up to where nothing that the watch showed is undone.
@@ -111,7 +111,7 @@ impl Process {
     }
 
     pub(super) fn step(&mut self, place: usize, input: Input) {
-        let key = key(&input).cloned();
+        let key = input.key().cloned();
         let now = self.now;
         let shard = &mut self.shards[place];
         shard.lane.step(input, now, &mut shard.actions);

@@ -138,6 +138,10 @@ fn runs_that_once_failed_where_a_watch_went_on_hold() {
             920_014_653,
             "what led to a state whose answer a kill had lost was told after it, and an earlier one that looked the same had come between",
         ),
+        (
+            555_039_777,
+            "a life that was shown again after those that followed it were journaled was told after them, without what happened in it",
+        ),
     ] {
         if let Err(violation) = run(seed, None, room(seed), true) {
             panic!("{why}:\n{violation}");

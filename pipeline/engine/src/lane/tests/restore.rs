@@ -396,6 +396,33 @@ fn what_was_journaled_waits_no_longer_than_for_its_end_or_for_a_person_or_ten_mi
 }
 
 #[test]
+fn what_is_shown_again_of_an_object_in_doubt_is_told_with_its_newest_state_and_not_behind_it() {
+    let mut bench = Bench::new(Config::default());
+    for (number, version) in [(1, 5), (2, 8)] {
+        bench.step(Input::InDoubt(Arc::new(again(ending(number, state("x", version))))));
+    }
+    assert_eq!((bench.reading(), bench.running()), (strings(&[]), strings(&[])), "the newest is to come");
+    bench.take(ending(3, state("x", 12)));
+    assert_eq!(bench.reading(), ["x>=12"]);
+    bench.found("x", ending(3, state("x", 12)));
+    assert_eq!((bench.running(), bench.carried("x")), (strings(&["x@12"]), strings(&["end 1", "end 2"])));
+    // Its end says as well that all of it was shown.
+    bench.step(Input::InDoubt(Arc::new(again(state("y", 6)))));
+    bench.take(again(deleted("y", 7)));
+    assert_eq!(bench.reading(), ["y>=7"]);
+}
+
+/// The doubt is that of a report of this process, which has not been answered yet.
+#[test]
+fn what_is_shown_again_of_an_object_that_is_being_reported_comes_in_its_turn() {
+    let mut bench = Bench::new(Config::default());
+    bench.take(again(state("x", 5)));
+    bench.step(Input::InDoubt(Arc::new(again(state("x", 8)))));
+    bench.end("x", ACKED);
+    assert_eq!((bench.running(), bench.reading()), (strings(&["x@8"]), strings(&[])));
+}
+
+#[test]
 fn what_is_passed_over_is_counted_and_changes_nothing_else() {
     let mut bench = Bench::new(Config::default());
     bench.step(Input::PassedOver(again(ending(1, state("x", 5))).into()));

@@ -19,16 +19,19 @@ pub(super) async fn of(
     let known = store.subject((&id.runtime, &id.namespace, &id.name)).await?;
     let labels = known.labels();
     let subject = known.within(&id.runtime, &id.namespace, &labels);
-    let may = |action: &_| session.access.may(*action, Entity::GitopsApplications, &subject);
-    let allowed = Acts::actions().filter(may).collect();
-    let of_workflows = resource.filter(|key| is_workflow(key)).map(|key| {
-        let subject = Subject { runtime: &id.runtime, namespace: &key.namespace, ..Subject::default() };
-        let may = |action: &Action| session.access.may(*action, Entity::Workflows, &subject);
-        Acts::actions_of_workflows().filter(may).collect()
+    let of_workflows = resource.filter(|key| is_workflow(key)).map(|key| Subject {
+        runtime: &id.runtime,
+        namespace: &key.namespace,
+        ..Subject::default()
     });
+    let may = |(entity, action): &(Entity, Action)| {
+        let about = if *entity == Entity::Workflows { of_workflows.as_ref() } else { Some(&subject) };
+        about.is_some_and(|about| session.access.may(*action, *entity, about))
+    };
+    let allowed = Acts::asked_about().filter(may).collect();
     let may_commit = may_commit(session, &id.runtime);
     let none = application.deleted.then(|| "It is deleted: nothing can be done to it.".to_owned());
-    Ok(Acts { none, allowed, of_workflows: of_workflows.unwrap_or_default(), may_commit })
+    Ok(Acts { none, allowed, may_commit })
 }
 
 /// Whether they may register a token with the Git integrations of a runtime, and commit by it.

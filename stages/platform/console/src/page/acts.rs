@@ -1,7 +1,7 @@
 //! Acts: buttons that say what they do, and why one may not be used.
 
 use maud::{Markup, html};
-use stages_platform_store::Action;
+use stages_platform_store::{Action, Entity};
 
 use super::rollout::Standing;
 use super::workflow::Run;
@@ -12,13 +12,19 @@ struct Act {
     /// Of the script.
     word: &'static str,
     title: &'static str,
+    /// Rules of what decide about it.
+    entity: Entity,
     action: Action,
     /// Within "no rule of your teams lets you …".
     verb: &'static str,
 }
 
 const fn act(word: &'static str, title: &'static str, action: Action, verb: &'static str) -> Act {
-    Act { word, title, action, verb }
+    Act { word, title, entity: Entity::GitopsApplications, action, verb }
+}
+
+const fn on_workflows(word: &'static str, title: &'static str, action: Action, verb: &'static str) -> Act {
+    Act { entity: Entity::Workflows, ..act(word, title, action, verb) }
 }
 
 static SYNC: Act = act("sync", "Sync", Action::Sync, "sync it");
@@ -38,13 +44,23 @@ static OF_ROLLOUT: [Act; 8] = [
     act("restart", "Restart", Action::RolloutRestart, "restart its rollouts"),
 ];
 static OF_WORKFLOW: [Act; 7] = [
-    act("resubmit-workflow", "Resubmit", Action::Resubmit, "begin workflows of this namespace again"),
-    act("retry-workflow", "Retry", Action::Resubmit, "retry workflows of this namespace"),
-    act("suspend-workflow", "Suspend", Action::Stop, "suspend workflows of this namespace"),
-    act("resume-workflow", "Resume", Action::Stop, "resume workflows of this namespace"),
-    act("stop-workflow", "Stop", Action::Stop, "stop workflows of this namespace"),
-    act("terminate-workflow", "Terminate", Action::Terminate, "terminate workflows of this namespace"),
-    act("workflow-logs", "Logs", Action::AccessLogs, "see logs of workflows of this namespace"),
+    on_workflows(
+        "resubmit-workflow",
+        "Resubmit",
+        Action::Resubmit,
+        "begin workflows of this namespace again",
+    ),
+    on_workflows("retry-workflow", "Retry", Action::Resubmit, "retry workflows of this namespace"),
+    on_workflows("suspend-workflow", "Suspend", Action::Stop, "suspend workflows of this namespace"),
+    on_workflows("resume-workflow", "Resume", Action::Stop, "resume workflows of this namespace"),
+    on_workflows("stop-workflow", "Stop", Action::Stop, "stop workflows of this namespace"),
+    on_workflows(
+        "terminate-workflow",
+        "Terminate",
+        Action::Terminate,
+        "terminate workflows of this namespace",
+    ),
+    on_workflows("workflow-logs", "Logs", Action::AccessLogs, "see logs of workflows of this namespace"),
 ];
 static LOGS: Act = act("logs", "Logs", Action::ViewPodLogs, "see logs of its pods");
 
@@ -56,10 +72,8 @@ const WITH_LOGS: [&str; 7] =
 pub(crate) struct Acts {
     /// What keeps everybody from it, if anything does.
     pub(crate) none: Option<String>,
-    /// What they may.
-    pub(crate) allowed: Vec<Action>,
-    /// What they may to workflows of the namespace of the resource that is looked at.
-    pub(crate) of_workflows: Vec<Action>,
+    /// What they may: to the application, and to workflows of the namespace of the one that is looked at.
+    pub(crate) allowed: Vec<(Entity, Action)>,
     /// Whether they may commit by the runtime.
     pub(crate) may_commit: bool,
 }
@@ -76,22 +90,15 @@ pub(crate) fn refused(verb: &str) -> String {
 
 impl Acts {
     /// What is asked about.
-    pub(crate) fn actions() -> impl Iterator<Item = Action> {
-        OF_APPLICATION.iter().chain([&SYNC, &TERMINATE, &LOGS]).chain(&OF_ROLLOUT).map(|act| act.action)
-    }
-
-    /// What is asked about a workflow.
-    pub(crate) fn actions_of_workflows() -> impl Iterator<Item = Action> {
-        OF_WORKFLOW.iter().map(|act| act.action)
+    pub(crate) fn asked_about() -> impl Iterator<Item = (Entity, Action)> {
+        let all =
+            OF_APPLICATION.iter().chain([&SYNC, &TERMINATE, &LOGS]).chain(&OF_ROLLOUT).chain(&OF_WORKFLOW);
+        all.map(|act| (act.entity, act.action))
     }
 
     fn why(&self, act: &Act) -> Option<String> {
-        let allowed = if OF_WORKFLOW.iter().any(|one| one.word == act.word) {
-            &self.of_workflows
-        } else {
-            &self.allowed
-        };
-        self.none.clone().or_else(|| (!allowed.contains(&act.action)).then(|| refused(act.verb)))
+        let is_allowed = self.allowed.contains(&(act.entity, act.action));
+        self.none.clone().or_else(|| (!is_allowed).then(|| refused(act.verb)))
     }
 
     /// `senseless` says why the act makes no sense now, if it makes none: whoever may not hears that first.

@@ -16,6 +16,7 @@ mod front;
 mod git;
 mod logs;
 mod metrics;
+mod named;
 mod oauth;
 mod operations;
 mod proposed;

@@ -9,6 +9,7 @@ pub(crate) mod check;
 pub(crate) mod completion;
 pub(crate) mod crds;
 pub(crate) mod git;
+mod help;
 pub(crate) mod man;
 pub(crate) mod redact;
 pub(crate) mod remote;
@@ -18,7 +19,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use stages_remote::RemoteCommand;
 
 pub(crate) use self::arguments::app_proxy::OnAppProxy;
@@ -169,7 +170,7 @@ Examples:
 
 /// The command line as it was given. Not to be printed: somebody may have put a secret there.
 #[derive(Parser)]
-#[command(name = "gitops-runtime", version, about = ABOUT, after_help = EXAMPLES, max_term_width = 110, arg_required_else_help = true)]
+#[command(name = "gitops-runtime", version, about = ABOUT, after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -452,7 +453,11 @@ impl Cli {
                 None => {}
             }
         }
-        Self::parse_from(arguments).command
+        let given = help::read(Self::command, &arguments, variables);
+        match Self::from_arg_matches(&given) {
+            Ok(given) => given.command,
+            Err(error) => error.format(&mut Self::command()).exit(),
+        }
     }
 }
 

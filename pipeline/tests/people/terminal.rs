@@ -25,7 +25,7 @@ async fn on_terminal(
     let (mut keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let reading = async {
         let (mut text, mut typed, mut piece) = (String::new(), typed, [0; 4_096]);
-        while !text.contains("code ") {
+        while !text.contains("\ncode ") {
             let read = screen.read(&mut piece).await.unwrap();
             assert!(read > 0, "it ended with {text}");
             text += &String::from_utf8_lossy(&piece[..read]);
@@ -60,6 +60,23 @@ async fn a_table_fits_its_terminal_and_colours_are_on_terminals_alone() {
     let dumb = on_terminal(&desk, 100, "app list", &[("TERM", "dumb")], None).await;
     assert!(!dumb.contains('\u{1b}'), "{dumb:?}");
     assert!(!desk.run(&["app", "list"]).await.done().contains('\u{1b}'));
+    desk.stop().await;
+}
+
+#[tokio::test]
+async fn help_fits_its_terminal_and_is_no_wider_than_is_read_with_ease() {
+    let desk = Desk::start().await;
+    for (columns, widest) in [(60, 60), (200, 110)] {
+        for command in ["--help", "app --help", "app sync -h", "help runtime install", "git token"] {
+            let shown = on_terminal(&desk, columns, command, &[("NO_COLOR", "1")], None).await;
+            let lines: Vec<&str> = shown.lines().take_while(|line| !line.starts_with("code ")).collect();
+            assert!(lines.len() > 5, "{shown}");
+            // A word that is longer alone, and the form of a command, are left to the terminal.
+            let folds = |line: &&&str| !line.starts_with("Usage: ") && line.split_whitespace().count() > 1;
+            let width = lines.iter().filter(folds).map(|line| line.chars().count()).max().unwrap();
+            assert!(width <= widest && width + 20 > widest, "{columns}: {command}: {width}: {shown}");
+        }
+    }
     desk.stop().await;
 }
 

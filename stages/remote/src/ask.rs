@@ -1,14 +1,15 @@
 //! A platform that can be asked: over GraphQL, with somebody's key.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::time::Duration;
 
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use pipeline_core::SecretString;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use stages_client::{Client, Config, Method, Opened, Reply, RequestBuilder, Target, Token};
-use tokio::sync::oneshot;
 
 use crate::arguments::Place;
 use crate::contexts::{Contexts, Kept};
@@ -32,6 +33,8 @@ pub(crate) const SIGN_IN: &str = "sign in";
 const PATH: [&str; 3] = ["2.0", "api", "graphql"];
 /// Rows that are asked for at a time, the most that a platform gives; what a row may hold is bounded there.
 const ROWS: usize = 500;
+/// Pages that are on their way at a time.
+const ABREAST: usize = 4;
 /// What is said of what comes from somebody else.
 const NO_ANSWER: &str = "its answer is none of a platform: is the address right?";
 const OTHER_SCHEMA: &str = "the platform's answer is not what its schema says: is it older than this program? `gitops-runtime --version`";
@@ -211,8 +214,8 @@ impl Platform {
     }
 
     /// Every row of a list, page by page, or the first `limit` of them. The query takes `$pagination` and gives
-    /// `pageInfo { endCursor hasNextPage }` and, behind it, `edges { node }`: where the list goes on stands before its rows, and is
-    /// asked for while these are read.
+    /// `pageInfo { endCursor hasNextPage }` and `edges { node }`. One of a list that may be long takes `$ends` as well, and where it
+    /// is true gives `ends`: the pages behind the first one are asked for beside one another then.
     pub(crate) async fn rows(
         &self,
         act: &'static str,
@@ -221,46 +224,38 @@ impl Platform {
         field: &'static str,
         limit: usize,
     ) -> Result<Rows, RemoteError> {
-        let ask = async |after: &str, first: usize| {
+        // So many rows from behind a place, with that place.
+        let ask = async |after: String, first: usize, ends: bool| {
             let mut variables = variables.clone();
             variables["pagination"] = json!({"after": after, "first": first});
-            self.reply(act, &PATH, query, variables).await?.into_body().map_err(RemoteError::from)
+            variables["ends"] = ends.into();
+            let body = self.reply(act, &PATH, query, variables).await?.into_body()?;
+            let read = tokio::task::spawn_blocking(move || Page::read(&body, field)).await;
+            // One that cannot be read on has panicked, and said so.
+            self.page(act, read.unwrap_or(Err(Unread::NoAnswer))).map(|page| (after, page))
         };
         let (mut nodes, mut after) = (Vec::new(), String::new());
-        let mut first = ROWS.min(limit);
-        let mut body = ask(&after, first).await?;
         loop {
-            let (tell, told) = oneshot::channel();
-            let reading = tokio::task::spawn_blocking(move || Page::read(&body, field, tell));
-            // One that has as many rows as were asked for leaves so many.
-            let (left, wanted) = (limit - nodes.len(), ROWS.min((limit - nodes.len()).saturating_sub(first)));
-            let next = async {
-                let info = told.await.unwrap_or_default();
-                match info.next(&after) {
-                    Some(end) if wanted > 0 => ask(end, wanted).await.map(Some),
-                    _ => Ok(None),
+            let left = limit - nodes.len();
+            let (_, mut page) = ask(after.clone(), ROWS.min(left), left > ROWS).await?;
+            let starts = std::mem::take(&mut page.ends).into_iter().zip((ROWS..left).step_by(ROWS));
+            let behind = starts.map(|(start, before)| ask(start, ROWS.min(left - before), false));
+            let mut behind = pin!(stream::iter(behind).buffered(ABREAST));
+            loop {
+                let (count, more) = (page.nodes.len(), page.info.has_next_page);
+                nodes.append(&mut page.nodes);
+                let end = page.info.next(&after).map(str::to_owned);
+                let Some(end) = end.filter(|_| count > 0 && nodes.len() < limit) else {
+                    nodes.truncate(limit);
+                    return Ok(Rows { more, nodes });
+                };
+                after = end;
+                // What came or went meanwhile has moved where pages begin: those that were asked for are of no use then.
+                match behind.try_next().await? {
+                    Some((start, next)) if start == after => page = next,
+                    _ => break,
                 }
-            };
-            let page = async {
-                // One that cannot be read on has panicked, and said so.
-                self.page(act, reading.await.unwrap_or(Err(Unread::NoAnswer)))
-            };
-            let (mut page, next) = tokio::try_join!(page, next)?;
-            let (count, more) = (page.nodes.len(), page.info.has_next_page);
-            nodes.append(&mut page.nodes);
-            let end = page.info.next(&after).map(str::to_owned);
-            let Some(end) = end.filter(|_| count > 0 && count < left) else {
-                nodes.truncate(limit);
-                return Ok(Rows { more, nodes });
-            };
-            (first, body) = match next {
-                Some(body) => (wanted, body),
-                None => {
-                    let first = ROWS.min(limit - nodes.len());
-                    (first, ask(&end, first).await?)
-                }
-            };
-            after = end;
+            }
         }
     }
 
@@ -309,3 +304,6 @@ fn short(text: &str) -> String {
     let text: String = plain(text.trim()).chars().take(SAID).collect();
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,10 @@
-//! A page of a list, read from the bytes of an answer once. Where the list goes on is told as soon as that is read, so that the next
-//! page is on its way while the rows of this one are read.
+//! A page of a list, read from the bytes of an answer once.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::Value;
-use tokio::sync::oneshot;
 
 use crate::ask::Message;
 
@@ -30,6 +28,8 @@ impl PageInfo {
 pub(crate) struct Page {
     pub(crate) nodes: Vec<Value>,
     pub(crate) info: PageInfo,
+    /// Where this page and those behind it end, if that was asked for.
+    pub(crate) ends: Vec<String>,
     pub(crate) errors: Vec<Message>,
     /// Whether it holds the list at all.
     pub(crate) is_there: bool,
@@ -51,12 +51,11 @@ struct Edge {
 }
 
 impl Page {
-    /// Reads the list that an answer holds in `field`, and tells where it goes on before its rows are read, if that stands before
-    /// them.
-    pub(crate) fn read(body: &[u8], field: &str, tell: oneshot::Sender<PageInfo>) -> Result<Self, Unread> {
-        let (mut page, mut tell) = (Self::default(), Some(tell));
+    /// Reads the list that an answer holds in `field`.
+    pub(crate) fn read(body: &[u8], field: &str) -> Result<Self, Unread> {
+        let mut page = Self::default();
         let mut json = serde_json::Deserializer::from_slice(body);
-        let reading = Reading { part: Part::Answer, field, page: &mut page, tell: &mut tell };
+        let reading = Reading { part: Part::Answer, field, page: &mut page };
         match reading.deserialize(&mut json).and_then(|()| json.end()) {
             Ok(()) => Ok(page),
             Err(error) if page.is_there && error.is_data() => Err(Unread::OtherSchema),
@@ -78,7 +77,6 @@ struct Reading<'p> {
     part: Part,
     field: &'p str,
     page: &'p mut Page,
-    tell: &'p mut Option<oneshot::Sender<PageInfo>>,
 }
 
 impl<'de> DeserializeSeed<'de> for Reading<'_> {
@@ -102,25 +100,24 @@ impl<'de> Visitor<'de> for Reading<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { part, field, page, tell } = self;
+        let Self { part, field, page } = self;
         while let Some(key) = map.next_key::<String>()? {
             match (part, &*key) {
                 (Part::Answer, "data") => {
-                    map.next_value_seed(Reading { part: Part::Data, field, page, tell })?;
+                    map.next_value_seed(Reading { part: Part::Data, field, page })?;
                 }
                 (Part::Answer, "errors") => {
                     page.errors = map.next_value::<Option<_>>()?.unwrap_or_default();
                 }
                 (Part::Data, key) if key == field => {
                     page.is_there = true;
-                    map.next_value_seed(Reading { part: Part::List, field, page, tell })?;
+                    map.next_value_seed(Reading { part: Part::List, field, page })?;
                 }
                 (Part::List, "pageInfo") => {
                     page.info = map.next_value()?;
-                    if let Some(tell) = tell.take() {
-                        // Whoever asked may have gone.
-                        let _ = tell.send(page.info.clone());
-                    }
+                }
+                (Part::List, "ends") => {
+                    page.ends = map.next_value()?;
                 }
                 (Part::List, "edges") => {
                     let edges: Vec<Edge> = map.next_value()?;
@@ -139,46 +136,38 @@ mod tests {
 
     use super::*;
 
-    fn read(body: &str) -> (Result<Page, Unread>, Option<PageInfo>) {
-        let (tell, mut told) = oneshot::channel();
-        (Page::read(body.as_bytes(), "runtimes", tell), told.try_recv().ok())
+    fn read(body: &str) -> Result<Page, Unread> {
+        Page::read(body.as_bytes(), "runtimes")
     }
 
     #[test]
     fn a_page_is_read_whichever_of_its_parts_stands_first() {
         let info = r#""pageInfo": {"endCursor": "b", "hasNextPage": true, "startCursor": "a"}"#;
         let edges = r#""edges": [{"cursor": "a", "node": {"name": "a\u00e9"}}, {"node": {"name": "b"}}]"#;
-        for list in [format!("{info}, {edges}"), format!("{edges}, {info}")] {
-            let (page, told) = read(&format!(r#"{{"data": {{"runtimes": {{{list}}}}}, "extensions": [1]}}"#));
-            let page = page.unwrap();
+        let ends = r#""ends": ["b"]"#;
+        for list in [format!("{ends}, {info}, {edges}"), format!("{edges}, {info}, {ends}")] {
+            let page =
+                read(&format!(r#"{{"data": {{"runtimes": {{{list}}}}}, "extensions": [1]}}"#)).unwrap();
             assert_eq!(page.nodes, [json!({"name": "aé"}), json!({"name": "b"})]);
             assert_eq!((page.info.next(""), page.info.next("b")), (Some("b"), None));
-            assert_eq!((told, page.errors.len(), page.is_there), (Some(page.info), 0, true));
+            assert_eq!((page.ends, page.errors.len(), page.is_there), (vec!["b".to_owned()], 0, true));
         }
         let last = PageInfo { end_cursor: Some("b".to_owned()), has_next_page: false };
         assert_eq!((last.next(""), PageInfo::default().next("")), (None, None));
     }
 
     #[test]
-    fn where_a_list_goes_on_is_told_also_if_its_rows_cannot_be_read() {
-        let info = r#""pageInfo": {"endCursor": "b", "hasNextPage": true}"#;
-        let (page, told) = read(&format!(r#"{{"data": {{"runtimes": {{{info}, "edges": [{{"node": "#));
-        assert_eq!((page.err(), told.unwrap().next("")), (Some(Unread::NoAnswer), Some("b")));
-    }
-
-    #[test]
     fn what_is_refused_holds_no_list() {
         for data in [r#""data": null, "#, ""] {
-            let (page, told) = read(&format!(r#"{{{data}"errors": [{{"message": "no", "path": ["a"]}}]}}"#));
-            let page = page.unwrap();
-            assert_eq!((page.is_there, page.nodes.len(), told), (false, 0, None));
+            let page = read(&format!(r#"{{{data}"errors": [{{"message": "no", "path": ["a"]}}]}}"#)).unwrap();
+            assert_eq!((page.is_there, page.nodes.len()), (false, 0));
             assert_eq!(page.errors[0].message, "no");
         }
     }
 
     #[test]
     fn an_answer_of_another_schema_is_told_from_one_that_is_none_of_a_platform() {
-        let of = |body: &str| read(body).0.err();
+        let of = |body: &str| read(body).err();
         for none in ["", "<html>", "[]", r#""ok""#, r#"{"data": 1}"#, r#"{"data": {"runtimes": {}}} x"#] {
             assert_eq!(of(none), Some(Unread::NoAnswer), "{none}");
         }

@@ -1,7 +1,7 @@
 //! Applications of all runtimes, as far as somebody sees them.
 
 use crate::act::Value;
-use crate::connection::{Arg, Row};
+use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::fleet::{ApplicationName, ResourceAt, literal};
 use crate::read::Application;
@@ -69,34 +69,40 @@ impl Store {
         after: (&str, &str, &str),
         limit: u32,
     ) -> Result<Vec<SeenApplication>, StoreError> {
-        let mut values = vec![after.0.into(), after.1.into(), after.2.into()];
-        let mut condition = BEHIND.to_owned();
-        let named = [
-            ("r.name", &which.runtime),
-            ("a.namespace", &which.namespace),
-            ("a.project", &which.project),
-            ("a.name", &which.name),
-        ];
-        for (column, value) in named {
-            if let Some(value) = value {
-                values.push((&**value).into());
-                condition.push_str(&format!(" AND {column} = ${}", values.len()));
-            }
-        }
-        if let Some(prefix) = &which.prefix {
-            values.push(Value::Text(format!("{}%", literal(prefix))));
-            condition.push_str(&format!(" AND a.name LIKE ${} ESCAPE '!'", values.len()));
-        }
-        for (key, value) in &which.labels {
-            condition.push_str(&format!(" AND {}", has_label(key, value, &mut values)));
-        }
-        if let Some(deleted) = which.deleted {
-            values.push(i64::from(deleted).into());
-            condition.push_str(&format!(" AND a.deleted = ${}", values.len()));
-        }
+        let (mut values, condition) = chosen(which, after);
         values.push(i64::from(limit).into());
         let most = format!("${}", values.len());
         self.seen(view, &condition, Some(&most), values).await
+    }
+
+    /// Where pages of so many rows end of what [`Store::visible`] gives: the first so many of these pages that are full.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn ends(
+        &self,
+        view: &View,
+        which: &Which,
+        after: (&str, &str, &str),
+        (rows, pages): (u32, u32),
+    ) -> Result<Vec<ApplicationName>, StoreError> {
+        let (mut values, condition) = chosen(which, after);
+        values.push(i64::from(rows).into());
+        let rows = format!("${}", values.len());
+        values.push(i64::from(pages).into());
+        let most = format!("({rows} * ${})", values.len());
+        let view = view.condition(&mut values);
+        let mut connection = self.read().await?;
+        let page = page(&connection, NAMES, (&view, &condition, &most));
+        let sql = format!(
+            "SELECT runtime, namespace, name FROM (SELECT page.*, row_number() OVER (ORDER BY runtime, namespace, name) AS place \
+             FROM ({page}) AS page) AS placed WHERE place % {rows} = 0 ORDER BY place"
+        );
+        let values: Vec<_> = values.iter().map(Value::arg).collect();
+        let name = |row: &Row| {
+            Ok(ApplicationName { runtime: row.text(0)?, namespace: row.text(1)?, name: row.text(2)? })
+        };
+        connection.rows_of(sql, &values).await?.iter().map(name).collect()
     }
 
     /// One of them by its runtime, namespace and name.
@@ -146,8 +152,8 @@ impl Store {
         let view = view.condition(&mut values);
         let mut connection = self.read().await?;
         let sql = match most {
-            Some(most) if !connection.is_sqlite() => of_each_runtime(&view, condition, most),
-            most => query(&view, condition, most),
+            Some(most) => page(&connection, COLUMNS, (&view, condition, most)),
+            None => query(COLUMNS, &view, condition, None),
         };
         let values: Vec<_> = values.iter().map(Value::arg).collect();
         connection.rows_of(sql, &values).await?.iter().map(seen).collect()
@@ -168,32 +174,72 @@ impl Store {
 const BEHIND: &str = "r.name >= $1 AND (a.namespace, a.name) > \
                       (CASE WHEN r.name = $1 THEN $2 ELSE '' END, CASE WHEN r.name = $1 THEN $3 ELSE '' END)";
 
+/// Which applications are chosen from behind a place, with what that is compared to: the place is of the first three values.
+fn chosen(which: &Which, after: (&str, &str, &str)) -> (Vec<Value>, String) {
+    let mut values = vec![after.0.into(), after.1.into(), after.2.into()];
+    let mut condition = BEHIND.to_owned();
+    let named = [
+        ("r.name", &which.runtime),
+        ("a.namespace", &which.namespace),
+        ("a.project", &which.project),
+        ("a.name", &which.name),
+    ];
+    for (column, value) in named {
+        if let Some(value) = value {
+            values.push((&**value).into());
+            condition.push_str(&format!(" AND {column} = ${}", values.len()));
+        }
+    }
+    if let Some(prefix) = &which.prefix {
+        values.push(Value::Text(format!("{}%", literal(prefix))));
+        condition.push_str(&format!(" AND a.name LIKE ${} ESCAPE '!'", values.len()));
+    }
+    for (key, value) in &which.labels {
+        condition.push_str(&format!(" AND {}", has_label(key, value, &mut values)));
+    }
+    if let Some(deleted) = which.deleted {
+        values.push(i64::from(deleted).into());
+        condition.push_str(&format!(" AND a.deleted = ${}", values.len()));
+    }
+    (values, condition)
+}
+
 /// In the order in which they are read of a row.
 const COLUMNS: &str = "r.name AS runtime, a.namespace, a.name, t.uid, t.sync, t.health, t.health_message, t.revision, \
     t.deleted, e.at, a.project, a.environment, a.cluster, a.destination, a.repository, a.path, a.labels, a.author, a.message, \
     a.phase, a.phase_message, a.deployed_at";
+/// No more than what an application is found by.
+const NAMES: &str = "r.name AS runtime, a.namespace, a.name";
 /// How the tables belong together.
 const TOGETHER: &str =
     "a.runtime_id = r.id AND e.application_id = a.id AND e.kind = '' AND t.id = e.current AND a.name <> ''";
 
 /// In the order of lists. The tables stand in the order that they are read in, which SQLite keeps to where it is told by `CROSS`:
 /// it would begin with all entities else, on every page.
-fn query(view: &str, condition: &str, most: Option<&str>) -> String {
+fn query(columns: &str, view: &str, condition: &str, most: Option<&str>) -> String {
     let end = most.map_or_else(String::new, |most| format!("LIMIT {most}"));
     format!(
-        "SELECT {COLUMNS} FROM runtimes r CROSS JOIN applications a CROSS JOIN entities e CROSS JOIN transitions t \
+        "SELECT {columns} FROM runtimes r CROSS JOIN applications a CROSS JOIN entities e CROSS JOIN transitions t \
          WHERE {TOGETHER} AND {condition} AND {view} ORDER BY r.name, a.namespace, a.name {end}"
     )
 }
 
 /// The same for Postgres, which knows of no order but that of the runtimes where it looks up the applications of each, and would
 /// read all of a runtime's for each page: here it reads no more of any than the page may have.
-fn of_each_runtime(view: &str, condition: &str, most: &str) -> String {
+fn of_each_runtime(columns: &str, view: &str, condition: &str, most: &str) -> String {
     format!(
-        "SELECT page.* FROM runtimes r CROSS JOIN LATERAL (SELECT {COLUMNS} \
+        "SELECT page.* FROM runtimes r CROSS JOIN LATERAL (SELECT {columns} \
          FROM applications a CROSS JOIN entities e CROSS JOIN transitions t WHERE {TOGETHER} AND {condition} AND {view} \
          ORDER BY a.namespace, a.name LIMIT {most}) AS page ORDER BY r.name, page.namespace, page.name LIMIT {most}"
     )
+}
+
+/// At most so many of what somebody sees and a condition leaves, in the order of lists.
+fn page(connection: &Connection, columns: &str, (view, condition, most): (&str, &str, &str)) -> String {
+    match connection.is_sqlite() {
+        true => query(columns, view, condition, Some(most)),
+        false => of_each_runtime(columns, view, condition, most),
+    }
 }
 
 fn seen(row: &Row) -> Result<SeenApplication, StoreError> {
@@ -236,7 +282,7 @@ mod tests {
         let of_one = "r.name = $1 AND a.namespace = $2 AND a.name = $3";
         let of_some = format!("{BEHIND} AND r.name = $4 AND a.deleted = 0");
         for (condition, most) in [(BEHIND, Some("10")), (&*of_some, Some("10")), (of_one, None)] {
-            let lines = plans.of(&query("1 = 1", condition, most)).await;
+            let lines = plans.of(&query(COLUMNS, "1 = 1", condition, most)).await;
             assert_eq!(lines.len(), 4, "a line for each table, and none for sorting: {lines:#?}");
             assert!(lines.iter().all(|line| line.starts_with("SEARCH ")), "{lines:#?}");
             assert!(lines[1].contains("runtime_id=? AND "), "{lines:#?}");

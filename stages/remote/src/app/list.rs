@@ -82,7 +82,7 @@ pub(super) async fn run(
     // Whoever watches is told of whatever changes.
     let fields = if listed.watch { FIELDS } else { fields(output) };
     let query = format!(
-        "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs) {{ applications(pagination: $pagination, runtime: $runtime, filters: $filters) {{ pageInfo {{ endCursor hasNextPage }} edges {{ node {{ metadata {{ runtime namespace name }} {fields} }} }} }} }}"
+        "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs, $ends: Boolean!) {{ applications(pagination: $pagination, runtime: $runtime, filters: $filters) {{ ends @include(if: $ends) pageInfo {{ endCursor hasNextPage }} edges {{ node {{ metadata {{ runtime namespace name }} {fields} }} }} }} }}"
     );
     let filters = json!({
         "namespace": chosen.namespace,

@@ -4,7 +4,7 @@ use async_graphql::{ComplexObject, Context, Enum, InputObject, Result, SimpleObj
 use stages_platform_store as kept;
 
 use super::change::SourceChange;
-use super::page::{SliceInfo, rows};
+use super::page::{SliceInfo, SlicePaginationArgs, rows};
 use super::{caller, store, time};
 use crate::caller::{Refusal, unread};
 
@@ -154,9 +154,43 @@ impl ApplicationsFilterArgs {
 
 /// A page of applications.
 #[derive(SimpleObject)]
+#[graphql(complex)]
 pub(crate) struct ApplicationSlice {
     pub(crate) edges: Vec<ApplicationEdge>,
     pub(crate) page_info: SliceInfo,
+    /// What it is a page of.
+    #[graphql(skip)]
+    pub(crate) which: kept::Which,
+    #[graphql(skip)]
+    pub(crate) page: SlicePaginationArgs,
+}
+
+/// Where pages end that are told of at a time.
+const ENDS: u32 = 40;
+
+/// The place of an application in a list: its runtime, its namespace and its name.
+pub(super) fn cursor((runtime, namespace, name): (&str, &str, &str)) -> String {
+    format!("{runtime}/{namespace}/{name}")
+}
+
+/// The application at a place.
+pub(super) fn place(cursor: &str) -> (&str, &str, &str) {
+    let mut parts = cursor.splitn(3, '/');
+    let mut part = || parts.next().unwrap_or_default();
+    (part(), part(), part())
+}
+
+#[ComplexObject]
+impl ApplicationSlice {
+    /// Where this page ends, and those behind it that are as long: so that they can be asked for beside one another. 40 at most. A
+    /// page counts if the one before has ended where it begins: what comes and goes meanwhile moves them.
+    #[graphql(complexity = 5)]
+    async fn ends(&self, context: &Context<'_>) -> Result<Vec<String>> {
+        let (view, rows) = (caller(context)?.view(), u32::try_from(self.page.first()).unwrap_or(1));
+        let after = place(self.page.after());
+        let found = store(context)?.ends(&view, &self.which, after, (rows, ENDS)).await.map_err(unread)?;
+        Ok(found.iter().map(|one| cursor((&one.runtime, &one.namespace, &one.name))).collect())
+    }
 }
 
 /// An application, and its place in the list.

@@ -1,10 +1,12 @@
 //! What may be read.
 
 use async_graphql::{Context, Object, Result};
-use stages_platform_store::{FleetCluster, SeenApplication, View, Which};
+use stages_platform_store::{FleetCluster, SeenApplication, Which};
 
 use super::account::{AbacRule, Account, ApiKey, AuditEntry, Me, User};
-use super::application::{Application, ApplicationEdge, ApplicationSlice, ApplicationsFilterArgs};
+use super::application::{
+    self, Application, ApplicationEdge, ApplicationSlice, ApplicationsFilterArgs, place,
+};
 use super::cluster::{self, ClusterEdge, ClusterSlice};
 use super::git_source::{self, GitSourceEdge, GitSourceSlice};
 use super::page::{self, SlicePaginationArgs, rows};
@@ -20,7 +22,7 @@ const CLUSTERS: u32 = 10_000;
 pub(crate) struct Query;
 
 fn cursor(one: &SeenApplication) -> String {
-    format!("{}/{}/{}", one.runtime, one.state.namespace, one.state.name)
+    application::cursor((&one.runtime, &one.state.namespace, &one.state.name))
 }
 
 /// Of one more row than asked for, so that it is known whether there are more.
@@ -30,11 +32,8 @@ async fn applications(
     after: &str,
     rows: usize,
 ) -> Result<Vec<SeenApplication>> {
-    let mut parts = after.splitn(3, '/');
-    let mut part = || parts.next().unwrap_or_default();
-    let (after, view): (_, View) = ((part(), part(), part()), caller(context)?.view());
-    let limit = u32::try_from(rows).unwrap_or(u32::MAX).saturating_add(1);
-    Ok(store(context)?.visible(&view, which, after, limit).await.map_err(unread)?)
+    let (view, limit) = (caller(context)?.view(), u32::try_from(rows).unwrap_or(u32::MAX).saturating_add(1));
+    Ok(store(context)?.visible(&view, which, place(after), limit).await.map_err(unread)?)
 }
 
 #[Object]
@@ -98,7 +97,7 @@ impl Query {
             let cursor = cursor(&one);
             ApplicationEdge { node: Application::of(one), cursor }
         };
-        Ok(ApplicationSlice { edges: all.into_iter().map(edge).collect(), page_info })
+        Ok(ApplicationSlice { edges: all.into_iter().map(edge).collect(), page_info, which, page })
     }
 
     /// Git sources by runtime, namespace and name, of one runtime and one project or of all: the applications with the label

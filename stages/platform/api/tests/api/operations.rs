@@ -187,6 +187,18 @@ async fn lists_come_in_pages_and_an_application_with_what_happened_to_it() {
         "pageInfo": {"startCursor": "prod/argocd/c", "endCursor": "prod/argocd/c", "hasNextPage": false, "hasPrevPage": true},
     });
     assert_eq!(page["applications"], expected);
+    let ends =
+        "query Ends($pagination: SlicePaginationArgs) { applications(pagination: $pagination) { ends } }";
+    for (first, after, expected) in
+        [(1, "", vec!["a", "b", "c"]), (2, "", vec!["b"]), (1, "prod/argocd/b", vec!["c"])]
+    {
+        let pagination = json!({"pagination": {"first": first, "after": after}});
+        let expected: Vec<String> = expected.iter().map(|name| format!("prod/argocd/{name}")).collect();
+        assert_eq!(
+            served.data(&served.admin, ends, pagination).await["applications"]["ends"],
+            json!(expected)
+        );
+    }
     let one = r#"{ application(runtime: "prod", namespace: "argocd", name: "a") { healthStatus syncStatus healthMessage revision lastReportAt timeline(first: 5) { healthStatus current resource { kind } } deployments { phase } drifts { ended repeats } } }"#;
     let expected = json!({"application": {
         "healthStatus": "DEGRADED", "syncStatus": "OUT_OF_SYNC", "healthMessage": "it hurts", "revision": "abc",

@@ -481,6 +481,15 @@ async fn sees(opened: &Opened, view: &View, expected: &[&str], runtimes: &[&str]
     assert_eq!(told.iter().map(|one| one.applications).sum::<u64>(), many, "{what}");
     let visible = store.visible(view, &Which::default(), ("", "", ""), 100).await.unwrap();
     assert_eq!(visible.len(), expected.len(), "{what}");
+    for rows in 1..4 {
+        let ends = store.ends(view, &Which::default(), ("", "", ""), (rows, 2)).await.unwrap();
+        let full = visible.chunks_exact(rows as usize).take(2).filter_map(|page| page.last());
+        let names = full.map(|one| (&one.runtime, &one.state.namespace, &one.state.name));
+        assert!(
+            names.eq(ends.iter().map(|one| (&one.runtime, &one.namespace, &one.name))),
+            "{what}: {ends:?}"
+        );
+    }
 
     // Each by its own page, and between its neighbours; what is not theirs is as if it were not there.
     let all = store.list(&View::ALL, &by_name, 0, 100).await.unwrap();

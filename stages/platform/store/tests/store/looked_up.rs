@@ -101,13 +101,16 @@ pub(crate) async fn a_page_of_a_list_reads_no_more_than_it_may_show(url: &str) {
         let mut counts = Counts::begin(url).await;
         let opened = open(&place).await;
         let page = opened.store.visible(&View::ALL, &which, after, PAGE).await.unwrap();
+        let ends = opened.store.ends(&View::ALL, &which, after, (PAGE / 2, 2)).await.unwrap();
         opened.close().await;
         let names: Vec<_> = page.iter().map(|one| (&*one.runtime, &*one.state.name)).collect();
         assert_eq!((names.len(), names.first()), (PAGE as usize, Some(&first)));
         assert!(names.is_sorted(), "{names:?}");
+        let ends: Vec<_> = ends.iter().map(|one| (&*one.runtime, &*one.name)).collect();
+        assert_eq!(ends, [names[9], names[19]]);
         let read = counts.of(["applications", "entities", "transitions"]).await;
-        // Of each runtime no more than a page, whichever way the server puts them in order.
-        let most = RUNTIMES.len() as i64 * i64::from(PAGE);
+        // Of each runtime no more than a page, and the ends of one as long, whichever way the server puts them in order.
+        let most = 2 * RUNTIMES.len() as i64 * i64::from(PAGE);
         assert!(read.values().all(|read| read.through == 0 && read.rows <= most), "{after:?}: {read:?}");
     }
 }

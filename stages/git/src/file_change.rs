@@ -63,22 +63,6 @@ impl<'r> BesideParent<'r> {
         Ok([before, self.find(&self.after, path)?])
     }
 
-    /// Whether there is a text of no more than `limit` bytes at a path, in the commit or in its parent, of which something is so.
-    /// Of a longer one it is taken to be.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn any(&self, path: &str, limit: usize, is_so: impl Fn(&str) -> bool) -> Result<bool, GitError> {
-        for file in self.file(path)?.into_iter().flatten() {
-            match self.content(file, limit)? {
-                FileContent::Text(text) if is_so(&text) => return Ok(true),
-                FileContent::Large => return Ok(true),
-                _ => {}
-            }
-        }
-        Ok(false)
-    }
-
     fn find(&self, tree: &Tree<'r>, path: &str) -> Result<Option<FileId>, GitError> {
         let mut within: Option<Tree<'r>> = None;
         let mut names = path.split('/').peekable();

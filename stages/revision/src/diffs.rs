@@ -1,12 +1,15 @@
 //! What a commit changed in the files of an application, as lines. What is secret in a file is replaced before it is compared: what
 //! stands around a changed line tells what it is.
 
+mod others;
+
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use pipeline_redact::{Redactor, WITHHELD};
 use stages_git::{BesideParent, FileContent, FileId, GitError, GitRepository, Oid, unified};
 
+use self::others::Others;
 use crate::report::Untold;
 use crate::{FileDiff, ShownChange};
 
@@ -60,6 +63,7 @@ impl<'r> Diffs<'r> {
             let Some(beside) = beside.and_then(|commit| self.repository.beside_parent(commit).ok()) else {
                 continue;
             };
+            let mut others = Others::new(&beside, change.paths.iter().take(FILES).map(String::as_str));
             for path in change.paths.iter().take(FILES) {
                 if room.told == 0 || room.read == 0 {
                     return;
@@ -67,7 +71,7 @@ impl<'r> Diffs<'r> {
                 let shown = self.redactor.text(path).into_owned();
                 let Some(left) = room.told.checked_sub(shown.len() + ENTRY) else { return };
                 room.told = left;
-                let told = self.compare(&beside, path, &mut room);
+                let told = self.compare(&mut others, path, &mut room);
                 change.diffs.push(match told {
                     Ok((text, cut)) => FileDiff { path: shown, text, untold: None, cut },
                     Err(untold) => FileDiff { path: shown, untold: Some(untold), ..FileDiff::default() },
@@ -78,16 +82,17 @@ impl<'r> Diffs<'r> {
 
     fn compare(
         &mut self,
-        beside: &BesideParent<'_>,
+        others: &mut Others<'_, '_>,
         path: &str,
         room: &mut Room,
     ) -> Result<(String, bool), Untold> {
         let lost = |_: GitError| Untold::Lost;
+        let beside = others.beside;
         let [before, after] = beside.file(path).map_err(lost)?;
         if before.is_none() && after.is_none() {
             return Err(Untold::Lost);
         }
-        let is_manifest = is_manifest(path) && !is_read_by_another(beside, path).map_err(lost)?;
+        let is_manifest = is_manifest(path) && !others.may_read(path, FILE).map_err(lost)?;
         let mut text = |file: Option<FileId>| match file {
             Some(file) if is_manifest || file.is_submodule() => self.redacted(beside, file, room),
             Some(file) => self.redacted(beside, file, room).and(Err(Untold::Unreadable)),
@@ -146,30 +151,6 @@ impl<'r> Diffs<'r> {
 fn is_manifest(path: &str) -> bool {
     let of = path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     of.is_some_and(|of| ["yaml", "yml", "json"].contains(&&*of))
-}
-
-/// Whether a file is perhaps no manifest though it looks like one, since another file reads it, and may make a Secret of it: one
-/// that a Kustomization above it names while it makes Secrets, or one of a chart that is neither of its values nor a template.
-fn is_read_by_another(beside: &BesideParent<'_>, path: &str) -> Result<bool, GitError> {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    let folders = path.match_indices('/').map(|(at, _)| path.split_at(at + 1));
-    for (folder, below) in std::iter::once(("", path)).chain(folders) {
-        for own in ["kustomization.yaml", "kustomization.yml", "Kustomization"] {
-            if below != own
-                && beside.any(&format!("{folder}{own}"), FILE, |text| {
-                    text.contains("secretGenerator") && text.contains(name)
-                })?
-            {
-                return Ok(true);
-            }
-        }
-        let is_of_chart = ["templates/", "crds/", "charts/"].iter().any(|of| below.starts_with(of))
-            || (!below.contains('/') && (below.starts_with("values") || below.starts_with("Chart.")));
-        if !is_of_chart && beside.any(&format!("{folder}Chart.yaml"), FILE, |_| true)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// How many Secrets a text holds, by the lines that say so.

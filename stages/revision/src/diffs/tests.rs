@@ -161,6 +161,29 @@ fn what_another_file_may_make_a_secret_of_is_not_shown() {
 }
 
 #[test]
+fn a_kustomization_is_read_once_for_all_files_of_a_commit() {
+    let kustomization = b"secretGenerator:\n- name: a\n  files: [word.yaml]\n";
+    let made = made(&[&[
+        ("app/kustomization.yaml", Some(kustomization)),
+        ("app/word.yaml", Some(b"greeting: hidden-word\n")),
+        ("app/shown.yaml", Some(b"replicas: 1\n")),
+        ("other/word.yaml", Some(b"replicas: 1\n")),
+    ]]);
+    let repository = GitRepository::open_bare(made.folder.path()).unwrap();
+    let beside = repository.beside_parent(made.commits[0]).unwrap();
+    let paths = ["app/word.yaml", "app/shown.yaml", "other/word.yaml"];
+    let mut others = Others::new(&beside, paths.into_iter());
+    assert!(others.may_read(paths[0], FILE).unwrap());
+    // It is not there any more, and nobody looks for it.
+    let id = Oid::hash_object(git2::ObjectType::Blob, kustomization).unwrap().to_string();
+    let (folder, file) = id.split_at(2);
+    std::fs::remove_file(made.folder.path().join("objects").join(folder).join(file)).unwrap();
+    assert_eq!(paths.map(|path| others.may_read(path, FILE).unwrap()), [true, false, false]);
+    let mut late = Others::new(&beside, paths.into_iter());
+    late.may_read(paths[1], FILE).unwrap_err();
+}
+
+#[test]
 fn what_became_a_secret_is_not_shown_as_it_was() {
     let of = |kind: &str, data: &str| {
         format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: a}}\n{data}:\n  note: hidden-word\n")

@@ -209,12 +209,12 @@ impl ArgoCd {
             let list = self.reader.get(&path).await.with_context(|| {
                 format!("list the appprojects in `{namespace}`: the service account needs `list` on appprojects there")
             })?;
-            let found: Vec<&Value> =
-                list.iter().flat_map(|list| list["items"].as_array()).flatten().collect();
+            let found = list.as_ref().and_then(|list| list["items"].as_array()).map(Vec::as_slice);
+            let found = found.unwrap_or_default();
             versions.extend(found.iter().map(|of| of["metadata"]["resourceVersion"].to_string()));
             let settings = self.config_map(SETTINGS, &mut versions).await?;
             let global = settings["data"]["globalProjects"].as_str().unwrap_or_default();
-            projects = Some(Projects::read(namespace, &found, global));
+            projects = Some(Projects::read(namespace, found, global));
         }
         let (mut authorities, mut hosts) = (BTreeMap::new(), String::new());
         if self.certificates {

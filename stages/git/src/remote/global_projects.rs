@@ -64,8 +64,17 @@ impl GlobalProject {
     pub(super) fn takes(&self, labels: &Value) -> Option<bool> {
         let Some(selector) = &self.selector else { return Some(true) };
         let label = |key: &str| labels[key].as_str();
-        let mut taken = selector.match_labels.iter().all(|(key, value)| label(key) == Some(value));
+        let mut taken = true;
+        for (key, value) in &selector.match_labels {
+            if !is_key(key) || !is_value(value) {
+                return None;
+            }
+            taken &= label(key) == Some(value);
+        }
         for Expression { key, operator, values } in &selector.match_expressions {
+            if !is_key(key) || !values.iter().all(|value| is_value(value)) {
+                return None;
+            }
             let is_one = label(key).is_some_and(|value| values.iter().any(|one| one == value));
             taken &= match operator {
                 Operator::In if !values.is_empty() => is_one,
@@ -77,6 +86,29 @@ impl GlobalProject {
         }
         Some(taken)
     }
+}
+
+/// Whether Kubernetes takes a key of a label: a name, which may stand behind a domain and `/`.
+fn is_key(key: &str) -> bool {
+    let is_part = |part: &str| {
+        is_name(part) && part.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+    };
+    match key.split_once('/') {
+        Some((domain, name)) => domain.len() <= 253 && domain.split('.').all(is_part) && is_name(name),
+        None => is_name(key),
+    }
+}
+
+/// Whether it takes a value, which may be empty.
+fn is_value(value: &str) -> bool {
+    value.is_empty() || is_name(value)
+}
+
+fn is_name(text: &str) -> bool {
+    let ends = text.bytes().next().into_iter().chain(text.bytes().last());
+    (1..=63).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+        && ends.into_iter().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]
@@ -109,6 +141,55 @@ mod tests {
         assert_eq!(taken(json!(null)), ["all", "", "others", "none"]);
         let followed = |name: &str| all.iter().find(|of| of.project == name).unwrap().takes(&json!(null));
         assert_eq!((followed("odd"), followed("empty")), (None, None));
+    }
+
+    #[test]
+    fn a_selector_of_labels_that_kubernetes_would_refuse_cannot_be_followed() {
+        let followed = |selector: &serde_json::Value| {
+            let list = json!([{"projectName": "base", "labelSelector": selector}]).to_string();
+            read(&list)[0].takes(&json!({"team": "shop"})).is_some()
+        };
+        let (most, long) = ("x".repeat(63), "x".repeat(64));
+        for key in ["team", "a", "example.com/team", "a-b.c0/T_e.a-m", &most, &format!("a/{most}")] {
+            assert!(followed(&json!({"matchLabels": {key: "shop"}})), "{key}");
+            assert!(followed(&json!({"matchExpressions": [{"key": key, "operator": "Exists"}]})), "{key}");
+        }
+        let far = format!("{}/team", ["x"; 128].join("."));
+        for key in [
+            "",
+            "/",
+            "team/",
+            "/team",
+            "a/b/c",
+            "-team",
+            "team-",
+            "te am",
+            "Example.com/team",
+            "a_b/team",
+            "a..b/team",
+            "-a.b/team",
+            "té",
+            &long,
+            &format!("a/{long}"),
+            &far,
+        ] {
+            assert!(!followed(&json!({"matchLabels": {key: "shop"}})), "{key}");
+            assert!(!followed(&json!({"matchExpressions": [{"key": key, "operator": "Exists"}]})), "{key}");
+        }
+        for (value, is_followed) in [
+            ("", true),
+            ("Sh_o.p-1", true),
+            (&*most, true),
+            (&*long, false),
+            ("shop/web", false),
+            (".shop", false),
+            ("shop_", false),
+            ("sh op", false),
+        ] {
+            assert_eq!(followed(&json!({"matchLabels": {"team": value}})), is_followed, "{value}");
+            let expression = json!({"key": "team", "operator": "NotIn", "values": ["other", value]});
+            assert_eq!(followed(&json!({"matchExpressions": [expression]})), is_followed, "{value}");
+        }
     }
 
     #[test]

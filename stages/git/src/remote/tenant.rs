@@ -4,6 +4,7 @@
 //! and of the repository. It is judged as Argo CD does: `spec.sourceNamespaces`, `spec.sourceRepos`, those of the
 //! `globalProjects` that count for the project, and the repositories that have a Secret of the project.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
@@ -63,12 +64,13 @@ struct Rule {
 impl Projects {
     /// Reads the AppProjects of Argo CD's namespace, with `globalProjects` of its ConfigMap `argocd-cm`, which may be empty.
     #[must_use]
-    pub fn read(namespace: &str, objects: &[&Value], global: &str) -> Self {
+    pub fn read(namespace: &str, objects: &[impl Borrow<Value>], global: &str) -> Self {
         let name = |object: &Value| object["metadata"]["name"].as_str().map(str::to_owned);
+        let objects = || objects.iter().map(<_ as Borrow<Value>>::borrow);
         let own: BTreeMap<String, Project> =
-            objects.iter().filter_map(|object| Some((name(object)?, Project::read(object)))).collect();
+            objects().filter_map(|object| Some((name(object)?, Project::read(object)))).collect();
         let (global, mut all) = (global_projects::read(global), own.clone());
-        for object in objects {
+        for object in objects() {
             let Some(name) = name(object) else { continue };
             let Some(project) = all.get_mut(&name) else { continue };
             for one in global.iter().filter(|one| one.project != name) {
@@ -219,7 +221,7 @@ mod tests {
 - {labelSelector: {matchLabels: {inherits: base}}}
 - {projectName: default, labelSelector: {matchLabels: {inherits: base}}}
 ";
-        Projects::read("argocd", &all.iter().collect::<Vec<_>>(), global)
+        Projects::read("argocd", &all, global)
     }
 
     fn labelled(inherits: &str, mut project: serde_json::Value) -> serde_json::Value {

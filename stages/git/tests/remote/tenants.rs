@@ -69,7 +69,7 @@ async fn app_projects_are_heeded_before_anybody_is_asked() {
     let own = Credential { bearer: None, ..of_project("own", &url, "") };
     cache.checkouts.set_access(Access {
         credentials: Credentials::new(vec![own]),
-        projects: Some(Projects::read("argocd", &all.iter().collect::<Vec<_>>(), "")),
+        projects: Some(Projects::read("argocd", &all, "")),
         ..Access::default()
     });
     let of = async |project: &str, namespace: &str| {

@@ -51,7 +51,7 @@ async fn whoever_may_write_an_application_is_told_of_no_repository_that_its_proj
         json!({"metadata": {"name": name}, "spec": spec})
     };
     let all = [project("owner", &["*"], &[]), project("tenant", &["https://git.example/*"], &["tenant-*"])];
-    let projects = Some(Projects::read("argocd", &all.iter().collect::<Vec<_>>(), ""));
+    let projects = Some(Projects::read("argocd", &all, ""));
     checkouts.set_access(Access { projects, ..Access::default() });
     let redactor = Redactor::new(b"0123456789abcdef0123456789abcdef");
     let walks = Walks::new(checkouts, 100, 1 << 16, redactor.clone());

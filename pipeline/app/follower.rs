@@ -8,6 +8,8 @@
 //! what is published later is delivered. Where something may have been missed (the stream or the durable are gone, an object cannot
 //! be read, the reporter has been away), the watch begins anew, and again with a list.
 
+mod tries;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,8 +21,9 @@ use pipeline_core::{
     Survey, Version, async_trait,
 };
 use tokio::sync::Notify;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
+use self::tries::Tries;
 use super::{PIPELINE, ROUTE};
 
 /// How often it is looked whether a reporter publishes.
@@ -48,9 +51,9 @@ impl<W: Survey> Source for Follower<W> {
     }
 
     async fn run(&self, out: Emitter, stop: Shutdown) -> Result<(), StageError> {
-        let mut said = String::new();
+        let mut tries = Tries::default();
         // A reporter that is there already is followed from the start.
-        let mut begun = self.try_to_follow(&stop, &mut said).await;
+        let mut begun = self.try_to_follow(&stop, &mut tries).await;
         while !stop.is_cancelled() {
             let mut following = match begun.take() {
                 Some(following) => following,
@@ -59,13 +62,15 @@ impl<W: Survey> Source for Follower<W> {
                     // Wherever the watch waits it may be dropped: a list follows.
                     tokio::select! {
                         ended = self.watch.run(out.clone(), stop.clone()) => return ended,
-                        following = self.until_followed(&stop, &mut said) => following,
+                        following = self.until_followed(&stop, &mut tries) => following,
                     }
                 }
             };
+            let since = Instant::now();
             let lost = stop.run_until_cancelled(self.follow(&out, &stop, &mut following)).await;
             following.end().await;
             let Some(Err(lost)) = lost else { break };
+            tries.ended(since.elapsed());
             let error: &dyn std::error::Error = lost.as_ref();
             tracing::warn!(error, "the reporter is not followed any more");
         }
@@ -91,34 +96,32 @@ impl<W: Survey> Follower<W> {
         self.bus.are_consumed(ROUTE, PIPELINE, self.shards).await
     }
 
-    async fn until_followed(&self, stop: &Shutdown, said: &mut String) -> Following {
+    async fn until_followed(&self, stop: &Shutdown, tries: &mut Tries) -> Following {
         loop {
-            sleep(LOOK).await;
-            if let Some(following) = self.try_to_follow(stop, said).await {
+            sleep(tries.pause(fastrand::u64(..))).await;
+            if let Some(following) = self.try_to_follow(stop, tries).await {
                 return following;
             }
         }
     }
 
-    /// Begins to follow a reporter that is there. What keeps it from that is said once, and kept in `said`.
-    async fn try_to_follow(&self, stop: &Shutdown, said: &mut String) -> Option<Following> {
+    /// Begins to follow a reporter that is there.
+    async fn try_to_follow(&self, stop: &Shutdown, tries: &mut Tries) -> Option<Following> {
         let begun = match self.is_published().await {
-            Ok(false) => return None,
+            Ok(false) => {
+                tries.found_nobody();
+                return None;
+            }
             Ok(true) => self.bus.follow(&self.group, PIPELINE, stop.clone()).await,
             Err(error) => Err(error),
         };
         match begun {
             Ok(following) => {
-                said.clear();
+                tries.begin();
                 Some(following)
             }
             Err(error) => {
-                let reason = error.to_string();
-                if reason != *said {
-                    let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, "it is not known whether there is a reporter to follow");
-                    *said = reason;
-                }
+                tries.refused(&error);
                 None
             }
         }

@@ -1,9 +1,10 @@
 //! Applications, and what happened to them.
 
 use async_graphql::{ComplexObject, Context, Enum, InputObject, Result, SimpleObject};
+use jiff::Timestamp;
 use stages_platform_store as kept;
 
-use super::change::SourceChange;
+use super::change::{ChangedFiles, SourceChange};
 use super::page::{SliceInfo, SlicePaginationArgs, rows};
 use super::{caller, store, time};
 use crate::caller::{Refusal, unread};
@@ -397,6 +398,27 @@ impl Application {
             changes: one.changes.into_iter().map(SourceChange::of).collect(),
         };
         Ok(found.into_iter().map(one).collect())
+    }
+
+    /// What a commit changed in its files, that came with the deployment which started at that moment; both as `deployments`
+    /// tells them. Empty: that is not known.
+    #[graphql(complexity = "2_000 + 100 * child_complexity")]
+    async fn file_diffs(
+        &self,
+        context: &Context<'_>,
+        started_at: String,
+        revision: String,
+    ) -> Result<Vec<ChangedFiles>> {
+        let Ok(began) = started_at.parse::<Timestamp>() else {
+            let why = "startedAt is a moment such as 2026-11-26T10:00:00Z, as deployments tells it";
+            return Err(Refusal::Wrong(why.to_owned()).into());
+        };
+        let (store, view) = (store(context)?, caller(context)?.view());
+        let Some(known) = store.known(&view, &self.known_as()).await.map_err(unread)? else {
+            return Ok(Vec::new());
+        };
+        let found = store.changes_at(known.id, began.as_millisecond()).await.map_err(unread)?;
+        Ok(ChangedFiles::of(found, &revision))
     }
 
     /// The last hundred times that it was out of sync, the newest first.

@@ -35,9 +35,61 @@ struct Commit {
     more_paths: u64,
 }
 
+/// What a commit changed in the files of an application, of one of its sources.
+#[derive(SimpleObject)]
+pub(crate) struct ChangedFiles {
+    /// Where the repository of the source is.
+    repo_url: String,
+    /// Files of which it is told what differs, at most a hundred.
+    files: Vec<FileDiff>,
+    /// Paths of further ones, as far as they are known.
+    paths: Vec<String>,
+    /// How many more there are.
+    more_paths: u64,
+}
+
+/// What a commit changed in one file, without its secrets.
+#[derive(SimpleObject)]
+struct FileDiff {
+    path: String,
+    /// A unified diff without its head; null: there is none.
+    text: Option<String>,
+    /// Why there is none: binary, large, unreadable (what is secret in it is not known), same (no line differs) or lost.
+    untold: Option<String>,
+    /// There is more of it than is told.
+    cut: bool,
+}
+
+fn told(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+impl ChangedFiles {
+    /// Of the commit of that revision, in each source that it changed.
+    pub(crate) fn of(sources: Vec<kept::SourceChange>, revision: &str) -> Vec<Self> {
+        let diff = |kept::FileDiff { path, text, untold, cut }| FileDiff {
+            path,
+            text: told(text),
+            untold: told(untold),
+            cut,
+        };
+        let of = |kept::SourceChange { repository, commits, .. }| {
+            let commit = commits.into_iter().find(|commit| commit.revision == revision)?;
+            let kept::CommitOf { mut paths, more_paths, diffs, .. } = commit;
+            paths.retain(|path| diffs.iter().all(|file| file.path != *path));
+            Some(Self {
+                repo_url: repository,
+                files: diffs.into_iter().map(diff).collect(),
+                paths,
+                more_paths,
+            })
+        };
+        sources.into_iter().filter_map(of).collect()
+    }
+}
+
 impl SourceChange {
     pub(crate) fn of(source: kept::SourceChange) -> Self {
-        let told = |text: String| Some(text).filter(|text| !text.is_empty());
         let commit = |kept::CommitOf { revision, author, date, message, paths, more_paths, .. }| Commit {
             revision,
             author,

@@ -24,6 +24,18 @@ async fn what_is_too_deep_too_much_or_too_long_is_refused() {
     let aliases: String =
         (0..400).map(|alias| format!("a{alias}: runtimes {{ edges {{ cursor }} }} ")).collect();
     assert_eq!(ask(format!("{{ {aliases} }}")).await, "Query is too complex.");
+    // What a commit changed is a quarter of a megabyte.
+    let diffs = |many: usize| {
+        let one = |n: usize| {
+            format!(
+                r#"d{n}: fileDiffs(startedAt: "2026-11-21T11:48:20Z", revision: "a") {{ files {{ text }} }} "#
+            )
+        };
+        let all: String = (0..many).map(one).collect();
+        format!(r#"{{ application(runtime: "prod", namespace: "argocd", name: "a") {{ {all} }} }}"#)
+    };
+    assert_eq!(ask(diffs(10)).await, "Query is too complex.");
+    served.data(&served.runtime, &diffs(5), json!({})).await;
     let directives = "@include(if: true) ".repeat(9);
     assert_eq!(
         ask(format!("{{ me {directives} {{ name }} }}")).await,

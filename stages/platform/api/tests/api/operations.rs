@@ -1,6 +1,7 @@
 //! The operations that clients of this API know, as they send them.
 
 use serde_json::{Value, json};
+use stages_platform_store::{CommitOf, FileDiff, Operation, SourceChange};
 
 use crate::served::{Credential, Served, told};
 
@@ -348,4 +349,77 @@ async fn where_a_version_stands_is_told_as_it_was_set_for_the_application_or_its
     let query =
         "{ promotionTemplateByRuntime(applicationMetadata: {name: \"shop\"}) { versionSource { file } } }";
     assert_eq!(served.refused(&served.admin, query, json!({})).await, "say of which runtime");
+}
+
+#[tokio::test]
+async fn what_a_commit_changed_in_files_is_told_of_one_deployment_to_whoever_sees_the_application() {
+    let served = Served::new().await;
+    let at = 1_795_261_700_000;
+    served
+        .report_of("prod", "argocd/shop", |report| {
+            report.operation = Some(Operation {
+                started_at: at,
+                finished_at: Some(at + 500),
+                phase: "Succeeded".to_owned(),
+                revision: "c".to_owned(),
+                initiated_by: String::new(),
+                message: String::new(),
+            });
+        })
+        .await;
+    let commit = |revision: &str, diffs: Vec<FileDiff>| CommitOf {
+        revision: revision.to_owned(),
+        paths: ["a.yaml", "b.png", "c.yaml"].map(str::to_owned).to_vec(),
+        more_paths: 2,
+        diffs,
+        ..CommitOf::default()
+    };
+    let text = "@@ -1,1 +1,1 @@\n-a\n+b\n";
+    let diffs = vec![
+        FileDiff { path: "a.yaml".to_owned(), text: text.to_owned(), cut: true, ..FileDiff::default() },
+        FileDiff { path: "b.png".to_owned(), untold: "binary".to_owned(), ..FileDiff::default() },
+    ];
+    let source = |name: &str, commits: Vec<CommitOf>| SourceChange {
+        repository: format!("https://git.example.com/{name}"),
+        commits,
+        ..SourceChange::default()
+    };
+    let sources = vec![
+        source("one", vec![commit("c", diffs), commit("b", Vec::new())]),
+        source("two", vec![commit("b", Vec::new())]),
+    ];
+    let runtime = served.store.runtime_named("prod").await.unwrap().unwrap();
+    served.store.keep_changes(runtime, ("argocd", "shop"), at, sources).await.unwrap();
+    let of = |ask: &str| {
+        format!(r#"{{ application(runtime: "prod", namespace: "argocd", name: "shop") {{ {ask} }} }}"#)
+    };
+    let listed = of("deployments { startedAt changes { commits { revision } } }");
+    let listed = served.data(&served.admin, &listed, json!({})).await;
+    let deployment = &listed["application"]["deployments"][0];
+    let (started_at, first) = (&deployment["startedAt"], &deployment["changes"][0]["commits"][0]["revision"]);
+    let diffs = |started_at: &str, revision: &str| {
+        of(&format!(
+            r#"fileDiffs(startedAt: "{started_at}", revision: "{revision}") {{ repoUrl files {{ path text untold cut }} paths morePaths }}"#
+        ))
+    };
+    let (started_at, first) = (started_at.as_str().unwrap(), first.as_str().unwrap());
+    let told = served.data(&served.admin, &diffs(started_at, first), json!({})).await;
+    let files = json!([
+        {"path": "a.yaml", "text": text, "untold": null, "cut": true},
+        {"path": "b.png", "text": null, "untold": "binary", "cut": false},
+    ]);
+    let one = json!({"repoUrl": "https://git.example.com/one", "files": files, "paths": ["c.yaml"], "morePaths": 2});
+    assert_eq!(told["application"]["fileDiffs"], json!([one]));
+    let told = served.data(&served.admin, &diffs(started_at, "b"), json!({})).await;
+    let both = told["application"]["fileDiffs"].as_array().unwrap();
+    assert_eq!(both.iter().map(|one| &one["files"]).collect::<Vec<_>>(), [&json!([]), &json!([])]);
+    for (started_at, revision) in [(started_at, "gone"), ("2026-11-21T11:48:20.001Z", "c")] {
+        let told = served.data(&served.admin, &diffs(started_at, revision), json!({})).await;
+        assert_eq!(told["application"]["fileDiffs"], json!([]), "{started_at}, {revision}");
+    }
+    let said = served.refused(&served.admin, &diffs("yesterday", "c"), json!({})).await;
+    assert_eq!(said, "startedAt is a moment such as 2026-11-26T10:00:00Z, as deployments tells it");
+    // No rule shows the application to this one.
+    let hidden = served.data(&served.member, &diffs(started_at, "c"), json!({})).await;
+    assert_eq!(hidden, json!({"application": null}));
 }

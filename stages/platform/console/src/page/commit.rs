@@ -57,6 +57,7 @@ fn body(asked: &Asked, began: Timestamp, commit: &BroughtCommit) -> Markup {
     let title = lines.next().map(str::trim).filter(|line| !line.is_empty()).unwrap_or("Without a message");
     let rest = lines.collect::<Vec<_>>().join("\n");
     let revision = short(&change.revision);
+    let mut room = diff::LINES;
     let provided = commit.sources.iter().find_map(|source| commit_link(&source.repository, &change.revision));
     html! {
         div.title data-key={"title/" (asked.id.tail())} data-application=(asked.id.tail()) {
@@ -78,17 +79,17 @@ fn body(asked: &Asked, began: Timestamp, commit: &BroughtCommit) -> Markup {
         }
         @for (number, source) in commit.sources.iter().enumerate() {
             @if commit.sources.len() > 1 { h2 { code { (source.repository) } } }
-            (files(source, number))
+            (files(source, number, &mut room))
         }
     }
 }
 
-fn files(source: &CommitFiles, number: usize) -> Markup {
+fn files(source: &CommitFiles, number: usize, room: &mut usize) -> Markup {
     html! {
         @for (index, file) in source.diffs.iter().enumerate() {
             section.panel.source.file aria-label=(file.path) tabindex="0" data-key={"file/" (number) "/" (index)} {
                 header { code { (file.path) } }
-                (difference(file))
+                (difference(file, room))
             }
         }
         @if !source.paths.is_empty() || source.more_paths > 0 {
@@ -101,10 +102,10 @@ fn files(source: &CommitFiles, number: usize) -> Markup {
     }
 }
 
-fn difference(file: &FileDiff) -> Markup {
+fn difference(file: &FileDiff, room: &mut usize) -> Markup {
     html! {
         @if file.untold.is_empty() {
-            @if !file.text.is_empty() { (diff::unified(&file.text)) }
+            @if !file.text.is_empty() { (diff::unified(&file.text, room)) }
             @if file.cut { p.mute.pad { "There is more of it than is told." } }
         } @else {
             p.mute.pad { (why(&file.untold)) }

@@ -6,6 +6,9 @@ use maud::{Markup, html};
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
+/// Lines of all differences of a page: those of files alone may be a hundred thousand, each of one letter.
+pub(crate) const LINES: usize = 10_000;
+
 /// Manifests as YAML, without what the API server writes for itself.
 pub(crate) fn yaml(manifest: &str) -> String {
     let Ok(mut value) = serde_json::from_str::<Value>(manifest) else {
@@ -38,11 +41,12 @@ pub(crate) fn diff(before: &str, after: &str, same: &str) -> Markup {
         });
         gap.into_iter().chain(changes)
     });
-    table(rows)
+    table(rows, &mut { LINES })
 }
 
-/// A unified diff without its head, as a runtime tells it; what is no line of one is passed over.
-pub(crate) fn unified(text: &str) -> Markup {
+/// A unified diff without its head, as a runtime tells it; what is no line of one is passed over. So many lines of it are shown, of
+/// which the page has fewer then.
+pub(crate) fn unified(text: &str, room: &mut usize) -> Markup {
     // The lines that are next on both sides.
     let mut next: Option<(usize, usize)> = None;
     let rows = text.lines().flat_map(|line| {
@@ -69,7 +73,7 @@ pub(crate) fn unified(text: &str) -> Markup {
         };
         gap.into_iter().chain(row)
     });
-    table(rows)
+    table(rows, room)
 }
 
 /// Where a hunk begins on both sides: `@@ -from,lines +from,lines @@`.
@@ -87,11 +91,15 @@ enum Row<'a> {
     Line(ChangeTag, usize, &'a str),
 }
 
-fn table<'a>(rows: impl Iterator<Item = Row<'a>>) -> Markup {
+fn table<'a>(rows: impl Iterator<Item = Row<'a>>, room: &mut usize) -> Markup {
+    let mut rows = rows.fuse();
+    let shown: Vec<Row<'_>> = rows.by_ref().take(*room).collect();
+    *room -= shown.len();
+    let more = rows.filter(|row| matches!(row, Row::Line(..))).count();
     html! {
         table.diff aria-label="Differences" {
             tbody {
-                @for row in rows {
+                @for row in shown {
                     @match row {
                         Row::Gap => { tr.gap { td {} td {} td { "⋯" } } },
                         Row::Line(tag, line, text) => {
@@ -107,6 +115,10 @@ fn table<'a>(rows: impl Iterator<Item = Row<'a>>) -> Markup {
                             }
                         },
                     }
+                }
+                @if more > 0 {
+                    tr.gap { td {} td {} td { "⋯ " (more) @if more == 1 { " more line" } @else { " more lines" }
+                        ", and no more than " (LINES) " are shown here" } }
                 }
             }
         }
@@ -143,7 +155,7 @@ mod tests {
     #[test]
     fn a_unified_diff_is_shown_with_the_numbers_of_its_lines_and_what_is_none_is_passed_over() {
         let text = "stray\n+stray\n@@ -9,3 +9,3 @@\n a\n-<b>\n+c\n d\n@@ -30,1 +30,2 @@\n e\n+\n\\ No newline\n@@ odd\n é\n";
-        let markup = unified(text).into_string();
+        let markup = unified(text, &mut { LINES }).into_string();
         let rows: Vec<String> = markup
             .split("<tr class=\"")
             .skip(1)
@@ -169,5 +181,23 @@ mod tests {
             "same 32 é",
         ];
         assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn a_page_shows_so_many_lines_of_all_differences_and_says_where_it_is_cut() {
+        let lines = |many: usize| format!("@@ -0,0 +1,{many} @@\n{}", "+\n".repeat(many));
+        let (mut room, is_shown) = (LINES, |markup: &str| markup.matches("<tr class=\"new\">").count());
+        let first = unified(&lines(LINES - 2), &mut room).into_string();
+        assert_eq!((is_shown(&first), first.contains("⋯"), room), (LINES - 2, false, 2));
+        let second = unified(&lines(3), &mut room).into_string();
+        assert_eq!((is_shown(&second), room), (2, 0));
+        assert!(second.contains("⋯ 1 more line, and no more than 10000 are shown here"), "{second}");
+        let third = unified(&lines(100_000), &mut room).into_string();
+        assert_eq!(is_shown(&third), 0);
+        assert!(third.contains("⋯ 100000 more lines, and no more than 10000 are shown here"), "{third}");
+        let manifest = |lines: usize| (0..lines).map(|n| format!("- {n}\n")).collect::<String>();
+        let manifests = diff("", &manifest(LINES + 5), "").into_string();
+        assert_eq!(is_shown(&manifests), LINES);
+        assert!(manifests.contains("⋯ 5 more lines"));
     }
 }

@@ -7,6 +7,7 @@ mod cache;
 mod commit;
 mod hostile;
 mod http;
+mod openssh;
 mod series;
 mod ssh;
 mod support;

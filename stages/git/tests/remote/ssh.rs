@@ -1,5 +1,6 @@
 //! Over SSH.
 
+use std::fmt::Display;
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -106,6 +107,31 @@ impl server::Handler for Host {
     }
 }
 
+pub(crate) const UNUSABLE_KEY: &str =
+    "the credentials of the Secret argocd/ssh cannot be used: its SSH key is none, or has a passphrase";
+
+pub(crate) fn unknown_host(port: u16, fingerprint: &impl Display) -> String {
+    format!(
+        "the SSH host 127.0.0.1:{port} is not known ({fingerprint}): compare that with what its operator publishes, and add the key to the ConfigMap argocd-ssh-known-hosts-cm or the file of known hosts"
+    )
+}
+
+pub(crate) fn changed_key(port: u16, fingerprint: &impl Display) -> String {
+    format!(
+        "the SSH key of 127.0.0.1:{port} is not the one that is known, but {fingerprint}: somebody may be between; if its operator says that it was changed, replace it in the ConfigMap argocd-ssh-known-hosts-cm or the file of known hosts"
+    )
+}
+
+pub(crate) fn refused_key(url: &str) -> String {
+    format!(
+        "{url} refused the credentials of the Secret argocd/ssh: they are wrong, expired, or may not read it"
+    )
+}
+
+pub(crate) fn no_repository(url: &str) -> String {
+    format!("no repository is at {url}: it was moved or deleted, or the credentials may not see it")
+}
+
 /// Serves on a free port, which it gives.
 async fn serve(host_key: u8, second_version: bool) -> u16 {
     let config = server::Config {
@@ -181,19 +207,9 @@ async fn a_host_is_believed_only_by_its_key() {
     let fingerprint = key(2).public_key().fingerprint(russh::keys::HashAlg::Sha256);
     let cache = Cache::new(|_| {}).await;
     cache.checkouts.set_access(access(port, credential(1), KnownHosts::default()));
-    assert_eq!(
-        cache.refusal(&url, "main").await,
-        format!(
-            "the SSH host 127.0.0.1:{port} is not known ({fingerprint}): compare that with what its operator publishes, and add the key to the ConfigMap argocd-ssh-known-hosts-cm or the file of known hosts"
-        )
-    );
+    assert_eq!(cache.refusal(&url, "main").await, unknown_host(port, &fingerprint));
     cache.checkouts.set_access(access(port, credential(1), known(port, 3)));
-    assert_eq!(
-        cache.refusal(&url, "main").await,
-        format!(
-            "the SSH key of 127.0.0.1:{port} is not the one that is known, but {fingerprint}: somebody may be between; if its operator says that it was changed, replace it in the ConfigMap argocd-ssh-known-hosts-cm or the file of known hosts"
-        )
-    );
+    assert_eq!(cache.refusal(&url, "main").await, changed_key(port, &fingerprint));
     let insecure = Credential { insecure: true, ..credential(1) };
     cache.checkouts.set_access(access(port, insecure, KnownHosts::default()));
     cache.checkout(&url, "main").await.unwrap();
@@ -207,12 +223,7 @@ async fn a_wrong_key_no_key_and_a_repository_that_is_not_there_are_told_apart() 
     let url = format!("ssh://git@127.0.0.1:{port}{}", path.display());
     let cache = Cache::new(|_| {}).await;
     cache.checkouts.set_access(access(port, credential(9), known(port, 2)));
-    assert_eq!(
-        cache.refusal(&url, "main").await,
-        format!(
-            "{url} refused the credentials of the Secret argocd/ssh: they are wrong, expired, or may not read it"
-        )
-    );
+    assert_eq!(cache.refusal(&url, "main").await, refused_key(&url));
     cache.checkouts.set_access(access(port, Credential { ssh_key: None, ..credential(1) }, known(port, 2)));
     assert_eq!(
         cache.refusal(&url, "main").await,
@@ -222,14 +233,8 @@ async fn a_wrong_key_no_key_and_a_repository_that_is_not_there_are_told_apart() 
     );
     let broken = Credential { ssh_key: Some("nonsense".to_owned().into()), ..credential(1) };
     cache.checkouts.set_access(access(port, broken, known(port, 2)));
-    assert_eq!(
-        cache.refusal(&url, "main").await,
-        "the credentials of the Secret argocd/ssh cannot be used: its SSH key is none, or has a passphrase"
-    );
+    assert_eq!(cache.refusal(&url, "main").await, UNUSABLE_KEY);
     cache.checkouts.set_access(access(port, credential(1), known(port, 2)));
     let none = format!("ssh://git@127.0.0.1:{port}/none.git");
-    assert_eq!(
-        cache.refusal(&none, "main").await,
-        format!("no repository is at {none}: it was moved or deleted, or the credentials may not see it")
-    );
+    assert_eq!(cache.refusal(&none, "main").await, no_repository(&none));
 }

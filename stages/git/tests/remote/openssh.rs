@@ -1,0 +1,238 @@
+//! Over SSH, of the real server of OpenSSH: one for each connection, so that it listens nowhere and ends with it.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use stages_git::remote::{Access, Credential, Credentials, KnownHosts};
+use tempfile::TempDir;
+
+use crate::ssh::{UNUSABLE_KEY, changed_key, no_repository, refused_key, unknown_host};
+use crate::support::{Cache, Forge, commit, git, text};
+
+/// As root the server wants an account of its own and a directory of the system's: it finds them where it alone sees them.
+const AS_ROOT: &str = "set -e; mount --bind \"$1/passwd\" /etc/passwd; mount --bind \"$1/shadow\" /etc/shadow; \
+                       mount --bind \"$1/run\" /run; exec \"$2\" -i -e -f \"$1/config\"";
+
+/// What `LOADTEST_OPENSSH` names, else what `.ci/setup` unpacked: a folder with the programs of OpenSSH.
+fn program(name: &str) -> PathBuf {
+    let named = std::env::var_os("LOADTEST_OPENSSH").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folder = named.or_else(|| Some(loadtest_sim::installed::folder()?.join("openssh/bin")));
+    let found = folder.map(|folder| folder.join(name)).filter(|file| file.is_file());
+    found.unwrap_or_else(|| {
+        panic!("{name} of OpenSSH is not there: run .ci/setup, or name a folder with its programs by LOADTEST_OPENSSH")
+    })
+}
+
+fn run(command: &mut Command) -> String {
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap().trim().to_owned()
+}
+
+/// A pair of keys, made by OpenSSH.
+struct Pair {
+    private: PathBuf,
+    public: String,
+}
+
+impl Pair {
+    /// Of one of OpenSSH's kinds, such as `ecdsa-521`.
+    fn new(folder: &Path, name: &str, kind: &str) -> Self {
+        let private = folder.join(name);
+        let (kind, bits) = kind.split_once('-').unwrap_or((kind, ""));
+        let mut command = Command::new(program("ssh-keygen"));
+        command.args(["-q", "-N", "", "-C", "", "-t", kind, "-f"]).arg(&private);
+        if !bits.is_empty() {
+            command.args(["-b", bits]);
+        }
+        run(&mut command);
+        let public = std::fs::read_to_string(private.with_extension("pub")).unwrap().trim().to_owned();
+        Self { private, public }
+    }
+
+    fn fingerprint(&self) -> String {
+        let said = run(Command::new(program("ssh-keygen")).arg("-lf").arg(&self.private));
+        said.split(' ').nth(1).unwrap().to_owned()
+    }
+
+    fn private(&self) -> String {
+        std::fs::read_to_string(&self.private).unwrap()
+    }
+}
+
+/// A host that runs whatever who shows the right key asks for, as whoever runs the test.
+struct Sshd {
+    folder: TempDir,
+    port: u16,
+    user: String,
+    hosts: Vec<Pair>,
+}
+
+impl Sshd {
+    /// With keys of these kinds; it lets the version of Git's protocol through, or does not.
+    fn new(kinds: &[&str], second_version: bool) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        let hosts: Vec<Pair> =
+            kinds.iter().map(|kind| Pair::new(at, &format!("host-{kind}"), kind)).collect();
+        let mut config = format!(
+            "AuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\nPidFile none\n",
+            at.join("authorized").display()
+        );
+        config.extend(hosts.iter().map(|host| format!("HostKey {}\n", host.private.display())));
+        config.push_str(if second_version { "AcceptEnv GIT_PROTOCOL\n" } else { "" });
+        let home = at.display();
+        let passwd = format!("root:x:0:0::{home}:/bin/sh\nsshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n");
+        for (name, content) in [
+            ("config", config.as_str()),
+            ("authorized", ""),
+            ("passwd", &passwd),
+            ("shadow", "root:*:20000:0:99999:7:::\nsshd:!:20000::::::\n"),
+        ] {
+            std::fs::write(at.join(name), content).unwrap();
+        }
+        let own = at.join("run/sshd");
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let is_root = std::fs::metadata(at).unwrap().uid() == 0;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (sshd, of) = (program("sshd"), at.to_owned());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let mut command = if is_root { Command::new("unshare") } else { Command::new(&sshd) };
+                if is_root {
+                    command.args(["--mount", "sh", "-c", AS_ROOT, "sh"]).arg(&of).arg(&sshd);
+                } else {
+                    command.args(["-i", "-e", "-f"]).arg(of.join("config"));
+                }
+                let stream = OwnedFd::from(stream);
+                let both = stream.try_clone().map(|other| [stream, other].map(Stdio::from));
+                let Ok([input, output]) = both else { continue };
+                command.stdin(input).stdout(output).stderr(Stdio::null());
+                std::thread::spawn(move || command.status());
+            }
+        });
+        let user = run(Command::new("id").arg("-un"));
+        Self { folder, port, user, hosts }
+    }
+
+    /// Whoever shows it is let in from now on.
+    fn authorize(&self, key: &Pair) {
+        std::fs::write(self.folder.path().join("authorized"), format!("{}\n", key.public)).unwrap();
+    }
+
+    fn url(&self, path: &Path) -> String {
+        format!("ssh://{}@127.0.0.1:{}{}", self.user, self.port, path.display())
+    }
+
+    fn access(&self, key: &str, hosts: KnownHosts) -> Access {
+        let credential = Credential {
+            from: "the Secret argocd/ssh".to_owned(),
+            url: format!("ssh://{}@127.0.0.1:{}", self.user, self.port),
+            is_prefix: true,
+            ssh_key: Some(key.to_owned().into()),
+            ..Credential::default()
+        };
+        Access { credentials: Credentials::new(vec![credential]), hosts, ..Access::default() }
+    }
+
+    /// A line of known hosts.
+    fn line(&self, host: &Pair) -> String {
+        format!("[127.0.0.1]:{} {}\n", self.port, host.public)
+    }
+
+    fn known(&self) -> KnownHosts {
+        KnownHosts::read(&self.hosts.iter().map(|host| self.line(host)).collect::<String>())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn openssh_gives_what_is_asked_for_to_keys_of_each_kind() {
+    let forge = Forge::new();
+    let path = forge.repository("it's a");
+    let old = git(&path, &["rev-parse", "main"]);
+    for second_version in [true, false] {
+        let host = Sshd::new(&["ed25519"], second_version);
+        let url = host.url(&path);
+        for kind in ["ed25519", "rsa-3072", "ecdsa-256", "ecdsa-384", "ecdsa-521"] {
+            let key = Pair::new(host.folder.path(), &format!("of-{kind}"), kind);
+            host.authorize(&key);
+            let cache = Cache::new(|_| {}).await;
+            cache.checkouts.set_access(host.access(&key.private(), host.known()));
+            let at = cache.checkout(&url, "main").await.unwrap();
+            let whole = text(&at, "a.yaml").await.unwrap();
+            let new = commit(&path, "main", "a.yaml", &format!("{whole}# {kind}, {second_version}\n"));
+            assert_eq!(cache.checkout(&url, "HEAD").await.unwrap().commit.to_string(), new, "{kind}");
+            assert_eq!(cache.checkout(&url, &old).await.unwrap().commit.to_string(), old, "{kind}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn openssh_is_believed_by_any_key_that_is_known_of_it_and_by_no_other() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let kinds = ["ed25519", "rsa-3072", "ecdsa-256"];
+    let host = Sshd::new(&kinds, true);
+    let (port, url) = (host.port, host.url(&path));
+    let key = Pair::new(host.folder.path(), "of-one", "ed25519");
+    host.authorize(&key);
+    let cache = Cache::new(|_| {}).await;
+    let set = |hosts: &str| {
+        cache.checkouts.set_access(host.access(&key.private(), KnownHosts::read(hosts)));
+    };
+    let ed25519 = host.hosts[0].fingerprint();
+    set("");
+    assert_eq!(cache.refusal(&url, "main").await, unknown_host(port, &ed25519));
+    for (kind, of) in kinds.into_iter().zip(&host.hosts) {
+        // Another key of the same kind is known.
+        let other = Pair::new(host.folder.path(), &format!("other-{kind}"), kind);
+        set(&host.line(&other));
+        let fingerprint = &of.fingerprint();
+        assert_eq!(cache.refusal(&url, "main").await, changed_key(port, fingerprint), "{kind}");
+        // It alone is known, by its name and by a digest of that.
+        set(&host.line(of));
+        cache.checkout(&url, "main").await.unwrap();
+        let hashed = host.folder.path().join(format!("known-{kind}"));
+        std::fs::write(&hashed, host.line(of)).unwrap();
+        run(Command::new(program("ssh-keygen")).arg("-H").arg("-f").arg(&hashed));
+        let hashed = std::fs::read_to_string(&hashed).unwrap();
+        assert!(hashed.starts_with("|1|"), "{hashed}");
+        set(&hashed);
+        cache.checkout(&url, "main").await.unwrap();
+        // What was revoked is none any more, whatever else is known.
+        set(&format!("{}@revoked * {}\n", host.line(of), of.public));
+        assert_eq!(cache.refusal(&url, "main").await, changed_key(port, fingerprint), "{kind}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn openssh_refuses_a_wrong_key_and_has_no_repository_and_another_host_is_asked_as_before() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let (host, other) = (Sshd::new(&["ed25519"], true), Sshd::new(&["ed25519"], true));
+    let right = Pair::new(host.folder.path(), "right", "ed25519");
+    let wrong = Pair::new(host.folder.path(), "wrong", "rsa-3072");
+    host.authorize(&right);
+    other.authorize(&right);
+    let url = host.url(&path);
+    let cache = Cache::new(|_| {}).await;
+    cache.checkouts.set_access(host.access(&wrong.private(), host.known()));
+    assert_eq!(cache.refusal(&url, "main").await, refused_key(&url));
+    let elsewhere = Cache::new(|_| {}).await;
+    elsewhere.checkouts.set_access(other.access(&right.private(), other.known()));
+    elsewhere.checkout(&other.url(&path), "main").await.unwrap();
+    // A key with a passphrase is one for people.
+    let locked = Pair::new(host.folder.path(), "locked", "ed25519");
+    let mut lock = Command::new(program("ssh-keygen"));
+    run(lock.args(["-q", "-p", "-P", "", "-N", "a passphrase", "-f"]).arg(&locked.private));
+    cache.checkouts.set_access(host.access(&locked.private(), host.known()));
+    assert_eq!(cache.refusal(&url, "main").await, UNUSABLE_KEY);
+    cache.checkouts.set_access(host.access(&right.private(), host.known()));
+    cache.checkout(&url, "main").await.unwrap();
+    let none = host.url(Path::new("/none.git"));
+    assert_eq!(cache.refusal(&none, "main").await, no_repository(&none));
+}

@@ -12,8 +12,8 @@ use pipeline_http::serve::ServeConfig;
 use prometheus::{Registry, TextEncoder};
 use stages_kube::{Reader, Right};
 use stages_source::{
-    Accounts, Answering, Callers, Nobody, Review, ServeBounds, TokenFile, Unreviewed, document, routes,
-    serve_over,
+    Accounts, Answering, Callers, Nobody, Operations, Review, ServeBounds, TokenFile, Unreviewed, document,
+    routes, serve_over,
 };
 
 use super::{build, join, sources};
@@ -128,7 +128,9 @@ async fn over_bus(
     match connected {
         Ok(Some(connected)) => {
             let bus = Arc::new(connected.jetstream());
-            serve_over(bus, answering, bounds, *config.shutdown.grace, stop).await;
+            let may = &config.source_server.callers.bus_operations;
+            let may = if may.is_empty() { Operations::ALL } else { may.iter().map(|of| **of).collect() };
+            serve_over(bus, answering, (bounds, may), *config.shutdown.grace, stop).await;
             Ok(())
         }
         Ok(None) => Ok(()),
@@ -157,7 +159,7 @@ async fn callers(config: &Config) -> anyhow::Result<Arc<dyn Callers>> {
     }
     let reader =
         build::watch(config).cluster.reader().await.context("find the cluster that knows who asks")?;
-    let allowed = settings.accounts.iter().map(|account| account.0.clone());
+    let allowed = settings.accounts.iter().map(|account| (account.name.clone(), account.may));
     Ok(Arc::new(Accounts::new(Reviews(reader), allowed)))
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stages_git::UrlPrefix;
-use stages_source::VersionSource;
+use stages_source::{Operation, Operations, VersionSource};
 use url::Url;
 
 use super::problem::Problems;
@@ -39,6 +39,7 @@ pub(crate) struct Callers {
     pub(crate) token_file: As<Option<PathBuf>>,
     pub(crate) accounts: Vec<As<ServiceAccount>>,
     pub(crate) bus: bool,
+    pub(crate) bus_operations: Vec<As<Operation>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -75,6 +76,17 @@ impl SourceServer {
         if self.callers.token_file.is_some() && !self.callers.accounts.is_empty() {
             let text = "callers have one token, or are ServiceAccounts: set tokenFile or accounts, not both";
             problems.add("sourceServer.callers", text);
+        }
+        if !self.callers.bus_operations.is_empty() && !self.callers.bus {
+            let text = "nothing is asked over the bus, since callers.bus is off; set it, or leave this";
+            problems.add("sourceServer.callers.busOperations", text);
+        }
+        for (place, of) in self.callers.accounts.iter().enumerate() {
+            if self.callers.accounts.iter().take(place).any(|other| other.name == of.name) {
+                let account = of.name.trim_start_matches("system:serviceaccount:").replacen(':', "/", 1);
+                let text = format!("{account} stands there twice; leave the one that is to count");
+                problems.add("sourceServer.callers.accounts", text);
+            }
         }
         if self.callers.bus && !has_bus {
             problems.missing("sourceServer.callers.bus", NO_BUS);
@@ -148,21 +160,45 @@ impl Unit for Option<UrlPrefix> {
     }
 }
 
-/// A ServiceAccount that may ask: `NAMESPACE/NAME`.
+impl Unit for Operation {
+    const FORMAT: &'static str = "source-operation";
+
+    fn read(text: &str) -> Result<Self, String> {
+        Self::named(text).ok_or_else(|| {
+            let all = Self::ALL.map(Self::name).join(", ");
+            format!("'{text}' is nothing that is asked; there are {all}")
+        })
+    }
+}
+
+/// A ServiceAccount that may ask, everything or some of it: `NAMESPACE/NAME`, `NAMESPACE/NAME=commit+changes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ServiceAccount(pub(crate) String);
+pub(crate) struct ServiceAccount {
+    pub(crate) name: String,
+    pub(crate) may: Operations,
+}
 
 impl Unit for ServiceAccount {
     const FORMAT: &'static str = "service-account";
 
     fn read(text: &str) -> Result<Self, String> {
-        match text.split_once('/') {
+        let (account, operations) = match text.split_once('=') {
+            Some((account, operations)) => (account, Some(operations)),
+            None => (text, None),
+        };
+        let may = match operations {
+            Some(operations) => {
+                operations.split('+').map(<Operation as Unit>::read).collect::<Result<_, _>>()?
+            }
+            None => Operations::ALL,
+        };
+        match account.split_once('/') {
             Some((namespace, name))
                 if crate::cli::is_label(namespace) && name.split('.').all(crate::cli::is_label) =>
             {
-                Ok(Self(format!("system:serviceaccount:{namespace}:{name}")))
+                Ok(Self { name: format!("system:serviceaccount:{namespace}:{name}"), may })
             }
-            _ => Err(format!("'{text}' is not a ServiceAccount such as argocd/event-reporter")),
+            _ => Err(format!("'{account}' is not a ServiceAccount such as argocd/event-reporter")),
         }
     }
 }
@@ -259,6 +295,7 @@ impl Sources {
 
 #[cfg(test)]
 mod tests {
+    use super::Operation;
     use crate::config::tests::{host, resolve, wrong};
 
     #[test]
@@ -268,6 +305,39 @@ mod tests {
             assert_eq!(wrong(&[(path, value)]), format!("{path}: {why}"));
             resolve(&[(path, value), ("bus.url", "nats://nats:4222")], &host()).unwrap();
         }
+    }
+
+    #[test]
+    fn who_may_ask_and_for_what_is_said_once_and_by_names_that_there_are() {
+        let accounts = "sourceServer.callers.accounts";
+        let of = |value: &str| {
+            let config = resolve(&[(accounts, value)], &host()).unwrap();
+            let all = config.source_server.callers.accounts.iter();
+            all.map(|of| (of.name.clone(), Operation::ALL.map(|operation| of.may.has(operation))))
+                .collect::<Vec<_>>()
+        };
+        let name = |name: &str| format!("system:serviceaccount:{name}");
+        assert_eq!(
+            of("argocd/event-reporter,ops/a.b=commit+app_version"),
+            [(name("argocd:event-reporter"), [true; 4]), (name("ops:a.b"), [false, true, false, true]),]
+        );
+        let there_are = "there are manifests, commit, changes, app_version";
+        for (value, why) in [
+            ("argocd", "'argocd' is not a ServiceAccount such as argocd/event-reporter".to_owned()),
+            ("argocd/a=", format!("'' is nothing that is asked; {there_are}")),
+            ("argocd/a=commit+all", format!("'all' is nothing that is asked; {there_are}")),
+        ] {
+            assert_eq!(wrong(&[(accounts, value)]), format!("{accounts}: {why} (from --set)"));
+        }
+        let twice = "argocd/a stands there twice; leave the one that is to count";
+        assert_eq!(wrong(&[(accounts, "argocd/a,argocd/b,argocd/a=commit")]), format!("{accounts}: {twice}"));
+        let over_bus = "sourceServer.callers.busOperations";
+        let off = "nothing is asked over the bus, since callers.bus is off; set it, or leave this";
+        assert_eq!(wrong(&[(over_bus, "manifests")]), format!("{over_bus}: {off}"));
+        assert_eq!(
+            wrong(&[(over_bus, "files"), ("sourceServer.callers.bus", "true")]),
+            format!("{over_bus}: 'files' is nothing that is asked; {there_are} (from --set)")
+        );
     }
 
     #[test]

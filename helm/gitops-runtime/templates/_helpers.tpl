@@ -536,7 +536,11 @@ spec:
 {{- $values := .Values.sourceServer -}}
 {{- $callers := $values.callers -}}
 {{- if .Values.reporter.enabled -}}
-{{- $callers = append $callers (printf "%s/%s" .Release.Namespace (include "gitops-runtime.serviceAccount" .)) -}}
+{{- /* It asks for nothing else, unless somebody lets it. */ -}}
+{{- $reporter := printf "%s/%s" .Release.Namespace (include "gitops-runtime.serviceAccount" .) -}}
+{{- $isNamed := false -}}
+{{- range $callers -}}{{- if eq (first (splitList "=" .)) $reporter -}}{{- $isNamed = true -}}{{- end -}}{{- end -}}
+{{- if not $isNamed -}}{{- $callers = append $callers (printf "%s=manifests" $reporter) -}}{{- end -}}
 {{- end -}}
 {{- $repositories := merge (dict "directory" "/var/lib/gitops-runtime/repositories") (include "gitops-runtime.gitSettings" $values | fromYaml) -}}
 {{- $settings := dict
@@ -557,6 +561,7 @@ spec:
 {{- if include "gitops-runtime.sourcesOverBus" . -}}
 {{- $_ := set $settings "bus" (include "gitops-runtime.busSettings" . | fromYaml) -}}
 {{- $_ := set $settings.sourceServer.callers "bus" true -}}
+{{- $_ := set $settings.sourceServer.callers "busOperations" (list "manifests") -}}
 {{- end -}}
 {{- toYaml (mergeOverwrite $settings (deepCopy $values.config)) -}}
 {{- end }}

@@ -298,6 +298,8 @@ fn a_source_server_that_asks_the_platform_has_its_token_and_may_reach_it() {
     let alone = objects(&values("good-source-server-alone").remove(0));
     let told = settings(&asking, "source-server");
     assert_eq!(told["sourceServer"]["versions"]["askPlatform"], true);
+    let callers = json!(["argocd/event-reporter", "runtime/prod-gitops-runtime-reporter=manifests"]);
+    assert_eq!(told["sourceServer"]["callers"], json!({"accounts": callers}), "each may what it needs");
     assert_eq!(told["platform"]["tokenFile"], "/etc/gitops-runtime/platform/token");
     assert_eq!(told["platform"]["url"], "http://prod-gitops-runtime-platform.runtime.svc:8088");
     let secrets = |objects: &[Value]| -> Vec<Value> {
@@ -400,7 +402,8 @@ fn roles_that_need_the_bus_are_let_onto_it() {
             lets_in
                 .push(json!({"podSelector": {"matchLabels": deployment["spec"]["selector"]["matchLabels"]}}));
         }
-        assert_eq!(settings(&objects, "source-server")["sourceServer"]["callers"]["bus"], true);
+        let callers = settings(&objects, "source-server")["sourceServer"]["callers"].clone();
+        assert_eq!((&callers["bus"], &callers["busOperations"]), (&json!(true), &json!(["manifests"])));
         assert_eq!(
             settings(&objects, "gitops-runtime-reporter")["reporter"]["sources"],
             json!({"from": "bus"})

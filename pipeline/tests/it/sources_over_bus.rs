@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use stages_git::remote::Tenant;
 use stages_source::{
     Answering, Asked, AskedSource, Directories, Heard, Held, Library, LibraryConfig, NotHeld, OneForAll,
-    OverBus, Question, Repositories, SUBJECT, ServeBounds, TokenFile, routes, serve_over,
+    Operation, Operations, OverBus, Question, Repositories, SUBJECT, ServeBounds, TokenFile, routes,
+    serve_over,
 };
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
@@ -80,8 +81,14 @@ struct Answerer {
 impl Answerer {
     /// Begins, and returns once it can be asked.
     async fn begin(between: &Between, answering: Answering) -> Self {
+        Self::begin_for(between, answering, Operations::ALL).await
+    }
+
+    /// The same, where no more than this may be asked for.
+    async fn begin_for(between: &Between, answering: Answering, may: Operations) -> Self {
         let stop = Shutdown::new();
-        let ended = tokio::spawn(serve_over(between.answers.clone(), answering, BOUNDS, SOON, stop.clone()));
+        let within = (BOUNDS, may);
+        let ended = tokio::spawn(serve_over(between.answers.clone(), answering, within, SOON, stop.clone()));
         let until = tokio::time::Instant::now() + SOON;
         while between.asks.request(SUBJECT, "?".into(), SOON).await.is_err() {
             assert!(tokio::time::Instant::now() < until, "nobody answers over {}", between.name);
@@ -171,6 +178,34 @@ async fn each_question_has_the_answer_that_http_gives() {
         }
         let counted = TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
         assert!(counted.contains("{operation=\"commit\",status=\"ok\"} 2"), "once by each way: {counted}");
+        answerer.end().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_only_manifests_may_be_asked_for_nothing_else_is_answered() {
+    let kept = Kept::new();
+    for between in buses().await {
+        let registry = Registry::new();
+        let answering = Answering::new(kept_library(&kept), &registry).unwrap();
+        let may = Operations::from_iter([Operation::Manifests]);
+        let answerer = Answerer::begin_for(&between, answering, may).await;
+        let ask = async |question: Value| ask_raw(&*between.asks, question.to_string().into_bytes()).await;
+        let sources = json!([{"source": {"repoURL": URL, "path": "shop"}}]);
+        assert_eq!(ask(json!({"manifests": {"sources": sources}})).await.0, 200, "{}", between.name);
+        for (question, what) in [
+            (json!({"commit": {"repoURL": URL}}), "commit"),
+            (json!({"files": {"repoURL": URL, "from": "HEAD", "to": "HEAD"}}), "changes"),
+            (json!({"changes": {"app": application("shop"), "to": "HEAD"}}), "changes"),
+            (json!({"appVersion": application("shop")}), "app_version"),
+        ] {
+            let why = format!(
+                "whoever asks may not ask for {what}: sourceServer.callers says who may ask for what"
+            );
+            assert_eq!(ask(question).await, (403, json!({"error": why})), "{}", between.name);
+        }
+        let counted = TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        assert!(counted.contains("{operation=\"changes\",status=\"refused\"} 2"), "{counted}");
         answerer.end().await;
     }
 }

@@ -1,6 +1,6 @@
 //! Callers that are accounts of the cluster: who a token is of is asked of the cluster, and kept for a minute.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use moka::future::Cache;
@@ -8,6 +8,7 @@ use pipeline_core::{ExposeSecret as _, SecretString, async_trait};
 use sha2::{Digest as _, Sha256};
 
 use crate::callers::{Admitted, Callers};
+use crate::operation::Operations;
 
 /// How long an answer holds: a token that is taken back lives on for as long.
 const KEPT: Duration = Duration::from_secs(60);
@@ -29,13 +30,13 @@ pub struct Unreviewed;
 #[derive(Debug)]
 pub struct Accounts<R> {
     review: R,
-    allowed: BTreeSet<String>,
+    allowed: BTreeMap<String, Operations>,
     known: Cache<[u8; 32], Admitted>,
 }
 
 impl<R: Review> Accounts<R> {
-    /// Those with these names, such as `system:serviceaccount:argocd:event-reporter`.
-    pub fn new(review: R, allowed: impl IntoIterator<Item = String>) -> Self {
+    /// Those with these names, such as `system:serviceaccount:argocd:event-reporter`, each to ask this.
+    pub fn new(review: R, allowed: impl IntoIterator<Item = (String, Operations)>) -> Self {
         let known = Cache::builder().max_capacity(TOKENS).time_to_live(KEPT).build();
         Self { review, allowed: allowed.into_iter().collect(), known }
     }
@@ -47,8 +48,8 @@ impl<R: Review> Callers for Accounts<R> {
         let digest: [u8; 32] = Sha256::digest(token.expose_secret()).into();
         let review = async {
             let owner = self.review.owner(token).await?;
-            let may = owner.is_some_and(|owner| self.allowed.contains(&owner));
-            Ok::<_, Unreviewed>(if may { Admitted::Yes } else { Admitted::No })
+            let may = owner.and_then(|owner| self.allowed.get(&owner));
+            Ok::<_, Unreviewed>(may.map_or(Admitted::No, |may| Admitted::To(*may)))
         };
         self.known.try_get_with(digest, review).await.unwrap_or(Admitted::Unknown)
     }
@@ -63,6 +64,7 @@ mod tests {
 
     use super::{Accounts, Review, Unreviewed};
     use crate::callers::{Admitted, Callers as _};
+    use crate::operation::{Operation, Operations};
 
     /// A token is its owner's name; counts how often it is asked.
     #[derive(Debug, Default)]
@@ -83,17 +85,20 @@ mod tests {
     #[tokio::test]
     async fn those_who_may_ask_are_known_by_name_and_the_cluster_is_asked_once() {
         let asked = Arc::new(AtomicUsize::new(0));
-        let accounts =
-            Accounts::new(Cluster(asked.clone()), ["system:serviceaccount:argocd:reporter".to_owned()]);
+        let commits = Operations::from_iter([Operation::Commit]);
+        let allowed = [("argocd:reporter", Operations::ALL), ("argocd:proxy", commits)]
+            .map(|(name, may)| (format!("system:serviceaccount:{name}"), may));
+        let accounts = Accounts::new(Cluster(asked.clone()), allowed);
         let admit = async |token: &str| accounts.admit(&token.to_owned().into()).await;
         for _ in 0..3 {
-            assert_eq!(admit("system:serviceaccount:argocd:reporter").await, Admitted::Yes);
+            assert_eq!(admit("system:serviceaccount:argocd:reporter").await, Admitted::To(Operations::ALL));
+            assert_eq!(admit("system:serviceaccount:argocd:proxy").await, Admitted::To(commits));
             assert_eq!(admit("system:serviceaccount:argocd:other").await, Admitted::No);
             assert_eq!(admit("nobody").await, Admitted::No);
         }
-        assert_eq!(asked.load(Ordering::SeqCst), 3);
+        assert_eq!(asked.load(Ordering::SeqCst), 4);
         // What could not be found out is asked again.
         assert_eq!((admit("away").await, admit("away").await), (Admitted::Unknown, Admitted::Unknown));
-        assert_eq!(asked.load(Ordering::SeqCst), 5);
+        assert_eq!(asked.load(Ordering::SeqCst), 6);
     }
 }

@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use pipeline_core::{ExposeSecret as _, SecretString, async_trait};
 use subtle::ConstantTimeEq as _;
 
+use crate::operation::Operations;
+
 /// Bytes of a token, and of a file that holds one.
 const MAX_TOKEN: usize = 16 * 1024;
 
 /// What is known of somebody who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admitted {
-    /// May ask.
-    Yes,
+    /// May ask this, and nothing else.
+    To(Operations),
     /// May not: nobody knows the token, or it is somebody's who may not.
     No,
     /// It could not be found out.
@@ -22,7 +24,7 @@ pub enum Admitted {
 /// Says who may ask.
 #[async_trait]
 pub trait Callers: std::fmt::Debug + Send + Sync {
-    /// Whether whoever has this token may.
+    /// What whoever has this token may.
     async fn admit(&self, token: &SecretString) -> Admitted;
 }
 
@@ -58,13 +60,16 @@ impl Callers for TokenFile {
         let expected = SecretString::from(String::from_utf8_lossy(&expected).trim().to_owned());
         let (expected, token) = (expected.expose_secret().as_bytes(), token.expose_secret().as_bytes());
         // An empty file lets nobody in.
-        if !expected.is_empty() && bool::from(expected.ct_eq(token)) { Admitted::Yes } else { Admitted::No }
+        let is_it = !expected.is_empty() && bool::from(expected.ct_eq(token));
+        if is_it { Admitted::To(Operations::ALL) } else { Admitted::No }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Admitted, Callers as _, MAX_TOKEN, TokenFile};
+    use super::{Admitted, Callers as _, MAX_TOKEN, Operations, TokenFile};
+
+    const ALL: Admitted = Admitted::To(Operations::ALL);
 
     #[tokio::test]
     async fn the_token_of_the_file_is_read_anew_each_time() {
@@ -74,9 +79,9 @@ mod tests {
         let admit = async |token: &str| callers.admit(&token.to_owned().into()).await;
         assert_eq!(admit("first").await, Admitted::Unknown);
         std::fs::write(&path, "first\n").unwrap();
-        assert_eq!((admit("first").await, admit("second").await), (Admitted::Yes, Admitted::No));
+        assert_eq!((admit("first").await, admit("second").await), (ALL, Admitted::No));
         std::fs::write(&path, "second").unwrap();
-        assert_eq!((admit("first").await, admit("second").await), (Admitted::No, Admitted::Yes));
+        assert_eq!((admit("first").await, admit("second").await), (Admitted::No, ALL));
         std::fs::write(&path, "\n").unwrap();
         assert_eq!(admit("").await, Admitted::No);
         std::fs::write(&path, "x".repeat(MAX_TOKEN + 1)).unwrap();

@@ -13,7 +13,7 @@ pub fn document() -> Value {
             "200": {"description": "The answer.", "content": {"application/json": {"schema": {"$ref": format!("#/components/schemas/{schema}")}}}},
             "400": refused("It cannot be asked."),
             "401": refused("No token was sent."),
-            "403": refused("Whoever has this token may not ask, or the repository may not be fetched."),
+            "403": refused("Whoever has this token may not ask, or not for this, or the repository may not be fetched."),
             "404": refused("The repository is not configured, is not there, or has no such revision."),
             "502": refused("The repository's server did not give it: wrong credentials, an unknown certificate or host, too large."),
             "503": refused("It takes too long, or there is too much to do: ask again after Retry-After."),

@@ -2,7 +2,7 @@
 //!
 //! takes: a question as JSON, `{"commit": {"repoURL": "https://git.example.com/mono.git"}}`, gzipped or not - gives:
 //! `{"status": 200, "answer": ...}` or `{"status": 404, "error": "why"}`, gzipped where the question was; the status is the one
-//! that HTTP would have - calls: nothing - fails: 400 what is no question, 413 a question or an answer that is too large, 503
+//! that HTTP would have - calls: nothing - fails: 400 what is no question, 403 what may not be asked here, 413 a question or an answer that is too large, 503
 //! what takes too long or too much
 //!
 //! A question and an answer have [`REQUEST_BYTES`] at most. One who asks about many manifests asks about fewer at a time where
@@ -27,6 +27,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, timeout};
 
 use crate::asked::{Asked, Heard};
+use crate::operation::Operations;
 use crate::question::{Answering, Question};
 use crate::refusal::Refusal;
 use crate::serve::ServeBounds;
@@ -84,12 +85,12 @@ struct Reply<T> {
     error: Option<String>,
 }
 
-/// Answers what is asked over the bus until it is told to stop; who is being answered then has the answer within `grace`.
-/// Where the bus is away it is tried again.
+/// Answers what is asked over the bus, and what may be asked there, until it is told to stop; who is being answered then has the
+/// answer within `grace`. Where the bus is away it is tried again.
 pub async fn serve_over(
     bus: Arc<dyn Requests>,
     answering: Answering,
-    bounds: ServeBounds,
+    within: (ServeBounds, Operations),
     grace: Duration,
     stop: Shutdown,
 ) {
@@ -101,7 +102,7 @@ pub async fn serve_over(
                 Ok(questions) => {
                     said = false;
                     tracing::info!(subject = SUBJECT, "answering questions over the bus");
-                    take(questions, &answering, bounds, &mut working).await;
+                    take(questions, &answering, within, &mut working).await;
                 }
                 Err(error) if !std::mem::replace(&mut said, true) => {
                     let error: &dyn std::error::Error = &error;
@@ -121,7 +122,7 @@ pub async fn serve_over(
 async fn take(
     mut questions: Box<dyn Questions>,
     answering: &Answering,
-    bounds: ServeBounds,
+    within: (ServeBounds, Operations),
     working: &mut JoinSet<()>,
 ) {
     while let Some(asked) = questions.next().await {
@@ -134,7 +135,7 @@ async fn take(
         }
         let answering = answering.clone();
         working.spawn(async move {
-            let reply = reply(asked.payload().clone(), &answering, bounds).await;
+            let reply = reply(asked.payload().clone(), &answering, within).await;
             tell(asked, reply).await;
         });
     }
@@ -148,11 +149,15 @@ async fn tell(asked: Carried, reply: Bytes) {
 }
 
 /// What travels back for a question.
-async fn reply(payload: Bytes, answering: &Answering, bounds: ServeBounds) -> Bytes {
+async fn reply(payload: Bytes, answering: &Answering, (bounds, may): (ServeBounds, Operations)) -> Bytes {
     let is_packed = payload.starts_with(&GZIP);
     let read = spawn_blocking(move || read(&payload, bounds.body)).await;
     let (operation, answer) = match read.unwrap_or_else(|_| Err(given_up())) {
-        Ok(question) => (question.operation(), answering.answer(question).await),
+        Ok(question) if !may.has(question.operation()) => {
+            let operation = question.operation().name();
+            (operation, Err(Refusal::not_for_you(operation)))
+        }
+        Ok(question) => (question.operation().name(), answering.answer(question).await),
         Err(refused) => ("unread", Err(refused)),
     };
     let answered = spawn_blocking(move || {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::asked::{Asked, AskedSource};
 use crate::changed::AskedChange;
 use crate::library::Library;
+use crate::operation::Operation;
 use crate::refusal::Refusal;
 use crate::versions::Versions;
 
@@ -57,12 +58,12 @@ pub struct AskedFiles {
 
 impl Question {
     /// What it is counted as.
-    pub(crate) const fn operation(&self) -> &'static str {
+    pub(crate) const fn operation(&self) -> Operation {
         match self {
-            Self::Manifests(_) => "manifests",
-            Self::Commit(_) => "commit",
-            Self::Files(_) | Self::Changes(_) => "changes",
-            Self::AppVersion(_) => "app_version",
+            Self::Manifests(_) => Operation::Manifests,
+            Self::Commit(_) => Operation::Commit,
+            Self::Files(_) | Self::Changes(_) => Operation::Changes,
+            Self::AppVersion(_) => Operation::AppVersion,
         }
     }
 }

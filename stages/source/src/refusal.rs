@@ -26,6 +26,14 @@ impl Refusal {
         Self { status, why: why.into() }
     }
 
+    /// Whoever asks may ask, but not this.
+    pub(crate) fn not_for_you(operation: &str) -> Self {
+        let why = format!(
+            "whoever asks may not ask for {operation}: sourceServer.callers says who may ask for what"
+        );
+        Self::new(StatusCode::FORBIDDEN, why)
+    }
+
     /// It is worth asking again.
     pub(crate) fn later(why: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, why)

@@ -23,6 +23,7 @@ use crate::asked::{Asked, AskedSource};
 use crate::callers::{Admitted, Callers};
 use crate::changed::AskedChange;
 use crate::openapi::document;
+use crate::operation::Operation;
 use crate::question::{Answering, AskedCommit, AskedFiles, Question};
 use crate::refusal::Refusal;
 
@@ -55,22 +56,23 @@ pub fn routes(answering: Answering, callers: Arc<dyn Callers>, bounds: ServeBoun
 /// Lets those pass who may ask, and counts.
 async fn admitted(State(served): State<Arc<Served>>, request: Request, next: Next) -> Response {
     let operation = match request.uri().path() {
-        "/getAppVersion" => "app_version",
-        "/v1/manifests" => "manifests",
-        "/v1/commit" => "commit",
-        _ => "changes",
+        "/getAppVersion" => Operation::AppVersion,
+        "/v1/manifests" => Operation::Manifests,
+        "/v1/commit" => Operation::Commit,
+        _ => Operation::Changes,
     };
     let response = match token(request.headers()) {
         None => refusal(StatusCode::UNAUTHORIZED, "no token: send it as authorization: Bearer TOKEN"),
         Some(token) => match served.callers.admit(&token).await {
-            Admitted::Yes => next.run(request).await,
+            Admitted::To(may) if may.has(operation) => next.run(request).await,
+            Admitted::To(_) => Refusal::not_for_you(operation.name()).into_response(),
             Admitted::No => refusal(StatusCode::FORBIDDEN, "whoever has this token may not ask here"),
             Admitted::Unknown => {
                 Refusal::later("whether this token may ask here could not be found out").into_response()
             }
         },
     };
-    served.answering.count(operation, response.status());
+    served.answering.count(operation.name(), response.status());
     response
 }
 

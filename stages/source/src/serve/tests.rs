@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::{ServeBounds, routes};
 use crate::callers::{Admitted, Callers};
 use crate::library::LibraryConfig;
+use crate::operation::{Operation, Operations};
 use crate::question::Answering;
 use crate::repositories::Directories;
 use crate::testing::{commit, repository};
@@ -21,7 +22,7 @@ const URL: &str = "https://git.example.com/team/mono.git";
 const CHART: &str = "name: shop\nappVersion: \"2.7.1\"\n";
 const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n";
 
-/// Knows one token, and of one other that it cannot tell.
+/// Knows one token, one that is good for versions alone, and of one other that it cannot tell.
 #[derive(Debug)]
 struct One;
 
@@ -30,7 +31,8 @@ impl Callers for One {
     async fn admit(&self, token: &SecretString) -> Admitted {
         use pipeline_core::ExposeSecret as _;
         match token.expose_secret() {
-            "good" => Admitted::Yes,
+            "good" => Admitted::To(Operations::ALL),
+            "versions" => Admitted::To(Operations::from_iter([Operation::AppVersion])),
             "unsure" => Admitted::Unknown,
             _ => Admitted::No,
         }
@@ -225,6 +227,31 @@ async fn nobody_is_answered_who_may_not_ask() {
     let counted = TextEncoder::new().encode_to_string(&served.registry.gather()).unwrap();
     assert!(counted.contains("{operation=\"commit\",status=\"refused\"} 3"), "{counted}");
     assert!(counted.contains("{operation=\"commit\",status=\"busy\"} 1"), "{counted}");
+}
+
+#[tokio::test]
+async fn whoever_may_ask_one_thing_may_ask_nothing_else() {
+    let served = Served::new().await;
+    let body = application("chart");
+    let post = |path: &str| served.client.post(format!("{}{path}", served.address)).json(&body);
+    let get =
+        |path: &str| served.client.get(format!("{}{path}?repoURL={URL}&from=HEAD&to=HEAD", served.address));
+    let (status, version) = told(post("/getAppVersion").bearer_auth("versions")).await;
+    assert_eq!((status, &version["appVersion"]), (StatusCode::OK, &json!("2.7.1")));
+    let why = |what: &str| {
+        format!("whoever asks may not ask for {what}: sourceServer.callers says who may ask for what")
+    };
+    for (request, what) in [
+        (post("/v1/manifests"), "manifests"),
+        (get("/v1/manifests"), "manifests"),
+        (get("/v1/commit"), "commit"),
+        (get("/v1/changes"), "changes"),
+        (post("/v1/changes"), "changes"),
+    ] {
+        refused(request.bearer_auth("versions"), 403, &why(what)).await;
+    }
+    let counted = TextEncoder::new().encode_to_string(&served.registry.gather()).unwrap();
+    assert!(counted.contains("{operation=\"changes\",status=\"refused\"} 2"), "{counted}");
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ use stages_platform_console::{Console, OidcSignIn, Settings, StoredFleet};
 use stages_platform_ingest::IngestConfig;
 use stages_platform_oidc::OidcConfig;
 use stages_platform_store::{
-    Place, Retention, Store, StoreConfig, backup, create_token, restore, revoke_token, tokens,
+    Place, Retention, Sequence, Store, StoreConfig, backup, create_token, restore, revoke_token, tokens,
 };
 
 use crate::cli::{OnPlatform, PlatformCommand, TokenCommand};
@@ -152,7 +152,8 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         refused: forward.refused_networks.iter().map(|network| network.0).collect(),
         stop: stop.clone(),
     };
-    let api = Api::new(store.clone(), Timestamp::now, forward);
+    let sequence = Sequence::new(store.clone());
+    let api = Api::new(store.clone(), sequence.clone(), Timestamp::now, forward);
     let address = config.serve.address.context("serve.address is not set: the platform is reached there")?;
     let serve = ServeConfig {
         request_timeout: *settings.ingest.body_timeout + ANSWERED_WITHIN,
@@ -170,7 +171,7 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         }
         None => None,
     };
-    let fleet = Arc::new(StoredFleet::new(store.clone(), Timestamp::now));
+    let fleet = Arc::new(StoredFleet::new(store.clone(), sequence.clone(), Timestamp::now));
     let external = external(config, server.address());
     let oidc = oidc(config, &external)?;
     let admins_by = oidc.as_ref().filter(|oidc| oidc.admin_group.is_some());
@@ -195,8 +196,8 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     tracing::info!("receiving reports");
     let served = tokio::spawn(Box::new(server).serve(Given::alone(stop.clone())));
     let figures = figures.map(|server| tokio::spawn(server.serve(Given::alone(stop.clone()))));
-    tokio::join!(store.retain(stop.clone()), fleet.follow(stop));
-    drop(fleet);
+    tokio::join!(store.retain(stop.clone()), sequence.follow(stop));
+    drop((fleet, sequence));
     served.await.context("serve")?.context("serve")?;
     if let Some(figures) = figures {
         figures.await.context("serve")?.context("serve")?;

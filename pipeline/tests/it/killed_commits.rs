@@ -22,7 +22,9 @@ use loadtest::sim::port;
 use pipeline_core::{ExposeSecret as _, Shutdown};
 use serde_json::{Value, json};
 use stages_platform_api::{Api, ForwardConfig};
-use stages_platform_store::{Account, By, Place, Retention, Role, Scope, Store, StoreConfig, create_token};
+use stages_platform_store::{
+    Account, By, Place, Retention, Role, Scope, Sequence, Store, StoreConfig, create_token,
+};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -205,7 +207,8 @@ async fn platform(folder: &Path, port: u16) -> (String, String, String) {
     let body = json!({"ingressHost": format!("http://127.0.0.1:{port}")}).to_string();
     assert!(store.register(&by, "prod", &body, true, now).await.unwrap().is_some());
     let forward = ForwardConfig::new(Shutdown::new());
-    let url = serve(|_| Api::new(store, Timestamp::now, forward).routes()).await;
+    let url =
+        serve(|_| Api::new(store.clone(), Sequence::new(store), Timestamp::now, forward).routes()).await;
     (url, key, token)
 }
 

@@ -1,14 +1,15 @@
-//! SIGTERM while browsers listen: their streams end with the process, which waits for none of them.
+//! SIGTERM while browsers and programs listen: their streams end with the process, which waits for none of them.
 
 use std::time::{Duration, Instant};
 
 use loadtest::sim::people::Admin;
 use reqwest::Response;
+use serde_json::json;
 
 use super::{Platform, first_link};
 use crate::runtime::{SOON, ensure};
 
-/// Browsers that are open.
+/// Browsers that are open, and as many programs.
 const STREAMS: usize = 8;
 /// So long what is under way may take when the process is asked to stop.
 const GRACE: &str = "shutdown.grace=10m";
@@ -33,7 +34,7 @@ async fn ended(mut stream: Response, begun: Instant) -> Duration {
 }
 
 #[tokio::test]
-async fn sigterm_ends_the_streams_of_open_browsers_at_once() {
+async fn sigterm_ends_the_streams_of_browsers_and_of_programs_at_once() {
     let mut platform = Platform::start().await;
     platform.runtime.take().unwrap().stop().await;
     platform.up_with("unlimited", &[GRACE]).await;
@@ -50,6 +51,16 @@ async fn sigterm_ends_the_streams_of_open_browsers_at_once() {
         read_until(&mut stream, "hello").await;
         streams.push(stream);
     }
+    // The same of programs, which subscribe with the token of a runtime.
+    let query = json!({"query": "subscription { applicationsChanged { sequence } }"});
+    for _ in 0..STREAMS {
+        let asked = browser.post(format!("{}/2.0/api/graphql", platform.url())).json(&query);
+        let asked =
+            asked.header("authorization", platform.token.trim()).header("accept", "text/event-stream");
+        let mut stream = asked.send().await.unwrap().error_for_status().unwrap();
+        read_until(&mut stream, "next").await;
+        streams.push(stream);
+    }
     // One of them has heard that it lives since, the others are in the middle of a silence.
     read_until(&mut streams[0], "beat").await;
 
@@ -61,6 +72,6 @@ async fn sigterm_ends_the_streams_of_open_browsers_at_once() {
     for end in ends {
         last = last.max(end.await.unwrap());
     }
-    println!("{STREAMS} streams: the last ended after {last:?}, the process after {process:?}");
+    println!("{STREAMS} streams of each: the last ended after {last:?}, the process after {process:?}");
     ensure(process.max(last), "it waited for its streams", |took| *took < LIMIT);
 }

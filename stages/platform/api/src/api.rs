@@ -1,25 +1,35 @@
 //! The router.
 
+use std::convert::Infallible;
+use std::time::Duration;
+
 use async_graphql::Request;
 use axum::body::{Body, to_bytes};
 use axum::extract::State;
 use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
 use axum::middleware::map_response;
+use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
+use futures::StreamExt as _;
 use jiff::Timestamp;
+use pipeline_core::Shutdown;
 use stages_client::mark_as_data;
-use stages_platform_store::Store;
+use stages_platform_store::{Sequence, Store};
 
 use crate::authorize;
 use crate::caller::{Caller, Refusal};
 use crate::forward::{self, Forward, ForwardConfig};
 use crate::rest;
-use crate::schema::{self, Schema};
+use crate::schema::{self, Credentials, Schema};
 
 /// The most that a body may be long.
 pub(crate) const BODY: usize = 256 * 1_024;
+/// A comment on a stream of events on which nothing comes, so that whoever listens knows that it lives.
+const BEAT: Duration = Duration::from_secs(5);
+const STREAM: &str = "text/event-stream";
 
 /// The API; cloning shares.
 #[derive(Clone)]
@@ -28,6 +38,8 @@ pub struct Api {
     pub(crate) forward: Forward,
     schema: Schema,
     clock: fn() -> Timestamp,
+    /// Streams end with it.
+    stop: Shutdown,
 }
 
 type Route = (&'static str, &'static str, MethodRouter<Api>);
@@ -52,10 +64,12 @@ pub fn table() -> Vec<(&'static str, &'static str)> {
 }
 
 impl Api {
-    /// Over a store; `clock` says what time it is, `forward` how runtimes are asked.
+    /// Over a store, of which `sequence` says when anything is kept; `clock` says what time it is, `forward` how runtimes are asked,
+    /// and when streams end.
     #[must_use]
-    pub fn new(store: Store, clock: fn() -> Timestamp, forward: ForwardConfig) -> Self {
-        Self { schema: schema::build(store.clone(), clock), forward: Forward::new(forward), store, clock }
+    pub fn new(store: Store, sequence: Sequence, clock: fn() -> Timestamp, forward: ForwardConfig) -> Self {
+        let (schema, stop) = (schema::build(store.clone(), sequence, clock), forward.stop.clone());
+        Self { schema, forward: Forward::new(forward), store, clock, stop }
     }
 
     /// Its routes. Every answer says that it is data: nothing of it is a page, runs, or is kept by whoever passes it on.
@@ -95,7 +109,25 @@ async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Res
             return Refusal::Wrong(text).into_response();
         }
     };
-    Json(api.schema.execute(request.data(caller)).await).into_response()
+    let request = request.data(caller);
+    let accepted = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    if accepted.is_some_and(|accepted| accepted.contains(STREAM)) {
+        return stream(&api, request.data(Credentials(head.headers)));
+    }
+    Json(api.schema.execute(request).await).into_response()
+}
+
+/// Events `next`, each with an answer, and `complete` at the end.
+fn stream(api: &Api, request: Request) -> Response {
+    let stop = api.stop.clone();
+    let answers = api.schema.execute_stream(request).take_until(async move { stop.cancelled().await });
+    let events = answers.map(|answer| Event::default().event("next").json_data(answer).unwrap_or_default());
+    let events = events.chain(futures::stream::once(async { Event::default().event("complete") }));
+    let beat = KeepAlive::new().interval(BEAT);
+    let mut response = Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(beat).into_response();
+    // A stream says of itself that it may be kept and asked about.
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }
 
 async fn marked(mut response: Response) -> Response {

@@ -50,6 +50,12 @@ pub(crate) enum Refusal {
     Store,
     #[error("too many runtimes are being asked at once: try again")]
     Busy,
+    #[error("{0} subscriptions of yours are open, and no more may be: end one")]
+    OwnSubscriptions(usize),
+    #[error("too many subscriptions are open: try again")]
+    AllSubscriptions,
+    #[error("what you may see has changed: read it anew, and subscribe again")]
+    OtherView,
     #[error(
         "runtime '{0}' has no address: register it anew (createRuntime with recover: true) with ingressHost, or internalIngressHost"
     )]
@@ -89,8 +95,11 @@ impl Refusal {
             Self::NoRuntime(_) => StatusCode::NOT_FOUND,
             Self::Wrong(_) => StatusCode::BAD_REQUEST,
             Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Store | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            Self::NoAddress(_) | Self::BadAddress(..) | Self::RefusedAddress(..) => StatusCode::CONFLICT,
+            Self::OwnSubscriptions(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Store | Self::Busy | Self::AllSubscriptions => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NoAddress(_) | Self::BadAddress(..) | Self::RefusedAddress(..) | Self::OtherView => {
+                StatusCode::CONFLICT
+            }
             Self::Unreachable(..) | Self::NoTunnel(..) | Self::NotAnAppProxy(..) => StatusCode::BAD_GATEWAY,
             Self::Late(..) => StatusCode::GATEWAY_TIMEOUT,
         }

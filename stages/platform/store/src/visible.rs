@@ -3,7 +3,7 @@
 use crate::act::Value;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
-use crate::fleet::{ApplicationName, ResourceAt, literal};
+use crate::fleet::{self, ApplicationName, ResourceAt, literal};
 use crate::read::Application;
 use crate::report::Millis;
 use crate::rule::{View, has_label};
@@ -57,6 +57,15 @@ pub struct SeenApplication {
     pub deployed_at: Option<Millis>,
 }
 
+/// Applications of which something was kept since a place in the sequence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedApplications {
+    /// The place that this goes to.
+    pub upto: i64,
+    /// As they are now; `None`: they are too many, or it is not kept any more.
+    pub applications: Option<Vec<SeenApplication>>,
+}
+
 impl Store {
     /// Those that somebody sees, by runtime, namespace and name, from behind `after`.
     ///
@@ -103,6 +112,32 @@ impl Store {
             Ok(ApplicationName { runtime: row.text(0)?, namespace: row.text(1)?, name: row.text(2)? })
         };
         connection.rows_of(sql, &values).await?.iter().map(name).collect()
+    }
+
+    /// Those that somebody sees of which something was kept behind a place of the sequence, by runtime, namespace and name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn visible_changed(
+        &self,
+        view: &View,
+        which: &Which,
+        after: i64,
+    ) -> Result<ChangedApplications, StoreError> {
+        let mut connection = self.read().await?;
+        let (upto, is_kept) = fleet::upto(&mut connection, after).await?;
+        if !is_kept {
+            return Ok(ChangedApplications { upto, applications: None });
+        }
+        let mut values = vec![after.into(), upto.into(), (fleet::NAMES + 1).into()];
+        let condition = conditions(which, &mut values);
+        let view = view.condition(&mut values);
+        let values: Vec<_> = values.iter().map(Value::arg).collect();
+        let rows = connection.rows_of(changed(&view, &condition), &values).await?;
+        let is_much = i64::try_from(rows.len()).is_ok_and(|rows| rows > fleet::NAMES);
+        let applications =
+            if is_much { None } else { Some(rows.iter().map(seen).collect::<Result<_, _>>()?) };
+        Ok(ChangedApplications { upto, applications })
     }
 
     /// One of them by its runtime, namespace and name.
@@ -178,6 +213,13 @@ const BEHIND: &str = "r.name >= $1 AND (a.namespace, a.name) > \
 fn chosen(which: &Which, after: (&str, &str, &str)) -> (Vec<Value>, String) {
     let mut values = vec![after.0.into(), after.1.into(), after.2.into()];
     let mut condition = BEHIND.to_owned();
+    condition.push_str(&conditions(which, &mut values));
+    (values, condition)
+}
+
+/// What is asked of applications, after other conditions, whose values stand before those of these.
+fn conditions(which: &Which, values: &mut Vec<Value>) -> String {
+    let mut all = String::new();
     let named = [
         ("r.name", &which.runtime),
         ("a.namespace", &which.namespace),
@@ -187,21 +229,21 @@ fn chosen(which: &Which, after: (&str, &str, &str)) -> (Vec<Value>, String) {
     for (column, value) in named {
         if let Some(value) = value {
             values.push((&**value).into());
-            condition.push_str(&format!(" AND {column} = ${}", values.len()));
+            all.push_str(&format!(" AND {column} = ${}", values.len()));
         }
     }
     if let Some(prefix) = &which.prefix {
         values.push(Value::Text(format!("{}%", literal(prefix))));
-        condition.push_str(&format!(" AND a.name LIKE ${} ESCAPE '!'", values.len()));
+        all.push_str(&format!(" AND a.name LIKE ${} ESCAPE '!'", values.len()));
     }
     for (key, value) in &which.labels {
-        condition.push_str(&format!(" AND {}", has_label(key, value, &mut values)));
+        all.push_str(&format!(" AND {}", has_label(key, value, values)));
     }
     if let Some(deleted) = which.deleted {
         values.push(i64::from(deleted).into());
-        condition.push_str(&format!(" AND a.deleted = ${}", values.len()));
+        all.push_str(&format!(" AND a.deleted = ${}", values.len()));
     }
-    (values, condition)
+    all
 }
 
 /// In the order in which they are read of a row.
@@ -240,6 +282,17 @@ fn page(connection: &Connection, columns: &str, (view, condition, most): (&str, 
         true => query(columns, view, condition, Some(most)),
         false => of_each_runtime(columns, view, condition, most),
     }
+}
+
+/// Those of which something was kept behind the place `$1` and up to `$2`: these few are found first, and what belongs to each by
+/// its number.
+fn changed(view: &str, condition: &str) -> String {
+    let touched = fleet::touched("$1", "$2");
+    format!(
+        "SELECT {COLUMNS} FROM ({touched}) AS touched CROSS JOIN applications a CROSS JOIN runtimes r CROSS JOIN entities e \
+         CROSS JOIN transitions t WHERE a.id = touched.id AND {TOGETHER}{condition} AND {view} \
+         ORDER BY r.name, a.namespace, a.name LIMIT $3"
+    )
 }
 
 fn seen(row: &Row) -> Result<SeenApplication, StoreError> {
@@ -287,6 +340,15 @@ mod tests {
             assert!(lines.iter().all(|line| line.starts_with("SEARCH ")), "{lines:#?}");
             assert!(lines[1].contains("runtime_id=? AND "), "{lines:#?}");
         }
+        plans.close().await;
+    }
+
+    #[tokio::test]
+    async fn what_changed_is_found_without_looking_through_a_table() {
+        let plans = Plans::open().await;
+        let lines = plans.of(&changed("1 = 1", "")).await;
+        let through: Vec<_> = lines.iter().filter(|line| line.starts_with("SCAN ")).collect();
+        assert_eq!(through, ["SCAN touched"], "{lines:#?}");
         plans.close().await;
     }
 }

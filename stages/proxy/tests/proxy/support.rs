@@ -11,8 +11,8 @@ use stages_client::Token;
 use stages_git::Checkouts;
 use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_store::{
-    Account, Action, Attribute, AttributeName, By, Entity, Place, Retention, Role, Rule, Scope, Store,
-    StoreConfig, create_token,
+    Account, Action, Attribute, AttributeName, By, Entity, Place, Retention, Role, Rule, Scope, Sequence,
+    Store, StoreConfig, create_token,
 };
 use stages_proxy::{Access, Limits, ProxyConfig, ProxySeries, RuntimeToken};
 use tempfile::TempDir;
@@ -95,10 +95,9 @@ impl Running {
             (key("ada", Scope::Full).await, key("ada", Scope::Read).await, key("lin", Scope::Full).await);
         let stop = Shutdown::new();
         let (listener, platform_url) = listen().await;
-        let served = axum::serve(
-            listener,
-            Api::new(store.clone(), Timestamp::now, ForwardConfig::new(stop.clone())).routes(),
-        );
+        let (sequence, forward) = (Sequence::new(store.clone()), ForwardConfig::new(stop.clone()));
+        let served =
+            axum::serve(listener, Api::new(store.clone(), sequence, Timestamp::now, forward).routes());
         let platform = tokio::spawn(async move { served.await.unwrap() });
         let provider = Provider::start().await;
         let (argocd, argocd_url) = ArgoCd::start().await;

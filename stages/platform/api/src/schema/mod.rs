@@ -10,15 +10,18 @@ mod page;
 mod promotion;
 mod query;
 mod runtime;
+mod subscription;
 
-use async_graphql::{Context, EmptySubscription, Error};
+use async_graphql::{Context, Error, SchemaBuilder};
 use jiff::Timestamp;
-use stages_platform_store::Store;
+use stages_platform_store::{Sequence, Store};
 
 pub(crate) use self::account::ACCOUNT;
+pub(crate) use self::subscription::Credentials;
 use crate::caller::Caller;
+use crate::subscriptions::Subscriptions;
 
-pub(crate) type Schema = async_graphql::Schema<query::Query, mutation::Mutation, EmptySubscription>;
+pub(crate) type Schema = async_graphql::Schema<query::Query, mutation::Mutation, subscription::Subscription>;
 
 /// How deep fields may stand within each other: what introspection asks stands thirteen deep.
 const DEPTH: usize = 15;
@@ -31,16 +34,16 @@ const DIRECTIVES: usize = 8;
 #[derive(Clone, Copy)]
 struct Clock(fn() -> Timestamp);
 
-fn builder() -> async_graphql::SchemaBuilder<query::Query, mutation::Mutation, EmptySubscription> {
-    Schema::build(query::Query, mutation::Mutation, EmptySubscription)
+fn builder() -> SchemaBuilder<query::Query, mutation::Mutation, subscription::Subscription> {
+    Schema::build(query::Query, mutation::Mutation, subscription::Subscription)
         .limit_depth(DEPTH)
         .limit_complexity(COMPLEXITY)
         .limit_directives(DIRECTIVES)
         .disable_suggestions()
 }
 
-pub(crate) fn build(store: Store, clock: fn() -> Timestamp) -> Schema {
-    builder().data(store).data(Clock(clock)).finish()
+pub(crate) fn build(store: Store, sequence: Sequence, clock: fn() -> Timestamp) -> Schema {
+    builder().data(store).data(sequence).data(Subscriptions::default()).data(Clock(clock)).finish()
 }
 
 /// The schema, in the language that schemas are written in.

@@ -20,6 +20,11 @@ const OPERATIONS: &[(&str, [&str; 4])] = &[
     ),
     ("{ gitSources { edges { cursor } } }", ["", "", "", ""]),
     ("{ clusters { edges { cursor } } }", ["", "", "", ""]),
+    ("subscription { applicationsChanged { sequence } }", ["", "", "", ""]),
+    (
+        r#"subscription { applicationChanged(runtime: "prod", namespace: "a", name: "b") { sequence } }"#,
+        ["", "", "", ""],
+    ),
     ("{ users { name } }", ["", "", ADMIN, PERSON]),
     ("{ abacRules { id } }", ["", "", ADMIN, PERSON]),
     ("{ apiKeys { id } }", ["", "", "", PERSON]),
@@ -62,13 +67,14 @@ const READS: &str = "this key may only read: make one of the scope 'full'";
 async fn every_operation_answers_each_role_as_the_table_says() {
     let served = Served::new().await;
     // Every field of the schema is in the table.
-    let introspection = "{ __schema { queryType { fields { name } } mutationType { fields { name } } } }";
+    let introspection = "{ __schema { queryType { fields { name } } mutationType { fields { name } } subscriptionType { fields { name } } } }";
     let schema = served.data(&served.admin, introspection, json!({})).await;
-    for kind in ["queryType", "mutationType"] {
+    for kind in ["queryType", "mutationType", "subscriptionType"] {
         for field in schema["__schema"][kind]["fields"].as_array().unwrap() {
             let name = field["name"].as_str().unwrap();
             let listed = OPERATIONS.iter().any(|(query, _)| {
-                let asked = query.trim_start_matches("mutation").trim_start_matches([' ', '{']);
+                let asked = query.trim_start_matches("mutation").trim_start_matches("subscription");
+                let asked = asked.trim_start_matches([' ', '{']);
                 asked.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '(']))
             });
             assert!(listed, "{name} is not in the table of operations");
@@ -79,6 +85,9 @@ async fn every_operation_answers_each_role_as_the_table_says() {
         // Who may least comes first, so that what an admin takes away is there until then.
         for (role, said) in roles.into_iter().zip(answers).rev() {
             match said.is_empty() {
+                true if query.starts_with("subscription") => {
+                    drop(served.stream(role, query, json!({})).await.data().await);
+                }
                 true => drop(served.data(role, query, json!({})).await),
                 false => assert_eq!(served.refused(role, query, json!({})).await, *said, "{query}"),
             }

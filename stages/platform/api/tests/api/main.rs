@@ -8,3 +8,4 @@ mod limits;
 mod operations;
 mod places;
 mod served;
+mod subscriptions;

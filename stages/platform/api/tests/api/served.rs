@@ -10,11 +10,14 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_store::{
-    Account, By, Commit, Delivery, EntityName, Place, Placement, Report, Retention, Role, Scope, Store,
-    StoreConfig, create_token,
+    Account, By, Commit, Delivery, EntityName, Place, Placement, Report, Retention, Role, Scope, Sequence,
+    Store, StoreConfig, create_token,
 };
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+
+/// What takes longer on any machine does not happen.
+const GIVE_UP: Duration = Duration::from_secs(180);
 
 /// A credential, as a header.
 pub(crate) type Credential = (&'static str, String);
@@ -74,7 +77,11 @@ impl Served {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let stop = Shutdown::new();
         let forward = change(ForwardConfig::new(stop.clone()));
-        let served = axum::serve(listener, Api::new(store.clone(), still, forward).routes());
+        let sequence = Sequence::new(store.clone());
+        let api = Api::new(store.clone(), sequence.clone(), still, forward);
+        let follows = stop.clone();
+        tokio::spawn(async move { sequence.follow(follows).await });
+        let served = axum::serve(listener, api.routes());
         tokio::spawn(async move { served.await.unwrap() });
         Self {
             url,
@@ -106,10 +113,17 @@ impl Served {
     pub(crate) async fn refused(&self, who: &Credential, query: &str, variables: Value) -> String {
         let response = self.ask(who, query, &variables).send().await.unwrap();
         assert_eq!(response.status(), 200, "{query}");
-        let answer: Value = response.json().await.unwrap();
-        assert!(answer["errors"].is_array(), "{query} is answered: {answer}");
-        let errors = answer["errors"].as_array().unwrap();
-        errors.iter().map(|error| error["message"].as_str().unwrap()).collect::<Vec<_>>().join("\n")
+        messages(query, &response.json().await.unwrap())
+    }
+
+    /// A stream of answers.
+    pub(crate) async fn stream(&self, who: &Credential, query: &str, variables: Value) -> Answers {
+        let asked = self.ask(who, query, &variables).header("accept", "text/event-stream");
+        let response = asked.send().await.unwrap();
+        assert_eq!(response.status(), 200, "{query}");
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        assert_eq!(response.headers()["cache-control"], "no-store");
+        Answers { response, held: String::new(), beats: 0 }
     }
 
     /// Keeps a report of an application, `namespace/name`, of a runtime that is made for it.
@@ -173,10 +187,67 @@ impl Served {
             details: None,
         };
         change(&mut report);
-        let key = Sha256::digest(format!("{runtime}/{application}")).into();
+        let key = Sha256::digest(format!("{runtime}/{application}/{:?}", report.version)).into();
         let delivery = Delivery { runtime: id, key, keyed: true, epoch: None, report };
         self.store.keep(vec![delivery]).await.unwrap();
     }
+}
+
+/// Answers as they come.
+pub(crate) struct Answers {
+    response: Response,
+    held: String,
+    /// Comments that came, by which the stream lives.
+    pub(crate) beats: usize,
+}
+
+impl Answers {
+    /// The next answer as it is; `None`: it said that there is no more.
+    pub(crate) async fn answer(&mut self) -> Option<Value> {
+        loop {
+            while let Some((event, rest)) = self.held.split_once("\n\n") {
+                let (event, rest) = (event.to_owned(), rest.to_owned());
+                self.held = rest;
+                if event.starts_with(':') {
+                    self.beats += 1;
+                    continue;
+                }
+                if event == "event: complete" {
+                    return None;
+                }
+                let data = event.strip_prefix("event: next\ndata: ").unwrap();
+                return Some(serde_json::from_str(data).unwrap());
+            }
+            self.read().await;
+        }
+    }
+
+    /// Reads until something came.
+    pub(crate) async fn read(&mut self) {
+        let chunk = tokio::time::timeout(GIVE_UP, self.response.chunk()).await.unwrap().unwrap();
+        // A stream says that it ends.
+        self.held.push_str(std::str::from_utf8(&chunk.unwrap()).unwrap());
+    }
+
+    /// What the next answer holds, which has no errors.
+    pub(crate) async fn data(&mut self) -> Value {
+        let answer = self.answer().await.unwrap();
+        assert_eq!(answer.get("errors"), None, "{answer}");
+        answer["data"].clone()
+    }
+
+    /// The messages of the answer that a stream ends with.
+    pub(crate) async fn refused(&mut self, query: &str) -> String {
+        let said = messages(query, &self.answer().await.unwrap());
+        assert_eq!(self.answer().await, None, "{query}");
+        said
+    }
+}
+
+fn messages(query: &str, answer: &Value) -> String {
+    assert!(answer["errors"].is_array(), "{query} is answered: {answer}");
+    let errors = answer["errors"].as_array().unwrap();
+    errors.iter().map(|error| error["message"].as_str().unwrap()).collect::<Vec<_>>().join("\n")
 }
 
 /// Status and text of an answer.

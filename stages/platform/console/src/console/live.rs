@@ -5,16 +5,15 @@ use std::time::Duration;
 
 use axum::response::sse::{Event, Sse};
 use futures::Stream;
+use stages_platform_store::Waited;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use super::{Console, Session};
 use crate::fleet::Changes;
 
 /// So often it is said that the stream lives; a browser that hears nothing for longer is behind.
 const BEAT: Duration = Duration::from_secs(5);
-/// Changes that come closer together are told at once.
-const TOGETHER: Duration = Duration::from_millis(250);
 
 struct Place {
     console: Console,
@@ -22,6 +21,8 @@ struct Place {
     sequence: watch::Receiver<u64>,
     after: u64,
     greeted: bool,
+    /// The browser was away: what it missed is looked for at once.
+    resumes: bool,
     beat: Instant,
 }
 
@@ -39,6 +40,7 @@ pub(super) fn stream(
         sequence,
         after: after.unwrap_or(now),
         greeted: false,
+        resumes: after.is_some(),
         beat: Instant::now() + BEAT,
     };
     Sse::new(futures::stream::unfold(place, |place| async {
@@ -57,12 +59,11 @@ async fn next(mut place: Place) -> Option<(Result<Event, Infallible>, Place)> {
         return Some((Ok(event), place));
     }
     loop {
-        if *place.sequence.borrow_and_update() == place.after {
-            match timeout_at(place.beat, place.sequence.changed()).await {
-                // Whoever moved it is gone: the process ends.
-                Ok(Err(_)) => return None,
-                Ok(Ok(())) => sleep(TOGETHER).await,
-                Err(_) => {
+        if !std::mem::take(&mut place.resumes) {
+            match Waited::behind(&mut place.sequence, place.after, place.beat).await {
+                Waited::Ended => return None,
+                Waited::More => {}
+                Waited::Nothing => {
                     place.beat = Instant::now() + BEAT;
                     // A session that has ended sees nothing more.
                     place.session = place.console.session(place.session.digest).await.ok()??;
@@ -70,7 +71,6 @@ async fn next(mut place: Place) -> Option<(Result<Event, Infallible>, Place)> {
                     return Some((Ok(Event::default().event("beat").data("live")), place));
                 }
             }
-            continue;
         }
         // Nor does one whose rules have changed see what they no longer grant.
         place.session = place.console.session(place.session.digest).await.ok()??;

@@ -10,12 +10,11 @@ mod selection;
 mod shipping;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use pipeline_core::{ExposeSecret as _, Shutdown};
-use stages_platform_store::{By, ChangedNames, MATRIX_CELLS, Store, StoreError, View};
+use pipeline_core::ExposeSecret as _;
+use stages_platform_store::{By, ChangedNames, MATRIX_CELLS, Sequence, Store, StoreError, View};
 use tokio::sync::watch;
 
 use self::remembered::Remembered;
@@ -32,8 +31,6 @@ use crate::view::resource::{ResourceKey, ResourceRow};
 use crate::view::runtime::{Added, RuntimeRow};
 use crate::view::shipping::{Shipping, Trend};
 
-/// So often it is asked whether anything is new: one look at the end of an index.
-const POLL: Duration = Duration::from_millis(250);
 /// Rows of the pages that have no further ones.
 const ROWS: u32 = 200;
 
@@ -41,7 +38,7 @@ const ROWS: u32 = 200;
 #[derive(Debug)]
 pub struct StoredFleet {
     store: Store,
-    sequence: watch::Sender<u64>,
+    sequence: Sequence,
     trends: Remembered<Trend>,
     activities: Remembered<Activity>,
     clock: fn() -> Timestamp,
@@ -65,31 +62,10 @@ fn sequence(place: i64) -> u64 {
 }
 
 impl StoredFleet {
-    /// Of a store; `clock` says what time it is.
+    /// Of a store, of which `sequence` says when anything is kept; `clock` says what time it is.
     #[must_use]
-    pub fn new(store: Store, clock: fn() -> Timestamp) -> Self {
-        Self {
-            store,
-            sequence: watch::Sender::new(0),
-            trends: Remembered::default(),
-            activities: Remembered::default(),
-            clock,
-        }
-    }
-
-    /// Tells streams when anything is kept, until `stop`. A store that does not answer is asked again: whoever writes
-    /// has told why.
-    pub async fn follow(&self, stop: Shutdown) {
-        loop {
-            if let Ok(place) = self.store.sequence().await {
-                let place = sequence(place);
-                self.sequence.send_if_modified(|known| std::mem::replace(known, place) != place);
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(POLL) => {}
-            }
-        }
+    pub fn new(store: Store, sequence: Sequence, clock: fn() -> Timestamp) -> Self {
+        Self { store, sequence, trends: Remembered::default(), activities: Remembered::default(), clock }
     }
 }
 
@@ -100,7 +76,7 @@ impl Fleets for StoredFleet {
     }
 
     fn sequence(&self) -> watch::Receiver<u64> {
-        self.sequence.subscribe()
+        self.sequence.newest()
     }
 }
 

@@ -13,7 +13,7 @@ use stages_platform_console::{Console, Settings, StoredFleet};
 use stages_platform_ingest::IngestConfig;
 use stages_platform_store::{
     Account, Action, Attribute, By, Commit, Delivery, Entity, EntityName, Listing, Place, Placement, Report,
-    ResourceName, Retention, Role, Rule, Store, StoreConfig, Text,
+    ResourceName, Retention, Role, Rule, Sequence, Store, StoreConfig, Text,
 };
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -100,8 +100,9 @@ impl Platform {
             clock: Timestamp::now,
             oidc: None,
         };
-        let fleet = Arc::new(StoredFleet::new(store.clone(), Timestamp::now));
-        let following = (fleet.clone(), stop.clone());
+        let sequence = Sequence::new(store.clone());
+        let fleet = Arc::new(StoredFleet::new(store.clone(), sequence.clone(), Timestamp::now));
+        let following = (sequence.clone(), stop.clone());
         tokio::spawn(async move { following.0.follow(following.1).await });
         let console = Console::new(fleet, settings, stop.clone());
         let link = console.first_link().await.unwrap().unwrap().expose().to_owned();
@@ -114,7 +115,7 @@ impl Platform {
             all_bytes: 1 << 26,
         };
         let ingest = ingest.build(store.clone(), &prometheus::Registry::new()).unwrap();
-        let api = Api::new(store.clone(), Timestamp::now, ForwardConfig::new(stop.clone()));
+        let api = Api::new(store.clone(), sequence, Timestamp::now, ForwardConfig::new(stop.clone()));
         let routes = ingest.routes().merge(api.routes()).merge(console.router());
         tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
         let platform = Self { url, link, store, runtime, _folder: folder, _end: stop.drop_guard() };

@@ -18,6 +18,7 @@ mod shipping;
 
 pub use activity::FleetMover;
 pub use changes::{Changed, ChangedNames};
+pub(crate) use changes::{NAMES, touched, upto};
 pub use clusters::FleetCluster;
 pub use home::{DayOfDeployments, FleetNeed, FleetRuntime};
 #[cfg(test)]

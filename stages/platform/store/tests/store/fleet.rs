@@ -3,7 +3,7 @@
 use serde_json::json;
 use stages_platform_store::{
     Account, ApplicationName, By, Changed, ChangedNames, Commit, Condition, Field, GroupBy, Placement,
-    Report, Role, Rule, Selection, SortBy, SourceChange, Text, View, Which, create_token,
+    Report, Role, Rule, SeenApplication, Selection, SortBy, SourceChange, Text, View, Which, create_token,
 };
 
 use crate::support::{Opened, operation, report, resource};
@@ -341,10 +341,27 @@ pub(crate) async fn what_changed_is_told_from_a_place_on_or_is_too_much(opened: 
     opened.keep(resource("web", 3, 3)).await;
     assert!(store.sequence().await.unwrap() > next, "numbers are given once");
     assert_eq!(store.changed(&View::ALL, next).await.unwrap().names, these(&["shop"]));
+    // The same with their states, of those alone that are asked for.
+    let visible = async |which: &Which, after: i64| {
+        let found = store.visible_changed(&View::ALL, which, after).await.unwrap();
+        let of = |one: SeenApplication| (one.state.name, one.state.health.unwrap_or_default());
+        (found.upto, found.applications.map(|all| all.into_iter().map(of).collect::<Vec<_>>()))
+    };
+    let last = store.sequence().await.unwrap();
+    let shop = ("shop".to_owned(), "Healthy".to_owned());
+    assert_eq!(visible(&Which::default(), 0).await, (last, Some(vec![shop.clone()])));
+    assert_eq!(visible(&Which::default(), next).await, (last, Some(vec![shop])));
+    assert_eq!(visible(&Which::default(), last).await, (last, Some(Vec::new())));
+    assert_eq!(visible(&Which::default(), last + 1).await, (last, None));
+    let other = Which { prefix: Some("sho!".to_owned()), ..Which::default() };
+    assert_eq!(visible(&other, 0).await, (last, Some(Vec::new())));
     for number in 0..201 {
         opened.keep(application(&format!("many{number}"), "production", "Healthy", "Synced", 5)).await;
     }
     assert_eq!(store.changed(&View::ALL, first).await.unwrap().names, ChangedNames::TooMany);
+    assert_eq!(visible(&Which::default(), first).await.1, None);
+    let few = Which { prefix: Some("many20".to_owned()), ..Which::default() };
+    assert_eq!(visible(&few, first).await.1.unwrap().len(), 2, "what is not asked for is not counted");
     opened.close().await;
 }
 
@@ -440,6 +457,10 @@ pub(crate) async fn a_narrow_user_sees_exactly_theirs_everywhere(opened: Opened)
     opened.close().await;
 }
 
+fn own_name(one: SeenApplication) -> ApplicationName {
+    ApplicationName { runtime: one.runtime, namespace: one.state.namespace, name: one.state.name }
+}
+
 /// Every list, search, page, stream and count holds these applications alone.
 async fn sees(opened: &Opened, view: &View, expected: &[&str], runtimes: &[&str], what: &str) {
     let store = &opened.store;
@@ -468,6 +489,8 @@ async fn sees(opened: &Opened, view: &View, expected: &[&str], runtimes: &[&str]
         ChangedNames::TooMany => Vec::new(),
     };
     names(changed);
+    let changed = store.visible_changed(view, &Which::default(), 0).await.unwrap();
+    names(changed.applications.unwrap().into_iter().map(own_name).collect());
     names(store.movers(view, (0, HOUR), 100).await.unwrap().into_iter().map(|one| one.application).collect());
     let matrix = store.matrix(view, &Selection::default(), 0, 100).await.unwrap();
     assert_eq!((matrix.matching, matrix.total), (many, many), "{what}");

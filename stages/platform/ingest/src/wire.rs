@@ -84,6 +84,8 @@ struct Metadata<'a> {
     #[serde(borrow)]
     deletion_timestamp: Option<&'a RawValue>,
     #[serde(borrow)]
+    owner_references: Option<&'a RawValue>,
+    #[serde(borrow)]
     labels: Option<&'a RawValue>,
     #[serde(borrow)]
     annotations: Option<&'a RawValue>,
@@ -199,6 +201,7 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
         at,
         timed: told.is_some(),
         deleted: deleted || marks_an_end(metadata.deletion_timestamp),
+        owner: owner_of(metadata.owner_references).filter(|_| !is_application).unwrap_or_default(),
         listed: if is_application { listed(status.resources)? } else { Vec::new() },
         sync: own(of("syncStatus"), Fields::of(status.sync).text("status")),
         health: health.or(phase),
@@ -270,6 +273,26 @@ fn bounded(report: &Report) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct OwnerReference {
+    api_version: String,
+    kind: String,
+    name: String,
+    controller: bool,
+}
+
+/// What owns an object, as `group/kind/name`: of several owners the one that controls it. One that is odd, or longer than anything
+/// is called, is no reason to refuse a report.
+fn owner_of(references: Option<&RawValue>) -> Option<String> {
+    let references: Vec<OwnerReference> = serde_json::from_str(references?.get()).ok()?;
+    let of = references.iter().find(|of| of.controller).or(references.first())?;
+    let group = of.api_version.split_once('/').map_or("", |(group, _)| group);
+    let parts = [group, &of.kind, &of.name];
+    let is_whole = parts.iter().all(|part| part.len() <= 253 && !part.contains('/'));
+    (is_whole && !of.kind.is_empty() && !of.name.is_empty()).then(|| parts.join("/"))
 }
 
 /// The beginning of what is for people to read; all of it stays in the object.

@@ -120,6 +120,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0017_since.sql"),
         include_str!("../migrations/postgres/0017_since.sql"),
     ),
+    (
+        18,
+        "owners",
+        include_str!("../migrations/sqlite/0018_owners.sql"),
+        include_str!("../migrations/postgres/0018_owners.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -118,6 +118,8 @@ pub struct Report {
     pub timed: bool,
     /// Whether it tells an end.
     pub deleted: bool,
+    /// What owns it, as `group/kind/name` of something in its namespace or of the whole cluster; empty: that is not said.
+    pub owner: String,
     /// Of an application: the resources that it lists.
     pub listed: Vec<Listing>,
     /// The status of sync,
@@ -172,7 +174,8 @@ impl Report {
             .as_mut()
             .map(|name| [&mut name.api_version, &mut name.kind, &mut name.namespace, &mut name.name]);
         let said = [&mut self.sync, &mut self.health, &mut self.revision].into_iter().flatten();
-        let all = [app_namespace, app_name, &mut self.uid, &mut self.commit.author, &mut self.commit.message];
+        let Commit { author, message, .. } = &mut self.commit;
+        let all = [app_namespace, app_name, &mut self.uid, &mut self.owner, author, message];
         for text in all.into_iter().chain(resource.into_iter().flatten()).chain(said) {
             if text.contains('\0') {
                 *text = text.replace('\0', "\u{fffd}");

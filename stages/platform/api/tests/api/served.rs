@@ -165,6 +165,7 @@ impl Served {
             at: 1_795_261_728_688,
             timed: true,
             deleted: false,
+            owner: String::new(),
             listed: Vec::new(),
             sync: Some("OutOfSync".to_owned()),
             health: Some("Degraded".to_owned()),

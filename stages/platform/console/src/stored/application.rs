@@ -1,6 +1,6 @@
 //! An application as of a moment, with its life around it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -17,6 +17,9 @@ use crate::view::application::{
 use crate::view::deployment::{Deployment, Outcome};
 use crate::view::resource::{Resource, ResourceKey};
 use crate::view::state::{Health, SyncStatus};
+
+/// Owners above each other: a pod has a ReplicaSet, a Rollout, and whatever makes Rollouts.
+const ABOVE: usize = 6;
 
 /// What an application's object says of its resources and of what is wrong.
 #[derive(Deserialize, Default)]
@@ -177,17 +180,17 @@ fn merge(listed: &[Entry], reported: Vec<ResourceAt>) -> Vec<Resource> {
     let mut known: BTreeMap<ResourceKey, ResourceAt> =
         reported.into_iter().map(|one| (rows::key(&one.name), one)).collect();
     let one = |key: ResourceKey, at: &ResourceAt| Resource {
+        parent: owner(&key, &at.owner),
         key,
         health: at.health.as_deref().and_then(|word| word.parse().ok()),
         sync: rows::sync(at.sync.as_deref().unwrap_or_default()),
         message: at.health_message.clone().unwrap_or_default(),
-        parent: None,
         since: rows::time(at.at),
         changed: at.changed,
     };
     if listed.is_empty() {
         let there = known.into_iter().filter(|(_, at)| !at.deleted);
-        return there.map(|(key, at)| one(key, &at)).collect();
+        return below_owners(there.map(|(key, at)| one(key, &at)).collect());
     }
     let of = |entry: &Entry| {
         let Entry { group, kind, namespace, name, .. } = entry;
@@ -218,6 +221,41 @@ fn merge(listed: &[Entry], reported: Vec<ResourceAt>) -> Vec<Resource> {
     let mut all: Vec<Resource> = listed.iter().map(of).collect();
     let owned = known.into_iter().filter(|(key, at)| !at.deleted && is_owned(key));
     all.extend(owned.map(|(key, at)| one(key, &at)));
+    below_owners(all)
+}
+
+/// What owns a resource: something in its namespace.
+fn owner(of: &ResourceKey, named: &str) -> Option<ResourceKey> {
+    let mut parts = named.split('/');
+    let (group, kind, name) = (parts.next()?, parts.next()?, parts.next()?);
+    let [group, kind, name] = [group, kind, name].map(str::to_owned);
+    Some(ResourceKey { group, kind, namespace: of.namespace.clone(), name })
+}
+
+/// Leaves of the owners those that are there, in the namespace or of the whole cluster, and none of what owns itself by others, or
+/// stands below more than any object does: that was made up, and would not be drawn.
+fn below_owners(mut all: Vec<Resource>) -> Vec<Resource> {
+    let known: HashSet<ResourceKey> = all.iter().map(|one| one.key.clone()).collect();
+    let found = |owner: ResourceKey| {
+        if known.contains(&owner) {
+            return Some(owner);
+        }
+        let of_cluster = ResourceKey { namespace: String::new(), ..owner };
+        known.contains(&of_cluster).then_some(of_cluster)
+    };
+    let mut above = HashMap::new();
+    for one in &mut all {
+        one.parent = one.parent.take().and_then(found);
+        if let Some(parent) = &one.parent {
+            above.insert(one.key.clone(), parent.clone());
+        }
+    }
+    for one in &mut all {
+        let owners = std::iter::successors(one.parent.as_ref(), |owner| above.get(*owner));
+        if owners.take(ABOVE + 1).count() > ABOVE {
+            one.parent = None;
+        }
+    }
     all
 }
 
@@ -405,6 +443,8 @@ fn problems(object: &Object, at: Option<&ObjectAt>) -> Vec<Problem> {
 
 #[cfg(test)]
 mod tests {
+    use stages_platform_store::ResourceName;
+
     use super::*;
 
     #[test]
@@ -427,5 +467,62 @@ mod tests {
         assert_eq!(of(several), [source("https://git/a/c", "", "main")]);
         assert_eq!(of(serde_json::json!({ "source": chart })), []);
         assert_eq!(of(serde_json::json!({})), []);
+    }
+
+    #[test]
+    fn what_is_owned_stands_below_its_owner_where_that_is_there() {
+        let reported = |kind: &str, name: &str, owner: &str| ResourceAt {
+            name: ResourceName {
+                api_version: if kind == "Pod" { "v1" } else { "apps/v1" }.to_owned(),
+                kind: kind.to_owned(),
+                namespace: "shop".to_owned(),
+                name: name.to_owned(),
+            },
+            at: 1,
+            health: None,
+            health_message: None,
+            sync: None,
+            owner: owner.to_owned(),
+            deleted: false,
+            changed: false,
+        };
+        let listed = |group: &str, kind: &str, namespace: &str| Entry {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: "web".to_owned(),
+            ..Entry::default()
+        };
+        let all = [
+            reported("Deployment", "web", "example.org/Fleet/web"),
+            reported("ReplicaSet", "a", "apps/Deployment/web"),
+            reported("ReplicaSet", "b", "apps/Deployment/gone"),
+            reported("Pod", "a-1", "apps/ReplicaSet/a"),
+            reported("Pod", "odd", "apps"),
+            reported("Pod", "circle-1", "/Pod/circle-2"),
+            reported("Pod", "circle-2", "/Pod/circle-1"),
+            reported("Pod", "itself", "/Pod/itself"),
+        ];
+        let listed = [listed("apps", "Deployment", "shop"), listed("example.org", "Fleet", "")];
+        let found = merge(&listed, all.to_vec());
+        let told: Vec<String> = found
+            .iter()
+            .map(|one| match &one.parent {
+                Some(owner) => format!("{} < {owner}", one.key.name),
+                None => one.key.name.clone(),
+            })
+            .collect();
+        let expected = [
+            "web < example.org/Fleet//web",
+            "web",
+            "a-1 < apps/ReplicaSet/shop/a",
+            "circle-1",
+            "circle-2",
+            "itself",
+            "odd",
+            "a < apps/Deployment/shop/web",
+            "b",
+        ];
+        assert_eq!(told, expected);
     }
 }

@@ -16,6 +16,7 @@ mod oidc;
 mod oidc_accounts;
 mod oidc_journey;
 mod overview;
+mod owned;
 mod packed;
 mod platform;
 mod provider;

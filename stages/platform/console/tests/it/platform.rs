@@ -57,6 +57,7 @@ pub(crate) fn report(resource: Option<(&str, &str)>, at: i64) -> Report {
         at,
         timed: true,
         deleted: false,
+        owner: String::new(),
         listed: if resource.is_none() { listed } else { Vec::new() },
         sync: Some("OutOfSync".to_owned()),
         health: Some("Healthy".to_owned()),

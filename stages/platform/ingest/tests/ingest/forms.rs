@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use stages_platform_store::{ApplicationName, View};
 
 use crate::support::{Platform, config, gzip, refused, start, taken};
 
@@ -246,6 +247,49 @@ async fn a_clock_that_is_ahead_keeps_no_later_report_from_being_the_state() {
     assert_eq!(platform.report(&at("second", "")).await, taken());
     let all = platform.timeline(("argocd", "shop")).await;
     assert_eq!(all.iter().map(|one| one.current).collect::<Vec<_>>(), [true, false]);
+}
+
+#[tokio::test]
+async fn what_owns_an_object_is_read_of_its_references_and_odd_ones_are_passed_over() {
+    let platform = start(config()).await;
+    platform.report(&event(&application("u", 1), "00")).await;
+    let reference = |group: &str, name: &str, more: Value| {
+        let mut all =
+            json!({"apiVersion": format!("{group}/v1"), "kind": "ReplicaSet", "name": name, "uid": "o"});
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all
+    };
+    let controls = json!({"controller": true});
+    let (first, other) = (reference("apps", "web-a", json!({})), reference("apps", "web-b", controls));
+    let mut core = first.clone();
+    core["apiVersion"] = "v1".into();
+    let cases = [
+        (json!([first]), "apps/ReplicaSet/web-a"),
+        (json!([first, other]), "apps/ReplicaSet/web-b"),
+        (json!([core]), "/ReplicaSet/web-a"),
+        (json!([reference("apps", "a/b", json!({}))]), ""),
+        (json!([reference("apps", &"x".repeat(254), json!({}))]), ""),
+        (json!([reference("apps", "", json!({}))]), ""),
+        (json!([7]), ""),
+        (json!({}), ""),
+        (json!(null), ""),
+    ];
+    for (number, (references, _)) in cases.iter().enumerate() {
+        let metadata = json!({"name": format!("web-{number}"), "namespace": "shop", "uid": "p", "resourceVersion": "1", "ownerReferences": references});
+        let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
+        let body =
+            json!({"data": {"object": object, "application": {"name": "shop", "namespace": "argocd"}}});
+        assert_eq!(platform.report(&body).await, taken(), "{references}");
+    }
+    let name = ApplicationName {
+        runtime: "prod".to_owned(),
+        namespace: "argocd".to_owned(),
+        name: "shop".to_owned(),
+    };
+    let known = platform.store.known(&View::ALL, &name).await.unwrap().unwrap();
+    let all = platform.store.resources_at(known.id, None, None).await.unwrap();
+    let owners: Vec<&str> = all.iter().filter(|one| one.name.kind == "Pod").map(|one| &*one.owner).collect();
+    assert_eq!(owners, cases.each_ref().map(|(_, owner)| *owner));
 }
 
 #[tokio::test]

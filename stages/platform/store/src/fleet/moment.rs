@@ -31,6 +31,8 @@ pub struct ResourceAt {
     pub health_message: Option<String>,
     /// and the status of its sync.
     pub sync: Option<String>,
+    /// What owned it when it was last reported, as `group/kind/name`; empty where that is not known.
+    pub owner: String,
     /// Whether it was gone.
     pub deleted: bool,
     /// Whether its manifest differs from the one at the earlier moment.
@@ -83,12 +85,12 @@ impl Store {
         from: Option<Millis>,
     ) -> Result<Vec<ResourceAt>, StoreError> {
         let now = "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.sync, t.deleted, \
-                   COALESCE(t.actual, t.object), COALESCE(b.actual, b.object) FROM entities e \
+                   COALESCE(t.actual, t.object), COALESCE(b.actual, b.object), e.owner FROM entities e \
                    JOIN transitions t ON t.id = e.current LEFT JOIN transitions b ON b.id = (SELECT x.id \
                    FROM transitions x WHERE x.entity_id = e.id AND x.at <= $2 ORDER BY x.at DESC, x.id DESC LIMIT 1) \
                    WHERE e.application_id = $1 AND e.kind <> '' ORDER BY e.kind, e.namespace, e.name, e.id LIMIT $3";
         let then = "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.sync, t.deleted, \
-                    COALESCE(t.actual, t.object), COALESCE(b.actual, b.object) FROM entities e \
+                    COALESCE(t.actual, t.object), COALESCE(b.actual, b.object), e.owner FROM entities e \
                     JOIN transitions t ON t.id = (SELECT x.id FROM transitions x WHERE x.entity_id = e.id AND x.at <= $4 \
                     ORDER BY x.at DESC, x.id DESC LIMIT 1) LEFT JOIN transitions b ON b.id = (SELECT x.id \
                     FROM transitions x WHERE x.entity_id = e.id AND x.at <= $2 ORDER BY x.at DESC, x.id DESC LIMIT 1) \
@@ -116,6 +118,7 @@ impl Store {
                 health: row.text_or_null(5)?,
                 health_message: row.text_or_null(6)?,
                 sync: row.text_or_null(7)?,
+                owner: row.text(11)?,
                 deleted: row.int(8)? != 0,
                 changed: from.is_some() && row.bytes_or_null(9)? != row.bytes_or_null(10)?,
             });

@@ -23,6 +23,8 @@ pub(super) struct EntityState<'a> {
     pub(super) newest: Newest<'a>,
     /// The beginning of the digest of its last key, where the group brought one.
     pub(super) held_key: Option<&'a [u8]>,
+    /// What owns it, as its reports say: `None` where none of the group does.
+    pub(super) owner: Option<&'a str>,
     pub(super) drifts: Drifts,
     /// Whether a report of the group was about it.
     pub(super) is_reported: bool,

@@ -198,6 +198,9 @@ impl<'a> Known<'a> {
         let has_ended = is_application && report.deleted;
         let key = delivery.key.get(..16).filter(|_| delivery.keyed && !has_ended && report.has_source);
         entity.held_key = key.or(entity.held_key);
+        if is_newer {
+            entity.owner = Some(&*report.owner).filter(|owner| !owner.is_empty()).or(entity.owner);
+        }
         if is_newer && entity.current != Some(transition) {
             entity.current = Some(transition);
             entity.newest = Newest::of(report);

@@ -19,6 +19,7 @@ pub(super) fn report(application: &str, resource: Option<&str>) -> Report {
         at: 1,
         timed: true,
         deleted: false,
+        owner: String::new(),
         listed: Vec::new(),
         sync: Some("Synced".to_owned()),
         health: Some("Healthy".to_owned()),

@@ -20,18 +20,20 @@ pub(super) const EPOCHS: &str = "UPDATE applications SET epoch = named.column2 F
 pub(super) const FORGET: &str = "UPDATE entities SET held_key = NULL \
     WHERE application_id IN (SELECT column1 FROM (VALUES ROWS) AS named) AND held_key IS NOT NULL";
 pub(super) const NEW_ENTITIES: &str = "INSERT INTO entities (id, application_id, api_version, kind, namespace, name, listing, \
-    current, latest, content, uid, version, object_created_at, at, held_key, since, gone) \
+    current, latest, content, uid, version, object_created_at, at, held_key, since, gone, owner) \
     SELECT column1, column2, column3, column4, column5, column6, column7, column8, column9, column10, column11, column12, \
-    column13, column14, column15, column16, column17 FROM (VALUES ROWS) AS named WHERE column1 IS NOT NULL";
+    column13, column14, column15, column16, column17, COALESCE(column18, '') \
+    FROM (VALUES ROWS) AS named WHERE column1 IS NOT NULL";
 /// Since when the state is so, and whether it is an end, is that of its transition: of one that the group adds it is told, one that
-/// is kept and is the state again is looked up.
+/// is kept and is the state again is looked up. A report without an owner does not say that there is none: Git has none of any.
 pub(super) const ENTITIES: &str = "UPDATE entities SET current = named.column2, latest = named.column3, \
     content = named.column4, uid = named.column5, version = named.column6, object_created_at = named.column7, \
     at = named.column8, held_key = COALESCE(named.column9, held_key), \
     since = CASE WHEN entities.current = named.column2 THEN entities.since \
     ELSE COALESCE(named.column10, (SELECT t.at FROM transitions t WHERE t.id = named.column2)) END, \
     gone = CASE WHEN entities.current = named.column2 THEN entities.gone \
-    ELSE COALESCE(named.column11, (SELECT t.deleted FROM transitions t WHERE t.id = named.column2)) END \
+    ELSE COALESCE(named.column11, (SELECT t.deleted FROM transitions t WHERE t.id = named.column2)) END, \
+    owner = COALESCE(named.column12, entities.owner) \
     FROM (VALUES ROWS) AS named WHERE entities.id = named.column1";
 pub(super) const NEW_TRANSITIONS: &str = "INSERT INTO transitions (id, entity_id, at, last_at, received_at, reports, uid, \
     version, deleted, sync, health, health_message, revision, object_is_json, object, actual, desired, git, details) \
@@ -144,13 +146,14 @@ async fn entities(
     let (mut new, mut changed) = (Vec::new(), Vec::new());
     for ((entity, is_new), listing) in known.entities.iter().zip(&numbered.entities).zip(&listings) {
         let Some(id) = entity.id.filter(|_| entity.is_reported) else { continue };
-        let EntityState { current, latest, content, newest, held_key, .. } = entity;
+        let EntityState { current, latest, content, newest, held_key, owner, .. } = entity;
         let added = match current {
             Some(Which::New(place)) => known.transitions.get(*place),
             _ => None,
         };
         let since = Arg::IntOrNull(added.map(|added| added.at));
         let gone = Arg::IntOrNull(added.map(|added| added.said.deleted.into()));
+        let owner = Arg::TextOrNull(*owner);
         let state = [
             numbered.of(*current),
             numbered.of(*latest),
@@ -163,8 +166,20 @@ async fn entities(
         ];
         let [current, latest, content, uid, version, created_at, at, key] = state;
         if !*is_new {
-            let moved =
-                [Arg::Int(id), current, latest, content, uid, version, created_at, at, key, since, gone];
+            let moved = [
+                Arg::Int(id),
+                current,
+                latest,
+                content,
+                uid,
+                version,
+                created_at,
+                at,
+                key,
+                since,
+                gone,
+                owner,
+            ];
             changed.push(moved);
             continue;
         }
@@ -188,6 +203,7 @@ async fn entities(
             key,
             since,
             gone,
+            owner,
         ]);
     }
     with_rows(connection, NEW_ENTITIES, &new).await?;

@@ -15,6 +15,7 @@ use crate::group;
 use crate::looked_up;
 use crate::matrix;
 use crate::overview;
+use crate::owners;
 use crate::postgres::Server;
 use crate::shipping;
 use crate::support::{KEEP_ALL, Opened, digest, open, operation, report, resource};
@@ -72,6 +73,8 @@ async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Pl
     matrix::an_application_is_one_name_in_each_of_its_environments(open(&place().await).await).await;
     overview::clusters_are_told_by_runtime_with_how_their_applications_are(open(&place().await).await).await;
     overview::applications_that_move_most_are_told_against_the_time_before(open(&place().await).await).await;
+    owners::what_owns_a_resource_is_what_its_newest_report_with_an_owner_says(open(&place().await).await)
+        .await;
     fleet::a_narrow_user_sees_exactly_theirs_everywhere(open(&place().await).await).await;
     fleet::what_changed_is_told_from_a_place_on_or_is_too_much(open(&place().await).await).await;
 }

@@ -13,6 +13,7 @@ mod identities;
 mod looked_up;
 mod matrix;
 mod overview;
+mod owners;
 mod postgres;
 mod rows;
 mod runtimes;

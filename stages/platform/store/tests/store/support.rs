@@ -101,6 +101,7 @@ pub(crate) fn report(uid: &str, version: i64, at: i64) -> Report {
         at,
         timed: true,
         deleted: false,
+        owner: String::new(),
         listed: vec![Listing::new("apps", "Deployment", "shop", "web")],
         sync: Some("Synced".to_owned()),
         health: Some("Healthy".to_owned()),

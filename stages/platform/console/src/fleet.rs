@@ -44,6 +44,8 @@ pub struct Window {
     pub from: Option<Timestamp>,
     /// The later one: resources and states are as of then; `None`: now.
     pub to: Option<Timestamp>,
+    /// Whether the steps of what goes through phases are read as well, which the timeline alone shows.
+    pub has_steps: bool,
 }
 
 /// What happened since a place in the sequence.

@@ -164,7 +164,7 @@ pub(crate) async fn preview(
 ) -> Answer {
     let now = console.now();
     let begin = now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(Timestamp::UNIX_EPOCH);
-    let window = Window { begin, end: now, from: None, to: None };
+    let window = Window { begin, end: now, from: None, to: None, has_steps: false };
     let id = ApplicationId { runtime, namespace, name };
     let found = session.fleet.application(&id, window).await;
     match found.map_err(|error| unavailable(&error, Some(&session), &headers))? {

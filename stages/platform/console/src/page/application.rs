@@ -123,7 +123,7 @@ impl Asked {
             _ => now,
         };
         let begin = from.map_or(begin(end), |from| begin(end).min(from));
-        Window { begin, end, from, to }
+        Window { begin, end, from, to, has_steps: self.tab == Tab::Timeline }
     }
 
     pub(crate) fn link(&self) -> String {

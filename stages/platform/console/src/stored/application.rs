@@ -117,7 +117,7 @@ pub(super) async fn read(
     let millis = |at: Timestamp| at.as_millisecond();
     let between = (millis(window.begin), millis(window.end));
     let states = store.states(number, between).await?;
-    let stepped = store.steps_between(number, between).await?;
+    let stepped = if window.has_steps { store.steps_between(number, between).await? } else { Vec::new() };
     let deployed = store.deployments_between(number, between).await?;
     let mut brought: BTreeMap<Millis, Vec<SourceChange>> =
         store.changes_between(number, between).await?.into_iter().collect();

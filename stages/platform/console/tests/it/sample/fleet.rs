@@ -259,14 +259,20 @@ impl Fleet for Sample {
 
     async fn deployments(&self, filter: &Filter) -> Result<Vec<Deployment>, Unavailable> {
         let end = Timestamp::now();
-        let window = Window { begin: end - SignedDuration::from_hours(24 * 7), end, from: None, to: None };
+        let window = Window {
+            begin: end - SignedDuration::from_hours(24 * 7),
+            end,
+            from: None,
+            to: None,
+            has_steps: true,
+        };
         let rows = self.rows(filter);
         Ok(rows.iter().flat_map(|row| self.deployments(&row.id, window)).collect())
     }
 
     async fn resources(&self, text: &str) -> Result<Vec<ResourceRow>, Unavailable> {
         let end = Timestamp::now();
-        let window = Window { begin: end, end, from: None, to: None };
+        let window = Window { begin: end, end, from: None, to: None, has_steps: true };
         let rows = self.rows(&Filter::default());
         let of = |row: &ApplicationRow| {
             let of = |resource| ResourceRow { application: row.id.clone(), resource, gone: None };

@@ -4,6 +4,7 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
+use stages_platform_store::Phased;
 
 /// A Rollout's, an AnalysisRun's or a Workflow's status.
 #[derive(Deserialize, Default)]
@@ -61,23 +62,13 @@ pub(crate) fn of(
     spec: Option<&RawValue>,
     status: Option<&RawValue>,
 ) -> Option<(&'static str, String)> {
-    if !api_version.starts_with("argoproj.io/") {
-        return None;
-    }
+    let phased = Phased::of(api_version, kind)?;
     let status: Status = serde_json::from_str(status?.get()).ok()?;
-    let health = match (kind, &*status.phase) {
-        ("Rollout", "Healthy") | ("AnalysisRun", "Successful") | ("Workflow", "Succeeded") => "Healthy",
-        ("Rollout", "Paused") => "Suspended",
-        ("Rollout", "Degraded")
-        | ("AnalysisRun", "Failed" | "Error" | "Inconclusive")
-        | ("Workflow", "Failed" | "Error") => "Degraded",
-        ("Rollout", "Progressing") | ("AnalysisRun" | "Workflow", "Pending" | "Running") => "Progressing",
-        _ => return None,
-    };
-    let step = match kind {
-        "Rollout" => step(&status, spec),
-        "Workflow" if !status.progress.is_empty() => Some(format!("{} done", status.progress)),
-        _ => None,
+    let health = phased.health(&status.phase)?.word();
+    let step = match phased {
+        Phased::Rollout => step(&status, spec),
+        Phased::Workflow if !status.progress.is_empty() => Some(format!("{} done", status.progress)),
+        Phased::Workflow | Phased::AnalysisRun => None,
     };
     let said = status.message.filter(|message| !message.is_empty());
     let words = step.into_iter().chain(said).collect::<Vec<_>>().join(": ");
@@ -118,7 +109,7 @@ mod tests {
                 ("Suspended", "step 1 of 2, 25 % of the traffic: CanaryPauseStep"),
             ),
             ("Rollout", json!({"phase": "Degraded", "message": "late", "canary": {}}), ("Degraded", "late")),
-            ("AnalysisRun", json!({"phase": "Inconclusive"}), ("Degraded", "")),
+            ("AnalysisRun", json!({"phase": "Inconclusive"}), ("Unknown", "")),
             ("Workflow", json!({"phase": "Running", "progress": "1/2"}), ("Progressing", "1/2 done")),
             ("Workflow", json!({"phase": "Error", "message": null}), ("Degraded", "")),
         ] {

@@ -16,6 +16,7 @@ mod key;
 mod metrics;
 mod pass;
 mod people;
+mod phase;
 mod placement;
 #[cfg(test)]
 mod plan;
@@ -54,6 +55,7 @@ pub use identity::{Identified, Identity, Provided};
 pub use key::{Key, Scope};
 pub use pass::{PASS_LASTS, Pass};
 pub use people::{Person, RULES, Session};
+pub use phase::{PhaseHealth, Phased};
 pub use placement::{Placement, version};
 pub use read::{Application, Deployment, Drift, Resource, Transition};
 pub use registration::Registration;

@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::Value;
+use stages_platform_store::Phased;
 
 use super::pieces::health;
 use crate::time::{absolute, lasting};
@@ -15,20 +16,16 @@ const NODES: usize = 200;
 /// The panel of an object, where its kind has steps.
 pub(crate) fn panel(manifest: &str, now: Timestamp) -> Option<Markup> {
     let object: Value = serde_json::from_str(manifest).ok()?;
-    let group = text(&object, "/apiVersion").split_once('/').map_or("", |(group, _)| group).to_owned();
-    if group != "argoproj.io" {
-        return None;
-    }
-    let body = match text(&object, "/kind") {
-        "Rollout" => rollout(&object),
-        "AnalysisRun" => analysis(&object),
-        "Workflow" => workflow(&object, now),
-        _ => return None,
+    let phased = Phased::of(text(&object, "/apiVersion"), text(&object, "/kind"))?;
+    let body = match phased {
+        Phased::Rollout => rollout(&object),
+        Phased::AnalysisRun => analysis(&object),
+        Phased::Workflow => workflow(&object, now),
     };
     let phase = text(&object, "/status/phase");
     Some(html! {
         section.progress aria-label="Progress" {
-            p { (health(state(phase))) " " b { (if phase.is_empty() { "No phase yet" } else { phase }) }
+            p { (health(state(phased, phase))) " " b { (if phase.is_empty() { "No phase yet" } else { phase }) }
                 @let message = text(&object, "/status/message");
                 @if !message.is_empty() { " " span.mute { (message) } } }
             (body)
@@ -48,15 +45,9 @@ fn list<'v>(value: &'v Value, pointer: &str) -> &'v [Value] {
     value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// What a phase means, by the words of Argo Rollouts and of Argo Workflows.
-fn state(phase: &str) -> Health {
-    match phase {
-        "Healthy" | "Succeeded" | "Successful" => Health::Healthy,
-        "Degraded" | "Failed" | "Error" => Health::Degraded,
-        "Progressing" | "Running" => Health::Progressing,
-        "Paused" | "Pending" | "Inconclusive" | "Skipped" | "Omitted" => Health::Suspended,
-        _ => Health::Unknown,
-    }
+/// What a phase means.
+fn state(of: Phased, phase: &str) -> Health {
+    of.health(phase).map_or(Health::Unknown, Health::from)
 }
 
 fn rollout(object: &Value) -> Markup {
@@ -90,7 +81,7 @@ fn rollout(object: &Value) -> Markup {
         }
         @for (pointer, what) in runs {
             @if let Some(run) = object.pointer(pointer) {
-                p { (health(state(text(run, "/status")))) " " (what) ": " code { (text(run, "/name")) } " " (text(run, "/status"))
+                p { (health(state(Phased::AnalysisRun, text(run, "/status")))) " " (what) ": " code { (text(run, "/name")) } " " (text(run, "/status"))
                     @let message = text(run, "/message");
                     @if !message.is_empty() { " " span.mute { (message) } } }
             }
@@ -122,7 +113,7 @@ fn analysis(object: &Value) -> Markup {
             tbody {
                 @for metric in list(object, "/status/metricResults") {
                     tr {
-                        td { (health(state(text(metric, "/phase")))) }
+                        td { (health(state(Phased::AnalysisRun, text(metric, "/phase")))) }
                         td { (text(metric, "/name")) @let message = text(metric, "/message");
                             @if !message.is_empty() { small.mute { " " (message) } } }
                         td { code { (list(metric, "/measurements").last().map_or("", |last| text(last, "/value"))) } }
@@ -155,7 +146,7 @@ fn workflow(object: &Value, now: Timestamp) -> Markup {
                 tbody {
                     @for node in nodes.iter().take(NODES) {
                         tr {
-                            td { (health(state(text(node, "/phase")))) }
+                            td { (health(state(Phased::Workflow, text(node, "/phase")))) }
                             td { (text(node, "/displayName")) @let message = text(node, "/message");
                                 @if !message.is_empty() { small.mute { " " (message) } } }
                             td.mute { (text(node, "/type")) }

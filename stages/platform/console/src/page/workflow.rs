@@ -2,6 +2,7 @@
 //! for. The runtime says the same of what it finds when it is asked.
 
 use serde_json::Value;
+use stages_platform_store::{PhaseHealth, Phased};
 
 /// The run of a Workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,15 +24,15 @@ impl Run {
         // Who has no status yet was not looked at by its controller: it may be anything by now.
         let status = object.get("status")?;
         let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let phase = text("/status/phase");
+        let stands = Phased::Workflow.health(text("/status/phase"));
         let waits = |node: &Value| {
             let is = |field: &str, word: &str| node.get(field).and_then(Value::as_str) == Some(word);
             is("type", "Suspend") && is("phase", "Running")
         };
         let nodes = status.get("nodes").and_then(Value::as_object);
         Some(Self {
-            is_over: ["Succeeded", "Failed", "Error"].contains(&phase),
-            has_failed: ["Failed", "Error"].contains(&phase),
+            is_over: matches!(stands, Some(PhaseHealth::Healthy | PhaseHealth::Degraded)),
+            has_failed: stands == Some(PhaseHealth::Degraded),
             is_ending: !text("/spec/shutdown").is_empty(),
             is_held: object.pointer("/spec/suspend") == Some(&Value::Bool(true)),
             has_waiting_step: nodes.map(|nodes| nodes.values().any(waits)),

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use stages_platform_store::PhaseHealth;
+
 /// Health of an application or a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Health {
@@ -55,6 +57,18 @@ impl Health {
             Self::Progressing => "progress",
             Self::Unknown | Self::Suspended => "still",
             Self::Healthy => "ok",
+        }
+    }
+}
+
+impl From<PhaseHealth> for Health {
+    fn from(of: PhaseHealth) -> Self {
+        match of {
+            PhaseHealth::Healthy => Self::Healthy,
+            PhaseHealth::Progressing => Self::Progressing,
+            PhaseHealth::Suspended => Self::Suspended,
+            PhaseHealth::Degraded => Self::Degraded,
+            PhaseHealth::Unknown => Self::Unknown,
         }
     }
 }

@@ -7,7 +7,7 @@ import { leaves, say } from "./swap.js";
 
 const MINE = "query { gitIntegrations { name apiUrl users { userId isValid } } }";
 
-// The integration of the repository's host with a token of whoever looks; it may name no port.
+// The integration of the host with a token of whoever looks; it may name no port.
 async function mine(runtime, host) {
   const { user } = document.body.dataset;
   const { gitIntegrations: all } = await ask(runtime, MINE);
@@ -73,7 +73,7 @@ async function open(at, path, said = "") {
 }
 
 function edit(at, file, said) {
-  // A field has its own ends of lines: those of the file are put back, if of one kind.
+  // A field has its own ends of lines: the file's are put back, if of one kind.
   const ends = file.data.includes("\r\n") ? "\r\n" : "\n";
   const mixed = file.data.replaceAll(ends, "").match(/[\r\n]/);
   const text = part("textarea", "", { "aria-label": file.path, spellcheck: "false", autocomplete: "off", wrap: "off", rows: "22" });
@@ -99,7 +99,7 @@ function choice(body, name, value, title, is) {
 function commit(at, file, [was, now], ends) {
   const own = at.revision ? `the branch ${at.revision}` : "the repository's own branch";
   const called = file.path.split("/").pop().toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "");
-  // What was done of it is not done again, where the rest fails.
+  // What is done stays done where the rest fails.
   let made, said;
   propose({
     title: `Commit ${file.path}`,
@@ -117,17 +117,17 @@ function commit(at, file, [was, now], ends) {
       field(body, "The new branch", { name: "branch", value: `change-${called}-${Date.now().toString(36)}`, maxlength: "200" });
     },
     act: async (form) => {
-      const [msg, pull, branch] = [form.get("msg").trim(), form.get("to") === "pull", form.get("branch").trim()];
+      const [msg, pull, branch, onto] = [form.get("msg").trim(), form.get("to") === "pull", form.get("branch").trim(), at.revision || null];
       if (!made) {
         const files = [{ path: file.path, revision: file.revision, data: now.replaceAll("\n", ends) }];
-        const args = { branchName: pull ? branch : at.revision || null, baseRef: pull ? file.revision : null, files, msg };
+        const args = { files, msg, ...(pull ? { branchName: branch, baseRef: file.revision, targetBranch: onto } : { branchName: onto }) };
         const { sha } = await git(at, "commitFiles", "CommitFiles", args, "sha", "mutation");
         made = { sha: sha.slice(0, 7), pull, branch };
       }
       const done = `${made.sha} is committed to ${made.pull ? made.branch : own}`;
       said = part("p", `${done}. `, { class: "pad", role: "status" });
       if (made.pull) {
-        const args = { head: made.branch, base: at.revision || null, title: msg };
+        const args = { head: made.branch, base: onto, title: msg };
         const opened = git(at, "createPullRequest", "CreatePullRequest", args, "number url", "mutation");
         const { number, url } = await opened.catch((error) => { throw new Error(`${done}, and no pull request was opened: ${error.message}`); });
         said.append(outward(`Pull request ${number}`, url));

@@ -18,7 +18,7 @@ use stages_git::{Checkouts, Content, NewCommit, NewFile, RepositoryUrl, Snapshot
 use super::forge::{Forge, Person};
 use super::integrations::Integrations;
 use super::provider::is_of;
-use super::pull_request::{NewPullRequest, PullRequest};
+use super::pull_request::{NewPullRequest, PullRequest, takes_pull_requests};
 use super::repository::Repository;
 use crate::error::ActError;
 
@@ -122,6 +122,8 @@ pub(crate) struct Change {
     pub(crate) branch: Option<String>,
     /// What the branch begins at that is to be new.
     pub(crate) base: Option<String>,
+    /// The branch that a pull request is to merge it into.
+    pub(crate) target: Option<String>,
     pub(crate) files: Vec<NewFile>,
     /// Its first line, and what stands below.
     pub(crate) message: (Option<String>, Option<String>),
@@ -249,6 +251,10 @@ impl GitFiles {
             }
             None => own_branch(&opened.repository),
         };
+        if let Some(target) = &change.target {
+            let named = self.checkouts.named_as(&opened.url, &opened.credential).await?;
+            takes_pull_requests(&named, target)?;
+        }
         let Person { username: _, name, email } = opened.forge.me().await?;
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
@@ -283,12 +289,11 @@ impl GitFiles {
         let wanted = NewPullRequest { title, description: description.unwrap_or_default(), head, base };
         let wanted = wanted.checked()?;
         let named = self.checkouts.named_as(&opened.url, &opened.credential).await?;
-        for branch in [&wanted.head, &wanted.base] {
-            if named.branches.binary_search(branch).is_err() {
-                let branch = stages_git::shown(branch);
-                return Err(ActError::NotFound(format!("there is no branch {branch} in the repository")));
-            }
+        if named.branches.binary_search(&wanted.head).is_err() {
+            let branch = stages_git::shown(&wanted.head);
+            return Err(ActError::NotFound(format!("there is no branch {branch} in the repository")));
         }
+        takes_pull_requests(&named, &wanted.base)?;
         let pull = opened.forge.pull_request(&opened.repository, &wanted).await?;
         tracing::info!(who, repository = repo, number = pull.number, new = pull.is_new, "pull request");
         Ok(pull)

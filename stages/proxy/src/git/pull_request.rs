@@ -1,6 +1,7 @@
 //! Pull requests, which GitLab calls merge requests: of one branch of a repository into another.
 
 use async_graphql::SimpleObject;
+use stages_git::remote::Named;
 
 use crate::error::ActError;
 
@@ -49,6 +50,27 @@ impl NewPullRequest {
         }
         Ok(Self { title: title.to_owned(), ..self })
     }
+}
+
+/// Whether a pull request can be merged into what is called so in a repository: a tag and a commit never move.
+pub(super) fn takes_pull_requests(named: &Named, base: &str) -> Result<(), ActError> {
+    let is_of = |names: &[String]| names.binary_search_by(|name| (**name).cmp(base)).is_ok();
+    if is_of(&named.branches) {
+        return Ok(());
+    }
+    let shown = stages_git::shown(base);
+    let is_id = (7..=64).contains(&base.len()) && base.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let what = match (is_of(&named.tags), is_id) {
+        (true, _) => "a tag",
+        (false, true) => "a commit",
+        (false, false) => {
+            return Err(ActError::NotFound(format!("there is no branch {shown} in the repository")));
+        }
+    };
+    Err(ActError::Wrong(format!(
+        "{shown} is {what}, and a pull request is merged into a branch: commit to the branch that it was made of, and have the \
+         application follow that branch, or what is tagged of it next"
+    )))
 }
 
 impl PullRequest {

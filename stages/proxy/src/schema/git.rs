@@ -162,6 +162,8 @@ pub(crate) struct CommitFilesArgs {
     pub(crate) branch_name: Option<String>,
     /// The branch, tag or commit that `branchName` begins at: it is a new branch then, and refused where there is one of that name.
     pub(crate) base_ref: Option<String>,
+    /// The branch that a pull request is to merge it into: nothing is committed where there is no such branch.
+    pub(crate) target_branch: Option<String>,
     /// Its owner and its name, such as `team/mono`.
     pub(crate) repo: String,
     pub(crate) files: Vec<CommitFile>,
@@ -184,6 +186,8 @@ pub(crate) struct DeleteFilesArgs {
     pub(crate) branch_name: Option<String>,
     /// As of `CommitFilesArgs`.
     pub(crate) base_ref: Option<String>,
+    /// As of `CommitFilesArgs`.
+    pub(crate) target_branch: Option<String>,
     /// Its owner and its name, such as `team/mono`.
     pub(crate) repo: String,
     pub(crate) paths: Vec<String>,
@@ -220,6 +224,7 @@ impl CommitFilesArgs {
         Change {
             branch: self.branch_name,
             base: self.base_ref,
+            target: self.target_branch,
             files: self.files.into_iter().map(CommitFile::written).collect(),
             message: (self.msg, self.description),
             force: self.force.unwrap_or_default(),
@@ -234,6 +239,7 @@ impl DeleteFilesArgs {
         Change {
             branch: self.branch_name,
             base: self.base_ref,
+            target: self.target_branch,
             files: self.paths.into_iter().map(deleted).collect(),
             message: (self.msg, self.description),
             force: false,

@@ -144,6 +144,70 @@ async fn a_pull_request_that_cannot_be_opened_is_refused_and_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_committed_for_a_pull_request_that_nothing_takes() {
+    let (running, bare) = running("a: 1\n").await;
+    let admin = &running.admin;
+    for name in ["hub", "lab"] {
+        register(&running, admin, (name, "all")).await;
+    }
+    let main = git(&bare, &["rev-parse", "main"]);
+    let short = git(&bare, &["rev-parse", "--short=7", "main"]);
+    git(&bare, &["tag", "v1", "main"]);
+    git(&bare, &["tag", "-a", "-m", "Two", "v2", "main"]);
+    git(&bare, &["branch", "feature", "main"]);
+    // A branch may be called like a commit or a tag: then it is one.
+    for called in ["abcdef1", "both"] {
+        git(&bare, &["branch", called, "main"]);
+    }
+    git(&bare, &["tag", "both", "main"]);
+    let before = refs(&bare);
+    let of = |what: &str| {
+        format!(
+            "{what}, and a pull request is merged into a branch: commit to the branch that it was made of, and have the application \
+             follow that branch, or what is tagged of it next"
+        )
+    };
+    let none = "there is no branch gone in the repository".to_owned();
+    for (target, said, code) in [
+        ("v1", of("v1 is a tag"), "BAD_REQUEST"),
+        ("v2", of("v2 is a tag"), "BAD_REQUEST"),
+        (&main, of(&format!("{main} is a commit")), "BAD_REQUEST"),
+        (&short, of(&format!("{short} is a commit")), "BAD_REQUEST"),
+        ("gone", none, "NOT_FOUND"),
+    ] {
+        for name in ["hub", "lab"] {
+            let to = format!(r#"targetBranch: "{target}", repo:"#);
+            let delete = r#"mutation { deleteFiles(args: {integrationName: "hub", repo: "team/mono", branchName: "away", baseRef: "main", paths: ["a.yaml"]}) { sha } }"#;
+            for query in [
+                branched(name, "change", "b.yaml").replace("repo:", &to),
+                delete.replace("repo:", &to),
+                pull(name, "feature", &format!(r#"base: "{target}""#)),
+            ] {
+                let refused = running.refused(admin, &query).await;
+                assert_eq!(refused, (said.clone(), code.to_owned()), "{query}");
+            }
+        }
+        assert_eq!(refs(&bare), before, "{target}");
+    }
+    assert!(running.provider.pulls.lock().unwrap().is_empty());
+    for (number, target) in ["main", "abcdef1", "both"].into_iter().enumerate() {
+        let branch = format!("change-{number}");
+        let query = branched("hub", &branch, "b.yaml");
+        let query = query.replace("repo:", &format!(r#"targetBranch: "{target}", repo:"#));
+        let done = running.data(admin, &query).await;
+        assert_eq!(
+            git(&bare, &["rev-parse", &format!("refs/heads/{branch}")]),
+            done["commitFiles"]["sha"].as_str().unwrap()
+        );
+        // The provider here asks Git for what has two names.
+        if target != "both" {
+            let base = format!(r#"base: "{target}""#);
+            assert_eq!(opened(&running, admin, &pull("hub", &branch, &base)).await["base"], target);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_new_branch_that_cannot_be_made_is_refused_and_no_branch_changes() {
     let (running, bare) = running("a: 1\n").await;
     let admin = &running.admin;

@@ -251,8 +251,7 @@ async fn a_file_is_changed_and_committed_or_becomes_a_pull_request_and_what_was_
     let data = "# more\nreplicas: 2\nimage: web\n";
     let file = json!({"path": "web/values.yaml", "revision": "3f9c1e2aaa", "data": data});
     let args = json!({
-        "integrationName": "default", "repo": "team/mono", "branchName": "main", "baseRef": null,
-        "files": [file], "msg": "Change web/values.yaml",
+        "integrationName": "default", "repo": "team/mono", "branchName": "main", "files": [file], "msg": "Change web/values.yaml",
     });
     assert_eq!(came[0].1["variables"]["args"], args);
     assert_eq!(platform.store.audit(i64::MAX, 1).await.unwrap()[0].subject, "prod: commitFiles");
@@ -277,6 +276,9 @@ async fn a_file_is_changed_and_committed_or_becomes_a_pull_request_and_what_was_
     let count =
         |field: &str| came.iter().filter(|(_, body)| body["query"].as_str().unwrap().contains(field)).count();
     assert_eq!((count("commitFiles"), count("createPullRequest")), (1, 2), "{came:?}");
+    let args = &came[0].1["variables"]["args"];
+    let of = ["branchName", "baseRef", "targetBranch"].map(|name| args[name].as_str().unwrap());
+    assert_eq!(of, ["change-1", "3f9c1e2aaa", "main"], "{args}");
     let (_, pull) =
         came.iter().find(|(_, body)| body["query"].as_str().unwrap().contains("createPullRequest")).unwrap();
     let args = json!({
@@ -293,6 +295,34 @@ async fn a_file_is_changed_and_committed_or_becomes_a_pull_request_and_what_was_
         browser.shot(&format!("asked-files-{width}")).await;
     }
     assert!(found.is_empty(), "{found:#?}");
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pull_request_into_a_tag_is_refused_before_anything_is_committed() {
+    let platform = Platform::new().await;
+    platform.runtime.register(true);
+    let source =
+        json!({"repoURL": "https://github.com/team/mono.git", "path": "web", "targetRevision": "v1"});
+    comes_from(&platform, source).await;
+    let browser = Browser::open(1_440, 900).await;
+    platform.sign_in(&browser).await;
+    open(&platform, &browser, &format!("{PAGE}?tab=files")).await;
+    browser.press(".asked tr:last-child .entry").await;
+    browser.until("document.querySelector('.asked textarea')").await;
+    browser.tab_to(".asked textarea").await;
+    browser.keys("# more").await;
+    browser.until("document.querySelector('.asked textarea[data-unsaved]')").await;
+    browser.press(".asked .primary").await;
+    browser.press("#act [value=pull]").await;
+    platform.came();
+    browser.press("#act .primary").await;
+    let why = "v1 is a tag: name a branch";
+    browser.until(&format!("document.querySelector('#act [role=alert]').textContent === '{why}'")).await;
+    let came = platform.came();
+    assert_eq!(came.len(), 1, "no pull request was asked for: {came:?}");
+    assert_eq!(came[0].1["variables"]["args"]["targetBranch"], "v1");
+    browser.until("document.querySelector('.asked textarea[data-unsaved]')").await;
     browser.close().await;
 }
 

@@ -139,6 +139,7 @@ fn of_git(runtime: &Runtime, field: &str, variables: &Value) -> Option<Result<Va
         ]}),
         "repositoryFiles" => json!({"files": [{"path": "web", "isDirectory": true}]}),
         "readFile" => json!({"path": args["path"], "revision": "3f9c1e2aaa", "data": git.data}),
+        "commitFiles" if args["targetBranch"] == "v1" => return wrong("v1 is a tag: name a branch"),
         "commitFiles" => {
             if args["baseRef"].is_null() {
                 git.data = args["files"][0]["data"].as_str().unwrap().to_owned();

@@ -103,6 +103,9 @@ pub struct Record {
     pub floor: u64,
     /// The object itself, and the entities that it lists, or listed before a delivery that is not settled; sorted by id.
     pub entities: Vec<EntityRow>,
+    /// The newest state of which a report went out, whether or not it is known to have arrived. 0 in records of former versions.
+    #[serde(default)]
+    pub sent: Version,
 }
 
 /// What moves when every report of a delivery is acknowledged; the object's decision moves last.
@@ -151,6 +154,7 @@ impl Record {
             reported: 0,
             floor,
             entities: vec![EntityRow::above(EntityId::OBJECT, floor)],
+            sent: Version(0),
         }
     }
 

@@ -41,8 +41,20 @@ pub(super) fn record(bytes: &[u8]) -> Result<Record, Unreadable> {
 
 /// Which incarnation a record is of, and its version: nothing else of it is kept.
 pub(super) fn incarnation(bytes: &[u8]) -> Result<(Uid, Version), Unreadable> {
-    type Rest = IgnoredAny;
-    let (uid, version, ..): (_, _, Rest, Rest, Rest, Rest, Rest, Rest) = decode(bytes)?;
+    /// The first members of a [`Record`]; former versions wrote no ninth.
+    #[derive(Deserialize)]
+    struct Head(
+        Uid,
+        Version,
+        IgnoredAny,
+        IgnoredAny,
+        IgnoredAny,
+        IgnoredAny,
+        IgnoredAny,
+        IgnoredAny,
+        #[serde(default)] IgnoredAny,
+    );
+    let Head(uid, version, ..) = decode(bytes)?;
     Ok((uid, version))
 }
 

@@ -237,11 +237,12 @@ impl Inner {
         let seen = self.show(event, object);
         let seen = seen.ok_or_else(|| StageError::reject(Reason::Malformed, Malformed))?;
         let shown = event.fact.as_ref().map_or(Digest::NONE, |fact| fact.id);
+        let body = payload::of(&seen.text, false, seen.nodes, &seen.cut);
         let untold = Record::unreported(known, &event.coalesced).filter(|fact| fact.id != shown);
         let untold: Vec<Report> = untold.filter_map(|fact| self.former(event, &seen, fact)).collect();
-        let body = payload::of(&seen.text, false, seen.nodes, &seen.cut);
         let state = State::new(&seen.object, seen.unused.is_some());
         let (decision, content) = (self.decision(event, seen.object), Digest::of(&body));
+        let untold = each_once(untold, Some(decision));
         let sure = known.filter(|known| !known.is_in_doubt());
         let row = sure.map(Record::object);
         let same = row.is_some_and(|row| row.decision == decision);
@@ -355,7 +356,8 @@ impl Inner {
             Seen { object, text, nodes: None, unused: None, cut: Vec::new() }
         });
         let untold = Record::unreported(known, &event.coalesced);
-        let untold: Vec<Report> = untold.filter_map(|fact| self.former(event, &seen, fact)).collect();
+        let untold = untold.filter_map(|fact| self.former(event, &seen, fact)).collect();
+        let untold = each_once(untold, None);
         if known.is_none() && untold.is_empty() {
             if reports.is_empty()
                 && let Some(why) = seen.unused.filter(|_| had_state)
@@ -383,6 +385,18 @@ impl Inner {
         let (uid, version, fact) = (record.uid.clone(), Version(0), Some(record.stay()));
         Report { uid, version, decision: content, content, ends: true, fact, body, ..report(event) }
     }
+}
+
+/// Reports without those that look as the one after them does, the last of which is `next`: of two states that their times alone
+/// tell apart one is told.
+fn each_once(mut reports: Vec<Report>, mut next: Option<Digest>) -> Vec<Report> {
+    for at in (0..reports.len()).rev() {
+        let decision = reports[at].decision;
+        if next.replace(decision) == Some(decision) {
+            reports.remove(at);
+        }
+    }
+    reports
 }
 
 /// The object that a text is.

@@ -224,7 +224,8 @@ impl Seen {
 /// Opens reports, oldest first.
 pub(super) fn reports(kept: &[KeptReport]) -> anyhow::Result<Reported> {
     let mut reported = Reported { count: kept.len(), ..Reported::default() };
-    let mut keys: HashMap<Vec<u8>, &Option<String>> = HashMap::new();
+    // Of each life: a phase that comes back may look as it did before.
+    let mut last: HashMap<String, &KeptReport> = HashMap::new();
     for report in kept {
         let payload: Value = serde_json::from_slice(&report.payload).context("read a report")?;
         let object = &payload["object"];
@@ -233,7 +234,8 @@ pub(super) fn reports(kept: &[KeptReport]) -> anyhow::Result<Reported> {
             continue;
         }
         let (uid, name) = identity(&kind, object);
-        if keys.insert(report.payload.to_vec(), &report.key).is_some_and(|key| *key != report.key) {
+        let before = last.insert(uid.clone(), report);
+        if before.is_some_and(|before| before.payload == report.payload && before.key != report.key) {
             reported.repeated.push(format!("{name}: one report came under two keys"));
         }
         if let Some(told) = payload["nodes"].as_str() {

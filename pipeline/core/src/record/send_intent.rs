@@ -46,6 +46,9 @@ pub struct SendIntent {
     /// A delivery of this incarnation had been acknowledged as a whole, and [`SendIntent::version`] is that of the last one.
     #[serde(default)]
     pub settled: bool,
+    /// The state that the report is of.
+    #[serde(default)]
+    pub sent: Version,
 }
 
 impl SendIntent {
@@ -77,6 +80,7 @@ impl SendIntent {
             reported: Vec::new(),
             state: state.filter(|_| first).cloned(),
             settled: same.is_some_and(|record| record.settled != Settled::Never),
+            sent: report.version,
         })
     }
 
@@ -136,6 +140,7 @@ impl Record {
         if record.counter(sent.entity) > sent.counter {
             return Some(record);
         }
+        record.sent = record.sent.max(sent.sent);
         // Of a row that went meanwhile nothing is left that the intent could be behind.
         let behind = record.entity(sent.entity).is_none_or(|row| row.counter < sent.counter);
         // That of what had been acknowledged when the report went out, or of the first report.

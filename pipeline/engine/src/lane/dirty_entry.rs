@@ -181,6 +181,23 @@ impl DirtyEntry {
         dropped
     }
 
+    /// Whether nothing but facts of the life of `event`, which goes on, is noted: whoever reports that event, with them, need
+    /// not read.
+    pub(super) fn waits_for(&self, event: &Event) -> bool {
+        let same = |uid: &Uid| *uid == event.uid;
+        let own = self.uid.as_ref().is_none_or(same) && self.facts.iter().all(|kept| same(&kept.uid));
+        own && self.gone.is_empty() && !self.refetch && !event.is_deleted()
+    }
+
+    /// Hands its facts over to the event that they lead to.
+    pub(super) fn join(self, event: &mut Event) {
+        let (shown, rest) = (event.fact.clone(), std::mem::take(&mut event.coalesced));
+        let own = |fact: &Fact| shown.iter().chain(&rest).any(|known| known.is_same(fact));
+        let facts = self.facts.into_iter().map(|kept| kept.fact);
+        event.coalesced = facts.filter(|fact| !own(fact)).collect();
+        event.coalesced.extend(rest);
+    }
+
     /// Notes a state; of two lives the one with the older state is over. What this process is shown is newer than
     /// what was journaled.
     fn advance(&mut self, uid: &Uid, version: Version) -> u64 {

@@ -15,8 +15,8 @@ pub enum Input {
     /// A change that was seen, which may be older than what was reported since, or whose body is missing: its object is read
     /// again.
     Redelivered(Arc<Event>),
-    /// A state that a watch shows again, while it is not known what the receiver holds of its object: that may be newer. What
-    /// happened in it is told with the newest state, which the watch shows as well, and not again.
+    /// A state that a watch shows again, and which is older than one that went out and is not known to have arrived. What happened
+    /// in it is told with that one, which the watch shows as well.
     InDoubt(Arc<Event>),
     /// A change that a watch shows again, and that the route is done with: it is counted, and nothing else.
     PassedOver(Arc<Event>),

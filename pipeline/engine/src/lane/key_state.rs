@@ -103,6 +103,8 @@ pub(super) struct KeyState {
     /// What was journaled of it waits for what the watch shows again, and not for longer than until then. `None` once that was
     /// shown.
     pub(super) awaits: Option<Duration>,
+    /// It waits for a state that went out and is not known to have arrived, and not for the newest.
+    pub(super) in_doubt: bool,
     /// The newest state taken in, queued or noted.
     pub(super) newest: Option<(Uid, Version)>,
     /// The newest state that the watch delivered of that life.
@@ -132,6 +134,7 @@ impl KeyState {
             retry: None,
             limited: None,
             awaits: None,
+            in_doubt: false,
             newest: None,
             watched: Version(0),
             shown: None,

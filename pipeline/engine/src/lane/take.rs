@@ -30,12 +30,16 @@ impl Lane {
         let key = event.key.clone();
         let (parked, led_to_parked) = (self.is_parked(&event), self.led_to_parked(&event));
         let slot = self.keys.entry(key.clone()).or_insert_with(KeyState::boxed);
-        let ends = || slot.mark.as_ref().is_none_or(|mark| event.version >= mark.version);
-        if !event.again || (event.is_deleted() && ends()) {
-            // All that led to it was shown.
-            slot.awaits = None;
-        }
+        let ends = event.is_deleted() && slot.mark.as_ref().is_none_or(|mark| event.version >= mark.version);
         let mut event = event;
+        // All that led to it was shown.
+        let shown = !event.again || ends || (slot.in_doubt && !doubted);
+        if shown && slot.awaits.take().is_some() {
+            slot.in_doubt = false;
+            if !parked {
+                slot.joins(&mut event, &mut self.counts);
+            }
+        }
         if let Some(uid) = slot.missed(&event) {
             Arc::make_mut(&mut event).uid = uid;
         }
@@ -118,15 +122,16 @@ impl Lane {
         self.schedule(&key, now);
     }
 
-    /// Takes in a state that is shown again of an object of which a newer one may have been reported: it waits for the newest.
-    /// What is being done for the object, or waits already, brings that up to date by itself.
+    /// Takes in a state that is shown again and led to one that may have arrived: it waits for that. What is being done for the
+    /// object, or waits already, brings it up to date by itself.
     pub(super) fn take_in_doubt(&mut self, event: Arc<Event>, now: Duration, out: &mut Vec<Action>) {
         let idle = self.standing(&event.key, now).is_none();
+        let slot = self.keys.entry(event.key.clone()).or_insert_with(KeyState::boxed);
         if idle {
-            let slot = self.keys.entry(event.key.clone()).or_insert_with(KeyState::boxed);
-            slot.awaits = Some(now + AWAITED);
+            (slot.awaits, slot.in_doubt) = (Some(now + AWAITED), true);
         }
-        self.take(event, idle, now, out);
+        let waits = slot.in_doubt;
+        self.take(event, waits, now, out);
     }
 
     /// Counts an event of which nothing is to be done.
@@ -171,6 +176,16 @@ impl KeyState {
         let listed = event.is_deleted() && event.body().is_none() && event.cause == Cause::Watch;
         let since = *uid != event.uid && self.is_ahead() && *version <= event.version;
         (listed && since).then(|| uid.clone())
+    }
+
+    /// What waited for this event goes along with it, where that needs no read: facts of the same life.
+    fn joins(&mut self, event: &mut Arc<Event>, counts: &mut LaneCounts) {
+        let waits = |mark: &mut Box<DirtyEntry>| self.asked.is_none() && mark.waits_for(event);
+        let Some(mark) = self.mark.take_if(waits) else { return };
+        charge(counts, mark.load(), Load::default());
+        counts.dirty -= 1;
+        self.retry = None;
+        mark.join(Arc::make_mut(event));
     }
 
     fn age(&self, event: &Event) -> Age {

@@ -9,7 +9,8 @@ use crate::lane::Input;
 /// What a lane is given of an event that the watch of its own process shows, where the ledger knows `known` of the object and
 /// that all up to `done` is done.
 pub(crate) fn input(event: Arc<Event>, known: Option<&Record>, done: Option<Version>) -> Input {
-    let doubts = |known: &Record| known.uid == event.uid && known.is_in_doubt();
+    // What led to a state that went out goes along with that, which is shown as well.
+    let doubts = |known: &Record| known.uid == event.uid && known.is_in_doubt() && event.version < known.sent;
     if is_done_with(&event, known, done) {
         Input::PassedOver(event)
     } else if event.again && !event.is_deleted() && known.is_some_and(doubts) {
@@ -90,8 +91,8 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_is_shown_again_waits_for_the_newest_while_what_the_receiver_holds_is_not_known() {
-        let mut doubted = known("u", 20, Settled::Now);
+    fn a_state_that_is_shown_again_waits_for_the_one_that_went_out_while_that_is_not_known_to_have_arrived() {
+        let mut doubted = Record { sent: Version(26), ..known("u", 20, Settled::Now) };
         doubted.doubt();
         let of = |event: Event, known: &Record| input(event.into(), Some(known), Some(Version(10)));
         let Input::InDoubt(waits) = of(event(25, false), &doubted) else {
@@ -100,9 +101,11 @@ mod tests {
         assert_eq!(waits.version, Version(25));
         let taken = |event: Event, known: &Record| matches!(of(event, known), Input::Event(_));
         let newest = Event { again: false, ..event(30, false) };
-        assert!(taken(newest, &doubted) && taken(event(30, true), &doubted));
+        assert!(
+            taken(newest, &doubted) && taken(event(26, false), &doubted) && taken(event(25, true), &doubted)
+        );
         assert!(taken(event(25, false), &known("u", 20, Settled::Now)), "there is no doubt");
-        let mut former = known("former", 20, Settled::Now);
+        let mut former = Record { uid: "former".into(), ..doubted.clone() };
         former.doubt();
         assert!(taken(event(25, false), &former), "of another life");
         assert!(matches!(of(event(20, false), &doubted), Input::PassedOver(_)), "it was acknowledged");

@@ -30,6 +30,7 @@ pub(crate) fn an_intent(number: u64, n: usize) -> Intent {
         reported: Vec::new(),
         state: Some(bytes::Bytes::from_static(b"https://git/store")),
         settled: false,
+        sent: Version(number.wrapping_add(1)),
     };
     Intent { number, key: Key::new("ns", &format!("app-{n}")).unwrap(), sent }
 }
@@ -53,7 +54,7 @@ prop_compose! {
             uid: Uid::from(uid), version: Version(version), entity, ends, first, counter,
             unacked: Unacked { content: Digest(unacked.0), skipped: unacked.1 }, content: Digest(content),
             decision: Digest(decision), incomplete, fact: Digest(operation), state, settled,
-            reported: told.into_iter().map(Digest).collect(),
+            reported: told.into_iter().map(Digest).collect(), sent: Version(number),
         };
         Intent { number, key: Key::new(&namespace, &name).unwrap(), sent }
     }

@@ -25,15 +25,15 @@ pub(crate) fn state() -> impl Strategy<Value = Bytes> {
 prop_compose! {
     pub(crate) fn a_record()(
         uid in ".{0,40}",
-        (version, fact, reported, floor) in any::<(u64, u64, u32, u64)>(),
+        (version, fact, reported, floor, sent) in any::<(u64, u64, u32, u64, u64)>(),
         settled in prop::sample::select(vec![Settled::Never, Settled::Before, Settled::Now, Settled::Unwritten]),
         state in state(),
         mut entities in prop::collection::vec(row(), 0..40),
     ) -> Record {
         entities.sort_by_key(|row| row.id);
         entities.dedup_by_key(|row| row.id);
-        let (version, fact) = (Version(version), Digest(fact));
-        Record { uid: uid.into(), version, settled, state, fact, reported, floor, entities }
+        let (version, fact, sent) = (Version(version), Digest(fact), Version(sent));
+        Record { uid: uid.into(), version, settled, state, fact, reported, floor, entities, sent }
     }
 }
 
@@ -84,6 +84,14 @@ proptest! {
         let bytes = encode(&parked);
         prop_assert_eq!(decode::<Parked>(&bytes), Ok(parked));
         prop_assert!(decode::<Parked>(&bytes[..at.index(bytes.len())]).is_err());
+    }
+
+    #[test]
+    fn a_record_of_a_former_version_does_not_say_what_was_sent(kept in a_record()) {
+        let Record { uid, version, settled, state, fact, reported, floor, entities, .. } = &kept;
+        let bytes = encode(&(uid, version, settled, state, fact, reported, floor, entities));
+        prop_assert_eq!(incarnation(&bytes), Ok((uid.clone(), *version)));
+        prop_assert_eq!(record(&bytes), Ok(Record { sent: Version(0), ..kept }));
     }
 
     #[test]

@@ -126,6 +126,30 @@ fn a_phase_that_was_coalesced_is_told_before_the_newest_and_once() {
     assert_eq!(rest.reports.len(), 1, "what was told is not told again");
 }
 
+/// As a Rollout that is paused at one step and, after a promotion, at the next as far as these members tell.
+#[test]
+fn coalesced_phases_that_their_times_alone_tell_apart_are_told_once() {
+    let stage = stage();
+    let first = worked(&stage, &event("rollout", 5, &rollout("Healthy", 5)), None).unwrap();
+    let known = acknowledged(None, &first);
+    let at = |phase: &str, time: &str| {
+        let mut object = rollout(phase, 6);
+        object["status"]["restartedAt"] = time.into();
+        event("rollout", 6, &object).fact.unwrap()
+    };
+    let mut newest = event("rollout", 9, &rollout("Healthy", 9));
+    newest.coalesced = vec![
+        at("Healthy", "1"),
+        at("Paused", "2"),
+        at("Paused", "3"),
+        at("Healthy", "4"),
+        at("Healthy", "5"),
+    ];
+    let told = bodies(&worked(&stage, &newest, known.as_ref()).unwrap());
+    let phases: Vec<&Value> = told.iter().map(|body| &body["object"]["status"]["phase"]).collect();
+    assert_eq!(phases, ["Healthy", "Paused", "Healthy"]);
+}
+
 #[test]
 fn a_deletion_shows_the_last_state_or_else_a_stub_and_what_was_never_told_of_is_not_ended() {
     let stage = stage();

@@ -98,6 +98,9 @@ fn one_report_under_two_keys_is_wrong() {
     assert_eq!(told.repeated, [] as [String; 0]);
     let told = reports(&[kept("a", &payload), kept("b", &payload)]).unwrap();
     assert_eq!(told.repeated, ["Rollout shop/web: one report came under two keys"]);
+    let between = json!({"object": rollout("u", 1, "Paused")});
+    let told = reports(&[kept("a", &payload), kept("b", &between), kept("c", &payload)]).unwrap();
+    assert_eq!(told.repeated, [] as [String; 0], "it was paused, and is healthy again");
 }
 
 #[test]

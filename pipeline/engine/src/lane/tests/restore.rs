@@ -364,13 +364,20 @@ fn what_was_journaled_is_told_in_order_with_what_the_watch_shows_again_until_the
     let kept = strings(&["a@5 end 1", "a@6 end 2", "a@8 end 3", "a@9 end 4"]);
     assert_eq!(bench.pending("x"), Some((kept, vec![])));
     bench.take(ending(5, state("x", 12)));
-    assert_eq!(bench.reading(), ["x>=12"]);
-    bench.found("x", ending(5, state("x", 12)));
+    assert_eq!(bench.reading(), NOTHING, "the watch has shown all of it");
     assert_eq!(
         (bench.running(), bench.carried("x")),
         (strings(&["x@12"]), strings(&["end 1", "end 2", "end 3", "end 4"]))
     );
     assert_eq!(bench.counts().balance(), 0);
+}
+
+#[test]
+fn what_was_journaled_of_another_life_is_told_by_a_read_of_the_newest_state() {
+    let mut bench = Bench::new(Config::default());
+    bench.restore_awaited("x", &[("former", 5, 1)]);
+    bench.take(ending(2, state("x", 12)));
+    assert_eq!((bench.reading(), bench.running()), (strings(&["x>=12"]), strings(&[])));
 }
 
 #[test]
@@ -396,15 +403,14 @@ fn what_was_journaled_waits_no_longer_than_for_its_end_or_for_a_person_or_ten_mi
 }
 
 #[test]
-fn what_is_shown_again_of_an_object_in_doubt_is_told_with_its_newest_state_and_not_behind_it() {
+fn what_led_to_a_state_that_may_have_arrived_is_told_with_that_and_not_behind_it() {
     let mut bench = Bench::new(Config::default());
     for (number, version) in [(1, 5), (2, 8)] {
         bench.step(Input::InDoubt(Arc::new(again(ending(number, state("x", version))))));
     }
     assert_eq!((bench.reading(), bench.running()), (strings(&[]), strings(&[])), "the newest is to come");
-    bench.take(ending(3, state("x", 12)));
-    assert_eq!(bench.reading(), ["x>=12"]);
-    bench.found("x", ending(3, state("x", 12)));
+    bench.take(again(ending(3, state("x", 12))));
+    assert_eq!(bench.reading(), NOTHING, "the watch has shown it");
     assert_eq!((bench.running(), bench.carried("x")), (strings(&["x@12"]), strings(&["end 1", "end 2"])));
     // Its end says as well that all of it was shown.
     bench.step(Input::InDoubt(Arc::new(again(state("y", 6)))));

@@ -1,6 +1,9 @@
 //! The one layer of the image: its files in order, as nobody's in particular, at one time.
 
+use std::io::Write as _;
+
 use anyhow::Context as _;
+use flate2::{Compression, GzBuilder};
 use tar::{Builder, EntryType, Header};
 
 /// The user that the image runs as: nobody of the host.
@@ -20,16 +23,18 @@ pub(crate) enum Entry {
 pub(crate) struct Layer {
     /// The archive.
     pub(crate) tar: Vec<u8>,
-    /// The same, compressed.
-    pub(crate) compressed: Vec<u8>,
+    /// The same, zipped.
+    pub(crate) zipped: Vec<u8>,
 }
 
-/// Packs entries, which are named without a slash in front and sorted. Zstandard makes a sixth less of a program than gzip does;
-/// containerd, CRI-O and, from 23 on, Docker read it.
-pub(crate) fn pack(entries: &[(String, Entry)], time: u64, level: i32) -> anyhow::Result<Layer> {
+/// Packs entries, which are named without a slash in front and sorted.
+pub(crate) fn pack(entries: &[(String, Entry)], time: u64, level: u32) -> anyhow::Result<Layer> {
     let tar = archive(entries, time)?;
-    let compressed = zstd::bulk::compress(&tar, level).context("compress the layer")?;
-    Ok(Layer { tar, compressed })
+    let mut zip =
+        GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::new(level.min(9)));
+    zip.write_all(&tar).and_then(|()| zip.try_finish()).context("zip the layer")?;
+    let zipped = zip.finish().context("zip the layer")?;
+    Ok(Layer { tar, zipped })
 }
 
 /// An archive with these entries in their order.

@@ -62,7 +62,7 @@ impl Layout {
             "schemaVersion": 2,
             "mediaType": "application/vnd.oci.image.manifest.v1+json",
             "config": descriptor("application/vnd.oci.image.config.v1+json", &config),
-            "layers": [descriptor("application/vnd.oci.image.layer.v1.tar+zstd", &layer.compressed)],
+            "layers": [descriptor("application/vnd.oci.image.layer.v1.tar+gzip", &layer.zipped)],
             "annotations": labels,
         }))?;
         let mut named = descriptor("application/vnd.oci.image.manifest.v1+json", &manifest);
@@ -76,12 +76,12 @@ impl Layout {
             "mediaType": "application/vnd.oci.image.index.v1+json",
             "manifests": [named],
         }))?;
-        let (name, size) = (digest(&manifest), layer.compressed.len() as u64);
+        let (name, size) = (digest(&manifest), layer.zipped.len() as u64);
         let mut files = vec![
             ("index.json".to_owned(), index),
             ("oci-layout".to_owned(), bytes(&json!({"imageLayoutVersion": "1.0.0"}))?),
         ];
-        for blob in [config, manifest, layer.compressed] {
+        for blob in [config, manifest, layer.zipped] {
             files.push((format!("blobs/{}", digest(&blob).replace(':', "/")), blob));
         }
         files.sort();

@@ -86,7 +86,6 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0110", "others that manage the same objects"),
     ("GR0111", "what an earlier installation left"),
     ("GR0112", "definitions and who owns them"),
-    ("GR0113", "nodes that can unpack the image"),
     ("GR0201", "the runtime's own address"),
     ("GR0202", "the platform's account, user and runtime"),
     ("GR0203", "what the Git token may do"),
@@ -118,7 +117,7 @@ pub fn codes() -> String {
 /// What only a cluster or a network can tell.
 const BEYOND: &[&str] = &[
     "GR0101", "GR0102", "GR0103", "GR0104", "GR0105", "GR0106", "GR0107", "GR0108", "GR0109", "GR0110",
-    "GR0111", "GR0112", "GR0113", "GR0201", "GR0202", "GR0203", "GR0204", "GR0205", "GR0206",
+    "GR0111", "GR0112", "GR0201", "GR0202", "GR0203", "GR0204", "GR0205", "GR0206",
 ];
 
 /// What is looked at.

@@ -232,29 +232,6 @@ fn what_a_cluster_lacks_is_found_and_what_it_does_not_tell_is_unmeasured() {
     assert!(skipped.findings.iter().all(|finding| !finding.code.starts_with("GR01")));
 }
 
-#[test]
-fn a_node_whose_docker_cannot_unpack_the_image_is_named() {
-    let runs = |name: &str, runtime: &str| {
-        let room = json!({"cpu": "4", "memory": "16Gi"});
-        let info = json!({"containerRuntimeVersion": runtime});
-        json!({"metadata": {"name": name}, "status": {"allocatable": room, "nodeInfo": info}})
-    };
-    for (runtimes, found) in [
-        (vec!["containerd://1.6.20", "cri-o://1.23.1", "docker://23.0.1", "docker://x"], None),
-        (vec!["containerd://1.6.20", "docker://20.10.24"], Some("Docker 20.10.24 on node n1")),
-        (vec!["docker://20.10.1", "docker://19.3.0"], Some("Docker 20.10.1 on node n0, and 1 more")),
-    ] {
-        let nodes = runtimes.iter().enumerate().map(|(at, runtime)| runs(&format!("n{at}"), runtime));
-        let nodes = json!({"items": nodes.collect::<Vec<_>>()});
-        let held = SimulatedCluster {
-            objects: BTreeMap::from([("/api/v1/nodes", nodes)]),
-            refused: BTreeSet::new(),
-        };
-        let told = lines_of(&asked(&held, WITH_A_CLUSTER), "GR0113");
-        assert_eq!(told, found.map(|found| format!("error : {found}")).into_iter().collect::<Vec<_>>());
-    }
-}
-
 fn lines_of(report: &Report, code: &str) -> Vec<String> {
     let of = |finding: &pipeline_doctor::Finding| {
         let meant = finding.meant.as_ref().map(|meant| format!(" ({meant}?)")).unwrap_or_default();

@@ -83,13 +83,11 @@ const CREATED: &[(&str, &str)] = &[
 /// What the incumbent's documentation asks of all nodes together.
 const CPU: f64 = 2.0;
 const MEMORY: f64 = 5_000e6;
-/// The first Docker that reads layers of Zstandard.
-const DOCKER: u32 = 23;
 
 /// Asks all there is to ask.
 pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Unanswered {
     let mut unanswered = Unanswered::new();
-    let rules: [(&'static str, Rule); 12] = [
+    let rules: [(&'static str, Rule); 11] = [
         ("GR0101", class),
         ("GR0102", secrets),
         ("GR0103", rights),
@@ -101,7 +99,6 @@ pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Unanswered {
         ("GR0110", installed::rivals),
         ("GR0111", installed::leftovers),
         ("GR0112", installed::definitions),
-        ("GR0113", unpacked),
     ];
     for (code, rule) in rules {
         if judged.skips(code).is_none()
@@ -326,26 +323,6 @@ fn nodes(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
         let found = format!("{cpu:.1} CPU and {:.0} MB on nodes that take pods", memory / 1e6);
         let todo = "the reporter alone fits into less; a whole runtime does not";
         judged.told(Severity::Warning, "GR0105", "", found, "2 CPU and 5000 MB", todo);
-    }
-    Ok(())
-}
-
-/// The image's layer is Zstandard. containerd and CRI-O read it in every version that Kubernetes 1.23 takes.
-fn unpacked(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
-    let nodes = place.cluster.get("/api/v1/nodes")?.unwrap_or_default();
-    let runtimes = nodes["items"].as_array().into_iter().flatten().filter_map(|node| {
-        let name = node["metadata"]["name"].as_str()?;
-        let docker =
-            node["status"]["nodeInfo"]["containerRuntimeVersion"].as_str()?.strip_prefix("docker://")?;
-        let major: u32 = docker.split('.').next()?.parse().ok()?;
-        (major < DOCKER).then(|| format!("Docker {docker} on node {name}"))
-    });
-    let old: Vec<String> = runtimes.collect();
-    if let Some(first) = old.first() {
-        let more = old.len() - 1;
-        let found = if more == 0 { first.clone() } else { format!("{first}, and {more} more") };
-        let todo = "upgrade Docker on the nodes, or copy the image with its layers compressed by gzip";
-        judged.told(Severity::Error, "GR0113", "", found, "Docker 23 or newer, containerd or CRI-O", todo);
     }
     Ok(())
 }

@@ -163,6 +163,9 @@ impl Fleet {
     pub(super) async fn sync(&self, cluster: &Cluster, revision: &str) -> anyhow::Result<()> {
         let objects = Objects::new(cluster.control.client());
         let deadline = Instant::now() + SYNCED_WITHIN;
+        // Ten that make it at once would be in each other's way.
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+        objects.apply(&namespace.to_string(), ArgoCd::NAMESPACE).await?;
         for number in 0..APPLICATIONS {
             if objects.get(&reference(number)).await?.is_some() {
                 continue;
@@ -225,7 +228,6 @@ impl Fleet {
                 "project": "default",
                 "destination": {"server": ArgoCd::DESTINATION, "namespace": NAMESPACE},
                 "source": {"repoURL": self.url(), "path": format!("apps/a{number}"), "targetRevision": "main"},
-                "syncPolicy": {"syncOptions": ["CreateNamespace=true"]},
             },
         })
     }

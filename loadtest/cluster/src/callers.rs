@@ -62,13 +62,16 @@ pub(super) async fn judge(
     let let_in = (400, "the query is no question: /openapi.json describes it");
     let refused = (403, "whoever has this token may not ask here");
     let mut wrong = Vec::new();
-    for (who, token, expected) in [
-        ("the reporter", Some(reporter.as_str()), let_in),
-        ("another account", Some(own.as_str()), refused),
-        ("a token that nobody made", Some("not.a.token"), refused),
-        ("nobody", None, (401, "no token: send it as authorization: Bearer TOKEN")),
+    let not_for =
+        (403, "whoever asks may not ask for commit: sourceServer.callers says who may ask for what");
+    for (who, token, what, expected) in [
+        ("the reporter", Some(reporter.as_str()), "manifests", let_in),
+        ("the reporter, of a commit,", Some(reporter.as_str()), "commit", not_for),
+        ("another account", Some(own.as_str()), "manifests", refused),
+        ("a token that nobody made", Some("not.a.token"), "manifests", refused),
+        ("nobody", None, "manifests", (401, "no token: send it as authorization: Bearer TOKEN")),
     ] {
-        let (status, why) = ask(&format!("http://{address}/v1/commit"), token).await?;
+        let (status, why) = ask(&format!("http://{address}/v1/{what}"), token).await?;
         if (status, why.as_str()) != expected {
             wrong
                 .push(format!("{who} is answered {status} ({why}), and not {} ({})", expected.0, expected.1));

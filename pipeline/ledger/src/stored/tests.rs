@@ -122,7 +122,7 @@ fn what_is_stored_is_this() {
     let row = "97 07 08 00 00 c2 c2 92 00 00";
     let own = "97 00 00 00 00 c2 c2 92 00 00";
     let never = "a5 4e 65 76 65 72";
-    let expected = format!("81 a2 56 31 98 a2 75 31 00 {never} c4 00 00 00 00 92 {own} {row}");
+    let expected = format!("81 a2 56 31 99 a2 75 31 00 {never} c4 00 00 00 00 92 {own} {row} 00");
     assert_eq!(hex, expected.replace(' ', ""), "another layout is another version");
 }
 

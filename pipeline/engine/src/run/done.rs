@@ -1,6 +1,6 @@
 //! How far what a source has shown is done with, kept in the ledger of each route for itself, so that the next process goes on
 //! from there: what a kind went through while nobody watched is shown once more, and each route passes over what it is done
-//! with ([`crate::shard::is_done_with`]).
+//! with ([`crate::shard::input`]).
 //!
 //! takes: how many events were emitted into each shard, and which version of each kind they reach - gives: the version up to
 //! which nothing is undone, of each route

@@ -68,6 +68,10 @@ fn run(corpus: &str) -> (f64, f64, usize, usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(corpus);
     let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
+    // `CORPUS=-fourteenth cargo test -p pipeline-redact --test corpus` runs those files alone.
+    if let Ok(part) = std::env::var("CORPUS") {
+        files.retain(|file| file.to_string_lossy().contains(&part));
+    }
     let mut kinds: BTreeMap<String, Tally> = BTreeMap::new();
     let (mut secrets, mut harmless) = (0, 0);
     for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "yaml")) {

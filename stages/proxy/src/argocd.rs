@@ -19,6 +19,7 @@ use stages_client::{
 };
 
 use crate::error::ActError;
+use crate::rendered::Rendered;
 use crate::series::ARGOCD;
 
 const PEER: &str = "Argo CD";
@@ -165,6 +166,12 @@ impl ArgoCd {
 
     pub(crate) async fn managed<T: DeserializeOwned>(&self, app: &Name) -> Result<T, ActError> {
         self.about(app, Asked::get("read the managed resources", &["managed-resources"])).await
+    }
+
+    /// What the repository says at a revision.
+    pub(crate) async fn rendered(&self, app: &Name, revision: &str) -> Result<Rendered, ActError> {
+        let query = vec![("revision", revision.to_owned())];
+        self.about(app, Asked { query, ..Asked::get("make the manifests", &["manifests"]) }).await
     }
 
     pub(crate) async fn events<T: DeserializeOwned>(

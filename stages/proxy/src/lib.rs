@@ -21,6 +21,7 @@ mod platform;
 mod proxy;
 mod refusal;
 mod registration;
+mod rendered;
 mod rollouts;
 mod routes;
 mod schema;

@@ -73,6 +73,15 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "VIEW",
         r#""shop""#,
     ),
+    Operation {
+        way: "a revision",
+        ..read(
+            "applicationDiff",
+            r#"{ applicationDiff(application: APP, revision: "PLACE") { kind name live target } }"#,
+            "VIEW",
+            r#""shop""#,
+        )
+    },
     read(
         "applicationHistory",
         "{ applicationHistory(application: APP) { id revision } }",

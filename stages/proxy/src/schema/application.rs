@@ -5,6 +5,8 @@ use pipeline_redact::Redactor;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use crate::rendered::{Called, Rendered, moved, names};
+
 /// How a resource is.
 #[derive(SimpleObject, Deserialize, Default)]
 #[serde(default)]
@@ -176,6 +178,41 @@ impl ManagedResource {
         self
     }
 
+    /// As a sync to another revision would have it, of which these are the manifests.
+    pub(crate) fn at(mut self, rendered: &mut Rendered, redactor: &Redactor) -> Self {
+        let text = |text: &'_ Option<String>| text.clone().unwrap_or_default();
+        let (group, namespace) = (text(&self.group), text(&self.namespace));
+        let called = Called { group: &group, kind: &self.kind, namespace: &namespace, name: &self.name };
+        let Some(then) = rendered.take(called) else {
+            return Self { target_state: None, predicted_live_state: None, ..self };
+        };
+        if group.is_empty() && self.kind == "Secret" {
+            // Its values are hidden by Argo CD, each time in another way: what of it is compared is that it is there.
+            return self;
+        }
+        let then = redactor.manifest(&then.to_string()).into_owned();
+        let read = |text: Option<&String>| text.and_then(|text| serde_json::from_str::<Value>(text).ok());
+        let made = self.predicted_live_state.as_ref().or(self.target_state.as_ref());
+        let made = match (read(made), read(self.target_state.as_ref()), read(Some(&then))) {
+            (Some(mut made), Some(now), Some(then)) => {
+                moved(&mut made, &now, &then);
+                made.to_string()
+            }
+            _ => then.clone(),
+        };
+        self.predicted_live_state = Some(made);
+        self.target_state = Some(then);
+        self
+    }
+
+    /// What another revision has, and this application has not yet.
+    pub(crate) fn new_at(manifest: &Value, redactor: &Redactor) -> Self {
+        let [group, kind, namespace, name] = names(manifest);
+        let text = |text: String| Some(text).filter(|text| !text.is_empty());
+        let target_state = Some(redactor.manifest(&manifest.to_string()).into_owned());
+        Self { group: text(group), kind, namespace: text(namespace), name, target_state, ..Self::default() }
+    }
+
     /// What is not as Git says; `None`: nothing of it.
     pub(crate) fn diff(self) -> Option<ResourceDiff> {
         if self.hook {
@@ -190,8 +227,10 @@ impl ManagedResource {
         if live == target {
             return None;
         }
+        let (live, target) = (yaml(live), yaml(target));
         let Self { group, kind, namespace, name, .. } = self;
-        Some(ResourceDiff { group, kind, namespace, name, live: yaml(live), target: yaml(target) })
+        // The same may be written in two ways.
+        (live != target).then_some(ResourceDiff { group, kind, namespace, name, live, target })
     }
 }
 

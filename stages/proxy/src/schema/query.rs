@@ -118,17 +118,26 @@ impl Query {
         .await
     }
 
-    /// What is not as Git says.
+    /// What is not as Git says: at the revision that the application follows, or at another.
     async fn application_diff(
         &self,
         context: &Context<'_>,
         application: ApplicationId,
+        #[graphql(desc = "A branch, a tag or a commit; none: the one that the application follows.")]
+        revision: Option<String>,
     ) -> Result<Vec<ResourceDiff>> {
         let app = application.name();
         read(context, Operation::APPLICATION_DIFF, application.subject(), async |works| {
             let all: Items<ManagedResource> = works.argocd.managed(&app).await?;
             let redactor = works.argocd.redactor();
-            Ok(all.items.into_iter().filter_map(|one| one.redacted(redactor).diff()).collect())
+            let all = all.items.into_iter().map(|one| one.redacted(redactor));
+            let Some(revision) = revision.filter(|revision| !revision.is_empty()) else {
+                return Ok(all.filter_map(ManagedResource::diff).collect());
+            };
+            let mut rendered = works.argocd.rendered(&app, &revision).await?;
+            let all: Vec<_> = all.map(|one| one.at(&mut rendered, redactor)).collect();
+            let new = rendered.rest().map(|manifest| ManagedResource::new_at(&manifest, redactor));
+            Ok(all.into_iter().chain(new).filter_map(ManagedResource::diff).collect())
         })
         .await
     }

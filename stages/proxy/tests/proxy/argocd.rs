@@ -56,7 +56,7 @@ fn refused(status: u16, said: &str) -> Response {
 }
 
 /// What it says of the only application that it has.
-fn read(path: &str) -> Option<Value> {
+fn read((path, query): (&str, &str)) -> Option<Value> {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "data": {"a": "c2VjcmV0LWNhbmFyeQ=="}});
     let map = |replicas: i32| {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": replicas}}).to_string()
@@ -86,6 +86,15 @@ fn read(path: &str) -> Option<Value> {
              "normalizedLiveState": map(1), "predictedLiveState": map(2), "modified": true},
             {"kind": "ConfigMap", "name": "old", "namespace": "default", "targetState": "null", "liveState": map(0)},
         ]}),
+        "/api/v1/applications/shop/manifests" => match query {
+            "appNamespace=argocd&revision=v1" => json!({"revision": "aaa", "manifests": [
+                secret.to_string(),
+                json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 3}}).to_string(),
+                json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "more"}, "data": {"a": "c2VjcmV0LWNhbmFyeQ=="}}).to_string(),
+                json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "hook", "annotations": {"argocd.argoproj.io/hook": "PreSync"}}}).to_string(),
+            ]}),
+            _ => return None,
+        },
         "/api/v1/applications/shop/events" => json!({"metadata": {}, "items": [
             {"type": "Normal", "reason": "OperationStarted", "message": "ada began", "count": 1,
              "lastTimestamp": "2026-01-01T00:00:00Z", "involvedObject": {"kind": "Application", "name": "shop"}},
@@ -197,5 +206,5 @@ async fn answer(
         });
         return json!({"metadata": {}, "items": items}).to_string().into_response();
     }
-    read(path).map_or_else(|| refused(404, "not found"), |answer| answer.to_string().into_response())
+    read((path, query)).map_or_else(|| refused(404, "not found"), |answer| answer.to_string().into_response())
 }

@@ -123,6 +123,24 @@ async fn what_argo_cd_says_is_told_without_secrets() {
         {"kind": "ConfigMap", "name": "old", "live": yaml(0), "target": null},
     ]);
     assert_eq!(diff["applicationDiff"], expected);
+    let at =
+        read(r#"{ applicationDiff(application: APP, revision: "v1") { kind namespace name live target } }"#)
+            .await;
+    let [web, old, more] = at["applicationDiff"].as_array().unwrap().as_slice() else { panic!("{at}") };
+    let web = (&web["name"], web["live"].as_str().unwrap(), web["target"].as_str().unwrap());
+    let three = yaml(3).replace("spec:", "metadata:\n  name: web\nspec:");
+    assert_eq!(web, (&json!("web"), &*yaml(1), &*three));
+    assert_eq!(
+        (&old["name"], &old["target"]),
+        (&json!("old"), &Value::Null),
+        "that revision has none either"
+    );
+    assert_eq!((&more["name"], &more["live"]), (&json!("more"), &Value::Null));
+    let text = at.to_string();
+    assert!(!text.contains("c2VjcmV0") && text.contains("redacted:hmac-sha256:"), "{text}");
+    let none = r#"{ applicationDiff(application: APP, revision: "v9") { name } }"#;
+    let said = "Argo CD refused to make the manifests (404): not found";
+    assert_eq!(running.refused(&running.admin, &asked(none)).await.0, said);
     let history =
         read("{ applicationHistory(application: APP) { id revision initiatedBy automated } }").await;
     let expected = json!([

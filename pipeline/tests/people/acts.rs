@@ -43,10 +43,11 @@ impl Acting {
 #[tokio::test]
 async fn a_dry_run_says_what_would_be_done_and_does_nothing() {
     let acting = Acting::start().await;
+    let old = json!({"group": "", "kind": "ConfigMap", "namespace": "store", "name": "old", "live": "kind: ConfigMap\n", "target": null});
     let difference = json!([{
         "group": "apps", "kind": "Deployment", "namespace": "store", "name": "web",
         "live": "kind: Deployment\nspec:\n  replicas: 1\n", "target": "kind: Deployment\nspec:\n  replicas: 2\n",
-    }]);
+    }, old]);
     acting.proxy.answers("applicationDiff", &[difference]);
     let entry = |id: u32| {
         json!({
@@ -59,12 +60,29 @@ async fn a_dry_run_says_what_would_be_done_and_does_nothing() {
         .proxy
         .answers("resourceActions", &[json!([{"name": "restart", "displayName": null, "disabled": false}])]);
     let diff = "--- live Deployment/web in store\n+++ desired Deployment/web in store\n@@ -1,3 +1,3 @@\n kind: Deployment\n spec:\n-  replicas: 1\n+  replicas: 2\n";
-    let sync = acting.run(&["app", "sync", "store", "--dry-run", "--prune", "--revision", "v2"]).await;
-    let would = "would sync prod/argocd/store to v2, and delete what Git does not have\n";
+    let sync = acting.run(&["app", "sync", "store", "--dry-run", "--revision", "v2"]).await;
+    let stays = "1 resource that Git does not have would stay: --prune deletes it";
     assert_eq!(
         (sync.code, sync.out, sync.err),
-        (0, format!("{would}{diff}"), told("1 resource would be changed"))
+        (
+            0,
+            format!("would sync prod/argocd/store to v2\n{diff}"),
+            told("1 resource would be changed") + &told(stays)
+        )
     );
+    let asked = acting.proxy.asked();
+    assert!(
+        asked.iter().any(|(field, given, _)| field == "applicationDiff" && given["revision"] == "v2"),
+        "{asked:?}"
+    );
+    let sync = acting.run(&["app", "sync", "store", "--dry-run", "--prune"]).await;
+    let would = "would sync prod/argocd/store, and delete what Git does not have\n";
+    let gone = "--- live ConfigMap/old in store\n+++ desired ConfigMap/old in store, which is not there\n@@ -1 +0,0 @@\n-kind: ConfigMap\n";
+    assert_eq!(
+        (sync.code, sync.out, sync.err),
+        (0, format!("{would}{diff}{gone}"), told("2 resources would be changed"))
+    );
+    assert!(acting.proxy.asked().iter().all(|(_, given, _)| given.get("revision").is_none()));
     let revision = |number: u32, image: &str| json!({"revision": number, "replicaSet": "r", "images": [image], "createdAt": null, "replicas": 0});
     let rollout = json!({
         "metadata": {"name": "api", "namespace": "store"}, "uid": "o", "phase": "Healthy", "message": null, "paused": false,
@@ -77,7 +95,10 @@ async fn a_dry_run_says_what_would_be_done_and_does_nothing() {
     let cases: [(&[&str], String); 13] = [
         (
             &["app", "rollback", "store"],
-            format!("roll {app} back to deployment 6, of 01234567\ninstead of deployment 7, of 01234567"),
+            format!(
+                "roll {app} back to deployment 6, of 01234567\ninstead of deployment 7, of 01234567\n{}",
+                diff.trim_end()
+            ),
         ),
         (
             &["app", "delete-resource", "store", "Deployment/web"],

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 use super::find::AppName;
-use super::sync::told;
+use super::sync::{Wanted, told};
 use crate::arguments::app::Named;
 use crate::ask::{Platform, read};
 use crate::error::RemoteError;
@@ -92,9 +92,9 @@ pub(super) async fn run(
 
 /// The same, as the runtime compares it now.
 pub(super) async fn run_live(
-    proxy: &Proxy,
-    name: &AppName,
+    (proxy, name): (&Proxy, &AppName),
     wanted: &[String],
+    revision: Option<&str>,
     screen: &Screen,
 ) -> Result<bool, RemoteError> {
     let is_wanted = |group: &str, kind: &str, namespace: &str, own: &str| {
@@ -106,7 +106,8 @@ pub(super) async fn run_live(
         };
         wanted.is_empty() || wanted.iter().any(|text| resource.is_named(text))
     };
-    let differing = told(proxy, name, is_wanted, screen).await?;
+    let whole = Wanted { revision, deletes: true };
+    let differing = told((proxy, name), whole, is_wanted, screen).await?.differing;
     said(differing, name, "as its runtime compares it now", screen);
     Ok(differing > 0)
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::diff::unified;
 use super::find::AppName;
@@ -10,7 +10,7 @@ use super::history::live;
 use crate::act::{Act, Look, wait};
 use crate::arguments::act::{Careful, Waiting};
 use crate::arguments::app::{Rollback, Sync};
-use crate::ask::{Platform, read};
+use crate::ask::Platform;
 use crate::error::RemoteError;
 use crate::proxy::Proxy;
 use crate::resource::{Node, meant};
@@ -135,7 +135,10 @@ pub(super) async fn sync(
     };
     let known = if sync.waiting.wait { newest(platform, name).await? } else { None };
     match act.carry_out(proxy, &sync.careful, screen).await? {
-        None => differences(proxy, name, &resources, screen).await,
+        None => {
+            let wanted = Wanted { revision: sync.revision.as_deref(), deletes: sync.prune };
+            differences((proxy, name), wanted, &resources, screen).await
+        }
         Some(_) if sync.waiting.wait => waited(platform, name, known, &sync.waiting, screen).await,
         Some(_) => Ok(()),
     }
@@ -164,22 +167,56 @@ struct Difference {
     target: Option<String>,
 }
 
-/// Says what a sync would change, as the runtime knows it now; how many resources differ.
+/// What a sync is compared for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// To which revision; `None`: the one that the application follows.
+    pub(super) revision: Option<&'a str>,
+    /// Whether it deletes what Git does not have.
+    pub(super) deletes: bool,
+}
+
+/// What was told of a sync.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Resources that it changes.
+    pub(super) differing: usize,
+    /// Those that Git does not have, and that stay.
+    kept: usize,
+}
+
+/// Says what a sync would change, as the runtime knows it now.
 pub(super) async fn told(
-    proxy: &Proxy,
-    name: &AppName,
+    (proxy, name): (&Proxy, &AppName),
+    wanted: Wanted<'_>,
     is_wanted: impl Fn(&str, &str, &str, &str) -> bool,
     screen: &Screen,
-) -> Result<usize, RemoteError> {
-    let query = "query Diff($application: ApplicationId!) { applicationDiff(application: $application) { group kind namespace name live target } }";
-    let variables = json!({"application": name.variables()});
-    let found: Value = proxy.get("compare an application", query, variables, "applicationDiff").await?;
-    let all: Vec<Difference> = read(found)?;
-    let mut differing = 0;
+) -> Result<Told, RemoteError> {
+    let act = "compare an application";
+    let fields = "{ group kind namespace name live target }";
+    let mut variables = json!({"application": name.variables()});
+    // A runtime of a former version knows of no other revision.
+    let query = match wanted.revision {
+        Some(revision) => {
+            variables["revision"] = json!(revision);
+            format!(
+                "query Diff($application: ApplicationId!, $revision: String) {{ applicationDiff(application: $application, revision: $revision) {fields} }}"
+            )
+        }
+        None => format!(
+            "query Diff($application: ApplicationId!) {{ applicationDiff(application: $application) {fields} }}"
+        ),
+    };
+    let all: Vec<Difference> = proxy.get(act, &query, variables, "applicationDiff").await?;
+    let mut told = Told::default();
     for one in &all {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let (group, namespace) = (text(&one.group), text(&one.namespace));
         if !is_wanted(&group, &one.kind, &namespace, &one.name) {
+            continue;
+        }
+        if one.target.is_none() && !wanted.deletes {
+            told.kept += 1;
             continue;
         }
         let title = match namespace.is_empty() {
@@ -187,16 +224,16 @@ pub(super) async fn told(
             false => format!("{}/{} in {namespace}", one.kind, one.name),
         };
         if let Some(text) = unified(one.live.as_deref(), one.target.as_deref(), &title, screen.colour) {
-            differing += 1;
+            told.differing += 1;
             screen.say(&text)?;
         }
     }
-    Ok(differing)
+    Ok(told)
 }
 
 async fn differences(
-    proxy: &Proxy,
-    name: &AppName,
+    of: (&Proxy, &AppName),
+    wanted: Wanted<'_>,
     resources: &[Node],
     screen: &Screen,
 ) -> Result<(), RemoteError> {
@@ -207,10 +244,19 @@ async fn differences(
         };
         resources.is_empty() || resources.iter().any(same)
     };
-    match told(proxy, name, is_wanted, screen).await? {
+    let told = told(of, wanted, is_wanted, screen).await?;
+    match told.differing {
         0 => screen.note("nothing would be changed"),
         1 => screen.note("1 resource would be changed"),
         number => screen.note(&format!("{number} resources would be changed")),
+    }
+    match told.kept {
+        0 => {}
+        1 => screen.note("1 resource that Git does not have would stay: --prune deletes it"),
+        number => {
+            screen
+                .note(&format!("{number} resources that Git does not have would stay: --prune deletes them"));
+        }
     }
     Ok(())
 }
@@ -249,7 +295,13 @@ pub(super) async fn rollback(
         }
         (None, Some(now)) => {
             let at = now.revision.as_deref().map(revision).unwrap_or_default();
-            screen.say(&format!("instead of deployment {}, of {at}\n", now.id))
+            screen.say(&format!("instead of deployment {}, of {at}\n", now.id))?;
+            // One of several sources has several revisions.
+            let Some(to) = to.revision.as_deref().filter(|revision| !revision.is_empty()) else {
+                return Ok(());
+            };
+            let wanted = Wanted { revision: Some(to), deletes: rollback.prune };
+            differences((proxy, name), wanted, &[], screen).await
         }
         _ => Ok(()),
     }
@@ -286,6 +338,8 @@ pub(super) async fn terminate(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]

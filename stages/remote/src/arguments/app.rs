@@ -34,6 +34,7 @@ Examples:
   gitops-runtime app diff shop --exit-code             3 when something differs
   gitops-runtime app diff shop --resource Deployment/web
   gitops-runtime app diff shop --live                  as its runtime compares it now
+  gitops-runtime app diff shop --live --revision v1.4.2
 
 Manifests are compared as they were last reported, with secrets taken out where they run.
 Exit codes: 0 it could be told; with --exit-code 0 nothing differs, 3 something does; 1 it could not be told.";
@@ -297,6 +298,9 @@ pub(crate) enum AppCommand {
         /// As its runtime knows it now, which is asked through its app proxy
         #[arg(long)]
         live: bool,
+        /// With --live: with what Git says at this revision, instead of the one that the application follows
+        #[arg(long, value_name = "REVISION", requires = "live")]
+        revision: Option<String>,
         #[command(flatten)]
         way: Way,
     },

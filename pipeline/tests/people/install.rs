@@ -68,6 +68,65 @@ async fn an_installation_is_waited_for_until_the_runtime_reports() {
 }
 
 #[tokio::test]
+async fn a_dry_run_tells_object_by_object_what_helm_would_change_and_no_secret() {
+    let desk = Desk::signed_in().await;
+    let has = "---\n# Source: a.yaml\nkind: Deployment\nmetadata:\n  name: web\n  namespace: rt\nspec:\n  replicas: 1\n---\n\
+               kind: Secret\nmetadata:\n  name: keys\n  annotations:\n    helm.sh/resource-policy: keep\ndata:\n  a: Y2FuYXJ5MQ==\n";
+    let planned = has.replace("replicas: 1", "replicas: 2").replace("Y2FuYXJ5MQ==", "Y2FuYXJ5Mg==");
+    std::fs::write(desk.file("has.yaml"), has).unwrap();
+    let release = json!({"name": "prod", "manifest": planned, "config": {"password": "canary3"}});
+    std::fs::write(desk.file("planned.json"), release.to_string()).unwrap();
+    let program = helm(
+        &desk,
+        r#"case "$1 $*" in "get "*) cat has.yaml;; "upgrade "*" --dry-run "*) cat planned.json;; *) exit 9;; esac"#,
+    );
+    let upgrade = ["runtime", "upgrade", "prod", "--chart", "c", "-n", "rt", "--helm", &program, "--dry-run"];
+    let said = desk.run(&upgrade).await;
+    let expected = "would upgrade the release prod in the namespace rt\n\
+        --- live Deployment/web in rt\n+++ desired Deployment/web in rt\n@@ -3,4 +3,4 @@\n   name: web\n   namespace: rt\n spec:\n\
+        -  replicas: 1\n+  replicas: 2\n\
+        --- live Secret/keys\n+++ desired Secret/keys\n";
+    assert!(said.code == 0 && said.out.starts_with(expected), "{said:?}");
+    let secret = "-  a: (not shown)\n+  a: (not shown, another than before)\n";
+    assert!(
+        said.out.contains(secret) && !said.out.contains("anary") && !said.out.contains("Y2Fu"),
+        "{said:?}"
+    );
+    assert_eq!(said.err, told("2 objects would be changed"));
+    assert_eq!(
+        asked(&desk),
+        "upgrade prod c --namespace rt --reset-then-reuse-values --dry-run --output json "
+    );
+
+    let uninstall = ["runtime", "uninstall", "prod", "-n", "rt", "--helm", &program, "--dry-run"];
+    let expected = "would uninstall the release prod in the namespace rt, and take the runtime prod and its tokens from the platform\n  \
+                    Deployment/web in rt\n  Secret/keys, which stays\n";
+    assert_eq!(desk.run(&uninstall).await.done(), expected);
+    assert_eq!(asked(&desk), "get manifest prod --namespace rt ", "it only looked");
+    assert_eq!(desk.run(&["runtime", "list", "-o", "name"]).await.done(), "prod\n");
+
+    // Of a release that is not there all is new; what helm says of a failure is seen.
+    let none = r#"case "$1" in get) echo "Error: release: not found" >&2; exit 1;; upgrade) cat planned.json;; esac"#;
+    let program = helm(&desk, none);
+    let install = ["runtime", "install", "prod", "--chart", "c", "-n", "rt", "--helm", &program, "--dry-run"];
+    let said = desk.run(&install).await;
+    let first = "would install the release prod in the namespace rt\n--- live Deployment/web in rt, which is not there\n";
+    assert!(said.code == 0 && said.out.starts_with(first), "{said:?}");
+    let gone = ["runtime", "uninstall", "prod", "-n", "rt", "--helm", &program, "--dry-run"];
+    let refused = desk.run(&gone).await.refused();
+    assert_eq!(refused, (1, told("there is no release prod in the namespace rt")));
+    let program = helm(&desk, "echo 'Error: no cluster' >&2; exit 1");
+    let refused = desk
+        .run(&["runtime", "upgrade", "prod", "--chart", "c", "--helm", &program, "--dry-run"])
+        .await
+        .refused();
+    assert_eq!(refused, (1, format!("Error: no cluster\n{}", told("helm ended with 1: it said why above"))));
+    let both = desk.run(&[&install[..], &["--print"]].concat()).await;
+    assert_eq!(both.code, 2, "{both:?}");
+    desk.stop().await;
+}
+
+#[tokio::test]
 async fn what_keeps_helm_from_it_is_told_with_what_to_do() {
     let desk = Desk::signed_in().await;
     let url = desk.platform.url();

@@ -1,8 +1,8 @@
 //! `gitops-runtime runtime install`, `upgrade` and `uninstall`: the helm that is found does it, the platform tells how it went.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
-use std::process::Stdio;
+use std::io::{self, ErrorKind, Write as _};
+use std::process::{ExitStatus, Stdio};
 
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -14,6 +14,7 @@ use crate::ask::Platform;
 use crate::contexts::Contexts;
 use crate::environment::Environment;
 use crate::error::RemoteError;
+use crate::planned::Planned;
 use crate::show::Screen;
 
 /// The Secret that the chart takes the runtime's token of.
@@ -43,23 +44,73 @@ impl Helm {
         words.join(" ") + "\n"
     }
 
+    /// What it prints, where it only looks. What it says of a failure is seen, but not of one that is expected.
+    async fn look(
+        &self,
+        arguments: &[OsString],
+        is_expected: fn(&str) -> bool,
+    ) -> Result<Option<String>, RemoteError> {
+        let output = Command::new(&self.helm).args(arguments).stdin(Stdio::null()).output().await;
+        let output = output.map_err(|source| self.absent(source))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() {
+            return Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()));
+        }
+        if is_expected(&said) {
+            return Ok(None);
+        }
+        // Nobody is left to be told that standard error is closed.
+        let _ = io::stderr().write_all(said.as_bytes());
+        Err(ended(output.status))
+    }
+
+    /// The objects that a release has; `None`: there is no such release.
+    async fn has(&self, release: &str) -> Result<Option<Planned>, RemoteError> {
+        let mut arguments: Vec<OsString> = vec!["get".into(), "manifest".into(), release.into()];
+        arguments.extend(self.place());
+        let manifest = self.look(&arguments, |said| said.contains("release: not found")).await?;
+        manifest.as_deref().map(Planned::read).transpose()
+    }
+
+    /// Says what an installation or an upgrade would change.
+    async fn plan(&self, release: &str, arguments: &[OsString], screen: &Screen) -> Result<(), RemoteError> {
+        let has = self.has(release).await?;
+        let looks: [OsString; 3] = ["--dry-run".into(), "--output".into(), "json".into()];
+        let arguments = [arguments, &looks].concat();
+        let printed = self.look(&arguments, |_| false).await?.unwrap_or_default();
+        let unread = || RemoteError::Missing("helm did not print what it would install".to_owned());
+        let planned: Value = serde_json::from_str(&printed).map_err(|_| unread())?;
+        let planned = Planned::read(planned["manifest"].as_str().ok_or_else(unread)?)?;
+        let does = if has.is_some() { "upgrade" } else { "install" };
+        screen.say(&format!("would {does} the release {release} in the namespace {}\n", self.namespace))?;
+        has.unwrap_or_default().becomes(&planned, screen).map(drop)
+    }
+
+    /// Why it cannot be run.
+    fn absent(&self, source: io::Error) -> RemoteError {
+        if source.kind() == ErrorKind::NotFound {
+            return RemoteError::Missing(format!(
+                "there is no {}: install Helm 3.11 or newer, or name it with --helm; --print shows the command",
+                self.helm.display()
+            ));
+        }
+        RemoteError::File { act: "run", path: self.helm.clone(), source }
+    }
+
     /// Runs it; what it prints is seen as it comes.
     async fn run(&self, arguments: &[OsString]) -> Result<(), RemoteError> {
         let status = Command::new(&self.helm).args(arguments).stdin(Stdio::null()).status().await;
-        match status {
-            Ok(status) if status.success() => Ok(()),
-            Ok(status) => {
-                let how =
-                    status.code().map_or_else(|| "was ended".to_owned(), |code| format!("ended with {code}"));
-                Err(RemoteError::Missing(format!("helm {how}: it said why above")))
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(RemoteError::Missing(format!(
-                "there is no {}: install Helm 3.11 or newer, or name it with --helm; --print shows the command",
-                self.helm.display()
-            ))),
-            Err(source) => Err(RemoteError::File { act: "run", path: self.helm.clone(), source }),
+        match status.map_err(|source| self.absent(source))? {
+            status if status.success() => Ok(()),
+            status => Err(ended(status)),
         }
     }
+}
+
+/// It did not do what it was asked for.
+fn ended(status: ExitStatus) -> RemoteError {
+    let how = status.code().map_or_else(|| "was ended".to_owned(), |code| format!("ended with {code}"));
+    RemoteError::Missing(format!("helm {how}: it said why above"))
 }
 
 /// A word as a shell takes it for one.
@@ -118,6 +169,9 @@ pub(crate) async fn install(
         };
         return Err(RemoteError::Missing(text));
     };
+    if given.helm.dry_run {
+        return given.helm.plan(release, &arguments, screen).await;
+    }
     given.helm.run(&arguments).await?;
     let waiting = Waiting { wait: true, timeout: given.timeout };
     let look = async || {
@@ -144,12 +198,22 @@ pub(crate) async fn uninstall(
     if given.helm.print {
         return screen.say(&given.helm.line(&arguments));
     }
+    let does = format!(
+        "uninstall the release {release} in the namespace {}, and take the runtime {} and its tokens from the platform",
+        given.helm.namespace, given.name
+    );
+    if given.helm.dry_run {
+        let has = given.helm.has(release).await?.ok_or_else(|| {
+            RemoteError::Missing(format!(
+                "there is no release {release} in the namespace {}",
+                given.helm.namespace
+            ))
+        })?;
+        return screen.say(&format!("would {does}\n{}", has.removed()));
+    }
     let platform = Platform::find(&given.place, environment).await?;
     if !given.yes {
-        confirm(&format!(
-            "uninstall the release {release} in the namespace {}, and take the runtime {} and its tokens from the platform",
-            given.helm.namespace, given.name
-        ))?;
+        confirm(&does)?;
     }
     given.helm.run(&arguments).await?;
     let query = "mutation DeleteRuntime($name: String!) { deleteRuntime(name: $name) }";

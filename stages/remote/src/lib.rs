@@ -23,6 +23,7 @@ mod login;
 mod logs;
 mod names;
 mod page;
+mod planned;
 mod proxy;
 mod resource;
 mod rollout;

@@ -165,7 +165,7 @@ fn yaml(manifest: &str) -> String {
 }
 
 /// The differences as `diff -u` tells them; `None`: there are none.
-pub(super) fn unified(
+pub(crate) fn unified(
     live: Option<&str>,
     desired: Option<&str>,
     title: &str,

@@ -11,6 +11,7 @@ mod logs;
 mod sync;
 mod tree;
 
+pub(crate) use self::diff::unified;
 use self::find::AppName;
 use crate::arguments::Way;
 use crate::arguments::app::{AppCommand, Named};

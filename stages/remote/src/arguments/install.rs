@@ -31,6 +31,9 @@ pub(crate) struct Helm {
     /// Print the command, and do nothing
     #[arg(long)]
     pub(crate) print: bool,
+    /// Say what would be changed, object by object, and change nothing
+    #[arg(long, conflicts_with = "print")]
+    pub(crate) dry_run: bool,
 }
 
 /// What is installed.

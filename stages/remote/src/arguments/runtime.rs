@@ -31,8 +31,9 @@ admin's key, and a way to the app proxy: the platform passes no archives on.";
 
 const INSTALL: &str = "\
 Examples:
-  See the command, and run it:
+  See the command, or what it would change, and run it:
     gitops-runtime runtime install prod --chart helm/gitops-runtime -f values.yaml --print
+    gitops-runtime runtime install prod --chart helm/gitops-runtime -f values.yaml --dry-run
     gitops-runtime runtime install prod --chart helm/gitops-runtime -f values.yaml
   In a cluster and a namespace of one's own choice:
     gitops-runtime runtime install prod --chart helm/gitops-runtime -f values.yaml --kube-context prod --namespace runtime
@@ -43,13 +44,13 @@ Exit codes: 0 it is installed and has reported; 1 helm failed, or nobody answers
 const UPGRADE: &str = "\
 Examples:
   gitops-runtime runtime upgrade prod --chart helm/gitops-runtime --namespace runtime
-  gitops-runtime runtime upgrade prod --chart helm/gitops-runtime --set reporter.replicas=2 --print
+  gitops-runtime runtime upgrade prod --chart helm/gitops-runtime --set reporter.replicas=2 --dry-run
 
 Values that were given before are kept, and those of the new chart are added.";
 
 const UNINSTALL: &str = "\
 Examples:
-  gitops-runtime runtime uninstall prod --namespace runtime --print
+  gitops-runtime runtime uninstall prod --namespace runtime --dry-run
   gitops-runtime runtime uninstall prod --namespace runtime --yes
 
 The release goes, and then the platform forgets the runtime and its tokens; what the chart leaves is named.";

@@ -2,6 +2,9 @@
 
 use std::process::Stdio;
 
+use serde_json::json;
+
+use crate::app_proxy::AppProxy;
 use crate::desk::{Desk, Said};
 use crate::platform::{PROGRAM, SOON};
 
@@ -57,6 +60,52 @@ async fn bash_completes_commands_and_names_that_the_platform_knows() {
     desk.platform.stop().await;
     assert_eq!(offered(&desk, "gitops-runtime app get st").await, [""; 0]);
     assert_eq!(offered(&desk, "gitops-runtime context use p").await, ["prod"]);
+}
+
+#[tokio::test]
+async fn what_a_runtime_has_is_completed_as_its_app_proxy_tells_it() {
+    let (mut desk, proxy) = (Desk::signed_in().await, AppProxy::start().await);
+    desk.platform.register(&proxy.url).await;
+    let node = |group: &str, kind: &str, namespace: &str, name: &str| json!({"group": group, "kind": kind, "namespace": namespace, "name": name, "parentRefs": []});
+    let nodes = [
+        node("apps", "Deployment", "a", "web"),
+        node("", "Service", "a", "web"),
+        node("", "Service", "b", "web"),
+        node("argoproj.io", "Rollout", "a", "api"),
+    ];
+    proxy.answers("resourceTree", &[json!({"nodes": nodes})]);
+    let action =
+        |name: &str, disabled: bool| json!({"name": name, "displayName": null, "disabled": disabled});
+    proxy.answers("resourceActions", &[json!([action("restart", false), action("resume", true)])]);
+    let entry = |id: u32| {
+        json!({
+            "id": id, "revision": "v1", "revisions": [], "deployStartedAt": null, "deployedAt": null, "initiatedBy": null,
+            "automated": true,
+        })
+    };
+    proxy.answers("applicationHistory", &[json!([entry(17), entry(16), entry(15)])]);
+    let workflow = json!({
+        "metadata": {"name": "build-2", "namespace": "ci"}, "uid": "w", "phase": "Running", "message": null, "progress": null,
+        "workflowTemplate": null, "suspended": false, "createdAt": null, "startedAt": null, "finishedAt": null,
+    });
+    proxy.answers("workflows", &[json!([workflow])]);
+    proxy.answers("gitIntegrations", &[json!([{"name": "default", "apiUrl": "https://api.github.com"}])]);
+    for (line, expected) in [
+        ("app logs store Dep", &["Deployment/web"][..]),
+        ("app logs store a/S", &["a/Service/web"]),
+        ("app sync store --resource b/", &["b/Service/web"]),
+        ("app action store Deployment/web re", &["restart"]),
+        ("app rollback store 1", &["16", "15"]),
+        ("rollout promote store a", &["api"]),
+        ("rollout get --runtime prod store a", &["api"]),
+        ("workflow logs --runtime prod -n ci b", &["build-2"]),
+        ("git integration edit --runtime prod --name d", &["default"]),
+    ] {
+        offers(&desk, &format!("gitops-runtime {line}"), expected).await;
+    }
+    assert_eq!(offered(&desk, "gitops-runtime app logs none Dep").await, [""; 0]);
+    desk.platform.stop().await;
+    assert_eq!(offered(&desk, "gitops-runtime app logs store Dep").await, [""; 0]);
 }
 
 /// What the Z shell offers for a line: its own completion hands over what the script found, which is printed in its place.

@@ -332,6 +332,22 @@ async fn resubmit(done: &Done, screen: &Screen, environment: &Environment) -> Re
     made(&within, &act, &done.careful, ("resubmitWorkflow", &done.waiting), screen).await
 }
 
+/// The names of workflows, the newest first, each with its phase.
+pub(crate) async fn names(
+    within: &Within,
+    most: usize,
+    environment: &Environment,
+) -> Result<Vec<(String, String)>, RemoteError> {
+    let within = In::find(within, environment).await?;
+    let query = format!(
+        "query Workflows($namespace: String!, $first: Int) {{ workflows(namespace: $namespace, first: $first) {{ {FIELDS} }} }}"
+    );
+    let variables = json!({"namespace": within.namespace, "first": most});
+    let all: Vec<Workflow> = within.proxy.get("list workflows", &query, variables, "workflows").await?;
+    let one = |one: Workflow| (one.metadata.name.clone(), one.phase().to_owned());
+    Ok(all.into_iter().map(one).collect())
+}
+
 async fn list(within: &In, limit: u32, output: Output, screen: &Screen) -> Result<(), RemoteError> {
     let query = format!(
         "query Workflows($namespace: String!, $first: Int) {{ workflows(namespace: $namespace, first: $first) {{ {FIELDS} }} }}"

@@ -162,6 +162,12 @@ pub(super) async fn action(
     act.carry_out(proxy, &given.careful, screen).await.map(drop)
 }
 
+/// The names of what can be done to a resource now.
+pub(crate) async fn actions(proxy: &Proxy, name: &AppName, node: &Node) -> Result<Vec<String>, RemoteError> {
+    let all = offered(proxy, name, node).await?;
+    Ok(all.into_iter().filter(|one| !one.disabled).map(|one| one.name).collect())
+}
+
 async fn offered(proxy: &Proxy, name: &AppName, node: &Node) -> Result<Vec<Offered>, RemoteError> {
     let query = "query Actions($application: ApplicationId!, $resource: ResourceId!) { resourceActions(application: $application, resource: $resource) { name displayName disabled } }";
     let variables: Value = json!({"application": name.variables(), "resource": node.variables()});

@@ -41,9 +41,9 @@ const LIVE: &[Column] = &[
 /// A deployment that a runtime remembers, by the number that it can be gone back to by.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Remembered {
-    pub(super) id: i64,
-    pub(super) revision: Option<String>,
+pub(crate) struct Remembered {
+    pub(crate) id: i64,
+    pub(crate) revision: Option<String>,
     #[serde(default)]
     revisions: Vec<String>,
     deployed_at: Option<String>,
@@ -55,7 +55,7 @@ const HISTORY: &str = "query History($application: ApplicationId!) { application
 const READS: &str = "read what was deployed";
 
 /// What the runtime itself remembers, the newest first.
-pub(super) async fn live(proxy: &Proxy, name: &AppName) -> Result<Vec<Remembered>, RemoteError> {
+pub(crate) async fn live(proxy: &Proxy, name: &AppName) -> Result<Vec<Remembered>, RemoteError> {
     proxy.get(READS, HISTORY, json!({"application": name.variables()}), "applicationHistory").await
 }
 

@@ -11,8 +11,10 @@ mod logs;
 mod sync;
 mod tree;
 
+pub(crate) use self::acts::actions;
 pub(crate) use self::diff::unified;
 use self::find::AppName;
+pub(crate) use self::history::live;
 use crate::arguments::Way;
 use crate::arguments::app::{AppCommand, Named};
 use crate::ask::Platform;

@@ -145,7 +145,7 @@ pub(crate) struct Sync {
     #[arg(long)]
     pub(crate) apply_only: bool,
     /// This resource alone: KIND/NAME, KIND.GROUP/NAME or NAMESPACE/KIND/NAME; may be repeated
-    #[arg(long = "resource", value_name = "KIND/NAME")]
+    #[arg(long = "resource", value_name = "KIND/NAME", add = ArgValueCompleter::new(names::resources))]
     pub(crate) resources: Vec<String>,
     /// An option of Argo CD, such as CreateNamespace=true; may be repeated
     #[arg(long = "sync-option", value_name = "OPTION=VALUE")]
@@ -167,7 +167,7 @@ pub(crate) struct Rollback {
     #[command(flatten)]
     pub(crate) named: Named,
     /// The number of the deployment, as `app history --live` shows it; without it the one before
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(names::deployments))]
     pub(crate) id: Option<i64>,
     /// Delete what the deployment does not have
     #[arg(long)]
@@ -186,7 +186,7 @@ pub(crate) struct Logs {
     #[command(flatten)]
     pub(crate) named: Named,
     /// Whose: Pod/NAME, or KIND/NAME of what has pods
-    #[arg(value_name = "KIND/NAME")]
+    #[arg(value_name = "KIND/NAME", add = ArgValueCompleter::new(names::resources))]
     pub(crate) resource: Option<String>,
     /// The container, where there are several
     #[arg(short, long, value_name = "NAME")]
@@ -206,7 +206,7 @@ pub(crate) struct DeleteResource {
     #[command(flatten)]
     pub(crate) named: Named,
     /// Which: KIND/NAME, KIND.GROUP/NAME or NAMESPACE/KIND/NAME
-    #[arg(value_name = "KIND/NAME")]
+    #[arg(value_name = "KIND/NAME", add = ArgValueCompleter::new(names::resources))]
     pub(crate) resource: String,
     /// At once, without a time to end in
     #[arg(long)]
@@ -228,10 +228,10 @@ pub(crate) struct Action {
     #[command(flatten)]
     pub(crate) named: Named,
     /// Which: KIND/NAME, KIND.GROUP/NAME or NAMESPACE/KIND/NAME
-    #[arg(value_name = "KIND/NAME")]
+    #[arg(value_name = "KIND/NAME", add = ArgValueCompleter::new(names::resources))]
     pub(crate) resource: String,
     /// What; without it those that there are are listed
-    #[arg(value_name = "ACTION")]
+    #[arg(value_name = "ACTION", add = ArgValueCompleter::new(names::of_resource))]
     pub(crate) action: Option<String>,
     #[command(flatten)]
     pub(crate) careful: Careful,
@@ -290,7 +290,7 @@ pub(crate) enum AppCommand {
         #[command(flatten)]
         named: Named,
         /// This resource alone: KIND/NAME; may be repeated
-        #[arg(long = "resource", value_name = "KIND/NAME")]
+        #[arg(long = "resource", value_name = "KIND/NAME", add = ArgValueCompleter::new(names::resources))]
         resources: Vec<String>,
         /// Exit with 3 when something differs
         #[arg(long)]
@@ -326,7 +326,7 @@ pub(crate) enum AppCommand {
         #[command(flatten)]
         named: Named,
         /// With --live: of this resource, KIND/NAME, instead of the application itself
-        #[arg(long, value_name = "KIND/NAME", requires = "live")]
+        #[arg(long, value_name = "KIND/NAME", requires = "live", add = ArgValueCompleter::new(names::resources))]
         resource: Option<String>,
         /// Show at most so many
         #[arg(long, value_name = "NUMBER", default_value = "50")]
@@ -376,7 +376,7 @@ pub(crate) enum AppCommand {
         #[command(flatten)]
         named: Named,
         /// Which: KIND/NAME, KIND.GROUP/NAME or NAMESPACE/KIND/NAME
-        #[arg(value_name = "KIND/NAME")]
+        #[arg(value_name = "KIND/NAME", add = ArgValueCompleter::new(names::resources))]
         resource: String,
         #[command(flatten)]
         careful: Careful,

@@ -79,7 +79,7 @@ pub(crate) struct Of {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Named {
     /// What the integration is called
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", default_value = "default", add = ArgValueCompleter::new(names::integrations))]
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) of: Of,

@@ -1,10 +1,12 @@
 //! The arguments of `rollout`.
 
 use clap::{Args, Subcommand};
+use clap_complete::ArgValueCompleter;
 
 use super::Shown;
 use super::act::{Careful, Waiting, Way};
 use super::app::Named;
+use crate::names;
 
 const GET: &str = "\
 Examples:
@@ -39,7 +41,7 @@ pub(crate) struct Meant {
     #[command(flatten)]
     pub(crate) named: Named,
     /// Its Rollout, also as NAMESPACE/NAME; may be left out where it has one alone
-    #[arg(value_name = "ROLLOUT")]
+    #[arg(value_name = "ROLLOUT", add = ArgValueCompleter::new(names::rollouts))]
     pub(crate) rollout: Option<String>,
 }
 

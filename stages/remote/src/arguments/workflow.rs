@@ -55,7 +55,7 @@ pub(crate) struct Within {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Done {
     /// Its name
-    #[arg(value_name = "WORKFLOW")]
+    #[arg(value_name = "WORKFLOW", add = ArgValueCompleter::new(names::workflows))]
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) careful: Careful,
@@ -95,7 +95,7 @@ pub(crate) struct Submit {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Logs {
     /// The workflow
-    #[arg(value_name = "WORKFLOW")]
+    #[arg(value_name = "WORKFLOW", add = ArgValueCompleter::new(names::workflows))]
     pub(crate) name: String,
     /// One of its pods; without it all
     #[arg(value_name = "POD")]
@@ -137,7 +137,7 @@ pub(crate) enum WorkflowCommand {
     #[command(after_help = GET)]
     Get {
         /// Its name
-        #[arg(value_name = "WORKFLOW")]
+        #[arg(value_name = "WORKFLOW", add = ArgValueCompleter::new(names::workflows))]
         name: String,
         #[command(flatten)]
         shown: Shown,

@@ -1,7 +1,10 @@
-//! Names that shells complete: those of contexts from their file, those of runtimes and applications from the platform, which is
-//! given up on after a moment.
+//! Names that shells complete: those of contexts from their file, those of runtimes and applications from the platform, and what a
+//! runtime has from its app proxy. Whoever does not answer in a moment is given up on.
 
-use std::ffi::{OsStr, OsString};
+mod line;
+mod runtime;
+
+use std::ffi::OsStr;
 use std::future::Future;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -9,6 +12,8 @@ use std::time::Duration;
 use clap_complete::CompletionCandidate;
 use serde_json::{Value, json};
 
+use self::line::Line;
+pub(crate) use self::runtime::{deployments, integrations, of_resource, resources, rollouts, workflows};
 use crate::ask::Platform;
 use crate::contexts::Contexts;
 use crate::environment::Environment;
@@ -61,7 +66,7 @@ pub(crate) fn applications(begin: &OsStr) -> Vec<CompletionCandidate> {
         [runtime, namespace, prefix] => (Some(runtime), Some(namespace), prefix),
         _ => return Vec::new(),
     };
-    let runtime = runtime.map(str::to_owned).or_else(|| typed("--runtime"));
+    let runtime = runtime.map(str::to_owned).or_else(|| Line::typed()?.text("runtime"));
     let variables = json!({
         "runtime": runtime,
         "filters": {"namespace": namespace, "namePrefix": prefix, "deleted": false},
@@ -88,7 +93,8 @@ fn asked(ask: &impl AsyncFn(&Platform) -> Result<crate::ask::Rows, RemoteError>)
     let answer = async {
         let environment = ENVIRONMENT.get()?;
         let all = Contexts::read(environment).ok()?;
-        let kept = all.chosen(typed("--context").as_deref(), environment).ok()?;
+        let context = Line::typed().and_then(|line| line.text("context"));
+        let kept = all.chosen(context.as_deref(), environment).ok()?;
         let platform = Platform::of(kept, WITHIN).await.ok()?;
         Some(ask(&platform).await.ok()?.nodes)
     };
@@ -102,40 +108,4 @@ fn within<T>(answer: impl Future<Output = Option<T>>) -> Option<T> {
     // A name that is still looked up keeps nobody.
     tokio.shutdown_background();
     done
-}
-
-/// The value of a flag on the line that is completed.
-fn typed(flag: &str) -> Option<String> {
-    let words: Vec<OsString> = std::env::args_os().collect();
-    value_of(flag, &words)
-}
-
-fn value_of(flag: &str, words: &[OsString]) -> Option<String> {
-    let mut words = words.iter().filter_map(|word| word.to_str());
-    while let Some(word) = words.next() {
-        if word == flag {
-            return words.next().filter(|value| !value.is_empty()).map(str::to_owned);
-        }
-        if let Some(value) = word.strip_prefix(flag).and_then(|rest| rest.strip_prefix('=')) {
-            return Some(value.to_owned());
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_flag_that_was_typed_is_found() {
-        let of = |line: &str| {
-            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
-            value_of("--runtime", &words)
-        };
-        assert_eq!(of("app get --runtime prod sh").as_deref(), Some("prod"));
-        assert_eq!(of("app get --runtime=prod sh").as_deref(), Some("prod"));
-        assert_eq!(of("app get --runtime"), None);
-        assert_eq!(of("app get --runtimes=prod"), None);
-    }
 }

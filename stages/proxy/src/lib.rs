@@ -8,6 +8,7 @@
 mod archive;
 mod argocd;
 mod audit;
+mod collection;
 mod component_logs;
 mod desk;
 mod error;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use stages_kube::{QuestionError, Reader};
 
 use crate::argocd::{ArgoCd, Name};
+use crate::collection::Collection;
 use crate::error::ActError;
 
 const GROUP: &str = "argoproj.io";
@@ -18,8 +19,6 @@ const API: &str = "/apis/argoproj.io/v1alpha1/namespaces";
 /// What Rollouts calls a revision of a ReplicaSet.
 const REVISION: &str = "rollout.argoproj.io/revision";
 const HASH: &str = "rollouts-pod-template-hash";
-/// ReplicaSets that are read of a namespace.
-const MOST: u32 = 500;
 /// So often a Rollout is changed whose controller writes to it at the same moment.
 const TRIES: u32 = 5;
 /// What of a Rollout tells what is to be done to it. Its controller writes other things all the time, such as how many pods are
@@ -202,19 +201,13 @@ impl Rollouts {
     /// Revisions that it can be rolled back to, the newest first.
     pub(crate) async fn revisions(&self, rollout: &Value) -> Result<Vec<Revision>, ActError> {
         let (namespace, uid) = (text(rollout, "/metadata/namespace"), text(rollout, "/metadata/uid"));
-        let path = format!("/apis/apps/v1/namespaces/{namespace}/replicasets?limit={MOST}");
-        let list = self.get("list replica sets", &path).await?.unwrap_or_default();
-        let owned = |set: &Value| {
-            let owners = set.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-            owners.is_some_and(|owners| owners.iter().any(|owner| text(owner, "/uid") == uid))
-        };
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/replicasets");
         let revision = |set: &Value| {
             let number = set.pointer("/metadata/annotations")?.get(REVISION)?.as_str()?.parse().ok()?;
             Some(Revision { number, replica_set: set.clone() })
         };
-        let items = list.get("items").and_then(Value::as_array);
-        let mut found: Vec<Revision> =
-            items.into_iter().flatten().filter(|set| owned(set)).filter_map(revision).collect();
+        let all = self.owned("list replica sets", &path, uid).await?;
+        let mut found: Vec<Revision> = all.iter().filter_map(revision).collect();
         found.sort_by_key(|revision| std::cmp::Reverse(revision.number));
         Ok(found)
     }
@@ -272,17 +265,23 @@ impl Rollouts {
     /// Runs that analyse it, the newest first.
     pub(crate) async fn analysis_runs(&self, rollout: &Value) -> Result<Vec<Value>, ActError> {
         let (namespace, uid) = (text(rollout, "/metadata/namespace"), text(rollout, "/metadata/uid"));
-        let path = format!("{API}/{namespace}/analysisruns?limit={MOST}");
-        let list = self.get("list analysis runs", &path).await?.unwrap_or_default();
-        let items = list.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
-        let owned = |run: &Value| {
-            let owners = run.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-            owners.is_some_and(|owners| owners.iter().any(|owner| text(owner, "/uid") == uid))
-        };
-        let mut found: Vec<Value> = items.into_iter().filter(owned).collect();
+        let path = format!("{API}/{namespace}/analysisruns");
+        let mut found = self.owned("list analysis runs", &path, uid).await?;
         found.sort_by(|a, b| {
             text(b, "/metadata/creationTimestamp").cmp(text(a, "/metadata/creationTimestamp"))
         });
+        Ok(found)
+    }
+
+    /// What of a collection belongs to an object.
+    async fn owned(&self, act: &'static str, path: &str, uid: &str) -> Result<Vec<Value>, ActError> {
+        let is_owned = |one: &Value| {
+            let owners = one.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+            owners.is_some_and(|owners| owners.iter().any(|owner| text(owner, "/uid") == uid))
+        };
+        let mut found = Vec::new();
+        let all = Collection { act, path, query: "", is_whole: true };
+        all.read(&self.cluster, |page| found.extend(page.into_iter().filter(is_owned))).await?;
         Ok(found)
     }
 

@@ -7,16 +7,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use stages_client::{Client, HttpError, Method, Opened, Reply, Token};
 use stages_kube::Reader;
 
+use crate::collection::Collection;
 use crate::error::ActError;
 use crate::rollouts::named;
 
 const API: &str = "/apis/argoproj.io/v1alpha1/namespaces";
 const PEER: &str = "Argo Workflows";
+/// Workflows of a list that are read at a time.
+const AT_ONCE: usize = 8;
 /// What the controller keeps of a workflow in its labels; a workflow that begins has none of it.
 const OF_A_RUN: [&str; 3] = [
     "workflows.argoproj.io/completed",
@@ -81,24 +85,59 @@ fn failed(act: &'static str) -> impl Fn(stages_kube::QuestionError) -> ActError 
     move |source| ActError::Cluster { act, source }
 }
 
+/// How the API server is asked for those that have all of some labels.
+fn selector(labels: &[String]) -> Result<String, ActError> {
+    let is_plain =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
+    let one = |label: &String| match label.split_once('=') {
+        Some((key, value)) if !key.is_empty() && is_plain(key) && is_plain(value) => {
+            Ok(format!("{key}%3D{value}"))
+        }
+        _ => Err(ActError::Wrong("a label is KEY=VALUE".to_owned())),
+    };
+    let all = labels.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    Ok(if all.is_empty() { String::new() } else { format!("&labelSelector={}", all.join("%2C")) })
+}
+
 fn is_over(workflow: &Value) -> bool {
     let phase = workflow.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
     matches!(phase, "Succeeded" | "Failed" | "Error")
 }
 
 impl Workflows {
-    pub(crate) async fn list(&self, namespace: &str, first: u32) -> Result<Vec<Value>, ActError> {
+    /// The newest of a namespace, of those that have these labels.
+    pub(crate) async fn list(
+        &self,
+        namespace: &str,
+        labels: &[String],
+        first: usize,
+    ) -> Result<Vec<Value>, ActError> {
         named("a namespace", namespace)?;
-        let path = format!("{API}/{namespace}/workflows?limit=500");
-        let list = self.cluster.get(&path).await.map_err(failed("list workflows"))?.unwrap_or_default();
-        let mut all = list.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
-        let created = |one: &Value| {
-            let at = one.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
-            at.unwrap_or_default().to_owned()
+        let (act, path) = ("list workflows", format!("{API}/{namespace}/workflows"));
+        let query = selector(labels)?;
+        // The API server has them by their names, and knows of no newest.
+        let mut newest: Vec<(String, String)> = Vec::new();
+        let all = Collection { act, path: &path, query: &query, is_whole: false };
+        let text = |one: &Value, pointer| one.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let take = |page: Vec<Value>| {
+            let one = |one: &Value| {
+                Some((
+                    text(one, "/metadata/creationTimestamp").unwrap_or_default(),
+                    text(one, "/metadata/name")?,
+                ))
+            };
+            newest.extend(page.iter().filter_map(one));
+            newest.sort_unstable_by(|a, b| b.cmp(a));
+            newest.truncate(first);
         };
-        all.sort_by_key(|one| std::cmp::Reverse(created(one)));
-        all.truncate(usize::try_from(first).unwrap_or(usize::MAX));
-        Ok(all)
+        all.read(&self.cluster, take).await?;
+        let read = |(_, name): (String, String)| async move {
+            self.cluster.get(&of(namespace, &name)?).await.map_err(failed(act))
+        };
+        let found: Vec<Option<Value>> =
+            futures::stream::iter(newest).map(read).buffered(AT_ONCE).try_collect().await?;
+        // One may go meanwhile.
+        Ok(found.into_iter().flatten().collect())
     }
 
     pub(crate) async fn get(&self, namespace: &str, name: &str) -> Result<Value, ActError> {

@@ -33,8 +33,10 @@ use crate::validation::ApplicationProblem;
 /// What may be read.
 pub(crate) struct Query;
 
-/// Workflows of a page.
-const FIRST: u32 = 100;
+/// Workflows that are listed where no number is asked for,
+const FIRST: usize = 100;
+/// and at most.
+const MOST: usize = 500;
 
 /// Reads something of an application, for whoever may.
 async fn read<T>(
@@ -275,16 +277,18 @@ impl Query {
         .await
     }
 
-    /// Of a namespace, the newest first: 100, unless fewer are asked for.
+    /// Of a namespace, the newest first: 100, unless another number is asked for, and 500 at most.
     async fn workflows(
         &self,
         context: &Context<'_>,
         namespace: String,
         first: Option<u32>,
+        #[graphql(desc = "Those that have all of these, each as KEY=VALUE.")] labels: Option<Vec<String>>,
     ) -> Result<Vec<Workflow>> {
         let subject = Subject { namespace: namespace.clone(), ..Subject::default() };
         read(context, Operation::WORKFLOW_LIST, subject, async |works| {
-            let found = works.workflows.list(&namespace, first.unwrap_or(FIRST).min(FIRST)).await?;
+            let first = first.map_or(FIRST, |first| usize::try_from(first).unwrap_or(MOST).min(MOST));
+            let found = works.workflows.list(&namespace, &labels.unwrap_or_default(), first).await?;
             Ok(found.iter().map(Workflow::of).collect())
         })
         .await

@@ -149,6 +149,27 @@ impl Cluster {
     }
 }
 
+/// A page of a list, with a token that leads on, as the API server has it.
+fn page(all: &[&Value], (path, query): (&str, &str)) -> Value {
+    let given = |name: &str| {
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+    };
+    // Of workflows alone: what else is asked for here by labels is all there is.
+    let selector = given("labelSelector").filter(|_| path.ends_with("/workflows"));
+    let selector = selector.unwrap_or_default().replace("%3D", "=").replace("%2C", ",");
+    let has = |one: &&&Value| {
+        let mut wanted = selector.split(',').filter_map(|label| label.split_once('='));
+        wanted.all(|(key, value)| one["metadata"]["labels"][key] == value)
+    };
+    let chosen: Vec<&&Value> = all.iter().filter(has).collect();
+    let from: usize = given("continue").map_or(0, |token| token.parse().unwrap());
+    let to =
+        given("limit").map_or(chosen.len(), |limit| chosen.len().min(from + limit.parse::<usize>().unwrap()));
+    let next = if to < chosen.len() { json!(to.to_string()) } else { Value::Null };
+    json!({"metadata": {"continue": next}, "items": chosen[from..to]})
+}
+
 fn status(code: u16) -> Response {
     let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code}).to_string();
     (StatusCode::from_u16(code).unwrap(), body).into_response()
@@ -195,10 +216,10 @@ async fn answer(
         let below = format!("{path}/");
         let items: Vec<&Value> =
             objects.iter().filter(|(at, _)| at.starts_with(&below)).map(|(_, it)| it).collect();
-        return match items.is_empty() {
-            true => status(404),
-            false => json!({"items": items}).to_string().into_response(),
-        };
+        if items.is_empty() {
+            return status(404);
+        }
+        return page(&items, (&path, uri.query().unwrap_or_default())).to_string().into_response();
     }
     cluster.changes.lock().unwrap().push(format!("{method} {path}"));
     let body: Value = serde_json::from_str(&body).unwrap();

@@ -7,6 +7,7 @@ mod attacks;
 mod canaries;
 mod closed;
 mod cluster;
+mod collections;
 mod components;
 mod downloads;
 mod effects;

@@ -14,4 +14,5 @@ mod registration;
 mod seal;
 mod shells;
 mod terminal;
+mod watch;
 mod whole_way;

@@ -13,6 +13,7 @@ use crate::error::RemoteError;
 use crate::proxy::Proxy;
 use crate::resource::{Node, meant};
 use crate::show::{Cell, Column, Output, Screen, age, document, facts, plain, table};
+use crate::watch::Watched;
 
 const FIELDS: &str = "metadata { name namespace } uid phase message paused aborted strategy currentStepIndex steps revision stableRevision replicas readyReplicas updatedReplicas availableReplicas revisions { revision replicaSet images createdAt replicas }";
 
@@ -189,9 +190,18 @@ pub(crate) async fn run(
     screen: &Screen,
     environment: &Environment,
 ) -> Result<(), RemoteError> {
-    if let RolloutCommand::Get { meant, shown, way } = command {
+    if let RolloutCommand::Get { meant, watch, shown, way } = command {
         let of = Of::find(meant, way, environment).await?;
-        return screen.say(&get(&of, shown.output, screen).await?);
+        let show = |rows: &[Value], _| match rows {
+            [one] => get(&of, one, shown.output, screen),
+            _ => Ok(String::new()),
+        };
+        if *watch {
+            let id = |one: &Value| one["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let watched = Watched { screen, output: shown.output, id, show: &show };
+            return watched.run(async || Ok(vec![of.read().await?])).await;
+        }
+        return screen.say(&show(&[of.read().await?], true)?);
     }
     let moved = |before: &Rollout, now: &Rollout| {
         now.is("Healthy")
@@ -320,15 +330,14 @@ async fn act(
     Of::find(&done.meant, &done.way, environment).await?.act(what, done, screen).await
 }
 
-async fn get(of: &Of, output: Output, screen: &Screen) -> Result<String, RemoteError> {
-    let found = of.read().await?;
+fn get(of: &Of, found: &Value, output: Output, screen: &Screen) -> Result<String, RemoteError> {
     if matches!(output, Output::Json | Output::Yaml) {
-        return document(&found, output);
+        return document(found, output);
     }
     if output == Output::Name {
         return Ok(plain(&of.node.name) + "\n");
     }
-    let (one, now): (Rollout, _) = (read(found)?, Timestamp::now());
+    let (one, now): (Rollout, _) = (read(found.clone())?, Timestamp::now());
     let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
     let step = one.current_step_index.filter(|_| one.steps > 0);
     let state = match (one.aborted, one.paused) {

@@ -7,13 +7,16 @@ use serde_json::{Value, json};
 use crate::act::{Act, Look, wait};
 use crate::arguments::act::{Waiting, Way};
 use crate::arguments::workflow::{Done, Logs as Given, Submit, Within, WorkflowCommand};
-use crate::ask::{Platform, read};
+use crate::ask::{Platform, read, read_all};
 use crate::environment::Environment;
 use crate::error::RemoteError;
 use crate::logs::Logs;
 use crate::proxy::Proxy;
 use crate::show::{Cell, Column, Output, Screen, age, document, facts, moment, plain, table};
+use crate::watch::Watched;
 
+/// Workflows that are asked for at a time: more than a runtime tells.
+const MOST: usize = 1_000;
 const FIELDS: &str = "metadata { name namespace } uid phase message progress workflowTemplate suspended createdAt startedAt finishedAt";
 
 const COLUMNS: &[Column] = &[
@@ -121,6 +124,23 @@ impl In {
         json!({"namespace": self.namespace, "workflowName": name})
     }
 
+    /// So many of the newest, of those that have these labels.
+    async fn newest(&self, most: usize, labels: &[String]) -> Result<Vec<Value>, RemoteError> {
+        let mut variables = json!({"namespace": self.namespace, "first": most.min(MOST)});
+        // A runtime of a former version knows of no labels.
+        let (given, by) = match labels.is_empty() {
+            true => ("", ""),
+            false => (", $labels: [String!]", ", labels: $labels"),
+        };
+        if !labels.is_empty() {
+            variables["labels"] = json!(labels);
+        }
+        let query = format!(
+            "query Workflows($namespace: String!, $first: Int{given}) {{ workflows(namespace: $namespace, first: $first{by}) {{ {FIELDS} }} }}"
+        );
+        self.proxy.get("list workflows", &query, variables, "workflows").await
+    }
+
     async fn one(&self, name: &str) -> Result<Value, RemoteError> {
         let query = format!(
             "query Workflow($namespace: String!, $workflowName: String!) {{ workflow(namespace: $namespace, workflowName: $workflowName) {{ {FIELDS} }} }}"
@@ -188,16 +208,24 @@ pub(crate) async fn run(
     environment: &Environment,
 ) -> Result<(), RemoteError> {
     match command {
-        WorkflowCommand::List { limit, shown, within } => {
-            list(&In::find(within, environment).await?, limit.get(), shown.output, screen).await
+        WorkflowCommand::List { limit, labels, watch, shown, within } => {
+            let within = In::find(within, environment).await?;
+            let most = usize::try_from(limit.get()).unwrap_or(usize::MAX);
+            list(&within, (most, labels), (shown.output, *watch), screen).await
         }
-        WorkflowCommand::Get { name, shown, within } => {
-            let found = In::find(within, environment).await?.one(name).await?;
-            screen.say(&match shown.output {
-                Output::Json | Output::Yaml => document(&found, shown.output)?,
-                Output::Name => plain(name) + "\n",
-                Output::Table | Output::Wide => one(&read(found)?),
-            })
+        WorkflowCommand::Get { name, watch, shown, within } => {
+            let within = In::find(within, environment).await?;
+            let show = |rows: &[Value], _| match (rows, shown.output) {
+                ([found], Output::Json | Output::Yaml) => document(found, shown.output),
+                (_, Output::Name) => Ok(plain(name) + "\n"),
+                ([found], _) => Ok(one(&read(found.clone())?)),
+                _ => Ok(String::new()),
+            };
+            if *watch {
+                let watched = Watched { screen, output: shown.output, id, show: &show };
+                return watched.run(async || Ok(vec![within.one(name).await?])).await;
+            }
+            screen.say(&show(&[within.one(name).await?], true)?)
         }
         WorkflowCommand::Logs(given) => logs(given, screen, environment).await,
         WorkflowCommand::Submit(given) => submit(given, screen, environment).await,
@@ -338,34 +366,49 @@ pub(crate) async fn names(
     most: usize,
     environment: &Environment,
 ) -> Result<Vec<(String, String)>, RemoteError> {
-    let within = In::find(within, environment).await?;
-    let query = format!(
-        "query Workflows($namespace: String!, $first: Int) {{ workflows(namespace: $namespace, first: $first) {{ {FIELDS} }} }}"
-    );
-    let variables = json!({"namespace": within.namespace, "first": most});
-    let all: Vec<Workflow> = within.proxy.get("list workflows", &query, variables, "workflows").await?;
+    let all: Vec<Workflow> = read_all(&In::find(within, environment).await?.newest(most, &[]).await?)?;
     let one = |one: Workflow| (one.metadata.name.clone(), one.phase().to_owned());
     Ok(all.into_iter().map(one).collect())
 }
 
-async fn list(within: &In, limit: u32, output: Output, screen: &Screen) -> Result<(), RemoteError> {
-    let query = format!(
-        "query Workflows($namespace: String!, $first: Int) {{ workflows(namespace: $namespace, first: $first) {{ {FIELDS} }} }}"
-    );
-    let variables = json!({"namespace": within.namespace, "first": limit.min(1_000)});
-    let found: Value = within.proxy.get("list workflows", &query, variables, "workflows").await?;
-    if matches!(output, Output::Json | Output::Yaml) {
-        return screen.say(&document(&found, output)?);
+fn id(found: &Value) -> String {
+    found["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+async fn list(
+    within: &In,
+    (most, labels): (usize, &[String]),
+    (output, watch): (Output, bool),
+    screen: &Screen,
+) -> Result<(), RemoteError> {
+    let show = |rows: &[Value], header: bool| shown(rows, output, header, screen);
+    if watch {
+        let watched = Watched { screen, output, id, show: &show };
+        return watched.run(async || within.newest(most, labels).await).await;
     }
-    let all: Vec<Workflow> = read(found)?;
-    if output == Output::Name {
-        return screen.say(&all.iter().map(|one| plain(&one.metadata.name) + "\n").collect::<String>());
-    }
-    if all.is_empty() {
-        screen.note(&format!("there is no workflow in {} of {}", within.namespace, within.proxy.runtime));
+    // One more is asked for, to know whether there is.
+    let mut found = within.newest(most.saturating_add(1), labels).await?;
+    let more = found.len() > most;
+    found.truncate(most);
+    if found.is_empty() && matches!(output, Output::Table | Output::Wide) {
+        let which = if labels.is_empty() { "workflow" } else { "such workflow" };
+        screen.note(&format!("there is no {which} in {} of {}", within.namespace, within.proxy.runtime));
         return Ok(());
     }
-    let now = Timestamp::now();
+    screen.say(&show(&found, true)?)?;
+    if more {
+        screen.note(&format!("there are more than {most}: --limit shows more"));
+    }
+    Ok(())
+}
+
+fn shown(rows: &[Value], output: Output, header: bool, screen: &Screen) -> Result<String, RemoteError> {
+    match output {
+        Output::Json | Output::Yaml => return document(rows, output),
+        Output::Name => return Ok(rows.iter().map(|one| plain(&id(one)) + "\n").collect()),
+        Output::Table | Output::Wide => {}
+    }
+    let (all, now): (Vec<Workflow>, _) = (read_all(rows)?, Timestamp::now());
     let row = |one: &Workflow| -> Vec<Cell> {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         vec![
@@ -379,7 +422,7 @@ async fn list(within: &In, limit: u32, output: Output, screen: &Screen) -> Resul
         ]
     };
     let rows: Vec<_> = all.iter().map(row).collect();
-    screen.say(&table(COLUMNS, &rows, output == Output::Wide, true, screen))
+    Ok(table(COLUMNS, &rows, output == Output::Wide, header, screen))
 }
 
 fn one(one: &Workflow) -> String {

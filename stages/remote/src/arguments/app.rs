@@ -239,7 +239,7 @@ pub(crate) struct Action {
     pub(crate) way: Way,
 }
 
-fn label(text: &str) -> Result<String, String> {
+pub(super) fn label(text: &str) -> Result<String, String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() && !key.ends_with('!') && !value.starts_with('=') => {
             Ok(text.to_owned())

@@ -11,6 +11,7 @@ use crate::names;
 const GET: &str = "\
 Examples:
   gitops-runtime rollout get shop
+  gitops-runtime rollout get shop web --watch          as it goes on
   gitops-runtime rollout get shop web -o yaml";
 
 const PROMOTE: &str = "\
@@ -66,6 +67,9 @@ pub(crate) enum RolloutCommand {
     Get {
         #[command(flatten)]
         meant: Meant,
+        /// Look again every two seconds, and show it whenever it changed, until Ctrl-C
+        #[arg(short, long)]
+        watch: bool,
         #[command(flatten)]
         shown: Shown,
         #[command(flatten)]

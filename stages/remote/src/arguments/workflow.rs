@@ -7,16 +7,19 @@ use clap_complete::ArgValueCompleter;
 
 use super::Shown;
 use super::act::{Careful, LogLines, Waiting, Way};
+use super::app::label;
 use crate::names;
 
 const LIST: &str = "\
 Examples:
   gitops-runtime workflow list
-  gitops-runtime workflow list --runtime prod --namespace ci --limit 20";
+  gitops-runtime workflow list --runtime prod --namespace ci --limit 20
+  gitops-runtime workflow list --namespace ci -l team=shop --watch";
 
 const GET: &str = "\
 Examples:
-  gitops-runtime workflow get build-x7k2p --namespace ci";
+  gitops-runtime workflow get build-x7k2p --namespace ci
+  gitops-runtime workflow get build-x7k2p --namespace ci --watch";
 
 const SUBMIT: &str = "\
 Examples:
@@ -125,9 +128,15 @@ pub(crate) enum WorkflowCommand {
     /// List the workflows of a namespace, the newest first.
     #[command(after_help = LIST)]
     List {
-        /// Show at most so many
+        /// Show at most so many, of which a runtime tells 500
         #[arg(long, value_name = "NUMBER", default_value = "50")]
         limit: NonZeroU32,
+        /// Those that have these labels, such as team=shop,tier=web; may be repeated
+        #[arg(short = 'l', long = "selector", value_name = "KEY=VALUE", value_delimiter = ',', value_parser = label)]
+        labels: Vec<String>,
+        /// Look again every two seconds, and show what changed, until Ctrl-C
+        #[arg(short, long)]
+        watch: bool,
         #[command(flatten)]
         shown: Shown,
         #[command(flatten)]
@@ -139,6 +148,9 @@ pub(crate) enum WorkflowCommand {
         /// Its name
         #[arg(value_name = "WORKFLOW", add = ArgValueCompleter::new(names::workflows))]
         name: String,
+        /// Look again every two seconds, and show it whenever it changed, until Ctrl-C
+        #[arg(short, long)]
+        watch: bool,
         #[command(flatten)]
         shown: Shown,
         #[command(flatten)]

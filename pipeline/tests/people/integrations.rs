@@ -154,6 +154,7 @@ async fn what_is_changed_is_said_before_and_asked_as_the_schema_has_it() {
         };
         let (more, asked) = match field {
             "removeGitIntegration" => ("  the token of ada\n", &["gitIntegration"][..]),
+            "editGitIntegration" => ("- for admins\n+ for everybody\n", &["gitIntegration"][..]),
             _ => ("", &[][..]),
         };
         assert_eq!(run(&["--dry-run"]).await.done(), format!("would {does}\n{more}"));

@@ -54,6 +54,43 @@ struct Token {
 }
 
 impl Integration {
+    /// The one that is named.
+    async fn find(named: &Named, environment: &Environment) -> Result<Self, RemoteError> {
+        let query =
+            format!("query Integration($name: String) {{ gitIntegration(name: $name) {{ {FIELDS} }} }}");
+        let proxy = find(&named.of, environment).await?;
+        proxy.get("read a Git integration", &query, json!({"name": named.name}), "gitIntegration").await
+    }
+
+    /// Those whose tokens go with it.
+    fn tokens(&self) -> String {
+        let line = |user: &User| plain(&format!("  the token of {}", user.user_id)) + "\n";
+        self.users.iter().map(line).collect()
+    }
+
+    /// What becomes another, and whose tokens are forgotten.
+    fn edited(&self, api_url: Option<&str>, (policy, whom): (&str, &str)) -> String {
+        let mut text = String::new();
+        let mut change = |what: &str, from: &str, to: &str| {
+            text += &plain(&format!("- {what} {from}"));
+            text += &format!("\n{}\n", plain(&format!("+ {what} {to}")));
+        };
+        if self.sharing_policy != policy {
+            change("for", self.whom(), whom);
+        }
+        if let Some(url) = api_url.filter(|url| url.trim_end_matches('/') != self.api_url) {
+            change("at", &self.api_url, url);
+            text += &self.tokens();
+        }
+        if text.is_empty() { "nothing would be changed\n".to_owned() } else { text }
+    }
+
+    /// Who may register a token.
+    fn whom(&self) -> &'static str {
+        let is_for_admins = self.sharing_policy == Sharing::Admins.words().1;
+        if is_for_admins { Sharing::Admins } else { Sharing::Everybody }.words().0
+    }
+
     /// Who is registered, and whose token has to be registered again, or soon.
     fn registered(&self, now: Timestamp) -> String {
         let user = |user: &User| {
@@ -167,7 +204,12 @@ async fn integration(
                     "name": named.name, "apiUrl": api_url, "sharingPolicy": policy,
                 }}),
             };
-            what.carry_out((named, careful), screen, environment).await
+            what.carry_out((named, careful), screen, environment).await?;
+            if !careful.dry_run {
+                return Ok(());
+            }
+            let found = Integration::find(named, environment).await?;
+            screen.say(&found.edited(api_url.as_deref(), (policy, whom)))
         }
         IntegrationCommand::Remove { careful, named } => {
             let what = Change {
@@ -182,7 +224,10 @@ async fn integration(
                 variables: json!({"name": named.name}),
             };
             what.carry_out((named, careful), screen, environment).await?;
-            if careful.dry_run { registered(named, screen, environment).await } else { Ok(()) }
+            if !careful.dry_run {
+                return Ok(());
+            }
+            screen.say(&Integration::find(named, environment).await?.tokens())
         }
         IntegrationCommand::Register { browser: true, dry_run, named, .. } => {
             let line = match dry_run {
@@ -231,16 +276,6 @@ async fn integration(
             what.carry_out((named, careful), screen, environment).await
         }
     }
-}
-
-/// Names those whose tokens go with an integration.
-async fn registered(named: &Named, screen: &Screen, environment: &Environment) -> Result<(), RemoteError> {
-    let query = format!("query Integration($name: String) {{ gitIntegration(name: $name) {{ {FIELDS} }} }}");
-    let proxy = find(&named.of, environment).await?;
-    let variables = json!({"name": named.name});
-    let found: Integration = proxy.get("read a Git integration", &query, variables, "gitIntegration").await?;
-    let line = |user: &User| plain(&format!("  the token of {}", user.user_id)) + "\n";
-    screen.say(&found.users.iter().map(line).collect::<String>())
 }
 
 /// Where a browser asks for consent.
@@ -323,15 +358,34 @@ async fn list(proxy: &Proxy, output: Output, screen: &Screen) -> Result<(), Remo
     }
     let now = Timestamp::now();
     let row = |one: &Integration| -> Vec<Cell> {
-        let whom = if one.sharing_policy == "ACCOUNT_ADMINS" { "admins" } else { "everybody" };
         vec![
             (&*one.name).into(),
             (&*one.provider).into(),
             (&*one.api_url).into(),
-            whom.into(),
+            one.whom().into(),
             one.registered(now).into(),
         ]
     };
     let rows: Vec<_> = all.iter().map(row).collect();
     screen.say(&table(COLUMNS, &rows, output == Output::Wide, true, screen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_becomes_another_of_an_integration_is_told_and_whose_tokens_are_forgotten() {
+        let kept: Integration = serde_json::from_value(json!({
+            "name": "lab", "provider": "GITLAB", "apiUrl": "https://git.example/api/v4", "sharingPolicy": "ACCOUNT_ADMINS",
+            "users": [{"userId": "ada", "isValid": true, "expiresAt": null}],
+        }))
+        .unwrap();
+        let admins = ("ACCOUNT_ADMINS", "admins");
+        assert_eq!(kept.edited(None, admins), "nothing would be changed\n");
+        assert_eq!(kept.edited(Some("https://git.example/api/v4/"), admins), "nothing would be changed\n");
+        let for_all = ("ALL_USERS_IN_ACCOUNT", "everybody");
+        let both = "- for admins\n+ for everybody\n- at https://git.example/api/v4\n+ at https://lab.example\n  the token of ada\n";
+        assert_eq!(kept.edited(Some("https://lab.example"), for_all), both);
+    }
 }

@@ -92,7 +92,7 @@ async fn a_dry_run_says_what_would_be_done_and_does_nothing() {
     });
     acting.proxy.answers("rollout", &[rollout]);
     let app = "prod/argocd/store";
-    let cases: [(&[&str], String); 13] = [
+    let cases: [(&[&str], String); 16] = [
         (
             &["app", "rollback", "store"],
             format!(
@@ -117,22 +117,36 @@ async fn a_dry_run_says_what_would_be_done_and_does_nothing() {
             &["app", "action", "store", "Deployment/web", "restart"],
             format!("do restart to Deployment/web of {app}"),
         ),
-        (&["rollout", "promote", "store"], format!("end the pause of Rollout/api of {app}")),
-        (&["rollout", "abort", "store", "api"], format!("give up Rollout/api of {app}")),
+        (
+            &["rollout", "promote", "store"],
+            format!("end the pause of Rollout/api of {app}\nit is not paused: nothing could be done"),
+        ),
+        (
+            &["rollout", "promote", "store", "--full"],
+            format!("end all that is left of Rollout/api of {app}\n- step 0 of 1\n+ step 1 of 1"),
+        ),
+        (&["rollout", "abort", "store", "api"], format!("give up Rollout/api of {app}\n- revision 4\n+ the revision that is stable")),
+        (&["rollout", "restart", "store"], format!("restart Rollout/api of {app}\n1 pod would be replaced")),
         (
             &["rollout", "rollback", "store", "--to", "3"],
             format!("go back to revision 3 of Rollout/api of {app}\n- image api:2\n+ image api:1"),
         ),
-        (&["rollout", "skip", "store"], format!("skip the step of Rollout/api of {app}")),
+        (&["rollout", "skip", "store"], format!("skip the step of Rollout/api of {app}\n- step 0 of 1\n+ step 1 of 1")),
         (
             &["workflow", "submit", "build", "-n", "ci", "--runtime", "prod", "-p", "a=b"],
             "begin a workflow of the template build in ci with a=b".to_owned(),
         ),
         (
             &["workflow", "terminate", "build-x", "-n", "ci", "--runtime", "prod"],
-            "end at once, without exit handlers, the workflow ci/build-x".to_owned(),
+            "end at once, without exit handlers, the workflow ci/build-x\nit is Running, 1/2 done".to_owned(),
+        ),
+        (
+            &["workflow", "retry", "build-x", "-n", "ci", "--runtime", "prod"],
+            "do once more what failed of the workflow ci/build-x\nit is Running, 1/2 done: nothing could be done"
+                .to_owned(),
         ),
     ];
+    acting.proxy.answers("workflow", &[workflow("Running")]);
     for (arguments, does) in cases {
         let said = acting.run(&[arguments, &["--dry-run"]].concat()).await;
         assert_eq!(said.done(), format!("would {does}\n"));

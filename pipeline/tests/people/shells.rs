@@ -169,7 +169,8 @@ async fn every_command_for_people_has_a_manual_page_and_help_with_examples() {
         .unwrap()
         .map(|page| page.unwrap().file_name().into_string().unwrap())
         .collect();
-    let of_people = ["login", "context", "runtime", "app", "rollout", "workflow", "completion", "man"];
+    let of_people =
+        ["login", "context", "runtime", "app", "rollout", "workflow", "git", "seal", "completion", "man"];
     let commands: Vec<&str> = pages
         .iter()
         .filter_map(|page| page.strip_prefix("gitops-runtime-")?.strip_suffix(".1"))
@@ -179,7 +180,8 @@ async fn every_command_for_people_has_a_manual_page_and_help_with_examples() {
     for command in commands {
         let page = std::fs::read_to_string(folder.join(format!("gitops-runtime-{command}.1"))).unwrap();
         // Those of a few words are shown by the command that they are of.
-        let is_small = command.starts_with("context-");
+        let is_small =
+            ["context-", "git-integration-", "git-token-"].iter().any(|of| command.starts_with(of));
         assert!(is_small || page.contains("Examples:"), "{command} has no examples");
     }
     desk.stop().await;

@@ -12,7 +12,7 @@ use crate::environment::Environment;
 use crate::error::RemoteError;
 use crate::proxy::Proxy;
 use crate::resource::{Node, meant};
-use crate::show::{Cell, Column, Output, Screen, age, document, facts, plain, table};
+use crate::show::{Cell, Column, Output, Screen, age, count, document, facts, plain, table};
 use crate::watch::Watched;
 
 const FIELDS: &str = "metadata { name namespace } uid phase message paused aborted strategy currentStepIndex steps revision stableRevision replicas readyReplicas updatedReplicas availableReplicas revisions { revision replicaSet images createdAt replicas }";
@@ -69,6 +69,8 @@ struct What<'a> {
     destroys: bool,
     query: &'a str,
     more: Value,
+    /// What would become of one, as it is now.
+    plan: &'a dyn Fn(&Rollout) -> String,
     is_so: &'a dyn Fn(&Rollout, &Rollout) -> bool,
 }
 
@@ -92,6 +94,25 @@ impl Rollout {
         let come = meant.images.iter().filter(|image| !now.contains(image)).map(line('+'));
         let text: String = gone.chain(come).collect();
         if text.is_empty() { "the images are the same\n".to_owned() } else { text }
+    }
+
+    /// From the step that it is at to another, which is none behind the last.
+    fn steps(&self, to: i64) -> String {
+        let (at, steps) = (self.current_step_index.unwrap_or_default(), self.steps);
+        match steps {
+            0 => "- not promoted\n+ promoted\n".to_owned(),
+            _ => format!("- step {} of {steps}\n+ step {} of {steps}\n", at.min(steps), to.min(steps)),
+        }
+    }
+
+    /// As [`Self::steps`], of the next.
+    fn next(&self) -> String {
+        self.steps(self.current_step_index.unwrap_or_default().saturating_add(1))
+    }
+
+    /// As [`Self::next`], of one that is paused.
+    fn goes_on(&self) -> String {
+        if self.paused { self.next() } else { "it is not paused: nothing could be done\n".to_owned() }
     }
 
     /// How far it is.
@@ -173,6 +194,9 @@ impl Of {
             variables,
         };
         let carried = act.carry_out(&self.proxy, &done.careful, screen).await?;
+        if carried.is_none() {
+            return screen.say(&(what.plan)(&read(self.read().await?)?));
+        }
         let (Some(_), Some(before)) = (carried, before) else { return Ok(()) };
         let look = async || {
             let now: Rollout = read(self.read().await?)?;
@@ -219,6 +243,7 @@ pub(crate) async fn run(
                 destroys: false,
                 query: "mutation Promote($application: ApplicationId!, $rollout: ObjectId!, $full: Boolean!) { promoteRollout(application: $application, rollout: $rollout, full: $full) { metadata { name } } }",
                 more: json!({"full": full}),
+                plan: &|now| if *full { now.steps(now.steps) } else { now.goes_on() },
                 is_so: if *full { &healthy } else { &moved },
             };
             return act(done, &what, screen, environment).await;
@@ -236,14 +261,10 @@ pub(crate) async fn run(
                 destroys: true,
                 query: "mutation Rollback($application: ApplicationId!, $rollout: ObjectId!, $revision: Int) { rollbackRollout(application: $application, rollout: $rollout, revision: $revision) { rollout newRevision } }",
                 more: json!({"revision": to}),
+                plan: &|now| now.images(*to),
                 is_so: &changed,
             };
-            let of = Of::find(&done.meant, &done.way, environment).await?;
-            of.act(&what, done, screen).await?;
-            if done.careful.dry_run {
-                screen.say(&read::<Rollout>(of.read().await?)?.images(*to))?;
-            }
-            return Ok(());
+            return act(done, &what, screen, environment).await;
         }
         RolloutCommand::Pause(done) => (
             done,
@@ -254,6 +275,10 @@ pub(crate) async fn run(
                 destroys: false,
                 query: "mutation Pause($application: ApplicationId!, $rollout: ObjectId!) { pauseRollout(application: $application, rollout: $rollout) { metadata { name } } }",
                 more: Value::Null,
+                plan: &|now| match now.paused {
+                    true => "it is paused already\n".to_owned(),
+                    false => "- not paused\n+ paused\n".to_owned(),
+                },
                 is_so: &|_, now| now.paused || now.is("Paused"),
             },
         ),
@@ -266,6 +291,7 @@ pub(crate) async fn run(
                 destroys: false,
                 query: "mutation Resume($application: ApplicationId!, $rollout: ObjectId!) { resumeRollout(application: $application, rollout: $rollout) { metadata { name } } }",
                 more: Value::Null,
+                plan: &Rollout::goes_on,
                 is_so: &|_, now| !now.paused && !now.is("Paused"),
             },
         ),
@@ -278,6 +304,13 @@ pub(crate) async fn run(
                 destroys: true,
                 query: "mutation Abort($application: ApplicationId!, $rollout: ObjectId!) { abortRollout(application: $application, rollout: $rollout) { metadata { name } } }",
                 more: Value::Null,
+                plan: &|now| match now.aborted {
+                    true => "it is aborted already\n".to_owned(),
+                    false => format!(
+                        "- revision {}\n+ the revision that is stable\n",
+                        now.revision.unwrap_or_default()
+                    ),
+                },
                 is_so: &|_, now| now.aborted,
             },
         ),
@@ -290,6 +323,10 @@ pub(crate) async fn run(
                 destroys: false,
                 query: "mutation Retry($application: ApplicationId!, $rollout: ObjectId!) { retryRollout(application: $application, rollout: $rollout) { metadata { name } } }",
                 more: Value::Null,
+                plan: &|now| match now.aborted {
+                    true => "- aborted\n+ not aborted\n".to_owned(),
+                    false => "it was not aborted: nothing could be done\n".to_owned(),
+                },
                 is_so: &|_, now| !now.aborted,
             },
         ),
@@ -302,6 +339,10 @@ pub(crate) async fn run(
                 destroys: false,
                 query: "mutation Restart($application: ApplicationId!, $rollout: ObjectId!) { restartRollout(application: $application, rollout: $rollout) { metadata { name } } }",
                 more: Value::Null,
+                plan: &|now| {
+                    let pods = now.replicas.and_then(|replicas| usize::try_from(replicas).ok());
+                    format!("{} would be replaced\n", count(pods.unwrap_or_default(), "pod"))
+                },
                 is_so: &|_, now| now.is("Healthy") && now.available_replicas == now.replicas,
             },
         ),
@@ -314,6 +355,10 @@ pub(crate) async fn run(
                 destroys: false,
                 query: "mutation Skip($application: ApplicationId!, $rollout: ObjectId!) { skipCurrentStep(application: $application, rollout: $rollout) { metadata { name } } }",
                 more: Value::Null,
+                plan: &|now| match now.current_step_index.unwrap_or_default() < now.steps {
+                    true => now.next(),
+                    false => "it has no step left: nothing could be done\n".to_owned(),
+                },
                 is_so: &moved,
             },
         ),
@@ -399,5 +444,29 @@ mod tests {
         assert_eq!(rollout.images(Some(3)), rollout.images(None));
         assert_eq!(rollout.images(Some(1)), "the images are the same\n");
         assert_eq!(rollout.images(Some(2)), "that revision is not there any more: nothing could be done\n");
+    }
+
+    #[test]
+    fn what_would_become_of_a_rollout_is_told_and_where_nothing_could_be_done() {
+        let of = |paused: bool, step: Option<i64>, steps: i64| Rollout {
+            phase: None,
+            message: None,
+            paused,
+            aborted: false,
+            strategy: None,
+            current_step_index: step,
+            steps,
+            revision: Some(4),
+            replicas: Some(1),
+            ready_replicas: None,
+            updated_replicas: None,
+            available_replicas: None,
+            revisions: Vec::new(),
+        };
+        assert_eq!(of(true, Some(1), 3).goes_on(), "- step 1 of 3\n+ step 2 of 3\n");
+        assert_eq!(of(false, Some(1), 3).goes_on(), "it is not paused: nothing could be done\n");
+        assert_eq!(of(true, None, 0).goes_on(), "- not promoted\n+ promoted\n");
+        assert_eq!(of(true, Some(1), 3).steps(3), "- step 1 of 3\n+ step 3 of 3\n");
+        assert_eq!(of(true, Some(9), 3).next(), "- step 3 of 3\n+ step 3 of 3\n");
     }
 }

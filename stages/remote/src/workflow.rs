@@ -19,6 +19,9 @@ use crate::watch::Watched;
 const MOST: usize = 1_000;
 const FIELDS: &str = "metadata { name namespace } uid phase message progress workflowTemplate suspended createdAt startedAt finishedAt";
 
+/// What is done to one that failed.
+const RETRY: &str = "retry a workflow";
+
 const COLUMNS: &[Column] = &[
     Column::new("NAME").long(),
     Column::new("PHASE"),
@@ -59,6 +62,18 @@ impl Workflow {
 
     fn has_ended(&self) -> bool {
         matches!(self.phase.as_deref(), Some("Succeeded" | "Failed" | "Error"))
+    }
+
+    /// How far it is, and whether something could be done: to one that is to be retried where something of it failed, and else to
+    /// one that is not over.
+    fn standing(&self, is_retried: bool) -> String {
+        let can = match is_retried {
+            true => matches!(self.phase.as_deref(), Some("Failed" | "Error")),
+            false => !self.has_ended(),
+        };
+        let progress = self.progress.as_deref().map(|text| format!(", {text} done")).unwrap_or_default();
+        let nothing = if can { "" } else { ": nothing could be done" };
+        plain(&format!("it is {}{progress}{nothing}", self.phase())) + "\n"
     }
 
     fn said(&self) -> String {
@@ -231,7 +246,7 @@ pub(crate) async fn run(
         WorkflowCommand::Submit(given) => submit(given, screen, environment).await,
         WorkflowCommand::Retry(done) => {
             let query = "mutation Retry($namespace: String!, $workflowName: String!) { retryWorkflow(namespace: $namespace, workflowName: $workflowName) { metadata { name } } }";
-            let what = ("retry a workflow", "do once more what failed of", "is tried again", false);
+            let what = (RETRY, "do once more what failed of", "is tried again", false);
             act(done, what, query, &succeeded, screen, environment).await
         }
         WorkflowCommand::Resubmit(done) => resubmit(done, screen, environment).await,
@@ -278,7 +293,11 @@ async fn act(
     };
     match act.carry_out(&within.proxy, &done.careful, screen).await? {
         Some(_) if done.waiting.wait => within.waited(&done.name, &done.waiting, screen, is_so).await,
-        _ => Ok(()),
+        Some(_) => Ok(()),
+        None => {
+            let now: Workflow = read(within.one(&done.name).await?)?;
+            screen.say(&now.standing(act.act == RETRY))
+        }
     }
 }
 

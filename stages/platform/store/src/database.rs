@@ -126,6 +126,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0018_owners.sql"),
         include_str!("../migrations/postgres/0018_owners.sql"),
     ),
+    (
+        19,
+        "namesakes",
+        include_str!("../migrations/sqlite/0019_namesakes.sql"),
+        include_str!("../migrations/postgres/0019_namesakes.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -82,7 +82,7 @@ pub(crate) async fn holds(
     version: i64,
 ) -> Result<bool, StoreError> {
     let sql = "SELECT e.id FROM entities e JOIN applications a ON a.id = e.application_id \
-               JOIN transitions t ON t.id = e.current WHERE e.name = $1 AND e.namespace = $2 AND e.uid = $3 \
+               JOIN transitions t ON t.id = e.current WHERE e.name = $1 AND e.name <> '' AND e.namespace = $2 AND e.uid = $3 \
                AND COALESCE(e.version, 0) >= $4 AND e.kind <> '' AND t.deleted = 0 AND a.runtime_id = $5";
     let arguments =
         [Arg::Text(name), Arg::Text(namespace), Arg::Text(uid), Arg::Int(version), Arg::Int(runtime)];

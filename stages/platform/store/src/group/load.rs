@@ -36,7 +36,8 @@ pub(super) const ENTITIES: &str = concat!(
      WHERE e.application_id = named.column2 AND e.kind = named.column3 AND e.name = named.column4 \
      AND e.namespace = named.column5 AND e.api_version = named.column6"
 );
-/// Of the resources of applications that have one name the one that was reported of last.
+/// Of the resources of applications that have one name the one that was reported of last. No other statement of a group says that a name
+/// is not empty: so none but this one is carried out by the index of names.
 pub(super) const NAMESAKES: &str = concat!(
     "SELECT named.column1, ",
     entity!(),
@@ -45,7 +46,7 @@ pub(super) const NAMESAKES: &str = concat!(
     ", a.namespace, a.name FROM (VALUES ROWS) AS named CROSS JOIN entities e CROSS JOIN applications a \
      LEFT JOIN drifts d ON d.entity_id = e.id AND d.ended IS NULL \
      WHERE a.id = e.application_id AND e.id = (SELECT s.id FROM entities s JOIN applications o ON o.id = s.application_id \
-     WHERE s.name = named.column3 AND s.kind = named.column4 AND s.namespace = named.column5 AND s.api_version = named.column6 \
+     WHERE s.name = named.column3 AND s.name <> '' AND s.kind = named.column4 AND s.namespace = named.column5 AND s.api_version = named.column6 \
      AND o.runtime_id = named.column2 AND o.name <> '' ORDER BY s.at DESC, s.id LIMIT 1)"
 );
 pub(super) const SAID: &str = "SELECT t.id, t.sync, t.health, t.health_message, t.revision, t.deleted, \

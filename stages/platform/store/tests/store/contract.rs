@@ -96,6 +96,7 @@ async fn the_contract_holds_on_postgres() {
     holds(&mut async || Place::Postgres(server.database().await)).await;
     a_connection_that_cannot_begin_is_not_used_again(&server.database().await).await;
     looked_up::no_table_is_read_through_when_it_has_grown(&server.database().await).await;
+    looked_up::an_entity_is_found_without_reading_those_that_are_called_alike(&server.database().await).await;
     looked_up::a_page_of_a_list_reads_no_more_than_it_may_show(&server.database().await).await;
     upgraded::since_when_a_resource_is_so_is_taken_over_on_postgres(&server.database().await).await;
     what_cannot_be_indexed_is_unfit_and_spoils_no_other(

@@ -8,7 +8,7 @@ use sqlx::{Connection as _, PgConnection};
 use stages_platform_store::{Delivery, Place, View, Which};
 
 use crate::alike::Dice;
-use crate::support::{digest, open, report};
+use crate::support::{digest, open, report, resource};
 
 /// What was read of a table.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +68,40 @@ pub(crate) async fn no_table_is_read_through_when_it_has_grown(url: &str) {
         ["reports", "applications", "entities", "transitions", "blobs", "deployments", "drifts", "changes"];
     let read = counts.of(names).await;
     assert!(read.values().all(|read| read.through == 0), "{read:?}");
+}
+
+/// Applications have no kind, no namespace and no name among entities, and each resource may have a namespace of its own: a server that
+/// takes these for independent of each other believes that a name finds one row.
+pub(crate) async fn an_entity_is_found_without_reading_those_that_are_called_alike(url: &str) {
+    const ALIKE: i64 = 200;
+    let place = Place::Postgres(url.to_owned());
+    open(&place).await.close().await;
+    // What is kept before the server has looked at its tables, and after.
+    for version in 1..=3 {
+        let mut counts = Counts::begin(url).await;
+        let opened = open(&place).await;
+        let states = (0..ALIKE).flat_map(|number| {
+            let uid = format!("u{number}");
+            [report(&uid, version, version), resource(&uid, version, version)].map(|mut report| {
+                report.entity.app_name = format!("shop-{number:03}");
+                if let Some(resource) = &mut report.entity.resource {
+                    resource.namespace = format!("shop-{number:03}");
+                }
+                let key = digest(&format!("{number} {version} {}", report.entity.resource.is_some()));
+                Delivery { runtime: opened.runtime.id, key, keyed: true, epoch: None, report }
+            })
+        });
+        for some in states.collect::<Vec<_>>().chunks(20) {
+            opened.store.keep(some.to_vec()).await.unwrap();
+        }
+        opened.close().await;
+        // All that was counted is told by then.
+        counts.of(["entities"]).await;
+        let sql = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = 'entities_object'";
+        let by_names: i64 = sqlx::query_scalar(sql).fetch_one(&mut counts.0).await.unwrap();
+        assert_eq!(by_names, 0, "reports that say whose they are were looked for by their names, {version}");
+        sqlx::query("ANALYZE").execute(&mut counts.0).await.unwrap();
+    }
 }
 
 /// Of each of these runtimes there are so many, and a page has so many.

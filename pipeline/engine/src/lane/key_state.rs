@@ -15,7 +15,7 @@ pub(super) const WATCH_LAG: Duration = Duration::from_secs(300);
 
 /// A list shows a key within so much time, or a watch that goes on, unless nobody watches its namespace any more: counted from
 /// when the API server answered last that it cannot be read.
-pub(super) const AWAITED: Duration = Duration::from_secs(600);
+const AWAITED: Duration = Duration::from_secs(600);
 
 /// Ends that reads brought along and that are remembered of one key.
 const CARRIED: usize = 2 * KEPT_FACTS;
@@ -79,6 +79,22 @@ pub(super) struct Over {
     pub(super) until: Option<Duration>,
 }
 
+/// What a key waits for, of what the watch shows again: until then it is not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Awaited {
+    /// It waits for the state that went out and is not known to have arrived; else for the newest.
+    pub(super) in_doubt: bool,
+    /// It waits for no longer than until then.
+    pub(super) until: Duration,
+}
+
+impl Awaited {
+    /// From now on.
+    pub(super) fn from(now: Duration, in_doubt: bool) -> Self {
+        Self { in_doubt, until: now + AWAITED }
+    }
+}
+
 /// One key. Exists while there is something to do for it, or while the watch lags behind a read of it.
 #[derive(Debug)]
 pub(super) struct KeyState {
@@ -100,11 +116,8 @@ pub(super) struct KeyState {
     pub(super) retry: Option<Box<Retry>>,
     /// The rate limit lets nothing start before.
     pub(super) limited: Option<Duration>,
-    /// What was journaled of it waits for what the watch shows again, and not for longer than until then. `None` once that was
-    /// shown.
-    pub(super) awaits: Option<Duration>,
-    /// It waits for a state that went out and is not known to have arrived, and not for the newest.
-    pub(super) in_doubt: bool,
+    /// What it waits for before it is read. `None` once that was shown.
+    pub(super) awaits: Option<Awaited>,
     /// The newest state taken in, queued or noted.
     pub(super) newest: Option<(Uid, Version)>,
     /// The newest state that the watch delivered of that life.
@@ -134,7 +147,6 @@ impl KeyState {
             retry: None,
             limited: None,
             awaits: None,
-            in_doubt: false,
             newest: None,
             watched: Version(0),
             shown: None,
@@ -147,7 +159,8 @@ impl KeyState {
     /// When the next turn or read may begin.
     pub(super) fn due(&self) -> Duration {
         let retry = self.retry.as_ref().map_or(Duration::ZERO, |retry| retry.due);
-        self.limited.into_iter().chain(self.awaits).fold(retry, Duration::max)
+        let awaits = self.awaits.map(|awaited| awaited.until);
+        self.limited.into_iter().chain(awaits).fold(retry, Duration::max)
     }
 
     pub(super) fn is_dirty(&self) -> bool {

@@ -10,7 +10,7 @@ use pipeline_core::{Event, Fact, Key, Pending, Uid, Version};
 
 use super::Lane;
 use super::dirty_entry::{DirtyEntry, KEPT_FACTS, KEPT_LIVES, Load};
-use super::key_state::{AWAITED, HeldEvent, KeyState};
+use super::key_state::{Awaited, HeldEvent, KeyState};
 use super::take::charge;
 
 impl Lane {
@@ -56,7 +56,7 @@ impl Lane {
     /// once, what led to the newest state would be told after it.
     pub(super) fn restore(&mut self, key: &Key, pending: Pending, awaited: bool, now: Duration) {
         let slot = self.keys.entry(key.clone()).or_insert_with(KeyState::boxed);
-        slot.awaits = awaited.then_some(now + AWAITED);
+        slot.awaits = awaited.then(|| Awaited::from(now, false));
         self.counts.dirty += u64::from(!slot.is_dirty());
         let before = slot.mark.as_deref().map_or_else(Load::default, DirtyEntry::load);
         let spare = self.config.summary_bytes.saturating_sub(self.counts.summary_bytes);

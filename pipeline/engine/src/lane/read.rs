@@ -7,7 +7,7 @@ use pipeline_core::{Event, Key, Step, Timestamp, Trace, Uid};
 
 use super::dirty_entry::{DirtyEntry, Gone, Load};
 use super::input::{Action, Blame, ReadResult};
-use super::key_state::{AWAITED, HeldEvent, Over, State};
+use super::key_state::{Awaited, HeldEvent, Over, State};
 use super::take::charge;
 use super::{Lane, tell};
 
@@ -33,7 +33,7 @@ impl Lane {
                 let refused = slot.retry.as_ref().map(|retry| retry.refused.clone()).unwrap_or_default();
                 slot.fail(now + wait, Blame::Source, refused);
                 // Who cannot be asked shows nothing either.
-                slot.awaits = awaits.map(|_| now + AWAITED);
+                slot.awaits = awaits.map(|awaited| Awaited::from(now, awaited.in_doubt));
                 self.counts.retried += 1;
                 if let Some(mut mark) = slot.asked.take() {
                     out.push(Action::Tell(mark.tell(key, Step::Retried { reason, after: wait })));

@@ -7,7 +7,7 @@ use pipeline_core::{Cause, Event, Fact, Filtered, Folded, Key, LaneCounts, Step,
 
 use super::dirty_entry::{DirtyEntry, Load};
 use super::input::Action;
-use super::key_state::{AWAITED, HeldEvent, KeyState};
+use super::key_state::{Awaited, HeldEvent, KeyState};
 use super::{Config, Lane, tell};
 
 /// What an event is, measured by what the lane already knows of its key.
@@ -33,12 +33,9 @@ impl Lane {
         let ends = event.is_deleted() && slot.mark.as_ref().is_none_or(|mark| event.version >= mark.version);
         let mut event = event;
         // All that led to it was shown.
-        let shown = !event.again || ends || (slot.in_doubt && !doubted);
-        if shown && slot.awaits.take().is_some() {
-            slot.in_doubt = false;
-            if !parked {
-                slot.joins(&mut event, &mut self.counts);
-            }
+        let shown = |awaited: &mut Awaited| !event.again || ends || (awaited.in_doubt && !doubted);
+        if slot.awaits.take_if(shown).is_some() && !parked {
+            slot.joins(&mut event, &mut self.counts);
         }
         if let Some(uid) = slot.missed(&event) {
             Arc::make_mut(&mut event).uid = uid;
@@ -128,9 +125,9 @@ impl Lane {
         let idle = self.standing(&event.key, now).is_none();
         let slot = self.keys.entry(event.key.clone()).or_insert_with(KeyState::boxed);
         if idle {
-            (slot.awaits, slot.in_doubt) = (Some(now + AWAITED), true);
+            slot.awaits = Some(Awaited::from(now, true));
         }
-        let waits = slot.in_doubt;
+        let waits = slot.awaits.is_some_and(|awaited| awaited.in_doubt);
         self.take(event, waits, now, out);
     }
 

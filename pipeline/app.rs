@@ -8,6 +8,7 @@ mod board;
 mod build;
 pub(crate) mod bus;
 mod change_revision;
+mod changes;
 mod credential_files;
 mod dry_run;
 mod follower;

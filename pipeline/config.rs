@@ -53,7 +53,7 @@ pub(crate) use self::problem::Problems;
 pub(crate) use self::process::{Admin, Log, LogFormat, LogLevel, Serve, Shutdown};
 use self::process::{Directory, Redaction};
 use self::reporter::Storage;
-pub(crate) use self::reporter::{EventMode, Reporter, SinkKind};
+pub(crate) use self::reporter::{ChangesFrom, EventMode, Reporter, SinkKind};
 pub(crate) use self::repositories::Repositories;
 pub(crate) use self::resources::{KindRules, Matching, RouteRules};
 pub(crate) use self::sharding::Algorithm;
@@ -209,6 +209,7 @@ impl Config {
         self.state = std::mem::take(&mut self.state).of_changes(name);
         if let Some(bus) = &mut self.bus {
             let of_reporter = Followed { prefix: bus.prefix.0.clone(), group: name.to_owned() };
+            bus.answered = Some(bus.prefix.0.clone());
             bus.followed = self.change_revision.follow_reporter.then_some(of_reporter);
             bus.prefix.0 = format!("{}.{name}", bus.prefix.0);
         }

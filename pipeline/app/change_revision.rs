@@ -15,6 +15,7 @@ use pipeline_redact::Redactor;
 use prometheus::Registry;
 use serde_json::Value;
 use stages_kube::{QuestionError, Reader, Right};
+use stages_revision::over_bus::AnswerOverBus;
 use stages_revision::{RevisionEnrichment, Walks, annotations};
 
 use super::applications::{APPLICATIONS, Applications};
@@ -56,13 +57,22 @@ pub(super) async fn build(
         .await
         .context("watch the applications of the cluster (settings under `kubernetes`)")?;
     let walks = Walks::new(checkouts, settings.commits, settings.diffs.len(), redactor.clone());
-    let enrich = RevisionEnrichment::new(walks, redactor);
+    let enrich = RevisionEnrichment::new(walks.clone(), redactor);
+    let asked = config.bus.as_ref().and_then(|settings| settings.answered.as_ref());
+    let answers = match bus.zip(asked) {
+        Some((bus, prefix)) => {
+            let bus = bus.beside(prefix).context("name the reporter's part of the bus (bus.prefix)")?;
+            Some(AnswerOverBus::new(walks, Arc::new(bus)))
+        }
+        None => None,
+    };
     Ok(Built {
         source: followed(config, source, seen.clone(), bus)?,
         enrich: Arc::new(enrich),
         keys: Arc::new(move || seen.keys()),
         resources: None,
         argocd: None,
+        answers,
         following: Some(following),
     })
 }
@@ -82,7 +92,7 @@ fn followed(
 }
 
 /// Where clones are kept where the settings name no directory: beside the ledger, or where it would be if it were a file.
-async fn beside(config: &Config, places: &Places) -> anyhow::Result<PathBuf> {
+pub(super) async fn beside(config: &Config, places: &Places) -> anyhow::Result<PathBuf> {
     let directory = match (&places.ledger, &config.bus) {
         (Some(ledger), _) => ledger.parent().map(Path::to_owned),
         (None, Some(_)) => {

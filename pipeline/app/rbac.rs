@@ -51,6 +51,7 @@ fn rights(role: Role, namespace: &str, secret: Option<&str>, config: &Config) ->
             if config.reporter.sources.asks(SourcesFrom::Here).is_some() {
                 rights.extend(super::sources::rights(config));
             }
+            rights.extend(super::changes::rights(config));
             rights
         }
     }

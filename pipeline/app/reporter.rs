@@ -22,6 +22,7 @@ use prometheus::Registry;
 use stages_argocd::settings::SettingsWatch;
 use stages_argocd::stage::ArgoCdEnrichment;
 use stages_resources::ResourceEnrichment;
+use stages_revision::over_bus::AnswerOverBus;
 use tokio::task::JoinSet;
 
 use super::applications::Applications;
@@ -29,7 +30,7 @@ use super::dry_run::{DryRun, Writing};
 use super::judged::Judged;
 use super::routes::{self, Further};
 use super::{VERSION, admin, build, change_revision, join, resources, traces};
-use crate::config::Config;
+use crate::config::{Config, Places};
 
 /// The pipeline of the role `reporter`, and its one route: what they are called on the bus.
 pub(crate) const PIPELINE: &str = "applications";
@@ -113,6 +114,8 @@ pub(super) struct Built {
     pub(super) keys: Arc<dyn Fn() -> Vec<Key> + Send + Sync>,
     /// What runs beside it where Argo CD is asked.
     pub(super) argocd: Option<OfArgoCd>,
+    /// Answers others over the bus.
+    pub(super) answers: Option<AnswerOverBus>,
     /// Follows what others are asked with: a token or a password in a Secret, credentials of repositories.
     pub(super) following: Option<BoxFuture<'static, ()>>,
 }
@@ -126,9 +129,10 @@ pub(super) struct OfArgoCd {
 /// The applications' source and enrichment; `bus` is there to ask others over it.
 async fn applications(
     config: &Config,
+    places: &Places,
     redactor: Redactor,
     (meter, registry): (Arc<dyn Meter>, &Registry),
-    bus: Option<Arc<dyn Requests>>,
+    bus: Option<JetStream>,
     stop: &Shutdown,
 ) -> anyhow::Result<Built> {
     let seen = ObjectIndex::default();
@@ -138,16 +142,21 @@ async fn applications(
         .await
         .context("watch the applications of the cluster (settings under `kubernetes`)")?;
     let (mut enrichment, following) = build::enrichment(config, stop).await?;
-    let (sources, credentials) = super::sources::of(config, registry, bus, stop)
+    let asks = bus.clone().map(|bus| Arc::new(bus) as Arc<dyn Requests>);
+    let (sources, credentials) = super::sources::of(config, registry, asks, stop)
         .await
         .context("ask what Git says (settings under `reporter.sources`)")?;
     enrichment.sources = sources;
+    let (changes, of_changes) = super::changes::of(config, places, redactor.clone(), (registry, bus), stop)
+        .await
+        .context("ask which commits changed applications (settings under `reporter.changeRevisions`)")?;
+    enrichment.changes = changes;
     let (enrich, settings) = enrichment
         .build(seen.clone(), redactor, meter)
         .await
         .context("reach Argo CD (settings under `argocd`)")?;
     let following = async move {
-        tokio::join!(credentials, async {
+        tokio::join!(credentials, of_changes, async {
             if let Some(following) = following {
                 following.await;
             }
@@ -159,6 +168,7 @@ async fn applications(
         resources: None,
         keys: Arc::new(move || seen.keys()),
         argocd: Some(OfArgoCd { enrich, settings }),
+        answers: None,
         following: Some(Box::pin(following)),
     })
 }
@@ -257,10 +267,9 @@ impl Reporter {
             None => build::ledger(acknowledged_by, places.ledger.clone()).await?,
         };
         let counted = (meter.clone(), &metrics.registry());
-        let Built { source, enrich, resources, keys, argocd, following } = match what {
+        let Built { source, enrich, resources, keys, argocd, answers, following } = match what {
             What::Applications => {
-                let asks = jetstream.clone().map(|bus| Arc::new(bus) as Arc<dyn Requests>);
-                applications(config, redactor, counted, asks, stop).await?
+                applications(config, &places, redactor, counted, jetstream.clone(), stop).await?
             }
             What::Resources => resources::build(config, redactor, meter.clone(), dry.clone()).await?,
             What::Changes => {
@@ -320,6 +329,9 @@ impl Reporter {
                 stop.cancelled().await;
                 Ok(())
             });
+        }
+        if let Some(answers) = answers {
+            engine = engine.service(answers);
         }
         if let Some(OfArgoCd { enrich, settings }) = argocd {
             engine = engine.service(settings);

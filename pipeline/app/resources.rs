@@ -197,6 +197,7 @@ pub(super) async fn build(
         resources: Some(all),
         keys: Arc::new(move || keys.keys()),
         argocd: None,
+        answers: None,
         following: None,
     })
 }

@@ -59,6 +59,9 @@ pub(crate) struct Bus {
     /// Where a reporter publishes, of a role that follows it.
     #[serde(skip)]
     pub(crate) followed: Option<Followed>,
+    /// What every subject of the reporter begins with, of a role that answers it.
+    #[serde(skip)]
+    pub(crate) answered: Option<String>,
 }
 
 /// What a role follows.

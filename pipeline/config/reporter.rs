@@ -10,7 +10,7 @@ use url::Url;
 
 use super::problem::Problems;
 use super::sharding::Sharding;
-use super::source_server::Sources;
+use super::source_server::{NO_BUS, Sources};
 use super::units::{As, Size, Unit, UrlPath};
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -25,6 +25,7 @@ pub(crate) struct Reporter {
     pub(crate) journal: Journal,
     digest: Digest,
     pub(crate) sources: Sources,
+    pub(crate) change_revisions: ChangeRevisions,
     pub(crate) sink: Sink,
 }
 
@@ -48,6 +49,7 @@ impl Reporter {
         problems.positive("reporter.journal.interval", *self.journal.interval);
         problems.positive("reporter.digest.interval", *self.digest.interval);
         self.sources.check(has_bus, problems);
+        self.change_revisions.check(has_bus, problems);
         problems.positive("reporter.rateLimit.window", *self.rate_limit.window);
         match self.sink.kind {
             SinkKind::Platform => {
@@ -208,6 +210,31 @@ impl JsonSchema for Choosing {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "enum": ["auto", true, false] })
+    }
+}
+
+/// Whom the reporter asks which commits changed an application.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangeRevisions {
+    pub(crate) from: ChangesFrom,
+    pub(crate) timeout: As<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ChangesFrom {
+    ArgoCd,
+    Here,
+    Bus,
+}
+
+impl ChangeRevisions {
+    fn check(&self, has_bus: bool, problems: &mut Problems) {
+        if self.from == ChangesFrom::Bus && !has_bus {
+            problems.missing("reporter.changeRevisions.from", NO_BUS);
+        }
+        problems.positive("reporter.changeRevisions.timeout", *self.timeout);
     }
 }
 

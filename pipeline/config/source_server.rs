@@ -16,7 +16,7 @@ use super::repositories::Repositories;
 use super::units::{As, Size, Unit};
 
 /// What is wrong where the bus is to carry questions and there is none.
-const NO_BUS: &str = "needs a bus, and bus.url is not set; set it (--bus nats://nats:4222)";
+pub(super) const NO_BUS: &str = "needs a bus, and bus.url is not set; set it (--bus nats://nats:4222)";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

@@ -361,6 +361,9 @@ priorityClassName: {{ . | quote }}
 {{- else if .Values.sourceServer.enabled -}}
 {{- $_ := set $settings.reporter "sources" (dict "from" "server" "url" (printf "http://%s-source-server.%s.svc" (include "gitops-runtime.fullname" .) .Release.Namespace) "tokenFile" "/var/run/secrets/kubernetes.io/serviceaccount/token") -}}
 {{- end -}}
+{{- if include "gitops-runtime.changesOnBus" . -}}
+{{- $_ := set $settings.reporter "changeRevisions" (dict "from" "bus") -}}
+{{- end -}}
 {{- if include "gitops-runtime.hasBus" . -}}
 {{- $copies := ternary .Values.nats.replicaCount .Values.nats.copies (eq .Values.nats.mode "embedded") -}}
 {{- $bus := dict "url" (include "gitops-runtime.natsUrl" .) "copies" (int $copies) -}}

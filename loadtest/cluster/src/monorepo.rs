@@ -7,7 +7,7 @@
 //! calls: the cluster, which it starts and ends; the binary as three processes, of which one is killed - fails: exit code 1
 //! unless every report carries the file in Git, the version and the commits that changed its application, every application is
 //! annotated with them, once for each sync, the annotations are gone once the ApplicationSet controller is not told to keep them,
-//! and no account asked for more than it may, or may more than it needs (but for what only a full queue needs)
+//! what changed an application is reported all the same then, and no account asked for more than it may, or may more than it needs (but for what only a full queue needs)
 
 mod applications;
 mod roles;
@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use self::applications::{ANNOTATIONS, APPLICATIONS, Expected, Fleet};
@@ -90,6 +91,7 @@ async fn played(ground: &Ground, program: &Path, folder: &Path) -> anyhow::Resul
     // What is told was written before.
     roles.told(&fleet.generated(), &changed).await?;
     wrong.extend(lost("what was written beside it", &cluster, &fleet).await?);
+    wrong.extend(asked(&platform, &fleet, &changed).await);
     forgetting.kill().await?;
 
     // The kill may have one written once more of each application.
@@ -97,6 +99,24 @@ async fn played(ground: &Ground, program: &Path, folder: &Path) -> anyhow::Resul
     wrong.extend(roles.stop(&cluster, (syncs, APPLICATIONS)).await?);
     cluster.stop().await?;
     Ok(wrong)
+}
+
+/// What differs once the report of an application that nothing is annotated with says what changed it, or the time is over.
+async fn asked(platform: &PlatformSim, fleet: &Fleet, changed: &str) -> Option<String> {
+    let (began, wanted) = (Instant::now(), json!([changed]));
+    loop {
+        let is = fleet.reported_changes(platform);
+        if is == wanted || began.elapsed() > PATIENCE {
+            let verdict = if is == wanted { "said" } else { "NOT SAID" };
+            say(&format!(
+                "changes that Git was asked for: {verdict} after {:.1} s",
+                began.elapsed().as_secs_f64()
+            ));
+            return (is != wanted)
+                .then(|| format!("changes that Git was asked for are {is}, expected {wanted}"));
+        }
+        sleep(LOOK).await;
+    }
 }
 
 /// Which annotations are still there once none is, or the time is over.

@@ -10,6 +10,7 @@ mod bus_away;
 mod bus_cluster;
 mod bus_commands;
 mod changes;
+mod changes_asked;
 mod changes_followed;
 mod changes_shared;
 mod credentials;

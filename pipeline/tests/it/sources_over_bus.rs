@@ -34,7 +34,7 @@ use crate::told;
 const BOUNDS: ServeBounds = ServeBounds { body: 8 << 20 };
 
 /// A connection of one process to the bus of a server.
-async fn connected(server: &NatsServer) -> Arc<dyn Requests> {
+pub(crate) async fn connected(server: &NatsServer) -> Arc<dyn Requests> {
     let config = Config {
         urls: vec![server.url()],
         prefix: "gitops-runtime".to_owned(),

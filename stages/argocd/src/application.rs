@@ -1,5 +1,6 @@
 //! An Application as far as reports need it, read leniently: a field of the wrong type counts as absent.
 
+mod changes_question;
 mod read;
 
 use crate::OperationEnd;
@@ -8,6 +9,7 @@ use pipeline_redact::Redactor;
 use serde_json::{Map, Value};
 
 use crate::canonical;
+use crate::changes::Newest;
 use crate::plan::{AppRef, ResourceRef, TrackingMethod};
 use crate::sources::{SourceAt, SourcesAt};
 
@@ -263,12 +265,8 @@ impl Application {
                 list => serde_json::from_str::<Vec<String>>(list).ok(),
             }
         };
-        let (of, changed) = (read(GIT_ANNOTATIONS)?, read(CHANGE_ANNOTATIONS)?);
-        let reported = self.reported_revisions();
-        // An operation need not say which revision it was of.
-        let is_same = |(reported, of): (&String, &String)| reported.is_empty() || reported == of;
-        let is_newest = reported.len() == of.len() && reported.iter().zip(&of).all(is_same);
-        (is_newest && changed.len() == of.len()).then_some(changed)
+        let (revisions, change_revisions) = (read(GIT_ANNOTATIONS)?, read(CHANGE_ANNOTATIONS)?);
+        Newest { revisions, change_revisions }.of(&self.reported_revisions())
     }
 
     fn was_compared(&self) -> bool {

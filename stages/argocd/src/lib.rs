@@ -5,6 +5,7 @@
 
 mod application;
 mod canonical;
+pub mod changes;
 pub mod client;
 pub mod content;
 mod faults;

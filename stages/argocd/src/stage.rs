@@ -20,6 +20,7 @@ use pipeline_redact::Redactor;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
+use crate::changes::{Changes, KeptChanges};
 use crate::client::{self, ArgoCd, CallBudget, ConfigError};
 use crate::content::{self, Content, SMALL, Unworked};
 use crate::fetch::{self, Fetcher};
@@ -52,6 +53,8 @@ pub struct Config {
     pub event_bytes: usize,
     /// Who says what Git says of manifests, if anybody does.
     pub sources: Option<Arc<dyn Sources>>,
+    /// Who says which commits changed applications, if anybody does.
+    pub changes: Option<Arc<dyn Changes>>,
 }
 
 impl Config {
@@ -74,6 +77,7 @@ impl Config {
             held_bytes: 8 * 1024 * 1024,
             event_bytes: 128 * 1024 * 1024,
             sources: None,
+            changes: None,
         }
     }
 
@@ -92,6 +96,7 @@ impl Config {
         let most_held = kibibytes(self.held_bytes);
         let enrichment = Inner {
             asks_git: self.sources.clone().map_or(AsksGit::Never, AsksGit::By),
+            changes: self.changes.map(KeptChanges::new),
             fetcher: self.fetch.build(argocd.clone(), seen, self.sources),
             argocd,
             current,
@@ -123,6 +128,7 @@ struct Inner {
     fetcher: Fetcher,
     /// About which applications Git is asked.
     asks_git: AsksGit,
+    changes: Option<KeptChanges>,
     current: Current,
     redactor: Redactor,
     event_timeout: Duration,
@@ -281,10 +287,14 @@ impl Inner {
             (Some(text), Some(found)) => self.unchanged.remember(event, text, found),
             _ => self.unchanged.forget(event),
         }
-        let plan = match begun? {
+        let mut plan = match begun? {
             Begun::Done(enriched) => return Ok(enriched),
             Begun::Go(plan) => plan,
         };
+        // Before any room is taken: a repository may have to be fetched.
+        if let (Some(changes), Some(question)) = (&self.changes, plan.changes_question()) {
+            plan.changed_by(changes.newest(&question, budget.deadline).await);
+        }
         // The plan holds the responses until the reports are built; they are held until they are told.
         let Some(room) = self.room(event, budget).await else {
             // Without its answers no report is made: what is short is memory here, not what Argo CD knows.

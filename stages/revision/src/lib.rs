@@ -7,17 +7,22 @@
 //! Of the newest of them it says what they changed in the application's files, as lines without secrets: so whoever is told needs
 //! neither the repository nor a way to it, for as long as he keeps what he was told.
 //!
+//! Whoever reports applications asks which commit changed one last ([`Walks::newest`]), in this process or [over the bus](over_bus).
+//!
 //! One walk over a repository's history serves all who ask while the walk before is under way ([`Walks`]).
 
 mod annotations;
 mod diffs;
 pub mod labels;
+mod newest;
+pub mod over_bus;
 mod report;
 mod stage;
 mod sync;
 mod walks;
 
 pub use annotations::annotations;
+pub use newest::{Newest, NotKnown};
 pub use report::{ChangeReport, FileDiff, ShownChange, ShownSource, Untold};
 pub use stage::RevisionEnrichment;
 pub use sync::{Synced, synced};

@@ -8,12 +8,10 @@ use pipeline_core::{
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 use stages_git::application::Application;
-use stages_git::in_one_line;
 use stages_git::remote::Tenant;
 
 use crate::sync::{Told, started_at, waits_to_begin};
-use crate::walks::{Asked, Walks};
-use crate::{ChangeReport, FileDiff, ShownSource, Synced, labels, synced};
+use crate::{ChangeReport, FileDiff, Synced, Walks, labels, synced};
 
 /// Bytes of differences of files that all sources of one application have together: whoever takes a report takes a megabyte, and
 /// text as JSON is longer than it is.
@@ -50,33 +48,7 @@ impl RevisionEnrichment {
         let mut sources = Vec::new();
         for of in all {
             let previous = of.since(told.get(of.index).and_then(Option::as_ref), started_at);
-            let known = ShownSource {
-                repo_url: of.repo_url.clone(),
-                revision: of.current.clone(),
-                previous_revision: previous.clone(),
-                ..ShownSource::default()
-            };
-            sources.push(match &of.current {
-                // A chart of a Helm repository has no commits: its version is what changes.
-                Some(version) if of.is_chart => {
-                    ShownSource { change_revision: Some(version.clone()), ..known }
-                }
-                Some(current) => {
-                    let asked = Asked {
-                        application: application.clone(),
-                        tenant: tenant.clone(),
-                        source: of.index,
-                        repo_url: of.repo_url.clone(),
-                        current: current.clone(),
-                        previous,
-                    };
-                    match self.walks.ask(asked).await {
-                        Ok(found) => found,
-                        Err(error) => ShownSource { error: Some(in_one_line(&error)), ..known },
-                    }
-                }
-                None => known,
-            });
+            sources.push(self.walks.source(application, &tenant, (of, previous), true).await);
         }
         let revisions: Vec<String> =
             sources.iter().map(|of| of.change_revision.clone().unwrap_or_default()).collect();

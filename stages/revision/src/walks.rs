@@ -8,11 +8,11 @@ use pipeline_redact::Redactor;
 use stages_git::application::Application;
 use stages_git::remote::{Scoped, Tenant};
 use stages_git::walk::{self, Changes, WalkLimits};
-use stages_git::{Checkout, Checkouts, FetchError, GitError, GitRepository, Oid, RepositoryUrl};
+use stages_git::{Checkout, Checkouts, FetchError, GitError, GitRepository, Oid, RepositoryUrl, in_one_line};
 use tokio::sync::oneshot;
 
 use crate::diffs::Diffs;
-use crate::{ShownChange, ShownSource};
+use crate::{ShownChange, ShownSource, Synced};
 
 /// Why it is not known which commits changed a source. Whoever waited for the same walk is given the same.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -55,6 +55,8 @@ pub struct Asked {
     pub current: String,
     /// The revision it stood at before.
     pub previous: Option<String>,
+    /// Whether it is also asked what the commits are and what they changed; else which one is the newest, alone.
+    pub in_full: bool,
 }
 
 /// One question, and who waits for its answer.
@@ -103,6 +105,42 @@ impl Walks {
         let limits = WalkLimits { changes: commits, ..WalkLimits::default() };
         let telling = Telling { limits, diffs, redactor };
         Self { inner: Arc::new(Inner { checkouts, telling, waiting: Mutex::default() }) }
+    }
+
+    /// What is told of one source of an application, which stood at `previous` before; why it is not known stands in it.
+    pub(crate) async fn source(
+        &self,
+        application: &Application,
+        tenant: &Tenant,
+        (of, previous): (&Synced, Option<String>),
+        in_full: bool,
+    ) -> ShownSource {
+        let known = ShownSource {
+            repo_url: of.repo_url.clone(),
+            revision: of.current.clone(),
+            previous_revision: previous.clone(),
+            ..ShownSource::default()
+        };
+        match &of.current {
+            // A chart of a Helm repository has no commits: its version is what changes.
+            Some(version) if of.is_chart => ShownSource { change_revision: Some(version.clone()), ..known },
+            Some(current) => {
+                let asked = Asked {
+                    application: application.clone(),
+                    tenant: tenant.clone(),
+                    source: of.index,
+                    repo_url: of.repo_url.clone(),
+                    current: current.clone(),
+                    previous,
+                    in_full,
+                };
+                match self.ask(asked).await {
+                    Ok(found) => found,
+                    Err(error) => ShownSource { error: Some(in_one_line(&error)), ..known },
+                }
+            }
+            None => known,
+        }
     }
 
     /// The commits that changed one source.
@@ -237,7 +275,11 @@ fn shown(repository: &GitRepository, asked: &Asked, found: Changes) -> Result<Sh
     // What no commit ever changed stands as it was synced.
     let change_revision =
         found.newest.as_ref().map_or_else(|| asked.current.clone(), |of| of.commit.to_string());
-    let changes = if none_is_new { found.newest.into_iter().collect() } else { found.since };
+    let changes = match asked.in_full {
+        true if none_is_new => found.newest.into_iter().collect(),
+        true => found.since,
+        false => Vec::new(),
+    };
     let changes = changes.into_iter().map(|change| {
         let commit = repository.commit(change.commit)?;
         Ok(ShownChange {

@@ -13,7 +13,7 @@ use crate::Cluster;
 use crate::argocd::{ArgoCd, SyncRequest};
 use crate::git::{Commit, Repository};
 use crate::objects::{Objects, Reference};
-use loadtest_sim::platform::PlatformSim;
+use loadtest_sim::platform::{EntityName, Last, PlatformSim};
 
 /// How many there are: every second one is a chart, the last of the others a kustomization, the rest are directories.
 pub(super) const APPLICATIONS: usize = 10;
@@ -237,6 +237,11 @@ impl Fleet {
         name(GENERATED)
     }
 
+    /// What is reported to have changed the one that an ApplicationSet makes; nothing where that is not reported.
+    pub(super) fn reported_changes(&self, platform: &PlatformSim) -> Value {
+        payload(&platform.last(), GENERATED, true).map_or(Value::Null, |report| change_revisions(&report))
+    }
+
     /// Which of our annotations the one has that an ApplicationSet makes.
     pub(super) async fn kept(&self, objects: &Objects) -> anyhow::Result<Vec<&'static str>> {
         let object = objects.get(&reference(GENERATED)).await?.context("an application is gone")?;
@@ -286,18 +291,19 @@ fn set_of(application: &Value) -> Value {
     })
 }
 
+/// What was reported last of an application itself, or of its object.
+fn payload(last: &[(EntityName, Last)], number: usize, is_itself: bool) -> Option<Value> {
+    let is_object =
+        |entity: &EntityName| entity.resource.as_ref().is_some_and(|resource| resource.kind == "ConfigMap");
+    let is_it = |entity: &EntityName| entity.app_name == name(number) && is_object(entity) != is_itself;
+    let (_, last) = last.iter().find(|(entity, _)| is_it(entity))?;
+    serde_json::from_slice(last.payload.as_ref()?).ok()
+}
+
 /// What differs in what was reported last of an application and of its object.
 fn reported(platform: &PlatformSim, number: usize, changed: &str, round: usize) -> Vec<String> {
     let last = platform.last();
-    let payload = |is_itself: bool| {
-        let is_it = |resource: bool| resource != is_itself;
-        let of = last.iter().find(|(entity, _)| {
-            entity.app_name == name(number)
-                && is_it(entity.resource.as_ref().is_some_and(|resource| resource.kind == "ConfigMap"))
-        })?;
-        serde_json::from_slice::<Value>(of.1.payload.as_ref()?).ok()
-    };
-    let (Some(itself), Some(object)) = (payload(true), payload(false)) else {
+    let (Some(itself), Some(object)) = (payload(&last, number, true), payload(&last, number, false)) else {
         return vec!["it is not reported, or its object is not".to_owned()];
     };
     let mut found = Vec::new();

@@ -63,7 +63,10 @@ impl Roles {
                 "sink": {"kind": "platform"},
                 "lanes": {"retry": {"min": "250ms", "max": "2s"}},
                 "sources": {"from": "server", "url": url, "tokenFile": own.join("token")},
+                // What an application is annotated with holds; where it is not, Git is asked.
+                "changeRevisions": {"from": "here"},
             },
+            "changeRevision": {"repositories": clones(REPORTER)},
         });
         let mut reporter = Role::prepare((REPORTER, ACCOUNT), at, settings).await?;
         write(&own.join("argocd-token"), &cluster.argocd.token(ArgoCd::REPORTER)?).await?;

@@ -161,7 +161,10 @@ impl FetchPlan {
             parsed => matches!(parsed, Some(Parsed::Failed(_))),
         };
         let incomplete = !self.event.is_deleted()
-            && (failed(versions) || failed(self.tree_response()) || self.lacks_commits(app));
+            && (failed(versions)
+                || failed(self.tree_response())
+                || self.lacks_newest
+                || self.lacks_commits(app));
         let versions = versions.and_then(Parsed::manifests).and_then(|manifests| manifests.versions.as_ref());
         let versions = versions.map_or_else(|| json!({}), |versions| self.app_versions(versions));
         let decision = decision(&self.sections);

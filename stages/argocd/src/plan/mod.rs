@@ -24,6 +24,7 @@ use pipeline_redact::Redactor;
 
 use crate::application::{Application, Entry, ParentRef};
 use crate::canonical;
+use crate::changes::Newest;
 use crate::responses::{self, Commit, Managed, Manifests, Tree};
 
 pub(crate) use decide::{Facts, unchanged};
@@ -65,6 +66,9 @@ pub struct FetchPlan {
     scope: Scope,
     responses: HashMap<Fetch, Parsed>,
     learned: Option<RawManifests>,
+    /// What was answered of the commits that changed the application.
+    newest: Option<Newest>,
+    lacks_newest: bool,
 }
 
 /// Whether one state came before another; of an unknown version nothing is known.
@@ -192,12 +196,29 @@ impl FetchPlan {
             scope,
             responses: HashMap::new(),
             learned: None,
+            newest: None,
+            lacks_newest: false,
         })))
     }
 
     /// The ends of operations that are still to be told.
     fn ends(&self) -> Vec<(OperationEnd, Digest)> {
         untold(&self.event, self.known.as_ref(), shown(&self.app))
+    }
+
+    /// With what it is to be asked which commits changed the application, if that is to be reported and nothing notes them; JSON.
+    #[must_use]
+    pub fn changes_question(&self) -> Option<String> {
+        if !self.scope.application || self.event.is_deleted() {
+            return None;
+        }
+        self.app.changes_question()
+    }
+
+    /// Takes what was answered of that; `None` where it is to be asked again later. Before the first of [`FetchPlan::fetches`].
+    pub fn changed_by(&mut self, newest: Option<Newest>) {
+        self.lacks_newest = newest.is_none();
+        self.newest = newest;
     }
 
     /// What must still be fetched; all of one list may be fetched at the same time. Empty: ready.

@@ -31,7 +31,7 @@ impl FetchPlan {
         let commits = !self.event.is_deleted() && (self.scope.application || !changed.is_empty());
         if commits {
             fetches.extend(commit_fetches(&self.app, &self.app.reported_revisions()));
-            fetches.extend(commit_fetches(&self.app, &self.app.change_revisions()));
+            fetches.extend(commit_fetches(&self.app, &self.change_revisions(&self.app)));
         }
         // The first answer of `manifests` may tell that there are no versions to ask for.
         let untold = self.raw_manifests() == RawManifests::Unknown
@@ -312,9 +312,19 @@ impl FetchPlan {
     pub(super) fn marks(&self, app: &Application) -> Marks {
         Marks {
             synced: self.commits(app, &app.reported_revisions()),
-            changed: self.commits(app, &app.change_revisions()),
+            changed: self.commits(app, &self.change_revisions(app)),
             first: app.first_source(),
         }
+    }
+
+    /// The revisions that changed an application: as something notes them with it, else as was answered of this event's own.
+    fn change_revisions(&self, app: &Application) -> Vec<String> {
+        let noted = app.change_revisions();
+        if !noted.is_empty() || app.uid != self.app.uid {
+            return noted;
+        }
+        let newest = self.newest.as_ref().and_then(|newest| newest.of(&app.reported_revisions()));
+        newest.unwrap_or_default()
     }
 
     fn commits(&self, app: &Application, revisions: &[String]) -> Option<Vec<Revision>> {
@@ -334,7 +344,7 @@ impl FetchPlan {
     /// Whether a look-up of a commit failed, so that it is to be tried again.
     pub(super) fn lacks_commits(&self, app: &Application) -> bool {
         let revisions = app.reported_revisions().into_iter().enumerate();
-        let all = revisions.chain(app.change_revisions().into_iter().enumerate());
+        let all = revisions.chain(self.change_revisions(app).into_iter().enumerate());
         all.filter_map(|(index, revision)| commit_fetch(app, index, &revision))
             .any(|fetch| matches!(self.responses.get(&fetch), Some(Parsed::Failed(_))))
     }

@@ -1,0 +1,204 @@
+//! With what it is asked which commits changed an application.
+
+use serde_json::{Map, Value, json};
+
+use super::{Application, list, map};
+
+/// Which paths change an application, where it says so itself.
+const PATHS_ANNOTATION: &str = "argocd.argoproj.io/manifest-generate-paths";
+const REVISIONS: [&str; 2] = ["revision", "revisions"];
+/// By these a source of today is found among those of the history.
+const PLACE: [&str; 4] = ["repoURL", "path", "chart", "ref"];
+
+impl Application {
+    /// As much of the object as its changes depend on, as JSON: what it is called, the paths and revisions of its sources, and none of
+    /// what they are rendered with. `None` where something notes the changes with the application itself, or it stands between
+    /// revisions: before the first sync, and while one is asked for or under way.
+    pub(crate) fn changes_question(&self) -> Option<String> {
+        let phase = self.operation.as_ref().map_or("", |operation| &operation.phase);
+        if matches!(phase, "Running" | "Terminating")
+            || self.requested.is_some()
+            || self.sources.is_empty()
+            || !self.was_compared()
+            || !self.change_revisions().is_empty()
+        {
+            return None;
+        }
+        let metadata = map(self.object.get("metadata"));
+        let mut named = part(metadata, &["name", "namespace"]);
+        let annotations = metadata.and_then(|metadata| map(metadata.get("annotations")));
+        named.insert("annotations".to_owned(), part(annotations, &[PATHS_ANNOTATION]).into());
+        let spec = map(self.object.get("spec"))?;
+        let mut of = part(Some(spec), &["project"]);
+        if self.multi_source {
+            of.insert("sources".to_owned(), list(spec.get("sources")).map(source).collect());
+        } else {
+            of.insert("source".to_owned(), spec.get("source").map(source)?);
+        }
+        let status = map(self.object.get("status"));
+        let of_status = |name: &str| status.and_then(|status| map(status.get(name)));
+        let operation = of_status("operationState");
+        let of_operation = |name: &str| operation.and_then(|operation| map(operation.get(name)));
+        let asked = of_operation("operation").and_then(|operation| map(operation.get("sync")));
+        let history = list(status.and_then(|status| status.get("history"))).filter_map(Value::as_object);
+        let entry = |entry: &Map<String, Value>| {
+            let mut told = part(Some(entry), &REVISIONS);
+            if self.multi_source {
+                let sources = list(entry.get("sources")).filter_map(Value::as_object);
+                let sources = sources.map(|source| Value::from(part(Some(source), &PLACE)));
+                told.insert("sources".to_owned(), sources.collect());
+            }
+            Value::from(told)
+        };
+        let question = json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "metadata": named,
+            "spec": of,
+            "status": {
+                "sync": part(of_status("sync"), &["status", "revision", "revisions"]),
+                "history": history.map(entry).collect::<Vec<_>>(),
+                "operationState": {
+                    "phase": phase,
+                    "syncResult": part(of_operation("syncResult"), &REVISIONS),
+                    "operation": {"sync": part(asked, &REVISIONS)},
+                },
+            },
+        });
+        Some(question.to_string())
+    }
+}
+
+/// A source, with what names paths of it. Values and patches that stand in an application itself are left out: they may be long, and
+/// nobody else's business.
+fn source(source: &Value) -> Value {
+    let source = source.as_object();
+    let tool = |name: &str| source.and_then(|source| map(source.get(name)));
+    let mut told = part(source, &PLACE);
+    for (name, members) in
+        [("helm", ["valueFiles", "fileParameters"].as_slice()), ("kustomize", &["components"])]
+    {
+        let settings = part(tool(name), members);
+        if !settings.is_empty() {
+            told.insert(name.to_owned(), settings.into());
+        }
+    }
+    told.into()
+}
+
+fn part(of: Option<&Map<String, Value>>, names: &[&str]) -> Map<String, Value> {
+    let members = names.iter().filter_map(|name| Some(((*name).to_owned(), of?.get(*name)?.clone())));
+    members.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pipeline_redact::Redactor;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn question(object: &Value) -> Option<Value> {
+        let bytes = serde_json::to_vec(object).unwrap();
+        let application = Application::read(&bytes, &Redactor::new(b"test")).unwrap();
+        application.changes_question().map(|text| serde_json::from_str(&text).unwrap())
+    }
+
+    fn synced() -> Value {
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "metadata": {"name": "shop", "namespace": "argocd", "uid": "u", "labels": {"team": "a"},
+                "annotations": {PATHS_ANNOTATION: "/apps/shop", "other": "x"}},
+            "spec": {"project": "shop", "destination": {"namespace": "prod"}, "source": {
+                "repoURL": "https://git.example.com/mono.git", "path": "apps/shop", "targetRevision": "main",
+                "helm": {"valueFiles": ["prod.yaml"], "values": "a: b", "parameters": [{"name": "a", "value": "b"}]},
+            }},
+            "status": {
+                "sync": {"status": "Synced", "revision": "b"},
+                "health": {"status": "Healthy"},
+                "history": [{"revision": "a", "id": 0, "deployedAt": "2026-01-01T00:00:00Z"}, {"revision": "b", "id": 1}],
+                "operationState": {"phase": "Succeeded", "startedAt": "2026-01-01T00:00:00Z",
+                    "operation": {"sync": {"revision": "b", "prune": true}}, "syncResult": {"revision": "b"}},
+                "resources": [{"kind": "Service", "name": "s"}],
+            },
+        })
+    }
+
+    #[test]
+    fn it_says_what_the_changes_of_an_application_depend_on_and_no_more() {
+        assert_eq!(
+            question(&synced()),
+            Some(json!({
+                "apiVersion": "argoproj.io/v1alpha1",
+                "kind": "Application",
+                "metadata": {"name": "shop", "namespace": "argocd", "annotations": {PATHS_ANNOTATION: "/apps/shop"}},
+                "spec": {"project": "shop", "source": {
+                    "repoURL": "https://git.example.com/mono.git", "path": "apps/shop",
+                    "helm": {"valueFiles": ["prod.yaml"]},
+                }},
+                "status": {
+                    "sync": {"status": "Synced", "revision": "b"},
+                    "history": [{"revision": "a"}, {"revision": "b"}],
+                    "operationState": {"phase": "Succeeded", "syncResult": {"revision": "b"},
+                        "operation": {"sync": {"revision": "b"}}},
+                },
+            }))
+        );
+        let mut unwell = synced();
+        unwell["status"]["health"]["status"] = "Degraded".into();
+        assert_eq!(question(&unwell), question(&synced()), "another health is no other question");
+    }
+
+    #[test]
+    fn nobody_is_asked_where_it_is_noted_or_there_is_no_revision_to_speak_of() {
+        let without = |change: fn(&mut Value)| {
+            let mut object = synced();
+            change(&mut object);
+            question(&object)
+        };
+        assert_eq!(without(|object| object["status"]["operationState"]["phase"] = "Running".into()), None);
+        assert_eq!(without(|object| object["operation"] = json!({"sync": {"revision": "c"}})), None);
+        assert_eq!(without(|object| object["status"] = json!({})), None);
+        assert_eq!(without(|object| object["spec"] = json!({"project": "shop"})), None);
+        assert_eq!(
+            without(|object| object["status"]["operationState"]["operation"]["sync"]["changeRevision"] =
+                "a".into()),
+            None
+        );
+        assert_eq!(
+            without(|object| {
+                object["metadata"]["annotations"] = json!({
+                    "mrp-controller.argoproj.io/change-revision": "a",
+                    "mrp-controller.argoproj.io/git-revision": "b",
+                });
+            }),
+            None
+        );
+        let of_another = without(|object| {
+            object["metadata"]["annotations"] = json!({
+                "mrp-controller.argoproj.io/change-revision": "0",
+                "mrp-controller.argoproj.io/git-revision": "a",
+            });
+        });
+        assert!(of_another.is_some(), "a note of another revision does not count");
+    }
+
+    #[test]
+    fn of_several_sources_each_stands_with_what_finds_it_in_the_history() {
+        let mut object = synced();
+        let source = |name: &str| json!({"repoURL": format!("https://git.example.com/{name}"), "path": "x", "kustomize": {"components": ["../c"], "patches": [{"patch": "p"}]}});
+        object["spec"] = json!({"project": "shop", "sources": [source("a"), source("b")]});
+        object["status"] = json!({
+            "sync": {"status": "Synced", "revisions": ["a1", "b1"]},
+            "history": [{"revisions": ["a1", "b1"], "sources": [source("a"), source("b")]}],
+        });
+        let asked = question(&object).unwrap();
+        let told = json!({"repoURL": "https://git.example.com/b", "path": "x", "kustomize": {"components": ["../c"]}});
+        assert_eq!(asked["spec"]["sources"][1], told);
+        assert_eq!(
+            asked["status"]["history"][0]["sources"][1],
+            json!({"repoURL": "https://git.example.com/b", "path": "x"})
+        );
+    }
+}

@@ -4,6 +4,7 @@
 
 mod attacks;
 mod dns;
+mod frames;
 mod limits;
 mod names;
 mod probe;

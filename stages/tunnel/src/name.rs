@@ -86,12 +86,6 @@ impl Name {
         &self.label
     }
 
-    /// Whose it is.
-    #[must_use]
-    pub fn account(&self) -> &str {
-        self.label.get(..self.dash).unwrap_or_default()
-    }
-
     /// Of which runtime.
     #[must_use]
     pub fn runtime(&self) -> &str {
@@ -128,7 +122,7 @@ mod tests {
     #[test]
     fn a_name_has_two_parts_of_letters_and_digits() {
         let name = Name::read("account1-runtime1").unwrap();
-        assert_eq!((name.account(), name.runtime()), ("account1", "runtime1"));
+        assert_eq!((name.as_str(), name.runtime()), ("account1-runtime1", "runtime1"));
         let longest = format!("{}-{}", "a".repeat(24), "b".repeat(38));
         assert_eq!(Name::read(&longest).unwrap().as_str().len(), 63);
     }

@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use crate::{Credentials, Name, Verdict};
 
 /// What the platform is asked.
-const QUESTION: &str = r#"{"query":"{ me { runtimeName activeAccount { id name } } }"}"#;
+const QUESTION: &str = r#"{"query":"{ me { id runtimeName activeAccount { id } } }"}"#;
 /// Bytes of an answer at most.
 const ANSWER: usize = 64 << 10;
 /// An answer takes no longer: who opens a tunnel waits for it.
@@ -33,7 +33,9 @@ const REMEMBERED: usize = 16_384;
 /// The act, in errors.
 const ACT: &str = "ask whose token it is";
 
-/// The platform says which runtime a token is of; that alone has the tunnel `<account>-<runtime>`.
+/// The platform says which runtime a token is of; that alone has the tunnel `<account>-<runtime>`. Accounts count by their id:
+/// what one is called its owner chooses, and may be the id of another. A runtime whose name no tunnel can have, as there is a
+/// dash in it, counts by its id as well.
 #[derive(Debug)]
 pub struct PlatformCredentials {
     client: Client,
@@ -61,8 +63,17 @@ struct Known {
 
 #[derive(Debug, Clone)]
 struct Runtime {
+    account: String,
     name: String,
-    accounts: [String; 2],
+    id: String,
+}
+
+impl Runtime {
+    /// The tunnel that it has.
+    fn tunnel(&self) -> Option<Name> {
+        let of = |runtime: &str| Name::read(&format!("{}-{runtime}", self.account)).ok();
+        of(&self.name).or_else(|| of(&self.id))
+    }
 }
 
 #[derive(Deserialize)]
@@ -78,6 +89,8 @@ struct Data {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Me {
+    #[serde(default)]
+    id: String,
     runtime_name: Option<String>,
     active_account: Account,
 }
@@ -85,7 +98,6 @@ struct Me {
 #[derive(Deserialize)]
 struct Account {
     id: String,
-    name: String,
 }
 
 impl PlatformCredentials {
@@ -133,9 +145,8 @@ impl PlatformCredentials {
         let body = reply.into_body().map_err(failed)?;
         let answer: Option<Answer> = serde_json::from_slice(&body).ok();
         let me = answer.and_then(|answer| answer.data?.me).ok_or("the answer is none to the question")?;
-        let Account { id, name } = me.active_account;
-        let accounts = [id.to_ascii_lowercase(), name.to_ascii_lowercase()];
-        Ok(me.runtime_name.map(|name| Runtime { name, accounts }))
+        let (account, id) = (me.active_account.id, me.id);
+        Ok(me.runtime_name.map(|name| Runtime { account, name, id }))
     }
 }
 
@@ -165,10 +176,8 @@ impl Credentials for PlatformCredentials {
                 }
             }
         }
-        let is_its_own = known.and_then(|known| known.of).is_some_and(|runtime| {
-            runtime.name == name.runtime() && runtime.accounts.iter().any(|account| account == name.account())
-        });
-        if is_its_own { Verdict::Opens } else { Verdict::Refused }
+        let own = known.and_then(|known| known.of).and_then(|runtime| runtime.tunnel());
+        if own.as_ref() == Some(name) { Verdict::Opens } else { Verdict::Refused }
     }
 }
 
@@ -223,17 +232,33 @@ mod tests {
     #[tokio::test]
     async fn a_token_opens_the_tunnel_of_its_own_runtime_and_account() {
         use Verdict::{Opens, Refused};
-        let me =
-            r#"{"data":{"me":{"runtimeName":"prod","activeAccount":{"id":"default","name":"Default"}}}}"#;
+        let me = r#"{"data":{"me":{"id":"r1","runtimeName":"prod","activeAccount":{"id":"default"}}}}"#;
         let (all, asked) = verdicts("200 OK", me).await;
         assert_eq!(all, [Opens, Refused, Refused]);
         assert!((1..=3).contains(&asked), "an answer counts for a while");
     }
 
     #[tokio::test]
+    async fn an_account_that_is_called_like_the_id_of_another_opens_nothing_of_it() {
+        let me = r#"{"data":{"me":{"id":"prod","runtimeName":"prod","activeAccount":{"id":"mine","name":"default"}}}}"#;
+        assert_eq!(verdicts("200 OK", me).await.0, [Verdict::Refused; 3]);
+    }
+
+    #[tokio::test]
+    async fn a_runtime_whose_name_has_a_dash_opens_the_tunnel_of_its_id_and_others_none_by_theirs() {
+        use Verdict::{Opens, Refused};
+        let dashed =
+            r#"{"data":{"me":{"id":"prod","runtimeName":"team-prod","activeAccount":{"id":"default"}}}}"#;
+        assert_eq!(verdicts("200 OK", dashed).await.0, [Opens, Refused, Refused]);
+        let plain = r#"{"data":{"me":{"id":"prod","runtimeName":"other","activeAccount":{"id":"default"}}}}"#;
+        assert_eq!(verdicts("200 OK", plain).await.0, [Refused, Opens, Refused]);
+        let nameless = r#"{"data":{"me":{"runtimeName":"team-prod","activeAccount":{"id":"default"}}}}"#;
+        assert_eq!(verdicts("200 OK", nameless).await.0, [Refused; 3]);
+    }
+
+    #[tokio::test]
     async fn a_token_of_no_runtime_opens_nothing() {
-        let person =
-            r#"{"data":{"me":{"runtimeName":null,"activeAccount":{"id":"default","name":"default"}}}}"#;
+        let person = r#"{"data":{"me":{"id":"ada","runtimeName":null,"activeAccount":{"id":"default"}}}}"#;
         for (status, body) in [("200 OK", person), ("401 Unauthorized", "{}"), ("403 Forbidden", "{}")] {
             assert_eq!(verdicts(status, body).await.0, [Verdict::Refused; 3], "{status}");
         }

@@ -109,7 +109,7 @@ fn tunnel(judged: &mut Judged) {
     let is_known = !given.is_empty() || !(account.is_empty() || runtime.is_empty());
     let is_adopted = judged.text("tunnelClient.protocol") == "frp";
     if is_known && !is_tunnel(&name, is_adopted) {
-        let todo = "give tunnelClient.name: a runtime with a dash in its name is reached by its id";
+        let todo = "give tunnelClient.name as ACCOUNT-ID: a runtime with a dash in its name is reached by its id, as { me { id } } says it";
         let wanted = "ACCOUNT-RUNTIME of lower-case letters and digits, at most 24 and 38, for the tunnel";
         let path = if given.is_empty() { "global.runtime.name" } else { "tunnelClient.name" };
         judged.error("GR0070", path, wanted, todo);

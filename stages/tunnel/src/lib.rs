@@ -6,6 +6,7 @@
 //! takes clients of the frp 0.44 family as well, whose protocol is weaker. Servers behind one name know of each other by a [`Board`].
 
 mod board;
+mod certificate;
 mod client;
 mod credentials;
 mod dial;

@@ -18,9 +18,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use pipeline_core::{Given, Reason, Service, StageError};
-use rustls::ServerConfig as Rustls;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
@@ -28,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::board::Board;
+use crate::certificate::Certificate;
 use crate::metrics::{Metrics, Refusal};
 use crate::peers::Peers;
 use crate::proxy::{HEAD, Proxy};
@@ -66,6 +64,8 @@ pub struct Times {
     pub unchecked: Duration,
     /// What is under way may finish for so long, when a tunnel was taken over.
     pub drain: Duration,
+    /// A server's own certificate is read anew this often.
+    pub renew: Duration,
 }
 
 impl Default for Times {
@@ -81,11 +81,12 @@ impl Default for Times {
             check: seconds(20),
             unchecked: seconds(55),
             drain: seconds(600),
+            renew: seconds(60),
         }
     }
 }
 
-/// A certificate and its key, in PEM.
+/// A certificate and its key, in PEM; read anew while a server runs.
 #[derive(Debug, Clone)]
 pub struct Tls {
     /// The file of the certificate and those above it.
@@ -188,7 +189,7 @@ impl Shared {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    tls: Option<TlsAcceptor>,
+    certificate: Option<Arc<Certificate>>,
     connections: usize,
     grace: Duration,
     shared: Arc<Shared>,
@@ -211,7 +212,7 @@ impl ServerConfig {
         credentials: Arc<dyn Credentials>,
         registry: &prometheus::Registry,
     ) -> Result<Server, ServerError> {
-        let tls = self.tls.as_ref().map(acceptor).transpose()?;
+        let certificate = self.tls.as_ref().map(Certificate::open).transpose()?;
         let listening = |source| ServerError::Listen { address: self.address, source };
         let listener = TcpListener::bind(self.address).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
@@ -240,31 +241,13 @@ impl ServerConfig {
         Ok(Server {
             listener,
             address,
-            tls,
+            certificate,
             connections: self.connections,
             grace: self.grace,
             shared: Arc::new(shared),
             peers: None,
         })
     }
-}
-
-fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServerError> {
-    stages_client::install_crypto();
-    let failed = |path: &PathBuf, source: Box<dyn std::error::Error + Send + Sync>| ServerError::Tls {
-        path: path.clone(),
-        source,
-    };
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&tls.certificate)
-        .and_then(Iterator::collect)
-        .map_err(|error| failed(&tls.certificate, error.into()))?;
-    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|error| failed(&tls.key, error.into()))?;
-    let mut config = Rustls::builder()
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .map_err(|error| failed(&tls.certificate, error.into()))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 impl Server {
@@ -316,6 +299,16 @@ impl Service for Server {
             // Visitors whom others pass on are visitors.
             self.shared.tunnels.spawn(peers.serve(listener, visitors.clone(), close));
         }
+        let tls = self.certificate.as_ref().map(Certificate::acceptor);
+        if let Some(certificate) = self.certificate {
+            let (renewing, close) = (certificate.renew(self.shared.times.renew), self.shared.close.clone());
+            self.shared.tunnels.spawn(async move {
+                tokio::select! {
+                    () = close.cancelled() => {}
+                    () = renewing => {}
+                }
+            });
+        }
         loop {
             let place = tokio::select! {
                 () = given.stop.cancelled() => break,
@@ -328,8 +321,8 @@ impl Service for Server {
             let Ok(place) = place else { break };
             match accepted {
                 Ok((stream, peer)) => {
-                    let (shared, tls) = (self.shared.clone(), self.tls.clone());
-                    visitors.spawn(connection(shared, tls, stream, peer, place));
+                    let shared = self.shared.clone();
+                    visitors.spawn(connection(shared, tls.clone(), stream, peer, place));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be taken");

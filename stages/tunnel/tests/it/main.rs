@@ -7,6 +7,7 @@ mod drains;
 mod ears;
 mod failures;
 mod recorded;
+mod secured;
 mod service;
 mod strangers;
 mod visits;

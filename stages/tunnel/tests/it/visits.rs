@@ -6,7 +6,7 @@ use reqwest::Method;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::service::Service;
-use crate::world::{DOMAIN, World, eventually, read_to, run};
+use crate::world::{DOMAIN, World, eventually, read_to};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_and_answers_pass_whole_and_as_they_come() {
@@ -162,35 +162,5 @@ async fn what_a_visitor_says_of_who_asks_is_not_passed_on() {
     }
     let text = request.send().await.unwrap().text().await.unwrap();
     assert!(!text.contains("canary") && text.contains("x-forwarded-for: 127.0.0.1\n"), "{text}");
-    client.stopped().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn with_tls_of_its_own_a_client_that_trusts_the_certificate_is_served() {
-    let folder = tempfile::tempdir().unwrap();
-    let signed = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let (certificate, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
-    std::fs::write(&certificate, signed.cert.pem()).unwrap();
-    std::fs::write(&key, signed.signing_key.serialize_pem()).unwrap();
-    let tls = stages_tunnel::Tls { certificate: certificate.clone(), key };
-    let (world, service) = (World::with(|config| config.tls = Some(tls)).await, Service::default());
-    let mut config = world.client_config(service.start().await);
-    let url = format!("https://{}", world.address).parse().unwrap();
-    let within = std::time::Duration::from_secs(30);
-    config.dial = stages_tunnel::Dial::new(&url, Some(&certificate), within).unwrap();
-    let client = run(config.build(&prometheus::Registry::new()).unwrap());
-    client.is_ready().await;
-    let trusted = reqwest::Certificate::from_pem(signed.cert.pem().as_bytes()).unwrap();
-    let visitor = reqwest::Client::builder().tls_certs_only([trusted]).no_proxy().build().unwrap();
-    let visit = visitor.get(format!("https://{}/headers", world.address));
-    let text = visit
-        .header("host", format!("account1-runtime1.{DOMAIN}"))
-        .send()
-        .await
-        .unwrap()
-        .text()
-        .await
-        .unwrap();
-    assert!(text.contains("x-forwarded-proto: https\n"), "{text}");
     client.stopped().await;
 }

@@ -22,11 +22,18 @@ pub(crate) fn command(given: &OnTunnelClient, variables: &Variables) -> anyhow::
     stages_client::install_crypto();
     super::log::start(&config);
     let host = set(variables, "HOSTNAME").map_or_else(host_name, str::to_owned);
-    super::run(async |stop| run(&config, &host, given.is_tool(), stop).await)?;
+    let variable = |name: &str| set(variables, name).map(str::to_owned);
+    super::run(async |stop| run(&config, &host, variable, given.is_tool(), stop).await)?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn run(config: &Config, host: &str, is_tool: bool, stop: Shutdown) -> anyhow::Result<()> {
+async fn run(
+    config: &Config,
+    host: &str,
+    variable: impl Fn(&str) -> Option<String>,
+    is_tool: bool,
+    stop: Shutdown,
+) -> anyhow::Result<()> {
     let settings = &config.tunnel_client;
     let to = settings.to.as_ref().context(
         "tunnelClient.to is not set: set it (--to) to the address of a tunnel server, such as https://tunnels.example.com",
@@ -46,7 +53,7 @@ async fn run(config: &Config, host: &str, is_tool: bool, stop: Shutdown) -> anyh
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_millis();
     let registry = Registry::new();
     let client = ClientConfig {
-        dial: Dial::new(to, settings.ca_file.as_deref(), times.handshake)?,
+        dial: Dial::new(to, settings.ca_file.as_deref(), times.handshake)?.through(variable)?,
         protocol: settings.protocol(),
         name: name.clone(),
         token,

@@ -1,4 +1,5 @@
-//! How a client reaches a server: TCP, TLS if the address says so, and the upgrade to a WebSocket.
+//! How a client reaches a server: TCP, through a proxy where the environment names one, TLS if the address says so, and the
+//! upgrade to a WebSocket.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use tokio_rustls::TlsConnector;
 use url::Url;
 
 use crate::session::Io;
+use crate::through::{Proxy, ProxyError};
 use crate::{accept_of, new_key};
 
 /// Bytes of a refusal that are read, for what it says.
@@ -29,6 +31,7 @@ const SAID: usize = 4 << 10;
 pub struct Dial {
     url: Url,
     tls: Option<TlsConnector>,
+    proxy: Option<Proxy>,
     within: Duration,
 }
 
@@ -64,6 +67,20 @@ pub enum DialError {
         /// Why.
         #[source]
         source: io::Error,
+    },
+    /// What the environment names as a proxy is none.
+    #[error(transparent)]
+    Proxy(ProxyError),
+    /// The proxy does not lead there.
+    #[error("connect to {host} through the proxy {proxy}")]
+    Through {
+        /// The host.
+        host: String,
+        /// The proxy's host and port.
+        proxy: String,
+        /// Why.
+        #[source]
+        source: ProxyError,
     },
     /// What answers there does not speak the protocol.
     #[error("ask {host} for a tunnel")]
@@ -108,7 +125,17 @@ impl Dial {
         }
         stages_client::install_crypto();
         let tls = if is_secure { Some(connector(authorities)?) } else { None };
-        Ok(Self { url: url.clone(), tls, within })
+        Ok(Self { url: url.clone(), tls, proxy: None, within })
+    }
+
+    /// Goes through the proxy that the environment names for the server, as `variable` reads it.
+    ///
+    /// # Errors
+    /// [`DialError::Proxy`].
+    pub fn through(mut self, variable: impl Fn(&str) -> Option<String>) -> Result<Self, DialError> {
+        let host = self.url.host_str().unwrap_or_default();
+        self.proxy = Proxy::of(host, self.is_secure(), variable).map_err(DialError::Proxy)?;
+        Ok(self)
     }
 
     /// Whether what is sent is secret.
@@ -150,19 +177,27 @@ impl Dial {
             .unwrap_or_else(|_| Err(DialError::Late(self.full())))
     }
 
-    async fn connect(&self) -> io::Result<Box<dyn Io>> {
+    async fn connect(&self) -> Result<Box<dyn Io>, DialError> {
         // An address in brackets is connected to without them.
         let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        let stream = TcpStream::connect((host, self.port())).await?;
-        stream.set_nodelay(true)?;
+        let failed = |source| DialError::Connect { host: self.full(), source };
+        let stream = match &self.proxy {
+            None => TcpStream::connect((host, self.port())).await.map_err(failed)?,
+            Some(proxy) => proxy.connect(&self.full()).await.map_err(|source| DialError::Through {
+                host: self.full(),
+                proxy: proxy.to_string(),
+                source,
+            })?,
+        };
+        stream.set_nodelay(true).map_err(failed)?;
         let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
-        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-        Ok(Box::new(tls.connect(name, stream).await?))
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other).map_err(failed)?;
+        Ok(Box::new(tls.connect(name, stream).await.map_err(failed)?))
     }
 
     async fn upgraded(&self, path: &str, headers: HeaderMap) -> Result<TokioIo<Upgraded>, DialError> {
         let host = || self.full();
-        let io = self.connect().await.map_err(|source| DialError::Connect { host: host(), source })?;
+        let io = self.connect().await?;
         let ask = |source| DialError::Ask { host: host(), source };
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(io)).await.map_err(ask)?;

@@ -22,6 +22,7 @@ mod registry;
 mod relay;
 mod server;
 mod session;
+mod through;
 mod visitors;
 mod ws;
 
@@ -32,5 +33,6 @@ pub use dial::{Dial, DialError};
 pub use name::{Name, NameError};
 pub use platform::{PlatformCredentials, PlatformError};
 pub use server::{Server, ServerConfig, ServerError, Times, Tls};
+pub use through::ProxyError;
 pub use visitors::{NetworkError, Networks, address_of};
 pub use ws::{Frames, Side, WebSocket, accept_of, new_key};

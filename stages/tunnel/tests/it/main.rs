@@ -6,6 +6,7 @@ mod compatible;
 mod drains;
 mod ears;
 mod failures;
+mod proxied;
 mod recorded;
 mod secured;
 mod service;

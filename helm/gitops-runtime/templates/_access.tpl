@@ -40,9 +40,9 @@ https://{{ include "gitops-runtime.tunnelName" . }}.{{ .Values.tunnelClient.doma
 {{- end -}}
 {{- end }}
 
-{{/* What serves the class of the Ingress: as it is said, or as class and annotations tell. */}}
+{{/* What serves the class of an Ingress: as it is said, or as class and annotations tell. Takes its values. */}}
 {{- define "gitops-runtime.controller" -}}
-{{- $ingress := .Values.global.runtime.ingress -}}
+{{- $ingress := . -}}
 {{- $keys := keys $ingress.annotations | sortAlpha | join " " -}}
 {{- if $ingress.controller -}}{{ $ingress.controller }}
 {{- else if contains "alb.ingress.kubernetes.io/" $keys -}}alb
@@ -61,39 +61,38 @@ https://{{ include "gitops-runtime.tunnelName" . }}.{{ .Values.tunnelClient.doma
   "istio" "istio.io/ingress-controller"
   "nginx" "nginx.org/ingress-controller"
   "traefik" "traefik.io/ingress-controller"
-) (include "gitops-runtime.controller" .) -}}
+) (include "gitops-runtime.controller" .Values.global.runtime.ingress) -}}
 {{- end }}
 
-{{/* Annotations that each controller needs for large bodies, WebSockets and streams that last; those of the values stand above. */}}
-{{- define "gitops-runtime.ingressAnnotations" -}}
-{{- $ingress := .Values.global.runtime.ingress -}}
-{{- $controller := include "gitops-runtime.controller" . -}}
-{{- $needed := dict -}}
+{{/* Annotations that the controller of an Ingress needs for large bodies, WebSockets and streams that last; those of the values
+     stand above. Takes the values of the `ingress`, the `service` that it leads to, `isHttps`, and `more` that this one needs, by
+     controller. */}}
+{{- define "gitops-runtime.annotationsOf" -}}
+{{- $ingress := .ingress -}}
+{{- $controller := include "gitops-runtime.controller" $ingress -}}
+{{- $needed := get .more $controller | default dict | deepCopy -}}
 {{- if eq $controller "ingress-nginx" -}}
-{{- $needed = dict
+{{- $needed = merge $needed (dict
   "nginx.ingress.kubernetes.io/proxy-body-size" "100m"
   "nginx.ingress.kubernetes.io/proxy-buffering" "off"
   "nginx.ingress.kubernetes.io/proxy-read-timeout" "3600"
   "nginx.ingress.kubernetes.io/proxy-send-timeout" "3600"
--}}
+) -}}
 {{- else if eq $controller "nginx" -}}
-{{- $needed = dict
+{{- $needed = merge $needed (dict
   "nginx.org/client-max-body-size" "100m"
-  "nginx.org/mergeable-ingress-type" "minion"
   "nginx.org/proxy-buffering" "False"
   "nginx.org/proxy-read-timeout" "3600s"
   "nginx.org/proxy-send-timeout" "3600s"
-  "nginx.org/websocket-services" .Values.router.service.name
--}}
+  "nginx.org/websocket-services" .service
+) -}}
 {{- else if eq $controller "alb" -}}
-{{- $needed = dict
-  "alb.ingress.kubernetes.io/group.name" "csdp-ingress"
-  "alb.ingress.kubernetes.io/healthcheck-path" "/readyz"
-  "alb.ingress.kubernetes.io/listen-ports" (ternary "[{\"HTTP\": 80}, {\"HTTPS\": 443}]" "[{\"HTTP\": 80}]" (eq $ingress.protocol "https"))
+{{- $needed = merge $needed (dict
+  "alb.ingress.kubernetes.io/listen-ports" (ternary "[{\"HTTP\": 80}, {\"HTTPS\": 443}]" "[{\"HTTP\": 80}]" .isHttps)
   "alb.ingress.kubernetes.io/load-balancer-attributes" "idle_timeout.timeout_seconds=3600"
   "alb.ingress.kubernetes.io/scheme" "internet-facing"
   "alb.ingress.kubernetes.io/target-type" "ip"
--}}
+) -}}
 {{- end -}}
 {{- $annotations := dict -}}
 {{- range $key, $value := mergeOverwrite $needed (deepCopy $ingress.annotations) -}}
@@ -102,10 +101,19 @@ https://{{ include "gitops-runtime.tunnelName" . }}.{{ .Values.tunnelClient.doma
 {{- with $annotations -}}{{- toYaml . -}}{{- end -}}
 {{- end }}
 
+{{/* Those of the Ingress that leads to the router. */}}
+{{- define "gitops-runtime.ingressAnnotations" -}}
+{{- $ingress := .Values.global.runtime.ingress -}}
+{{- include "gitops-runtime.annotationsOf" (dict "ingress" $ingress "service" .Values.router.service.name "isHttps" (eq $ingress.protocol "https") "more" (dict
+  "alb" (dict "alb.ingress.kubernetes.io/group.name" "csdp-ingress" "alb.ingress.kubernetes.io/healthcheck-path" "/readyz")
+  "nginx" (dict "nginx.org/mergeable-ingress-type" "minion")
+)) -}}
+{{- end }}
+
 {{/* Whether that controller wants a master of the host beside this Ingress, which has its certificate. */}}
 {{- define "gitops-runtime.hasMaster" -}}
 {{- $annotations := include "gitops-runtime.ingressAnnotations" . | fromYaml -}}
-{{- if and (eq (include "gitops-runtime.controller" .) "nginx") (eq (get $annotations "nginx.org/mergeable-ingress-type") "minion") }}true{{ end -}}
+{{- if and (eq (include "gitops-runtime.controller" .Values.global.runtime.ingress) "nginx") (eq (get $annotations "nginx.org/mergeable-ingress-type") "minion") }}true{{ end -}}
 {{- end }}
 
 {{/* The prefixes that lead to the router, as YAML. */}}

@@ -12,7 +12,7 @@
 {{- if or $router.enabled (eq $access "tunnel") -}}
 {{- if and (eq $access "ingress") $router.enabled -}}
 {{- $ingress := $runtime.ingress -}}
-{{- $controller := include "gitops-runtime.controller" . -}}
+{{- $controller := include "gitops-runtime.controller" $ingress -}}
 {{- $said = append $said (printf "by the Ingress %s at %s" $name $address) -}}
 {{- $hasArn := hasKey $ingress.annotations "alb.ingress.kubernetes.io/certificate-arn" -}}
 {{- $isBare := and (eq $ingress.protocol "https") (not $ingress.tls) -}}

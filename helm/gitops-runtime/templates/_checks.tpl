@@ -99,7 +99,7 @@
 {{- $problems = append $problems (printf "%s.autoscaling.minReplicas: is more than maxReplicas" $group) -}}
 {{- end -}}
 {{- end -}}
-{{- range $group, $pdb := dict "reporter" .Values.reporter.pdb "resourceReporter" .Values.resourceReporter.pdb "router" .Values.router.pdb "tunnelClient" .Values.tunnelClient.pdb "tunnelServer" .Values.tunnelServer.pdb -}}
+{{- range $group, $pdb := dict "reporter" .Values.reporter.pdb "resourceReporter" .Values.resourceReporter.pdb "router" .Values.router.pdb "tunnelClient" .Values.tunnelClient.pdb "tunnelServer" .Values.tunnelServer.pdb "sourceServer" .Values.sourceServer.pdb "appProxy" .Values.appProxy.pdb "changeRevision" .Values.changeRevision.pdb -}}
 {{- if and $pdb.enabled (eq (toString $pdb.minAvailable) "") (eq (toString $pdb.maxUnavailable) "") -}}
 {{- $problems = append $problems (printf "%s.pdb: needs minAvailable or maxUnavailable" $group) -}}
 {{- end -}}

@@ -223,6 +223,33 @@ priorityClassName: {{ . | quote }}
 {{- end }}
 {{- end }}
 
+{{/* What lets a pod reach the proxies; nothing where there are none. */}}
+{{- define "gitops-runtime.toProxies" -}}
+{{- with compact (list .Values.global.httpProxy .Values.global.httpsProxy) -}}
+# Proxies.
+- ports:
+    {{- range . }}
+    - {protocol: TCP, port: {{ include "gitops-runtime.port" . }}}
+    {{- end }}
+{{- end -}}
+{{- end }}
+
+{{/* The variables of a container: its own, those of proxies, and further ones of the values. Takes (list context values), and a list of
+     its own where it has some. */}}
+{{- define "gitops-runtime.env" -}}
+{{- $values := index . 1 -}}
+{{- $all := list -}}
+{{- if gt (len .) 2 -}}
+{{- with index . 2 -}}{{- $all = append $all (toYaml .) -}}{{- end -}}
+{{- end -}}
+{{- with include "gitops-runtime.proxies" (index . 0) | trim -}}{{- $all = append $all . -}}{{- end -}}
+{{- range $variable, $value := $values.extraEnv -}}
+{{- $given := ternary $value (dict "value" (toString $value)) (kindIs "map" $value) -}}
+{{- $all = append $all (toYaml (list (merge (dict "name" $variable) $given))) -}}
+{{- end -}}
+{{- join "\n" $all -}}
+{{- end }}
+
 {{/* The Secret and key with the platform's authorities, as YAML; nothing where there are none. */}}
 {{- define "gitops-runtime.platformCa" -}}
 {{- $ca := .Values.global.codefresh.tls.caCerts -}}

@@ -89,13 +89,8 @@ spec:
           image: {{ include "gitops-runtime.image" (list $root $root.Values.image) | quote }}
           imagePullPolicy: {{ $root.Values.image.pullPolicy }}
           args: {{- toYaml (concat .command (list "--config" "/etc/gitops-runtime/settings/config.yaml")) | nindent 12 }}
-          {{- $proxies := include "gitops-runtime.proxies" $root }}
-          {{- if or $proxies .env }}
-          env:
-            {{- with .env }}
-            {{- toYaml . | nindent 12 }}
-            {{- end }}
-            {{- $proxies | nindent 12 }}
+          {{- with include "gitops-runtime.env" (list $root $values .env) }}
+          env: {{- . | nindent 12 }}
           {{- end }}
           ports:
             {{- range .ports }}
@@ -116,6 +111,9 @@ spec:
             {{- range $place, $_ := .files }}
             - {name: {{ $place }}, mountPath: /etc/gitops-runtime/{{ $place }}, readOnly: true}
             {{- end }}
+            {{- with $values.extraVolumeMounts }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
       volumes:
         - name: settings
           configMap: {name: {{ $name }}}
@@ -130,24 +128,37 @@ spec:
             items: [{key: {{ . | quote }}, path: {{ . | quote }}}]
             {{- end }}
         {{- end }}
+        {{- with $values.extraVolumes }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
 {{- include "gitops-runtime.autoscaler" (list $root .component $name $autoscaling) }}
-{{- if $values.pdb.enabled }}
+{{- include "gitops-runtime.budget" (list $root .component $name $values.pdb) }}
+{{- end }}
+
+{{/* What limits evictions of the pods of a Deployment. Takes (list context component name pdb). */}}
+{{- define "gitops-runtime.budget" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- $name := index . 2 -}}
+{{- with index . 3 -}}
+{{- if .enabled }}
 ---
 apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:
   name: {{ $name }}
   namespace: {{ $root.Release.Namespace }}
-  labels: {{- $labels | nindent 4 }}
+  labels: {{- include "gitops-runtime.labels" (list $root $component) | nindent 4 }}
 spec:
   selector:
-    matchLabels: {{- $selector | nindent 6 }}
-  {{- if ne (toString $values.pdb.minAvailable) "" }}
-  minAvailable: {{ $values.pdb.minAvailable }}
+    matchLabels: {{- include "gitops-runtime.selector" (list $root $component) | nindent 6 }}
+  {{- if ne (toString .minAvailable) "" }}
+  minAvailable: {{ .minAvailable }}
   {{- else }}
-  maxUnavailable: {{ $values.pdb.maxUnavailable }}
+  maxUnavailable: {{ .maxUnavailable }}
   {{- end }}
-{{- end }}
+{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* What makes replicas of a Deployment come and go. Takes (list context component name autoscaling). */}}

@@ -380,7 +380,7 @@ fn app_proxy(path: &[&str], node: &Node) -> Fate {
         ["image"] => Fate::None(IMAGE),
         ["image-enrichment"] => Fate::None("no workflow enriches images here"),
         ["initContainer" | "leader-elector"] => Fate::None("there is one container, and it needs no other"),
-        ["extraVolumes" | "extraVolumeMounts"] => Fate::None(NO_SUCH_VALUE),
+        [key @ ("extraVolumes" | "extraVolumeMounts")] => of("appProxy", key),
         ["imagePullSecrets"] => Fate::None("global.imagePullSecrets serves all pods"),
         ["nameOverride" | "podSecurityContext" | "securityContext"] => Fate::None(NAMES),
         _ => Fate::None(OTHER),

@@ -9,6 +9,7 @@ mod commands;
 mod dependency;
 mod helm;
 mod hook;
+mod ingresses;
 mod installation;
 mod objects;
 mod peers;

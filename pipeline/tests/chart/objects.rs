@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::helm::{NAMESPACE, ROOT, chart, expect, object, objects, pods, template, text, values};
+use crate::helm::{NAMESPACE, ROOT, chart, expect, object, objects, pods, rendered, template, text, values};
 
 #[test]
 fn every_good_file_renders_the_same_twice() {
@@ -142,6 +142,53 @@ fn pull_secrets_proxies_and_places_reach_every_pod() {
     );
     assert_eq!(value("B")["value"], "1");
     assert_eq!(value("POD")["valueFrom"]["fieldRef"]["fieldPath"], "metadata.name");
+}
+
+#[test]
+fn further_variables_and_volumes_reach_the_pod_of_every_role_and_a_budget_where_several_may_run() {
+    let role = |more: Value| {
+        let mut values = json!({
+            "enabled": true,
+            "extraEnv": {"A": "b", "N": 1, "POD": {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}},
+            "extraVolumes": [{"name": "more", "emptyDir": {}}],
+            "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
+        });
+        values.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        values
+    };
+    let objects = rendered(&json!({
+        "global": {
+            "httpsProxy": "http://proxy.example.com:3128", "codefresh": {"accountId": "acme"}, "runtime": {"name": "prod"},
+        },
+        "reporter": role(json!({})),
+        "platform": role(json!({})),
+        "router": role(json!({})),
+        "tunnelClient": role(json!({"to": "https://register.example.com", "domain": "tunnels.example.com"})),
+        "tunnelServer": role(json!({"domain": "tunnels.example.com"})),
+        "appProxy": role(json!({})),
+        "resourceReporter": role(json!({})),
+        "changeRevision": role(json!({})),
+        "sourceServer": role(json!({"argocdCredentials": true})),
+    }));
+    let roles: Vec<_> =
+        pods(&objects).into_iter().filter(|(name, ..)| name.starts_with("\"Deployment\"")).collect();
+    assert_eq!(roles.len(), 9);
+    for (name, _, pod) in roles {
+        let container = &pod["containers"][0];
+        let env = container["env"].as_array().unwrap();
+        let value = |name: &str| env.iter().find(|variable| variable["name"] == name).unwrap();
+        assert_eq!((&value("A")["value"], &value("N")["value"]), (&json!("b"), &json!("1")), "{name}");
+        assert_eq!(value("POD")["valueFrom"]["fieldRef"]["fieldPath"], "metadata.name", "{name}");
+        assert_eq!(value("HTTPS_PROXY")["value"], "http://proxy.example.com:3128", "{name}");
+        let is_more = |one: &Value| one["name"] == "more";
+        let mount = container["volumeMounts"].as_array().unwrap().iter().find(|one| is_more(one)).unwrap();
+        assert_eq!(mount["mountPath"], "/more", "{name}");
+        assert!(pod["volumes"].as_array().unwrap().iter().any(is_more), "{name}");
+        let component = name.trim_end_matches('"').rsplit("gitops-runtime").next().unwrap();
+        // One process writes the platform's store.
+        let budget = object(&objects, "PodDisruptionBudget", &format!("gitops-runtime{component}"));
+        assert_eq!(budget.is_some(), component != "-platform", "{name}");
+    }
 }
 
 #[test]

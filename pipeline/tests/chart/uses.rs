@@ -73,11 +73,21 @@ fn readings(path: &str) -> Vec<String> {
         ("tunnelClient.", "$client."),
         ("tunnelClient.", "."),
         ("tunnelServer.", "$server."),
+        // Helpers that take the values of an Ingress.
         ("global.runtime.ingress.", "$ingress."),
+        ("platform.ingress.", "$ingress."),
+        ("tunnelServer.ingress.", "$ingress."),
         ("reporter.autoscaling.", "."),
         ("router.autoscaling.", "."),
         ("sourceServer.autoscaling.", "."),
         ("reporter.pdb.", "."),
+        ("resourceReporter.pdb.", "."),
+        ("router.pdb.", "."),
+        ("tunnelClient.pdb.", "."),
+        ("tunnelServer.pdb.", "."),
+        ("sourceServer.pdb.", "."),
+        ("appProxy.pdb.", "."),
+        ("changeRevision.pdb.", "."),
     ];
     for (prefix, variable) in variables {
         if let Some(rest) = path.strip_prefix(prefix) {

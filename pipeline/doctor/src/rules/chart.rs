@@ -22,6 +22,8 @@ const BUDGETS: &[&str] = &[
     "router.pdb",
     "tunnelClient.pdb",
     "tunnelServer.pdb",
+    "appProxy.pdb",
+    "changeRevision.pdb",
     "global.event-reporters.pdb",
     "app-proxy.pdb",
     "gitops-operator.pdb",

@@ -114,9 +114,6 @@ const SHAPES: &[(&str, Shape)] = &[
     ("platform.ingress.className", Shape::Name),
     ("platform.ingress.host", Shape::Name),
     ("platform.ingress.tlsSecretName", Shape::Name),
-    ("reporter.extraEnv", Shape::Variables),
-    ("reporter.extraVolumeMounts", Shape::Items(MOUNT, true)),
-    ("reporter.extraVolumes", Shape::Items(VOLUME, true)),
     ("tunnelServer.domain", Shape::Name),
     ("tunnelServer.ingress.annotations", Shape::Annotations),
     ("tunnelServer.ingress.className", Shape::Name),
@@ -128,6 +125,9 @@ const SHAPES: &[(&str, Shape)] = &[
 /// What a kind of pod may have, below its own group.
 const OF_PODS: &[(&str, Shape)] = &[
     ("affinity", Shape::Keys(AFFINITY)),
+    ("extraEnv", Shape::Variables),
+    ("extraVolumeMounts", Shape::Items(MOUNT, true)),
+    ("extraVolumes", Shape::Items(VOLUME, true)),
     ("livenessProbe", Shape::Numbers(PROBE)),
     ("nodeSelector", Shape::Labels),
     ("pdb.maxUnavailable", Shape::Share),

@@ -1,0 +1,51 @@
+//! The Ingresses beside that of the router: of a platform and of a server of tunnels.
+
+use serde_json::{Value, json};
+
+use crate::helm::{object, rendered};
+
+#[test]
+fn the_ingresses_of_platform_and_tunnel_server_let_streams_and_large_bodies_through_as_well() {
+    let annotations = |class: &str, controller: &str, tls: &str| -> [Value; 2] {
+        let ingress =
+            |host: &str| json!({"enabled": true, "className": class, "controller": controller, "host": host});
+        let objects = rendered(&json!({
+            "global": {"runtime": {"name": "prod", "ingressUrl": "https://runtime.example.com"}},
+            "platform": {"enabled": true, "ingress": ingress("platform.example.com")},
+            "tunnelServer": {
+                "enabled": true, "domain": "tunnels.example.com", "tls": {"secretName": tls},
+                "ingress": ingress("register.example.com"),
+            },
+        }));
+        ["-platform", "-tunnel-server"]
+            .map(|end| object(&objects, "Ingress", end).unwrap()["metadata"]["annotations"].clone())
+    };
+    let streaming = json!({
+        "nginx.ingress.kubernetes.io/proxy-body-size": "100m",
+        "nginx.ingress.kubernetes.io/proxy-buffering": "off",
+        "nginx.ingress.kubernetes.io/proxy-read-timeout": "3600",
+        "nginx.ingress.kubernetes.io/proxy-send-timeout": "3600",
+    });
+    assert_eq!(annotations("nginx", "", ""), [streaming.clone(), streaming.clone()]);
+    let mut to_tls = streaming.clone();
+    to_tls["nginx.ingress.kubernetes.io/backend-protocol"] = json!("HTTPS");
+    assert_eq!(annotations("public", "ingress-nginx", "tls"), [streaming, to_tls]);
+    let [platform, tunnels] = annotations("public", "nginx", "tls");
+    assert_eq!(platform["nginx.org/websocket-services"], "prod-gitops-runtime-platform");
+    assert!(
+        platform["nginx.org/mergeable-ingress-type"].is_null()
+            && platform["nginx.org/ssl-services"].is_null()
+    );
+    assert_eq!(tunnels["nginx.org/ssl-services"], "prod-gitops-runtime-tunnel-server");
+    let [platform, tunnels] = annotations("alb", "", "");
+    let alb = |name: &str| format!("alb.ingress.kubernetes.io/{name}");
+    assert_eq!(
+        (&platform[alb("healthcheck-path")], &tunnels[alb("success-codes")]),
+        (&json!("/readyz"), &json!("404"))
+    );
+    for one in [&platform, &tunnels] {
+        assert_eq!(one[alb("listen-ports")], r#"[{"HTTP": 80}]"#, "there is no certificate");
+        assert!(one[alb("group.name")].is_null());
+    }
+    assert_eq!(annotations("traefik", "", "tls"), [Value::Null, Value::Null]);
+}

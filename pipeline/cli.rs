@@ -237,7 +237,7 @@ pub(crate) enum Command {
         #[arg(value_name = "DIRECTORY")]
         directory: PathBuf,
     },
-    /// Ask whether a reporter is ready, or which hop on the way to a runtime fails.
+    /// Ask whether every part of an installation is well, whether a reporter is ready, or which hop on the way to a runtime fails.
     Check(Check),
 }
 

@@ -1,17 +1,22 @@
-//! `gitops-runtime check URL`: whether a reporter is ready, for `helm test` and scripts: the image has no other program.
+//! `gitops-runtime check`: whether an installation is well, part by part; and `gitops-runtime check URL`, whether a reporter is
+//! ready, for `helm test` and scripts: the image has no other program.
 //!
-//! takes: where it serves health - gives: what it says of itself
-//! calls: `GET /readyz` - fails: when it does not answer, or is not ready in time, with what it said last
+//! takes: the namespace of an installation, or where a process serves health - gives: each part and what to do about it, or what
+//! the process says of itself
+//! calls: the API server of the kubeconfig, to read; or `GET /readyz` - fails: when there is no cluster to ask; or when nobody
+//! answers, or is not ready in time, with what was said last
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use pipeline_doctor::{Cluster, Looked};
 use tokio::time::{Instant, sleep};
 
 use url::Url;
 
-use super::{Check, CheckCommand};
+use super::values::{Asked, print};
+use super::{AccessShape, Check, CheckCommand};
 
 /// The time one request may take.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -25,11 +30,37 @@ pub(crate) fn run(check: &Check) -> anyhow::Result<ExitCode> {
     if let Some(CheckCommand::Access(given)) = &check.command {
         return super::access::run(given);
     }
+    if let Some(namespace) = &check.namespace {
+        return installed(check, namespace);
+    }
     let url = check.url.as_ref().context("an address is missing")?;
     stages_client::install_crypto();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
     runtime.block_on(ask(check, url))
+}
+
+/// Looks at every part of an installation, until none fails or the time is over: 0 when none does, else 1.
+fn installed(check: &Check, namespace: &str) -> anyhow::Result<ExitCode> {
+    let until = std::time::Instant::now() + check.within;
+    loop {
+        let asked = Asked::find(check.kubeconfig.clone(), check.context.clone())?;
+        let found = pipeline_doctor::installation(&Looked {
+            cluster: asked.as_ref().map(|asked| asked as &dyn Cluster).ok_or("there is no kubeconfig"),
+            namespace,
+            release: check.release.as_deref(),
+            version: env!("CARGO_PKG_VERSION"),
+        });
+        let is_well = found.failing().is_none();
+        if is_well || std::time::Instant::now() >= until {
+            print(&match check.format {
+                AccessShape::Table => found.table(),
+                AccessShape::Json => found.json(),
+            })?;
+            return Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        std::thread::sleep(AGAIN);
+    }
 }
 
 async fn ask(check: &Check, base: &Url) -> anyhow::Result<ExitCode> {
@@ -48,7 +79,7 @@ async fn ask(check: &Check, base: &Url) -> anyhow::Result<ExitCode> {
                 let text = answer.text().await.unwrap_or_default();
                 let text: String = text.trim().chars().take(SHOWN).collect();
                 if is_ready {
-                    super::values::print(&format!("{text}\n"))?;
+                    print(&format!("{text}\n"))?;
                     return Ok(ExitCode::SUCCESS);
                 }
                 format!("is not ready: {text}")

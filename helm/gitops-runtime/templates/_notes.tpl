@@ -5,7 +5,8 @@
 {{- $name := include "gitops-runtime.fullname" . -}}
 The runtime {{ $runtime.name }} is installed as release {{ .Release.Name }} in namespace {{ .Release.Namespace }}.
 
-See whether it reports:
+See whether every part of it is well, and whether it reports:
+  gitops-runtime check --namespace {{ .Release.Namespace }} --release {{ .Release.Name }} --within 5m
   helm test {{ .Release.Name }} --namespace {{ .Release.Namespace }}
 {{- if .Values.reporter.enabled }}
   kubectl --namespace {{ .Release.Namespace }} exec deploy/{{ $name }}-reporter -- /gitops-runtime status

@@ -27,10 +27,19 @@ Examples:
 
 const CHECK: &str = "\
 Examples:
+  Whether every part of an installation is well, and what to do where one is not:
+    gitops-runtime check --namespace runtime
+  The same in a pipeline, waiting five minutes for it:
+    gitops-runtime check --namespace runtime --release prod --within 5m --format json
   Whether a reporter is ready, waiting a minute for it:
     gitops-runtime check http://gitops-runtime-reporter:8088 --within 1m
   Which hop on the way to a runtime fails, and what to do:
-    gitops-runtime check access --namespace runtime";
+    gitops-runtime check access --namespace runtime
+  Whether the values of a release are right for the cluster, the platform, Argo CD and Git as they are now:
+    gitops-runtime validate --release prod --namespace runtime
+
+Exit codes: 0 nothing fails, 1 something does, 2 usage. Of an installation it reads Deployments, StatefulSets, pods, claims, events,
+the ConfigMap codefresh-cm, and the labels of Helm's Secrets; what it may not read it says.";
 
 const ACCESS: &str = "\
 Examples:
@@ -179,8 +188,23 @@ pub(crate) struct Check {
     #[command(subcommand)]
     pub(crate) command: Option<CheckCommand>,
     /// Where it serves health, such as http://gitops-runtime-reporter:8088
-    #[arg(required = true)]
+    #[arg(required_unless_present = "namespace")]
     pub(crate) url: Option<Url>,
+    /// The namespace of an installation, every part of which is looked at
+    #[arg(short, long, value_name = "NAME", value_parser = label, conflicts_with = "url")]
+    pub(crate) namespace: Option<String>,
+    /// Its release; without one they are all that are there
+    #[arg(long, value_name = "NAME", value_parser = label, requires = "namespace")]
+    pub(crate) release: Option<String>,
+    /// The kubeconfig of the cluster; without one it is the current one
+    #[arg(long, value_name = "FILE", requires = "namespace")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME", requires = "namespace")]
+    pub(crate) context: Option<String>,
+    /// How parts are shown
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: AccessShape,
     /// How long it may take to become ready
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = crate::config::duration)]
     pub(crate) within: Duration,
@@ -225,7 +249,7 @@ pub(crate) struct CheckAccess {
     pub(crate) format: AccessShape,
 }
 
-/// How hops are shown.
+/// How hops and parts are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AccessShape {
     /// For people

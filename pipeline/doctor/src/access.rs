@@ -6,7 +6,7 @@
 //! said to be not measured
 
 mod controller;
-mod hop;
+pub(crate) mod hop;
 mod inside;
 mod outside;
 mod ways;

@@ -9,6 +9,7 @@ mod access;
 mod chart;
 mod convert;
 mod finding;
+mod installation;
 mod report;
 mod rules;
 mod tree;
@@ -17,6 +18,7 @@ pub use self::access::{Access, Hop, Side, Upgraded, Verdict, Visitor, Wanted, ac
 pub use self::chart::{Chart, Value as ChartValue};
 pub use self::convert::{Converted, Note, convert};
 pub use self::finding::{Finding, MASKED, Severity, Unmeasured, nearest};
+pub use self::installation::{Installation, Looked, Part, installation};
 pub use self::report::{Format, Report};
 pub use self::rules::{
     Around, Certificate, Cluster, Network, PeerResponse, Proxies, Request, Tiers, Unreached, Way, codes,

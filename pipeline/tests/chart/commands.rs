@@ -163,6 +163,56 @@ async fn serve(routes: axum::Router) -> String {
     address
 }
 
+#[test]
+fn each_part_of_an_installation_is_looked_at_and_waited_for() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::Json;
+    use axum::extract::Query;
+    use axum::http::StatusCode;
+    use axum::routing::get;
+    use serde_json::{Value, json};
+    use std::collections::BTreeMap;
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    // Ready when it was asked for three times.
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    let deployments = async move |Query(asked): Query<BTreeMap<String, String>>| {
+        let of = "app.kubernetes.io/part-of=codefresh-gitops-runtime,app.kubernetes.io/instance=prod";
+        assert_eq!(asked["labelSelector"], of);
+        let ready = usize::from(counted.fetch_add(1, Ordering::SeqCst) >= 2);
+        let metadata = json!({"name": "prod-reporter", "labels": {"app.kubernetes.io/instance": "prod"}});
+        let status = json!({"readyReplicas": ready, "updatedReplicas": 1});
+        Json(json!({"items": [{"metadata": metadata, "spec": {"replicas": 1}, "status": status}]}))
+    };
+    let empty = || get(Json(json!({"items": []})));
+    let routes = axum::Router::new()
+        .route("/version", get(Json(json!({"major": "1", "minor": "34", "gitVersion": "v1.34.1"}))))
+        .route("/apis/apps/v1/namespaces/runtime/deployments", get(deployments))
+        .route("/apis/apps/v1/namespaces/runtime/statefulsets", empty())
+        .route("/api/v1/namespaces/runtime/pods", empty())
+        .route("/api/v1/namespaces/runtime/persistentvolumeclaims", empty())
+        .route("/api/v1/namespaces/runtime/secrets", get(StatusCode::FORBIDDEN));
+    let address = runtime.block_on(serve(routes));
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = kubeconfig(folder.path(), &address);
+    let given = ["check", "--namespace", "runtime", "--release", "prod", "--kubeconfig", &kubeconfig];
+    let output = run(&given);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("fails       Deployment prod-reporter: 0 of 1 ready: there are no pods"), "{text}");
+    assert!(text.contains("unmeasured  release: the API server answered 403"), "{text}");
+    let output = run(&[&given[..], &["--within", "2m", "--format", "json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["failing"], Value::Null);
+    assert_eq!(found["parts"].as_array().unwrap().last().unwrap()["found"], "1 of 1 ready");
+    assert!(asked.load(Ordering::SeqCst) >= 3);
+    assert_eq!(run(&["check"]).status.code(), Some(2), "neither an address nor a namespace");
+    assert_eq!(run(&["check", "--namespace", "runtime", &address]).status.code(), Some(2));
+}
+
 /// An API server with one empty Secret, which it changes as it is told.
 async fn secrets() -> String {
     use std::sync::{Arc, Mutex};

@@ -121,17 +121,17 @@ impl Hops {
 }
 
 /// A text of an object, as it may be shown.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN).collect()
 }
 
 /// The text at a pointer.
-pub(super) fn text<'a>(object: &'a Json, pointer: &str) -> &'a str {
+pub(crate) fn text<'a>(object: &'a Json, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Json::as_str).unwrap_or_default()
 }
 
 /// The list at a pointer.
-pub(super) fn list<'a>(object: &'a Json, pointer: &str) -> &'a [Json] {
+pub(crate) fn list<'a>(object: &'a Json, pointer: &str) -> &'a [Json] {
     object.pointer(pointer).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 

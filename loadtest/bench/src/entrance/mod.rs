@@ -3,8 +3,9 @@
 //!
 //! takes: nothing - gives: of each event the requests that failed, which of them were under way, and for how long new ones failed
 //! calls: two servers of tunnels on a real NATS server, two clients, two routers, as processes on loopback, and visitors who come at
-//! a steady rate whatever became of those before them - fails: when new requests fail for longer than 3 s after a kill, or any
-//! request at all after an orderly end
+//! a steady rate whatever became of those before them - fails: when new requests fail for longer than 3 s after a kill, for longer
+//! than 30 s after a network between client and server lost its connections without a word, or any request at all after an orderly
+//! end
 
 mod backends;
 mod visits;
@@ -26,7 +27,7 @@ use self::world::{Part, World};
 
 const EXAMPLES: &str = "\
 Examples:
-  Kill and replace each of them once under 200 requests a second, some two minutes:
+  Kill and replace each of them once under 200 requests a second, some three minutes:
     loadtest entrance
   Three times each, and more visitors:
     loadtest entrance --rounds 3 --rate 400";
@@ -48,6 +49,8 @@ pub struct Args {
 
 /// For so long new requests may fail after a kill; one that takes longer than this has failed as well.
 const LONGEST: Duration = Duration::from_secs(3);
+/// For so long they may fail after a network has lost its connections and told nobody.
+const NOTICED: Duration = Duration::from_secs(30);
 /// Visitors come for so long before an event, so that it meets them under way, and after it.
 const BEFORE: Duration = Duration::from_secs(2);
 const AFTER: Duration = Duration::from_secs(8);
@@ -61,9 +64,11 @@ enum Event {
     Kill(Part),
     /// One of them is told to end, as when its pod is replaced: another one was started before.
     Replace(Part),
+    /// The network between clients and servers carries nothing more of what is connected, and says so to nobody.
+    Silence,
 }
 
-const EVENTS: [Event; 8] = [
+const EVENTS: [Event; 9] = [
     Event::Nothing,
     Event::Kill(Part::Server),
     Event::Kill(Part::Client),
@@ -72,6 +77,7 @@ const EVENTS: [Event; 8] = [
     Event::Replace(Part::Server),
     Event::Replace(Part::Client),
     Event::Replace(Part::Router),
+    Event::Silence,
 ];
 
 impl Event {
@@ -80,21 +86,29 @@ impl Event {
             Self::Nothing => "nothing happens".to_owned(),
             Self::Kill(part) => format!("{} killed", part.name()),
             Self::Replace(part) => format!("{} replaced", part.name()),
+            Self::Silence => "network silent".to_owned(),
+        }
+    }
+
+    /// For how long new requests may fail; `None`: not at all.
+    fn longest(self) -> Option<Duration> {
+        match self {
+            Self::Nothing | Self::Replace(_) => None,
+            Self::Kill(_) => Some(LONGEST),
+            Self::Silence => Some(NOTICED),
         }
     }
 
     /// What misses the bound.
     fn missed(self, outcome: &Outcome) -> Option<String> {
-        match self {
-            Self::Kill(_) if outcome.gap > LONGEST => Some(format!(
-                "{}: new requests failed for {:.1} s, of at most {} s",
-                self.name(),
+        let (name, failed) = (self.name(), outcome.under_way + outcome.new);
+        match self.longest() {
+            Some(longest) if outcome.gap > longest => Some(format!(
+                "{name}: new requests failed for {:.1} s, of at most {} s",
                 outcome.gap.as_secs_f64(),
-                LONGEST.as_secs()
+                longest.as_secs()
             )),
-            Self::Nothing | Self::Replace(_) if outcome.under_way + outcome.new > 0 => {
-                Some(format!("{}: {} requests failed, of none", self.name(), outcome.under_way + outcome.new))
-            }
+            None if failed > 0 => Some(format!("{name}: {failed} requests failed, of none")),
             _ => None,
         }
     }
@@ -187,12 +201,14 @@ async fn around(world: &mut World, event: Event, rate: u32) -> anyhow::Result<Ou
         Event::Nothing => {}
         Event::Kill(part) => world.kill(part).await?,
         Event::Replace(part) => Box::pin(world.replace(part)).await?,
+        Event::Silence => world.silence(),
     }
-    sleep(AFTER).await;
+    let after = AFTER + event.longest().unwrap_or_default();
+    sleep(after).await;
     let visits = visits.end().await;
     let outcome = Outcome::of(&visits, happened);
     let expected =
-        usize::try_from(rate).unwrap_or(usize::MAX).saturating_mul((BEFORE + AFTER).as_secs() as usize);
+        usize::try_from(rate).unwrap_or(usize::MAX).saturating_mul((BEFORE + after).as_secs() as usize);
     ensure!(
         outcome.asked >= expected / 10 * 9,
         "{} visitors came of {expected}: the machine is too busy",
@@ -234,6 +250,12 @@ mod tests {
         assert_eq!(
             Event::Kill(Part::Bus).missed(&longer).as_deref(),
             Some("bus killed: new requests failed for 3.1 s, of at most 3 s")
+        );
+        assert_eq!(Event::Silence.missed(&longer), None);
+        let unnoticed = Outcome { gap: Duration::from_millis(30_100), ..longer };
+        assert_eq!(
+            Event::Silence.missed(&unnoticed).as_deref(),
+            Some("network silent: new requests failed for 30.1 s, of at most 30 s")
         );
         assert_eq!(
             Event::Replace(Part::Router).missed(&longer).as_deref(),

@@ -65,6 +65,8 @@ pub(super) struct World {
     nats: NatsServer,
     service: u16,
     servers: Backends,
+    /// By which clients of tunnels come to them.
+    network: Backends,
     routers: Backends,
     running: [VecDeque<Running>; 3],
 }
@@ -80,13 +82,16 @@ impl World {
         let service = listener.local_addr().context("listen on loopback")?.port();
         let routes = Router::new().route(PATH, get(async || ANSWER));
         tokio::spawn(async move { axum::serve(listener, routes).await });
+        let (servers, network) = (Backends::listen().await?, Backends::listen().await?);
+        network.add(servers.port);
         let mut world = Self {
             program,
             http: client()?,
             folder,
             nats: NatsServer::start().await?,
             service,
-            servers: Backends::listen().await?,
+            servers,
+            network,
             routers: Backends::listen().await?,
             running: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
         };
@@ -130,6 +135,11 @@ impl World {
             self.forget(part, port);
         }
         self.one_more(part).await
+    }
+
+    /// Loses the connections of clients of tunnels without telling anybody, as a network does that drops packets.
+    pub(super) fn silence(&self) {
+        self.network.silence();
     }
 
     /// Starts another one beside one that visitors come through, as a Deployment does, then tells that to end, and waits for its end.
@@ -237,7 +247,7 @@ impl World {
     }
 
     fn client(&self) -> Vec<String> {
-        let to = format!("tunnelClient.to=http://127.0.0.1:{}", self.servers.port);
+        let to = format!("tunnelClient.to=http://127.0.0.1:{}", self.network.port);
         let forward = format!("http://127.0.0.1:{}", self.routers.port);
         words(&[
             "tunnel-client",

@@ -1,7 +1,8 @@
 //! `loadtest tunnel`: what a tunnel costs, beside a direct connection and, where they are installed, rathole and chisel.
 //!
-//! takes: nothing - gives: bytes a second of one stream and of 100, latencies of requests of 1 kB alone and beside a visitor who
-//! does not read, bytes a second of one stream over a network that is far away, and the memory of streams that are held open
+//! takes: nothing - gives: bytes a second of one stream and of 100, latencies of requests of 1 kB, those of 99 visitors alone and
+//! beside one who does not read with the memory that costs, bytes a second of one stream over a network that is far away, and the
+//! memory of streams that are held open
 //! calls: the tunnel's server and client as processes on loopback, with TLS and without, like those of others; shares the machine's cores with them - fails: when an answer is not whole, or in the long form when a
 //! figure misses its bound
 
@@ -18,7 +19,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use self::way::{Idle, Kind, Way};
 use loadtest_judge::interrupt;
@@ -48,15 +49,20 @@ pub struct Args {
     serve: bool,
 }
 
-/// Visitors of the latencies, and streams that are open at a time.
+/// Visitors of the latencies, those beside a slow one, and streams that are open at a time.
 const VISITORS: usize = 8;
+const OTHERS: usize = 99;
 const STREAMS: usize = 100;
 /// To the other side of the delayed network: 100 ms there and back.
 const FAR: Duration = Duration::from_millis(50);
+/// How often the memory is looked at.
+const LOOK: Duration = Duration::from_millis(20);
 /// What must be reached in the long form.
 const FAR_RATE: f64 = 50e6;
 const SLOW_RATIO: f64 = 1.2;
 const P99_RATIO: f64 = 1.3;
+/// What a visitor who does not read may take of the memory of server and client together: their windows, and nothing of the 1 GB.
+const SLOW: u64 = 32 << 20;
 /// What clients who come again may leave in the server's memory: what an allocator keeps, and nothing of 10,000 of them.
 const LEFT: u64 = 8 << 20;
 
@@ -121,6 +127,8 @@ struct Figures {
     one: f64,
     hundred: f64,
     alone: Histogram<u64>,
+    /// Of many visitors, and of as many beside one who does not read.
+    many: Histogram<u64>,
     beside: Histogram<u64>,
     far: f64,
     memory: Option<Memory>,
@@ -130,6 +138,9 @@ struct Figures {
 struct Memory {
     /// Of server and client, without streams.
     alone: (u64, u64),
+    /// With many visitors, and at the most with as many beside one who does not read.
+    many: (u64, u64),
+    slow: (u64, u64),
     /// With those that are held.
     held: (u64, u64),
     idle: Idle,
@@ -174,19 +185,29 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
         "p50 of 1 kB",
         "p99",
         "",
-        "p99 beside a slow one",
+        "p99 of 99",
+        "beside a slow one",
         "",
         "100 ms away MB/s",
     ];
     say(&table(1, &header, &rows));
     say(&format!(
-        "ratios are to the direct connection, and of the slow one to the p99 without it; {VISITORS} visitors, {} requests; with \
-         TLS this product's visitors speak it too, those of others do not",
+        "ratios are to the direct connection, and of the slow one to the p99 without it; {VISITORS} visitors and {OTHERS}, {} \
+         requests; with TLS this product's visitors speak it too, those of others do not",
         form.requests
     ));
     let own = measured.iter().find(|figures| figures.kind == Kind::Own).context("measure the tunnel")?;
-    if let Some(Memory { alone: before, held: after, idle, reconnects }) = &own.memory {
+    if let Some(Memory { alone: before, many, slow, held: after, idle, reconnects }) = &own.memory {
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        say(&format!(
+            "memory with {OTHERS} visitors: server {:.1} MiB, client {:.1} MiB; beside one who reads nothing of {} MiB at most \
+             {:.1} and {:.1} MiB",
+            mib(many.0),
+            mib(many.1),
+            form.slow >> 20,
+            mib(slow.0),
+            mib(slow.1)
+        ));
         say(&format!(
             "memory: server {:.1} MiB, client {:.1} MiB; with {} streams held open {:.1} and {:.1} MiB",
             mib(before.0),
@@ -226,9 +247,15 @@ fn missed(own: &Figures, measured: &[Figures]) -> Vec<String> {
     if own.far < FAR_RATE {
         missed.push(format!("one stream 100 ms away: {:.0} MB/s of {:.0}", own.far / 1e6, FAR_RATE / 1e6));
     }
-    let slow = p99(&own.beside) / p99(&own.alone);
+    let slow = p99(&own.beside) / p99(&own.many);
     if slow > SLOW_RATIO {
         missed.push(format!("p99 beside a slow visitor: {slow:.2} times that without, of {SLOW_RATIO}"));
+    }
+    if let Some(Memory { many, slow, .. }) = &own.memory {
+        let taken = (slow.0 + slow.1).saturating_sub(many.0 + many.1);
+        if taken > SLOW {
+            missed.push(format!("a visitor who does not read takes {taken} bytes, of {SLOW}"));
+        }
     }
     if let Some(Memory { reconnects: (before, after), .. }) = &own.memory
         && after.saturating_sub(*before) > LEFT
@@ -262,8 +289,9 @@ fn row(figures: &Figures, direct: &Figures) -> Vec<String> {
         time(figures.alone.value_at_quantile(0.5) as f64),
         time(p99(&figures.alone)),
         ratio(p99(&figures.alone), p99(&direct.alone)),
+        time(p99(&figures.many)),
         time(p99(&figures.beside)),
-        ratio(p99(&figures.beside), p99(&figures.alone)),
+        ratio(p99(&figures.beside), p99(&figures.many)),
         rate(figures.far),
     ]
 }
@@ -278,13 +306,16 @@ async fn measure(kind: Kind, program: &Path, service: SocketAddr, form: Form) ->
     let way = Arc::new(Way::make(kind, program, service, Duration::ZERO).await?);
     let one = rate(&way, 1, form.stream).await?;
     let hundred = rate(&way, STREAMS, form.of_hundred).await?;
-    let alone = latencies(&way, form.requests).await?;
+    let alone = latencies(&way, VISITORS, form.requests).await?;
+    let before = way.resident();
+    let many = latencies(&way, OTHERS, form.requests).await?;
+    let with_many = way.resident();
     let mut slow = way.visitor().await?;
     slow.ask(&format!("/bytes/{}", form.slow)).await?;
-    let beside = latencies(&way, form.requests).await?;
+    let (beside, with_slow) = watched(&way, latencies(&way, OTHERS, form.requests)).await?;
     drop(slow);
-    let memory = match way.resident().filter(|_| kind == Kind::Own) {
-        Some(alone) => {
+    let memory = match before.zip(with_many.zip(with_slow)).filter(|_| kind == Kind::Own) {
+        Some((alone, (many, slow))) => {
             let reconnects = way.reconnect(form.reconnects).await?;
             let mut held = Vec::new();
             for _ in 0..form.held {
@@ -295,7 +326,7 @@ async fn measure(kind: Kind, program: &Path, service: SocketAddr, form: Form) ->
             let with_held = way.resident().context("read the memory of the tunnel")?;
             let idle = way.idle(program, service, form.idle, form.held_by_idle).await?;
             drop(held);
-            Some(Memory { alone, held: with_held, idle, reconnects })
+            Some(Memory { alone, many, slow, held: with_held, idle, reconnects })
         }
         None => None,
     };
@@ -303,7 +334,25 @@ async fn measure(kind: Kind, program: &Path, service: SocketAddr, form: Form) ->
     let far = Arc::new(Way::make(kind, program, service, FAR).await?);
     let far_rate = rate(&far, 1, form.far).await?;
     Arc::into_inner(far).context("end a way")?.end().await?;
-    Ok(Figures { kind, one, hundred, alone, beside, far: far_rate, memory })
+    Ok(Figures { kind, one, hundred, alone, many, beside, far: far_rate, memory })
+}
+
+/// Does something, and gives the most resident bytes of server and client meanwhile.
+async fn watched<T>(
+    way: &Way,
+    doing: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<(T, Option<(u64, u64)>)> {
+    let (mut most, mut doing) = (way.resident(), std::pin::pin!(doing));
+    loop {
+        tokio::select! {
+            done = &mut doing => return Ok((done?, most)),
+            () = sleep(LOOK) => {
+                if let (Some(most), Some(now)) = (&mut most, way.resident()) {
+                    *most = (most.0.max(now.0), most.1.max(now.1));
+                }
+            }
+        }
+    }
 }
 
 /// Bytes a second of so many streams at a time, of so many bytes each.
@@ -323,15 +372,15 @@ async fn rate(way: &Arc<Way>, streams: usize, bytes: u64) -> anyhow::Result<f64>
     Ok(read as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// How long requests of 1 kB take, in microseconds.
-async fn latencies(way: &Arc<Way>, requests: usize) -> anyhow::Result<Histogram<u64>> {
+/// How long requests of 1 kB take that so many visitors make, in microseconds.
+async fn latencies(way: &Arc<Way>, visitors: usize, requests: usize) -> anyhow::Result<Histogram<u64>> {
     let mut running = JoinSet::new();
-    for _ in 0..VISITORS {
+    for _ in 0..visitors {
         let way = way.clone();
         running.spawn(async move {
             let mut visitor = way.visitor().await?;
             let mut taken = Vec::new();
-            for _ in 0..requests.div_ceil(VISITORS) {
+            for _ in 0..requests.div_ceil(visitors) {
                 let begun = Instant::now();
                 ensure!(visitor.get("/bytes/1024").await? == 1_024, "an answer has another length");
                 taken.push(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));

@@ -199,10 +199,10 @@ pub(super) fn classify(name: &str) -> Class {
     if EXEMPT.contains(compact.as_str()) || words.iter().any(|word| word == "existing") {
         return Class::Plain;
     }
-    if words.len() > 2
+    if words.len() > 1
         && matches!(words.as_slice(), [.., from, secret] if from == "from" && secret.starts_with("secret"))
     {
-        // `configFromSecret` names one.
+        // `configFromSecret` names one, and `from_secret` too.
         return Class::Plain;
     }
     while words.len() > 1

@@ -87,6 +87,13 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
     if let Some(inner) = range("%env(", ")%") {
         return Some(at + inner.end + 2);
     }
+    if let Some(inner) = rest.strip_prefix('(') {
+        // `(known after apply)`, `(sensitive value)`.
+        let told = ["known after apply)", "sensitive value)", "sensitive)", "write-only attribute)"];
+        if let Some(told) = told.iter().find(|told| inner.starts_with(**told)) {
+            return Some(at + 1 + told.len());
+        }
+    }
     if rest.starts_with("%(") {
         let end = rest.find(')')?;
         return name(rest.get(2..end)?).then_some(

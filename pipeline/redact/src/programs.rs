@@ -176,6 +176,8 @@ enum Next {
     Named(String),
     /// A name, `=`, and one.
     Literal,
+    /// A command that gives one: `--password-command "echo x"`.
+    Command,
 }
 
 impl Arguments {
@@ -280,6 +282,11 @@ impl Arguments {
             _ if shape::is_harmless(text) => None,
             Next::Secret => Some(whole),
             Next::Named(flag) => takes_secret(flag, text).then_some(whole),
+            Next::Command => {
+                let value = ["echo ", "printf "].iter().find_map(|echo| text.strip_prefix(echo))?.trim();
+                let from = text.len() - value.len();
+                (!shape::is_harmless(value)).then_some(from..text.len())
+            }
             Next::Literal => {
                 let (name, value) = text.split_once('=')?;
                 (!shape::is_harmless(value) && !is_metavariable(value)).then_some(name.len() + 1..text.len())
@@ -287,6 +294,7 @@ impl Arguments {
             Next::Perhaps => (shape::is_key(text) || shape::is_password(text)).then_some(whole),
             Next::Pair(sign) => {
                 let (user, password) = text.split_once(*sign)?;
+                let password = password.trim_matches(['"', '\'']);
                 let ids = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
                 let address = password.starts_with("//") || password.contains("://");
                 let metavariable =
@@ -344,6 +352,8 @@ impl Arguments {
             self.next = Some(Next::Literal);
         } else if self.named && VALUES.contains(&text) {
             self.next = Some(Next::Secret);
+        } else if text.contains("pass") && (text.ends_with("-command") || text.ends_with("-cmd")) {
+            self.next = Some(Next::Command);
         } else if is_flag(text) && names::classify(text) != Class::Plain {
             self.next = Some(Next::Named(text.to_owned()));
         } else if USUAL.contains(&text) {
@@ -433,7 +443,22 @@ impl<'t> Words<'t> {
             None => rest.iter().position(|byte| byte.is_ascii_whitespace() || quote(byte)),
         };
         let stop = stop.map_or(self.end, |found| start + found);
-        self.at = stop + usize::from(opening.is_some());
+        // `user:"password"` is one word.
+        let inner = bytes.get(stop).filter(|byte| quote(byte)).filter(|_| {
+            opening.is_none() && stop > start && matches!(bytes.get(stop - 1), Some(b':' | b'=' | b'%'))
+        });
+        let stop = inner.map_or(stop, |quote| {
+            let rest = bytes.get(stop + 1..).unwrap_or_default();
+            rest.iter().position(|byte| byte == quote).map_or(stop, |end| stop + 1 + end)
+        });
+        // The quote that opened before the word closes behind it, and opens no other.
+        let closes = opening.is_none()
+            && start > 0
+            && bytes
+                .get(start - 1)
+                .filter(|byte| quote(byte))
+                .is_some_and(|open| bytes.get(stop) == Some(open));
+        self.at = stop + usize::from(opening.is_some() || inner.is_some() || closes);
         let word = self.text.get(start..stop)?;
         // Of a list without quotes: `[redis-cli, -a, x]`.
         let word = if opening.is_none() { word.trim_end_matches([',', ']']) } else { word };

@@ -158,7 +158,11 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
             && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let phrase = phrase
             || password && given && is_made_up(bare)
-            || password && matches!(behind.as_str(), "is" | "now" | "was") && is_run_together(bare);
+            || password && matches!(behind.as_str(), "is" | "now" | "was") && is_run_together(bare)
+            || password
+                && (matches!(behind.as_str(), "is" | "now" | "was")
+                    || number == 0 && line.get(at..).unwrap_or_default().trim().is_empty())
+                && is_two_names(bare);
         // The id of a key of GnuPG.
         let id = matches!(bare.len(), 8 | 16)
             && bare.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte));
@@ -284,6 +288,19 @@ fn is_run_together(word: &str) -> bool {
         && word.bytes().all(|byte| byte.is_ascii_alphabetic())
         && word.bytes().any(|byte| byte.is_ascii_uppercase())
         && names::classify(word) == names::Class::Plain
+}
+
+/// Whether a word is two that are written like names, and joined as nobody joins them: `Lapland-Bunting`.
+fn is_two_names(word: &str) -> bool {
+    let name = |part: &str| {
+        part.len() >= 4
+            && part.starts_with(|letter: char| letter.is_ascii_uppercase())
+            && part.bytes().skip(1).all(|byte| byte.is_ascii_lowercase())
+            && !is_word_of_prose(part)
+    };
+    word.split_once(['-', '.', '_']).is_some_and(|(first, second)| name(first) && name(second))
+        && names::classify(word) == names::Class::Plain
+        && !TERMS.contains(word.to_ascii_lowercase().as_str())
 }
 
 /// Whether a text is a message, though it reads as YAML: a subject of several words, an empty line, and more; or a

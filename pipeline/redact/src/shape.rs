@@ -79,8 +79,8 @@ fn is_reference_member(name: &str, value: &Value) -> bool {
     match name {
         "name" | "secretName" | "namespace" | "key" | "kind" | "apiVersion" | "apiGroup" | "group"
         | "version" | "path" | "fieldPath" | "audience" | "uid" | "resourceVersion" | "property"
-        | "field" | "mountPath" | "subPath" | "type" | "store" | "engine" | "secret" | "secretKey"
-        | "configMap" => {
+        | "field" | "parameter" | "mountPath" | "subPath" | "type" | "store" | "engine" | "secret"
+        | "secretKey" | "configMap" => {
             value.is_null()
                 || value.as_str().is_some_and(|text| text.is_empty() || (is_name(text) && !is_key(text)))
         }
@@ -236,7 +236,7 @@ pub(super) fn is_mask(text: &str) -> bool {
             return signs >= if first == '+' { 8 } else { 3 };
         }
     }
-    if let Some((_, tail)) = text.rsplit_once(['-', '_', ' '])
+    if let Some((_, tail)) = text.rsplit_once(['-', '_', ' ', '/'])
         && text.len() <= 64
         && tail.len() >= 4
         && tail.bytes().all(|byte| matches!(byte, b'x' | b'X' | b'*' | b'.'))

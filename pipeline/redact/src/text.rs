@@ -349,6 +349,9 @@ impl<'t> Scan<'t> {
             return Class::Key;
         }
         let head = self.line_before(start, 32);
+        // `encryption: {key: x}`.
+        let head =
+            head.trim_end().strip_suffix(": {").map_or(head.to_owned(), |head| head.replace('{', " ") + " ");
         match head.strip_suffix(' ').and_then(|head| head.rsplit(' ').next()) {
             Some(owner) if owner.bytes().all(|byte| byte.is_ascii_alphabetic()) => {
                 let line =
@@ -474,8 +477,12 @@ impl<'t> Scan<'t> {
             return None;
         }
         let tree = text.starts_with('{') && name.quoted && text.ends_with('}');
-        if text.starts_with(['{', '[']) && !tree && !self.leads_line(name.start) && text.contains(": ")
-            || text.contains(": ") && self.is_structure(name.text, class, &value)
+        if text.starts_with(['{', '['])
+            && !tree
+            && (class != Class::Secret || !text.contains('['))
+            && !self.leads_line(name.start)
+            && text.contains(": ")
+            || (text.contains(": ") || text.contains("\":")) && self.is_structure(name.text, class, &value)
         {
             return None;
         }

@@ -18,9 +18,9 @@ mod members;
 
 use members::{
     Members, container, is_captions, is_injected, is_keyring, is_list_of_users, is_logons, is_named_secret,
-    is_odd, is_pair_value, is_schema, is_tracking_id, lower, names_secret, pair_is_secret, repeatable,
+    is_odd, is_pair_value, is_tracking_id, lower, names_secret, pair_is_secret, repeatable,
 };
-pub(super) use members::{is_bare, is_key_reference, is_secret_value, stays};
+pub(super) use members::{is_bare, is_key_reference, is_schema, is_secret_value, stays};
 
 /// Levels of objects, arrays and texts within texts, together.
 pub(super) const DEPTH: usize = 160;

@@ -115,7 +115,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          reuse fill leeway skew separator delimiter matcher matchers injector injection watcher syncer rotator \
          bindings visibility level tier priority notice warning alert alerts notification notifications audit \
          log logs logging dashboard burst lookback algo algos algorithms ciphers live init realm timestamp timestamps \
-         kwargs meter scan scans",
+         kwargs meter scan scans lambda function mtime",
     )
 });
 
@@ -188,7 +188,7 @@ pub(super) static FUNCTION: Words = LazyLock::new(|| {
 pub(super) static STATES: Words = LazyLock::new(|| {
     set("missing invalid expired empty required unknown denied revoked failed unset wrong incorrect absent \
          present set malformed unauthorized string <nil> generated rotated renewed found stale valid ok accepted \
-         rejected verified ready pending loading")
+         rejected verified ready pending loading hashed encrypted sealed")
 });
 
 /// Names that configuration files set with nothing but space behind them.
@@ -312,7 +312,7 @@ pub(super) static USER_FILES: Words = LazyLock::new(|| {
 pub(super) static TYPES: Words = LazyLock::new(|| {
     set(
         "string map array object integer number boolean bool null int float list nothing slice struct undefined \
-         str bytes optional option none any secretstr secretstring varchar char union box arc",
+         str bytes buffer uint8array optional option none any secretstr secretstring varchar char union box arc",
     )
 });
 

@@ -42,7 +42,7 @@ pub(super) const LINES: &[Row] = &[
         "echo-for-a-password",
         "restic, borg, msmtp: a command that gives the password",
         &["d-comm", "d_comm", "dcommand", "scommand", "d_cmd", "d-cmd", "wordeval", "asscmd"],
-        r#"(?i)pass(?:word)?[-_]?(?:command|cmd|eval)\\?["']?(?:\s*[:=]\s*|\s+)\\?["']?(?:echo|printf)\s+(?:-n\s+)?\\?["']?([^\s"'\\$]+)"#,
+        r#"(?i)pass(?:word|phrase)?[-_]?(?:command|cmd|eval)\\?["']?(?:\s*[:=,]\s*|\s+)\\?["']?(?:echo|printf)\s+(?:-n\s+)?\\?["']?([^\s"'\\$]+)"#,
         ["restic --password-command \"echo thistle\"", "BORG_PASSCOMMAND='printf thistle'"],
         ["RESTIC_PASSWORD_COMMAND=\"pass show backup\"", "passwordeval \"echo $PW\""],
     ),
@@ -100,8 +100,8 @@ pub(super) const LINES: &[Row] = &[
     line(
         "user-list",
         "PgBouncer: \"user\" \"password\"; pppd: user * password",
-        &["\" \"", "\" * \""],
-        r#"^\s*"[^"\s]+"\s+(?:\*\s+)?"([^"]+)"(?:\s+\*)?\s*$"#,
+        &["\" \"", "\" * \"", " *"],
+        r#"^\s*"[^"\s]+"\s+(?:\*\s+)?"([^"]+)"(?:\s+\*)?\s*$|^[a-z][\w.@-]*\s+(?:\*|[\w.-]+)\s+([^\s*"]*[A-Z0-9!@#$%][^\s*"]*)\s+\*\s*$"#,
         ["\"app\" \"thistle\"", "\"app\" * \"thistle\" *"],
         ["\"app\" \"\"", "say \"a\" \"b\""],
     ),
@@ -334,6 +334,28 @@ pub(super) const LINES: &[Row] = &[
         r#"(?i)\bargs beginning with:?\s+[`'"]?auth[`'"]?,?\s+(?:[`'"][^`'"]*[`'"],?\s+)?[`'"]([^`'"]+)[`'"]"#,
         ["args beginning with: `AUTH` `thistle`", "with args beginning with: 'auth' 'app' 'thistle'"],
         ["args beginning with: `GET` `thistle`", "args beginning with: `AUTH`"],
+    ),
+    line(
+        "pair-of-access-keys",
+        "AWS: the key behind its id, with no name beside it",
+        &["AKIA", "ASIA"],
+        r#"\b(?:AKIA|ASIA)[A-Z0-9]{16}["'`]?\s*[/:,|;]?\s*["'`]?([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)"#,
+        [
+            "keys AKIAIOSFODNN7EXAMPLE / wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY for the bucket",
+            "AKIAIOSFODNN7EXAMPLE:wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        ],
+        [
+            "AKIAIOSFODNN7EXAMPLE / the other",
+            "AKIAIOSFODNN7EXAMPLE is in 0123456789abcdef0123456789abcdef01234567",
+        ],
+    ),
+    line(
+        "token-file",
+        "Kubernetes: the API server's file of tokens or passwords: token,user,uid,\"group\"",
+        &[",\"system:", ",system:"],
+        r#"^\s*([^\s,"]{6,}),[^\s,"]+,[^\s,"]+,"?system:"#,
+        ["thistle,bot,1001,\"system:masters\"", "th1stle,admin,admin,system:masters"],
+        ["a user, bot, 1001,\"system:masters\"", "\"system:nodes\",\"system:masters\""],
     ),
     line(
         "header-of-a-proxy",

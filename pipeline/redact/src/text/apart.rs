@@ -61,7 +61,8 @@ impl<'t> Scan<'t> {
         }
         if first == b'{' {
             let end = self.within(from, 4 * LINE, |byte| byte == b'}');
-            let block = line.trim_end() == "{" && holds_keys(self.text.get(from + 1..end)?);
+            let block = (line.trim_end() == "{" || end < from + line.len())
+                && holds_keys(self.text.get(from + 1..end)?);
             return (block && self.byte(end) == Some(b'}')).then_some((from + 1..end, "block of keys"));
         }
         let literal = line.trim_start_matches(['!', '=', '~', '*', ' ']);
@@ -108,9 +109,11 @@ impl<'t> Scan<'t> {
         let sets = sets
             || matches!(
                 head.trim(),
-                "SetEnv" | "setenv" | "Define" | "fastcgi_param" | "uwsgi_param" | "scgi_param"
+                "SetEnv" | "setenv" | "ENV" | "Define" | "fastcgi_param" | "uwsgi_param" | "scgi_param"
             );
-        if (sets || head.trim() == "enable" && shape::is_password(text))
+        if (sets
+            || head.trim() == "enable"
+                && (shape::is_password(text) || text.bytes().any(|byte| byte.is_ascii_uppercase())))
             && alone
             && matches!(class, Class::Secret | Class::Scalar)
             && !prose::is_word_of_prose(text)

@@ -9,7 +9,7 @@ use super::super::prose;
 use super::super::scan::Found;
 use super::super::shape;
 use super::super::tree;
-use super::super::walk::{is_bare, is_key_reference, is_secret_value};
+use super::super::walk::{is_bare, is_key_reference, is_schema, is_secret_value};
 use super::super::words::PAIR_NAMES;
 use super::{LINE, NAME, Name, PAIR, Scan, is_quote, is_quote_letter};
 
@@ -208,6 +208,12 @@ impl<'t> Scan<'t> {
         let text = self.text.get(value.start - indent..value.end).filter(|text| text.len() <= 2 * LINE);
         let Some(documents) = text.and_then(|text| tree::yaml(text).ok()) else { return false };
         let [only @ Value::Object(map)] = documents.as_slice() else { return false };
+        // The schema of one: `"password":{"type":"string"}`.
+        if is_schema(only)
+            && !["default", "example", "examples", "enum", "const"].iter().any(|told| map.contains_key(*told))
+        {
+            return true;
+        }
         let refers = is_key_reference(name, only);
         self.refers.set(if refers { value.end } else { 0 });
         refers || !is_secret_value(name, class, only) || map.iter().all(|(name, value)| is_bare(name, value))

@@ -51,7 +51,9 @@ impl<'t> Scan<'t> {
         }
         if matches!(first, b'{' | b'[')
             && !matches!(self.byte(from + 1), Some(b'{' | b'['))
-            && (leads || name.quoted)
+            && (leads
+                || name.quoted
+                || delimiter == b':' && self.before(from) == Some(b' ') && self.within_braces(name.start))
         {
             return Some(from..self.bracket(from));
         }
@@ -98,6 +100,17 @@ impl<'t> Scan<'t> {
             {
                 return Some(from..from + value.len());
             }
+            // `ENV SECRET=x PORT=1`.
+            let next = line.find(' ').filter(|next| {
+                let name =
+                    line.get(next + 1..).and_then(|rest| rest.split_once('=')).map_or("", |(name, _)| name);
+                variable
+                    && !name.is_empty()
+                    && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+            });
+            if let Some(next) = next {
+                return Some(from..from + next);
+            }
             let pair = line.find([';', ',']).filter(|more| {
                 delimiter == b'=' && !names::is_password(name.text) && begins_pair(line, *more)
             });
@@ -139,7 +152,7 @@ impl<'t> Scan<'t> {
 
     /// The end of a placeholder that begins at `from` and is all of the value: it may hold spaces.
     pub(super) fn placeholder(&self, from: usize) -> Option<usize> {
-        if !matches!(self.byte(from), Some(b'{' | b'$' | b'<' | b'%' | b'[' | b'#')) {
+        if !matches!(self.byte(from), Some(b'{' | b'$' | b'<' | b'%' | b'[' | b'#' | b'(')) {
             return None;
         }
         let line = self.line_from(from);
@@ -247,6 +260,12 @@ impl<'t> Scan<'t> {
         }
         self.unclosed.set(from);
         self.bytes.len()
+    }
+
+    /// Whether a name stands in a structure that is written in braces: `global: {auth: {token: x}}`.
+    fn within_braces(&self, at: usize) -> bool {
+        let head = self.line_before(at, NAME).trim_end();
+        head.ends_with(['{', ',']) && head.contains(": {")
     }
 
     /// The lines after `from` that are indented deeper than the line of the name.

@@ -103,11 +103,14 @@ pub(in super::super) fn is_bare(name: &str, value: &Value) -> bool {
 }
 
 /// Whether the value under a secret name is the schema of one, as in OpenAPI.
-pub(super) fn is_schema(value: &Value) -> bool {
+pub(in super::super) fn is_schema(value: &Value) -> bool {
     let Value::Object(map) = value else { return false };
     let types = ["string", "integer", "number", "boolean", "object", "array"];
-    map.get("type").and_then(Value::as_str).is_some_and(|name| types.contains(&name))
-        && map.keys().all(|name| SCHEMA.contains(name.as_str()))
+    let known = |name: &Value| name.as_str().is_some_and(|name| types.contains(&name) || name == "null");
+    map.get("type").is_some_and(|name| match name {
+        Value::Array(names) => !names.is_empty() && names.iter().all(known),
+        name => known(name),
+    }) && map.keys().all(|name| SCHEMA.contains(name.as_str()))
 }
 
 /// Whether an annotation says which secret Vault's agent is to inject: a path.
@@ -285,8 +288,14 @@ pub(super) fn names_secret(name: &str, value: &Value) -> bool {
 /// The same, of a name that was judged.
 pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value) -> bool {
     let holds = |value: &Value| value.as_str().is_some_and(|text| class.holds(name, text));
+    // A command that reads as a pair: `curl -H "X-Token: $TOKEN" "$URL"`.
+    let filled = || {
+        let quoted = value.as_str().and_then(|text| text.split_once('"'));
+        name.matches('"').count() % 2 == 1 && quoted.is_some_and(|(text, _)| shape::is_harmless(text))
+    };
     match (class, value) {
         (Class::Plain, _) => false,
+        (_, Value::String(_)) if filled() => false,
         // `secrets: [db_password, web-tls]` lists names.
         (Class::Secret, Value::Array(items))
             if items.iter().all(labels_one)
@@ -392,7 +401,9 @@ fn tells(name: &str, text: &str) -> bool {
     if phrase.ends_with("phrase") || phrase.ends_with("mnemonic") {
         return false;
     }
-    prose::is_label(text) || text.split_whitespace().count() >= 5 && prose::follows(name, text)
+    // A sentence before the colon goes on behind it: `secretKey is deprecated: use existingSecret`.
+    let sentence = name.split_whitespace().count() >= 3 || text.split_whitespace().count() >= 5;
+    prose::is_label(text) || sentence && prose::follows(name, text)
 }
 
 /// What names the program of a container: its image, and its command.
@@ -450,7 +461,8 @@ pub(super) fn pair_is_secret(map: &Map<String, Value>, configures: bool) -> bool
             path.starts_with("/data") && !configures
                 || path.starts_with("/stringData")
                 || last.is_some_and(|last| says(&last.replace("~1", "/")))
-                || path.contains("/env/") && any(&|value| value.as_str().is_some_and(shape::is_key))
+                || ["/env/", "/parameters/"].iter().any(|list| path.contains(list))
+                    && any(&|value| value.as_str().is_some_and(shape::is_key))
         })
 }
 

@@ -92,7 +92,11 @@ pub(super) fn pem(text: &str, at: usize) -> Option<Range<usize>> {
     let label = label.get(..80).unwrap_or(label);
     let length = label.windows(5).position(|signs| signs == b"-----")?;
     let label = rest.get(11..11 + length)?.to_ascii_uppercase();
-    if !label.contains("PRIVATE KEY") && !label.contains("STATIC KEY") && !label.contains("SECRET KEY") {
+    if !label.contains("PRIVATE KEY")
+        && !label.contains("STATIC KEY")
+        && !label.contains("SECRET KEY")
+        && !label.contains("NKEY SEED")
+    {
         return None;
     }
     let end = rest.find("-----END").and_then(|end| {

@@ -206,9 +206,10 @@ pub(super) fn classify(name: &str) -> Class {
         return Class::Plain;
     }
     while words.len() > 1
-        && words
-            .last()
-            .is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()) || SUFFIXES.contains(last.as_str()))
+        && words.last().is_some_and(|last| {
+            let digits = last.strip_prefix('v').unwrap_or(last);
+            digits.bytes().all(|b| b.is_ascii_digit()) || SUFFIXES.contains(last.as_str())
+        })
     {
         words.pop();
     }

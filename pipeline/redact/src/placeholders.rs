@@ -132,7 +132,10 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
         if let Some(inner) = range(open, close)
             && rest.get(inner.clone()).is_some_and(|inner| {
                 let inner = inner.trim();
-                let expression = open.starts_with("<%") && super::shape::is_expression(inner);
+                // `<%= node['db']['password'] %>`.
+                let read = |byte: u8| byte.is_ascii_alphanumeric() || b"_.@[]'\":".contains(&byte);
+                let expression = open.starts_with("<%")
+                    && (super::shape::is_expression(inner) || inner.contains('[') && inner.bytes().all(read));
                 let loud = open != "[" || inner.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
                 loud && (expression || name(inner.rsplit(['/', ':']).next().unwrap_or(inner)))
                     && (open != "{" || inner.len() <= 40)

@@ -126,8 +126,10 @@ pub(super) fn is_harmless(text: &str) -> bool {
 
 /// What asks for a value: `REPLACE_ME`, `changeme`, `your-api-key-here`.
 fn is_asked(text: &str) -> bool {
-    let text = text.trim_matches(['<', '>', '"', '\'']);
-    if is_plea(text) {
+    let text = text.trim_matches(['<', '>', '[', ']', '"', '\'']);
+    // `xoxb-your-token-here`, which keeps how tokens begin.
+    let behind = text.split_once(['-', '_']).filter(|(begins, _)| begins.len() <= 5).map(|(_, rest)| rest);
+    if is_plea(text) || behind.is_some_and(is_plea) {
         return true;
     }
     if text.len() > 64 || !text.bytes().all(|byte| byte.is_ascii_alphabetic() || b" -_.!".contains(&byte)) {
@@ -219,7 +221,8 @@ fn is_variable(text: &str) -> bool {
 pub(super) fn is_mask(text: &str) -> bool {
     let text = text.trim_end_matches('`');
     let Some(first) = text.chars().next() else { return false };
-    if matches!(text, "xx" | "XX") {
+    // `sk-...`.
+    if matches!(text, "xx" | "XX") || text.len() <= 16 && text.ends_with("...") {
         return true;
     }
     // What a program fills in: `%p`.

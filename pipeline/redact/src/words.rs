@@ -22,7 +22,7 @@ pub(super) static STEMS: Words = LazyLock::new(|| {
 /// Longer words that hold a stem by chance.
 pub(super) static NOT_STEMS: Words = LazyLock::new(|| {
     set("tokenizer tokenize tokenization tokenreview secretary secretariat secretion passwordless tokenless \
-         secretless serviceaccounttokenprojection nontoken externalsecrets sealedsecrets jsonwebtoken")
+         secretless tokenomics serviceaccounttokenprojection nontoken externalsecrets sealedsecrets jsonwebtoken")
 });
 
 /// Secret as the last word of a name.
@@ -38,7 +38,7 @@ pub(super) static KEY_OWNERS: Words = LazyLock::new(|| {
     set(
         "api access private signing sign encryption encrypt crypt crypto master shared account storage hmac ssh \
          deploy tls ssl client server ca session cookie sealing store auth service webhook jwt root aes rsa gpg \
-         pgp unseal app license ingestion enc csrf xsrf host cert fernet preshared wireguard vapid pepper signature props",
+         pgp unseal app openssl license ingestion enc csrf xsrf host cert fernet preshared wireguard vapid pepper signature props",
     )
 });
 

@@ -402,7 +402,9 @@ fn tells(name: &str, text: &str) -> bool {
         return false;
     }
     // A sentence before the colon goes on behind it: `secretKey is deprecated: use existingSecret`.
-    let sentence = name.split_whitespace().count() >= 3 || text.split_whitespace().count() >= 5;
+    let words = text.split_whitespace().count();
+    let ends = words >= 3 && text.ends_with('.') && text.starts_with(char::is_uppercase);
+    let sentence = name.split_whitespace().count() >= 3 || words >= 5 || ends;
     prose::is_label(text) || sentence && prose::follows(name, text)
 }
 

@@ -46,66 +46,67 @@ async function deployments(to, body) {
   body.append(set);
 }
 
-const rollout = (field, what, more = "") => ({
-  what,
+const rollout = (field, more = "") => ({
   act: (to) => ask(to, `mutation(${ON}, $rollout: ObjectId!) { ${field}(${OF}, rollout: $rollout${more}) { metadata { name } } }`, { rollout: { namespace: to.resource.namespace, name: to.resource.name } }),
 });
 
 const flow = ({ resource: { namespace, name } }) => ({ namespace, name });
 
-// Another is begun by some of them, whose name is said.
-const workflow = (field, what, gives = "metadata { name }") => ({
-  what,
-  act: async (to) => {
-    const data = await asked(to.application.runtime, `mutation(${FLOW}) { ${field}(namespace: $namespace, workflowName: $name) { ${gives} } }`, flow(to));
-    return data?.[field]?.newWorkflowName && `Workflow ${data[field].newWorkflowName} was begun`;
-  },
+// Another is begun by some, whose name is said.
+async function begins(to, query, variables) {
+  const [made] = Object.values(await asked(to.application.runtime, query, variables));
+  return made?.newWorkflowName && `Workflow ${made.newWorkflowName} was begun`;
+}
+
+const workflow = (field, gives = "metadata { name }") => ({
+  act: (to) => begins(to, `mutation(${FLOW}) { ${field}(namespace: $namespace, workflowName: $name) { ${gives} } }`, flow(to)),
 });
 
-// What each will do, what it looks at before, and how it is done.
+// What each looks at before, and how it is done.
 const ACTS = {
   sync: {
-    what: (name) => `This makes the cluster what Git says of ${name}.`,
     look: differences,
     act: (to, form) => ask(to, `mutation(${ON}, $options: SyncOptions) { syncApplication(${OF}, options: $options) { metadata { name } } }`, { options: { prune: form.get("prune") === "on" } }),
   },
-  refresh: {
-    what: (name) => `Argo CD reads Git and the cluster again for ${name}. Nothing in the cluster changes, unless it syncs by itself.`,
-    act: (to) => ask(to, `mutation(${ON}) { refreshApplication(${OF}) { metadata { name } } }`),
-  },
+  refresh: { act: (to) => ask(to, `mutation(${ON}) { refreshApplication(${OF}) { metadata { name } } }`) },
   rollback: {
-    what: (name) => `This deploys an earlier state of ${name} once more. Git stays as it is: the application is out of sync until Git says the same.`,
     look: deployments,
     act: (to, form) => ask(to, `mutation(${ON}, $options: RollbackOptions!) { rollbackApplication(${OF}, options: $options) { metadata { name } } }`, { options: { id: Number(form.get("id")) } }),
   },
-  terminate: {
-    what: (name) => `The operation of ${name} that runs now ends. What it has applied by then stays.`,
-    act: (to) => ask(to, `mutation(${ON}) { terminateOperation(${OF}) { terminated } }`),
+  terminate: { act: (to) => ask(to, `mutation(${ON}) { terminateOperation(${OF}) { terminated } }`) },
+  promote: rollout("promoteRollout"),
+  "promote-full": rollout("promoteRollout", ", full: true"),
+  pause: rollout("pauseRollout"),
+  resume: rollout("resumeRollout"),
+  skip: rollout("skipCurrentStep"),
+  abort: rollout("abortRollout"),
+  retry: rollout("retryRollout"),
+  restart: rollout("restartRollout"),
+  "retry-workflow": workflow("retryWorkflow"),
+  "resubmit-workflow": workflow("resubmitWorkflow", "newWorkflowName"),
+  "suspend-workflow": workflow("suspendWorkflow"),
+  "resume-workflow": workflow("resumeWorkflow"),
+  "stop-workflow": workflow("stopWorkflow"),
+  "terminate-workflow": workflow("terminateWorkflow"),
+  // The page has the form: how its name begins, and then the parameters.
+  "submit-workflow": {
+    look: (to, body) => body.append(document.querySelector("[data-form]").content.cloneNode(true)),
+    act: (to, form) => {
+      const [[, generateName], ...rest] = form;
+      const args = { namespace: to.resource.namespace, workflowTemplateName: to.resource.name, generateName, parameters: rest.map(([name, value]) => ({ name, value })) };
+      return begins(to, "mutation($args: CreateWorkflowFromTemplateArgs!) { createWorkflowFromTemplate(args: $args) { newWorkflowName } }", { args });
+    },
   },
-  promote: rollout("promoteRollout", (name) => `${name} goes on from the pause that it stands at to its next step.`),
-  "promote-full": rollout("promoteRollout", (name) => `${name} skips all steps and analyses that are left: the new version takes everything at once.`, ", full: true"),
-  pause: rollout("pauseRollout", (name) => `${name} stays at the step that it is at until somebody lets it go on.`),
-  resume: rollout("resumeRollout", (name) => `${name} is held no longer: it goes on from where it stands.`),
-  skip: rollout("skipCurrentStep", (name) => `${name} leaves the step that it is at, whatever of it is not done, and goes on with the next one.`),
-  abort: rollout("abortRollout", (name) => `${name} goes back to the stable version at once. Git still says the new one.`),
-  retry: rollout("retryRollout", (name) => `${name}, which was aborted, begins anew.`),
-  restart: rollout("restartRollout", (name) => `${name} makes its pods anew, some at a time. Their version stays.`),
-  "retry-workflow": workflow("retryWorkflow", (name) => `What failed of ${name} is done once more. What succeeded stays as it is.`),
-  "resubmit-workflow": workflow("resubmitWorkflow", (name) => `A workflow like ${name} begins anew. This one stays as it is.`, "newWorkflowName"),
-  "suspend-workflow": workflow("suspendWorkflow", (name) => `${name} begins no further step. What runs goes on to its end.`),
-  "resume-workflow": workflow("resumeWorkflow", (name) => `${name} goes on, and so do its steps that wait for somebody.`),
-  "stop-workflow": workflow("stopWorkflow", (name) => `${name} ends. Its exit handlers still run.`),
-  "terminate-workflow": workflow("terminateWorkflow", (name) => `${name} ends at once, without its exit handlers.`),
 };
 
 function open(button, to) {
-  const { what, look, act } = ACTS[button.dataset.act];
+  const { look, act } = ACTS[button.dataset.act];
   const verb = button.firstChild.textContent.trim().replace("…", "");
   const name = to.resource ? `${to.resource.kind} ${to.resource.name}` : to.application.name;
   propose({
     title: `${verb} ${name}`,
     verb,
-    what: what(name),
+    what: button.dataset.what,
     wait: `Asking ${to.application.runtime}…`,
     look: look && ((body) => look(to, body)),
     act: async (form) => {

@@ -3,7 +3,7 @@
 use stages_platform_store::{Action, Entity, StoreError, Subject};
 
 use super::{Console, Session};
-use crate::page::acts::{Acts, is_workflow};
+use crate::page::acts::{Acts, is_of_workflows};
 use crate::view::application::{Application, ApplicationId};
 use crate::view::resource::ResourceKey;
 
@@ -19,7 +19,7 @@ pub(super) async fn of(
     let known = store.subject((&id.runtime, &id.namespace, &id.name)).await?;
     let labels = known.labels();
     let subject = known.within(&id.runtime, &id.namespace, &labels);
-    let of_workflows = resource.filter(|key| is_workflow(key)).map(|key| Subject {
+    let of_workflows = resource.filter(|key| is_of_workflows(key)).map(|key| Subject {
         runtime: &id.runtime,
         namespace: &key.namespace,
         ..Subject::default()

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use stages_platform_store::{Action, Entity};
 
 use super::rollout::Standing;
+use super::submit;
 use super::workflow::Run;
 use crate::view::resource::ResourceKey;
 
@@ -17,31 +18,106 @@ struct Act {
     action: Action,
     /// Within "no rule of your teams lets you …".
     verb: &'static str,
+    /// What it will do, where `{}` stands for what it is done to; empty where it changes nothing.
+    what: &'static str,
 }
 
-const fn act(word: &'static str, title: &'static str, action: Action, verb: &'static str) -> Act {
-    Act { word, title, entity: Entity::GitopsApplications, action, verb }
+const fn act(
+    word: &'static str,
+    title: &'static str,
+    action: Action,
+    verb: &'static str,
+    what: &'static str,
+) -> Act {
+    Act { word, title, entity: Entity::GitopsApplications, action, verb, what }
 }
 
-const fn on_workflows(word: &'static str, title: &'static str, action: Action, verb: &'static str) -> Act {
-    Act { entity: Entity::Workflows, ..act(word, title, action, verb) }
+const fn on_workflows(
+    word: &'static str,
+    title: &'static str,
+    action: Action,
+    verb: &'static str,
+    what: &'static str,
+) -> Act {
+    Act { entity: Entity::Workflows, ..act(word, title, action, verb, what) }
 }
 
-static SYNC: Act = act("sync", "Sync", Action::Sync, "sync it");
+static SYNC: Act =
+    act("sync", "Sync", Action::Sync, "sync it", "This makes the cluster what Git says of {}.");
 static OF_APPLICATION: [Act; 2] = [
-    act("refresh", "Refresh", Action::Refresh, "refresh it"),
-    act("rollback", "Roll back…", Action::AppRollback, "roll it back"),
+    act(
+        "refresh",
+        "Refresh",
+        Action::Refresh,
+        "refresh it",
+        "Argo CD reads Git and the cluster again for {}. Nothing in the cluster changes, unless it syncs by itself.",
+    ),
+    act(
+        "rollback",
+        "Roll back…",
+        Action::AppRollback,
+        "roll it back",
+        "This deploys an earlier state of {} once more. Git stays as it is: the application is out of sync until Git says the same.",
+    ),
 ];
-static TERMINATE: Act = act("terminate", "Terminate", Action::TerminateSync, "terminate its sync");
+static TERMINATE: Act = act(
+    "terminate",
+    "Terminate",
+    Action::TerminateSync,
+    "terminate its sync",
+    "The operation of {} that runs now ends. What it has applied by then stays.",
+);
 static OF_ROLLOUT: [Act; 8] = [
-    act("promote", "Promote", Action::RolloutResume, "let its rollouts go on"),
-    act("promote-full", "Promote fully", Action::RolloutPromoteFull, "promote its rollouts fully"),
-    act("pause", "Pause", Action::RolloutPause, "pause its rollouts"),
-    act("resume", "Resume", Action::RolloutResume, "let its rollouts go on"),
-    act("skip", "Skip step", Action::RolloutSkipCurrentStep, "skip steps of its rollouts"),
-    act("abort", "Abort", Action::RolloutAbort, "abort its rollouts"),
-    act("retry", "Retry", Action::RolloutRetry, "retry its rollouts"),
-    act("restart", "Restart", Action::RolloutRestart, "restart its rollouts"),
+    act(
+        "promote",
+        "Promote",
+        Action::RolloutResume,
+        "let its rollouts go on",
+        "{} goes on from the pause that it stands at to its next step.",
+    ),
+    act(
+        "promote-full",
+        "Promote fully",
+        Action::RolloutPromoteFull,
+        "promote its rollouts fully",
+        "{} skips all steps and analyses that are left: the new version takes everything at once.",
+    ),
+    act(
+        "pause",
+        "Pause",
+        Action::RolloutPause,
+        "pause its rollouts",
+        "{} stays at the step that it is at until somebody lets it go on.",
+    ),
+    act(
+        "resume",
+        "Resume",
+        Action::RolloutResume,
+        "let its rollouts go on",
+        "{} is held no longer: it goes on from where it stands.",
+    ),
+    act(
+        "skip",
+        "Skip step",
+        Action::RolloutSkipCurrentStep,
+        "skip steps of its rollouts",
+        "{} leaves the step that it is at, whatever of it is not done, and goes on with the next one.",
+    ),
+    act(
+        "abort",
+        "Abort",
+        Action::RolloutAbort,
+        "abort its rollouts",
+        "{} goes back to the stable version at once. Git still says the new one.",
+    ),
+    act("retry", "Retry", Action::RolloutRetry, "retry its rollouts", "{}, which was aborted, begins anew."),
+    act(
+        "restart",
+        "Restart",
+        Action::RolloutRestart,
+        "restart its rollouts",
+        "{} makes its pods anew, some at a time. Their version stays.",
+    ),
 ];
 static OF_WORKFLOW: [Act; 7] = [
     on_workflows(
@@ -49,20 +125,53 @@ static OF_WORKFLOW: [Act; 7] = [
         "Resubmit",
         Action::Resubmit,
         "begin workflows of this namespace again",
+        "A workflow like {} begins anew. This one stays as it is.",
     ),
-    on_workflows("retry-workflow", "Retry", Action::Resubmit, "retry workflows of this namespace"),
-    on_workflows("suspend-workflow", "Suspend", Action::Stop, "suspend workflows of this namespace"),
-    on_workflows("resume-workflow", "Resume", Action::Stop, "resume workflows of this namespace"),
-    on_workflows("stop-workflow", "Stop", Action::Stop, "stop workflows of this namespace"),
+    on_workflows(
+        "retry-workflow",
+        "Retry",
+        Action::Resubmit,
+        "retry workflows of this namespace",
+        "What failed of {} is done once more. What succeeded stays as it is.",
+    ),
+    on_workflows(
+        "suspend-workflow",
+        "Suspend",
+        Action::Stop,
+        "suspend workflows of this namespace",
+        "{} begins no further step. What runs goes on to its end.",
+    ),
+    on_workflows(
+        "resume-workflow",
+        "Resume",
+        Action::Stop,
+        "resume workflows of this namespace",
+        "{} goes on, and so do its steps that wait for somebody.",
+    ),
+    on_workflows(
+        "stop-workflow",
+        "Stop",
+        Action::Stop,
+        "stop workflows of this namespace",
+        "{} ends. Its exit handlers still run.",
+    ),
     on_workflows(
         "terminate-workflow",
         "Terminate",
         Action::Terminate,
         "terminate workflows of this namespace",
+        "{} ends at once, without its exit handlers.",
     ),
-    on_workflows("workflow-logs", "Logs", Action::AccessLogs, "see logs of workflows of this namespace"),
+    on_workflows("workflow-logs", "Logs", Action::AccessLogs, "see logs of workflows of this namespace", ""),
 ];
-static LOGS: Act = act("logs", "Logs", Action::ViewPodLogs, "see logs of its pods");
+static OF_TEMPLATE: Act = on_workflows(
+    "submit-workflow",
+    "Submit…",
+    Action::Create,
+    "begin workflows in this namespace",
+    "This begins a workflow of {}, which stays as it is.",
+);
+static LOGS: Act = act("logs", "Logs", Action::ViewPodLogs, "see logs of its pods", "");
 
 /// What has pods, or is one.
 const WITH_LOGS: [&str; 7] =
@@ -78,9 +187,14 @@ pub(crate) struct Acts {
     pub(crate) may_commit: bool,
 }
 
-/// Whether a resource is a Workflow of Argo Workflows.
-pub(crate) fn is_workflow(key: &ResourceKey) -> bool {
-    key.group == "argoproj.io" && key.kind == "Workflow"
+/// Whether a resource is of this kind of Argo's.
+fn is_argo(key: &ResourceKey, kind: &str) -> bool {
+    key.group == "argoproj.io" && key.kind == kind
+}
+
+/// Whether what may be done to a resource is asked about as of a workflow.
+pub(crate) fn is_of_workflows(key: &ResourceKey) -> bool {
+    is_argo(key, "Workflow") || is_argo(key, "WorkflowTemplate")
 }
 
 /// Why a button is there and may not be used.
@@ -91,8 +205,8 @@ pub(crate) fn refused(verb: &str) -> String {
 impl Acts {
     /// What is asked about.
     pub(crate) fn asked_about() -> impl Iterator<Item = (Entity, Action)> {
-        let all =
-            OF_APPLICATION.iter().chain([&SYNC, &TERMINATE, &LOGS]).chain(&OF_ROLLOUT).chain(&OF_WORKFLOW);
+        let single = [&SYNC, &TERMINATE, &LOGS, &OF_TEMPLATE];
+        let all = OF_APPLICATION.iter().chain(single).chain(&OF_ROLLOUT).chain(&OF_WORKFLOW);
         all.map(|act| (act.entity, act.action))
     }
 
@@ -101,12 +215,14 @@ impl Acts {
         self.none.clone().or_else(|| (!is_allowed).then(|| refused(act.verb)))
     }
 
-    /// `senseless` says why the act makes no sense now, if it makes none: whoever may not hears that first.
-    fn button(&self, act: &Act, senseless: Option<&str>) -> Markup {
+    /// Of an act on what is called so. `senseless` says why it makes no sense now, if it makes none: whoever may not hears that
+    /// first.
+    fn button(&self, act: &Act, name: &str, senseless: Option<&str>) -> Markup {
         let why = self.why(act).or_else(|| senseless.map(str::to_owned));
+        let what = (!act.what.is_empty()).then(|| act.what.replacen("{}", name, 1));
         // Not `disabled`: the reason is to be reached by the keyboard, too.
         html! {
-            button type="button" data-act=(act.word) aria-disabled=[why.as_ref().map(|_| "true")] data-why=[why.as_ref()] title=[why.as_ref()] {
+            button type="button" data-act=(act.word) data-what=[what] aria-disabled=[why.as_ref().map(|_| "true")] data-why=[why.as_ref()] title=[why.as_ref()] {
                 (act.title) @if act.word == SYNC.word { " " kbd aria-hidden="true" { "s" } }
             }
         }
@@ -118,26 +234,30 @@ impl Acts {
     }
 
     /// Those of an application; one that is under way can be terminated.
-    pub(crate) fn of_application(&self, is_running: bool) -> Markup {
+    pub(crate) fn of_application(&self, name: &str, is_running: bool) -> Markup {
         html! {
-            (self.button(&SYNC, None))
-            @for act in &OF_APPLICATION { (self.button(act, None)) }
-            @if is_running { (self.button(&TERMINATE, None)) }
+            (self.button(&SYNC, name, None))
+            @for act in &OF_APPLICATION { (self.button(act, name, None)) }
+            @if is_running { (self.button(&TERMINATE, name, None)) }
         }
     }
 
-    /// Those of one of its resources, of which a manifest says what it stands at.
+    /// Those of one of its resources, of which a manifest says what it stands at, or what it asks for.
     pub(crate) fn of_resource(&self, key: &ResourceKey, live: Option<&str>) -> Markup {
         let ResourceKey { group, kind, namespace, name } = key;
-        let is_rollout = group == "argoproj.io" && kind == "Rollout";
+        let called = format!("{kind} {name}");
+        let is_rollout = is_argo(key, "Rollout");
         let standing = live.filter(|_| is_rollout).and_then(Standing::read);
-        let is_workflow = is_workflow(key);
+        let is_workflow = is_argo(key, "Workflow");
         let run = live.filter(|_| is_workflow).and_then(Run::read);
+        let form =
+            live.filter(|_| is_argo(key, "WorkflowTemplate")).and_then(|live| submit::form(live, name));
         html! {
             span.acts data-key={"acts/" (key)} data-group=(group) data-kind=(kind) data-namespace=(namespace) data-name=(name) {
-                @if is_rollout { @for act in &OF_ROLLOUT { (self.button(act, standing.and_then(|standing| standing.why_not(act.action)))) } }
-                @if is_workflow { @for act in &OF_WORKFLOW { (self.button(act, run.and_then(|run| run.why_not(act.word)))) } }
-                @if WITH_LOGS.contains(&&**kind) { (self.button(&LOGS, None)) }
+                @if is_rollout { @for act in &OF_ROLLOUT { (self.button(act, &called, standing.and_then(|standing| standing.why_not(act.action)))) } }
+                @if is_workflow { @for act in &OF_WORKFLOW { (self.button(act, &called, run.and_then(|run| run.why_not(act.word)))) } }
+                @if let Some(form) = form { (self.button(&OF_TEMPLATE, &called, None)) template data-form { (form) } }
+                @if WITH_LOGS.contains(&&**kind) { (self.button(&LOGS, &called, None)) }
             }
         }
     }

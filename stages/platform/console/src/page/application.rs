@@ -261,7 +261,7 @@ fn body(
             @if application.deleted { span.warn { "deleted: this is its history" } }
             span.grow {}
             @let running = application.life.deployments.last().is_some_and(|one| one.outcome == Outcome::Running);
-            span.acts { (acts.of_application(running)) }
+            span.acts { (acts.of_application(&row.id.name, running)) }
             button type="button" data-copy-moment data-from=(interval.from.as_millisecond()) data-to=(interval.to.as_millisecond()) {
                 "Copy link to this moment " kbd aria-hidden="true" { "y" }
             }

@@ -26,6 +26,7 @@ pub(crate) mod shell;
 pub(crate) mod shipping;
 pub(crate) mod sign_in;
 pub(crate) mod strip;
+mod submit;
 mod timeline;
 pub(crate) mod tree;
 pub(crate) mod views;

@@ -29,6 +29,7 @@ mod served;
 mod settings;
 mod steps;
 mod stream;
+mod submit;
 mod troubled;
 mod views;
 mod workflows;

@@ -91,6 +91,7 @@ fn of_cluster(field: &str, variables: &Value) -> Value {
             let entry = |id: i64, revision: &str| json!({"id": id, "revision": revision, "revisions": [], "deployedAt": "2026-11-24T10:00:00Z", "initiatedBy": "ada"});
             json!([entry(8, "3f9c1e2aaa"), entry(7, "a0d17beaaa"), entry(6, "77e2c04aaa")])
         }
+        "createWorkflowFromTemplate" => json!({"newWorkflowName": "build-x1"}),
         "resubmitWorkflow" => json!({"newWorkflowName": "nightly-x2"}),
         "applicationEvents" if variables["resource"].is_null() => json!([]),
         "applicationEvents" => {

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use serde_json::Value;
-use stages_platform_console::Installation;
+use stages_platform_console::{Installation, Left};
 
 use crate::helm::{ROOT, program};
 
@@ -89,7 +89,7 @@ fn what_is_left_once_a_runtime_reports_is_taken_by_helm_as_it_is_printed() {
     let installed = runtime.helm(PLATFORM);
     let values: Vec<&str> = installed.lines().skip(1).collect();
     let mut upgrades = 0;
-    for (what, command) in runtime.left() {
+    for Left { what, command, .. } in runtime.left() {
         let Some(upgrade) = command.strip_prefix("helm upgrade") else { continue };
         let upgrade = upgrade.replacen("--reset-then-reuse-values", &values.join("\n"), 1);
         let objects = rendered(&format!("{TEMPLATE}{upgrade}"));

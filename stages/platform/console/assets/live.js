@@ -23,10 +23,8 @@ function tell() {
 }
 
 function shows(key) {
-  const [runtime] = key.split("/");
   const path = CSS.escape(key.split("/").map(encodeURIComponent).join("/"));
-  const shown = `[data-key="${path}"], [data-application="${path}"], [data-wait="runtime/${CSS.escape(runtime)}"]`;
-  if (document.querySelector("main").querySelector(shown)) return SOON;
+  if (document.querySelector("main").querySelector(`[data-key="${path}"], [data-application="${path}"]`)) return SOON;
   return ["/", "/applications", "/deployments", "/runtimes"].includes(location.pathname) ? LATER : Infinity;
 }
 
@@ -40,12 +38,8 @@ async function work() {
   }
   due = Infinity;
   last = Date.now();
-  const waits = document.querySelector("[data-wait]");
-  if (waits) {
-    waits.textContent = "● It reports.";
-    waits.removeAttribute("data-wait");
-    return;
-  }
+  // What is shown once is not there to be read again.
+  if (document.querySelector("[data-once]")) return;
   // Neither a field that somebody types in nor an answer that was asked for is taken away.
   if (document.activeElement?.closest("[data-kept]") || (document.activeElement?.matches("input[type=text]") && !document.activeElement.closest("[data-filter]"))) return void (due = LATER);
   if (new URLSearchParams(location.search).has("to")) return;
@@ -54,6 +48,16 @@ async function work() {
   busy = false;
   took = Date.now() - last;
   work();
+}
+
+// What a runtime that was added has come to: the stream tells nothing of one that has not reported.
+async function wait() {
+  const part = document.querySelector("[data-wait]");
+  if (!part || document.hidden) return;
+  const answer = await fetch(part.dataset.wait).catch(() => null);
+  if (!answer?.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
+  if (fresh && fresh.outerHTML !== part.outerHTML) part.replaceWith(fresh);
 }
 
 export function start() {
@@ -82,6 +86,8 @@ export function start() {
   });
   clearInterval(start.timer);
   start.timer = setInterval(() => { tell(); work(); }, 1000);
+  clearInterval(wait.timer);
+  wait.timer = setInterval(wait, 2000);
   document.addEventListener("visibilitychange", work);
   // A page that the browser keeps for going back holds no connection.
   addEventListener("pagehide", () => source.close(), { once: true });

@@ -16,7 +16,7 @@ use crate::view::home::Home;
 use crate::view::listing::{Listing, Neighbours};
 use crate::view::matrix::Matrix;
 use crate::view::resource::{ResourceKey, ResourceRow};
-use crate::view::runtime::{Added, RuntimeRow};
+use crate::view::runtime::{Added, Refused, RuntimeRow};
 use crate::view::shipping::{Shipping, Trend};
 
 /// The store did not answer: said on the page and in the log.
@@ -29,7 +29,7 @@ pub struct Unavailable(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 pub enum Side {
     /// What runs.
     Live,
-    /// What Git says.
+    /// What Git says that it should be.
     Desired,
 }
 
@@ -117,6 +117,9 @@ pub trait Fleet: Send + Sync + 'static {
 
     /// Every runtime.
     async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable>;
+
+    /// What was not taken of which nobody knows whose it was: for admins.
+    async fn strangers(&self) -> Result<Vec<Refused>, Unavailable>;
 
     /// Adds a runtime and makes its token, in the name of somebody.
     async fn add_runtime(&self, name: &str, user: &str) -> Result<Added, Unavailable>;

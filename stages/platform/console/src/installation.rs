@@ -28,6 +28,17 @@ pub struct Installation {
     pub repository: String,
 }
 
+/// Something that is left to do once a runtime reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// What it is for.
+    pub what: &'static str,
+    /// The command that does it.
+    pub command: String,
+    /// The role that runs once it is done; `None`: none says so.
+    pub role: Option<&'static str>,
+}
+
 impl Default for Installation {
     fn default() -> Self {
         Self {
@@ -115,13 +126,16 @@ impl Installation {
         )
     }
 
-    /// Installs it with Helm, from a checkout; `platform` is the platform's own address.
+    /// Installs it with Helm, from a checkout; `platform` is the platform's own address. Its reporter says each minute that it lives,
+    /// and what the platform should hold.
     #[must_use]
     pub fn helm(&self, platform: &str) -> String {
         let Self { name, namespace, .. } = self;
         let set = |(path, value)| format!(" \\\n  --set-string global.{path}={value}");
         let set: String = self.values(platform).into_iter().map(set).collect();
-        format!("helm install {name} {CHART} --namespace {namespace}{set}")
+        format!(
+            "helm install {name} {CHART} --namespace {namespace}{set} \\\n  --set reporter.config.reporter.digest.enabled=true"
+        )
     }
 
     /// The Application by which Argo CD installs it from Git.
@@ -193,12 +207,21 @@ impl Installation {
             format!("{indent}  {first}: {value}\n")
         };
         let lines: String = self.values(platform).into_iter().map(line).collect();
-        format!("{indent}global:\n{lines}")
+        format!(
+            "{indent}global:\n{lines}{indent}reporter: {{config: {{reporter: {{digest: {{enabled: true}}}}}}}}\n"
+        )
     }
 
-    /// What is left once it reports, each with the command for it.
+    /// Shows whether its account of Argo CD sees applications.
     #[must_use]
-    pub fn left(&self) -> Vec<(&'static str, String)> {
+    pub fn looks(&self) -> String {
+        let Self { name, namespace, .. } = self;
+        format!("kubectl -n {namespace} logs -l app.kubernetes.io/instance={name} --tail 50")
+    }
+
+    /// What is left once it reports.
+    #[must_use]
+    pub fn left(&self) -> Vec<Left> {
         let Self { name, namespace, .. } = self;
         let with = |values: &str| {
             format!(
@@ -206,24 +229,31 @@ impl Installation {
             )
         };
         vec![
-            ("See that all of it stands right.", format!("helm test {name} --namespace {namespace}")),
-            (
-                "Act on its cluster from here: sync, roll back, logs. It needs a way in, here an Ingress, and an account of Argo CD that may do so too.",
-                with(&format!(
+            Left {
+                what: "See that all of it stands right.",
+                command: format!("helm test {name} --namespace {namespace}"),
+                role: None,
+            },
+            Left {
+                what: "Act on its cluster from here: sync, roll back, logs. It needs a way in, here an Ingress, and an account of Argo CD that may do so too.",
+                command: with(&format!(
                     "--set appProxy.enabled=true --set global.runtime.ingress.enabled=true \\\n  \
                      --set 'global.runtime.ingress.hosts={{{name}.example.com}}'"
                 )),
-            ),
-            (
-                "Report Rollouts and Workflows step by step as well.",
-                with("--set resourceReporter.enabled=true"),
-            ),
-            (
-                "Show which commits each deployment brought.",
-                with(
+                role: Some("app-proxy"),
+            },
+            Left {
+                what: "Report Rollouts and Workflows step by step as well.",
+                command: with("--set resourceReporter.enabled=true"),
+                role: None,
+            },
+            Left {
+                what: "Show which commits each deployment brought.",
+                command: with(
                     "--set changeRevision.enabled=true --set changeRevision.report=true \\\n  --set changeRevision.argocdCredentials=true",
                 ),
-            ),
+                role: Some("change-revision"),
+            },
         ]
     }
 }

@@ -53,6 +53,7 @@ pub(crate) fn all() -> Vec<Route> {
         reads("/runtimes", SignedIn, get(handlers::runtimes)),
         acts("/runtimes", Admin, post(handlers::add_runtime)),
         reads("/runtimes/add", Admin, get(handlers::add_runtime_form)),
+        reads("/runtimes/add/{runtime}", Admin, get(handlers::added_runtime)),
         reads("/find", SignedIn, get(handlers::find)),
         reads("/live", SignedIn, get(handlers::live)),
         acts("/sign-out", SignedIn, post(handlers::sign_out)),

@@ -59,24 +59,11 @@ struct Objects {
     objects: Vec<Acknowledged>,
 }
 
-pub(crate) async fn shard(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
-    let answer = compare_shard(&ingest, request).await;
-    ingest.answer(answer)
-}
-
-pub(crate) async fn applications(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
-    let answer = compare_applications(&ingest, request).await;
-    ingest.answer(answer)
-}
-
-pub(crate) async fn objects(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
-    let answer = compare_objects(&ingest, request).await;
-    ingest.answer(answer)
-}
-
-async fn compare_shard(ingest: &Ingest, request: Request<Body>) -> Result<Response, Refusal> {
+pub(crate) async fn shard(State(ingest): State<Ingest>, request: Request<Body>) -> Result<Response, Refusal> {
     let sent = ingest.sent(request).await?;
     let asked: Shard = serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)?;
+    // Of whom nothing changes it is all that comes.
+    ingest.heard(&sent, "reporter");
     let store = &ingest.store;
     let all = store.placed(sent.runtime.id).await.map_err(unreadable)?;
     let ways = [Sharding::Jump { shards: asked.shards }, Sharding::FnvModulo { replicas: asked.shards }];
@@ -99,7 +86,10 @@ async fn compare_shard(ingest: &Ingest, request: Request<Body>) -> Result<Respon
     Ok(Json(json!({"equal": equal})).into_response())
 }
 
-async fn compare_applications(ingest: &Ingest, request: Request<Body>) -> Result<Response, Refusal> {
+pub(crate) async fn applications(
+    State(ingest): State<Ingest>,
+    request: Request<Body>,
+) -> Result<Response, Refusal> {
     let sent = ingest.sent(request).await?;
     let asked: Applications = serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)?;
     if asked.applications.len() > AT_ONCE {
@@ -121,7 +111,10 @@ async fn compare_applications(ingest: &Ingest, request: Request<Body>) -> Result
 }
 
 /// Which states it does not hold, nor later ones. Whoever else reported of an object told of it as well as whoever asks.
-async fn compare_objects(ingest: &Ingest, request: Request<Body>) -> Result<Response, Refusal> {
+pub(crate) async fn objects(
+    State(ingest): State<Ingest>,
+    request: Request<Body>,
+) -> Result<Response, Refusal> {
     let sent = ingest.sent(request).await?;
     let asked: Objects = serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)?;
     if asked.objects.len() > AT_ONCE {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::HeaderMap;
-use axum::middleware::map_response;
+use axum::http::{HeaderMap, Method, header};
+use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
@@ -25,6 +25,7 @@ use crate::auth::Tokens;
 use crate::body::{self, Bounds};
 use crate::changes::{self, Told};
 use crate::metrics::IngestMetrics;
+use crate::noted::Noted;
 use crate::quota::{Passage, Quota, Quotas};
 use crate::refusal::Refusal;
 use crate::wire::{self, Form};
@@ -32,6 +33,8 @@ use crate::{compare, read};
 
 /// Reports of a batch.
 const BATCH: usize = 1_000;
+/// How a program of ours says which it is, before its version.
+const PROGRAM: &str = "gitops-runtime/";
 
 /// What is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +61,7 @@ pub struct Ingest {
     quotas: Arc<Quotas>,
     bounds: Bounds,
     metrics: IngestMetrics,
+    noted: Arc<Noted>,
 }
 
 impl IngestConfig {
@@ -73,7 +77,8 @@ impl IngestConfig {
         };
         let bounds = Bounds { packed: self.max_body, unpacked: self.max_unpacked, within: self.body_timeout };
         let metrics = IngestMetrics::new(registry)?;
-        Ok(Ingest { store, tokens: Arc::default(), quotas: Quotas::new(quota), bounds, metrics })
+        let (tokens, noted) = (Arc::default(), Arc::new(Noted::new(store.clone())));
+        Ok(Ingest { store, tokens, quotas: Quotas::new(quota), bounds, metrics, noted })
     }
 }
 
@@ -115,13 +120,15 @@ impl Ingest {
     pub fn routes(self) -> Router {
         let routes = all().into_iter();
         let routes = routes.fold(Router::new(), |router, (_, path, handler)| router.route(path, handler));
+        let routes = routes.route_layer(from_fn_with_state(self.clone(), of_a_runtime));
         routes.with_state(self).layer(map_response(marked))
     }
 
-    /// Whose request it is, and then its body.
+    /// The body of a request whose sender is known.
     pub(crate) async fn sent(&self, request: Request<Body>) -> Result<Sent, Refusal> {
-        let (head, body) = request.into_parts();
-        let runtime = self.runtime(&head.headers).await?;
+        let (mut head, body) = request.into_parts();
+        // Nobody comes here without it.
+        let runtime = head.extensions.remove::<Runtime>().ok_or(Refusal::NoToken)?;
         let passage = self.quotas.enter(runtime.id)?;
         let (text, mut passage) = body::read(&head.headers, body, self.bounds, passage).await?;
         // What is read of a text holds about as much again.
@@ -129,16 +136,17 @@ impl Ingest {
         Ok(Sent { runtime, headers: head.headers, text, passage })
     }
 
-    pub(crate) async fn runtime(&self, headers: &HeaderMap) -> Result<Runtime, Refusal> {
-        self.tokens.runtime(&self.store, headers).await
+    /// Counts what was not taken.
+    fn refused(&self, runtime: Option<i64>, refusal: &Refusal) {
+        self.metrics.refused(refusal);
+        self.noted.refused(runtime, refusal.reason());
     }
 
-    /// The answer, where a refusal is counted.
-    pub(crate) fn answer(&self, answer: Result<Response, Refusal>) -> Response {
-        answer.unwrap_or_else(|refusal| {
-            self.metrics.refused(&refusal);
-            refusal.into_response()
-        })
+    /// Notes that a role of a runtime lives.
+    pub(crate) fn heard(&self, sent: &Sent, role: &'static str) {
+        let program = sent.headers.get(header::USER_AGENT).and_then(|program| program.to_str().ok());
+        let version = program.and_then(|program| program.strip_prefix(PROGRAM)).unwrap_or_default();
+        self.noted.heard(sent.runtime.id, role, version);
     }
 
     async fn one(&self, request: Request<Body>, form: Form) -> Result<Response, Refusal> {
@@ -157,7 +165,7 @@ impl Ingest {
 
     async fn batch(&self, request: Request<Body>) -> Result<Response, Refusal> {
         let Sent { runtime, text, passage, .. } = self.sent(request).await?;
-        let reports = wire::batch(&text)?;
+        let (from, reports) = (runtime.id, wire::batch(&text)?);
         if reports.len() > BATCH {
             return Err(Refusal::ManyReports(BATCH));
         }
@@ -188,7 +196,7 @@ impl Ingest {
         }
         let result = |refusal: &Option<Refusal>| {
             let Some(refusal) = refusal else { return json!({"status": 200}) };
-            self.metrics.refused(refusal);
+            self.refused(Some(from), refusal);
             json!({"status": refusal.status().as_u16(), "message": refusal.to_string()})
         };
         let results: Vec<Value> = results.iter().map(result).collect();
@@ -211,50 +219,62 @@ const fn refusal(outcome: &Outcome) -> Option<Refusal> {
     }
 }
 
-async fn event(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
-    let answer = ingest.one(request, Form::Event).await;
-    ingest.answer(answer)
+/// Lets nobody by whose token is not known, before anything of a body is read; and counts what is not taken.
+async fn of_a_runtime(State(ingest): State<Ingest>, mut request: Request<Body>, next: Next) -> Response {
+    let runtime = match ingest.tokens.runtime(&ingest.store, request.headers()).await {
+        Ok(runtime) => runtime,
+        Err(refusal) => {
+            ingest.refused(None, &refusal);
+            return refusal.into_response();
+        }
+    };
+    let (id, is_report) = (runtime.id, request.method() == Method::POST);
+    request.extensions_mut().insert(runtime);
+    let response = next.run(request).await;
+    if let Some(refusal) = response.extensions().get::<Refusal>().filter(|_| is_report) {
+        ingest.refused(Some(id), refusal);
+    }
+    response
 }
 
-async fn alone(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
-    let answer = ingest.one(request, Form::Alone).await;
-    ingest.answer(answer)
+async fn event(State(ingest): State<Ingest>, request: Request<Body>) -> Result<Response, Refusal> {
+    ingest.one(request, Form::Event).await
 }
 
-async fn batch(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
-    let answer = ingest.batch(request).await;
-    ingest.answer(answer)
+async fn alone(State(ingest): State<Ingest>, request: Request<Body>) -> Result<Response, Refusal> {
+    ingest.one(request, Form::Alone).await
+}
+
+async fn batch(State(ingest): State<Ingest>, request: Request<Body>) -> Result<Response, Refusal> {
+    ingest.batch(request).await
 }
 
 /// Which commits changed an application: kept under its name and the beginning of its sync, so that a repeat changes nothing.
-async fn changed(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
-    let kept = async {
-        let Sent { runtime, text, passage, .. } = ingest.sent(request).await?;
-        let read = changes::report(&text)?;
-        drop(text);
-        ingest.metrics.requests.inc();
-        if let Some(Told { namespace, name, started_at, sources }) = read {
-            let kept = ingest.store.keep_changes(runtime.id, (&namespace, &name), started_at, sources).await;
-            kept.map_err(|error| {
-                let error = &*error as &(dyn std::error::Error + 'static);
-                tracing::warn!(error, "which commits changed an application cannot be kept");
-                Refusal::Store
-            })?;
-        }
-        drop(passage);
-        Ok(Json(json!({})).into_response())
-    };
-    let kept = kept.await;
-    ingest.answer(kept)
+async fn changed(State(ingest): State<Ingest>, request: Request<Body>) -> Result<Response, Refusal> {
+    let sent = ingest.sent(request).await?;
+    let read = changes::report(&sent.text)?;
+    ingest.heard(&sent, "change-revision");
+    let Sent { runtime, text, passage, .. } = sent;
+    drop(text);
+    ingest.metrics.requests.inc();
+    if let Some(Told { namespace, name, started_at, sources }) = read {
+        let kept = ingest.store.keep_changes(runtime.id, (&namespace, &name), started_at, sources).await;
+        kept.map_err(|error| {
+            let error = &*error as &(dyn std::error::Error + 'static);
+            tracing::warn!(error, "which commits changed an application cannot be kept");
+            Refusal::Store
+        })?;
+    }
+    drop(passage);
+    Ok(Json(json!({})).into_response())
 }
 
 /// Payloads of event sources, and their errors: senders of an earlier generation expect an answer.
-async fn ignored(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
-    let answer = ingest.sent(request).await.map(|_| {
-        ingest.metrics.ignored.inc();
-        Json(json!({})).into_response()
-    });
-    ingest.answer(answer)
+async fn ignored(State(ingest): State<Ingest>, request: Request<Body>) -> Result<Response, Refusal> {
+    let sent = ingest.sent(request).await?;
+    ingest.heard(&sent, "");
+    ingest.metrics.ignored.inc();
+    Ok(Json(json!({})).into_response())
 }
 
 fn now() -> i64 {

@@ -8,6 +8,7 @@ mod compare;
 mod fields;
 mod ingest;
 mod metrics;
+mod noted;
 mod placement;
 mod quota;
 mod read;

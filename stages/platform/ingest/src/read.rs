@@ -1,11 +1,11 @@
 //! Shows what a runtime reported, to whoever has its token: the little that there is before GraphQL replaces it.
 
-use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json};
 use serde::Deserialize;
 use serde_json::json;
+use stages_platform_store::Runtime;
 
 use crate::compare::unreadable;
 use crate::ingest::Ingest;
@@ -41,43 +41,32 @@ impl Page {
 /// `GET /api/v1/applications?after=NAMESPACE/NAME&limit=N`.
 pub(crate) async fn applications(
     State(ingest): State<Ingest>,
-    headers: HeaderMap,
+    Extension(runtime): Extension<Runtime>,
     Query(page): Query<Page>,
-) -> Response {
-    let found = async {
-        let runtime = ingest.runtime(&headers).await?;
-        let (after, limit) = (page.after.split_once('/').unwrap_or_default(), page.limit()?);
-        let found = ingest.store.applications(runtime.id, after, limit).await.map_err(unreadable)?;
-        let next = (found.len() == limit as usize).then(|| found.last()).flatten();
-        let next = next.map(|last| format!("{}/{}", last.namespace, last.name));
-        Ok(Json(json!({"runtime": runtime.name, "applications": found, "next": next})).into_response())
-    };
-    let found = found.await;
-    ingest.answer(found)
+) -> Result<Response, Refusal> {
+    let (after, limit) = (page.after.split_once('/').unwrap_or_default(), page.limit()?);
+    let found = ingest.store.applications(runtime.id, after, limit).await.map_err(unreadable)?;
+    let next = (found.len() == limit as usize).then(|| found.last()).flatten();
+    let next = next.map(|last| format!("{}/{}", last.namespace, last.name));
+    Ok(Json(json!({"runtime": runtime.name, "applications": found, "next": next})).into_response())
 }
 
 /// `GET /api/v1/applications/NAMESPACE/NAME/timeline?before=NUMBER&limit=N`, the newest first.
 pub(crate) async fn timeline(
     State(ingest): State<Ingest>,
-    headers: HeaderMap,
+    Extension(runtime): Extension<Runtime>,
     Path((namespace, name)): Path<(String, String)>,
     Query(page): Query<Page>,
-) -> Response {
-    let found = async {
-        let runtime = ingest.runtime(&headers).await?;
-        let (limit, before, application) = (page.limit()?, page.before()?, (&*namespace, &*name));
-        let store = &ingest.store;
-        let found = store.timeline(runtime.id, application, before, limit).await.map_err(unreadable)?;
-        if found.is_empty() && page.before.is_none() {
-            return Err(Refusal::NoApplication);
-        }
-        let next = (found.len() == limit as usize).then(|| found.last()).flatten().map(|last| last.id);
-        let deployments = store.deployments(runtime.id, application).await.map_err(unreadable)?;
-        let drifts = store.drifts(runtime.id, application).await.map_err(unreadable)?;
-        let answer =
-            json!({"transitions": found, "next": next, "deployments": deployments, "drifts": drifts});
-        Ok(Json(answer).into_response())
-    };
-    let found = found.await;
-    ingest.answer(found)
+) -> Result<Response, Refusal> {
+    let (limit, before, application) = (page.limit()?, page.before()?, (&*namespace, &*name));
+    let store = &ingest.store;
+    let found = store.timeline(runtime.id, application, before, limit).await.map_err(unreadable)?;
+    if found.is_empty() && page.before.is_none() {
+        return Err(Refusal::NoApplication);
+    }
+    let next = (found.len() == limit as usize).then(|| found.last()).flatten().map(|last| last.id);
+    let deployments = store.deployments(runtime.id, application).await.map_err(unreadable)?;
+    let drifts = store.drifts(runtime.id, application).await.map_err(unreadable)?;
+    let answer = json!({"transitions": found, "next": next, "deployments": deployments, "drifts": drifts});
+    Ok(Json(answer).into_response())
 }

@@ -123,6 +123,8 @@ impl IntoResponse for Refusal {
         if self.status() == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // Whoever passes it on counts it.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -132,6 +132,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0019_namesakes.sql"),
         include_str!("../migrations/postgres/0019_namesakes.sql"),
     ),
+    (
+        20,
+        "heard",
+        include_str!("../migrations/sqlite/0020_heard.sql"),
+        include_str!("../migrations/postgres/0020_heard.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -10,6 +10,7 @@ mod database;
 mod error;
 mod fleet;
 mod group;
+mod heard;
 mod held;
 mod identity;
 mod key;
@@ -50,6 +51,7 @@ pub use fleet::{
     KnownApplication, ListedApplication, MATRIX_CELLS, MOST_SHIPPED, ManifestsAt, ObjectAt, Page, Position,
     ResourceAt, Selection, Shipped, SortBy, StateOf, StepOf,
 };
+pub use heard::{HeardRole, RefusedReports};
 pub use held::{HeldApplication, Placed};
 pub use identity::{Identified, Identity, Provided};
 pub use key::{Key, Scope};

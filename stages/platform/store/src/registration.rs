@@ -8,6 +8,7 @@ use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Row};
 use crate::error::StoreError;
+use crate::heard::{self, RefusedReports};
 use crate::report::Millis;
 use crate::secret;
 use crate::store::Store;
@@ -28,6 +29,10 @@ pub struct Registration {
     pub created_at: Millis,
     /// When it last reported of anything, if it did.
     pub last_report: Option<Millis>,
+    /// When it was last heard of, if only that it lives.
+    pub heard_at: Option<Millis>,
+    /// What of its requests was not taken, the most often first.
+    pub refused: Vec<RefusedReports>,
 }
 
 impl Store {
@@ -36,14 +41,19 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn registrations(&self, only: Option<&str>) -> Result<Vec<Registration>, StoreError> {
-        let sql = "SELECT r.name, g.body, p.body, r.created_at, r.reported_at, r.version FROM runtimes r \
+        let sql = "SELECT r.name, g.body, p.body, r.created_at, r.reported_at, r.version, r.seen_at, r.id \
+                   FROM runtimes r \
                    LEFT JOIN registrations g ON g.runtime_id = r.id LEFT JOIN problems p ON p.runtime_id = r.id \
                    WHERE ($1 = '' OR r.name = $1) \
                    AND (g.runtime_id IS NOT NULL OR EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id)) \
                    ORDER BY r.name";
-        let rows = self.read().await?.rows(sql, &[Arg::Text(only.unwrap_or(""))]).await?;
+        let mut connection = self.read().await?;
+        let rows = connection.rows(sql, &[Arg::Text(only.unwrap_or(""))]).await?;
+        let mut beside = heard::read(&mut connection).await?;
         let one = |row: Row| {
             Ok(Registration {
+                heard_at: row.int_or_null(6)?,
+                refused: beside.remove(&row.int(7)?).unwrap_or_default().refused,
                 name: row.text(0)?,
                 body: row.text_or_null(1)?.unwrap_or_else(|| "{}".to_owned()),
                 problems: row.text_or_null(2)?.unwrap_or_else(|| "[]".to_owned()),
@@ -163,6 +173,7 @@ impl Store {
         self.whether(vec![
             of("DELETE FROM tokens WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
             of("DELETE FROM problems WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
+            of("DELETE FROM roles WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
             of("DELETE FROM registrations WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
             of("UPDATE runtimes SET version = '' WHERE name = $1"),
             by.did("runtime.remove", name, now),
@@ -192,7 +203,16 @@ impl Store {
     ) -> Result<bool, Arc<StoreError>> {
         let sql = "INSERT INTO problems (runtime_id, body, at) SELECT id, $2, $3 FROM runtimes WHERE name = $1 \
                    ON CONFLICT (runtime_id) DO UPDATE SET body = excluded.body, at = excluded.at";
-        self.whether(vec![Statement::must(sql, [name.into(), problems.into(), now.into()])]).await
+        // It is the app proxy that says so.
+        let role = "INSERT INTO roles (runtime_id, role, version, at) SELECT id, 'app-proxy', version, $2 FROM runtimes \
+                    WHERE name = $1 ON CONFLICT (runtime_id, role) DO UPDATE SET version = excluded.version, at = excluded.at";
+        let seen = "UPDATE runtimes SET seen_at = $2 WHERE name = $1 AND (seen_at IS NULL OR seen_at < $2)";
+        self.whether(vec![
+            Statement::must(sql, [name.into(), problems.into(), now.into()]),
+            Statement::may(role, [name.into(), now.into()]),
+            Statement::may(seen, [name.into(), now.into()]),
+        ])
+        .await
     }
 
     /// Keeps the version that a runtime runs, as it says itself; `false`: there is none of that name.

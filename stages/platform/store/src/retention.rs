@@ -65,6 +65,7 @@ const LOST_DEPLOYMENTS: &str = "DELETE FROM deployments WHERE id IN (SELECT d.id
 /// By when the sync began: of one that lasts for as long as history is kept nobody asks any more.
 const CHANGES: &str = "DELETE FROM changes WHERE (runtime_id, namespace, name, started_at) IN \
     (SELECT runtime_id, namespace, name, started_at FROM changes WHERE started_at < $1 ORDER BY started_at LIMIT 200)";
+const REFUSALS: &str = "DELETE FROM refusals WHERE at < $1";
 const LOOK: &str = "SELECT t.id, t.received_at, t.last_at, t.deleted, e.id, e.current, e.latest, e.kind, e.listing, a.id, a.name \
     FROM transitions t JOIN entities e ON e.id = t.entity_id JOIN applications a ON a.id = e.application_id \
     WHERE t.id > $1 ORDER BY t.id LIMIT $2";
@@ -78,7 +79,7 @@ const BESIDE: &str = "SELECT id, current FROM entities WHERE application_id = $1
 /// One step: at most some hundred rows of each table.
 pub(crate) async fn step(connection: &mut Connection, cut: Cut, after: i64) -> Result<Step, StoreError> {
     let mut gone = connection.execute(KEYS, &[Arg::Int(cut.keys)]).await?;
-    for sql in [DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, CHANGES] {
+    for sql in [DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, CHANGES, REFUSALS] {
         gone += connection.execute(sql, &[Arg::Int(cut.history)]).await?;
     }
     gone += accounts::retain(connection, cut.ended, cut.history).await?;

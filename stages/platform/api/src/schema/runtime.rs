@@ -2,7 +2,7 @@
 
 use async_graphql::{Enum, InputObject, Json, SimpleObject};
 use serde::{Deserialize, Serialize};
-use stages_platform_store::{Millis, Registration};
+use stages_platform_store::{self as kept_as, Millis, Registration};
 
 use super::page::SliceInfo;
 use super::time;
@@ -77,8 +77,23 @@ pub(crate) struct Runtime {
     is_external_argo_cd: Option<bool>,
     created_at: String,
     last_report_at: Option<String>,
+    /// When it was last heard of, if only that it lives.
+    last_heard_at: Option<String>,
+    /// What of its requests was not taken, the most often first.
+    refused: Vec<RefusedReports>,
     /// What it last said is wrong with it.
     errors: Vec<HealthError>,
+}
+
+/// Requests, and reports of batches, that were not taken.
+#[derive(SimpleObject)]
+pub(crate) struct RefusedReports {
+    /// Why, such as `malformed`.
+    reason: String,
+    /// How many.
+    number: u64,
+    /// When the last was.
+    last_at: String,
 }
 
 /// A page of runtimes.
@@ -182,6 +197,12 @@ impl RuntimeInstallationArgs {
     }
 }
 
+impl From<kept_as::RefusedReports> for RefusedReports {
+    fn from(one: kept_as::RefusedReports) -> Self {
+        Self { reason: one.reason, number: one.number, last_at: time(one.at) }
+    }
+}
+
 impl Runtime {
     pub(crate) fn of(one: Registration) -> Self {
         // A runtime whose token was made by hand said nothing of itself.
@@ -215,6 +236,8 @@ impl Runtime {
             is_external_argo_cd: said.is_external_argo_cd,
             created_at: time(one.created_at),
             last_report_at: one.last_report.map(time),
+            last_heard_at: one.heard_at.map(time),
+            refused: one.refused.into_iter().map(RefusedReports::from).collect(),
             errors: serde_json::from_str(&one.problems).unwrap_or_default(),
         }
     }

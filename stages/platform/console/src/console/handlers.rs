@@ -8,7 +8,7 @@ use axum::http::header::{self, HeaderMap};
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
-use stages_platform_store::Link;
+use stages_platform_store::{Link, Role};
 use url::form_urlencoded;
 
 use super::{Console, Session, cookie, live, oidc, views};
@@ -207,7 +207,12 @@ pub(crate) async fn runtimes(
     let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
     let all = session.fleet.runtimes().await.map_err(failed)?;
     let clusters = session.fleet.clusters().await.map_err(failed)?;
-    Ok(page_of(&page::runtimes::page(&all, &clusters, console.now()), &session, &headers))
+    let strangers = match session.role {
+        Role::Admin => Some(session.fleet.strangers().await.map_err(failed)?),
+        Role::Member => None,
+    };
+    let page = page::runtimes::page(&all, &clusters, strangers.as_deref(), console.now());
+    Ok(page_of(&page, &session, &headers))
 }
 
 pub(crate) async fn add_runtime_form(Extension(session): Extension<Session>, headers: HeaderMap) -> Response {
@@ -232,7 +237,25 @@ pub(crate) async fn add_runtime(
     Ok(page_of(&page, &session, &headers))
 }
 
-/// What the palette shows while somebody types: views of theirs by name, and applications by the same filter as the list.
+/// How far a runtime is that was added.
+pub(crate) async fn added_runtime(
+    Extension(session): Extension<Session>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let typed = Installation { name, ..Installation::of_form(query.unwrap_or_default().as_bytes()) };
+    let all = session.fleet.runtimes().await;
+    let all = all.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    let known = all.iter().find(|one| one.name == typed.name);
+    let (false, Some(known)) = (typed.refused().is_some(), known) else {
+        return Ok((StatusCode::NOT_FOUND, "there is no such runtime\n").into_response());
+    };
+    Ok(page_of(&page::add_runtime::progress(&typed, Some(known)), &session, &headers))
+}
+
+/// What the palette shows while somebody types: views of theirs by name, applications by the same filter as the list, and
+/// resources by name.
 pub(crate) async fn find(
     State(console): State<Console>,
     Extension(session): Extension<Session>,

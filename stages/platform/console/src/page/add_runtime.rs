@@ -1,11 +1,13 @@
 //! How to add a runtime: the form, and then what installs it.
 
 use maud::{Markup, html};
-use url::{Host, Url};
+use url::{Host, Url, form_urlencoded};
 
-use super::pieces::command;
+use super::link::with;
+use super::pieces::{command, number};
 use super::shell::{Page, Section, find_bar};
-use crate::installation::Installation;
+use crate::installation::{Installation, Left};
+use crate::view::runtime::RuntimeRow;
 
 /// The form, with what was typed already, and why a field of it was refused.
 pub(crate) fn form(typed: &Installation, refused: Option<(&str, &str)>) -> Page {
@@ -39,7 +41,7 @@ pub(crate) fn form(typed: &Installation, refused: Option<(&str, &str)>) -> Page 
 pub(crate) fn added(runtime: &Installation, token: &str, platform: &str) -> Page {
     let name = &runtime.name;
     let body = html! {
-        h1.question { "Install " (name) }
+        h1.question data-once { "Install " (name) }
         p { "The token is shown this once. It goes into a Secret; then the chart installs the runtime beside Argo CD." }
         @if is_loopback(platform) {
             p.warn { "Pods do not reach " code { (platform) } ": write the address that your cluster knows this platform by in its place below, and set " code { "platformServer.externalUrl" } " to it." }
@@ -54,13 +56,60 @@ pub(crate) fn added(runtime: &Installation, token: &str, platform: &str) -> Page
             details name="way" { summary { "With Argo CD" } p { "An Application, for " code { "kubectl apply -f -" } " or for Git:" } (command(&runtime.argo_cd(platform))) }
             details name="way" { summary { "With Terraform" } p { "With the provider hashicorp/helm; the two Secrets above stay out of its state:" } (command(&runtime.terraform(platform))) }
         }
-        p data-wait={"runtime/" (name)} role="status" { span.glyph.still aria-hidden="true" { "◌" } " Waiting for its first report; this turns green by itself." }
-        h2 { "What is left then" }
-        p { "As Helm is told it. Where Argo CD or Terraform installed it, what " code { "--set" } " says goes into the values above." }
-        ul.left { @for (what, how) in runtime.left() { li { p { (what) } (command(&how)) } } }
+        (waits(runtime, None))
         p { a href="/runtimes" { "All runtimes" } }
     };
     Page { title: format!("Install {name}"), section: Section::Runtimes, bar: find_bar(), body }
+}
+
+/// How far a runtime is that was added, and what is left to do; `known` is what is known of it.
+pub(crate) fn progress(runtime: &Installation, known: Option<&RuntimeRow>) -> Page {
+    let body = html! {
+        h1.question { "How far " (runtime.name) " is" }
+        (waits(runtime, known))
+        p { "Its token was shown once. Where it was lost: " a href="/settings/tokens" { "make another" } "." }
+        p { a href="/runtimes" { "All runtimes" } }
+    };
+    Page { title: format!("How far {} is", runtime.name), section: Section::Runtimes, bar: find_bar(), body }
+}
+
+/// What it has come to, read again by the browser until it reports applications; then what is left, each with the next step.
+fn waits(runtime: &Installation, known: Option<&RuntimeRow>) -> Markup {
+    let heard = known.filter(|row| row.heard.is_some());
+    let reports = heard.is_some_and(|row| row.applications > 0);
+    let query = form_urlencoded::Serializer::new(String::new())
+        .append_pair("namespace", &runtime.namespace)
+        .append_pair("argocd", &runtime.argo_cd)
+        .finish();
+    let address = with(&format!("/runtimes/add/{}", runtime.name), &query);
+    let runs = |role: &str| heard.is_some_and(|row| row.roles.iter().any(|one| one.name == role));
+    let version = heard.and_then(|row| row.version.as_deref()).map(|version| format!(", version {version}"));
+    html! {
+        section #progress data-wait=[(!reports).then_some(address)] {
+            p role="status" {
+                @match heard {
+                    None => { span.glyph.still aria-hidden="true" { "◌" } " Waiting to hear of it; this turns green by itself." },
+                    Some(row) => {
+                        span.glyph.ok aria-hidden="true" { "●" } " " b { (runtime.name) " is heard of" (version.unwrap_or_default()) } ". "
+                        @if reports { "It reports " (number(row.applications)) (if row.applications == 1 { " application: " } else { " applications: " })
+                            a href={"/applications?q=runtime%3A" (runtime.name)} { "look at them" } "." }
+                        @else { "It has reported no application yet. Where there are some, its account of Argo CD may not read them:" }
+                    },
+                }
+            }
+            @if heard.is_some() && !reports { (command(&runtime.looks())) }
+            h2 { @if heard.is_some() { "What is left" } @else { "What is left then" } }
+            p { "As Helm is told it. Where Argo CD or Terraform installed it, what " code { "--set" } " says goes into its values." }
+            ul.left {
+                @for Left { what, command: how, role } in runtime.left() {
+                    @match role.filter(|role| runs(role)) {
+                        Some(role) => li { p { span.glyph.ok role="img" aria-label="done" { "✓" } " " (what) span.mute { " Done: " (role) " runs." } } },
+                        None => li { p { (what) } (command(&how)) },
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Whether an address leads to this machine alone.

@@ -17,6 +17,7 @@ pub(crate) mod pieces;
 pub(crate) mod preview;
 pub(crate) mod progress;
 mod provider;
+mod refused;
 pub(crate) mod resources;
 pub(crate) mod rollout;
 mod runtime_problems;

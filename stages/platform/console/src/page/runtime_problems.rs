@@ -4,17 +4,20 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::pieces::prose;
+use super::refused;
 use crate::time::{absolute, lasting};
 use crate::view::runtime::{RuntimeProblem, RuntimeRow};
 
 /// A row of its own below the runtime's, across the list; nothing where nothing is wrong.
 pub(crate) fn row(runtime: &RuntimeRow, now: Timestamp) -> Markup {
+    let refused = refused::lines(&runtime.refused, now);
     html! {
-        @if !runtime.problems.is_empty() {
+        @if !runtime.problems.is_empty() || !refused.0.is_empty() {
             tr.wrong data-key={"problems/" (runtime.name)} {
-                td colspan="7" {
+                td colspan="8" {
                     ul.problems aria-label={"What is wrong with " (runtime.name)} {
                         @for one in &runtime.problems { (line(one, now)) }
+                        (refused)
                     }
                 }
             }

@@ -5,14 +5,20 @@ use maud::{Markup, html};
 
 use super::link::with;
 use super::pieces::{empty, number, share};
-use super::runtime_problems;
 use super::shell::{Page, Section, find_bar};
-use crate::time::relative;
+use super::{refused, runtime_problems};
+use crate::time::{ago, in_sentence, relative};
 use crate::view::cluster::ClusterRow;
-use crate::view::runtime::RuntimeRow;
+use crate::view::runtime::{Refused, RuntimeRole, RuntimeRow};
 
-pub(crate) fn page(runtimes: &[RuntimeRow], clusters: &[ClusterRow], now: Timestamp) -> Page {
-    let body = if runtimes.is_empty() { none() } else { all(runtimes, clusters, now) };
+/// `strangers` is what was not taken of which nobody knows whose it was: admins alone are told.
+pub(crate) fn page(
+    runtimes: &[RuntimeRow],
+    clusters: &[ClusterRow],
+    strangers: Option<&[Refused]>,
+    now: Timestamp,
+) -> Page {
+    let body = if runtimes.is_empty() { none() } else { all(runtimes, clusters, strangers, now) };
     Page { title: "Runtimes".to_owned(), section: Section::Runtimes, bar: find_bar(), body }
 }
 
@@ -41,7 +47,7 @@ fn of(runtime: &RuntimeRow) -> String {
 pub(crate) fn lines(runtimes: &[RuntimeRow], now: Timestamp) -> Markup {
     html! {
         table.runtimes {
-            thead.hidden { tr { th scope="col" { "name" } th scope="col" { "version" } th scope="col" { "health" } th scope="col" { "applications" } th scope="col" { "last report" } } }
+            thead.hidden { tr { th scope="col" { "name" } th scope="col" { "version" } th scope="col" { "health" } th scope="col" { "applications" } th scope="col" { "heard of" } } }
             tbody {
                 @for one in runtimes {
                     tr data-key={"runtime/" (one.name)} {
@@ -57,40 +63,65 @@ pub(crate) fn lines(runtimes: &[RuntimeRow], now: Timestamp) -> Markup {
     }
 }
 
+/// Each role of a runtime that says that it lives, with its version.
+fn roles(runtime: &RuntimeRow, now: Timestamp) -> String {
+    let one = |role: &RuntimeRole| {
+        let version = role.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+        format!("{}{version}, heard of {}", role.name, in_sentence(&ago(role.heard, now)))
+    };
+    runtime.roles.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
 fn freshness(runtime: &RuntimeRow, now: Timestamp) -> Markup {
     html! {
-        @match (runtime.last_report, runtime.silent) {
-            (None, _) => { span.mute { "waiting for its first report" } },
+        @match (runtime.heard, runtime.silent) {
+            (None, _) => { span.mute { "waiting to hear of it" } },
             (Some(at), true) => { span.warn { "silent " (relative(at, now)) } },
             (Some(at), false) => { span.mute { (relative(at, now)) } },
         }
     }
 }
 
-fn all(runtimes: &[RuntimeRow], clusters: &[ClusterRow], now: Timestamp) -> Markup {
+fn all(
+    runtimes: &[RuntimeRow],
+    clusters: &[ClusterRow],
+    strangers: Option<&[Refused]>,
+    now: Timestamp,
+) -> Markup {
     html! {
         div.title { h1 { "Runtimes" } span.grow {} a.button href="/runtimes/add" { "Add a runtime" } }
         section.panel.list aria-label="Runtimes" {
             table data-rows {
                 thead { tr {
                     th scope="col" { "runtime" } th.narrow-away scope="col" { "version" } th.narrow-away scope="col" { "health" }
-                    th.number scope="col" { "applications" } th.number scope="col" { "last report" }
+                    th.number scope="col" { "applications" } th.number scope="col" { "heard of" }
+                    th.number.narrow-away scope="col" { "last report" }
                     th.number.narrow-away scope="col" { "on the way" } th.number.narrow-away scope="col" { "refused" }
                 } }
                 tbody {
                     @for one in runtimes {
                         tr data-key={"runtime/" (one.name)} data-row {
                             td.what { a href=(of(one)) { (one.name) } }
-                            td.narrow-away { code { (one.version.as_deref().unwrap_or("not said yet")) } }
+                            td.narrow-away title=(roles(one, now)) { code { (one.version.as_deref().unwrap_or("not said yet")) }
+                                small.mute { " " (one.roles.iter().map(|role| &*role.name).collect::<Vec<_>>().join(", ")) } }
                             td.share.narrow-away { (share(one.healthy, one.applications, one.silent)) }
                             td.number { (number(one.healthy)) " of " (number(one.applications)) span.narrow-away { " healthy" } }
-                            td.number { (freshness(one, now)) }
+                            td.number { (freshness(one, now))
+                                @if one.heard.is_none() && strangers.is_some() { " " a href={"/runtimes/add/" (one.name)} { "what is left" } } }
+                            td.number.mute.narrow-away { @if let Some(at) = one.last_report { (relative(at, now)) } @else { "none yet" } }
                             td.number.mute.narrow-away { @if let Some(lag) = one.lag { (lag) " ms" } }
-                            td.number.narrow-away { @if one.rejected > 0 { span.warn { (number(one.rejected)) } } @else { span.mute { "0" } } }
+                            td.number.narrow-away { (refused::count(&one.refused, now)) }
                         }
                         (runtime_problems::row(one, now))
                     }
                 }
+            }
+        }
+        @let of_nobody = refused::lines(strangers.unwrap_or_default(), now);
+        @if !of_nobody.0.is_empty() {
+            section.below {
+                h2 { "Of nobody who is known " span.mute { "· requests whose token says of no runtime that they are its" } }
+                div.panel { ul.problems { (of_nobody) } }
             }
         }
         @if runtimes.iter().any(|one| one.silent) {

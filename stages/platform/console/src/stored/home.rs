@@ -31,9 +31,10 @@ pub(super) async fn read(
         .iter()
         .filter(|one| one.silent)
         .filter_map(|one| {
-            let since = one.last_report?;
+            let since = one.heard?;
             let (lasts, count) = (lasting(since, now), one.applications);
-            let reason = format!("No report for {lasts}; {count} applications are shown as they were then");
+            let reason =
+                format!("Not heard of for {lasts}; {count} applications are shown as they were then");
             Some(Need { subject: Subject::Silent(one.name.clone()), reason, since })
         })
         .collect();

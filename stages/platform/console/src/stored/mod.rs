@@ -28,7 +28,7 @@ use crate::view::home::{Activity, Home};
 use crate::view::listing::{Group, Listing, Neighbours};
 use crate::view::matrix::Matrix;
 use crate::view::resource::{ResourceKey, ResourceRow};
-use crate::view::runtime::{Added, RuntimeRow};
+use crate::view::runtime::{Added, Refused, RuntimeRow};
 use crate::view::shipping::{Shipping, Trend};
 
 /// Rows of the pages that have no further ones.
@@ -196,6 +196,11 @@ impl Fleet for SeenFleet {
     async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable> {
         let all = self.store.runtimes(&self.view).await.map_err(unavailable)?;
         Ok(all.into_iter().map(|one| rows::runtime(one, self.now())).collect())
+    }
+
+    async fn strangers(&self) -> Result<Vec<Refused>, Unavailable> {
+        let all = self.store.refused_of_nobody().await.map_err(unavailable)?;
+        Ok(all.into_iter().map(rows::refused).collect())
     }
 
     async fn add_runtime(&self, name: &str, user: &str) -> Result<Added, Unavailable> {

@@ -2,15 +2,15 @@
 
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_store::{
-    ApplicationName, CommitOf, FleetCluster, FleetDeployment, FleetRuntime, FoundResource, ListedApplication,
-    ResourceName, SourceChange, version,
+    ApplicationName, CommitOf, FleetCluster, FleetDeployment, FleetRuntime, FoundResource, HeardRole,
+    ListedApplication, RefusedReports, ResourceName, SourceChange, version,
 };
 
 use crate::view::application::{ApplicationId, ApplicationRow, Change};
 use crate::view::cluster::ClusterRow;
 use crate::view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome};
 use crate::view::resource::{Resource, ResourceKey, ResourceRow};
-use crate::view::runtime::RuntimeRow;
+use crate::view::runtime::{Refused, RuntimeRole, RuntimeRow};
 use crate::view::state::{Health, SyncStatus};
 
 /// A runtime that says nothing for so long is silent.
@@ -140,17 +140,31 @@ pub(super) fn silent(seen: Option<i64>, now: Timestamp) -> Option<Timestamp> {
 }
 
 pub(super) fn runtime(row: FleetRuntime, now: Timestamp) -> RuntimeRow {
+    let roles: Vec<RuntimeRole> = row.roles.into_iter().map(role).collect();
+    let said = Some(row.version).filter(|version| !version.is_empty());
+    let reporter = roles.iter().find(|role| role.name == "reporter");
     RuntimeRow {
         name: row.name,
-        version: Some(row.version).filter(|version| !version.is_empty()),
+        version: said.or_else(|| reporter.and_then(|role| role.version.clone())),
         applications: row.applications,
         healthy: row.healthy,
-        last_report: row.seen_at.map(time),
+        heard: row.seen_at.map(time),
+        last_report: row.reported_at.map(time),
         lag: row.lag.and_then(|lag| u64::try_from(lag).ok()),
         silent: silent(row.seen_at, now).is_some(),
-        rejected: 0,
+        refused: row.refused.into_iter().map(refused).collect(),
         problems: super::problems::read(&row.problems),
+        roles,
     }
+}
+
+fn role(row: HeardRole) -> RuntimeRole {
+    let version = Some(row.version).filter(|version| !version.is_empty());
+    RuntimeRole { name: row.role, version, heard: time(row.at) }
+}
+
+pub(super) fn refused(row: RefusedReports) -> Refused {
+    Refused { reason: row.reason, number: row.number, at: time(row.at) }
 }
 
 pub(super) fn cluster(row: FleetCluster, runtimes: &[RuntimeRow]) -> ClusterRow {

@@ -13,16 +13,42 @@ pub struct RuntimeRow {
     pub applications: u64,
     /// How many of them are healthy.
     pub healthy: u64,
-    /// Its last report; `None`: it never sent one.
+    /// When it was last heard of, if only that it lives; `None`: it never was.
+    pub heard: Option<Timestamp>,
+    /// Of when its last report is; `None`: it never sent one.
     pub last_report: Option<Timestamp>,
     /// How long its last report was on the way, in milliseconds.
     pub lag: Option<u64>,
     /// It has been silent for twenty minutes.
     pub silent: bool,
-    /// How many of its reports were refused.
-    pub rejected: u64,
+    /// Its roles that say of themselves that they live.
+    pub roles: Vec<RuntimeRole>,
+    /// What of its requests was not taken, the most often first.
+    pub refused: Vec<Refused>,
     /// What it last said is wrong with it.
     pub problems: Vec<RuntimeProblem>,
+}
+
+/// A role of a runtime.
+#[derive(Debug, Clone)]
+pub struct RuntimeRole {
+    /// Its name.
+    pub name: String,
+    /// The version that it runs, once it said so.
+    pub version: Option<String>,
+    /// When it was last heard of.
+    pub heard: Timestamp,
+}
+
+/// Requests that were not taken.
+#[derive(Debug, Clone)]
+pub struct Refused {
+    /// Why, such as `too_large`.
+    pub reason: String,
+    /// How many,
+    pub number: u64,
+    /// and when the last was.
+    pub at: Timestamp,
 }
 
 /// Something that a runtime says is wrong with it.

@@ -27,6 +27,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("GET", "/runtimes", Who::SignedIn),
     ("POST", "/runtimes", Who::Admin),
     ("GET", "/runtimes/add", Who::Admin),
+    ("GET", "/runtimes/add/{runtime}", Who::Admin),
     ("GET", "/find", Who::SignedIn),
     ("GET", "/live", Who::SignedIn),
     ("POST", "/sign-out", Who::SignedIn),
@@ -358,7 +359,7 @@ async fn adding_a_runtime_gives_what_installs_it_and_a_refused_field_says_why_an
         runtime.argo_cd(url),
         runtime.terraform(url),
     ];
-    printed.extend(runtime.left().into_iter().map(|(_, command)| command));
+    printed.extend(runtime.left().into_iter().map(|left| left.command));
     for command in printed {
         let shown =
             command.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");

@@ -28,6 +28,7 @@ pub(crate) const PAGES: &[(&str, &str)] = &[
     ("unknown", "/applications/eu-1/argocd-production/gone"),
     ("runtimes", "/runtimes"),
     ("add", "/runtimes/add"),
+    ("added", "/runtimes/add/ap-1"),
     ("deployments", "/deployments"),
     ("shipping", "/shipping/28/lead-time"),
     ("keys", "/settings"),

@@ -3,6 +3,7 @@
 
 mod access;
 mod acts;
+mod added;
 mod asked;
 mod axe;
 mod brought;
@@ -20,6 +21,7 @@ mod owned;
 mod packed;
 mod platform;
 mod provider;
+mod refused;
 mod reported;
 mod reports;
 mod routes;

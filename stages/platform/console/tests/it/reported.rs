@@ -128,6 +128,7 @@ async fn whatever_is_reported_is_text_on_every_page_and_in_every_answer() {
         "/resources?q=z",
         "/runtimes",
         "/runtimes/add",
+        "/runtimes/add/prod",
         "/find?q=z",
         "/settings",
         "/settings/git",

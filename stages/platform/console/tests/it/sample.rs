@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
     Activity, ApplicationId, ApplicationRow, Brought, BroughtCommit, Change, Commit, CommitFiles, Deployment,
     FileDiff, Filter, Fleet, Fleets, Grouping, Health, ImageChange, Life, ManifestSource, Mover, Outcome,
-    Resource, ResourceKey, RuntimeProblem, Span, SyncStatus, Term, Window,
+    Refused, Resource, ResourceKey, RuntimeProblem, Span, SyncStatus, Term, Window,
 };
 use stages_platform_store::{ApplicationName, Shipped, View};
 use tokio::sync::watch;
@@ -291,6 +291,11 @@ impl Sample {
             before: 20,
         };
         Activity { before: 1_204, movers: rows.iter().zip([61, 33, 20, 8]).map(one).collect() }
+    }
+
+    fn refused(&self, reason: &str, number: u64) -> Refused {
+        let at = Timestamp::now() - SignedDuration::from_mins(4);
+        Refused { reason: self.text(reason), number, at }
     }
 
     fn problems(&self) -> Vec<RuntimeProblem> {

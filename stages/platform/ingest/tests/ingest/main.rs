@@ -4,6 +4,7 @@
 
 mod changes;
 mod forms;
+mod heard;
 mod recorded;
 mod refused;
 mod support;

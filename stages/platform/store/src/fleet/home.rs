@@ -4,6 +4,7 @@ use crate::connection::Row;
 use crate::error::StoreError;
 use crate::fleet::listing::{COLUMNS, ListedApplication, count, listed};
 use crate::fleet::selection::Query;
+use crate::heard::{self, HeardRole, RefusedReports};
 use crate::report::Millis;
 use crate::rule::View;
 use crate::store::Store;
@@ -37,8 +38,10 @@ pub struct FleetRuntime {
     pub name: String,
     /// The version that it runs, as it said last; empty: it never did.
     pub version: String,
-    /// When it was last heard of.
+    /// When it was last heard of, if only that it lives.
     pub seen_at: Option<Millis>,
+    /// Of when its last report is.
+    pub reported_at: Option<Millis>,
     /// How long its last report was on the way.
     pub lag: Option<Millis>,
     /// How many applications it has,
@@ -47,6 +50,10 @@ pub struct FleetRuntime {
     pub healthy: u64,
     /// What it last said is wrong with it, as JSON; `[]`: nothing.
     pub problems: String,
+    /// Its roles that were heard of, by name.
+    pub roles: Vec<HeardRole>,
+    /// What of its requests was not taken, the most often first.
+    pub refused: Vec<RefusedReports>,
 }
 
 /// Deployments of a day.
@@ -100,11 +107,14 @@ impl Store {
         let (seen, runtimes) = (query.seen(view), query.seen_runtimes(view));
         query.sql = format!(
             "SELECT r.name, r.seen_at, r.lag, count(a.id), count(a.id) FILTER (WHERE a.health = 'Healthy'), r.version, \
-             COALESCE((SELECT p.body FROM problems p WHERE p.runtime_id = r.id), '[]') \
+             COALESCE((SELECT p.body FROM problems p WHERE p.runtime_id = r.id), '[]'), r.id, r.reported_at \
              FROM runtimes r LEFT JOIN applications a ON a.runtime_id = r.id AND a.name <> '' AND a.deleted = 0 \
-             AND {seen} WHERE {runtimes} GROUP BY r.id, r.name, r.seen_at, r.lag, r.version ORDER BY r.name"
+             AND {seen} WHERE {runtimes} GROUP BY r.id, r.name, r.seen_at, r.lag, r.version, r.reported_at ORDER BY r.name"
         );
+        let mut connection = self.read().await?;
+        let mut beside = heard::read(&mut connection).await?;
         let one = |row: Row| {
+            let heard = beside.remove(&row.int(7)?).unwrap_or_default();
             Ok(FleetRuntime {
                 name: row.text(0)?,
                 seen_at: row.int_or_null(1)?,
@@ -113,9 +123,12 @@ impl Store {
                 healthy: count(row.int(4)?),
                 version: row.text(5)?,
                 problems: row.text(6)?,
+                reported_at: row.int_or_null(8)?,
+                roles: heard.roles,
+                refused: heard.refused,
             })
         };
-        query.rows(&mut self.read().await?).await?.into_iter().map(one).collect()
+        query.rows(&mut connection).await?.into_iter().map(one).collect()
     }
 
     /// Deployments that ended of applications that somebody sees, for each of so many days from `begin` on.

@@ -1,7 +1,7 @@
 //! Runtimes as people and their programs know them: each of these holds on both databases.
 
 use pipeline_core::ExposeSecret as _;
-use stages_platform_store::{Place, View};
+use stages_platform_store::{HeardRole, Place, RefusedReports, View};
 
 use crate::accounts::{NOW, by};
 use crate::support::{Opened, open, report};
@@ -9,6 +9,40 @@ use crate::support::{Opened, open, report};
 /// Runs them on a place that is new each time it is asked for.
 pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     a_runtime_is_registered_once_and_taken_away(open(&place().await).await).await;
+    what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports(open(&place().await).await).await;
+}
+
+async fn what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports(opened: Opened) {
+    let (store, id) = (&opened.store, opened.runtime.id);
+    let told = async || store.runtimes(&View::ALL).await.unwrap().remove(0);
+    opened.keep(report("u", 1, 77)).await;
+    let reported = told().await.seen_at.unwrap();
+    store.keep_heard(id, ("reporter", "1.2.3"), reported + 5_000).await.unwrap();
+    store.keep_heard(id, ("", ""), reported + 4_000).await.unwrap();
+    store.keep_heard(id, ("change-revision", ""), reported + 6_000).await.unwrap();
+    store.keep_heard(id, ("reporter", "1.2.4"), reported + 7_000).await.unwrap();
+    let now = told().await;
+    assert_eq!((now.seen_at, now.reported_at), (Some(reported + 7_000), Some(77)));
+    let role = |role: &str, version: &str, after: i64| HeardRole {
+        role: role.to_owned(),
+        version: version.to_owned(),
+        at: reported + after,
+    };
+    assert_eq!(now.roles, [role("change-revision", "", 6_000), role("reporter", "1.2.4", 7_000)]);
+    assert_eq!(now.refused, []);
+
+    store.count_refused(Some(id), &[("malformed", 2), ("quota", 5)], NOW).await.unwrap();
+    store.count_refused(Some(id), &[("malformed", 4)], NOW + 1).await.unwrap();
+    store.count_refused(None, &[("unauthorized", 3)], NOW).await.unwrap();
+    let refused =
+        |reason: &str, number: u64, at: i64| RefusedReports { reason: reason.to_owned(), number, at };
+    assert_eq!(told().await.refused, [refused("malformed", 6, NOW + 1), refused("quota", 5, NOW)]);
+    assert_eq!(store.refused_of_nobody().await.unwrap(), [refused("unauthorized", 3, NOW)]);
+    // Whoever is no runtime any more has no roles; of when it was heard of last stays with what it reported.
+    assert!(store.unregister(&by(), "prod", NOW).await.unwrap());
+    let left = told().await;
+    assert_eq!((left.roles, left.seen_at), (Vec::new(), Some(reported + 7_000)));
+    opened.close().await;
 }
 
 async fn a_runtime_is_registered_once_and_taken_away(opened: Opened) {
@@ -66,6 +100,9 @@ async fn a_runtime_is_registered_once_and_taken_away(opened: Opened) {
     let told = store.runtimes(&View::ALL).await.unwrap();
     let told: Vec<_> = told.iter().map(|one| (&*one.name, &*one.problems)).collect();
     assert_eq!(told, [("eu1", r#"["it hurts"]"#), ("eu2", "[]"), ("prod", "[]")]);
+    // Whoever says so lives.
+    let heard = store.registrations(Some("eu1")).await.unwrap().remove(0).heard_at;
+    assert_eq!(heard, Some(NOW));
     opened.keep(report("u", 1, 77)).await;
     let listed = store.registrations(None).await.unwrap();
     let listed: Vec<_> =

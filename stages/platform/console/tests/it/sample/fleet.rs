@@ -5,7 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
     Activity, Added, Application, ApplicationId, ApplicationRow, BroughtCommit, Cause, Changes, ClusterRow,
     Day, Deployment, Drift, Filter, Fleet, Group, Health, Home, Listing, Matrix, Need, Neighbours, Problem,
-    ResourceKey, ResourceRow, RuntimeRow, Shipping, Side, Subject, Transition, Trend, Unavailable, Window,
+    Refused, ResourceKey, ResourceRow, RuntimeRow, Shipping, Side, Subject, Transition, Trend, Unavailable,
+    Window,
 };
 use stages_platform_store::Figures;
 
@@ -173,7 +174,7 @@ impl Fleet for Sample {
             need(Subject::Troubled(self.text("us-1")), "The runtime's Git token: github.com refuses it", 180),
             need(
                 Subject::Silent(self.text("us-2")),
-                "No report for 22 min; 214 applications shown as of 08:31",
+                "Not heard of for 22 min; 214 applications are shown as they were then",
                 22,
             ),
             need(
@@ -236,15 +237,21 @@ impl Fleet for Sample {
             version: Some(self.text("3.2.0")),
             applications,
             healthy: applications - applications / 120,
-            last_report: Some(Timestamp::now() - SignedDuration::from_secs(if silent { 1_320 } else { 3 })),
+            heard: Some(Timestamp::now() - SignedDuration::from_secs(if silent { 1_320 } else { 3 })),
+            last_report: Some(Timestamp::now() - SignedDuration::from_secs(if silent { 1_320 } else { 190 })),
             lag: Some(420),
             silent,
-            rejected: 0,
+            roles: Vec::new(),
+            refused: if name == "ap-1" { vec![self.refused("too_large", 3)] } else { Vec::new() },
             problems: if name == "us-1" { self.problems() } else { Vec::new() },
         };
         Ok([("eu-1", 4_215, false), ("us-1", 3_893, false), ("us-2", 214, true), ("ap-1", 1_645, false)]
             .map(of)
             .into())
+    }
+
+    async fn strangers(&self) -> Result<Vec<Refused>, Unavailable> {
+        Ok(if self.empty { Vec::new() } else { vec![self.refused("unauthorized", 1_204)] })
     }
 
     async fn add_runtime(&self, name: &str, _: &str) -> Result<Added, Unavailable> {

@@ -1,0 +1,112 @@
+//! What is told of runtimes beside their reports: that they live although nothing changes, and what of theirs was not taken.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::act::Statement;
+use crate::connection::Connection;
+use crate::error::StoreError;
+use crate::report::Millis;
+use crate::store::Store;
+
+/// The number under which it is counted what nobody knows whose it is.
+const NOBODY: i64 = 0;
+
+/// A role of a runtime that was heard of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeardRole {
+    /// Such as `reporter`.
+    pub role: String,
+    /// The version that it runs; empty: it did not say.
+    pub version: String,
+    /// When it was heard of last.
+    pub at: Millis,
+}
+
+/// Requests, and reports of batches, that were not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedReports {
+    /// Why, such as `malformed`.
+    pub reason: String,
+    /// How many there were,
+    pub number: u64,
+    /// and when the last was.
+    pub at: Millis,
+}
+
+/// What is told of a runtime beside its reports.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Beside {
+    pub(crate) roles: Vec<HeardRole>,
+    pub(crate) refused: Vec<RefusedReports>,
+}
+
+impl Store {
+    /// Keeps that a role of a runtime was heard of, and in which version; an empty role is none that is told of.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it was not kept.
+    pub async fn keep_heard(
+        &self,
+        runtime: i64,
+        (role, version): (&str, &str),
+        now: Millis,
+    ) -> Result<(), Arc<StoreError>> {
+        let seen = "UPDATE runtimes SET seen_at = $2 WHERE id = $1 AND (seen_at IS NULL OR seen_at < $2)";
+        let mut all = vec![Statement::may(seen, [runtime.into(), now.into()])];
+        if !role.is_empty() {
+            let sql = "INSERT INTO roles (runtime_id, role, version, at) VALUES ($1, $2, $3, $4) \
+                       ON CONFLICT (runtime_id, role) DO UPDATE SET version = excluded.version, at = excluded.at";
+            all.push(Statement::may(sql, [runtime.into(), role.into(), version.into(), now.into()]));
+        }
+        self.change(all).await
+    }
+
+    /// Counts what was not taken, by why; `None`: nobody knows whose it was.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it was not counted.
+    pub async fn count_refused(
+        &self,
+        runtime: Option<i64>,
+        refused: &[(&str, u64)],
+        now: Millis,
+    ) -> Result<(), Arc<StoreError>> {
+        let sql = "INSERT INTO refusals (runtime_id, reason, number, at) VALUES ($1, $2, $3, $4) \
+                   ON CONFLICT (runtime_id, reason) \
+                   DO UPDATE SET number = refusals.number + excluded.number, at = excluded.at";
+        let one = |(reason, number): &(&str, u64)| {
+            let number = i64::try_from(*number).unwrap_or(i64::MAX);
+            Statement::may(
+                sql,
+                [runtime.unwrap_or(NOBODY).into(), (*reason).into(), number.into(), now.into()],
+            )
+        };
+        self.change(refused.iter().map(one).collect()).await
+    }
+
+    /// What was not taken of which nobody knows whose it was.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn refused_of_nobody(&self) -> Result<Vec<RefusedReports>, StoreError> {
+        let mut all = read(&mut self.read().await?).await?;
+        Ok(all.remove(&NOBODY).unwrap_or_default().refused)
+    }
+}
+
+/// What is told of each runtime, by its number: the most often refused first, and roles by name.
+pub(crate) async fn read(connection: &mut Connection) -> Result<HashMap<i64, Beside>, StoreError> {
+    let mut all = HashMap::<i64, Beside>::new();
+    let sql = "SELECT runtime_id, reason, number, at FROM refusals ORDER BY number DESC, reason";
+    for row in connection.rows(sql, &[]).await? {
+        let number = u64::try_from(row.int(2)?).unwrap_or_default();
+        let refused = RefusedReports { reason: row.text(1)?, number, at: row.int(3)? };
+        all.entry(row.int(0)?).or_default().refused.push(refused);
+    }
+    for row in connection.rows("SELECT runtime_id, role, version, at FROM roles ORDER BY role", &[]).await? {
+        let role = HeardRole { role: row.text(1)?, version: row.text(2)?, at: row.int(3)? };
+        all.entry(row.int(0)?).or_default().roles.push(role);
+    }
+    Ok(all)
+}

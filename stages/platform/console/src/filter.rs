@@ -56,6 +56,8 @@ pub enum Term {
     Label(String, Option<String>),
     /// `image:`, part of an image's name or version
     Image(String),
+    /// `resource:`, part of the name of a resource, or of `Kind/name`
+    Resource(String),
     /// `commit:`, the beginning of a revision
     Commit(String),
     /// `by:`, part of an author's name
@@ -75,6 +77,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("sync", "sync:outofsync"),
     ("label", "label:team=shop"),
     ("image", "image:envoy"),
+    ("resource", "resource:service/web"),
     ("commit", "commit:3f9c1e2"),
     ("by", "by:ada"),
     ("changed", "changed:7d"),
@@ -106,6 +109,7 @@ impl Term {
                 None => Self::Label(value.to_owned(), None),
             },
             "image" => Self::Image(value.to_owned()),
+            "resource" => Self::Resource(value.to_owned()),
             "commit" => Self::Commit(value.to_owned()),
             "by" => Self::By(value.to_owned()),
             "changed" => Self::Changed(Changed::parse(value)?),
@@ -131,6 +135,7 @@ impl Term {
             Self::Label(key, Some(value)) => ("label", format!("{key}={value}")),
             Self::Label(key, None) => ("label", key.clone()),
             Self::Image(value) => ("image", value.clone()),
+            Self::Resource(value) => ("resource", value.clone()),
             Self::Commit(value) => ("commit", value.clone()),
             Self::By(value) => ("by", value.clone()),
             Self::Changed(value) => ("changed", format!("{}{}", value.count, value.unit)),
@@ -313,6 +318,7 @@ mod tests {
         let cases = [
             "q=env%3Aproduction%2Cstaging+label%3Ateam%3Dshop+changed%3A7d+pay",
             "q=product%3Ashop&group=matrix",
+            "q=resource%3Aservice%2Fweb",
             "q=env%3A-+env%3Aproduction%2C-",
             "group=product",
             "q=cluster%3Ahttps%3A%2F%2F10.0.0.1%3A6443+runtime%3Aeu-1",

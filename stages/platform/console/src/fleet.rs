@@ -124,8 +124,8 @@ pub trait Fleet: Send + Sync + 'static {
     /// Adds a runtime and makes its token, in the name of somebody.
     async fn add_runtime(&self, name: &str, user: &str) -> Result<Added, Unavailable>;
 
-    /// The last deployments of the applications that a filter leaves, the newest first.
-    async fn deployments(&self, filter: &Filter) -> Result<Vec<Deployment>, Unavailable>;
+    /// A page of the deployments of the applications that a filter leaves, the newest first, and whether there are older ones.
+    async fn deployments(&self, filter: &Filter) -> Result<(Vec<Deployment>, bool), Unavailable>;
 
     /// Resources whose name, kind or application holds the text, of today and of the past.
     async fn resources(&self, text: &str) -> Result<Vec<ResourceRow>, Unavailable>;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::act::Statement;
 use crate::connection::{Arg, Row};
 use crate::error::StoreError;
+use crate::fleet::literal;
 use crate::report::Millis;
 use crate::store::Store;
 
@@ -67,13 +68,34 @@ impl Store {
         self.change(acts.into_iter().map(row).collect()).await
     }
 
+    /// Keeps that somebody who has an account tried to come in by a wrong password.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it was not kept.
+    pub async fn refuse_password(&self, name: &str, now: Millis) -> Result<(), Arc<StoreError>> {
+        let by = By { who: name.to_owned(), how: "password" };
+        self.change(vec![by.did("user.refuse", "a wrong password", now)]).await
+    }
+
     /// What was done, the newest first, from before the number `before`.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn audit(&self, before: i64, limit: u32) -> Result<Vec<Act>, StoreError> {
-        let sql = "SELECT id, at, who, how, act, subject FROM audit WHERE id < $1 ORDER BY id DESC LIMIT $2";
-        let rows = self.read().await?.rows(sql, &[Arg::Int(before), Arg::Int(limit.into())]).await?;
+        self.audit_of("", before, limit).await
+    }
+
+    /// The same, of what holds the text in who did it, how they came in, what they did or to what.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn audit_of(&self, text: &str, before: i64, limit: u32) -> Result<Vec<Act>, StoreError> {
+        let sql = "SELECT id, at, who, how, act, subject FROM audit WHERE id < $1 \
+                   AND ($3 = '%%' OR lower(who || ' ' || how || ' ' || act || ' ' || subject) LIKE $3 ESCAPE '!') \
+                   ORDER BY id DESC LIMIT $2";
+        let pattern = format!("%{}%", literal(text));
+        let arguments = [Arg::Int(before), Arg::Int(limit.into()), Arg::Text(&pattern)];
+        let rows = self.read().await?.rows(sql, &arguments).await?;
         let one = |row: Row| {
             Ok(Act {
                 id: row.int(0)?,

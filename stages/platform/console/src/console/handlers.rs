@@ -29,6 +29,8 @@ use crate::view::application::ApplicationId;
 use crate::view::runtime::Added;
 
 pub(super) const SESSION_DAYS: i64 = 7;
+/// The least that the palette looks for resources by.
+const RESOURCE: usize = 3;
 
 pub(super) type Answer = Result<Response, Response>;
 
@@ -183,8 +185,8 @@ pub(crate) async fn deployments(
 ) -> Answer {
     let filter = Filter::parse(&query.unwrap_or_default());
     let found = session.fleet.deployments(&filter).await;
-    let found = found.map_err(|error| unavailable(&error, Some(&session), &headers))?;
-    Ok(page_of(&page::deployments::page(&filter, &found, console.now()), &session, &headers))
+    let (found, is_more) = found.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    Ok(page_of(&page::deployments::page(&filter, &found, is_more, console.now()), &session, &headers))
 }
 
 pub(crate) async fn resources(
@@ -262,22 +264,34 @@ pub(crate) async fn find(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Answer {
-    let text = value(query.as_deref().unwrap_or_default(), "q").to_lowercase();
+    let text = value(query.as_deref().unwrap_or_default(), "q").trim().to_lowercase();
     let filter = Filter {
         grouping: crate::filter::Grouping::None,
         page: 0,
         ..Filter::parse(&query.unwrap_or_default())
     };
-    let listing = session.fleet.applications(&filter).await;
-    let listing = listing.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    let resources = async {
+        // What is too short is in everything.
+        if text.len() < RESOURCE { Ok(Vec::new()) } else { session.fleet.resources(&text).await }
+    };
+    let (listing, resources) = tokio::join!(session.fleet.applications(&filter), resources);
+    let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
+    let (listing, resources) = (listing.map_err(failed)?, resources.map_err(failed)?);
     let views = views::of(&console, &session, &headers).await?;
     let named = views.iter().filter(|view| view.name.to_lowercase().contains(&text));
+    // Those of an application whose own name is meant say nothing more.
+    let resources = resources.iter().filter(|one| one.resource.key.name.to_lowercase().contains(&text));
     let markup = html! {
         @for view in named.take(4) {
             li role="presentation" { a role="option" href=(with("/applications", &view.query)) tabindex="-1" { (view.name) " " span.mute { "view" } } }
         }
         @for row in listing.rows.iter().take(8) {
             li role="presentation" { a role="option" href=(row.id.path()) tabindex="-1" { (pieces::health(row.health)) " " (row.id.name) " " span.mute { (row.environment) " · " (row.id.runtime) } } }
+        }
+        @for one in resources.take(4) {
+            li role="presentation" { a role="option" href=(page::resources::link(one)) tabindex="-1" {
+                span.mute { (one.resource.key.kind) "/" } (one.resource.key.name) " "
+                span.mute { "of " (one.application.name) " · " (one.application.runtime) @if one.gone.is_some() { " · gone" } } } }
         }
     };
     Ok(send(StatusCode::OK, &markup))
@@ -329,6 +343,18 @@ fn broken(_: HashError) -> Response {
         .into_response()
 }
 
+/// A wrong password stands in the audit log where there is somebody of that name: what else is typed there may be anything. The answer
+/// does not wait for it, and so does not tell which names there are.
+fn keep_wrong(console: &Console, name: String) {
+    let (store, now) = (console.0.settings.store.clone(), console.now().as_millisecond());
+    tokio::spawn(async move {
+        if let Err(error) = store.refuse_password(&name, now).await {
+            let error = &*error as &(dyn std::error::Error + 'static);
+            tracing::warn!(error, "a wrong password is not in the audit log");
+        }
+    });
+}
+
 pub(crate) async fn sign_in(State(console): State<Console>, headers: HeaderMap, body: Bytes) -> Answer {
     let failed = |error: Unavailable| unavailable(&error, None, &headers);
     let form = String::from_utf8_lossy(&body).into_owned();
@@ -349,9 +375,13 @@ pub(crate) async fn sign_in(State(console): State<Console>, headers: HeaderMap, 
         return Err(response);
     }
     let user = console.0.accounts.user(&name).await.map_err(failed)?;
+    let is_known = user.is_some();
     let right = console.0.passwords.is_right(password, user.map(|user| user.password)).await;
     if !right.map_err(broken)? {
         tracing::warn!("somebody failed to sign in");
+        if is_known {
+            keep_wrong(&console, name);
+        }
         return Err(said(StatusCode::UNAUTHORIZED, "That name and password do not go together."));
     }
     console.0.throttle.right(&name);

@@ -4,14 +4,19 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::applications::bar;
+use super::link::with;
 use super::pieces::{change, empty, outcome, person};
 use super::shell::{Page, Section};
 use crate::filter::Filter;
 use crate::time::{absolute, lasting};
 use crate::view::deployment::Deployment;
 
-pub(crate) fn page(filter: &Filter, deployments: &[Deployment], now: Timestamp) -> Page {
-    let body = if deployments.is_empty() { nothing(filter) } else { table(deployments, now) };
+/// A page of them; `is_more`: there are older ones.
+pub(crate) fn page(filter: &Filter, deployments: &[Deployment], is_more: bool, now: Timestamp) -> Page {
+    let body = html! {
+        @if deployments.is_empty() { (nothing(filter)) } @else { (table(deployments, now)) }
+        @if filter.page > 0 || is_more { footer.foot { (pager(filter, is_more)) } }
+    };
     Page {
         title: "Deployments".to_owned(),
         section: Section::Deployments,
@@ -20,8 +25,19 @@ pub(crate) fn page(filter: &Filter, deployments: &[Deployment], now: Timestamp) 
     }
 }
 
+fn pager(filter: &Filter, is_more: bool) -> Markup {
+    let page = |page| with("/deployments", &Filter { page, ..filter.clone() }.query());
+    html! {
+        nav.pager aria-label="Pages" {
+            @if filter.page > 0 { a href=(page(filter.page - 1)) rel="prev" { "‹ Newer" } }
+            span { "page " (filter.page + 1) }
+            @if is_more { a href=(page(filter.page + 1)) rel="next" { "Older ›" } }
+        }
+    }
+}
+
 fn nothing(filter: &Filter) -> Markup {
-    if filter.terms.is_empty() {
+    if filter.terms.is_empty() && filter.page == 0 {
         return empty(
             "No deployment was reported yet",
             &html! {
@@ -48,7 +64,7 @@ fn table(deployments: &[Deployment], now: Timestamp) -> Markup {
                             td.what { a href={(one.application.path()) "?tab=compare&from=" (at - 1_000) "&to=" (end.as_millisecond())} { (one.application.name) } }
                             td.mute.narrow-away { (one.application.runtime) }
                             td.change.narrow-away { (change(&one.change)) }
-                            td.narrow-away { (person(&one.change.author)) }
+                            td.narrow-away { (person(&one.change.author)) @if let Some(by) = &one.by { small.mute { " synced by " (by) } } }
                             td.number.mute { (lasting(one.at, end)) }
                         }
                     }

@@ -4,22 +4,20 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::pieces::{empty, health, sync};
-use super::shell::{Page, Section};
+use super::shell::{Page, Section, search_bar};
 use crate::time::{absolute, relative};
 use crate::view::resource::ResourceRow;
 
 pub(crate) fn page(text: &str, found: &[ResourceRow], now: Timestamp) -> Page {
-    let bar = html! {
-        form.filter role="search" action="/resources" data-filter {
-            label.field {
-                kbd aria-hidden="true" { "/" }
-                input type="text" name="q" value=(text) aria-label="Search resources" autocomplete="off" spellcheck="false" placeholder="name of a resource, now or in the past";
-                kbd aria-hidden="true" { "Esc" }
-            }
-            noscript { button { "Search" } }
-        }
-    };
+    let bar = search_bar("/resources", "Search resources", "name of a resource, now or in the past", text);
     Page { title: "Resources".to_owned(), section: Section::Resources, bar, body: body(text, found, now) }
+}
+
+/// Where a resource stands beside the others of its application.
+pub(crate) fn link(one: &ResourceRow) -> String {
+    let key = one.resource.key.to_string();
+    let key = percent_encoding::utf8_percent_encode(&key, super::link::SEGMENT);
+    format!("{}?tab=resources&r={key}", one.application.path())
 }
 
 fn body(text: &str, found: &[ResourceRow], now: Timestamp) -> Markup {
@@ -46,7 +44,7 @@ fn body(text: &str, found: &[ResourceRow], now: Timestamp) -> Markup {
                         @let key = &one.resource.key;
                         tr data-key={(one.application.tail()) "/" (key)} data-row {
                             td.states { @if let Some(state) = one.resource.health { (health(state)) } " " (sync(one.resource.sync)) }
-                            td.what { a href={(one.application.path()) "?tab=resources&r=" (percent_encoding::utf8_percent_encode(&key.to_string(), super::link::SEGMENT))} { span.mute { (key.kind) "/" } (key.name) } }
+                            td.what { a href=(link(one)) { span.mute { (key.kind) "/" } (key.name) } }
                             td.mute.narrow-away { (key.namespace) }
                             td { a href=(one.application.path()) { (one.application.name) } }
                             td.mute.narrow-away { (one.application.runtime) }

@@ -144,6 +144,20 @@ pub(crate) fn outside(title: &str, theme: Option<&str>, body: &Markup) -> Markup
     }
 }
 
+/// The field of a page that is searched by one text, which is called so, with an example of what is typed.
+pub(crate) fn search_bar(path: &str, label: &str, example: &str, text: &str) -> Markup {
+    html! {
+        form.filter role="search" action=(path) data-filter {
+            label.field {
+                kbd aria-hidden="true" { "/" }
+                input type="text" name="q" value=(text) aria-label=(label) autocomplete="off" spellcheck="false" placeholder=(example);
+                kbd aria-hidden="true" { "Esc" }
+            }
+            noscript { button { "Search" } }
+        }
+    }
+}
+
 /// The bar of pages that have no field of their own: a field that finds anything.
 pub(crate) fn find_bar() -> Markup {
     html! {

@@ -220,10 +220,14 @@ impl Fleet for SeenFleet {
         }
     }
 
-    async fn deployments(&self, filter: &Filter) -> Result<Vec<Deployment>, Unavailable> {
+    async fn deployments(&self, filter: &Filter) -> Result<(Vec<Deployment>, bool), Unavailable> {
         let selection = selection::of(filter, self.now());
-        let found = self.store.deployments_of(&self.view, &selection, ROWS).await.map_err(unavailable)?;
-        Ok(found.into_iter().map(rows::deployment).collect())
+        let skip = filter.page.saturating_mul(ROWS.into());
+        // One more says whether there are more.
+        let found = self.store.deployments_of(&self.view, &selection, skip, ROWS + 1).await;
+        let found = found.map_err(unavailable)?;
+        let is_more = found.len() > ROWS as usize;
+        Ok((found.into_iter().take(ROWS as usize).map(rows::deployment).collect(), is_more))
     }
 
     async fn resources(&self, text: &str) -> Result<Vec<ResourceRow>, Unavailable> {

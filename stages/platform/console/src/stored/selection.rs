@@ -21,6 +21,7 @@ pub(super) fn of(filter: &Filter, now: Timestamp) -> Selection {
         }
         Term::Label(key, value) => Condition::Label(key.clone(), value.clone()),
         Term::Image(text) => Condition::Image(text.clone()),
+        Term::Resource(text) => Condition::Resource(text.clone()),
         Term::Commit(text) => Condition::Commit(text.clone()),
         Term::By(text) => Condition::Author(text.clone()),
         Term::Changed(changed) => {

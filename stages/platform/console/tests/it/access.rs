@@ -1,6 +1,7 @@
 //! Who gets in: every route, the first link, passwords, sessions, and what another site's page may not do.
 
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use pipeline_core::{ExposeSecret as _, SecretString};
@@ -249,6 +250,19 @@ async fn wrong_passwords_are_slowed_and_a_name_that_there_is_not_is_told_alike()
             response.text().await.unwrap().contains("Too many wrong passwords for this name. Try again in ")
         );
     }
+    // Each that was tried stands in the audit log, and no name that nobody has: it may be a password in the wrong field.
+    let tried = async {
+        loop {
+            let acts = served.store.audit_of("user.refuse", i64::MAX, 100).await.unwrap();
+            let names: Vec<_> = acts.iter().map(|act| (&*act.who, &*act.how, &*act.subject)).collect();
+            if names == [("ada", "password", "a wrong password"); 3] {
+                return;
+            }
+            assert!(names.len() < 3, "{names:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(120), tried).await.expect("they are in the audit log");
     said.dedup();
     assert_eq!(said.len(), 1, "every refusal reads alike");
     assert!(said[0].contains("That name and password do not go together."));

@@ -9,6 +9,7 @@ mod axe;
 mod brought;
 mod browser;
 mod forms;
+mod found;
 mod hostile;
 mod journey;
 mod live;

@@ -384,7 +384,7 @@ fn keeps(term: &Term, row: &ApplicationRow) -> bool {
             Timestamp::now().duration_since(at) <= SignedDuration::try_from(changed.span()).unwrap()
         }),
         Term::Label(key, _) => key == "team",
-        Term::Image(_) | Term::Cluster(_) | Term::Product(_) => true,
+        Term::Image(_) | Term::Cluster(_) | Term::Product(_) | Term::Resource(_) => true,
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) fn deployment(row: &Row) -> Result<FleetDeployment, StoreError> {
 }
 
 impl Store {
-    /// The deployments of the applications that somebody sees of a selection, the newest first.
+    /// The deployments of the applications that somebody sees of a selection, the newest first, from behind `skip`.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
@@ -85,13 +85,15 @@ impl Store {
         &self,
         view: &View,
         selection: &Selection,
+        skip: u64,
         limit: u32,
     ) -> Result<Vec<FleetDeployment>, StoreError> {
         let mut query = Query::matching(view, selection);
+        let skip = query.int(i64::try_from(skip).unwrap_or(i64::MAX));
         let limit = query.int(limit.into());
         query.sql.push_str(&format!(
             "{DEPLOYMENT} WHERE d.application_id IN (SELECT id FROM matching) \
-             ORDER BY d.started_at DESC, d.id DESC LIMIT {limit}"
+             ORDER BY d.started_at DESC, d.id DESC LIMIT {limit} OFFSET {skip}"
         ));
         query.rows(&mut self.read().await?).await?.iter().map(deployment).collect()
     }

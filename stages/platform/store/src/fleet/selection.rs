@@ -37,6 +37,8 @@ pub enum Condition {
     Label(String, Option<String>),
     /// Part of an image's name or version.
     Image(String),
+    /// Part of the name of a resource of its that is there, or of `Kind/name`.
+    Resource(String),
     /// The beginning of its revision.
     Commit(String),
     /// Part of the name of who wrote its commit.
@@ -239,6 +241,13 @@ impl Query {
                 format!("a.search {}", self.like("%\n", &text, "%"))
             }
             Condition::Image(text) => format!("lower(a.images) {}", self.like("%", text, "%")),
+            Condition::Resource(text) => {
+                let like = self.like("%", text, "%");
+                format!(
+                    "EXISTS (SELECT 1 FROM entities e WHERE e.application_id = a.id AND e.kind <> '' AND e.gone = 0 \
+                     AND lower(e.kind || '/' || e.name) {like})"
+                )
+            }
             Condition::Commit(text) => format!("a.revision {}", self.like("", text, "%")),
             Condition::Author(text) => format!("lower(a.author) {}", self.like("%", text, "%")),
             Condition::DeployedSince(at) => format!("a.deployed_at >= {}", self.int(*at)),
@@ -292,6 +301,17 @@ mod tests {
             let ordered = lines.iter().filter(|line| line.contains("FOR ORDER BY")).count();
             assert_eq!((read, ordered), (1, 1), "{lines:#?}");
         }
+        plans.close().await;
+    }
+
+    #[tokio::test]
+    async fn resources_of_an_application_are_looked_up_from_it_in_an_index() {
+        let plans = Plans::open().await;
+        let conditions = vec![Condition::Resource("web".to_owned())];
+        let query = Query::page(&View::ALL, &Selection { conditions, ..Selection::default() }, 0, 200);
+        let lines = plans.of(&format!("{}SELECT * FROM page", query.sql)).await;
+        let own = "SEARCH e USING COVERING INDEX entities_found (application_id=?)";
+        assert!(lines.iter().any(|line| line == own), "{lines:#?}");
         plans.close().await;
     }
 }

@@ -475,6 +475,16 @@ async fn every_act_is_in_the_audit_log(opened: Opened) {
     assert!(all.iter().all(|one| one.who == "ada"));
     let before = all[all.len() - 3].id;
     assert_eq!(store.audit(before, 1).await.unwrap()[0].act, "user.sign-in");
+    // A text is looked for in all that stands there, and means itself.
+    for (text, expected) in
+        [("RUNTIME.", &[7, 6][..]), ("remove lin", &[8]), ("session user.sign", &[1]), ("%", &[])]
+    {
+        let found = store.audit_of(text, i64::MAX, 100).await.unwrap();
+        assert_eq!(found.iter().map(|one| one.at - NOW).collect::<Vec<_>>(), expected, "{text}");
+    }
+    store.refuse_password("ada", NOW + 9).await.unwrap();
+    let refused = store.audit(i64::MAX, 1).await.unwrap().remove(0);
+    assert_eq!((&*refused.who, &*refused.how, &*refused.act), ("ada", "password", "user.refuse"));
     opened.close().await;
 }
 

@@ -112,6 +112,15 @@ pub(crate) async fn a_filter_leaves_what_it_says_and_takes_nothing_typed_for_mor
     other.commit.author = "Lin".to_owned();
     other.operation = operation(2, Some(5 * HOUR), "Succeeded");
     opened.keep(other).await;
+    for (own, name, deleted) in [("api", "cart_1", false), ("web", "cart-2", false), ("web", "cart_1", true)]
+    {
+        let mut one = resource(name, 3, 3);
+        one.entity.app_name = own.to_owned();
+        one.entity.resource.as_mut().unwrap().name = name.to_owned();
+        one.deleted = deleted;
+        opened.keep(one).await;
+    }
+    let has = |text: &str| Condition::Resource(text.to_owned());
     let text = |text: &str| Condition::Text(text.to_owned());
     let label = |key: &str, value: Option<&str>| Condition::Label(key.to_owned(), value.map(str::to_owned));
     let any = |field, value: &str| Condition::AnyOf(field, vec![value.to_owned()]);
@@ -140,6 +149,11 @@ pub(crate) async fn a_filter_leaves_what_it_says_and_takes_nothing_typed_for_mor
         (Condition::AnyOf(Field::Project, Vec::new()), &[]),
         (image("shop/web"), &["web"]),
         (image("worker:2"), &["api"]),
+        (has("CART"), &["api", "web"]),
+        (has("deployment/cart-"), &["web"]),
+        // One that is gone is none of its application's any more.
+        (has("cart_1"), &["api"]),
+        (has("service/"), &[]),
         (Condition::Commit("1ab".to_owned()), &["web"]),
         (Condition::Commit("abc".to_owned()), &[]),
         (Condition::Author("ada".to_owned()), &["web"]),
@@ -264,11 +278,13 @@ pub(crate) async fn resources_and_deployments_are_found_across_the_fleet(opened:
         found.iter().map(|one| (&*one.name.name, one.at, one.health.as_deref(), one.gone)).collect();
     let expected = [("old-web_1", 6, Some("Healthy"), false), ("web", 5, Some("Degraded"), false)];
     assert_eq!(found, expected);
-    let all = store.deployments_of(&View::ALL, &Selection::default(), 10).await.unwrap();
+    let all = store.deployments_of(&View::ALL, &Selection::default(), 0, 10).await.unwrap();
     assert_eq!(all.iter().map(|one| &*one.application.name).collect::<Vec<_>>(), ["mail", "shop"]);
+    let behind = store.deployments_of(&View::ALL, &Selection::default(), 1, 10).await.unwrap();
+    assert_eq!(behind, all[1..]);
     let conditions = vec![Condition::Text("shop".to_owned()), Condition::Commit("1".to_owned())];
     let some = store
-        .deployments_of(&View::ALL, &Selection { conditions, ..Selection::default() }, 10)
+        .deployments_of(&View::ALL, &Selection { conditions, ..Selection::default() }, 0, 10)
         .await
         .unwrap();
     assert_eq!(some.iter().map(|one| &*one.author).collect::<Vec<_>>(), ["Ada Byron <ada@example.com>"]);
@@ -480,7 +496,7 @@ async fn sees(opened: &Opened, view: &View, expected: &[&str], runtimes: &[&str]
     let (needs, count) = store.needs(view, 100).await.unwrap();
     names(needs.into_iter().map(|one| one.application.name).collect());
     assert_eq!(count, many, "{what}");
-    let deployments = store.deployments_of(view, &Selection::default(), 100).await.unwrap();
+    let deployments = store.deployments_of(view, &Selection::default(), 0, 100).await.unwrap();
     names(deployments.into_iter().map(|one| one.application).collect());
     let found = store.find_resources(view, "web", 100).await.unwrap();
     names(found.into_iter().map(|one| one.application).collect());

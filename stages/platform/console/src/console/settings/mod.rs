@@ -167,11 +167,12 @@ pub(crate) async fn audit(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Response> {
-    let before = value(&query.unwrap_or_default(), "before").parse().unwrap_or(i64::MAX);
-    let acts = console.0.settings.store.audit(before, ROWS).await;
+    let query = query.unwrap_or_default();
+    let (text, before) = (value(&query, "q"), value(&query, "before").parse().unwrap_or(i64::MAX));
+    let acts = console.0.settings.store.audit_of(text.trim(), before, ROWS).await;
     let acts = acts.map_err(|error| unavailable(&failed(error), Some(&session), &headers))?;
     let more = acts.last().filter(|_| acts.len() == ROWS as usize).map(|act| act.id);
-    Ok(page_of(&audit_page::page(&acts, more), &session, &headers))
+    Ok(page_of(&audit_page::page(text.trim(), &acts, more), &session, &headers))
 }
 
 impl Session {

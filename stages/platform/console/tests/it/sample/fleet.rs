@@ -264,7 +264,7 @@ impl Fleet for Sample {
         })
     }
 
-    async fn deployments(&self, filter: &Filter) -> Result<Vec<Deployment>, Unavailable> {
+    async fn deployments(&self, filter: &Filter) -> Result<(Vec<Deployment>, bool), Unavailable> {
         let end = Timestamp::now();
         let window = Window {
             begin: end - SignedDuration::from_hours(24 * 7),
@@ -274,7 +274,7 @@ impl Fleet for Sample {
             has_steps: true,
         };
         let rows = self.rows(filter);
-        Ok(rows.iter().flat_map(|row| self.deployments(&row.id, window)).collect())
+        Ok((rows.iter().flat_map(|row| self.deployments(&row.id, window)).collect(), false))
     }
 
     async fn resources(&self, text: &str) -> Result<Vec<ResourceRow>, Unavailable> {

@@ -501,7 +501,10 @@ async fn its_console_shows_the_recorded_traffic_and_what_changes_while_somebody_
     holds(&page(failing).await, &["project default", "Deployment/bad is missing", "ConfigMap", "good"]);
     holds(
         &page(&format!("{failing}?tab=errors")).await,
-        &["Resource apps/Deployment/failing/bad appeared 2 times"],
+        &[
+            "Resource apps/Deployment/failing/bad appeared 2 times",
+            "The same resource stands more than once in what Git gives",
+        ],
     );
     holds(
         &page("/applications/prod/argocd/store?tab=timeline&days=90").await,

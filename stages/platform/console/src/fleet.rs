@@ -24,13 +24,28 @@ use crate::view::shipping::{Shipping, Trend};
 #[error("the store does not answer")]
 pub struct Unavailable(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
-/// Which of a resource's two manifests.
+/// Which of a resource's manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// What runs.
     Live,
     /// What Git says that it should be.
     Desired,
+    /// What stands in Git, as somebody wrote it.
+    Git,
+}
+
+impl Side {
+    pub(crate) const ALL: [Self; 3] = [Self::Live, Self::Desired, Self::Git];
+
+    /// Its word in an address.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Desired => "desired",
+            Self::Git => "git",
+        }
+    }
 }
 
 /// What of an application's life is asked for.
@@ -44,8 +59,19 @@ pub struct Window {
     pub from: Option<Timestamp>,
     /// The later one: resources and states are as of then; `None`: now.
     pub to: Option<Timestamp>,
-    /// Whether the steps of what goes through phases are read as well, which the timeline alone shows.
-    pub has_steps: bool,
+    /// Whose states are read beside the application's own.
+    pub steps: Steps,
+}
+
+/// Whose states are read beside those of an application, which the timeline alone shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steps {
+    /// Nobody's.
+    None,
+    /// Of what goes through phases.
+    OfPhases,
+    /// Of all its resources.
+    OfAll,
 }
 
 /// What happened since a place in the sequence.

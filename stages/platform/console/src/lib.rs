@@ -19,7 +19,7 @@ mod view;
 
 pub use console::{Console, OidcSignIn, Settings};
 pub use filter::{Changed, Filter, Grouping, Order, Term};
-pub use fleet::{Changes, Fleet, Fleets, Side, Unavailable, Window};
+pub use fleet::{Changes, Fleet, Fleets, Side, Steps, Unavailable, Window};
 pub use installation::{Installation, Left};
 pub use routes::{Who, table};
 pub use session::link::SignInLink;

@@ -15,7 +15,7 @@ use super::{Console, Session, cookie, live, oidc, views};
 use crate::accounts::User;
 use crate::assets;
 use crate::filter::Filter;
-use crate::fleet::{Side, Unavailable, Window};
+use crate::fleet::{Side, Steps, Unavailable, Window};
 use crate::installation::Installation;
 use crate::page::application::{Asked, Interval, Tab};
 use crate::page::link::with;
@@ -166,7 +166,7 @@ pub(crate) async fn preview(
 ) -> Answer {
     let now = console.now();
     let begin = now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(Timestamp::UNIX_EPOCH);
-    let window = Window { begin, end: now, from: None, to: None, has_steps: false };
+    let window = Window { begin, end: now, from: None, to: None, steps: Steps::None };
     let id = ApplicationId { runtime, namespace, name };
     let found = session.fleet.application(&id, window).await;
     match found.map_err(|error| unavailable(&error, Some(&session), &headers))? {

@@ -7,11 +7,11 @@ use url::form_urlencoded;
 
 use super::acts::Acts;
 use super::link::with;
-use super::pieces::{empty, health, number, short, sync};
+use super::pieces::{empty, health, number, prose, short, sync};
 use super::shell::{Page, Section};
-use super::{diff, events, files, strip, timeline, tree};
+use super::{cure, diff, events, files, strip, timeline, tree};
 use crate::filter::Filter;
-use crate::fleet::{Side, Window};
+use crate::fleet::{Side, Steps, Window};
 use crate::time::{absolute, ago, clock, in_sentence, lasting, relative, since};
 use crate::view::application::{Application, ApplicationId};
 use crate::view::deployment::Outcome;
@@ -83,6 +83,8 @@ pub(crate) struct Asked {
     pub(crate) days: i64,
     pub(crate) resource: Option<ResourceKey>,
     pub(crate) side: Side,
+    /// The timeline tells of all resources.
+    pub(crate) of_all: bool,
     pub(crate) filter: Filter,
 }
 
@@ -103,11 +105,10 @@ impl Asked {
             to: moment("to"),
             days: value("days").and_then(|days| days.parse().ok()).unwrap_or(7).clamp(1, 90),
             resource: value("r").and_then(|key| key.parse().ok()),
-            side: if value("side").is_some_and(|side| side == "desired") {
-                Side::Desired
-            } else {
-                Side::Live
-            },
+            side: value("side")
+                .and_then(|word| Side::ALL.into_iter().find(|side| side.word() == word))
+                .unwrap_or(Side::Live),
+            of_all: value("of").is_some_and(|of| of == "all"),
             filter: Filter::parse(query),
         }
     }
@@ -123,7 +124,12 @@ impl Asked {
             _ => now,
         };
         let begin = from.map_or(begin(end), |from| begin(end).min(from));
-        Window { begin, end, from, to, has_steps: self.tab == Tab::Timeline }
+        let steps = match (self.tab, self.of_all) {
+            (Tab::Timeline, true) => Steps::OfAll,
+            (Tab::Timeline, false) => Steps::OfPhases,
+            _ => Steps::None,
+        };
+        Window { begin, end, from, to, steps }
     }
 
     pub(crate) fn link(&self) -> String {
@@ -146,8 +152,11 @@ impl Asked {
         if let Some(resource) = &self.resource {
             query.append_pair("r", &resource.to_string());
         }
-        if self.side == Side::Desired {
-            query.append_pair("side", "desired");
+        if self.side != Side::Live {
+            query.append_pair("side", self.side.word());
+        }
+        if self.of_all {
+            query.append_pair("of", "all");
         }
         query.finish()
     }
@@ -425,10 +434,13 @@ fn compare_tab(asked: &Asked, application: &Application, interval: &Interval) ->
                         header {
                             b { (key.kind) "/" (key.name) }
                             code.faint { (revision(interval.from).unwrap_or_default()) " → " (revision(interval.to).unwrap_or_default()) }
-                            span.sides { a href=(side(Side::Live)) aria-current=[current(Side::Live)] { "live" } " · "
-                                a href=(side(Side::Desired)) aria-current=[current(Side::Desired)] { "desired" } }
+                            span.sides { @for (index, one) in Side::ALL.into_iter().enumerate() {
+                                @if index > 0 { " · " }
+                                a href=(side(one)) aria-current=[current(one)] { (if one == Side::Git { "Git" } else { one.word() }) }
+                            } }
                         }
                         @match (&interval.before, &interval.after) {
+                            (None, None) if asked.side == Side::Git => { p.mute.pad { "No file of Git that makes it was reported for either moment: it comes of a chart or an overlay, or its reporter does not read the repository." } },
                             (None, None) => { p.mute.pad { "No manifest of it was reported for either moment." } },
                             (before, after) => {
                                 @if before.is_none() { p.mute.pad { "It was not there at the earlier moment." } }
@@ -487,6 +499,9 @@ fn errors_tab(application: &Application, now: Timestamp) -> Markup {
                         div {
                             @if let Some(resource) = &one.resource { b { (resource) } }
                             p { (one.message) }
+                            @if let Some(cure) = cure::of(one.resource.as_deref(), &one.message) {
+                                p.cure { span.mute { "What to do: " } (prose(cure)) }
+                            }
                             small.mute { "last seen " (in_sentence(&ago(one.at, now))) }
                         }
                     }

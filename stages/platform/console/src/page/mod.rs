@@ -6,6 +6,7 @@ pub(crate) mod application;
 pub(crate) mod applications;
 mod clusters;
 pub(crate) mod commit;
+mod cure;
 pub(crate) mod deployments;
 pub(crate) mod diff;
 mod events;

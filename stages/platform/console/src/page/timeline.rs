@@ -32,7 +32,13 @@ pub(super) fn tab(asked: &Asked, application: &Application, now: Timestamp) -> M
             },
         );
     }
+    let of = |of_all, title: &str| {
+        html! {
+            a href=(Asked { of_all, ..asked.clone() }.link()) aria-current=[(of_all == asked.of_all).then_some("true")] { (title) }
+        }
+    };
     html! {
+        nav.whose aria-label="Whose changes" { (of(false, "The application, and what goes through phases")) (of(true, "All resources")) }
         section.panel.list aria-label="Timeline" {
             table.timeline data-rows {
                 thead { tr { th scope="col" { "when" } th scope="col" { span.hidden { "state" } } th scope="col" { "what" } th.narrow-away scope="col" { "by" } th.narrow-away scope="col" { "images" } th.number scope="col" { "took" } th scope="col" { span.hidden { "compare" } } } }
@@ -70,6 +76,9 @@ pub(super) fn tab(asked: &Asked, application: &Application, now: Timestamp) -> M
                     }
                 }
             }
+        }
+        @if application.is_cut {
+            p.foot { span { "More happened in this time than stands here: these are the newest. " a href=(Asked { days: 1, ..asked.clone() }.link()) { "Show 24 hours" } ", or choose an earlier moment." } }
         }
     }
 }

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use jiff::Timestamp;
 use serde::Deserialize;
 use stages_platform_store::{
-    DriftOf, FleetDeployment, KnownApplication, Millis, ObjectAt, ResourceAt, SourceChange, StateOf, StepOf,
-    Store, StoreError, View,
+    DriftOf, FleetDeployment, KnownApplication, MOST_OF_LIFE, MOST_STEPS, Millis, ObjectAt, ResourceAt,
+    SourceChange, StateOf, StepOf, Store, StoreError, View,
 };
 
 use super::rows;
-use crate::fleet::Window;
+use crate::fleet::{Steps, Window};
 use crate::view::application::{
     Application, ApplicationId, Cause, Drift, Life, ManifestSource, Problem, Span, Transition,
 };
@@ -117,7 +117,10 @@ pub(super) async fn read(
     let millis = |at: Timestamp| at.as_millisecond();
     let between = (millis(window.begin), millis(window.end));
     let states = store.states(number, between).await?;
-    let stepped = if window.has_steps { store.steps_between(number, between).await? } else { Vec::new() };
+    let stepped = match window.steps {
+        Steps::None => Vec::new(),
+        of => store.steps_between(number, between, of == Steps::OfAll).await?,
+    };
     let deployed = store.deployments_between(number, between).await?;
     let mut brought: BTreeMap<Millis, Vec<SourceChange>> =
         store.changes_between(number, between).await?.into_iter().collect();
@@ -127,6 +130,8 @@ pub(super) async fn read(
     };
     let deployments: Vec<Deployment> = deployed.into_iter().map(deployment).collect();
     let drifted = store.drifts_between(number, between).await?;
+    let is_cut =
+        states.len().max(deployments.len()) >= MOST_OF_LIFE as usize || stepped.len() >= MOST_STEPS as usize;
     let to = window.to.filter(|to| *to < window.end).map(millis);
     let object = store.object_at(number, to).await?;
     let resources = store.resources_at(number, to, window.from.map(millis)).await?;
@@ -147,7 +152,11 @@ pub(super) async fn read(
         deleted: known.deleted,
         sources: sources(read.spec),
         destination: [&**cluster, namespace].join(" ").trim().to_owned(),
-        transitions: transitions(&states, window.begin).into_iter().chain(steps(&stepped)).collect(),
+        is_cut,
+        transitions: transitions(&states, window.begin)
+            .into_iter()
+            .chain(steps(&stepped, window.steps))
+            .collect(),
         life: life(&states, &drifted, deployments, window),
         row: rows::application(known.listed),
         resources,
@@ -364,23 +373,28 @@ fn transitions(states: &[StateOf], begin: Timestamp) -> Vec<Transition> {
     all
 }
 
-/// Where something that goes through phases came further, the newest first. Of what was told of it within one moment the last
-/// counts.
-fn steps(states: &[StepOf]) -> Vec<Transition> {
-    let mut known: BTreeMap<ResourceKey, (Option<Health>, &str)> = BTreeMap::new();
+/// Where something that goes through phases came further, or where the health or sync of any resource changed, the newest first. Of
+/// what was told of it within one moment the last counts.
+fn steps(states: &[StepOf], of: Steps) -> Vec<Transition> {
+    let mut known: BTreeMap<ResourceKey, (Option<Health>, Option<SyncStatus>, &str)> = BTreeMap::new();
     let mut all: Vec<Transition> = Vec::new();
     for state in states {
         let (at, key) = (rows::time(state.at), rows::key(&state.name));
         let message = if state.deleted { "gone" } else { state.step.as_deref().unwrap_or_default() };
-        let now = state.health.as_deref().map(rows::health).filter(|_| !state.deleted);
-        let before = known.insert(key.clone(), (now, message));
+        let health = state.health.as_deref().map(rows::health).filter(|_| !state.deleted);
+        // Whether what goes through phases is in sync is told with the application.
+        let sync = state.sync.as_deref().map(rows::sync).filter(|_| !state.deleted && of == Steps::OfAll);
+        let before = known.insert(key.clone(), (health, sync, message));
         // What has no phase yet has not come anywhere.
-        if before == Some((now, message)) || (now.is_none() && message.is_empty()) {
+        if before == Some((health, sync, message))
+            || (health.is_none() && sync.is_none() && message.is_empty())
+        {
             continue;
         }
-        let before = before.and_then(|(health, _)| health);
-        let health = now.filter(|now| before != Some(*now)).map(|now| (before, now));
-        let change = Transition { at, resource: Some(key), health, sync: None, message: message.to_owned() };
+        let (health_before, sync_before) = before.map_or((None, None), |(health, sync, _)| (health, sync));
+        let health = health.filter(|now| health_before != Some(*now)).map(|now| (health_before, now));
+        let sync = sync.filter(|now| sync_before != Some(*now)).map(|now| (sync_before, now));
+        let change = Transition { at, resource: Some(key), health, sync, message: message.to_owned() };
         match all.iter_mut().rev().take_while(|one| one.at == at).find(|one| one.resource == change.resource)
         {
             Some(last) => *last = change,

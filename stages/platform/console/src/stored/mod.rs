@@ -170,6 +170,7 @@ impl Fleet for SeenFleet {
         Ok(found.map_err(unavailable)?.and_then(|found| match side {
             Side::Live => found.actual,
             Side::Desired => found.desired.or(found.git),
+            Side::Git => found.git,
         }))
     }
 

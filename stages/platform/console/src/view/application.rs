@@ -176,6 +176,8 @@ pub struct Application {
     pub life: Life,
     /// Its changes of state, the newest first.
     pub transitions: Vec<Transition>,
+    /// More happened within its life than is told of it here.
+    pub is_cut: bool,
     /// Its resources at the end of the interval.
     pub resources: Vec<Resource>,
     /// Its drifts, the newest first.

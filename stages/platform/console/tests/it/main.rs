@@ -30,6 +30,7 @@ mod runtime;
 mod sample;
 mod served;
 mod settings;
+mod sides;
 mod steps;
 mod stream;
 mod submit;

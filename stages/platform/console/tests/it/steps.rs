@@ -50,3 +50,39 @@ async fn the_steps_of_a_rollout_stand_in_the_timeline_of_its_application() {
     let resources = platform.page(&ada, "/applications/prod/argocd/cart?tab=resources").await;
     assert!(resources.contains("aria-label=\"Healthy\""), "{resources}");
 }
+
+#[tokio::test]
+async fn the_changes_of_all_resources_stand_in_the_timeline_of_their_application_where_somebody_wants_them() {
+    let platform = Platform::new().await;
+    let (ada, token) = (platform.session("ada", Role::Admin).await, platform.token().await);
+    for (version, health, said) in
+        [(10, "Degraded", "back-off 5m0s"), (11, "Degraded", "back-off 5m0s"), (12, "Healthy", "")]
+    {
+        let object = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "uid-Deployment", "resourceVersion": version.to_string()},
+        });
+        let source = json!({
+            "appName": "shop", "appNamespace": "argocd", "syncStatus": "Synced", "healthStatus": health, "healthMessage": said,
+        });
+        let at = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(30 - version);
+        let data = json!({"timestamp": at.to_string(), "object": object, "source": source});
+        platform.post(&token, &json!({ "data": data })).await;
+    }
+    let path = "/applications/prod/argocd/shop?tab=timeline";
+    let rows = async |path: &str| {
+        let page = platform.page(&ada, path).await;
+        let rows: Vec<String> = page.split("<tr data-key=\"state/").skip(1).map(str::to_owned).collect();
+        rows.into_iter().filter(|row| row.contains(">Deployment/web</a>")).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(path).await, Vec::<String>::new(), "it goes through no phases");
+    let told = rows(&format!("{path}&of=all")).await;
+    assert_eq!(told.len(), 3, "what says the same again is no change: {told:#?}");
+    let holds = |row: &str, all: &[&str]| all.iter().all(|text| row.contains(text));
+    assert!(holds(&told[0], &["Degraded → </span>Healthy"]), "{}", told[0]);
+    assert!(
+        holds(&told[1], &["Healthy → </span>Degraded", "OutOfSync → </span>Synced", "back-off 5m0s"]),
+        "{}",
+        told[1]
+    );
+}

@@ -10,9 +10,9 @@ use crate::rule::View;
 use crate::store::Store;
 
 /// States and deployments of one life that are read at most, the newest.
-const MOST: i64 = 2_000;
+pub const MOST_OF_LIFE: u32 = 2_000;
 /// States of what goes through phases, alike: they are listed.
-const STEPS: i64 = 500;
+pub const MOST_STEPS: u32 = 500;
 /// Drifts, alike: they are listed.
 const DRIFTS: i64 = 200;
 
@@ -58,7 +58,7 @@ pub struct StateOf {
     pub deleted: bool,
 }
 
-/// A state of something of an application that goes through phases.
+/// A state of a resource of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepOf {
     /// What it is.
@@ -67,8 +67,10 @@ pub struct StepOf {
     pub at: Millis,
     /// Its health, if it was told,
     pub health: Option<String>,
-    /// and how far it has come, in words.
+    /// and how far it has come, in words, or what is said of that.
     pub step: Option<String>,
+    /// The status of its sync, if it was told.
+    pub sync: Option<String>,
     /// Whether it is its end.
     pub deleted: bool,
 }
@@ -138,7 +140,8 @@ impl Store {
                       AND t.at <= $2 ORDER BY t.at DESC, t.id DESC LIMIT 1";
         let mut connection = self.read().await?;
         let (id, begin) = (Arg::Int(application), Arg::Int(begin));
-        let mut rows = connection.rows(within, &[id, begin, Arg::Int(end), Arg::Int(MOST)]).await?;
+        let mut rows =
+            connection.rows(within, &[id, begin, Arg::Int(end), Arg::Int(MOST_OF_LIFE.into())]).await?;
         rows.extend(connection.rows(before, &[id, begin]).await?);
         let one = |row: &Row| {
             Ok(StateOf {
@@ -152,7 +155,8 @@ impl Store {
         rows.iter().rev().map(one).collect()
     }
 
-    /// The states of an application's Rollouts, AnalysisRuns and Workflows between two moments, the oldest first.
+    /// The states of an application's Rollouts, AnalysisRuns and Workflows between two moments, or of all its resources, the oldest
+    /// first.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
@@ -160,12 +164,19 @@ impl Store {
         &self,
         application: i64,
         (begin, end): (Millis, Millis),
+        of_all: bool,
     ) -> Result<Vec<StepOf>, StoreError> {
-        let sql = "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.deleted \
-                   FROM entities e JOIN transitions t ON t.entity_id = e.id WHERE e.application_id = $1 \
-                   AND e.kind IN ('Rollout', 'AnalysisRun', 'Workflow') AND e.api_version LIKE 'argoproj.io/%' \
+        let sql = "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.deleted, t.sync \
+                   FROM entities e JOIN transitions t ON t.entity_id = e.id WHERE e.application_id = $1 AND e.kind <> '' \
+                   AND ($5 = 1 OR (e.kind IN ('Rollout', 'AnalysisRun', 'Workflow') AND e.api_version LIKE 'argoproj.io/%')) \
                    AND t.at > $2 AND t.at <= $3 ORDER BY t.at DESC, t.id DESC LIMIT $4";
-        let arguments = [Arg::Int(application), Arg::Int(begin), Arg::Int(end), Arg::Int(STEPS)];
+        let arguments = [
+            Arg::Int(application),
+            Arg::Int(begin),
+            Arg::Int(end),
+            Arg::Int(MOST_STEPS.into()),
+            Arg::Int(of_all.into()),
+        ];
         let rows = self.read().await?.rows(sql, &arguments).await?;
         let one = |row: &Row| {
             let name = ResourceName {
@@ -175,7 +186,14 @@ impl Store {
                 name: row.text(3)?,
             };
             let (health, step) = (row.text_or_null(5)?, row.text_or_null(6)?);
-            Ok(StepOf { name, at: row.int(4)?, health, step, deleted: row.int(7)? != 0 })
+            Ok(StepOf {
+                name,
+                at: row.int(4)?,
+                health,
+                step,
+                sync: row.text_or_null(8)?,
+                deleted: row.int(7)? != 0,
+            })
         };
         rows.iter().rev().map(one).collect()
     }
@@ -193,7 +211,8 @@ impl Store {
             "{DEPLOYMENT} WHERE d.application_id = $1 AND d.started_at >= $2 AND d.started_at <= $3 \
              ORDER BY d.started_at DESC LIMIT $4"
         );
-        let arguments = [Arg::Int(application), Arg::Int(begin), Arg::Int(end), Arg::Int(MOST)];
+        let arguments =
+            [Arg::Int(application), Arg::Int(begin), Arg::Int(end), Arg::Int(MOST_OF_LIFE.into())];
         let rows = self.read().await?.rows_of(sql, &arguments).await?;
         rows.iter().rev().map(deployment).collect()
     }

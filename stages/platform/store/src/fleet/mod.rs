@@ -24,7 +24,7 @@ pub use home::{DayOfDeployments, FleetNeed, FleetRuntime};
 #[cfg(test)]
 pub(crate) use index::{HELD, LISTED};
 pub(crate) use index::{Index, Indexed, indexed, seen, write};
-pub use life::{DriftOf, KnownApplication, StateOf, StepOf};
+pub use life::{DriftOf, KnownApplication, MOST_OF_LIFE, MOST_STEPS, StateOf, StepOf};
 pub use listing::{ApplicationName, ListedApplication, Page, Position};
 pub use matrix::{FleetMatrix, MATRIX_CELLS};
 pub use moment::{ManifestsAt, ObjectAt, ResourceAt};

@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
     Activity, Added, Application, ApplicationId, ApplicationRow, BroughtCommit, Cause, Changes, ClusterRow,
     Day, Deployment, Drift, Filter, Fleet, Group, Health, Home, Listing, Matrix, Need, Neighbours, Problem,
-    Refused, ResourceKey, ResourceRow, RuntimeRow, Shipping, Side, Subject, Transition, Trend, Unavailable,
-    Window,
+    Refused, ResourceKey, ResourceRow, RuntimeRow, Shipping, Side, Steps, Subject, Transition, Trend,
+    Unavailable, Window,
 };
 use stages_platform_store::Figures;
 
@@ -88,6 +88,7 @@ impl Fleet for Sample {
             sources: vec![self.source()],
             destination: self.text("shop"),
             transitions: transitions.rev().collect(),
+            is_cut: broken,
             resources: self.resources(&row, window),
             drifts: drifts.collect(),
             problems: if broken || self.hostile.is_some() { vec![problem] } else { Vec::new() },
@@ -271,7 +272,7 @@ impl Fleet for Sample {
             end,
             from: None,
             to: None,
-            has_steps: true,
+            steps: Steps::OfPhases,
         };
         let rows = self.rows(filter);
         Ok((rows.iter().flat_map(|row| self.deployments(&row.id, window)).collect(), false))
@@ -279,7 +280,7 @@ impl Fleet for Sample {
 
     async fn resources(&self, text: &str) -> Result<Vec<ResourceRow>, Unavailable> {
         let end = Timestamp::now();
-        let window = Window { begin: end, end, from: None, to: None, has_steps: true };
+        let window = Window { begin: end, end, from: None, to: None, steps: Steps::OfPhases };
         let rows = self.rows(&Filter::default());
         let of = |row: &ApplicationRow| {
             let of = |resource| ResourceRow { application: row.id.clone(), resource, gone: None };

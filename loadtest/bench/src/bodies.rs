@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use jiff::Timestamp;
 use loadtest_sim::recordings;
 use serde_json::{Value, json};
 
@@ -88,6 +89,19 @@ impl Bodies {
             let number = self.random.usize(..);
             let all = &self.case(application)?.all;
             let report = all.get(number % all.len()).cloned().context("a recorded report")?;
+            made.push(self.body(report, application)?);
+        }
+        Ok(made)
+    }
+
+    /// One report each of the first `lived` applications, as of a moment.
+    pub(super) fn past(&mut self, lived: usize, at: Timestamp) -> anyhow::Result<Vec<Body>> {
+        let mut made = Vec::new();
+        for application in 0..lived.min(self.applications) {
+            let number = self.random.usize(..);
+            let all = &self.case(application)?.all;
+            let mut report = all.get(number % all.len()).cloned().context("a recorded report")?;
+            report["timestamp"] = at.to_string().into();
             made.push(self.body(report, application)?);
         }
         Ok(made)

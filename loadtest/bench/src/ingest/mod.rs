@@ -1,6 +1,7 @@
 //! `loadtest bench ingest`: the platform takes reports, durably.
 //!
-//! takes: the bodies of recorded reports, each made one of another application, gzipped - gives: reports a second from as
+//! takes: the bodies of recorded reports, each made one of another application, gzipped, some of whom have thirty days of history
+//! behind them - gives: reports a second from as
 //! many senders as keep it busy, latencies at half the bound of that, memory, the cost of comparing digests, and beside
 //! them the same texts inserted with SQLite's defaults; and how many statements a report takes, which no neighbour of the machine
 //! changes - calls: the platform as a process, on SQLite and in the long form on
@@ -13,6 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::bodies::Bodies;
 use crate::platform::Platform;
@@ -23,6 +25,8 @@ use loadtest_judge::screen::{judged, say, table};
 
 /// Bodies that are made before they are sent, so that making them takes no time of the platform's.
 const MADE: usize = 10_000;
+/// Days of a history.
+const DAYS: i64 = 30;
 /// Shards that a comparison asks for.
 const SHARDS: u32 = 32;
 
@@ -35,6 +39,9 @@ const RESIDENT: u64 = 256 << 20;
 #[derive(Debug, Clone, Copy)]
 struct Form {
     applications: usize,
+    /// So many of them have a history of thirty days before anything is measured, of so many reports each.
+    lived: usize,
+    past: usize,
     /// Reports of states that follow, of applications at random,
     changes: usize,
     /// and those at a steady rate, with so many in a second.
@@ -43,9 +50,17 @@ struct Form {
     is_judged: bool,
 }
 
-const SHORT: Form = Form { applications: 60, changes: 400, steady: 100, rate: 50, is_judged: false };
-const LONG: Form =
-    Form { applications: 10_000, changes: 40_000, steady: 30_000, rate: 1_000, is_judged: true };
+const SHORT: Form =
+    Form { applications: 60, lived: 20, past: 3, changes: 400, steady: 100, rate: 50, is_judged: false };
+const LONG: Form = Form {
+    applications: 10_000,
+    lived: 1_000,
+    past: 60,
+    changes: 40_000,
+    steady: 30_000,
+    rate: 1_000,
+    is_judged: true,
+};
 
 /// What was measured of one store.
 struct Figures {
@@ -109,9 +124,9 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
     ];
     say(&table(2, &header, &rows));
     say(&format!(
-        "ingest: {} applications, {SENDERS} senders; latencies at {} reports/s; \"x defaults\": as many times as many a \
+        "ingest: {} applications, {} of them with {DAYS} days of history, {SENDERS} senders; latencies at {} reports/s; \"x defaults\": as many times as many a \
          second as the same texts inserted with SQLite's defaults, a commit each",
-        form.applications, form.rate
+        form.applications, form.lived, form.rate
     ));
     Ok(good)
 }
@@ -125,7 +140,7 @@ async fn measure(
     say(&format!("== ingest on {store}"));
     let platform = Platform::start(program, postgres).await?;
     let mut bodies = Bodies::new(form.applications)?;
-    let (mut sent, mut took) = (0, Duration::ZERO);
+    let (mut sent, mut loaded, mut took) = (0, 0, Duration::ZERO);
     // Every application once, and then what follows of some.
     for is_first in [true, false] {
         loop {
@@ -138,11 +153,16 @@ async fn measure(
             took += platform.take(&made).await?;
             sent += made.len();
         }
+        if is_first {
+            loaded = load(&platform, &mut bodies, form).await?;
+        }
     }
     let rate = sent as f64 / took.as_secs_f64();
     let [statements] = platform.counted(["statements"]).await?;
-    let statements = statements as f64 / sent as f64;
-    say(&format!("{sent} reports taken, {rate:.0} a second, with {statements:.2} statements each"));
+    let statements = statements as f64 / (sent + loaded) as f64;
+    say(&format!(
+        "{sent} reports taken beside {loaded} of a history, {rate:.0} a second, with {statements:.2} statements each"
+    ));
     let made = platform.senders().requests(&bodies.next(form.steady)?);
     let mut latencies = Times::new()?;
     for latency in made.at_a_rate(form.rate).await? {
@@ -157,8 +177,8 @@ async fn measure(
     }
     let [kept, repeated] = platform.counted(["kept", "repeated"]).await?;
     ensure!(
-        (kept, repeated) == (sent as u64, 0),
-        "{sent} reports were acknowledged, {kept} are kept and {repeated} count as repeated"
+        (kept, repeated) == ((sent + loaded) as u64, 0),
+        "{sent} and {loaded} reports were acknowledged, {kept} are kept and {repeated} count as repeated"
     );
     let resident = platform.highest_resident()?;
     platform.stop().await?;
@@ -167,4 +187,17 @@ async fn measure(
         Some(_) => None,
     };
     Ok(Figures { store, reports: sent, rate, statements, latencies, resident, shards, plain })
+}
+
+/// Gives applications their history, the oldest first; how many reports that are.
+async fn load(platform: &Platform, bodies: &mut Bodies, form: Form) -> anyhow::Result<usize> {
+    let (now, mut loaded) = (Timestamp::now(), 0);
+    let past = i64::try_from(form.past)?;
+    for number in 0..past {
+        let ago = SignedDuration::from_secs(DAYS * 86_400 * (past - number) / past);
+        let made = bodies.past(form.lived, now.checked_sub(ago)?)?;
+        platform.take(&made).await?;
+        loaded += made.len();
+    }
+    Ok(loaded)
 }

@@ -106,7 +106,7 @@ async fn reports_carry_the_commits_that_the_role_change_revision_says_over_the_b
         match ask("{}").await {
             Ok(answer) => break answer,
             Err(RequestError::NobodyServes(_)) => {
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
             Err(error) => panic!("{error}"),
         }

@@ -310,8 +310,12 @@ mod tests {
         let conditions = vec![Condition::Resource("web".to_owned())];
         let query = Query::page(&View::ALL, &Selection { conditions, ..Selection::default() }, 0, 200);
         let lines = plans.of(&format!("{}SELECT * FROM page", query.sql)).await;
-        let own = "SEARCH e USING COVERING INDEX entities_found (application_id=?)";
-        assert!(lines.iter().any(|line| line == own), "{lines:#?}");
+        // What stands between differs with how SQLite was built.
+        let own = |line: &&String| {
+            line.starts_with("SEARCH e ")
+                && line.ends_with("USING COVERING INDEX entities_found (application_id=?)")
+        };
+        assert_eq!(lines.iter().filter(own).count(), 1, "{lines:#?}");
         plans.close().await;
     }
 }

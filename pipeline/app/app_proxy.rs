@@ -153,6 +153,7 @@ async fn proxy(
         cluster: build::watch(config).cluster,
         namespace: config.kubernetes.namespace.to_string(),
         own_pods: settings.own_pods.clone(),
+        takes_any_git_token: settings.skip_git_permission_validation,
         oauth: settings.oauth.config(),
         checkouts,
         cors_origin: settings.cors.clone().unwrap_or(origin),

@@ -373,6 +373,11 @@ fn app_proxy(path: &[&str], node: &Node) -> Fate {
         ["config", "argoWorkflowsUrl" | "argoWorkflowsInsecure"] => Fate::None(
             "Workflows are changed through the API server of Kubernetes; appProxy.config.appProxy.workflows asks another",
         ),
+        ["config", "skipGitPermissionValidation"]
+            if matches!(node.value, Value::Bool(true)) || node.text() == Some("true") =>
+        {
+            Fate::None("give appProxy.config.appProxy.skipGitPermissionValidation: true")
+        }
         ["config", _] => Fate::None(
             "is another program's setting; `gitops-runtime config print` shows those for appProxy.config",
         ),

@@ -58,6 +58,8 @@ pub struct ProxyConfig {
     pub namespace: String,
     /// The labels of the runtime's own pods, as `key=value,key=value`.
     pub own_pods: String,
+    /// Git tokens are taken without a look at what they may.
+    pub takes_any_git_token: bool,
     /// The application by which people register a token that they need not make; `None`: there is none.
     pub oauth: Option<OAuthConfig>,
     /// Clones of people's repositories.
@@ -209,6 +211,7 @@ impl ProxyConfig {
             kept: Kept { cluster: cluster.clone(), namespace: self.namespace.clone() },
             platform: platform.clone(),
             meter,
+            takes_any: self.takes_any_git_token,
         };
         let oauth = OAuth::new(self.oauth, git.clone());
         let redactor = Arc::new(Redactor::new(key.as_bytes()));

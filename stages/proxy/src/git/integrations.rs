@@ -25,6 +25,8 @@ pub(crate) struct Integrations {
     pub(crate) platform: Platform,
     /// Told of calls of providers.
     pub(crate) meter: Arc<dyn Meter>,
+    /// Whether tokens are taken without a look at what they may.
+    pub(crate) takes_any: bool,
 }
 
 /// An integration, and who is registered.
@@ -180,6 +182,11 @@ impl Integrations {
             .await
     }
 
+    /// What a token of a kind is looked at for.
+    pub(super) fn wanted(&self, of: GitTokenType) -> Option<GitTokenType> {
+        (!self.takes_any).then_some(of)
+    }
+
     /// Keeps a person's token, once the provider of the integration as it was looked at takes it.
     pub(crate) async fn register(
         &self,
@@ -191,7 +198,7 @@ impl Integrations {
         let who = (username, token);
         let Checked { person, expires } = integration
             .provider
-            .check(&integration.api_url, who, GitTokenType::UserToken, &self.meter)
+            .check(&integration.api_url, who, self.wanted(GitTokenType::UserToken), &self.meter)
             .await?;
         let sealed = self.sealer().await?.seal(&place(name, &user), token)?;
         let kept = KeptToken { user, username: person.username, sealed, expires };
@@ -227,7 +234,7 @@ impl Integrations {
     /// What the provider says of a person's token now.
     pub(crate) async fn check(&self, name: &str, user: String) -> Result<GitToken, ActError> {
         let Registered { integration, username, token } = self.token_of(name, &user).await?;
-        let (who, of) = ((Some(&*username), &token), GitTokenType::UserToken);
+        let (who, of) = ((Some(&*username), &token), self.wanted(GitTokenType::UserToken));
         let found = integration.provider.check(&integration.api_url, who, of, &self.meter).await?;
         let expires_at = found.expires.map(|at| at.to_string());
         Ok(GitToken { user_id: user, username: found.person.username, expires_at })

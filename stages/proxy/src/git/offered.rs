@@ -6,6 +6,7 @@ use pipeline_core::{Meter, SecretString};
 
 use super::files::GitOrganization;
 use super::forge::{Checked, Forge};
+use super::integrations::Integrations;
 use super::provider::Provider;
 use super::token_type::GitTokenType;
 use crate::error::ActError;
@@ -35,13 +36,13 @@ impl OfferedToken {
     }
 
     /// Whose it is, and until when, if it may what is wanted of its kind.
-    pub(super) async fn checked(&self, meter: &Arc<dyn Meter>) -> Result<Checked, ActError> {
-        self.provider.check(&self.api_url, self.who(), self.of, meter).await
+    pub(super) async fn checked(&self, git: &Integrations) -> Result<Checked, ActError> {
+        self.provider.check(&self.api_url, self.who(), git.wanted(self.of), &git.meter).await
     }
 
     /// As [`Self::checked`], as it is told.
-    pub(crate) async fn check(&self, meter: &Arc<dyn Meter>) -> Result<CheckedGitToken, ActError> {
-        self.checked(meter).await.map(CheckedGitToken::from)
+    pub(crate) async fn check(&self, git: &Integrations) -> Result<CheckedGitToken, ActError> {
+        self.checked(git).await.map(CheckedGitToken::from)
     }
 
     /// What whoever it is of may make repositories in.

@@ -108,24 +108,30 @@ impl Provider {
         }
     }
 
-    /// Whether a token is known there, and may what is wanted of its kind; gives whose it is there, and until when.
+    /// Whether a token is known there, and may what is wanted of its kind; gives whose it is there, and until when. Of no kind, it
+    /// is not looked what it may.
     pub(super) async fn check(
         self,
         api: &str,
         (username, token): (Option<&str>, &SecretString),
-        of: GitTokenType,
+        of: Option<GitTokenType>,
         meter: &Arc<dyn Meter>,
     ) -> Result<Checked, ActError> {
         let text = token.expose_secret();
         if text.is_empty() || text.len() > 4_096 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return wrong("that is no token: it is empty, too long, or holds what no token holds");
         }
+        let Some(of) = of else {
+            return Forge::new(self, api, (username, token), meter).await?.whose().await;
+        };
         if self == Self::GitHub && text.starts_with(FINE_GRAINED) {
             let instead = match of {
                 GitTokenType::UserToken => "register a classic token of the scope repo",
                 GitTokenType::RuntimeToken => "give a classic token of the scopes repo and admin:repo_hook",
             };
-            return wrong(format!("a fine-grained token does not say what it may: {instead}"));
+            return wrong(format!(
+                "a fine-grained token does not say what it may: {instead}, or have appProxy.skipGitPermissionValidation set"
+            ));
         }
         Forge::new(self, api, (username, token), meter).await?.check(of).await
     }

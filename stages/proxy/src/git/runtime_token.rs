@@ -60,7 +60,7 @@ impl Integrations {
         let api = Url::parse(&offered.api_url).map_err(|_| ActError::Wrong("apiUrl is no URL".to_owned()))?;
         // Before the token goes anywhere.
         url_of(&self.repository_credentials().await?.unwrap_or_default(), &api)?;
-        let checked = offered.checked(&self.meter).await?;
+        let checked = offered.checked(self).await?;
         let (username, token) = offered.of_git(&checked.person.username, &self.meter).await?;
         self.keep_runtime_token(&api, (&username, &token)).await?;
         Ok(checked.into())

@@ -342,7 +342,7 @@ impl Query {
         let offered = args.read().map_err(|error| error.graphql())?;
         let about = offering(context, Operation::VALIDATE_GIT, &offered).await?;
         let (works, caller) = (works(context)?, caller(context)?);
-        let checked = works.desk.read(caller, about, offered.check(&works.git.meter)).await;
+        let checked = works.desk.read(caller, about, offered.check(&works.git)).await;
         checked.map_err(|error| error.graphql())
     }
 

@@ -138,7 +138,8 @@ async fn a_token_is_registered_once_its_provider_says_that_it_may_enough() {
     refused("lab", "project", "the token is that of a project: register one of a person").await;
     refused("hub", "", "that is no token: it is empty, too long, or holds what no token holds").await;
     running.provider.take();
-    let fine = "a fine-grained token does not say what it may: register a classic token of the scope repo";
+    let fine = "a fine-grained token does not say what it may: register a classic token of the scope repo, or have \
+                appProxy.skipGitPermissionValidation set";
     refused("hub", "github_pat_canary-of-git", fine).await;
     assert!(running.provider.take().is_empty(), "nobody is asked about a token that is refused anyway");
     let away = |message: &str| (message.to_owned(), "PEER_AWAY".to_owned());

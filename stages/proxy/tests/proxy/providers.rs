@@ -1,9 +1,12 @@
 //! The other providers: each is worked with as GitHub and GitLab are, and in its own words; and when tokens end.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use stages_proxy::ProxyConfig;
 
 use crate::files::{commit, register, running};
-use crate::provider::{TOKEN, git};
+use crate::provider::{FINE_GRAINED, TOKEN, git};
 use crate::support::Running;
 
 /// What an integration with each is called here, and whether it wants to be told a name.
@@ -156,6 +159,38 @@ async fn a_token_that_may_too_little_is_refused_by_every_provider() {
     refused(registers(("cloud", "all"), Some("eve")), gone).await;
     // An API token has scopes of other names than an app password.
     running.data(&running.admin, &registers(("cloud", TOKEN), Some("ada@example.com"))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_it_is_not_looked_what_tokens_may_each_that_is_known_is_taken() {
+    let any = |config| ProxyConfig { takes_any_git_token: true, ..config };
+    let running = Running::made(Duration::ZERO, any).await;
+    running.register().await;
+    *running.provider.ends.lock().unwrap() = Some("2027-01-31".to_owned());
+    let with = |name, token, is_named: bool| registers((name, token), is_named.then_some("ada@example.com"));
+    for (name, provider, is_named) in
+        OTHERS.into_iter().chain([("hub", "GITHUB", false), ("lab", "GITLAB", false)])
+    {
+        add(&running, (name, provider)).await;
+        running.data(&running.admin, &with(name, "reads", is_named)).await;
+        let gone = format!(
+            "{provider} does not take this token: it has ended, or is that of another server, or may too little"
+        );
+        let refused = running.refused(&running.admin, &with(name, "nobodys", is_named)).await;
+        assert_eq!(refused, (gone, "BAD_REQUEST".to_owned()));
+    }
+    running.data(&running.admin, &with("hub", FINE_GRAINED, false)).await;
+    let asked = r#"{ gitToken(integrationName: "hub") { username expiresAt } }"#;
+    let found = running.data(&running.admin, asked).await;
+    assert_eq!(found["gitToken"], json!({"username": "ada-lovelace", "expiresAt": "2027-01-31T00:00:00Z"}));
+    let update = format!(
+        r#"mutation {{ updateRuntimeGitToken(args: {{provider: GITHUB, apiUrl: "{}", token: "{FINE_GRAINED}"}}) {{ username }} }}"#,
+        running.provider.url
+    );
+    assert_eq!(
+        running.data(&running.admin, &update).await["updateRuntimeGitToken"]["username"],
+        "ada-lovelace"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -65,7 +65,8 @@ async fn a_token_is_looked_at_and_what_it_lacks_depends_on_whose_it_is() {
             "GITHUB",
             "github_pat_canary-of-git",
             of_runtime,
-            "a fine-grained token does not say what it may: give a classic token of the scopes repo and admin:repo_hook",
+            "a fine-grained token does not say what it may: give a classic token of the scopes repo and admin:repo_hook, or \
+             have appProxy.skipGitPermissionValidation set",
         ),
         ("GITLAB", "canary-of-git", of_runtime, "the token may too little: it has not the scope api"),
         (

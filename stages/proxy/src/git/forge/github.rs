@@ -55,6 +55,14 @@ impl GitHub {
         let name = given(user.name).unwrap_or_else(|| user.login.clone());
         Person { username: user.login, name, email }
     }
+
+    /// Whose the token is and until when, whatever it may; and what it may, where GitHub says so.
+    pub(super) async fn whose(&self) -> Result<(Checked, Option<String>), ActError> {
+        let answer = self.0.ask(Asked::get(ACT.check, &["user"])).await?;
+        let person = self.person(answer.read()?);
+        let expires = answer.header("github-authentication-token-expiration").and_then(expiration);
+        Ok((Checked { person, expires }, answer.header("x-oauth-scopes").map(str::to_owned)))
+    }
 }
 
 /// `2026-12-01 10:00:00 UTC`, or an offset in place of the zone's name.
@@ -65,9 +73,8 @@ fn expiration(text: &str) -> Option<Timestamp> {
 
 impl ProviderApi for GitHub {
     async fn check(&self, of: GitTokenType) -> Result<Checked, ActError> {
-        let answer = self.0.ask(Asked::get(ACT.check, &["user"])).await?;
-        let person = self.person(answer.read()?);
-        let Some(scopes) = answer.header("x-oauth-scopes") else {
+        let (checked, scopes) = self.whose().await?;
+        let Some(scopes) = scopes else {
             return Err(ActError::Wrong("missing scopes header on response".to_owned()));
         };
         let has = |wanted: &str| scopes.split(',').any(|scope| scope.trim() == wanted);
@@ -77,10 +84,7 @@ impl ProviderApi for GitHub {
             GitTokenType::RuntimeToken => &["repo", "admin:repo_hook"],
         };
         match wanted.iter().find(|wanted| !has(wanted)) {
-            None => {
-                let expires = answer.header("github-authentication-token-expiration").and_then(expiration);
-                Ok(Checked { person, expires })
-            }
+            None => Ok(checked),
             Some(lacking) => {
                 Err(ActError::Wrong(format!("the token may too little: it has not the scope {lacking}")))
             }

@@ -169,6 +169,14 @@ impl Forge {
         each!(self, api => api.check(of).await)
     }
 
+    /// Whose token it is, and until when, whatever it may.
+    pub(super) async fn whose(&self) -> Result<Checked, ActError> {
+        match &self.0 {
+            Of::GitHub(api) => api.whose().await.map(|(checked, _)| checked),
+            _ => self.me().await.map(Checked::lasting),
+        }
+    }
+
     /// Whoever asks.
     pub(super) async fn me(&self) -> Result<Person, ActError> {
         each!(self, api => api.me().await)

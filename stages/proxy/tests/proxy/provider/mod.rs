@@ -30,6 +30,8 @@ pub(crate) const TOKEN: &str = "canary-of-git";
 
 /// A token that may enough for the runtime.
 pub(crate) const OF_THE_RUNTIME: &str = "canary-of-git-of-the-runtime";
+/// One of GitHub that does not say what it may.
+pub(crate) const FINE_GRAINED: &str = "github_pat_of-git";
 
 #[derive(Clone, Default)]
 pub(crate) struct Provider {
@@ -178,7 +180,7 @@ async fn backend(provider: &Provider, path: &str, request: Request) -> Response 
 /// Whose a token is that may enough.
 fn login(token: &str) -> Option<&str> {
     match token {
-        TOKEN | OF_THE_RUNTIME | "all" | "fetches" => Some("ada-lovelace"),
+        TOKEN | OF_THE_RUNTIME | FINE_GRAINED | "all" | "fetches" => Some("ada-lovelace"),
         _ => token.strip_prefix("of-"),
     }
 }
@@ -253,7 +255,7 @@ async fn answer(provider: &Provider, request: Request) -> Response {
         "all" | "fetches" => Some("repo, api"),
         _ if token.starts_with("of-") => Some("repo, api"),
         "reads" => Some("public_repo, read:user, read_api, read_repository"),
-        "silent" => None,
+        "silent" | FINE_GRAINED => None,
         "project" => Some("api"),
         "broken" => return (StatusCode::OK, "<html>").into_response(),
         "moved" => {

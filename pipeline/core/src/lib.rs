@@ -27,6 +27,7 @@ mod places;
 mod record;
 mod report;
 mod requests;
+mod served;
 mod service;
 mod spawner;
 mod stage;
@@ -60,6 +61,7 @@ pub use record::{Checkpoint, EntityRow, Record, SendIntent, Settled, Unacked};
 pub use report::{EntityId, Report, ReportKind};
 pub use requests::{Question, Questions, REQUEST_BYTES, RequestError, Requests, bounded};
 pub use secrecy::{ExposeSecret, SecretString};
+pub use served::Served;
 pub use service::{Given, Service};
 pub use spawner::Spawner;
 pub use stage::{

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pipeline_core::{Given, Question, Questions, RequestError, Requests, Service, StageError, async_trait};
+use pipeline_core::{Given, Question, RequestError, Requests, Served, Service, StageError, async_trait};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,8 +18,6 @@ use crate::{Newest, Walks};
 pub const SUBJECT: &str = "change-revisions";
 /// Bytes of a question: what an application depends on is a fraction of its object.
 const QUESTION: usize = 256 << 10;
-/// Between tries to be asked.
-const AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,8 +50,10 @@ impl AnswerOverBus {
         Self { walks, bus }
     }
 
-    async fn take(&self, mut questions: Box<dyn Questions>, given: &Given) {
-        while let Some(question) = questions.next().await {
+    async fn take(&self, given: &Given) {
+        let mut served = Served::new(self.bus.clone(), SUBJECT);
+        loop {
+            let question = served.next().await;
             let (walks, stop) = (self.walks.clone(), given.stop.clone());
             // Whoever has no answer when the process stops asks again.
             let answer = async move {
@@ -71,27 +71,7 @@ impl Service for AnswerOverBus {
     }
 
     async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError> {
-        let serving = async {
-            let mut said = false;
-            loop {
-                match self.bus.serve(SUBJECT).await {
-                    Ok(questions) => {
-                        said = false;
-                        self.take(questions, &given).await;
-                    }
-                    Err(error) if !std::mem::replace(&mut said, true) => {
-                        let error: &dyn std::error::Error = &error;
-                        tracing::warn!(
-                            error,
-                            "nobody can ask over the bus which commits changed applications; trying on"
-                        );
-                    }
-                    Err(_) => {}
-                }
-                tokio::time::sleep(AGAIN).await;
-            }
-        };
-        given.stop.run_until_cancelled(serving).await;
+        given.stop.run_until_cancelled(self.take(&given)).await;
         Ok(())
     }
 }

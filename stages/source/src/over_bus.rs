@@ -19,7 +19,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use pipeline_core::{Question as Carried, Questions, REQUEST_BYTES, RequestError, Requests, Shutdown};
+use pipeline_core::{Question as Carried, REQUEST_BYTES, RequestError, Requests, Served, Shutdown};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -36,8 +36,6 @@ use crate::serve::ServeBounds;
 pub const SUBJECT: &str = "source";
 /// Questions that are worked on at the same time; who asks one more is to come again.
 const QUESTIONS: usize = 64;
-/// Between tries to be asked.
-const AGAIN: Duration = Duration::from_secs(1);
 /// What gzip begins with.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Bytes of an answer once it is unpacked: twice the files of an application.
@@ -95,37 +93,20 @@ pub async fn serve_over(
     stop: Shutdown,
 ) {
     let mut working = JoinSet::new();
-    let serving = async {
-        let mut said = false;
-        loop {
-            match bus.serve(SUBJECT).await {
-                Ok(questions) => {
-                    said = false;
-                    tracing::info!(subject = SUBJECT, "answering questions over the bus");
-                    take(questions, &answering, within, &mut working).await;
-                }
-                Err(error) if !std::mem::replace(&mut said, true) => {
-                    let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, "nobody can ask over the bus; trying on");
-                }
-                Err(_) => {}
-            }
-            tokio::time::sleep(AGAIN).await;
-        }
-    };
-    stop.run_until_cancelled(serving).await;
+    stop.run_until_cancelled(take(Served::new(bus, SUBJECT), &answering, within, &mut working)).await;
     // Whoever has no answer by then asks again.
     let _ = timeout(grace, async { while working.join_next().await.is_some() {} }).await;
 }
 
 /// Takes questions for as long as they come.
 async fn take(
-    mut questions: Box<dyn Questions>,
+    mut served: Served,
     answering: &Answering,
     within: (ServeBounds, Operations),
     working: &mut JoinSet<()>,
 ) {
-    while let Some(asked) = questions.next().await {
+    loop {
+        let asked = served.next().await;
         while working.try_join_next().is_some() {}
         if working.len() >= QUESTIONS {
             let why = format!("{QUESTIONS} questions are being answered: ask again later");

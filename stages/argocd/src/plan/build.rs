@@ -6,7 +6,7 @@ use pipeline_core::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{FetchPlan, PACE, Parsed, Settings, Which, stub};
+use super::{ChangedBy, FetchPlan, PACE, Parsed, Settings, Which, stub};
 use crate::application::{Application, Health};
 use crate::faults;
 use crate::labels;
@@ -163,7 +163,7 @@ impl FetchPlan {
         let incomplete = !self.event.is_deleted()
             && (failed(versions)
                 || failed(self.tree_response())
-                || self.lacks_newest
+                || matches!(self.changed_by, ChangedBy::NotKnown)
                 || self.lacks_commits(app));
         let versions = versions.and_then(Parsed::manifests).and_then(|manifests| manifests.versions.as_ref());
         let versions = versions.map_or_else(|| json!({}), |versions| self.app_versions(versions));

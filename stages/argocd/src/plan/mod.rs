@@ -66,9 +66,15 @@ pub struct FetchPlan {
     scope: Scope,
     responses: HashMap<Fetch, Parsed>,
     learned: Option<RawManifests>,
-    /// What was answered of the commits that changed the application.
-    newest: Option<Newest>,
-    lacks_newest: bool,
+    changed_by: ChangedBy,
+}
+
+/// What is known of the commits that changed the application.
+enum ChangedBy {
+    NotAsked,
+    /// Asked, and to be asked again later.
+    NotKnown,
+    Known(Newest),
 }
 
 /// Whether one state came before another; of an unknown version nothing is known.
@@ -196,8 +202,7 @@ impl FetchPlan {
             scope,
             responses: HashMap::new(),
             learned: None,
-            newest: None,
-            lacks_newest: false,
+            changed_by: ChangedBy::NotAsked,
         })))
     }
 
@@ -217,8 +222,7 @@ impl FetchPlan {
 
     /// Takes what was answered of that; `None` where it is to be asked again later. Before the first of [`FetchPlan::fetches`].
     pub fn changed_by(&mut self, newest: Option<Newest>) {
-        self.lacks_newest = newest.is_none();
-        self.newest = newest;
+        self.changed_by = newest.map_or(ChangedBy::NotKnown, ChangedBy::Known);
     }
 
     /// What must still be fetched; all of one list may be fetched at the same time. Empty: ready.

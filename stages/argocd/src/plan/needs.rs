@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use pipeline_core::{Cause, Digest, EntityRow, Hasher, Reason};
 
-use super::{AppRef, Fetch, FetchPlan, ManifestsKey, PATIENCE, Parsed, Purpose, RawManifests, Which};
+use super::{
+    AppRef, ChangedBy, Fetch, FetchPlan, ManifestsKey, PATIENCE, Parsed, Purpose, RawManifests, Which,
+};
 use crate::application::{Application, Entry, Health};
 use crate::object::{Marks, Revision};
 use crate::responses::{Commit, Manifests, Tree};
@@ -323,8 +325,10 @@ impl FetchPlan {
         if !noted.is_empty() || app.uid != self.app.uid {
             return noted;
         }
-        let newest = self.newest.as_ref().and_then(|newest| newest.of(&app.reported_revisions()));
-        newest.unwrap_or_default()
+        match &self.changed_by {
+            ChangedBy::Known(newest) => newest.of(&app.reported_revisions()).unwrap_or_default(),
+            ChangedBy::NotAsked | ChangedBy::NotKnown => Vec::new(),
+        }
     }
 
     fn commits(&self, app: &Application, revisions: &[String]) -> Option<Vec<Revision>> {

@@ -70,6 +70,7 @@ pub struct FetchPlan {
 }
 
 /// What is known of the commits that changed the application.
+#[derive(Debug)]
 enum ChangedBy {
     NotAsked,
     /// Asked, and to be asked again later.

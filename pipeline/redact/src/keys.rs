@@ -116,7 +116,10 @@ pub(crate) fn is_hash(text: &str) -> bool {
         .iter()
         .find_map(|prefix| text.strip_prefix(prefix))
         .unwrap_or(text);
-    let hex = bare.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // Nobody writes one in capitals and small letters.
+    let upper = bare.bytes().any(|byte| byte.is_ascii_uppercase());
+    let lower = bare.bytes().any(|byte| byte.is_ascii_lowercase());
+    let hex = bare.bytes().all(|byte| byte.is_ascii_hexdigit()) && !(upper && lower);
     hex && matches!(bare.len(), 7..=12 | 32 | 40 | 56 | 64 | 96 | 128)
 }
 

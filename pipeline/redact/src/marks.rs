@@ -58,8 +58,14 @@ pub(super) fn url(text: &str, at: usize, end: usize) -> Option<Range<usize>> {
     let told = |sign: u8| b"!#$%&*+=~".contains(&sign);
     let digits = info.bytes().filter(u8::is_ascii_digit).count();
     let made = shape::is_password(info) && (info.bytes().any(told) || info.len() >= 8 && digits >= 2);
-    // NATS takes a token there.
-    let token = text.get(..at).is_some_and(|head| head.ends_with("nats"));
+    // NATS and proxies take a token there.
+    let takes = ["nats", "trojan", "hysteria2", "hy2", "vless", "anytls"];
+    let token = text.get(..at).is_some_and(|head| {
+        takes.iter().any(|scheme| {
+            head.strip_suffix(scheme)
+                .is_some_and(|head| !head.ends_with(|letter: char| letter.is_ascii_alphanumeric()))
+        })
+    });
     let key = shape::is_key(info) || token || web && made;
     (key && !well_known && !organisation && !shape::is_harmless(info)).then_some(from..from + user)
 }

@@ -34,11 +34,17 @@ pub(super) enum Class {
 impl Class {
     /// Whether `text` is secret under `name`, which is of this class.
     pub(super) fn holds(self, name: &str, text: &str) -> bool {
-        if shape::is_harmless(text) || shape::is_switch(text) {
+        if shape::is_harmless(text) || shape::is_switch(text) || names_key(name, text) {
             return false;
         }
         match self {
             Self::Plain => false,
+            // Several, each behind its id: `APIx: y`.
+            Self::Key if text.contains(": ") && name.to_ascii_lowercase().ends_with("keys") => {
+                text.split([':', ' ', ',', '\n']).any(shape::is_key)
+            }
+            // Which hook it is.
+            Self::Key if shape::is_uuid(text) && name.to_ascii_lowercase().ends_with("id") => false,
             Self::Key => shape::is_key(text) && !super::packed::is_public(text),
             Self::Header => shape::is_credential(text),
             Self::Link => shape::is_secret_link(text),
@@ -87,8 +93,11 @@ impl Class {
                         || text.matches('.').count() >= 2 && !shape::is_password(text)
                         || matches!(text, "public" | "enterprise"));
                 // Of AWS it is the name of a secret, of Vault's AppRole the secret.
-                let place =
-                    text.contains('/') && words(name).ends_with(&["secret".to_owned(), "id".to_owned()]);
+                let place = words(name).ends_with(&["secret".to_owned(), "id".to_owned()])
+                    && (text.contains('/')
+                        || text.contains('-')
+                            && !shape::is_key(text)
+                            && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
                 let term = TERMS.contains(text.to_ascii_lowercase().as_str());
                 // A short word is the name of who asks: `accessKey: loki`.
                 let user =
@@ -162,10 +171,24 @@ fn names_file(name: &str, text: &str) -> bool {
         && !shape::is_key(text)
 }
 
+/// Whether `text` is the name of the key in a Secret under which `name` is kept: `clientSecretKey: client-secret`.
+fn names_key(name: &str, text: &str) -> bool {
+    name.ends_with("Key")
+        && text.contains(['-', '_'])
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_'))
+        && classify(text) != Class::Plain
+        && {
+            let all = words(name);
+            all.len() > 2 && words(text).iter().all(|word| all.contains(word))
+        }
+}
+
 /// Whether `name` is one of an access key, whose secret stands beside it.
 fn names_user(name: &str) -> bool {
     let words = words(name);
-    words.concat().ends_with("accesskey") && !words.iter().any(|word| word.contains("secret"))
+    let compact = words.concat();
+    (compact.ends_with("accesskey") || compact.ends_with("accesskeyid"))
+        && !words.iter().any(|word| word.contains("secret"))
 }
 
 /// Whether who may come in is told below `name`: `digestAuth`, `basic_auth`.
@@ -256,6 +279,10 @@ pub(super) fn classify(name: &str) -> Class {
     let key_id = matches!(last.as_str(), "id" | "ids")
         && matches!(before, "key" | "keys")
         && !matches!(third, "access" | "application" | "secret" | "private");
+    if hook && last == "id" {
+        // Of Home Assistant, which takes whoever knows it.
+        return Class::Key;
+    }
     if id || key_id || is_about(&words, last, &compact) {
         return if hook && matches!(last.as_str(), "url" | "uri" | "webhook" | "endpoint") {
             Class::Link
@@ -294,6 +321,9 @@ pub(super) fn classify(name: &str) -> Class {
         "pin" | "pincode" if words.len() > 1 => Class::Scalar,
         "encrypt" if words.len() == 1 => Class::Key,
         "hmac" | "seed" => Class::Key,
+        // A personal access token; of a program that takes its key there: `RADARR_API`.
+        "pat" | "api" | "oauth" if words.len() > 1 => Class::Key,
+        "keystore" => Class::Key,
         // Of Joken.
         "signer" if before == "default" => Class::Key,
 
@@ -333,6 +363,12 @@ pub(super) fn may_refer(name: &str) -> bool {
     let words = words(name);
     matches!(words.last().map(String::as_str), Some("secret" | "secrets"))
         || matches!(words.concat().as_str(), "serviceaccounttoken" | "credentials")
+}
+
+/// Whether a word makes a value of `secret` or `token` that follows it: `webhook`, `JWT`.
+pub(super) fn owns_value(word: &str) -> bool {
+    let word = word.trim_matches(['"', '\'', '`', '(']).to_ascii_lowercase();
+    VALUE_OWNERS.contains(word.as_str()) && !matches!(word.as_str(), "user" | "admin" | "app" | "token")
 }
 
 /// Whether `value` under `name` can be the name of a Secret: `tlsSecret: web-tls`.
@@ -421,7 +457,7 @@ pub(super) fn is_setting(name: &str) -> bool {
 /// Whether `name` is a plain word for a password, so that even `name:value` without a space counts.
 pub(super) fn is_password(name: &str) -> bool {
     words(name).iter().rfind(|word| !SUFFIXES.contains(word.as_str())).is_some_and(|last| {
-        ["password", "passwd", "passphrase", "passcode", "pwd", "pass", "pw"]
+        ["password", "passwd", "passwort", "kennwort", "passphrase", "passcode", "pwd", "pass", "pw"]
             .iter()
             .any(|word| last.ends_with(word))
             && !NOT_PASS.contains(last.as_str())
@@ -455,20 +491,22 @@ fn is_about(words: &[String], last: &str, compact: &str) -> bool {
     {
         return true;
     }
-    ["name", "ref", "type", "path", "url", "file", "from", "policy", "ttl"].iter().any(|about| {
+    ["name", "ref", "type", "path", "url", "file", "from", "policy", "ttl", "length"].iter().any(|about| {
         compact.strip_suffix(about).is_some_and(|head| STEMS.iter().any(|stem| head.ends_with(stem)))
     })
 }
 
 fn owned_key(words: &[String]) -> bool {
-    words.windows(2).any(|pair| match pair {
-        [owner, key] => {
-            matches!(key.as_str(), "key" | "keys") && KEY_OWNERS.contains(owner.as_str())
-                || (owner == "key" && key == "pem")
-                || (owner == "id" && matches!(key.as_str(), "rsa" | "ed25519" | "ecdsa" | "dsa"))
-        }
-        _ => false,
-    })
+    // Of MongoDB.
+    words.ends_with(&["replica".to_owned(), "set".to_owned(), "key".to_owned()])
+        || words.windows(2).any(|pair| match pair {
+            [owner, key] => {
+                matches!(key.as_str(), "key" | "keys") && KEY_OWNERS.contains(owner.as_str())
+                    || (owner == "key" && key == "pem")
+                    || (owner == "id" && matches!(key.as_str(), "rsa" | "ed25519" | "ecdsa" | "dsa"))
+            }
+            _ => false,
+        })
 }
 
 /// Lower-case words of a name: cut at everything that is neither letter nor digit, and where the case

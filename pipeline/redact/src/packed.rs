@@ -225,7 +225,15 @@ pub(super) fn wrapped(text: &str, run: &Range<usize>) -> usize {
 
 /// A text whose quotes or angle brackets are escaped as in HTML or JSON, with those.
 pub(super) fn unquoted(text: &str) -> Option<String> {
-    let escapes = [("&quot;", "\""), ("&#34;", "\""), ("\\u0022", "\""), ("&lt;", "<"), ("&gt;", ">")];
+    let escapes = [
+        ("&quot;", "\""),
+        ("&#34;", "\""),
+        ("\\u0022", "\""),
+        ("\\u003d", "="),
+        ("\\u0026", "&"),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+    ];
     escapes
         .iter()
         .any(|(escape, _)| text.contains(escape))

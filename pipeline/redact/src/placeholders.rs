@@ -27,6 +27,41 @@ pub(super) fn fill_all(text: &str) -> bool {
     any && rest.split(|letter: char| !letter.is_alphanumeric()).all(is_frame)
 }
 
+/// Whether `text` is nothing but pairs of a name and a value, and placeholders stand where a name says secret:
+/// `host=db password={{ .password }}`.
+pub(super) fn fill_pairs(text: &str) -> bool {
+    if !text.contains('=') || !["{{", "${", "$("].iter().any(|open| text.contains(open)) {
+        return false;
+    }
+    let mut rest = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        if let Some(end) = one(text, at) {
+            rest.push('\0');
+            at = end;
+        } else {
+            let Some(letter) = text.get(at..).and_then(|rest| rest.chars().next()) else { return false };
+            rest.push(letter);
+            at += letter.len_utf8();
+        }
+    }
+    let filled =
+        |value: &str| !value.is_empty() && value.trim_matches(['"', '\'']).bytes().all(|byte| byte == 0);
+    let harmless = |part: &str| {
+        part.split_once('=').is_some_and(|(name, value)| match names::classify(name) {
+            names::Class::Plain => {
+                filled(value)
+                    || !value.contains("://")
+                        && !super::shape::is_key(value)
+                        && !super::shape::is_password(value)
+            }
+            _ => filled(value),
+        })
+    };
+    let mut parts = rest.split([';', ' ', '\n']).filter(|part| !part.is_empty());
+    rest.contains('\0') && parts.all(harmless)
+}
+
 /// Words that stand beside placeholders and are no secret.
 fn is_frame(word: &str) -> bool {
     word.len() <= 2

@@ -6,130 +6,9 @@ use std::ops::Range;
 use super::names::{self, Class};
 use super::{prose, shape};
 
-/// How programs take secrets.
-struct Program {
-    /// Beginnings of names; `mysql` is `mysqldump` too.
-    names: &'static [&'static str],
-    /// Flags whose next argument is one.
-    takes: &'static [&'static str],
-    /// Flags that have it without a space behind them.
-    joined: &'static [&'static str],
-    /// Flags whose next argument is a user, this sign, and one.
-    pair: (&'static [&'static str], char),
-    /// Words, parted by spaces, after which, so many arguments later, one stands (flags are not counted).
-    words: &'static [(&'static str, &'static [usize])],
-}
+mod table;
 
-const NONE: Program = Program { names: &[], takes: &[], joined: &[], pair: (&[], ':'), words: &[] };
-
-const ORACLE: &[(&str, &[usize])] = &[("sqlplus", &[1]), ("expdp", &[1]), ("impdp", &[1]), ("sqlldr", &[1])];
-
-const PROGRAMS: &[Program] = &[
-    Program {
-        names: &["redis", "valkey", "keydb", "memtier_benchmark"],
-        takes: &["-a", "--pass"],
-        words: &[("auth", &[1, 2]), ("requirepass", &[1]), ("masterauth", &[1])],
-        ..NONE
-    },
-    Program {
-        names: &["mysql", "mariadb", "mariabackup", "xtrabackup", "mydumper", "myloader", "mytop", "percona"],
-        takes: &["-p"],
-        joined: &["-p"],
-        words: &[("password", &[1])],
-        ..NONE
-    },
-    Program { names: &["mongo", "couchbase-cli", "elasticsearch-users"], takes: &["-p"], ..NONE },
-    Program {
-        names: &["ldapsear", "ldapmod", "ldapadd", "ldapdel", "ldapwho", "ldapcomp", "ldapvi"],
-        takes: &["-w"],
-        joined: &["-w"],
-        ..NONE
-    },
-    Program { names: &["ldappasswd", "slappasswd"], takes: &["-w", "-s", "-a"], ..NONE },
-    Program { names: &["sshpass"], takes: &["-p"], joined: &["-p"], ..NONE },
-    Program {
-        names: &["curl", "ab", "siege"],
-        pair: (&["-u", "-U", "--user", "--proxy-user", "-A", "-E", "--cert"], ':'),
-        ..NONE
-    },
-    Program { names: &["http", "https", "xh", "xhs"], pair: (&["-a", "--auth"], ':'), ..NONE },
-    Program {
-        names: &[
-            "docker", "podman", "nerdctl", "helm", "oras", "crane", "buildah", "skopeo", "regctl", "az",
-            "cf", "oc", "flux",
-        ],
-        takes: &[],
-        pair: (&["--creds", "--src-creds", "--dest-creds", "-u"], ':'),
-        ..NONE
-    },
-    Program { names: &["login"], takes: &["-p"], ..NONE },
-    Program {
-        names: &["sqlcmd", "bcp", "osql", "mosquitto_", "ipmitool", "asadm", "aql"],
-        takes: &["-P"],
-        joined: &["-P"],
-        ..NONE
-    },
-    Program {
-        names: &["rabbitmqctl"],
-        words: &[("add_user", &[2]), ("change_password", &[2]), ("authenticate_user", &[2])],
-        ..NONE
-    },
-    Program {
-        names: &[
-            "rabbitmqa",
-            "cqlsh",
-            "clickhou",
-            "beeline",
-            "cypher-s",
-            "cbq",
-            "jboss-cl",
-            "add-user",
-            "nodetool",
-            "impala-s",
-            "influx",
-            "arangosh",
-            "kcadm",
-        ],
-        takes: &["-p", "-t", "-pw"],
-        ..NONE
-    },
-    Program { names: &["mc", "mcli"], words: &[("set", &[3, 4]), ("add", &[3, 4])], ..NONE },
-    Program { names: &["7z", "7za", "7zr", "rar", "unrar"], joined: &["-p", "-hp"], ..NONE },
-    Program { names: &["zip", "unzip"], takes: &["-P"], ..NONE },
-    Program {
-        names: &["smbclient", "rpcclient", "smbget", "smbcacls", "wbinfo", "winexe", "samba-tool", "net"],
-        pair: (&["-U", "--user", "-a", "--authenticate"], '%'),
-        ..NONE
-    },
-    Program { names: &["lftp", "ncftp"], pair: (&["-u", "--user"], ','), ..NONE },
-    Program {
-        names: &["htpasswd"],
-        words: &[("-nb -nbB -bn -Bbn -nbm -nbs", &[2]), ("-b -bc -cb -bB -bcB -bnBC -nbBC", &[3])],
-        ..NONE
-    },
-    Program { names: &["vault"], words: &[("login", &[1]), ("unseal", &[1])], ..NONE },
-    Program { names: &["neo4j-admin"], words: &[("set-initial-password", &[1])], ..NONE },
-    Program { names: &["openssl"], takes: &["-k", "-K"], words: &[("passwd", &[1])], ..NONE },
-    Program { names: &["ssh-keygen"], takes: &["-N", "-P"], ..NONE },
-    Program { names: &["sqlplus", "expdp", "impdp", "sqlldr"], words: ORACLE, ..NONE },
-    Program { names: &["grafana"], words: &[("reset-admin-password", &[1])], ..NONE },
-    Program { names: &["mkpasswd", "radtest"], words: &[("mkpasswd", &[1]), ("radtest", &[2])], ..NONE },
-    Program { names: &["rclone"], words: &[("obscure", &[1])], ..NONE },
-    Program { names: &["composer"], words: &[("config", &[3])], ..NONE },
-    Program {
-        names: &[
-            "consul", "etcdctl", "aws", "gh", "git", "npm", "yarn", "pip", "doppler", "pulumi", "wp",
-            "gcloud",
-        ],
-        ..NONE
-    },
-    Program { names: &["check_pgsql", "check_mysql", "check_mssql", "check_oracle"], takes: &["-p"], ..NONE },
-    Program { names: &["check_ldap"], takes: &["-P"], ..NONE },
-    Program { names: &["check_snmp"], takes: &["-C", "-A", "-X"], ..NONE },
-    Program { names: &["snmp"], takes: &["-A", "-X", "-c"], ..NONE },
-    Program { names: &["plink", "pscp", "putty"], takes: &["-pw"], ..NONE },
-    Program { names: &["nsupdate", "dig"], takes: &["-y"], ..NONE },
-];
+use table::{PROGRAMS, Program};
 
 /// Flags that take a user and a password, whatever the program.
 const PAIRS: [&str; 4] = ["-u", "--user", "--proxy-user", "-U"];
@@ -139,6 +18,43 @@ const VALUES: [&str; 5] = ["--value", "--body", "--secret-value", "--string-valu
 /// one.
 const USUAL: [&str; 5] = ["-p", "-a", "-P", "-w", "-pw"];
 
+/// Flags that take a password behind a user: `-u ada -p x`.
+const BEHIND: [&str; 4] = ["-p", "-P", "-w", "-pw"];
+/// Programs that are given a user and take something else there: `journalctl -u nginx -p err`.
+const OTHERS: [&str; 18] = [
+    "sudo",
+    "su",
+    "doas",
+    "gosu",
+    "runuser",
+    "journalctl",
+    "mvn",
+    "mvnw",
+    "docker",
+    "podman",
+    "nerdctl",
+    "kubectl",
+    "python",
+    "python3",
+    "git",
+    "ps",
+    "lsof",
+    "unshare",
+];
+/// Words that make a user or a new password.
+const USERS: [&str; 10] = [
+    "create-user",
+    "create-admin",
+    "createsuperuser",
+    "add-user",
+    "adduser",
+    "useradd",
+    "change-password",
+    "reset-password",
+    "set-password",
+    "user-create",
+];
+
 /// What subcommands that name a secret do with it.
 const VERBS: [&str; 10] =
     ["set", "get", "add", "create", "delete", "list", "reset", "rotate", "update", "change"];
@@ -147,9 +63,10 @@ const VERBS: [&str; 10] =
 pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
     let named = PROGRAMS.iter().flat_map(|program| program.names.iter().copied());
     let long = named.filter(|name| name.len() > 3);
-    let other = " -u |--user |--user=|-U |\"-u\"|mc alias|mc config|mc admin|7z a|7z x|zip -P|creds |creds=|net ads|\
-                 aws configure|aws ssm|config set|create secret|secret set|secrets set";
-    long.chain(other.split('|'))
+    let other = " -u |--user |--user=|-U |\"-u\"|mc alias|mc config|mc admin|7z a|7z x|rar a|rar x|zip -P|creds |creds=|\
+                 net ads|aws configure|aws ssm|config set|create secret|secret set|secrets set|variables set|:set |\
+                 git config|hey -a|oha -a|ab -A|--key |--key=";
+    long.chain(other.split('|')).chain(USERS)
 }
 
 /// Reads the arguments of one command, in order.
@@ -165,6 +82,23 @@ pub(crate) struct Arguments {
     sets: bool,
     /// A word named a secret: `secret create`, `/shop/db-password`.
     named: bool,
+    /// What follows is kept in a store of secrets, each under a name: `vault kv put path name=x`.
+    keeps: bool,
+    /// A user or a new password is made.
+    makes: bool,
+    /// Who logs in, as far as it was told.
+    user: User,
+    /// A program was seen that takes something else where others take passwords.
+    other: bool,
+}
+
+/// Whether the last arguments were a flag and a user.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum User {
+    #[default]
+    No,
+    Flag,
+    Told,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,6 +107,12 @@ enum Next {
     Pair(char),
     /// Secret when it looks like one.
     Perhaps,
+    /// Secret when it looks like a key.
+    Key,
+    /// Secret, unless it is a port or a path.
+    Behind,
+    /// Cookies, each behind its name.
+    Cookie,
     Named(String),
     /// A name, `=`, and one.
     Literal,
@@ -208,6 +148,7 @@ impl Arguments {
 
     /// What part of the next argument is secret.
     pub(crate) fn argument(&mut self, text: &str) -> Option<Range<usize>> {
+        let user = std::mem::take(&mut self.user);
         if let Some(next) = self.next.take()
             && let Some(range) = self.after(&next, text)
         {
@@ -240,14 +181,36 @@ impl Arguments {
             return None;
         }
         if text.starts_with('-') {
+            let known = || self.known().any(|(_, program)| program.takes.contains(&text));
+            if user == User::Told && !self.other && BEHIND.contains(&text) && !known() {
+                self.next = Some(Next::Behind);
+                return None;
+            }
+            if PAIRS.contains(&text) || text == "--username" {
+                self.user = User::Flag;
+            }
             self.flag(text)
         } else {
+            if user == User::Flag && is_user(text) {
+                self.user = User::Told;
+            }
+            if self.keeps
+                && let Some((_, value)) = text.split_once('=')
+                && (shape::is_key(value) || shape::is_password(value))
+                && !shape::is_harmless(value)
+            {
+                return Some(text.len() - value.len()..text.len());
+            }
             if let Some(pass) = text.strip_prefix("pass:").filter(|pass| !shape::is_harmless(pass)) {
                 return Some(text.len() - pass.len()..text.len());
             }
             self.program(text);
             self.word(text);
             self.key(text);
+            let program = text.rsplit('/').next().unwrap_or(text);
+            self.other = self.other || OTHERS.contains(&program);
+            self.makes = self.makes || USERS.contains(&text);
+            self.keeps = self.keeps || text == "put" && self.is("vault");
             None
         }
     }
@@ -262,11 +225,18 @@ impl Arguments {
             && !text.contains(['=', ' '])
         {
             self.named = true;
-            let compound = text.contains(['/', '_', '-', '.', ':']);
+            let camel = || {
+                text.as_bytes()
+                    .windows(2)
+                    .any(|pair| matches!(pair, [first, second] if first.is_ascii_lowercase() && second.is_ascii_uppercase()))
+            };
+            let compound = text.contains(['/', '_', '-', '.', ':']) || camel();
             if self.sets && compound {
                 self.next = Some(Next::Named(key.to_owned()));
             }
         }
+        // What Systems Manager of AWS encrypts.
+        self.named = self.named || text == "SecureString";
         self.sets = self.sets || ["set", "put", "config"].contains(&text);
     }
 
@@ -292,16 +262,31 @@ impl Arguments {
                 (!shape::is_harmless(value) && !is_metavariable(value)).then_some(name.len() + 1..text.len())
             }
             Next::Perhaps => (shape::is_key(text) || shape::is_password(text)).then_some(whole),
+            Next::Key => (shape::is_key(text) && !text.contains('.')).then_some(whole),
+            Next::Behind => {
+                let digits = text.bytes().all(|byte| byte.is_ascii_digit() || b":.-/".contains(&byte));
+                let path = text.starts_with(['/', '.', '~']) || text.contains('/');
+                let told = digits && (text.len() <= 5 || text.contains([':', '.']))
+                    || path
+                    || shape::is_switch(text)
+                    || is_metavariable(text);
+                (!told).then_some(whole)
+            }
+            Next::Cookie => (text.contains('=') && takes_secret("--cookie", text)).then_some(whole),
             Next::Pair(sign) => {
                 let (user, password) = text.split_once(*sign)?;
                 let password = password.trim_matches(['"', '\'']);
                 let ids = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
                 let address = password.starts_with("//") || password.contains("://");
+                // Of documentation.
+                let example =
+                    matches!(text, "user:password" | "username:password" | "user:pass" | "user:passwd");
                 let metavariable =
                     text.bytes().all(|byte| byte.is_ascii_uppercase() || matches!(byte, b'_' | b':'))
                         && names::classify(password) != Class::Plain;
                 (!(address
                     || metavariable
+                    || example
                     || password.is_empty()
                     || shape::is_harmless(password)
                     || ids(user) && ids(password)))
@@ -311,7 +296,9 @@ impl Arguments {
     }
 
     fn flag(&mut self, text: &str) -> Option<Range<usize>> {
-        self.word(text);
+        if self.word(text) {
+            return None;
+        }
         for (_, program) in self.known() {
             if program.takes.contains(&text) {
                 self.next = Some(Next::Secret);
@@ -320,6 +307,15 @@ impl Arguments {
             if program.pair.0.contains(&text) {
                 self.next = Some(Next::Pair(program.pair.1));
                 return None;
+            }
+            // `-uada:x`.
+            if let Some(rest) = ["-u", "-U"]
+                .iter()
+                .find_map(|flag| text.strip_prefix(flag).filter(|_| program.pair.0.contains(flag)))
+                && !rest.starts_with(['-', '='])
+                && let Some(range) = self.after(&Next::Pair(program.pair.1), rest)
+            {
+                return Some(range.start + 2..range.end + 2);
             }
             for flag in program.joined {
                 if let Some(rest) = text.strip_prefix(flag)
@@ -341,12 +337,19 @@ impl Arguments {
                 _ if takes => Next::Secret,
                 "--from-literal" if self.named => Next::Literal,
                 _ if self.named && VALUES.contains(&flag) => Next::Secret,
+                "--key" => Next::Key,
                 _ if PAIRS.contains(&flag) => Next::Pair(':'),
                 _ => return None,
             };
             return self.after(&next, value).map(|range| at + range.start..at + range.end);
         }
-        if PAIRS.contains(&text) {
+        if text == "-b" && self.is("curl") {
+            self.next = Some(Next::Cookie);
+        } else if self.makes && BEHIND.contains(&text) {
+            self.next = Some(Next::Behind);
+        } else if text == "--key" {
+            self.next = Some(Next::Key);
+        } else if PAIRS.contains(&text) {
             self.next = Some(Next::Pair(':'));
         } else if self.named && text == "--from-literal" {
             self.next = Some(Next::Literal);
@@ -362,17 +365,25 @@ impl Arguments {
         None
     }
 
-    fn word(&mut self, text: &str) {
+    /// Begins to wait for what stands behind this word; whether anything does.
+    fn word(&mut self, text: &str) -> bool {
+        let is = |word: &str| match word.strip_suffix('*') {
+            Some(begin) => text.starts_with(begin),
+            None => word.eq_ignore_ascii_case(text),
+        };
         let found = self.known().find_map(|(number, program)| {
-            let word = program
-                .words
-                .iter()
-                .position(|(words, _)| words.split(' ').any(|word| word.eq_ignore_ascii_case(text)))?;
+            let word = program.words.iter().position(|(words, _)| words.split(' ').any(is))?;
             Some((number, word, 0))
         });
         if found.is_some() {
             self.waiting = found;
         }
+        found.is_some()
+    }
+
+    /// Whether this program was seen.
+    fn is(&self, name: &str) -> bool {
+        self.known().any(|(_, program)| program.names.contains(&name))
     }
 
     fn known(&self) -> impl Iterator<Item = (usize, &'static Program)> + use<> {
@@ -388,6 +399,13 @@ pub(crate) fn is_flag(text: &str) -> bool {
     (1..=2).contains(&dashes)
         && name.starts_with(|first: char| first.is_ascii_alphabetic())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+/// Whether a word can be who logs in, and neither a number nor a file: `python -u app.py -p x`.
+fn is_user(word: &str) -> bool {
+    !word.contains('/')
+        && ![".py", ".js", ".rb", ".sh"].iter().any(|end| word.ends_with(end))
+        && !word.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
 }
 
 /// Whether a word stands for what is to be given: `SECRETKEY`, `USER:PASSWORD`.

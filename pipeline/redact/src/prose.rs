@@ -35,7 +35,10 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
         return false;
     }
     if !plain {
-        return first.starts_with('`') || first.starts_with('(') && count > 1;
+        let bare = first.trim_matches(['`', ',', '.', ';']);
+        // `Password: \`x\``.
+        let made = names::is_password(name) && (shape::is_password(bare) || shape::is_key(bare));
+        return first.starts_with('`') && !made || first.starts_with('(') && count > 1;
     }
     let word = first.trim_end_matches(['.', ',', ':', ';', '!', '?', ')']).to_ascii_lowercase();
     let told = TELL.contains(word.as_str());
@@ -54,7 +57,7 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
     if names::is_password(name) {
         let state = line.split_whitespace().take(4).any(is_state);
         let letters = line.split_whitespace().take(12).all(is_letters);
-        return letters && (count >= 3 && function || count >= 2 && state);
+        return letters && (count >= 3 && function || count >= 2 && (state || foreign));
     }
     let made = |word: &str| {
         let word = word.trim_matches(['(', ')', ',', '.', ';', ':']);
@@ -92,6 +95,12 @@ pub(super) fn is_state(text: &str) -> bool {
     STATES.contains(word.to_ascii_lowercase().as_str())
 }
 
+/// Whether a single word says what was done to something: `secret: recreated`.
+pub(super) fn is_participle(text: &str) -> bool {
+    let word = text.trim_matches(['.', ',', ';', ')', '(']);
+    word.len() >= 6 && word.ends_with("ed") && word.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
 /// Whether `text` is a word that stands behind names in sentences.
 pub(super) fn is_word_of_prose(text: &str) -> bool {
     let word = text.trim_end_matches(['.', ',', ':', ';', '!', '?', ')']).to_ascii_lowercase();
@@ -120,8 +129,12 @@ pub(super) fn is_directive(name: &str) -> bool {
 }
 
 /// The secret that a sentence tells behind a name: `password is x`, `password changed from x to y`, `password x`.
-pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
+///
+/// What is `owned` is one by the word before it, `the webhook secret`, where others name an object of Kubernetes.
+pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> Option<Range<usize>> {
     let password = names::is_password(name);
+    // `pw for the new database is x`: words that say whose it is.
+    let (mut people, mut whose) = (false, 0);
     let mut at = 0;
     let mut found: Option<Range<usize>> = None;
     for (number, word) in line.split([' ', '\t']).take(10).enumerate() {
@@ -134,10 +147,10 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
             // An attribute, `&request:User-Password`; the name of a block.
             break;
         }
-        let bare = word.trim_matches(['"', '\'', '`', ',', '.', ';', ')', '(', ':']);
+        let bare = word.trim_matches(['"', '\'', '`', ',', '.', ';', ')', '(', ':', '“', '”', '‘', '’', '„']);
         let offset = word.find(bare).unwrap_or(0);
         let lower = bare.to_ascii_lowercase();
-        let quoted = word.starts_with(['"', '\'', '`']);
+        let quoted = word.trim_start_matches('(').starts_with(['"', '\'', '`', '“', '‘', '„']);
         let behind = line
             .get(..start)
             .and_then(|head| head.split_whitespace().next_back())
@@ -157,16 +170,21 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
             && bare.bytes().any(|byte| byte.is_ascii_alphabetic())
             && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let phrase = phrase
-            || password && given && is_made_up(bare)
+            || password
+                && (given || number == 0 && bare.bytes().filter(u8::is_ascii_digit).count() > 1)
+                && is_made_up(bare)
             || password && matches!(behind.as_str(), "is" | "now" | "was") && is_run_together(bare)
             || password
                 && (matches!(behind.as_str(), "is" | "now" | "was")
                     || number == 0 && line.get(at..).unwrap_or_default().trim().is_empty())
-                && is_two_names(bare);
+                && is_two_names(bare)
+            || password && matches!(behind.as_str(), "is" | "now" | "was") && is_words_together(bare);
         // The id of a key of GnuPG.
         let id = matches!(bare.len(), 8 | 16)
             && bare.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte));
-        let hash = id || shape::is_hash(bare) && !(given && bare.len() >= 32);
+        // `use API key x`; in capitals it is the fingerprint of one.
+        let behind_name = number == 0 && !bare.bytes().any(|byte| byte.is_ascii_uppercase());
+        let hash = id || shape::is_hash(bare) && !((given || behind_name) && bare.len() >= 32);
         // `pw changed from one word to another`, of which one was made up.
         let next = || {
             let mut rest = line.get(at..).unwrap_or_default().split_whitespace();
@@ -184,9 +202,13 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
                 } else {
                     shape::is_key(bare)
                         || given && shape::is_password(bare)
-                        || quoted && behind == "value" && !is_name_of_field(bare)
+                        || number == 0 && is_made_up(bare) && class != names::Class::Key
+                        || quoted
+                            && (behind == "value" || given && owned && !bare.contains(['/', '.']))
+                            && !is_name_of_field(bare)
                 };
-        if like && !shape::is_harmless(bare) && !hash {
+        let is = matches!(behind.as_str(), "is" | "was" | "now" | "=" | "ist");
+        if like && (whose == 0 || is) && !shape::is_harmless(bare) && !hash {
             let range = start + offset..start + offset + bare.len();
             found = Some(found.map_or(range.clone(), |found| found.start..range.end));
             continue;
@@ -197,11 +219,12 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
         let between = found.is_some()
             && matches!(lower.as_str(), "to" | "with" | "by" | "->" | "=>" | "and" | "instead" | "into");
         let person = matches!(behind.as_str(), "for" | "of" | "user")
-            || lower == "user"
-            || lower == "for"
-            || lower == "in"
-            || lower == "on";
-        if !(filler || between || number < 6 && person && found.is_none()) {
+            || matches!(lower.as_str(), "user" | "for" | "of" | "in" | "on");
+        // At most three words, before what it is.
+        people = people || password && person;
+        let owner = people && whose < 3 && !TELL.contains(lower.as_str());
+        whose += usize::from(owner && !person && !filler);
+        if !(filler || between || number < 6 && (person || owner) && found.is_none()) {
             break;
         }
     }
@@ -288,6 +311,14 @@ fn is_run_together(word: &str) -> bool {
         && word.bytes().all(|byte| byte.is_ascii_alphabetic())
         && word.bytes().any(|byte| byte.is_ascii_uppercase())
         && names::classify(word) == names::Class::Plain
+}
+
+/// Whether a word is three or more that hold no sentence together: `correct-horse-battery`.
+fn is_words_together(word: &str) -> bool {
+    let part = |part: &str| {
+        part.len() >= 4 && part.bytes().all(|byte| byte.is_ascii_lowercase()) && !is_word_of_prose(part)
+    };
+    word.matches('-').count() >= 2 && word.split('-').all(part)
 }
 
 /// Whether a word is two that are written like names, and joined as nobody joins them: `Lapland-Bunting`.

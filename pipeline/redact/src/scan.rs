@@ -50,12 +50,12 @@ enum Mark {
 }
 
 /// Parts of names: every stem, weak word and owner of a key holds one (`names.rs`).
-const NAMES: [&str; 51] = [
+const NAMES: [&str; 57] = [
     "pass", "pwd", "pw", "psk", "pfx", "p12", "privk", "secr", "sig", "stringd", "tok", "totp", "otp", "key",
     "cred", "cook", "conn", "auth", "dsn", "dock", "bear", "jwt", "jks", "id_", "id-", "idrs", "salt",
     "hook", "ided", "idec", "licen", "pepper", "seed", "recov", "securej", "encrypt", "ycombt", "ycomb-t",
     "_pin", "-pin", "rpin", "_adm", "user_", "hmac", "ommunity", "sonar.l", "cal_user", "cleart", "clear-t",
-    "clear_t", "ginpas",
+    "clear_t", "ginpas", "mnemon", "kennw", "_pat", "-pat", "_api", "-api",
 ];
 
 const SCHEMES: [&str; 2] = ["bearer", "basic"];
@@ -269,7 +269,8 @@ fn search(text: &str, range: &Range<usize>, hits: &Hits) -> Option<Found> {
         let whole = groups.get(0)?;
         (whole.range(), (1..groups.len()).find_map(|group| groups.get(group)).unwrap_or(whole))
     };
-    if run.get(secret.range()).is_some_and(super::shape::is_harmless) {
+    let told = |text: &str| super::shape::is_harmless(text) || super::shape::is_switch(text);
+    if run.get(secret.range()).is_some_and(told) {
         return None;
     }
     // Another may stand behind it: a row is searched once, so the rest of the run goes with it.

@@ -120,6 +120,8 @@ pub(super) fn is_harmless(text: &str) -> bool {
                 || is_asked(text)
                 || is_place(text)
                 || is_sealed(text)
+                || is_public_key(text)
+                || placeholders::fill_pairs(text)
                 || is_filled_url(text)
                 || is_expression(text))
 }
@@ -129,13 +131,26 @@ fn is_asked(text: &str) -> bool {
     let text = text.trim_matches(['<', '>', '[', ']', '"', '\'']);
     // `xoxb-your-token-here`, which keeps how tokens begin.
     let behind = text.split_once(['-', '_']).filter(|(begins, _)| begins.len() <= 5).map(|(_, rest)| rest);
-    if is_plea(text) || behind.is_some_and(is_plea) {
+    if is_plea(text)
+        || behind.is_some_and(|rest| is_plea(rest) || rest.starts_with("your") && is_filler(rest))
+    {
         return true;
     }
+    is_filler(text)
+}
+
+/// Words that ask for a value, and those beside them, and no others.
+fn is_filler(text: &str) -> bool {
     if text.len() > 64 || !text.bytes().all(|byte| byte.is_ascii_alphabetic() || b" -_.!".contains(&byte)) {
         return false;
     }
-    let words = names::words(text);
+    let mut words = names::words(text);
+    // `yourpassword`.
+    if let [word] = words.as_slice()
+        && let Some(rest) = word.strip_prefix("your").filter(|rest| !rest.is_empty())
+    {
+        words = vec!["your".to_owned(), rest.to_owned()];
+    }
     words.iter().all(|word| FILLERS.contains(word.as_str()))
         && words.iter().any(|word| ASKS.contains(word.as_str()))
 }
@@ -239,6 +254,14 @@ pub(super) fn is_mask(text: &str) -> bool {
             return signs >= if first == '+' { 8 } else { 3 };
         }
     }
+    // `XXX/YYY/ZZZ`.
+    let same = |part: &str| {
+        part.len() >= 3
+            && part.bytes().all(|byte| byte.is_ascii_uppercase() && part.starts_with(char::from(byte)))
+    };
+    if text.contains('/') && text.split('/').all(same) {
+        return true;
+    }
     if let Some((_, tail)) = text.rsplit_once(['-', '_', ' ', '/'])
         && text.len() <= 64
         && tail.len() >= 4
@@ -296,6 +319,16 @@ fn is_sealed(text: &str) -> bool {
     (text.starts_with("ENC[") || text.starts_with("ENC(")) && text.ends_with([']', ')'])
         || text.starts_with("{cipher}")
         || text.starts_with("$ANSIBLE_VAULT;")
+}
+
+/// The public half of a key, as OpenSSH and age write it.
+fn is_public_key(text: &str) -> bool {
+    let text = text.trim_start_matches("no-pty ").trim_start_matches("restrict ");
+    let kind = ["ssh-rsa ", "ssh-ed25519 ", "ssh-dss ", "ecdsa-sha2-", "sk-ssh-ed25519@", "sk-ecdsa-sha2-"];
+    kind.iter().any(|kind| text.starts_with(kind))
+        && text.split_whitespace().nth(1).is_some_and(|key| key.starts_with("AAAA"))
+        && !text.contains('\n')
+        || text.starts_with("age1") && text.len() == 62 && !text.contains(char::is_whitespace)
 }
 
 /// Where a secret is kept: a file, or a reference to a store.
@@ -384,10 +417,15 @@ pub(super) fn is_credential(text: &str) -> bool {
     let title = text.len() <= 12
         && text.bytes().skip(1).all(|byte| byte.is_ascii_lowercase())
         && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    // What a cookie is set with, and not what it holds.
+    let lower = text.to_ascii_lowercase();
+    let attribute = ["samesite=", "path=", "domain=", "max-age=", "expires=", "secure;", "httponly"]
+        .iter()
+        .any(|name| lower.starts_with(name));
     let place = text.contains("://") && !text.contains('@');
     let number =
         text.len() <= 3 && text.trim_end_matches([',', ';']).bytes().all(|byte| byte.is_ascii_digit());
-    !(number || is_harmless(text) || is_switch(text) || word || title || place)
+    !(number || attribute || is_harmless(text) || is_switch(text) || word || title || place)
 }
 
 /// Whether a text speaks of a manifest of kind Secret, in YAML or JSON, however spaced and quoted.

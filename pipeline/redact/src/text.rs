@@ -5,13 +5,14 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use super::names::{self, Class};
-use super::programs::{Arguments, Words, takes_secret};
+use super::programs::takes_secret;
 use super::prose;
 use super::scan::{Found, Marks, around};
 use super::table::Cut;
 use super::{marks, shape};
 
 mod apart;
+mod commands;
 mod csv;
 mod logons;
 mod pairs;
@@ -151,6 +152,11 @@ impl<'t> Scan<'t> {
         at.checked_sub(1).and_then(|before| self.byte(before))
     }
 
+    /// Where what closes a name that ends at `end` ends too: quotes, a bracket, the stars of Markdown.
+    fn shut(&self, end: usize) -> usize {
+        self.within(end, 4, |byte| !(is_quote(byte) || matches!(byte, b'\\' | b']' | b'*')))
+    }
+
     fn word_starts(&self, at: usize) -> bool {
         !self.before(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     }
@@ -185,7 +191,7 @@ impl<'t> Scan<'t> {
     fn told_further_on(&self, name: &Name<'t>, gap: usize) -> Option<Range<usize>> {
         let rest = self.line_from(gap + 1).strip_prefix(" it ").filter(|_| names::is_password(name.text))?;
         let from = gap + 1 + " it ".len();
-        prose::told(name.text, rest).map(|range| from + range.start..from + range.end)
+        prose::told(name.text, Class::Secret, false, rest).map(|range| from + range.start..from + range.end)
     }
 
     /// Whether a name is a file that is made of the one that stands behind it, as in a Makefile: `server.key: server.cnf`.
@@ -278,7 +284,7 @@ impl<'t> Scan<'t> {
                 continue;
             }
             // Most words stand before nothing that could give them a value.
-            let shut = self.within(end, 4, |byte| !(is_quote(byte) || matches!(byte, b'\\' | b']')));
+            let shut = self.shut(end);
             let closes = shut > end && matches!(self.byte(shut), Some(b'/' | b'}'));
             let plist = self.byte(shut) == Some(b'<') && self.before(start) == Some(b'>');
             if !closes
@@ -330,6 +336,9 @@ impl<'t> Scan<'t> {
             let head = self.text.get(self.boundary(start.saturating_sub(LINE))..start).unwrap_or_default();
             return if head.contains("LoginModule") { Class::Scalar } else { Class::Plain };
         }
+        if text == "key" && self.before(start) == Some(b'<') && self.byte(start + text.len()) == Some(b'>') {
+            return Class::Key;
+        }
         if !["key", "keys", "sig", "signature", "code"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
             return Class::Plain;
         }
@@ -350,8 +359,11 @@ impl<'t> Scan<'t> {
         }
         let head = self.line_before(start, 32);
         // `encryption: {key: x}`.
-        let head =
-            head.trim_end().strip_suffix(": {").map_or(head.to_owned(), |head| head.replace('{', " ") + " ");
+        let braced = head.trim_end_matches(is_quote_letter).trim_end().trim_end_matches('{').trim_end();
+        let head = match braced.strip_suffix(':').filter(|_| head.contains('{')) {
+            Some(owner) => owner.replace(['{', '"', '\''], " ").trim_end().to_owned() + " ",
+            None => head.to_owned(),
+        };
         match head.strip_suffix(' ').and_then(|head| head.rsplit(' ').next()) {
             Some(owner) if owner.bytes().all(|byte| byte.is_ascii_alphabetic()) => {
                 let line =
@@ -371,14 +383,18 @@ impl<'t> Scan<'t> {
 
     /// The value that belongs to the name which ends at `end`.
     fn beside(&self, mut name: Name<'t>, end: usize, class: Class) -> Option<(Range<usize>, &'static str)> {
-        let shut = self.within(end, 4, |byte| !(is_quote(byte) || matches!(byte, b'\\' | b']')));
+        let shut = self.shut(end);
         let gap = self.within(shut, 16, |byte| byte != b' ' && byte != b'\t');
         name.apart = gap > shut;
         let delimiter = self.byte(gap);
         match delimiter {
             Some(b':' | b'=') => self.named(&name, gap, class).map(|range| (range, "value beside a name")),
             Some(b'<') => self.plist(end).map(|range| (range, "text of an element")),
-            Some(b'>') if shut == end => self.element(&name, end).map(|range| (range, "text of an element")),
+            Some(b'>') if shut == end => self
+                .element(&name, end)
+                // The key of a property list is a name itself.
+                .filter(|range| name.text != "key" || self.text.get(range.clone()).is_some_and(shape::is_key))
+                .map(|range| (range, "text of an element")),
             Some(b'>' | b'/' | b'}') if name.quoted => self.attribute(&name, gap, class),
             Some(b'{') if self.line_before(name.start, 16).trim_start() == "variable \"" => {
                 self.default_of(&name, gap, class).map(|range| (range, "value beside a name"))
@@ -441,8 +457,10 @@ impl<'t> Scan<'t> {
         if delimiter == b'=' && spaced && self.is_unset(from) {
             return None;
         }
-        if delimiter == b':' && spaced && !name.quoted && prose::follows(name.text, self.rest_of(name, from))
-        {
+        let rest = self.rest_of(name, from);
+        // `Authorization: Token x`.
+        let scheme = class == Class::Header && value::begins_scheme(rest);
+        if delimiter == b':' && spaced && !name.quoted && !scheme && prose::follows(name.text, rest) {
             let checked = prose::checked(self.line_from(from)).filter(|_| class != Class::Key);
             return checked.map(|found| from + found.start..from + found.end);
         }
@@ -455,6 +473,10 @@ impl<'t> Scan<'t> {
         };
         self.looked.set(self.looked.get().saturating_add(value.len()));
         let text = self.text.get(value.clone())?;
+        if text.starts_with("{{") && super::placeholders::fill_all(text) {
+            // Nothing in it is looked at: `{{ lookup('vault', 'secret=x') }}`.
+            self.refers.set(value.end);
+        }
         if names::is_locator(name.text) && shape::holds_logon(text) {
             return None;
         }
@@ -490,9 +512,11 @@ impl<'t> Scan<'t> {
             // What a program takes, `password: Optional[str] = None`; which attribute of a directory holds it.
             return None;
         }
+        let small = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
         let code = |code: &str| {
             code.bytes().all(|byte| byte.is_ascii_digit())
-                || code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+                || code.contains('_') && code.bytes().all(small)
+                || !names::is_password(name.text) && super::words::TERMS.contains(code)
         };
         if delimiter == b':' && text.strip_suffix(':').is_some_and(code) {
             // The number or the name of an error: `failed to refresh token: invalid_grant: expired`.
@@ -514,7 +538,10 @@ impl<'t> Scan<'t> {
         {
             return Some(value);
         }
-        let told = checksum || prose::is_state(text) || prose::is_label(text);
+        let told = checksum
+            || prose::is_state(text)
+            || prose::is_label(text)
+            || !names::is_password(name.text) && self.is_told(name, &value, text);
         (!told && class.holds(name.text, text)).then_some(value)
     }
 
@@ -530,54 +557,6 @@ impl<'t> Scan<'t> {
         let text = self.text.get(value.clone())?;
         let told = prose::is_label(text) || !text.bytes().any(|byte| byte.is_ascii_alphanumeric());
         (!told && class.holds(name.text, text)).then_some(value)
-    }
-
-    /// Arguments of programs that take secrets under names that do not say so.
-    fn commands(&self, marks: &[usize], found: &mut Vec<Found>) {
-        let mut done = 0;
-        for at in marks {
-            if *at < done {
-                continue;
-            }
-            let head = self.bytes.get(done..*at).unwrap_or_default();
-            let start = at
-                - head
-                    .iter()
-                    .rev()
-                    .take_while(|byte| !byte.is_ascii_whitespace() && !is_quote(**byte))
-                    .count();
-            // To the end of the line; one that ends in a backslash goes on.
-            let mut end = self.line_end(*at);
-            while self.before(end) == Some(b'\\') && end < self.bytes.len() {
-                end = self.line_end(end + 1);
-            }
-            // What stands in backquotes is a command, and ends with them.
-            let quoted = self.before(start) == Some(b'`');
-            if quoted {
-                end = end.min(self.within(start, LINE, |byte| byte == b'`'));
-            }
-            done = end;
-            let mut words = Words::new(self.text, start..end);
-            let mut arguments = Arguments::default();
-            let sentence = !quoted && prose::is_sentence(self.line_around(*at));
-            let mut flag = false;
-            while let Some((place, word)) = words.next(arguments.waits()) {
-                if matches!(word, "|" | "||" | "&&" | ";" | "&") {
-                    arguments = Arguments::default();
-                    continue;
-                }
-                let trimmed = word.trim_end_matches(';');
-                let argument = arguments.argument(trimmed);
-                let told = sentence && !flag && trimmed.bytes().all(|byte| byte.is_ascii_lowercase());
-                flag = trimmed.starts_with('-');
-                if let Some(range) = argument.filter(|_| !told) {
-                    found.push(Found::new(place.start + range.start..place.start + range.end, "argument"));
-                }
-                if trimmed.len() < word.len() {
-                    arguments = Arguments::default();
-                }
-            }
-        }
     }
 }
 

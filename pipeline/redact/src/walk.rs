@@ -18,7 +18,7 @@ mod members;
 
 use members::{
     Members, container, is_captions, is_injected, is_keyring, is_list_of_users, is_logons, is_named_secret,
-    is_odd, is_pair_value, is_tracking_id, lower, names_secret, pair_is_secret, repeatable,
+    is_odd, is_pair_value, is_roll, is_tracking_id, lower, names_secret, pair_is_secret, repeatable,
 };
 pub(super) use members::{is_bare, is_key_reference, is_schema, is_secret_value, stays};
 
@@ -224,6 +224,7 @@ impl<'r> Walk<'r> {
                 _ if value.is_string() && is_list_of_users(name) => Place::Secret,
                 _ if is_captions(&lower, value) => Place::Keep,
                 (_, "keys") if is_keyring(value) => Place::Secret,
+                (_, "users" | "accounts" | "logins") if is_roll(value) => Place::Secret,
                 // The file of a manifest, whatever the file is called.
                 _ if class != Class::Plain
                     && (lower.ends_with(".yaml") || lower.ends_with(".yml"))
@@ -350,6 +351,11 @@ impl<'r> Walk<'r> {
         }
         for (member, value) in inner.iter_mut().filter(|(member, _)| is_key(member)) {
             let class = names::classify(&format!("{name}.{member}"));
+            let key = |item: &Value| item.as_str().is_some_and(shape::is_key);
+            if class == Class::Secret && value.as_array().is_some_and(|items| items.iter().any(key)) {
+                // `unseal: {keys: [x, y]}`.
+                self.seal(value, Place::Secret, depth);
+            }
             if let Value::String(text) = &*value
                 && (shape::is_key(text) || class == Class::Secret && (signs || shape::is_password(text)))
                 && (class != Class::Plain || encrypts)

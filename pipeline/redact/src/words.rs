@@ -11,12 +11,14 @@ fn set(text: &'static str) -> HashSet<&'static str> {
 
 /// Secret wherever they stand in a name, also run together (`dbpassword`).
 pub(super) static STEMS: Words = LazyLock::new(|| {
-    set("password passwd passphrase passcode secret token credential apikey accesskey privatekey privkey \
+    set(
+        "password passwd passwort kennwort passphrase passcode secret token credential apikey accesskey privatekey privkey \
          signingkey encryptionkey masterkey sharedkey accountkey storagekey sealingkey deploykey clientkeydata \
          connectionstring connstring connstr dockerconfigjson dockercfg idrsa ided25519 idecdsa stringdata \
          amzsignature masterauth authtok securejsondata fernet secretkeybase presharedkey storepass mnemonic \
          rediscliauth erlangcookie setcookie pepper totpseed otpseed walletseed seedphrase recoverycode \
-         authstring honeycombteam googsignature nodecookie releasecookie authkey cleartext loginpas")
+         authstring honeycombteam googsignature nodecookie releasecookie authkey cleartext loginpas",
+    )
 });
 
 /// Longer words that hold a stem by chance.
@@ -115,7 +117,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          reuse fill leeway skew separator delimiter matcher matchers injector injection watcher syncer rotator \
          bindings visibility level tier priority notice warning alert alerts notification notifications audit \
          log logs logging dashboard burst lookback algo algos algorithms ciphers live init realm timestamp timestamps \
-         kwargs meter scan scans lambda function mtime",
+         kwargs meter scan scans lambda function mtime position",
     )
 });
 
@@ -163,7 +165,7 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          unless instead rather also always sometimes here there now then them their us page button screen dialog \
          form link endpoint handling handler expiry lifetime parsing validation leak storage manager provider \
          generation flow review controller fallback logic module plugin backend cache limit limits min max current remaining quota exhausted \
-         argument arguments flag flags option options parameter parameters",
+         argument arguments flag flags option options parameter parameters minlength maxlength",
     )
 });
 
@@ -171,8 +173,8 @@ pub(super) static TELL: Words = LazyLock::new(|| {
 pub(super) static FILL: Words = LazyLock::new(|| {
     set(
         "is was are to as of be now the new old changed set from for value with temporarily currently still = -> \
-         => into a default updated reset will back again should initial temporary using use rotate rotated \
-         replace replaced by",
+         => - – — into a default updated reset will back again should initial temporary using use rotate rotated \
+         replace replaced by ist",
     )
 });
 
@@ -188,7 +190,7 @@ pub(super) static FUNCTION: Words = LazyLock::new(|| {
 pub(super) static STATES: Words = LazyLock::new(|| {
     set("missing invalid expired empty required unknown denied revoked failed unset wrong incorrect absent \
          present set malformed unauthorized string <nil> generated rotated renewed found stale valid ok accepted \
-         rejected verified ready pending loading hashed encrypted sealed")
+         rejected verified ready pending loading hashed encrypted sealed minlength maxlength")
 });
 
 /// Names that configuration files set with nothing but space behind them.
@@ -281,7 +283,8 @@ pub(super) static SCHEMA: Words = LazyLock::new(|| {
     set(
         "type title description format default example examples enum const pattern minLength maxLength minimum \
          maximum nullable writeOnly readOnly properties items required additionalProperties $ref deprecated \
-         x-kubernetes-preserve-unknown-fields form hidden sensitive",
+         x-kubernetes-preserve-unknown-fields form hidden sensitive ui:widget ui:help ui:options ui:field \
+         ui:autofocus ui:autocomplete",
     )
 });
 
@@ -327,7 +330,7 @@ pub(super) static REFERRERS: Words = LazyLock::new(|| {
     set(
         "config tls ssl cert certificate objstore storage pull registry ca ingress image extra issuer repo git \
          backup env password passwords credentials credential existing key keystore truststore username login \
-         database db license licence conf enterprise",
+         database db license licence conf enterprise configuration",
     )
 });
 

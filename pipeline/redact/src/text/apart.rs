@@ -65,20 +65,20 @@ impl<'t> Scan<'t> {
                 && holds_keys(self.text.get(from + 1..end)?);
             return (block && self.byte(end) == Some(b'}')).then_some((from + 1..end, "block of keys"));
         }
-        let literal = line.trim_start_matches(['!', '=', '~', '*', ' ']);
-        if matches!(first, b'!' | b'~') && literal.starts_with(['"', '\'']) {
-            // It is compared: `$http_x_token != "x"`.
-            let from = from + line.len() - literal.len() + 1;
-            let value = from..self.close(from, self.before(from)?);
-            let text = self.text.get(value.clone())?;
-            return (!shape::is_harmless(text) && (shape::is_key(text) || shape::is_password(text)))
-                .then_some((value, "value beside a name"));
+        if matches!(first, b'!' | b'~') {
+            return self.compared(name, from, class).map(|range| (range, "value beside a name"));
         }
         let quoted = is_quote(first);
         let word_end = if quoted { self.close(from + 1, first) } else { self.within(from, LINE, is_end) };
         let word = if quoted { from + 1..word_end } else { from..word_end };
         let text = self.text.get(word.clone())?.trim_end_matches([';', ',']);
         let word = word.start..word.start + text.len();
+        let aside = text.starts_with('(') || matches!(text, "->" | "=>" | "-" | "–" | "—");
+        if aside && names::is_password(name.text) {
+            // `password (x)`, `DB_PASSWORD -> x`.
+            return prose::told(name.text, class, false, line)
+                .map(|range| (from + range.start..from + range.end, "told in a sentence"));
+        }
         let sign = !text.bytes().any(|byte| byte.is_ascii_alphanumeric());
         let flag = (text.starts_with("--") || text.len() == 2) && is_flag(text);
         if sign || flag || text.starts_with('(') || shape::is_harmless(text) || shape::is_switch(text) {
@@ -110,6 +110,8 @@ impl<'t> Scan<'t> {
             || matches!(
                 head.trim(),
                 "SetEnv" | "setenv" | "ENV" | "Define" | "fastcgi_param" | "uwsgi_param" | "scgi_param"
+                    // Of fish.
+                    | "set -x" | "set -gx" | "set -Ux" | "set -lx" | "set -g" | "set -U"
             );
         if (sets
             || head.trim() == "enable"
@@ -128,7 +130,8 @@ impl<'t> Scan<'t> {
             return Some((word, "directive"));
         }
         if quoted {
-            let missing = rest.trim_start().starts_with("not found") || rest.contains("does not exist");
+            let clause = rest.split(';').next().unwrap_or_default();
+            let missing = clause.trim_start().starts_with("not found") || clause.contains("does not exist");
             let key = shape::is_key(text) || shape::is_password(text);
             let upper = name.text.len() > 4 && name.text.bytes().all(|byte| byte.is_ascii_uppercase());
             let sql = first == b'\'' && upper;
@@ -178,10 +181,34 @@ impl<'t> Scan<'t> {
             return None;
         }
         let checked = || prose::checked(line).filter(|_| class != Class::Key);
-        let told = prose::told(name.text, line).or_else(checked);
+        let owned = head.split_whitespace().next_back().is_some_and(names::owns_value);
+        let told = prose::told(name.text, class, owned, line).or_else(checked);
         let told = told.map(|range| from + range.start..from + range.end);
         told.or_else(|| self.at_the_end(name, from).filter(|_| class != Class::Key))
             .map(|range| (range, "told in a sentence"))
+    }
+
+    /// What a name is compared with: `$http_x_token != "x"`; a variable of nginx with any word.
+    fn compared(&self, name: &Name<'t>, from: usize, class: Class) -> Option<Range<usize>> {
+        let line = self.line_from(from);
+        let literal = line.trim_start_matches(['!', '=', '~', '*', ' ']);
+        let start = from + line.len() - literal.len();
+        let quote = self.byte(start).filter(|byte| is_quote(*byte));
+        let value = match quote {
+            Some(quote) => start + 1..self.close(start + 1, quote),
+            None => {
+                start..self.within(start, LINE, |byte| is_end(byte) || matches!(byte, b')' | b'{' | b';'))
+            }
+        };
+        let text = self.text.get(value.clone())?;
+        let variable = self.before(name.start) == Some(b'$') && class == Class::Secret;
+        let word = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+/=".contains(&byte));
+        // An expression, `^Bearer`.
+        let expression = text.starts_with('^') && !text.bytes().any(|byte| byte.is_ascii_digit());
+        let secret = shape::is_key(text)
+            || shape::is_password(text) && !expression
+            || variable && word && text.len() > 2 && !prose::is_word_of_prose(text) && !prose::is_state(text);
+        (secret && (quote.is_some() || variable) && !shape::is_harmless(text)).then_some(value)
     }
 
     /// Whether the line above or below that of a name is one name and one value too.

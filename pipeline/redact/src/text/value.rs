@@ -3,7 +3,10 @@
 use std::ops::Range;
 
 use super::super::{names, placeholders, prose, shape};
-use super::{NAME, Name, Scan, is_end, is_quote, is_quote_letter};
+use super::{LINE, NAME, Name, Scan, is_end, is_quote, is_quote_letter};
+
+/// Words before the credentials of an `Authorization`.
+const SCHEMES: [&str; 6] = ["bearer", "basic", "token", "digest", "apikey", "negotiate"];
 
 impl<'t> Scan<'t> {
     /// Where the value that begins at `from` ends.
@@ -13,10 +16,11 @@ impl<'t> Scan<'t> {
         if matches!(first, b'\n' | b'\r') || (matches!(first, b'|' | b'>') && leads && delimiter == b':') {
             return (leads && delimiter == b':').then(|| self.block(from, name.start)).flatten();
         }
-        if first == b'\\' && self.byte(from + 1).is_some_and(is_quote) {
-            let close =
-                self.within(from + 2, 65_536, |byte| Some(byte) == self.byte(from + 1) || byte == b'\n');
-            return Some(from + 2..close - usize::from(self.before(close) == Some(b'\\')));
+        let open = self.within(from, 8, |byte| byte != b'\\');
+        if first == b'\\' && self.byte(open).is_some_and(is_quote) {
+            let close = self.within(open + 1, 65_536, |byte| Some(byte) == self.byte(open) || byte == b'\n');
+            let text = self.text.get(open + 1..close)?;
+            return Some(open + 1..open + 1 + text.trim_end_matches('\\').len());
         }
         if first == b'!' && leads && delimiter == b':' {
             // A tag: `!vault |`.
@@ -49,6 +53,9 @@ impl<'t> Scan<'t> {
                 return Some(open + 2..self.close(open + 2, quote));
             }
         }
+        if let Some(value) = self.hashed(from) {
+            return Some(value);
+        }
         if matches!(first, b'{' | b'[')
             && !matches!(self.byte(from + 1), Some(b'{' | b'['))
             && (leads
@@ -63,7 +70,10 @@ impl<'t> Scan<'t> {
         if name.quoted {
             let told =
                 self.line_before(name.start, 8).trim_end_matches(is_quote_letter).trim_end().ends_with(':');
-            if (name.apart || told) && delimiter == b':' && first.is_ascii_alphabetic() {
+            if (name.apart || told || self.is_called(name, from))
+                && delimiter == b':'
+                && first.is_ascii_alphabetic()
+            {
                 // Prose: `volume "creds" : not found`, `value: "creds": a label`; JSON would quote the value.
                 return None;
             }
@@ -100,13 +110,16 @@ impl<'t> Scan<'t> {
             {
                 return Some(from..from + value.len());
             }
-            // `ENV SECRET=x PORT=1`.
+            // `ENV SECRET=x PORT=1`, `access_key=x region=y`.
             let next = line.find(' ').filter(|next| {
                 let name =
                     line.get(next + 1..).and_then(|rest| rest.split_once('=')).map_or("", |(name, _)| name);
-                variable
-                    && !name.is_empty()
-                    && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+                let joined = delimiter == b'=' && self.before(from) == Some(b'=');
+                let set = || line.split(' ').all(|pair| pair.contains('=') || line.starts_with(pair));
+                let small = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+                !name.is_empty()
+                    && (variable && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+                        || joined && name.bytes().all(small) && set())
             });
             if let Some(next) = next {
                 return Some(from..from + next);
@@ -175,11 +188,10 @@ impl<'t> Scan<'t> {
         let line = ["\\r", "\\n"].iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
         let value = value.start..value.start + line;
         let end = self.until(value.start, is_end);
-        let scheme = self.text.get(value.start..end).is_some_and(|word| {
-            ["bearer", "basic", "token", "digest", "apikey", "negotiate"]
-                .iter()
-                .any(|known| word.eq_ignore_ascii_case(known))
-        });
+        let scheme = self
+            .text
+            .get(value.start..end)
+            .is_some_and(|word| SCHEMES.iter().any(|known| word.eq_ignore_ascii_case(known)));
         if !scheme || !matches!(self.byte(end), Some(b' ' | b'\t')) {
             return value;
         }
@@ -190,9 +202,16 @@ impl<'t> Scan<'t> {
         from..if line < text.len() { value.end } else { value.end.max(end) }
     }
 
-    /// What a value that ends at `end` becomes, as Terraform writes it: `"x" -> "y"`.
+    /// What a value that ends at `end` becomes, as Terraform writes it, `"x" -> "y"`, or people, `x -> y`.
     pub(super) fn becomes(&self, end: usize) -> Option<Range<usize>> {
-        let quote = self.byte(end).filter(|byte| is_quote(*byte))?;
+        let Some(quote) = self.byte(end).filter(|byte| is_quote(*byte)) else {
+            let rest = self.line_from(end);
+            let next = [" -> ", " => "].iter().find_map(|sign| rest.strip_prefix(sign))?;
+            let from = end + rest.len() - next.len();
+            let value = from..self.within(from, LINE, is_end);
+            let text = self.text.get(value.clone())?;
+            return (shape::is_password(text) || shape::is_key(text)).then_some(value);
+        };
         let line = self.line_from(end + 1);
         let rest = line.trim_start().strip_prefix("->").or_else(|| line.trim_start().strip_prefix("=>"))?;
         let rest = rest.trim_start();
@@ -200,6 +219,46 @@ impl<'t> Scan<'t> {
         let value = from + 1..self.close(from + 1, quote);
         (self.byte(from) == Some(quote) && !shape::is_harmless(self.text.get(value.clone())?))
             .then_some(value)
+    }
+
+    /// The literal of which a call from `from` on makes the value: `md5('x')`, `base64encode("x")`.
+    fn hashed(&self, from: usize) -> Option<Range<usize>> {
+        let calls =
+            ["md5", "sha1", "sha2", "sha256", "sha512", "crypt", "encrypt", "bcrypt", "hash", "encode"];
+        let open = self.within(from, 24, |byte| !(byte.is_ascii_alphanumeric() || byte == b'_'));
+        let call = self.text.get(from..open)?.to_ascii_lowercase();
+        let quote = self.byte(open + 1).filter(|byte| self.byte(open) == Some(b'(') && is_quote(*byte))?;
+        calls
+            .iter()
+            .any(|known| call == *known || call.ends_with(known) && call.contains(['_', '6']))
+            .then(|| open + 2..self.close(open + 2, quote))
+    }
+
+    /// Whether a sentence calls something by a name in quotes, and goes on behind it: `volume "creds": not found`.
+    fn is_called(&self, name: &Name<'_>, from: usize) -> bool {
+        let head = self.line_before(name.start, NAME).trim_end_matches(is_quote_letter);
+        let word = head.strip_suffix(' ').and_then(|head| head.split_whitespace().next_back());
+        let text = self.text.get(from..self.within(from, LINE, is_end)).unwrap_or_default();
+        word.is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic()))
+            && !shape::is_key(text)
+            && !shape::is_password(text)
+    }
+
+    /// Whether what stands beside a name tells of it: the rule of a grammar, `token = word | number`; what a parser did
+    /// not expect; what was done in a list of changes, `secret: recreated`.
+    pub(super) fn is_told(&self, name: &Name<'_>, value: &Range<usize>, text: &str) -> bool {
+        let small = text.bytes().all(|byte| byte.is_ascii_lowercase());
+        let grammar = || self.text.get(value.end..).is_some_and(|rest| rest.starts_with(" | "));
+        let unexpected = || self.line_before(name.start, NAME).trim_end().ends_with("nexpected");
+        let renamed = || {
+            self.text.get(..value.start).is_some_and(|head| head.ends_with("=> "))
+                && !self.leads_line(name.start)
+        };
+        small
+            && (grammar()
+                || unexpected()
+                || renamed()
+                || !self.leads_line(name.start) && prose::is_participle(text))
     }
 
     /// The literal that is taken when an expression that ends at `end` gives nothing: `process.env.X || "x"`.
@@ -312,6 +371,15 @@ impl<'t> Scan<'t> {
             })
         })
     }
+}
+
+/// Whether a line begins with a scheme of `Authorization`, and credentials behind it that are no word.
+pub(super) fn begins_scheme(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let scheme =
+        words.next().is_some_and(|word| SCHEMES.iter().any(|known| word.eq_ignore_ascii_case(known)));
+    scheme
+        && words.next().is_some_and(|word| word.len() >= 12 && word.bytes().any(|byte| byte.is_ascii_digit()))
 }
 
 /// Whether a name and `=` follow the semicolon at `at`.

@@ -39,6 +39,13 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     if matches!(name, "keys" | "secretKeys") && names_keys(value) {
         return true;
     }
+    let plain =
+        |value: &Value| value.as_str().is_some_and(|text| !shape::is_key(text) && !shape::is_password(text));
+    if matches!(name, "annotations" | "labels")
+        && value.as_object().is_some_and(|notes| notes.values().all(plain))
+    {
+        return true;
+    }
     if HASHES.contains(name) && is_hashing(value) {
         return true;
     }
@@ -248,6 +255,19 @@ pub(super) fn is_keyring(value: &Value) -> bool {
     })
 }
 
+/// Whether a roll of users stands in `value`, each with a password: `accounts: {ada: x}`.
+pub(super) fn is_roll(value: &Value) -> bool {
+    value.as_object().is_some_and(|roll| {
+        !roll.is_empty()
+            && roll.iter().all(|(name, value)| {
+                names::classify(name) == Class::Plain
+                    && value
+                        .as_str()
+                        .is_some_and(|text| shape::is_password(text) && !shape::is_mail_address(text))
+            })
+    })
+}
+
 /// Whether texts that people see stand in `value`, of which some are named for what is asked: `{password: Passwort}`.
 pub(super) fn is_captions(name: &str, value: &Value) -> bool {
     let caption = |text: &str| {
@@ -299,8 +319,7 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
         // `secrets: [db_password, web-tls]` lists names.
         (Class::Secret, Value::Array(items))
             if items.iter().all(labels_one)
-                && (matches!(name, "secrets" | "credentials") && items.iter().any(names_one)
-                    || name.contains("FromSecret")) =>
+                && (lists_secrets(name) && items.iter().any(names_one) || name.contains("FromSecret")) =>
         {
             false
         }
@@ -350,6 +369,11 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
         (Class::Key | Class::Logon, Value::Array(items)) => items.iter().any(holds),
         _ => holds(value),
     }
+}
+
+/// Whether a list under `name` may be one of names: `secrets`, `extraSecrets`.
+fn lists_secrets(name: &str) -> bool {
+    matches!(name, "secrets" | "credentials") || name.ends_with("Secrets")
 }
 
 fn is_byte(item: &Value) -> bool {

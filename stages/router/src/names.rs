@@ -55,10 +55,7 @@ impl Names {
     pub(crate) fn new(config: NamesConfig) -> Result<Self, NamesError> {
         let NamesConfig { servers, cluster_domain, namespace } = config;
         let system = read_system_conf();
-        let searched = system.as_ref().ok().and_then(|(found, _)| {
-            let mut names = found.search().iter().map(|name| name.to_string().to_ascii_lowercase());
-            names.find_map(|name| name.strip_prefix("svc.").map(|domain| domain.trim_matches('.').to_owned()))
-        });
+        let searched = system.as_ref().ok().and_then(|(found, _)| searched(found));
         let (found, options) = match servers.is_empty() {
             true => system.map_err(NamesError::System)?,
             false => (of(&servers), ResolverOpts::default()),
@@ -132,6 +129,12 @@ impl Names {
     }
 }
 
+/// The domain of the cluster, as a pod's `/etc/resolv.conf` has names looked for in it.
+fn searched(system: &ResolverConfig) -> Option<String> {
+    let mut names = system.search().iter().map(|name| name.to_string().to_ascii_lowercase());
+    names.find_map(|name| name.strip_prefix("svc.").map(|domain| domain.trim_matches('.').to_owned()))
+}
+
 fn of(servers: &[SocketAddr]) -> ResolverConfig {
     let mut config = ResolverConfig::default();
     for server in servers {
@@ -146,6 +149,8 @@ fn of(servers: &[SocketAddr]) -> ResolverConfig {
 
 #[cfg(test)]
 mod tests {
+    use hickory_resolver::system_conf::parse_resolv_conf;
+
     use super::*;
 
     fn names(cluster_domain: &str, namespace: Option<&str>) -> Names {
@@ -156,6 +161,19 @@ mod tests {
             namespace: namespace.map(str::to_owned),
         };
         Names::new(config).unwrap()
+    }
+
+    #[test]
+    fn the_domain_of_the_cluster_is_that_which_names_are_looked_for_in() {
+        for (search, domain) in [
+            ("runtime.svc.cluster.local svc.cluster.local cluster.local corp.example", Some("cluster.local")),
+            ("runtime.svc.Corp.Example svc.Corp.Example Corp.Example", Some("corp.example")),
+            ("corp.example example", None),
+        ] {
+            let conf = format!("search {search}\nnameserver 10.96.0.10\noptions ndots:5\n");
+            let (system, _) = parse_resolv_conf(conf).unwrap();
+            assert_eq!(searched(&system).as_deref(), domain, "{search}");
+        }
     }
 
     #[tokio::test]

@@ -96,7 +96,7 @@ impl Server {
         if *self.check_interval > Times::default().unchecked {
             problems.add(
                 "tunnelServer.checkInterval",
-                "must be at most 55s: what is revoked ends within a minute",
+                "must be at most 45s: what is revoked ends within a minute",
             );
         }
         problems.exclusive(
@@ -272,7 +272,7 @@ mod tests {
             (
                 "tunnelServer.checkInterval",
                 "1m",
-                "tunnelServer.checkInterval: must be at most 55s: what is revoked ends within a minute",
+                "tunnelServer.checkInterval: must be at most 45s: what is revoked ends within a minute",
             ),
             (
                 "tunnelClient.name",

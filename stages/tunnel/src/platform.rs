@@ -191,6 +191,15 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn what_is_revoked_ends_within_a_minute_by_what_is_set_by_itself() {
+        let times = crate::Times::default();
+        // It was asked just before, and answers when its time is up; or nobody answers any more.
+        for waited in [times.check, times.unchecked] {
+            assert!(FRESH + waited + WITHIN < Duration::from_secs(60), "{waited:?}");
+        }
+    }
+
     /// Answers every question with `status` and `body`; counts them.
     async fn platform(status: &'static str, body: &'static str) -> (String, Arc<AtomicU64>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -79,7 +79,7 @@ impl Default for Times {
             expected: seconds(10),
             young: seconds(10),
             check: seconds(20),
-            unchecked: seconds(55),
+            unchecked: seconds(45),
             drain: seconds(600),
             renew: seconds(60),
         }
@@ -175,7 +175,9 @@ impl Shared {
     pub(crate) async fn revoked(&self, name: &Name, token: &pipeline_core::SecretString) {
         let mut known = tokio::time::Instant::now();
         loop {
-            tokio::time::sleep(self.times.check).await;
+            // Asked early enough that a minute is kept, whatever nobody can check.
+            tokio::time::sleep(self.times.check.min(self.times.unchecked.saturating_sub(known.elapsed())))
+                .await;
             match self.credentials.check(name, token).await {
                 Verdict::Opens => known = tokio::time::Instant::now(),
                 Verdict::Unknown if known.elapsed() < self.times.unchecked => {}

@@ -62,7 +62,10 @@ async fn a_revoked_token_closes_the_tunnel_that_it_opened() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_that_nobody_can_check_open_nothing_and_keep_nothing_open_for_long() {
-    let world = World::with(|config| config.times.unchecked = std::time::Duration::from_millis(300)).await;
+    let seconds = std::time::Duration::from_secs;
+    let world =
+        World::with(|config| (config.times.unchecked, config.times.check) = (seconds(1), seconds(3_600)));
+    let world = world.await;
     let service = Service::default();
     let client = world.client(service.start().await, |_| {});
     client.is_ready().await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pipeline_core::SecretString;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stages_tunnel::{Name, NameError, Networks, ServerConfig, Times};
+use stages_tunnel::{Name, NameError, Networks, Packing, ServerConfig, Times};
 use url::Url;
 
 use super::Token;
@@ -71,6 +71,7 @@ struct Tls {
 pub(crate) struct Client {
     pub(crate) to: As<Option<Url>>,
     protocol: Protocol,
+    frp: Frp,
     pub(crate) name: As<Option<Name>>,
     pub(crate) forward: As<Option<Url>>,
     token: As<Option<SecretString>>,
@@ -80,6 +81,14 @@ pub(crate) struct Client {
     #[schemars(range(min = 1, max = 4))]
     pub(crate) connections: usize,
     pub(crate) id: As<Option<Id>>,
+}
+
+/// What is done to what visitors say, on its way to a server of the frp family.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Frp {
+    encryption: bool,
+    compression: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -147,7 +156,10 @@ impl Client {
     pub(crate) fn protocol(&self) -> stages_tunnel::Protocol {
         match self.protocol {
             Protocol::Native => stages_tunnel::Protocol::Native,
-            Protocol::Frp => stages_tunnel::Protocol::Frp,
+            Protocol::Frp => stages_tunnel::Protocol::Frp(Packing {
+                encryption: self.frp.encryption,
+                compression: self.frp.compression,
+            }),
         }
     }
 

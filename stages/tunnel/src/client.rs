@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::dial::{Dial, DialError};
 use crate::metrics::ClientMetrics;
-use crate::{Name, Times, frp, native};
+use crate::{Name, Packing, Times, frp, native};
 
 /// The first pause after a lost connection is this long at most, the next twice that, and so on.
 const FIRST: Duration = Duration::from_millis(250);
@@ -37,7 +37,7 @@ pub enum Protocol {
     /// Our own.
     Native,
     /// That of the frp 0.44 family, for servers that speak nothing else. It is weaker, and has one connection.
-    Frp,
+    Frp(Packing),
 }
 
 /// What a client is built of.
@@ -312,7 +312,7 @@ async fn connection(to: Arc<Forwarding>, events: mpsc::Sender<Event>, stop: Shut
     let running = async {
         match to.protocol {
             Protocol::Native => native::client::run(to, tell, stop).await,
-            Protocol::Frp => frp::client::run(to, tell, stop).await,
+            Protocol::Frp(packing) => frp::client::run(to, packing, tell, stop).await,
         }
     };
     let (ended, ()) = tokio::join!(running, passing);
@@ -345,7 +345,7 @@ impl Service for Client {
     }
 
     async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError> {
-        if self.to.protocol == Protocol::Frp {
+        if matches!(self.to.protocol, Protocol::Frp(_)) {
             tracing::warn!(
                 "the protocol of the frp family is weaker: TLS alone protects the token, and the service is looked for from \
                  this side alone"

@@ -30,6 +30,7 @@ pub use board::{Board, BoardError, Posted, Watching};
 pub use client::{Client, ClientConfig, ClientError, Protocol, Ready};
 pub use credentials::{Anybody, Credentials, CredentialsError, CredentialsFile, Verdict, digest_of};
 pub use dial::{Dial, DialError};
+pub use frp::Packing;
 pub use name::{Name, NameError};
 pub use platform::{PlatformCredentials, PlatformError};
 pub use server::{Server, ServerConfig, ServerError, Times, Tls};

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _, TokioAsyncReadCompatExt as _};
 use tokio_util::sync::CancellationToken;
 use yamux::Mode;
@@ -32,6 +32,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 pub(crate) struct Mux {
     ask: mpsc::Sender<oneshot::Sender<yamux::Stream>>,
     places: Arc<Semaphore>,
+    ping: Arc<Notify>,
     close: CancellationToken,
     closed: CancellationToken,
 }
@@ -62,11 +63,13 @@ impl Mux {
         let (accept, accepted) = mpsc::channel(ACCEPTED);
         let (close, closed) = (CancellationToken::new(), CancellationToken::new());
         let (told, done) = (close.clone(), closed.clone().drop_guard());
+        let ping = Arc::new(Notify::new());
+        let pinged = ping.clone();
         tokio::spawn(async move {
-            drive(connection, asked, accept, told).await;
+            drive(connection, asked, accept, &pinged, told).await;
             drop(done);
         });
-        (Self { ask, places: Arc::new(Semaphore::new(streams)), close, closed }, accepted)
+        (Self { ask, places: Arc::new(Semaphore::new(streams)), ping, close, closed }, accepted)
     }
 
     /// A new stream. The peer hears of it with its first bytes.
@@ -76,6 +79,12 @@ impl Mux {
         self.ask.send(give).await.map_err(|_| OpenError::Closed)?;
         let inner = given.await.map_err(|_| OpenError::Closed)?;
         Ok(MuxStream { inner: inner.compat(), place: Some(place) })
+    }
+
+    /// Pings the peer, when the last ping was answered and is ten seconds old: the multiplexer does so by itself while there is
+    /// something to do.
+    pub(crate) fn ping(&self) {
+        self.ping.notify_one();
     }
 
     /// Closes the connection with a goodbye; what its streams carry is lost.
@@ -100,6 +109,7 @@ async fn drive<S: AsyncRead + AsyncWrite + Send + Unpin>(
     mut connection: yamux::Connection<Compat<S>>,
     mut asked: mpsc::Receiver<oneshot::Sender<yamux::Stream>>,
     accept: mpsc::Sender<MuxStream>,
+    ping: &Notify,
     close: CancellationToken,
 ) {
     let mut next: Option<oneshot::Sender<yamux::Stream>> = None;
@@ -129,6 +139,7 @@ async fn drive<S: AsyncRead + AsyncWrite + Send + Unpin>(
             biased;
             () = close.cancelled() => break,
             event = turn => event,
+            () = ping.notified() => continue,
         };
         match event {
             // Whoever asked may be gone: then the stream is dropped.

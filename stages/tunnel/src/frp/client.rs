@@ -16,9 +16,11 @@ use tokio_util::task::TaskTracker;
 use yamux::Mode;
 
 use super::cipher::Encrypted;
+use super::heard::Hearing;
 use super::messages::{
     Bare, CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, StartWork, kind,
 };
+use super::packing::Packing;
 use super::{PATH, VERSION, privilege_key};
 use crate::client::{ClientError, Event, Forwarding};
 use crate::metrics::Visit;
@@ -31,12 +33,13 @@ use crate::ws::{Frames, Side, WebSocket};
 const STREAMS: usize = 2_048;
 /// How often it says that it is there.
 const PING: Duration = Duration::from_secs(30);
-/// A server that is not heard for so long is gone.
+/// A server that says nothing for so long is gone. One whose multiplexer answers pings is known to be gone earlier.
 const SILENCE: Duration = Duration::from_secs(90);
 
 /// One connection, until it ends: `Ok` when it was closed as agreed.
 pub(crate) async fn run(
     to: Arc<Forwarding>,
+    packing: Packing,
     events: mpsc::Sender<Event>,
     stop: Shutdown,
 ) -> Result<(), ClientError> {
@@ -45,7 +48,8 @@ pub(crate) async fn run(
     let origin = HeaderValue::from_str(&to.dial.origin()).map_err(|_| ClientError::Header)?;
     let headers = HeaderMap::from_iter([(header::ORIGIN, origin)]);
     let io = to.dial.upgrade(PATH, headers).await.map_err(ClientError::Dial)?;
-    let (mux, _) = Mux::start(WebSocket::new(io, Side::Client, Frames::Text), Mode::Client, STREAMS);
+    let (socket, heard) = Hearing::new(WebSocket::new(io, Side::Client, Frames::Text));
+    let (mux, _) = Mux::start(socket, Mode::Client, STREAMS);
     let _closing = Closing(mux.clone());
     let logging_in = async {
         let mut control = mux.open().await.map_err(io::Error::other)?;
@@ -83,9 +87,9 @@ pub(crate) async fn run(
             }
         }
     });
-    let proxy = NewProxy::of(to.name.as_str(), token.expose_secret(), &to.allowed);
+    let proxy = NewProxy::of(to.name.as_str(), token.expose_secret(), &to.allowed, packing);
     let mut bytes = Message::bytes(kind::NEW_PROXY, &proxy).map_err(|_| ClientError::Header)?;
-    let (mut heard, mut ping, mut look) = (Instant::now(), Instant::now() + PING, Instant::now());
+    let (mut spoke, mut ping, mut look) = (Instant::now(), Instant::now() + PING, Instant::now());
     let mut until = None;
     loop {
         let written = async {
@@ -101,7 +105,7 @@ pub(crate) async fn run(
             tokio::select! {
                 message = told.recv() => {
                     let Some(Ok(message)) = message else { return closed(until.is_some()) };
-                    heard = Instant::now();
+                    spoke = Instant::now();
                     match message.kind {
                         kind::NEW_PROXY_ANSWER => {
                             let answer: NewProxyAnswer = message.content().map_err(|_| ClientError::Closed)?;
@@ -112,7 +116,7 @@ pub(crate) async fn run(
                         }
                         kind::WANT_WORK => {
                             let (mux, run_id) = (mux.clone(), answer.run_id.clone());
-                            tasks.spawn(work(to.clone(), mux, run_id, visits.clone()));
+                            tasks.spawn(work(to.clone(), mux, run_id, packing, visits.clone()));
                         }
                         // A pong, or what a later version may say.
                         _ => {}
@@ -121,6 +125,7 @@ pub(crate) async fn run(
                 Some(_) = tasks.join_next() => {}
                 () = sleep_until(look) => {
                     look = Instant::now() + times.ping;
+                    mux.ping();
                     let to = to.clone();
                     tasks.spawn(async move { to.probed(to.connect().await.is_ok()) });
                 }
@@ -128,7 +133,8 @@ pub(crate) async fn run(
                     ping = Instant::now() + PING;
                     break Message::bytes(kind::PING, &Bare {}).map_err(|_| ClientError::Closed)?;
                 }
-                () = sleep_until(heard + SILENCE) => return Err(ClientError::Silent),
+                () = heard.is_gone(times.silence) => return Err(ClientError::Silent),
+                () = sleep_until(spoke + SILENCE) => return Err(ClientError::Silent),
                 () = stop.cancelled(), if until.is_none() => {
                     until = Some(Instant::now() + to.grace);
                     visits.close();
@@ -136,7 +142,7 @@ pub(crate) async fn run(
                     break Message::bytes(kind::CLOSE_PROXY, &close).map_err(|_| ClientError::Closed)?;
                 }
                 () = visits.wait(), if until.is_some() => return Ok(()),
-                () = sleep_until(until.unwrap_or(heard)), if until.is_some() => return Ok(()),
+                () = sleep_until(until.unwrap_or(spoke)), if until.is_some() => return Ok(()),
                 () = mux.closed() => return closed(until.is_some()),
             }
         };
@@ -148,7 +154,7 @@ fn closed(is_agreed: bool) -> Result<(), ClientError> {
 }
 
 /// A work connection: it waits for a visitor, and leads them to the service.
-async fn work(to: Arc<Forwarding>, mux: Mux, run_id: String, visits: TaskTracker) {
+async fn work(to: Arc<Forwarding>, mux: Mux, run_id: String, packing: Packing, visits: TaskTracker) {
     let Ok(mut stream) = mux.open().await else { return };
     if Message::write(&mut stream, kind::NEW_WORK, &NewWork { run_id }).await.is_err() {
         return;
@@ -164,7 +170,7 @@ async fn work(to: Arc<Forwarding>, mux: Mux, run_id: String, visits: TaskTracker
     match to.connect().await {
         Ok(mut service) => {
             to.metrics.visited(Visit::Led);
-            if let Err(error) = relay(&mut stream, &mut service).await {
+            if let Err(error) = relay(&mut packing.unpacked(stream), &mut service).await {
                 tracing::debug!(%error, "a visitor's connection was cut off");
             }
         }

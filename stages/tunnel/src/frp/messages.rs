@@ -6,6 +6,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
+use super::packing::Packing;
+
 /// Bytes of a message's JSON at most.
 const LENGTH: usize = 10_240;
 
@@ -94,16 +96,23 @@ pub(crate) struct NewProxy {
 
 impl NewProxy {
     /// The proxy of a tunnel.
-    pub(crate) fn of(name: &str, token: &str, allowed: &str) -> Self {
+    pub(crate) fn of(name: &str, token: &str, allowed: &str, packing: Packing) -> Self {
         Self {
             proxy_name: name.to_owned(),
             proxy_type: "http".to_owned(),
+            use_encryption: packing.encryption,
+            use_compression: packing.compression,
             metas: std::collections::BTreeMap::from([("Authorization".to_owned(), token.to_owned())]),
             subdomain: name.to_owned(),
             locations: vec!["/".to_owned()],
             ips_allow_list: (!allowed.is_empty()).then(|| Addresses::Text(allowed.to_owned())),
             ..Self::default()
         }
+    }
+
+    /// What it asks to be done to the bytes of visitors.
+    pub(crate) fn packing(&self) -> Packing {
+        Packing { encryption: self.use_encryption, compression: self.use_compression }
     }
 }
 

@@ -8,13 +8,17 @@
 
 mod cipher;
 pub(crate) mod client;
+mod heard;
 mod messages;
+mod packing;
 pub(crate) mod server;
 mod snappy;
 mod visits;
 mod works;
 
 use md5::{Digest as _, Md5};
+
+pub use self::packing::Packing;
 
 /// Where clients upgrade.
 pub(crate) const PATH: &str = "/~!frp";

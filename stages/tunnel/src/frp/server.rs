@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use yamux::Mode;
 
 use super::cipher::Encrypted;
+use super::heard::{Heard, Hearing};
 use super::messages::{
     Addresses, Bare, CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, kind,
 };
@@ -39,7 +40,8 @@ use crate::{Name, Verdict};
 const POOL: i64 = 5;
 /// Streams of a connection that a client opens beside those of visitors.
 const OWN_STREAMS: usize = 64;
-/// A client that is not heard for so long is gone: it pings every thirty seconds.
+/// A client that says nothing for so long is gone: it pings every thirty seconds. One whose multiplexer answers pings is known to
+/// be gone earlier.
 const SILENCE: Duration = Duration::from_secs(90);
 /// Bytes of a run id at most.
 const RUN_ID: usize = 64;
@@ -96,6 +98,7 @@ struct Connection {
     by: By,
     mux: Mux,
     _closing: Closing,
+    heard: Arc<Heard>,
     accepted: mpsc::Receiver<MuxStream>,
     control: Encrypted<MuxStream>,
     run_id: String,
@@ -175,12 +178,12 @@ impl Connection {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let socket = WebSocket::new(io, Side::Server, Frames::Text);
+        let (socket, heard) = Hearing::new(WebSocket::new(io, Side::Server, Frames::Text));
         let (mux, mut accepted) = Mux::start(socket, Mode::Server, shared.streams + OWN_STREAMS);
         let closing = Closing(mux.clone());
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the client did not log in in time");
         let beginning = async {
-            let mut control = accepted.recv().await.ok_or(io::ErrorKind::UnexpectedEof)?;
+            let mut control = accepted.recv().await.ok_or_else(|| heard.ended())?;
             let message = Message::read(&mut control).await?;
             Ok::<_, io::Error>((control, message))
         };
@@ -220,7 +223,7 @@ impl Connection {
         let pool = said.pool_count.clamp(0, POOL);
         let by = By { shared, peer };
         let (control, login) = (Encrypted::new(control), Some(login));
-        Ok(Self { by, mux, _closing: closing, accepted, control, run_id, pool, login })
+        Ok(Self { by, mux, _closing: closing, heard, accepted, control, run_id, pool, login })
     }
 
     /// Serves it until it ends.
@@ -256,7 +259,8 @@ impl Connection {
         for _ in 0..self.pool {
             Message::write(&mut writing, kind::WANT_WORK, &Bare {}).await?;
         }
-        let (mut heard, begun) = (Instant::now(), Instant::now());
+        let (mut spoke, begun) = (Instant::now(), Instant::now());
+        let mut ping = Instant::now() + shared.times.ping;
         let (mut overdue, mut is_leaving, mut early) = (None, false, 0);
         loop {
             // What is to be said next.
@@ -267,7 +271,7 @@ impl Connection {
                         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
                         message => message?,
                     };
-                    heard = Instant::now();
+                    spoke = Instant::now();
                     match message.kind {
                         kind::PING => Message::bytes(kind::PONG, &Bare {})?,
                         kind::NEW_PROXY => {
@@ -279,8 +283,7 @@ impl Connection {
                                 places: Arc::new(Semaphore::new(shared.streams)),
                                 within: shared.times.handshake,
                                 proxy_name: proxy.proxy_name.clone(),
-                                is_encrypted: proxy.use_encryption,
-                                is_compressed: proxy.use_compression,
+                                packing: proxy.packing(),
                             };
                             let added = match serving {
                                 Some(_) => Err(format!("proxy name [{}] is already in use", proxy.proxy_name)),
@@ -323,7 +326,15 @@ impl Connection {
                 }
                 Some(()) = wanted.recv() => Message::bytes(kind::WANT_WORK, &Bare {})?,
                 Some(_) = tasks.join_next() => continue,
-                () = sleep_until(heard + SILENCE) => {
+                () = sleep_until(ping) => {
+                    ping = Instant::now() + shared.times.ping;
+                    self.mux.ping();
+                    continue;
+                }
+                () = self.heard.is_gone(shared.times.silence) => {
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not answer any more"));
+                }
+                () = sleep_until(spoke + SILENCE) => {
                     return Err(io::Error::new(io::ErrorKind::TimedOut, "the client was not heard any more"));
                 }
                 () = sleep_until(begun + SILENCE), if serving.is_none() => {

@@ -9,9 +9,8 @@ use async_trait::async_trait;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::cipher::Encrypted;
 use super::messages::{Message, StartWork, kind};
-use super::snappy::Compressed;
+use super::packing::Packing;
 use super::works::Works;
 use crate::session::{Io, Lead, LeadError};
 
@@ -24,8 +23,7 @@ pub(super) struct Visits {
     pub(super) places: Arc<Semaphore>,
     pub(super) within: Duration,
     pub(super) proxy_name: String,
-    pub(super) is_encrypted: bool,
-    pub(super) is_compressed: bool,
+    pub(super) packing: Packing,
 }
 
 impl fmt::Debug for Visits {
@@ -60,12 +58,7 @@ impl Lead for Visits {
         };
         let mut work = timeout(self.within, leading).await.unwrap_or(Err(LeadError::Late))?;
         work.hold(place);
-        Ok(match (self.is_encrypted, self.is_compressed) {
-            (false, false) => Box::new(work),
-            (true, false) => Box::new(Encrypted::new(work)),
-            (false, true) => Box::new(Compressed::new(work)),
-            (true, true) => Box::new(Compressed::new(Encrypted::new(work))),
-        })
+        Ok(self.packing.unpacked(work))
     }
 
     fn supersede(&self) {

@@ -1,14 +1,27 @@
 //! The client that speaks the protocol of the frp family, with this server, which understands recorded ones.
 
-use stages_tunnel::Protocol;
+use stages_tunnel::{Packing, Protocol};
 
 use crate::service::Service;
 use crate::world::{World, eventually};
 
+const FRP: Protocol = Protocol::Frp(Packing { encryption: false, compression: false });
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_of_the_family_leads_visitors_and_ends_what_is_under_way() {
+    leads_visitors_and_ends_what_is_under_way(FRP).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_does_one_that_encrypts_and_compresses_what_visitors_say() {
+    for (encryption, compression) in [(true, false), (false, true), (true, true)] {
+        leads_visitors_and_ends_what_is_under_way(Protocol::Frp(Packing { encryption, compression })).await;
+    }
+}
+
+async fn leads_visitors_and_ends_what_is_under_way(frp: Protocol) {
     let (world, service) = (World::start().await, Service::default());
-    let client = world.client(service.start().await, |config| config.protocol = Protocol::Frp);
+    let client = world.client(service.start().await, |config| config.protocol = frp);
     client.is_ready().await;
     assert_eq!(world.answer("/hello").await, (200, "GET /hello 0".to_owned()));
     let body = vec![b'x'; 5 << 20];
@@ -39,10 +52,10 @@ async fn a_client_of_the_family_that_is_refused_has_no_tunnel_and_takes_none() {
     let at = service.start().await;
     let first = world.client(at, |_| {});
     first.is_ready().await;
-    let second = world.client(at, |config| config.protocol = Protocol::Frp);
+    let second = world.client(at, |config| config.protocol = FRP);
     eventually("the tunnel is taken", async || world.refused("taken") > 0).await;
     let wrong = world.client(at, |config| {
-        config.protocol = Protocol::Frp;
+        config.protocol = FRP;
         config.token = stages_client::Token::literal("other-token");
     });
     eventually("the token is refused", async || world.refused("credential") > 0).await;

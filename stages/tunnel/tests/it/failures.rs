@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use stages_tunnel::{Packing, Protocol};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::service::Service;
 use crate::world::{World, eventually, read_to, run};
@@ -53,25 +55,39 @@ fn cut(state: &watch::Sender<Network>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_network_that_carries_nothing_is_noticed_by_both_sides() {
+    is_noticed_by_both_sides(Protocol::Native, Duration::from_secs(3)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_network_that_carries_nothing_is_noticed_as_early_by_the_family() {
+    // Its multiplexer pings ten seconds after the last answer. The family's own silence is ninety seconds.
+    let silence = Duration::from_secs(14);
+    is_noticed_by_both_sides(Protocol::Frp(Packing::default()), silence).await;
+}
+
+async fn is_noticed_by_both_sides(protocol: Protocol, silence: Duration) {
     let short = |times: &mut stages_tunnel::Times| {
-        (times.ping, times.silence) = (Duration::from_millis(300), Duration::from_secs(3));
+        (times.ping, times.silence) = (Duration::from_millis(300), silence);
     };
     let (world, service) = (World::with(|config| short(&mut config.times)).await, Service::default());
     let (through, state) = network(world.address).await;
     let mut config = world.client_config(service.start().await);
     let url = format!("http://{through}").parse().unwrap();
     config.dial = stages_tunnel::Dial::new(&url, None, Duration::from_secs(30)).unwrap();
+    config.protocol = protocol;
     short(&mut config.times);
     let client = run(config.build(&prometheus::Registry::new()).unwrap());
     client.is_ready().await;
     assert_eq!(world.answer("/").await.0, 200);
     state.send_modify(|now| now.is_silent = true);
+    let silent = Instant::now();
     let tunnels = || {
         let text = prometheus::TextEncoder::new().encode_to_string(&world.metrics.gather()).unwrap();
         text.contains("tunnel_server_tunnels 1")
     };
     eventually("the server notices", async || !tunnels()).await;
     eventually("the client notices", async || !client.ready.is_ready()).await;
+    assert!(silent.elapsed() < Duration::from_secs(80), "{:?}", silent.elapsed());
     cut(&state);
     client.is_ready().await;
     eventually("visitors are led through again", async || world.answer("/").await.0 == 200).await;

@@ -9,6 +9,7 @@ mod failures;
 mod proxied;
 mod recorded;
 mod secured;
+mod served;
 mod service;
 mod strangers;
 mod visits;

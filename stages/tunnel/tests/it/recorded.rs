@@ -20,10 +20,10 @@ use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::world::{DOMAIN, World, eventually, read_to};
 
-const KEY: [u8; 16] =
+pub(crate) const KEY: [u8; 16] =
     [0xcd, 0xc9, 0xdc, 0x4c, 0x47, 0x2c, 0x37, 0x33, 0x12, 0x81, 0xdf, 0x4c, 0x23, 0x2a, 0x84, 0x07];
 /// What a stream may carry before its receiver says more.
-const WINDOW: u64 = 256 << 10;
+pub(crate) const WINDOW: u64 = 256 << 10;
 
 /// One frame of yamux.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ pub(crate) struct Way {
 }
 
 /// Takes the payload of the first frame of a WebSocket off `bytes`, if it is whole.
-fn unframe(bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
+pub(crate) fn unframe(bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
     let (&first, &second) = (bytes.first()?, bytes.get(1)?);
     assert_eq!(first, 0x81, "a text frame, as all of the family");
     let (length, mut at) = match second & 0x7f {
@@ -62,7 +62,7 @@ fn unframe(bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
 }
 
 /// Takes the first frame of yamux off `bytes`, if it is whole.
-fn frame(bytes: &mut Vec<u8>) -> Option<Frame> {
+pub(crate) fn frame(bytes: &mut Vec<u8>) -> Option<Frame> {
     let head: [u8; 12] = bytes.get(..12)?.try_into().unwrap();
     let four = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().unwrap());
     let (kind, length) = (head[1], four(8));
@@ -102,7 +102,7 @@ pub(crate) fn way(case: &str, connection: u64, direction: &str) -> Way {
 }
 
 /// All data of one stream.
-fn data(frames: &[Frame], stream: u32) -> Vec<u8> {
+pub(crate) fn data(frames: &[Frame], stream: u32) -> Vec<u8> {
     frames.iter().filter(|frame| frame.stream == stream).flat_map(|frame| frame.data.clone()).collect()
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn messages(bytes: &[u8]) -> Vec<(char, Value)> {
 }
 
 /// What stands on the stream for control: the login or its answer, and what was said after that.
-fn control(bytes: &[u8]) -> Vec<(char, Value)> {
+pub(crate) fn control(bytes: &[u8]) -> Vec<(char, Value)> {
     let Some(length) = bytes.get(1..9) else { return Vec::new() };
     let (login, rest) = bytes.split_at(9 + u64::from_be_bytes(length.try_into().unwrap()) as usize);
     let mut all = messages(login);
@@ -446,105 +446,4 @@ async fn a_login_with_another_key_is_refused_in_the_words_of_the_family() {
         assert!(reading.read_buf(&mut said).await.unwrap() > 0, "{}", String::from_utf8_lossy(&said));
     }
     assert_eq!(world.refused("protocol"), 1);
-}
-
-/// Says to our client, frame by frame, what the real server said to the real one; gives what our client said.
-async fn served(case: &str, connection: u64) -> (crate::world::Running, Arc<Mutex<Vec<Frame>>>) {
-    let way = way(case, connection, "server>client");
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-    let (world, service) = (World::start().await, crate::service::Service::default());
-    let mut config = world.client_config(service.start().await);
-    config.dial = stages_tunnel::Dial::new(&url, None, crate::world::BOUND).unwrap();
-    config.protocol = stages_tunnel::Protocol::Frp;
-    // The recorded server keeps its work connection.
-    config.grace = std::time::Duration::from_millis(100);
-    let client = crate::world::run(config.build(&prometheus::Registry::new()).unwrap());
-    let (mut stream, _) = listener.accept().await.unwrap();
-    let head = read_to(&mut stream, "\r\n\r\n").await;
-    assert!(head.starts_with("GET /~!frp HTTP/1.1\r\n"), "{head}");
-    let said = |name: &str| {
-        let mut headers = head.lines().filter_map(|line| line.split_once(": "));
-        headers.find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
-    };
-    assert_eq!(said("origin").unwrap(), format!("http://{}", listener.local_addr().unwrap()));
-    let accept = stages_tunnel::accept_of(&said("sec-websocket-key").unwrap());
-    let answer = format!(
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
-    );
-    stream.write_all(answer.as_bytes()).await.unwrap();
-    let (mut reading, mut writing) = stream.into_split();
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let hearing = heard.clone();
-    tokio::spawn(async move {
-        let (mut framed, mut bytes) = (Vec::new(), Vec::new());
-        while reading.read_buf(&mut framed).await.is_ok_and(|read| read > 0) {
-            while framed.first().is_some_and(|first| *first == 0x81)
-                && let Some(payload) = unframe(&mut framed)
-            {
-                bytes.extend(payload);
-            }
-            while let Some(frame) = frame(&mut bytes) {
-                hearing.lock().unwrap().push(frame);
-            }
-        }
-    });
-    for frame in way.frames.iter().filter(|frame| frame.kind != 2) {
-        // A stream is spoken of when the client has opened it.
-        let is_open = || {
-            heard.lock().unwrap().iter().any(|heard| heard.stream == frame.stream && !heard.data.is_empty())
-        };
-        eventually("the client opens the stream", async || is_open()).await;
-        let bytes = bytes_of(frame);
-        let mut whole = vec![0x81, 126];
-        whole.extend((bytes.len() as u16).to_be_bytes());
-        whole.extend(bytes);
-        writing.write_all(&whole).await.unwrap();
-    }
-    // The connection is kept for as long as the test wants it.
-    tokio::spawn(async move {
-        std::future::pending::<()>().await;
-        drop(writing);
-    });
-    (client, heard)
-}
-
-/// What our client said, as far as it has a meaning that is the same at any time.
-fn said(messages: Vec<(char, Value)>) -> Vec<(char, Value)> {
-    let without = |(kind, mut value): (char, Value)| {
-        for name in ["timestamp", "privilege_key", "os", "arch"] {
-            value.as_object_mut().unwrap().remove(name);
-        }
-        (kind, value)
-    };
-    messages.into_iter().filter(|(kind, _)| *kind != 'h').map(without).collect()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn our_client_serves_the_visitor_of_a_recorded_server() {
-    let (client, heard) = served("reconnect", 4).await;
-    let on = |stream| data(&heard.lock().unwrap(), stream);
-    eventually("the visitor is answered", async || String::from_utf8_lossy(&on(3)).ends_with("GET /after 0"))
-        .await;
-    let mut recorded = said(control(&data(&way("reconnect", 4, "client>server").frames, 1)));
-    // Our client has not been there before.
-    recorded[0].1.as_object_mut().unwrap().remove("run_id");
-    assert_eq!(said(control(&on(1))), recorded);
-    let work = messages(&data(&way("reconnect", 4, "client>server").frames, 5));
-    eventually("another work connection is there", async || !on(5).is_empty()).await;
-    assert_eq!(messages(&on(5)), work);
-    client.stop.cancel();
-    eventually("the proxy is closed", async || control(&on(1)).iter().any(|(kind, _)| *kind == 'c')).await;
-    client.stopped().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn our_client_has_no_tunnel_where_a_recorded_server_refused_one() {
-    for (case, connection) in [("refused", 1), ("taken", 2)] {
-        let (client, heard) = served(case, connection).await;
-        eventually("it asks for its proxy", async || control(&data(&heard.lock().unwrap(), 1)).len() >= 2)
-            .await;
-        assert!(!client.ready.is_ready(), "{case}");
-        client.stopped().await;
-    }
 }

@@ -71,7 +71,7 @@ impl Service {
                 let body = request.into_body();
                 Response::new(body.map_err(|_| unreachable!("the body of a visitor is whole")).boxed())
             }
-            "/length" => {
+            "/length" | "/post" => {
                 let body = request.into_body().collect().await;
                 Response::new(full(
                     body.map_or_else(|_| "cut".to_owned(), |body| body.to_bytes().len().to_string()),
@@ -97,6 +97,7 @@ impl Service {
                 });
                 Response::new(BodyExt::boxed(StreamBody::new(stream)))
             }
+            "/big" => Response::new(full("x".repeat(1 << 20))),
             "/trailers" => {
                 let data = Ok(Frame::data(Bytes::from_static(b"body")));
                 let mut trailers = http::HeaderMap::new();

@@ -71,3 +71,55 @@ async fn a_recorded_client_over_tcp_is_told_apart_and_closed_without_a_word() {
     }
     assert_eq!(world.answer("/").await, (404, "no tunnel is open for this host\n".to_owned()));
 }
+
+#[tokio::test]
+async fn a_login_that_is_replayed_opens_nothing_takes_nothing_and_is_logged() {
+    let warnings = Warnings::default();
+    let _listening = warnings.listen();
+    let world = World::start().await;
+    let mut first = Again::begin(&world, "reconnect", 4).await;
+    first.send(|_| true, 4).await;
+    eventually("it is served", async || first.control().iter().any(|(kind, _)| *kind == '2')).await;
+    // The login of the first one, byte by byte, by somebody who has no token.
+    let mut said = way("refused", 1, "client>server");
+    said.frames[1] = way("reconnect", 4, "client>server").frames[1].clone();
+    let mut replayed = Again::begin_by(&world, "refused", 1, Default::default(), said).await;
+    assert_eq!(replayed.run_id.1, first.run_id.1);
+    replayed.send(|_| true, usize::MAX).await;
+    eventually("it is refused", async || replayed.control().iter().any(|(kind, _)| *kind == '2')).await;
+    let answers = replayed.control();
+    let refusal = answers.iter().find(|(kind, _)| *kind == '2').unwrap();
+    assert_eq!(refusal.1["error"], "this token does not open account1-runtime1");
+    assert_eq!(world.refused("credential"), 1);
+    let line =
+        "a client of a tunnel was refused tunnel=account1-runtime1 peer=127.0.0.1 reason=\"credential\"";
+    assert!(warnings.said().contains(&line.to_owned()), "{:?}", warnings.said());
+    let _visitor = world.raw("GET /mine HTTP/1.1\r\nConnection: close\r\n\r\n").await;
+    first.is_asked("GET /mine HTTP/1.1").await;
+}
+
+#[tokio::test]
+async fn whoever_speaks_something_else_inside_of_the_web_socket_is_told_apart() {
+    let warnings = Warnings::default();
+    let _listening = warnings.listen();
+    let world = World::start().await;
+    for (first, why) in [
+        (0x17, "it speaks TLS inside of its WebSocket: let it have tls_enable off"),
+        (0x16, "it speaks TLS inside of its WebSocket: let it have tls_enable off"),
+        (b'o', "it has no multiplexer: let it have tcp_mux on"),
+    ] {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        let head = "GET /~!frp HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // One frame, with a mask that changes nothing.
+        let mut frame = vec![0x81, 0x80 | 40, 0, 0, 0, 0];
+        frame.extend([first; 40]);
+        stream.write_all(&frame).await.unwrap();
+        let mut heard = Vec::new();
+        let read = tokio::time::timeout(BOUND, stream.read_to_end(&mut heard)).await.unwrap();
+        drop(read);
+        let line = format!("a connection of a client of the frp family broke peer=127.0.0.1 error={why}");
+        eventually("it is said", async || warnings.said().contains(&line)).await;
+    }
+}

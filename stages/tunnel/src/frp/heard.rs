@@ -1,0 +1,156 @@
+//! When the other side was heard last, and whether it answers the pings of the multiplexer.
+//!
+//! The family's own pings are thirty seconds apart, and its silence is ninety long. Its multiplexer answers pings at any time, so
+//! that whoever has answered one is known to be gone much earlier; who has not is given the family's time.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, sleep_until};
+
+/// Bytes of the head of a frame.
+const HEAD: usize = 12;
+const DATA: u8 = 0;
+const PING: u8 = 2;
+/// The flag of an answer.
+const ACK: u8 = 2;
+
+/// A connection of a multiplexer that is listened to.
+pub(super) struct Hearing<S> {
+    inner: S,
+    heard: Arc<Heard>,
+    head: [u8; HEAD],
+    /// Bytes of the head that were read.
+    at: usize,
+    /// Bytes of the frame's data that come before the next head.
+    left: usize,
+}
+
+/// What was heard.
+#[derive(Debug)]
+pub(super) struct Heard(Mutex<Last>);
+
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    /// The first byte of all.
+    first: Option<u8>,
+    when: Instant,
+    has_answered: bool,
+}
+
+impl Heard {
+    fn last(&self) -> Last {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why there is no multiplexer on the other side.
+    pub(super) fn ended(&self) -> io::Error {
+        let wrong = |what: &'static str| io::Error::new(io::ErrorKind::InvalidData, what);
+        match self.last().first {
+            Some(0x16 | 0x17) => wrong("it speaks TLS inside of its WebSocket: let it have tls_enable off"),
+            Some(b'o' | b'w') => wrong("it has no multiplexer: let it have tcp_mux on"),
+            _ => io::ErrorKind::UnexpectedEof.into(),
+        }
+    }
+
+    /// Ends when nothing was heard for so long of a side that has answered a ping.
+    pub(super) async fn is_gone(&self, silence: Duration) {
+        loop {
+            let last = self.last();
+            let until = if last.has_answered { last.when } else { Instant::now() } + silence;
+            if until <= Instant::now() {
+                return;
+            }
+            sleep_until(until).await;
+        }
+    }
+}
+
+impl<S> Hearing<S> {
+    pub(super) fn new(inner: S) -> (Self, Arc<Heard>) {
+        let heard =
+            Arc::new(Heard(Mutex::new(Last { first: None, when: Instant::now(), has_answered: false })));
+        (Self { inner, heard: heard.clone(), head: [0; HEAD], at: 0, left: 0 }, heard)
+    }
+
+    fn hear(&mut self, mut bytes: &[u8]) {
+        let (first, mut has_answered) = (bytes.first().copied(), false);
+        while !bytes.is_empty() {
+            let length = bytes.len().min(if self.left > 0 { self.left } else { HEAD - self.at });
+            let (these, rest) = bytes.split_at(length);
+            bytes = rest;
+            if self.left > 0 {
+                self.left -= length;
+                continue;
+            }
+            self.head[self.at..self.at + length].copy_from_slice(these);
+            self.at = (self.at + length) % HEAD;
+            if self.at == 0 {
+                let [_, kind, _, flags, _, _, _, _, length @ ..] = self.head;
+                self.left = if kind == DATA { u32::from_be_bytes(length) as usize } else { 0 };
+                has_answered |= kind == PING && flags & ACK != 0;
+            }
+        }
+        let mut last = self.heard.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.when = Instant::now();
+        last.first = last.first.or(first);
+        last.has_answered |= has_answered;
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Hearing<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = out.filled().len();
+        let read = Pin::new(&mut this.inner).poll_read(cx, out);
+        if read.is_ready() {
+            this.hear(&out.filled()[before..]);
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Hearing<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, data: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0, kind, 0, flags, 0, 0, 0, 3];
+        frame.extend((data.len() as u32).to_be_bytes());
+        frame.extend(data);
+        frame
+    }
+
+    #[test]
+    fn an_answer_to_a_ping_is_told_from_data_in_pieces_of_any_size() {
+        let answer = frame(PING, ACK, b"");
+        // Data that looks like an answer, a question, and a window that grows: none has data of its own.
+        let others = [frame(DATA, 0, &answer), frame(PING, 1, b""), frame(1, 0, b""), frame(DATA, ACK, b"")];
+        let before = others.concat();
+        for piece in [1, 5, HEAD, 1_000] {
+            let (mut hearing, heard) = Hearing::new(());
+            before.chunks(piece).for_each(|bytes| hearing.hear(bytes));
+            assert!(!heard.last().has_answered, "in pieces of {piece}");
+            answer.chunks(piece).for_each(|bytes| hearing.hear(bytes));
+            assert!(heard.last().has_answered, "in pieces of {piece}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! What is done to the bytes of visitors between client and server.
+
+use super::cipher::Encrypted;
+use super::snappy::Compressed;
+use crate::mux::MuxStream;
+use crate::session::Io;
+
+/// What a client of the frp family asks for. Neither protects anything: everybody knows the key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Packing {
+    /// The family's `use_encryption`.
+    pub encryption: bool,
+    /// The family's `use_compression`.
+    pub compression: bool,
+}
+
+impl Packing {
+    /// A work connection whose bytes are those of a visitor.
+    pub(super) fn unpacked(self, work: MuxStream) -> Box<dyn Io> {
+        match (self.encryption, self.compression) {
+            (false, false) => Box::new(work),
+            (true, false) => Box::new(Encrypted::new(work)),
+            (false, true) => Box::new(Compressed::new(work)),
+            (true, true) => Box::new(Compressed::new(Encrypted::new(work))),
+        }
+    }
+}

@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use url::Url;
 
+use crate::ahead::Ahead;
 use crate::session::Io;
 use crate::through::{Proxy, ProxyError};
 use crate::{accept_of, new_key};
@@ -192,7 +193,7 @@ impl Dial {
         stream.set_nodelay(true).map_err(failed)?;
         let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other).map_err(failed)?;
-        Ok(Box::new(tls.connect(name, stream).await.map_err(failed)?))
+        Ok(Box::new(tls.connect(name, Ahead::new(stream)).await.map_err(failed)?))
     }
 
     async fn upgraded(&self, path: &str, headers: HeaderMap) -> Result<TokioIo<Upgraded>, DialError> {

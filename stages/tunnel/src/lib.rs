@@ -5,12 +5,14 @@
 //! side is missing. What both speak stands in [`native`]; a server
 //! takes clients of the frp 0.44 family as well, whose protocol is weaker. Servers behind one name know of each other by a [`Board`].
 
+mod ahead;
 mod board;
 mod certificate;
 mod client;
 mod credentials;
 mod dial;
 mod frp;
+mod gathered;
 mod metrics;
 mod mux;
 mod name;

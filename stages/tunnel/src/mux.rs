@@ -10,11 +10,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures::Stream as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _, TokioAsyncReadCompatExt as _};
 use tokio_util::sync::CancellationToken;
 use yamux::Mode;
+
+use crate::gathered::Gathered;
 
 /// Streams that the peer opened and nobody took yet.
 const ACCEPTED: usize = 256;
@@ -58,7 +61,7 @@ impl Mux {
         config.set_max_connection_receive_window(None);
         config.set_max_num_streams(most);
         config.set_max_connection_receive_window(Some(most * WINDOW + FAST));
-        let connection = yamux::Connection::new(io.compat(), config, mode);
+        let connection = yamux::Connection::new(Gathered::new(io).compat(), config, mode);
         let (ask, asked) = mpsc::channel(ACCEPTED);
         let (accept, accepted) = mpsc::channel(ACCEPTED);
         let (close, closed) = (CancellationToken::new(), CancellationToken::new());
@@ -78,7 +81,7 @@ impl Mux {
         let (give, given) = oneshot::channel();
         self.ask.send(give).await.map_err(|_| OpenError::Closed)?;
         let inner = given.await.map_err(|_| OpenError::Closed)?;
-        Ok(MuxStream { inner: inner.compat(), place: Some(place) })
+        Ok(MuxStream { inner: inner.compat(), rest: None, place: Some(place) })
     }
 
     /// Pings the peer, when the last ping was answered and is ten seconds old: the multiplexer does so by itself while there is
@@ -146,7 +149,7 @@ async fn drive<S: AsyncRead + AsyncWrite + Send + Unpin>(
             Event::Opened(stream, give) => drop(give.send(stream)),
             // When nobody takes it, it is refused: the others are not kept waiting.
             Event::Accepted(stream) => {
-                drop(accept.try_send(MuxStream { inner: stream.compat(), place: None }));
+                drop(accept.try_send(MuxStream { inner: stream.compat(), rest: None, place: None }));
             }
             Event::Closed => return,
         }
@@ -160,6 +163,8 @@ async fn drive<S: AsyncRead + AsyncWrite + Send + Unpin>(
 pub(crate) struct MuxStream {
     // Dropped before the place is given back.
     inner: Compat<yamux::Stream>,
+    /// The frame that is being read, and how much of it was: whole frames are taken, so that no room need be made ready for them.
+    rest: Option<(yamux::Packet, usize)>,
     place: Option<OwnedSemaphorePermit>,
 }
 
@@ -171,12 +176,30 @@ impl MuxStream {
 }
 
 impl AsyncRead for MuxStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        out: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(cx, out)
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = out.filled().len();
+        loop {
+            if let Some((frame, read)) = &mut this.rest {
+                let left = &frame.as_ref()[*read..];
+                let length = left.len().min(out.remaining());
+                out.put_slice(&left[..length]);
+                *read += length;
+                if length < left.len() {
+                    return Poll::Ready(Ok(()));
+                }
+                this.rest = None;
+            }
+            let is_read = out.filled().len() > before;
+            match Pin::new(this.inner.get_mut()).poll_next(cx) {
+                Poll::Ready(Some(Ok(frame))) => this.rest = Some((frame, 0)),
+                // It is told again.
+                _ if is_read => return Poll::Ready(Ok(())),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
     }
 }
 

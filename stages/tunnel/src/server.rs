@@ -24,6 +24,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::ahead::Ahead;
 use crate::board::Board;
 use crate::certificate::Certificate;
 use crate::metrics::{Metrics, Refusal};
@@ -370,7 +371,7 @@ async fn connection(
             return;
         }
         (0x16, Some(tls)) => {
-            let accepted = tokio::time::timeout(shared.times.handshake, tls.accept(stream)).await;
+            let accepted = tokio::time::timeout(shared.times.handshake, tls.accept(Ahead::new(stream))).await;
             let Ok(Ok(stream)) = accepted else { return };
             return http(shared, Box::new(stream), peer, true, place).await;
         }

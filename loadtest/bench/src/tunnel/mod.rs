@@ -10,7 +10,6 @@ mod delay;
 mod service;
 mod way;
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,6 +20,7 @@ use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
+use self::service::Service;
 use self::way::{Idle, Kind, Way};
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::{judged, say, table};
@@ -67,11 +67,12 @@ const SLOW: u64 = 32 << 20;
 const LEFT: u64 = 8 << 20;
 
 /// What is measured, those with TLS beside one another.
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     Kind::Direct,
     Kind::Own,
     Kind::Rathole,
     Kind::OwnTls,
+    Kind::RatholeBothTls,
     Kind::RatholeTls,
     Kind::RatholeBareTls,
     Kind::Chisel,
@@ -166,7 +167,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     let (mut measured, mut rows) = (Vec::new(), Vec::new());
     for kind in KINDS {
         match kind.installed() {
-            Ok(_) => measured.push(Box::pin(measure(kind, &program, service.at, form)).await?),
+            Ok(_) => measured.push(Box::pin(measure(kind, &program, &service, form)).await?),
             // The short form is for machines without them.
             Err(_) if args.short => {}
             Err(why) => say(&format!("{}: {why}", kind.name())),
@@ -193,7 +194,8 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     say(&table(1, &header, &rows));
     say(&format!(
         "ratios are to the direct connection, and of the slow one to the p99 without it; {VISITORS} visitors and {OTHERS}, {} \
-         requests; with TLS this product's visitors speak it too, those of others do not",
+         requests; this product's visitors speak TLS where its client does: so do those of rathole where it is said, to the \
+         service, and judged by these is what has TLS; one with no more TLS than its client's stands beside",
         form.requests
     ));
     let own = measured.iter().find(|figures| figures.kind == Kind::Own).context("measure the tunnel")?;
@@ -263,7 +265,7 @@ fn missed(own: &Figures, measured: &[Figures]) -> Vec<String> {
         missed.push(format!("clients who came again left {} bytes in the server", after - before));
     }
     let of = |kind: Kind| measured.iter().find(|figures| figures.kind == kind);
-    if let (Some(own), Some(rathole)) = (of(Kind::OwnTls), of(Kind::RatholeTls)) {
+    if let (Some(own), Some(rathole)) = (of(Kind::OwnTls), of(Kind::RatholeBothTls)) {
         if own.one < rathole.one || own.hundred < rathole.hundred {
             missed.push("fewer bytes a second with TLS than rathole's WebSocket with TLS".to_owned());
         }
@@ -301,7 +303,7 @@ fn p99(latencies: &Histogram<u64>) -> f64 {
     latencies.value_at_quantile(0.99).max(1) as f64
 }
 
-async fn measure(kind: Kind, program: &Path, service: SocketAddr, form: Form) -> anyhow::Result<Figures> {
+async fn measure(kind: Kind, program: &Path, service: &Service, form: Form) -> anyhow::Result<Figures> {
     say(&format!("== {}", kind.name()));
     let way = Arc::new(Way::make(kind, program, service, Duration::ZERO).await?);
     let one = rate(&way, 1, form.stream).await?;
@@ -324,7 +326,7 @@ async fn measure(kind: Kind, program: &Path, service: SocketAddr, form: Form) ->
                 held.push(visitor);
             }
             let with_held = way.resident().context("read the memory of the tunnel")?;
-            let idle = way.idle(program, service, form.idle, form.held_by_idle).await?;
+            let idle = way.idle(program, service.at, form.idle, form.held_by_idle).await?;
             drop(held);
             Some(Memory { alone, many, slow, held: with_held, idle, reconnects })
         }

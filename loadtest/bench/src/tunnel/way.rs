@@ -19,6 +19,7 @@ use tokio::process::{Child, Command};
 use tokio_rustls::TlsConnector;
 
 use super::delay;
+use super::service::Service;
 use crate::visitor::Visitor;
 
 /// A way stands within this time, however busy the machine is.
@@ -38,6 +39,8 @@ pub(super) enum Kind {
     OwnTls,
     /// With TLS from its client to its server; visitors have none.
     RatholeTls,
+    /// The same, and visitors speak TLS to the service, as it has none for them: the like of [`Kind::OwnTls`].
+    RatholeBothTls,
     /// The same without WebSocket frames.
     RatholeBareTls,
     Chisel,
@@ -51,6 +54,7 @@ impl Kind {
             Self::OwnTls => "gitops-runtime (TLS)",
             Self::Rathole => "rathole (WebSocket)",
             Self::RatholeTls => "rathole (WebSocket, TLS)",
+            Self::RatholeBothTls => "rathole (WebSocket, TLS; visitors too)",
             Self::RatholeBareTls => "rathole (TLS)",
             Self::Chisel => "chisel (SSH)",
         }
@@ -59,7 +63,9 @@ impl Kind {
     /// The program of others, by a variable or by the PATH; what is said where there is none.
     pub(super) fn installed(self) -> Result<PathBuf, String> {
         let (name, variable) = match self {
-            Self::Rathole | Self::RatholeTls | Self::RatholeBareTls => ("rathole", "LOADTEST_RATHOLE"),
+            Self::Rathole | Self::RatholeTls | Self::RatholeBothTls | Self::RatholeBareTls => {
+                ("rathole", "LOADTEST_RATHOLE")
+            }
             Self::Chisel => ("chisel", "LOADTEST_CHISEL"),
             Self::Direct | Self::Own | Self::OwnTls => return Ok(PathBuf::new()),
         };
@@ -104,15 +110,19 @@ impl Way {
     pub(super) async fn make(
         kind: Kind,
         program: &Path,
-        service: SocketAddr,
+        service: &Service,
         far: Duration,
     ) -> anyhow::Result<Self> {
         let folder = tempfile::TempDir::new().context("make a folder")?;
         let other = kind.installed().map_err(anyhow::Error::msg)?;
+        let (service, tls) = match kind {
+            Kind::RatholeBothTls => (service.secure, Some(trusting(&service.authority)?)),
+            _ => (service.at, None),
+        };
         let mut way = Self {
             at: service,
             host: "localhost".to_owned(),
-            tls: None,
+            tls,
             own: Vec::new(),
             others: Vec::new(),
             folder,
@@ -125,7 +135,7 @@ impl Way {
             }
             Kind::Own => way.own(program, service, far, false).await?,
             Kind::OwnTls => way.own(program, service, far, true).await?,
-            Kind::Rathole | Kind::RatholeTls | Kind::RatholeBareTls => {
+            Kind::Rathole | Kind::RatholeTls | Kind::RatholeBothTls | Kind::RatholeBareTls => {
                 way.rathole(kind, &other, service, far).await?;
             }
             Kind::Chisel => way.chisel(&other, service, far).await?,

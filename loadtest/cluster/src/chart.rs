@@ -6,7 +6,7 @@
 //! calls: the doctor and Helm for each; the API server through kubectl, which changes nothing (`--dry-run=server`) and
 //! takes no field that it does not know (`--validate=strict`); Gateway API's, Istio's and the Prometheus operator's kinds are
 //! defined as their modules define them, and nothing of what is rendered is left out: for Traefik, NGINX, Emissary and ALB that
-//! is plain Ingresses; the source server, with the account and the rights that are rendered for it - fails: exit code 1 unless nothing
+//! is plain Ingresses; Helm installs what was converted of the other chart's files, and takes it away; the source server, with the account and the rights that are rendered for it - fails: exit code 1 unless nothing
 //! was refused, and the source server lets in whom it should and nobody else
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +33,9 @@ use loadtest_judge::screen::{judged, say};
 use loadtest_sim::process;
 
 const NAMESPACE: &str = "runtime";
+const RELEASE: &str = "prod";
+/// How files end that `values convert` made of those that adopters of the other chart bring along.
+const CONVERTED: &str = ".out.yaml";
 /// Values of the doctor's with a source server, which the reporter asks.
 const SOURCE_SERVER: &str = "good-source-server.yaml";
 /// The module of the Prometheus operator, and the definitions of its kinds that the chart renders.
@@ -127,8 +130,7 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
     let root =
         Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the folder of the workspace")?;
     let mut good = files(&root.join("pipeline/doctor/tests/values"), |name| name.starts_with("good-"))?;
-    // What `values convert` makes of the files that adopters of the other chart bring along.
-    good.extend(files(&root.join("pipeline/doctor/tests/incumbent"), |name| name.ends_with(".out.yaml"))?);
+    good.extend(files(&root.join("pipeline/doctor/tests/incumbent"), |name| name.ends_with(CONVERTED))?);
     let chart = root.join("helm/gitops-runtime");
     let control = Box::pin(Control::start(binaries, folder, None)).await?;
     let objects = Objects::new(control.client());
@@ -147,7 +149,7 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
         kubeconfig,
     };
 
-    let (mut outcome, mut kinds) = (Outcome::default(), BTreeSet::new());
+    let (mut outcome, mut kinds, mut converted) = (Outcome::default(), BTreeSet::new(), 0);
     for file in &good {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match Progress.step(&name, trial.run(&[file])).await? {
@@ -155,11 +157,19 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
             Verdict::Taken(of) => {
                 outcome.taken += 1;
                 kinds.extend(of);
+                if name.ends_with(CONVERTED) {
+                    let act = format!("install of {name}");
+                    let refused = Progress.step(&act, trial.installed(file)).await?;
+                    outcome.refused.extend(refused.map(|why| format!("{name}: {why}")));
+                    converted += 1;
+                }
             }
             Verdict::Refused(why) => outcome.refused.push(format!("{name}: {why}")),
         }
     }
     say(&format!("  {} kinds: {}", kinds.len(), kinds.iter().cloned().collect::<Vec<_>>().join(", ")));
+    ensure!(converted > 0, "no converted file of values was installed");
+    say(&format!("  {converted} converted files of values: installed by Helm, and uninstalled"));
     for kind in FOREIGN {
         ensure!(kinds.contains(kind), "no file of values has a {kind} rendered");
     }
@@ -285,6 +295,22 @@ impl Trial<'_> {
         Ok(if is_taken { Verdict::Taken(kinds) } else { Verdict::Refused(first(&text)) })
     }
 
+    /// What keeps Helm from installing these values, or from taking all of it away again. There is no node: nothing runs, so
+    /// that no hook would end.
+    async fn installed(&self, values: &Path) -> anyhow::Result<Option<String>> {
+        let (mut install, mut uninstall) = (Command::new(&self.helm), Command::new(&self.helm));
+        install.args(["install", RELEASE]).arg(&self.chart).arg("--values").arg(values);
+        uninstall.args(["uninstall", RELEASE]);
+        for mut command in [install, uninstall] {
+            command.args(["--no-hooks", "--namespace", NAMESPACE, "--kubeconfig"]).arg(self.kubeconfig);
+            let (is_done, said) = ended(command, "").await?;
+            if !is_done {
+                return Ok(Some(format!("Helm: {}", first(&said))));
+            }
+        }
+        Ok(None)
+    }
+
     /// What is wrong with whom the source server of these values lets in; its accounts and rights are made for that.
     async fn callers(&self, file: &Path, control: &Control, folder: &Path) -> anyhow::Result<Vec<String>> {
         let (is_rendered, text) = self.rendered(&[Path::new("--values"), file]).await?;
@@ -296,7 +322,7 @@ impl Trial<'_> {
 
     async fn rendered(&self, values: &[&Path]) -> anyhow::Result<(bool, String)> {
         let mut helm = Command::new(&self.helm);
-        helm.args(["template", "prod"])
+        helm.args(["template", RELEASE])
             .arg(&self.chart)
             .args(["--namespace", NAMESPACE, "--kube-version", "1.31.0"])
             .args(values);

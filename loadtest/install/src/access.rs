@@ -1,5 +1,6 @@
 //! The way in, by pods of the chart: a visitor at the tunnel server, its client, the router, the app proxy and Argo CD, with
-//! the platform of the chart saying whose token opens the tunnel and who may ask; then the same through Traefik.
+//! the platform of the chart saying whose token opens the tunnel and who may ask; then the same through Traefik, and what the
+//! other chart's files become, installed as they are.
 //!
 //! takes: an installed release - gives: what is wrong with the answers that a visitor is given
 //! calls: the Services of the release by their addresses, from this machine; the platform makes the runtime's token and the
@@ -18,6 +19,7 @@ use tokio::time::{Instant, sleep};
 use crate::acting::Person;
 use crate::browsing::Visitor;
 use crate::connections;
+use crate::converted;
 use crate::ground::{Ground, NAME, NAMESPACE, secret};
 use crate::traefik;
 
@@ -99,6 +101,8 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     connections::scraped(ground).await?;
 
     wrong.extend(Box::pin(traefik::take(ground, &world, &key)).await?);
+
+    converted::take(ground).await?;
 
     // Steps after this one report to the platform that stands outside; what the chart's own has kept stays.
     ground.values = before;

@@ -10,6 +10,7 @@ mod argocd;
 mod before;
 mod browsing;
 mod connections;
+mod converted;
 mod ground;
 mod hook;
 mod image;

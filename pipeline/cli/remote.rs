@@ -20,7 +20,7 @@ fn told(done: Result<u8, RemoteError>) -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            crate::fail(format!("gitops-runtime: {}", error.line()));
+            crate::fail(error.told());
             ExitCode::from(error.code())
         }
     }

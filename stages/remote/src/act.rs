@@ -38,7 +38,7 @@ impl Act<'_> {
         screen: &Screen,
     ) -> Result<Option<Map<String, Value>>, RemoteError> {
         if careful.dry_run {
-            screen.say(&format!("would {}\n", self.does))?;
+            screen.tell(&format!("would {}", self.does))?;
             return Ok(None);
         }
         if self.destroys && !careful.yes {
@@ -46,7 +46,7 @@ impl Act<'_> {
         }
         let data = proxy.ask(self.act, self.query, self.variables.clone()).await?;
         if !self.done.is_empty() {
-            screen.say(&format!("{}\n", self.done))?;
+            screen.tell(&self.done)?;
         }
         Ok(Some(data))
     }
@@ -88,7 +88,7 @@ pub(crate) async fn wait(
     let (mut said, mut failures) = (String::new(), 0);
     loop {
         match look().await {
-            Ok(Look::Done(text)) => return screen.say(&format!("{text}\n")),
+            Ok(Look::Done(text)) => return screen.tell(&text),
             Ok(Look::Failed(text)) => return Err(RemoteError::NotMet(text)),
             Ok(Look::Not(now)) => {
                 failures = 0;

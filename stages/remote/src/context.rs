@@ -10,7 +10,7 @@ use crate::show::{Column, Output, Screen, document, table};
 
 const COLUMNS: &[Column] = &[
     Column::new("CURRENT"),
-    Column::new("NAME"),
+    Column::new("NAME").path(),
     Column::new("PLATFORM").long(),
     Column::new("USER").rank(1),
 ];
@@ -34,7 +34,7 @@ pub(crate) fn run(
             if let Some(other) = environment.context.as_ref().filter(|other| *other != name) {
                 screen.note(&format!("GITOPS_RUNTIME_CONTEXT={other} stands above it while it is set"));
             }
-            screen.say(&format!("{name} is the current context: {platform}\n"))
+            screen.tell(&format!("{name} is the current context: {platform}"))
         }
         ContextCommand::Remove { name } => {
             let platform = Contexts::change(environment, |all| {
@@ -44,9 +44,9 @@ pub(crate) fn run(
                 Ok(platform)
             })?;
             let text = format!(
-                "{name} is forgotten, with its key; {platform} still takes that key until it is taken back on the page Keys\n"
+                "{name} is forgotten, with its key; {platform} still takes that key until it is taken back on the page Keys"
             );
-            screen.say(&text)
+            screen.tell(&text)
         }
         ContextCommand::Current => {
             let all = Contexts::read(environment)?;

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use stages_client::{BuildError, HttpError, TargetError};
 
+use crate::show::screen::beside;
+
 /// Why a command did not do what it was asked for; each says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
@@ -86,6 +88,12 @@ impl RemoteError {
     #[must_use]
     pub fn is_enough(&self) -> bool {
         matches!(self, Self::Terminal(_, error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// The whole of it as people are told it on standard error, where lines fit a terminal.
+    #[must_use]
+    pub fn told(&self) -> String {
+        beside(&self.line())
     }
 
     /// The whole of it on one line, causes included.

@@ -25,7 +25,7 @@ const COLUMNS: &[Column] = &[
     Column::new("PROVIDER"),
     Column::new("API").long().rank(1),
     Column::new("FOR").rank(3),
-    Column::new("REGISTERED").rank(2),
+    Column::new("REGISTERED").long().rank(2),
 ];
 
 #[derive(Deserialize)]

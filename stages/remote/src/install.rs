@@ -82,7 +82,7 @@ impl Helm {
         let planned: Value = serde_json::from_str(&printed).map_err(|_| unread())?;
         let planned = Planned::read(planned["manifest"].as_str().ok_or_else(unread)?)?;
         let does = if has.is_some() { "upgrade" } else { "install" };
-        screen.say(&format!("would {does} the release {release} in the namespace {}\n", self.namespace))?;
+        screen.tell(&format!("would {does} the release {release} in the namespace {}", self.namespace))?;
         has.unwrap_or_default().becomes(&planned, screen).map(drop)
     }
 
@@ -209,7 +209,7 @@ pub(crate) async fn uninstall(
                 given.helm.namespace
             ))
         })?;
-        return screen.say(&format!("would {does}\n{}", has.removed()));
+        return screen.tell(&format!("would {does}\n{}", has.removed()));
     }
     let platform = Platform::find(&given.place, environment).await?;
     if !given.yes {
@@ -237,7 +237,7 @@ pub(crate) async fn uninstall(
          nothing of the chart has a finalizer; Applications that another chart made for its own use keep theirs, which Argo CD \
          alone ends: kubectl get applications.argoproj.io --all-namespaces --selector codefresh.io/internal=true\n"
     );
-    screen.say(&text)?;
+    screen.tell(&text)?;
     removed.map(drop)
 }
 

@@ -93,7 +93,7 @@ pub(crate) async fn run(
         screen
             .note(&format!("GITOPS_RUNTIME_CONTEXT={other} stands above the context {name} while it is set"));
     }
-    screen.say(&format!("signed in to {target} as {user}{role}; the context is {name}\n"))
+    screen.tell(&format!("signed in to {target} as {user}{role}; the context is {name}\n"))
 }
 
 /// The address of a platform as it is kept, and its host.

@@ -21,8 +21,8 @@ const REVISIONS: &[Column] = &[
     Column::new("REVISION").right(),
     Column::new("REPLICAS").right(),
     Column::new("AGE").rank(2),
-    Column::new("IMAGES").long(),
-    Column::new("REPLICASET").long().rank(1),
+    Column::new("IMAGES").path(),
+    Column::new("REPLICASET").path().rank(1),
 ];
 
 #[derive(Debug, Deserialize)]
@@ -391,26 +391,39 @@ fn get(of: &Of, found: &Value, output: Output, screen: &Screen) -> Result<String
         _ => "",
     };
     let phase = one.phase.clone().unwrap_or_default();
-    let mut text = facts(&[
-        ("Name", of.node.name.clone()),
-        ("Namespace", of.node.namespace.clone().unwrap_or_default()),
-        ("Application", of.app.to_string()),
-        ("Phase", if state.is_empty() { phase } else { format!("{phase}, {state}") }),
-        ("Message", one.message.clone().unwrap_or_default()),
-        ("Strategy", one.strategy.clone().unwrap_or_default()),
-        ("Step", step.map(|step| format!("{} of {}", step.min(one.steps), one.steps)).unwrap_or_default()),
-        ("Revision", number(one.revision)),
-        (
-            "Replicas",
-            format!(
-                "{}, {} updated, {} ready, {} available",
-                one.replicas.unwrap_or_default(),
-                one.updated_replicas.unwrap_or_default(),
-                one.ready_replicas.unwrap_or_default(),
-                one.available_replicas.unwrap_or_default()
+    let mut text = facts(
+        &[
+            ("Name", of.node.name.clone()),
+            ("Namespace", of.node.namespace.clone().unwrap_or_default()),
+            ("Application", of.app.to_string()),
+            (
+                "Phase",
+                if state.is_empty() || phase.eq_ignore_ascii_case(state) {
+                    phase
+                } else {
+                    format!("{phase}, {state}")
+                },
             ),
-        ),
-    ]);
+            ("Message", one.message.clone().unwrap_or_default()),
+            ("Strategy", one.strategy.clone().unwrap_or_default()),
+            (
+                "Step",
+                step.map(|step| format!("{} of {}", step.min(one.steps), one.steps)).unwrap_or_default(),
+            ),
+            ("Revision", number(one.revision)),
+            (
+                "Replicas",
+                format!(
+                    "{}, {} updated, {} ready, {} available",
+                    one.replicas.unwrap_or_default(),
+                    one.updated_replicas.unwrap_or_default(),
+                    one.ready_replicas.unwrap_or_default(),
+                    one.available_replicas.unwrap_or_default()
+                ),
+            ),
+        ],
+        screen,
+    );
     if !one.revisions.is_empty() {
         let row = |one: &Revision| -> Vec<Cell> {
             vec![

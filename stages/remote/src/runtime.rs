@@ -10,7 +10,7 @@ use crate::download;
 use crate::environment::Environment;
 use crate::error::RemoteError;
 use crate::install;
-use crate::show::{Cell, Column, Output, Screen, age, count, document, facts, moment, table};
+use crate::show::{Cell, Column, Output, Screen, age, count, document, facts, moment, plain, table, word};
 use crate::watch::Watched;
 
 const FIELDS: &str = "metadata { name namespace } installationStatus installationType cluster accessMode ingressHost \
@@ -18,7 +18,7 @@ const FIELDS: &str = "metadata { name namespace } installationStatus installatio
                       lastReportAt errors { level code title message suggestion lastSeen }";
 
 const COLUMNS: &[Column] = &[
-    Column::new("NAME"),
+    Column::new("NAME").path(),
     Column::new("STATUS"),
     Column::new("LAST REPORT").rank(1),
     Column::new("PROBLEMS").rank(2),
@@ -111,7 +111,7 @@ pub(crate) async fn run(
             let text = match shown.output {
                 Output::Json | Output::Yaml => document(&found, shown.output)?,
                 Output::Name => format!("{name}\n"),
-                Output::Table | Output::Wide => one(&read(found)?),
+                Output::Table | Output::Wide => one(&read(found)?, screen),
             };
             screen.say(&text)
         }
@@ -159,37 +159,40 @@ fn row(one: &Runtime, now: Timestamp) -> Vec<Cell> {
     ]
 }
 
-fn one(one: &Runtime) -> String {
+fn one(one: &Runtime, screen: &Screen) -> String {
     let now = Timestamp::now();
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let last = match &one.last_report_at {
         Some(at) => moment(Some(at), now),
         None => "never".to_owned(),
     };
-    let mut shown = facts(&[
-        ("Name", one.metadata.name.clone()),
-        ("Status", crate::show::word(&one.installation_status)),
-        ("Last report", last),
-        ("Registered", moment(Some(&one.created_at), now)),
-        ("Namespace", text(&one.metadata.namespace)),
-        ("Cluster", text(&one.cluster)),
-        ("Version", text(&one.runtime_version)),
-        ("Chart", text(&one.chart_version)),
-        ("Access", text(&one.access_mode)),
-        ("Ingress", text(&one.ingress_host)),
-        ("Git", text(&one.git_provider)),
-        ("Repository", text(&one.repo)),
-    ]);
+    let mut shown = facts(
+        &[
+            ("Name", one.metadata.name.clone()),
+            ("Status", word(&one.installation_status)),
+            ("Last report", last),
+            ("Registered", moment(Some(&one.created_at), now)),
+            ("Namespace", text(&one.metadata.namespace)),
+            ("Cluster", text(&one.cluster)),
+            ("Version", text(&one.runtime_version)),
+            ("Chart", text(&one.chart_version)),
+            ("Access", text(&one.access_mode)),
+            ("Ingress", text(&one.ingress_host)),
+            ("Git", text(&one.git_provider)),
+            ("Repository", text(&one.repo)),
+        ],
+        screen,
+    );
     if !one.errors.is_empty() {
         shown += &format!("\n{} it says it has:\n", count(one.errors.len(), "problem"));
     }
     for problem in &one.errors {
-        let level = crate::show::word(&problem.level);
+        let level = word(&problem.level);
         let text = format!("{level}: {}: {}", problem.title, problem.message);
-        shown +=
-            &format!("  {} (seen {} ago)\n", crate::show::plain(&text), age(Some(&problem.last_seen), now));
+        let told = format!("  {} (seen {} ago)", plain(&text), age(Some(&problem.last_seen), now));
+        shown += &(screen.folded(&told) + "\n");
         if let Some(suggestion) = problem.suggestion.as_ref().filter(|text| !text.is_empty()) {
-            shown += &format!("    {}\n", crate::show::plain(suggestion));
+            shown += &(screen.folded(&format!("    {}", plain(suggestion))) + "\n");
         }
     }
     shown

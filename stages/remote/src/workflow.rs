@@ -23,7 +23,7 @@ const FIELDS: &str = "metadata { name namespace } uid phase message progress wor
 const RETRY: &str = "retry a workflow";
 
 const COLUMNS: &[Column] = &[
-    Column::new("NAME").long(),
+    Column::new("NAME").path(),
     Column::new("PHASE"),
     Column::new("PROGRESS").rank(3),
     Column::new("AGE").rank(1),
@@ -233,7 +233,7 @@ pub(crate) async fn run(
             let show = |rows: &[Value], _| match (rows, shown.output) {
                 ([found], Output::Json | Output::Yaml) => document(found, shown.output),
                 (_, Output::Name) => Ok(plain(name) + "\n"),
-                ([found], _) => Ok(one(&read(found.clone())?)),
+                ([found], _) => Ok(one(&read(found.clone())?, screen)),
                 _ => Ok(String::new()),
             };
             if *watch {
@@ -312,7 +312,7 @@ async fn made(
     let Some(mut data) = act.carry_out(&within.proxy, careful, screen).await? else { return Ok(()) };
     let made = data.remove(field).unwrap_or_default();
     let name = made["newWorkflowName"].as_str().unwrap_or_default();
-    screen.say(&format!("the workflow {} was begun\n", plain(&format!("{}/{name}", within.namespace))))?;
+    screen.tell(&format!("the workflow {} was begun", plain(&format!("{}/{name}", within.namespace))))?;
     if waiting.wait { within.waited(name, waiting, screen, &succeeded).await } else { Ok(()) }
 }
 
@@ -444,18 +444,21 @@ fn shown(rows: &[Value], output: Output, header: bool, screen: &Screen) -> Resul
     Ok(table(COLUMNS, &rows, output == Output::Wide, header, screen))
 }
 
-fn one(one: &Workflow) -> String {
+fn one(one: &Workflow, screen: &Screen) -> String {
     let now = Timestamp::now();
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    facts(&[
-        ("Name", one.metadata.name.clone()),
-        ("Phase", one.phase().to_owned()),
-        ("Message", text(&one.message)),
-        ("Progress", text(&one.progress)),
-        ("Template", text(&one.workflow_template)),
-        ("Created", moment(one.created_at.as_deref(), now)),
-        ("Started", moment(one.started_at.as_deref(), now)),
-        ("Finished", moment(one.finished_at.as_deref(), now)),
-        ("Took", one.took()),
-    ])
+    facts(
+        &[
+            ("Name", one.metadata.name.clone()),
+            ("Phase", one.phase().to_owned()),
+            ("Message", text(&one.message)),
+            ("Progress", text(&one.progress)),
+            ("Template", text(&one.workflow_template)),
+            ("Created", moment(one.created_at.as_deref(), now)),
+            ("Started", moment(one.started_at.as_deref(), now)),
+            ("Finished", moment(one.finished_at.as_deref(), now)),
+            ("Took", one.took()),
+        ],
+        screen,
+    )
 }

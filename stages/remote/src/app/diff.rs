@@ -184,9 +184,9 @@ pub(crate) fn unified(
     let mut line = |sign: &str, said: &str| {
         let said = lines(&format!("{sign}{said}"));
         text += &match sign {
-            "-" | "--- " if colour => said.red().to_string(),
-            "+" | "+++ " if colour => said.green().to_string(),
-            "@@" if colour => said.cyan().to_string(),
+            "-" | "--- " if colour => said.dark_red().to_string(),
+            "+" | "+++ " if colour => said.dark_green().to_string(),
+            "@@" if colour => said.dark_cyan().to_string(),
             _ => said,
         };
         text.push('\n');

@@ -1,5 +1,6 @@
 //! `gitops-runtime app events`: the states that an application and its resources were reported in.
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -9,20 +10,24 @@ use crate::arguments::app::Named;
 use crate::ask::{Platform, read};
 use crate::error::RemoteError;
 use crate::proxy::Proxy;
-use crate::show::{Cell, Column, Output, Screen, document, revision, table};
+use crate::show::{Cell, Column, Output, Screen, age, document, revision, table};
 
 /// States that are asked for at a time.
 const PAGE: u32 = 200;
 
 const COLUMNS: &[Column] = &[
-    Column::new("AT"),
-    Column::new("OF").long(),
+    Column::new("AT").rank(5),
+    Column::new("AGE"),
+    Column::new("OF").path(),
     Column::new("HEALTH"),
-    Column::new("SYNC"),
-    Column::new("REVISION").rank(2),
-    Column::new("REPORTS").right().wide().rank(3),
+    Column::new("SYNC").rank(2),
+    Column::new("REVISION").rank(3),
+    Column::new("REPORTS").right().wide().rank(4),
     Column::new("MESSAGE").long().rank(1),
 ];
+
+/// The place of what it is of.
+const OF: usize = 2;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -78,17 +83,18 @@ pub(super) async fn run(
         return screen.say(&document(&Value::Array(all), output)?);
     }
     let all: Vec<Transition> = all.into_iter().map(read).collect::<Result<_, _>>()?;
-    let rows: Vec<_> = all.into_iter().map(row).collect();
+    let now = Timestamp::now();
+    let rows: Vec<_> = all.into_iter().map(|one| row(one, now)).collect();
     screen.say(&match output {
         Output::Name => {
-            let bare = rows.iter().map(|row| vec![row[1].clone()]).collect::<Vec<_>>();
-            table(&COLUMNS[1..2], &bare, false, false, &Screen { width: None, ..screen.clone() })
+            let bare = rows.iter().map(|row| vec![row[OF].clone()]).collect::<Vec<_>>();
+            table(&COLUMNS[OF..=OF], &bare, false, false, &Screen { width: None, ..screen.clone() })
         }
         _ => table(COLUMNS, &rows, output == Output::Wide, true, screen),
     })
 }
 
-fn row(one: Transition) -> Vec<Cell> {
+fn row(one: Transition, now: Timestamp) -> Vec<Cell> {
     let state = |state: Option<String>| state.as_deref().map_or_else(|| Cell::from(""), Cell::state);
     let of = match &one.resource {
         Some(resource) => format!("{}/{}", resource.kind, resource.name),
@@ -97,6 +103,7 @@ fn row(one: Transition) -> Vec<Cell> {
     let message = one.health_message.unwrap_or_default();
     vec![
         time(&one.at).into(),
+        age(Some(&one.at), now).into(),
         of.into(),
         if one.deleted { "Gone".into() } else { state(one.health_status) },
         state(one.sync_status),
@@ -126,10 +133,10 @@ struct Involved {
 
 const LIVE: &[Column] = &[
     Column::new("LAST"),
-    Column::new("TYPE"),
-    Column::new("REASON"),
-    Column::new("OF").long(),
-    Column::new("COUNT").right().rank(2),
+    Column::new("TYPE").rank(3),
+    Column::new("REASON").long(),
+    Column::new("OF").path().rank(2),
+    Column::new("COUNT").right().rank(4),
     Column::new("MESSAGE").long().rank(1),
 ];
 
@@ -163,6 +170,7 @@ pub(super) async fn run_live(
         screen.note(&format!("the cluster remembers no event of {name}"));
         return Ok(());
     }
+    let now = Timestamp::now();
     let row = |one: Value| -> Result<Vec<Cell>, RemoteError> {
         let one: Event = read(one)?;
         let of = one
@@ -170,7 +178,7 @@ pub(super) async fn run_live(
             .map(|of| format!("{}/{}", of.kind.unwrap_or_default(), of.name.unwrap_or_default()));
         let message = one.message.unwrap_or_default();
         Ok(vec![
-            one.last_timestamp.as_deref().map(time).unwrap_or_default().into(),
+            age(one.last_timestamp.as_deref(), now).into(),
             Cell::state(&one.r#type.unwrap_or_default()),
             one.reason.unwrap_or_default().into(),
             of.unwrap_or_default().into(),

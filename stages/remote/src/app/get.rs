@@ -27,11 +27,11 @@ pub(super) async fn run(
     screen.say(&match output {
         Output::Json | Output::Yaml => document(&found, output)?,
         Output::Name => format!("{name}\n"),
-        Output::Table | Output::Wide => one(&found),
+        Output::Table | Output::Wide => one(&found, screen),
     })
 }
 
-fn one(found: &Value) -> String {
+fn one(found: &Value, screen: &Screen) -> String {
     let now = Timestamp::now();
     let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
     let meta = |field: &str| found["metadata"][field].as_str().unwrap_or_default().to_owned();
@@ -53,25 +53,28 @@ fn one(found: &Value) -> String {
         with(state("healthStatus"), text("healthMessage"))
     };
     let commit = text("commitMessage").lines().next().unwrap_or_default().to_owned();
-    let mut shown = facts(&[
-        ("Name", meta("name")),
-        ("Namespace", meta("namespace")),
-        ("Runtime", meta("runtime")),
-        ("Project", text("project")),
-        ("Environment", text("environment")),
-        ("Labels", labels.join("\n")),
-        ("Source", joined("repoUrl", "path")),
-        ("Destination", joined("cluster", "destinationNamespace")),
-        ("Health", health),
-        ("Sync", state("syncStatus")),
-        ("Revision", text("revision")),
-        ("Commit", commit),
-        ("Author", text("commitAuthor")),
-        ("Operation", with(text("operationPhase"), text("operationMessage"))),
-        ("Deployed", moment(found["deployedAt"].as_str(), now)),
-        ("Reported", moment(found["lastReportAt"].as_str(), now)),
-        ("Resources", resources(found["resources"].as_array().map_or(&[][..], Vec::as_slice))),
-    ]);
+    let mut shown = facts(
+        &[
+            ("Name", meta("name")),
+            ("Namespace", meta("namespace")),
+            ("Runtime", meta("runtime")),
+            ("Project", text("project")),
+            ("Environment", text("environment")),
+            ("Labels", labels.join("\n")),
+            ("Source", joined("repoUrl", "path")),
+            ("Destination", joined("cluster", "destinationNamespace")),
+            ("Health", health),
+            ("Sync", state("syncStatus")),
+            ("Revision", text("revision")),
+            ("Commit", commit),
+            ("Author", text("commitAuthor")),
+            ("Operation", with(text("operationPhase"), text("operationMessage"))),
+            ("Deployed", moment(found["deployedAt"].as_str(), now)),
+            ("Reported", moment(found["lastReportAt"].as_str(), now)),
+            ("Resources", resources(found["resources"].as_array().map_or(&[][..], Vec::as_slice))),
+        ],
+        screen,
+    );
     if !shown.ends_with('\n') {
         shown.push('\n');
     }

@@ -12,8 +12,8 @@ use crate::proxy::Proxy;
 use crate::show::{Cell, Column, Output, Screen, age, document, plain, revision, table};
 
 const COLUMNS: &[Column] = &[
-    Column::new("STARTED"),
-    Column::new("AGE").rank(3),
+    Column::new("STARTED").rank(3),
+    Column::new("AGE"),
     Column::new("PHASE"),
     Column::new("REVISION"),
     Column::new("BY").long().rank(1),
@@ -32,8 +32,8 @@ struct Deployment {
 
 const LIVE: &[Column] = &[
     Column::new("ID").right(),
-    Column::new("DEPLOYED"),
-    Column::new("AGE").rank(3),
+    Column::new("DEPLOYED").rank(3),
+    Column::new("AGE"),
     Column::new("REVISION").long(),
     Column::new("BY").long().rank(1),
 ];

@@ -25,7 +25,7 @@ const SHOWN_WIDE: &str = "healthStatus healthMessage syncStatus revision deleted
                           cluster commitAuthor commitMessage";
 
 const COLUMNS: &[Column] = &[
-    Column::new("APPLICATION").long(),
+    Column::new("APPLICATION").path(),
     Column::new("HEALTH"),
     Column::new("SYNC"),
     Column::new("REVISION").rank(3),

@@ -15,7 +15,7 @@ use crate::show::{Cell, Column, Output, Screen, age, document, table};
 const COLUMNS: &[Column] = &[
     Column::new("RESOURCE").long(),
     Column::new("HEALTH"),
-    Column::new("SYNC"),
+    Column::new("SYNC").rank(1),
     Column::new("NAMESPACE").rank(2),
     Column::new("SINCE").rank(3),
     Column::new("VERSION").wide().rank(5),

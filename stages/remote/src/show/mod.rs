@@ -2,8 +2,10 @@
 
 pub(crate) mod screen;
 pub(crate) mod table;
+pub(crate) mod text;
 
 use clap::ValueEnum;
+use crossterm::style::Stylize as _;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -35,14 +37,20 @@ pub(crate) fn document<T: Serialize + ?Sized>(value: &T, output: Output) -> Resu
     }
 }
 
+/// Whether a terminal would obey it: what moves, colours or clears, and what turns the order of letters round.
+fn is_obeyed(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// A text on one line, without what a terminal would obey.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_obeyed(c) { ' ' } else { c }).collect()
 }
 
 /// Several lines, alike.
 pub(crate) fn lines(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_obeyed(c) && c != '\n' && c != '\t' { ' ' } else { c }).collect()
 }
 
 /// A word of the schema as people know it: `OUT_OF_SYNC` is `OutOfSync`.
@@ -80,16 +88,35 @@ pub(crate) fn moment(at: Option<&str>, now: Timestamp) -> String {
     }
 }
 
-/// Names and values, one below the other; what has no value is left out.
-pub(crate) fn facts(all: &[(&str, String)]) -> String {
+/// What tells how something is: the first word in the colour of that.
+const STATES: [&str; 5] = ["Health", "Operation", "Phase", "Status", "Sync"];
+
+/// Names and values, one below the other; what has no value is left out. What has no room on a terminal goes on below.
+pub(crate) fn facts(all: &[(&str, String)], screen: &Screen) -> String {
     let shown = || all.iter().filter(|(_, value)| !value.is_empty());
-    let widest = shown().map(|(name, _)| name.len()).max().unwrap_or_default() + 1;
-    shown().fold(String::new(), |text, (name, value)| {
-        let name = format!("{name}:");
-        let mut lines = value.lines();
-        let first = format!("{name:<widest$}  {}\n", plain(lines.next().unwrap_or_default()));
-        lines.fold(text + &first, |text, line| text + &format!("{:widest$}  {}\n", "", plain(line)))
-    })
+    let indent = shown().map(|(name, _)| name.len()).max().unwrap_or_default() + 3;
+    let mut text = String::new();
+    for (name, value) in shown() {
+        for (number, line) in value.lines().enumerate() {
+            let named = if number == 0 { format!("{name}:") } else { String::new() };
+            let most = screen.width.map(|width| usize::from(width).saturating_sub(indent));
+            let mut value = text::fold(&plain(line), most, 0).replace('\n', &format!("\n{:indent$}", ""));
+            if screen.colour && number == 0 && STATES.contains(name) {
+                value = coloured(&value);
+            }
+            text += &format!("{named:indent$}{value}\n");
+        }
+    }
+    text
+}
+
+/// A text whose first word is a state, which is coloured.
+fn coloured(text: &str) -> String {
+    let (state, behind) = text.split_at(text.find([' ', ':', ',', '\n']).unwrap_or(text.len()));
+    match table::colour(state) {
+        Some(colour) => format!("{}{behind}", state.with(colour)),
+        None => text.to_owned(),
+    }
 }
 
 /// How many of something; the plural is made with s.
@@ -134,6 +161,22 @@ mod tests {
     fn what_a_terminal_would_obey_is_taken_out() {
         assert_eq!(plain("a\u{1b}[31mb\nc"), "a [31mb c");
         assert_eq!(lines("a\u{1b}c\nb\tc\r"), "a c\nb\tc ");
-        assert_eq!(facts(&[("a", "x\ny".to_owned()), ("none", String::new())]), "a:  x\n    y\n");
+        // What turns the order of letters round, so that a name reads as another.
+        assert_eq!(plain("a\u{202e}b\u{2069}"), "a b ");
+    }
+
+    #[test]
+    fn facts_stand_below_each_other_and_what_has_no_room_goes_on_below() {
+        let screen = |width| Screen { is_terminal: true, width, colour: false };
+        let of = |text: &str| text.to_owned();
+        let all = [("a", of("x\ny")), ("none", of("")), ("Health", of("Degraded: back-off restarting"))];
+        let whole = "a:       x\n         y\nHealth:  Degraded: back-off restarting\n";
+        assert_eq!(facts(&all, &screen(None)), whole);
+        let folded = "a:       x\n         y\nHealth:  Degraded: back-off\n         restarting\n";
+        assert_eq!(facts(&all, &screen(Some(30))), folded);
+        let coloured = facts(&all, &Screen { colour: true, ..screen(None) });
+        assert!(coloured.contains("\u{1b}[38;5;1mDegraded\u{1b}[39m: back-off"), "{coloured:?}");
+        let unknown = facts(&[("Phase", of("Pending"))], &Screen { colour: true, ..screen(None) });
+        assert_eq!(unknown, "Phase:  Pending\n");
     }
 }

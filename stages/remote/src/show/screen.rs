@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use super::text::fold;
 use crate::environment::Environment;
 use crate::error::RemoteError;
 
@@ -24,10 +25,9 @@ impl Screen {
     /// As it is now.
     pub(crate) fn new(environment: &Environment) -> Self {
         let is_terminal = io::stdout().is_terminal();
-        let width = crossterm::terminal::size().ok().filter(|(width, _)| is_terminal && *width > 0);
         Self {
             is_terminal,
-            width: width.map(|(width, _)| width.max(NARROWEST)),
+            width: is_terminal.then(columns).flatten().map(|width| width.max(NARROWEST)),
             colour: is_terminal && !environment.no_color && !environment.dumb,
         }
     }
@@ -39,6 +39,17 @@ impl Screen {
         written.map_err(|error| RemoteError::Terminal("write to standard output", error))
     }
 
+    /// Writes what was or would be done: a line that has no room goes on below.
+    pub(crate) fn tell(&self, text: &str) -> Result<(), RemoteError> {
+        self.say(&text.lines().map(|line| self.folded(line) + "\n").collect::<String>())
+    }
+
+    /// A line, of which what has no room goes on below, a little further in.
+    pub(crate) fn folded(&self, line: &str) -> String {
+        let own = line.chars().take_while(|letter| *letter == ' ').count();
+        fold(line, self.width.map(usize::from), own + 2)
+    }
+
     /// Writes an answer in the place of the one before.
     pub(crate) fn redraw(&self, text: &str) -> Result<(), RemoteError> {
         self.say(&format!("{CLEAR}{text}"))
@@ -47,11 +58,22 @@ impl Screen {
     /// Says something beside the answer.
     pub(crate) fn note(&self, text: &str) {
         // Nobody is left to be told that standard error is closed.
-        let _ = writeln!(io::stderr().lock(), "gitops-runtime: {text}");
+        let _ = writeln!(io::stderr().lock(), "{}", beside(text));
     }
 
     /// Whether somebody can be asked something.
     pub(crate) fn can_ask() -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
+}
+
+/// The columns of the terminal, if there is one.
+fn columns() -> Option<u16> {
+    crossterm::terminal::size().ok().map(|(width, _)| width).filter(|width| *width > 0)
+}
+
+/// A line of what is said beside an answer, as standard error shows it: folded, where that is a terminal.
+pub(crate) fn beside(text: &str) -> String {
+    let width = io::stderr().is_terminal().then(columns).flatten();
+    fold(&format!("gitops-runtime: {text}"), width.map(usize::from), 2)
 }

@@ -124,7 +124,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 // The engine is asked through its admin interface in its own tests; what a secret must not come out as is judged in one
 // place, for the redaction and for the whole program.
 const TEST_ARROWS: &[(&str, &[&str])] = &[
-    ("gitops-runtime", &["loadtest"]),
+    // Pictures of what commands show.
+    ("gitops-runtime", &["loadtest", "loadtest-browser"]),
     ("pipeline-engine", &["pipeline-http", "pipeline-ledger"]),
     ("pipeline-redact", &["loadtest-judge"]),
     // A whole platform is served: an act goes from a page to a runtime, and one table has every route.

@@ -5,10 +5,12 @@
 mod acts;
 mod app_proxy;
 mod desk;
+mod grid;
 mod install;
 mod integrations;
 mod lists;
 mod login;
+mod pictures;
 mod platform;
 mod registration;
 mod seal;

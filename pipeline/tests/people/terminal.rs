@@ -9,7 +9,7 @@ use crate::desk::Desk;
 use crate::platform::{PROGRAM, SOON};
 
 /// Runs a command on a terminal of so many columns, and types `keys` once it shows `prompt`; what stood on the terminal.
-async fn on_terminal(
+pub(crate) async fn on_terminal(
     desk: &Desk,
     columns: u16,
     arguments: &str,

@@ -22,30 +22,26 @@ struct Act {
     what: &'static str,
 }
 
-const fn act(
-    word: &'static str,
-    title: &'static str,
-    action: Action,
-    verb: &'static str,
-    what: &'static str,
-) -> Act {
-    Act { word, title, entity: Entity::GitopsApplications, action, verb, what }
-}
+/// Of what rules say whether it may be done.
+const APPLICATIONS: Entity = Entity::GitopsApplications;
+const WORKFLOWS: Entity = Entity::Workflows;
 
-const fn on_workflows(
+const fn act(
+    entity: Entity,
     word: &'static str,
     title: &'static str,
     action: Action,
     verb: &'static str,
     what: &'static str,
 ) -> Act {
-    Act { entity: Entity::Workflows, ..act(word, title, action, verb, what) }
+    Act { word, title, entity, action, verb, what }
 }
 
 static SYNC: Act =
-    act("sync", "Sync", Action::Sync, "sync it", "This makes the cluster what Git says of {}.");
+    act(APPLICATIONS, "sync", "Sync", Action::Sync, "sync it", "This makes the cluster what Git says of {}.");
 static OF_APPLICATION: [Act; 2] = [
     act(
+        APPLICATIONS,
         "refresh",
         "Refresh",
         Action::Refresh,
@@ -53,6 +49,7 @@ static OF_APPLICATION: [Act; 2] = [
         "Argo CD reads Git and the cluster again for {}. Nothing in the cluster changes, unless it syncs by itself.",
     ),
     act(
+        APPLICATIONS,
         "rollback",
         "Roll back…",
         Action::AppRollback,
@@ -61,6 +58,7 @@ static OF_APPLICATION: [Act; 2] = [
     ),
 ];
 static TERMINATE: Act = act(
+    APPLICATIONS,
     "terminate",
     "Terminate",
     Action::TerminateSync,
@@ -69,6 +67,7 @@ static TERMINATE: Act = act(
 );
 static OF_ROLLOUT: [Act; 8] = [
     act(
+        APPLICATIONS,
         "promote",
         "Promote",
         Action::RolloutResume,
@@ -76,6 +75,7 @@ static OF_ROLLOUT: [Act; 8] = [
         "{} goes on from the pause that it stands at to its next step.",
     ),
     act(
+        APPLICATIONS,
         "promote-full",
         "Promote fully",
         Action::RolloutPromoteFull,
@@ -83,6 +83,7 @@ static OF_ROLLOUT: [Act; 8] = [
         "{} skips all steps and analyses that are left: the new version takes everything at once.",
     ),
     act(
+        APPLICATIONS,
         "pause",
         "Pause",
         Action::RolloutPause,
@@ -90,6 +91,7 @@ static OF_ROLLOUT: [Act; 8] = [
         "{} stays at the step that it is at until somebody lets it go on.",
     ),
     act(
+        APPLICATIONS,
         "resume",
         "Resume",
         Action::RolloutResume,
@@ -97,6 +99,7 @@ static OF_ROLLOUT: [Act; 8] = [
         "{} is held no longer: it goes on from where it stands.",
     ),
     act(
+        APPLICATIONS,
         "skip",
         "Skip step",
         Action::RolloutSkipCurrentStep,
@@ -104,14 +107,23 @@ static OF_ROLLOUT: [Act; 8] = [
         "{} leaves the step that it is at, whatever of it is not done, and goes on with the next one.",
     ),
     act(
+        APPLICATIONS,
         "abort",
         "Abort",
         Action::RolloutAbort,
         "abort its rollouts",
         "{} goes back to the stable version at once. Git still says the new one.",
     ),
-    act("retry", "Retry", Action::RolloutRetry, "retry its rollouts", "{}, which was aborted, begins anew."),
     act(
+        APPLICATIONS,
+        "retry",
+        "Retry",
+        Action::RolloutRetry,
+        "retry its rollouts",
+        "{}, which was aborted, begins anew.",
+    ),
+    act(
+        APPLICATIONS,
         "restart",
         "Restart",
         Action::RolloutRestart,
@@ -120,58 +132,72 @@ static OF_ROLLOUT: [Act; 8] = [
     ),
 ];
 static OF_WORKFLOW: [Act; 7] = [
-    on_workflows(
+    act(
+        WORKFLOWS,
         "resubmit-workflow",
         "Resubmit",
         Action::Resubmit,
         "begin workflows of this namespace again",
         "A workflow like {} begins anew. This one stays as it is.",
     ),
-    on_workflows(
+    act(
+        WORKFLOWS,
         "retry-workflow",
         "Retry",
         Action::Resubmit,
         "retry workflows of this namespace",
         "What failed of {} is done once more. What succeeded stays as it is.",
     ),
-    on_workflows(
+    act(
+        WORKFLOWS,
         "suspend-workflow",
         "Suspend",
         Action::Stop,
         "suspend workflows of this namespace",
         "{} begins no further step. What runs goes on to its end.",
     ),
-    on_workflows(
+    act(
+        WORKFLOWS,
         "resume-workflow",
         "Resume",
         Action::Stop,
         "resume workflows of this namespace",
         "{} goes on, and so do its steps that wait for somebody.",
     ),
-    on_workflows(
+    act(
+        WORKFLOWS,
         "stop-workflow",
         "Stop",
         Action::Stop,
         "stop workflows of this namespace",
         "{} ends. Its exit handlers still run.",
     ),
-    on_workflows(
+    act(
+        WORKFLOWS,
         "terminate-workflow",
         "Terminate",
         Action::Terminate,
         "terminate workflows of this namespace",
         "{} ends at once, without its exit handlers.",
     ),
-    on_workflows("workflow-logs", "Logs", Action::AccessLogs, "see logs of workflows of this namespace", ""),
+    act(
+        WORKFLOWS,
+        "workflow-logs",
+        "Logs",
+        Action::AccessLogs,
+        "see logs of workflows of this namespace",
+        "",
+    ),
 ];
-static OF_TEMPLATE: Act = on_workflows(
+static OF_TEMPLATE: Act = act(
+    WORKFLOWS,
     "submit-workflow",
     "Submit…",
     Action::Create,
     "begin workflows in this namespace",
     "This begins a workflow of {}, which stays as it is.",
 );
-static LOGS: Act = act("logs", "Logs", Action::ViewPodLogs, "see logs of its pods", "");
+static LOGS: Act = act(APPLICATIONS, "logs", "Logs", Action::ViewPodLogs, "see logs of its pods", "");
 
 /// What has pods, or is one.
 const WITH_LOGS: [&str; 7] =

@@ -8,12 +8,16 @@ use axum::extract::{Request, State};
 use axum::http::header::HOST;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use futures::{SinkExt as _, StreamExt as _};
 use loadtest::port;
 use loadtest::process::{Process, Start};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 use crate::desk::Desk;
 use crate::platform::{PROGRAM, SOON};
@@ -21,6 +25,8 @@ use crate::platform::{PROGRAM, SOON};
 const LOOK: Duration = Duration::from_millis(20);
 /// The tunnel of the runtime prod, of the account that a platform of one's own has.
 const HOST_OF_PROD: &str = "default-prod.tunnels.example.com";
+
+type Socket = WebSocketStream<TcpStream>;
 
 /// What Argo CD was asked to change: method and path, and the body.
 type Asked = Arc<Mutex<Vec<(String, Value)>>>;
@@ -177,6 +183,16 @@ impl Way {
         }
     }
 
+    /// A WebSocket to the app proxy, through tunnel and router.
+    async fn socket(&self) -> Socket {
+        let mut request = format!("ws://{HOST_OF_PROD}/app-proxy/api/graphql").into_client_request().unwrap();
+        let protocol = HeaderValue::from_static("graphql-transport-ws");
+        request.headers_mut().insert("sec-websocket-protocol", protocol);
+        let stream = TcpStream::connect(("127.0.0.1", self.ports[0])).await.unwrap();
+        let (socket, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
+        socket
+    }
+
     /// What Argo CD was asked to change since this was asked last.
     fn changed(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut *self.asked.lock().unwrap())
@@ -197,6 +213,17 @@ impl Way {
     }
 }
 
+/// What is answered to a message.
+async fn told(socket: &mut Socket, message: Value) -> Value {
+    socket.send(Message::text(message.to_string())).await.unwrap();
+    loop {
+        let answer = tokio::time::timeout(SOON, socket.next()).await.unwrap().unwrap().unwrap();
+        if let Message::Text(text) = answer {
+            return serde_json::from_str(&text).unwrap();
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sync_goes_from_the_command_line_through_platform_tunnel_and_router_to_argo_cd() {
     let mut way = Way::start().await;
@@ -207,6 +234,15 @@ async fn a_sync_goes_from_the_command_line_through_platform_tunnel_and_router_to
     assert_eq!(changed.len(), 1, "{changed:?}");
     assert_eq!(changed[0].0, "POST /api/v1/applications/store/sync");
     assert_eq!((&changed[0].1["revision"], &changed[0].1["appNamespace"]), (&json!("v2"), &json!("argocd")));
+
+    // A socket goes the same way.
+    let mut socket = way.socket().await;
+    let introduced = json!({"type": "connection_init", "payload": {"Authorization": way.desk.key}});
+    assert_eq!(told(&mut socket, introduced).await, json!({"type": "connection_ack"}));
+    let asked = json!({"id": "1", "type": "subscribe", "payload": {"query": "{ versionInfo { version } }"}});
+    let version = json!({"data": {"versionInfo": {"version": env!("CARGO_PKG_VERSION")}}});
+    assert_eq!(told(&mut socket, asked).await, json!({"id": "1", "type": "next", "payload": version}));
+    socket.close(None).await.unwrap();
 
     // A key that only reads changes nothing, and what was done is in the audit log.
     let platform = &way.desk.platform;

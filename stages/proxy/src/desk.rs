@@ -149,6 +149,18 @@ impl Desk {
         done
     }
 
+    /// Whether the platform knows whoever asks, whatever they may.
+    pub(crate) async fn knows(&self, caller: &Caller) -> Result<(), ActError> {
+        let Some(token) = caller.0.as_ref() else { return Err(self.without_credentials()) };
+        match self.gate.check(token, Operation::VERSION_INFO, &Subject::default()).await {
+            Ok(_) | Err(Denied { who: Some(_), .. }) => Ok(()),
+            Err(Denied { who: None, refusal, error }) => {
+                self.series.refused(refusal);
+                Err(error)
+            }
+        }
+    }
+
     /// Lets somebody in who begins what lasts, and records that they did.
     pub(crate) async fn begin(&self, caller: &Caller, about: &About) -> Result<Granted, ActError> {
         let begun = match self.audit.place() {

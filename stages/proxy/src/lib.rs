@@ -28,6 +28,7 @@ mod routes;
 mod schema;
 mod sealing;
 mod series;
+mod socket;
 mod streams;
 mod validation;
 mod watched;

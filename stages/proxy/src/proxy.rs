@@ -12,7 +12,7 @@ use pipeline_redact::{RedactionKey, Redactor};
 use stages_client::{Client, Target, TargetError, Token};
 use stages_git::Checkouts;
 use stages_kube::{Cluster, ConfigError, Right, Scope};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::archive::LogArchive;
 use crate::argocd::{Access, ArgoCd};
@@ -86,7 +86,7 @@ pub enum RuntimeToken {
 pub struct Limits {
     /// Bytes of a body.
     pub body: usize,
-    /// Streams of logs at a time.
+    /// Streams of logs at a time, and sockets.
     pub streams: usize,
     /// How long an answer of the platform is remembered.
     pub remembered: Duration,
@@ -234,8 +234,18 @@ impl ProxyConfig {
         let (namespace, every) = (self.namespace, self.limits.heartbeat);
         let archive = Arc::new(LogArchive::new(pods, redactor));
         let (body, schema) = (self.limits.body, schema::build(works));
-        let front =
-            Front { schema, cors, body, desk: desk.clone(), archive, oauth, stop: stop.clone(), registered };
+        let sockets = Arc::new(Semaphore::new(self.limits.streams.min(Semaphore::MAX_PERMITS)));
+        let front = Front {
+            schema,
+            cors,
+            body,
+            desk: desk.clone(),
+            archive,
+            oauth,
+            stop: stop.clone(),
+            registered,
+            sockets,
+        };
         let registration = registers.map(|(config, token)| Registration {
             config,
             cluster: cluster.clone(),

@@ -1,8 +1,8 @@
 //! The routes: the API, below `/app-proxy` and without it, where browsers go for a consent and come back, and whether it lives.
 //!
-//! takes: HTTP - gives: answers of the schema; a stream of events to whoever accepts one; the runtime's own logs - calls: nothing itself - fails: 401
-//! without a token, 413 for a body that is too long, 400 for one that is no query; whatever else is wrong stands under `errors` of
-//! an answer 200
+//! takes: HTTP - gives: answers of the schema; a stream of events to whoever accepts one, and sockets; the runtime's own logs -
+//! calls: nothing itself - fails: 401 without a token, 413 for a body that is too long, 400 for one that is no query; whatever else
+//! is wrong stands under `errors` of an answer 200
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -16,10 +16,11 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{AppendHeaders, IntoResponse as _, Response};
-use axum::routing::{get, post};
+use axum::routing::get;
 use axum::{Json, Router};
 use futures::StreamExt as _;
 use pipeline_core::{SecretString, Shutdown};
+use tokio::sync::Semaphore;
 
 use crate::archive::LogArchive;
 use crate::desk::{About, Caller, Desk};
@@ -29,6 +30,7 @@ use crate::git::OAuth;
 use crate::operation::Operation;
 use crate::registration::Registered;
 use crate::schema::Schema;
+use crate::socket::{Session, Wanted};
 
 /// What answers.
 #[derive(Clone)]
@@ -42,6 +44,8 @@ pub(crate) struct Front {
     pub(crate) oauth: OAuth,
     pub(crate) stop: Shutdown,
     pub(crate) registered: Registered,
+    /// Places for sockets.
+    pub(crate) sockets: Arc<Semaphore>,
 }
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET,HEAD,PUT,PATCH,POST,DELETE");
@@ -56,7 +60,7 @@ impl Front {
     pub(crate) fn routes(self) -> Router {
         let alive = || get(async || "OK");
         let api = Router::new()
-            .route("/api/graphql", post(graphql))
+            .route("/api/graphql", get(socket).post(graphql))
             .route("/api/applications/logs", get(logs))
             .route("/api/git-auth/{provider}", get(consent))
             .route("/api/git-auth/{provider}/callback", get(came_back))
@@ -79,7 +83,12 @@ async fn ready(State(front): State<Front>) -> Response {
 /// The token, as it is or after `Bearer`.
 fn token(headers: &HeaderMap) -> Option<SecretString> {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    let given = text(header::AUTHORIZATION).filter(|text| !text.is_empty()).or_else(|| text(TOKEN))?;
+    given(text(header::AUTHORIZATION).filter(|text| !text.is_empty()).or_else(|| text(TOKEN))?)
+}
+
+/// A token as it is given.
+pub(crate) fn given(text: &str) -> Option<SecretString> {
+    let given = text.trim();
     let bearer = given.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer "));
     let given = bearer.map_or(given, |(_, token)| token.trim());
     (!given.is_empty()).then(|| SecretString::from(given))
@@ -114,15 +123,45 @@ async fn graphql(State(front): State<Front>, request: axum::extract::Request) ->
     };
     // What a parser says of a document quotes it, and a token may stand there.
     if let Err(error) = async_graphql::parser::parse_query(&request.query) {
-        return unread(error.positions().next());
+        let error = serde_json::json!({"message": unread(error.positions().next()), "extensions": {"code": "BAD_REQUEST"}});
+        return answer(&serde_json::json!({"data": null, "errors": [error]}));
     }
     let request = request.data(Caller(Some(token)));
     let accepts = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accepts.contains("text/event-stream") {
         return stream(&front, request);
     }
-    let mut response = Json(front.schema.execute(request).await).into_response();
+    answer(&front.schema.execute(request).await)
+}
+
+/// An answer that nobody keeps.
+fn answer(answer: &impl serde::Serialize) -> Response {
+    let mut response = Json(answer).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Opens a socket, for whoever says on it who they are.
+async fn socket(State(front): State<Front>, mut request: axum::extract::Request) -> Response {
+    let wanted = match Wanted::read(request.headers()) {
+        Some(Ok(wanted)) => wanted,
+        Some(Err(why)) => return wrong(StatusCode::BAD_REQUEST, why),
+        None => {
+            let text = "ask with POST, or open a WebSocket of the protocol graphql-transport-ws";
+            let allow = [(header::ALLOW, HeaderValue::from_static("POST"))];
+            return (allow, wrong(StatusCode::METHOD_NOT_ALLOWED, text)).into_response();
+        }
+    };
+    let Ok(place) = front.sockets.clone().try_acquire_owned() else {
+        return wrong(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many sockets are open: close one, or try again later",
+        );
+    };
+    let (token, upgraded) = (token(request.headers()), hyper::upgrade::on(&mut request));
+    let Front { schema, desk, body: longest, stop, .. } = front;
+    let (session, response) = (Session { schema, desk, token, longest, stop, place }, wanted.answer());
+    tokio::spawn(session.run(wanted, upgraded));
     response
 }
 
@@ -210,19 +249,12 @@ fn status(error: &ActError) -> StatusCode {
     }
 }
 
-/// What is answered to a document that cannot be read, without a word of it.
-fn unread(at: Option<async_graphql::Pos>) -> Response {
-    let message = match at {
+/// What is said of a document that cannot be read, without a word of it.
+pub(crate) fn unread(at: Option<async_graphql::Pos>) -> String {
+    match at {
         Some(at) => format!("the query cannot be read: line {}, column {}", at.line, at.column),
         None => "the query cannot be read".to_owned(),
-    };
-    let answer = serde_json::json!({
-        "data": null,
-        "errors": [{"message": message, "extensions": {"code": "BAD_REQUEST"}}],
-    });
-    let mut response = Json(answer).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    }
 }
 
 /// Events `next`, each with an answer, and `complete`.

@@ -104,7 +104,8 @@ async fn accept<L: Listen>(listener: &L) -> L::Stream {
     }
 }
 
-/// One connection, until its client, its age or the process ends it.
+/// One connection, until its client, its age or the process ends it. One that is upgraded is whoever's that answered so: it is no
+/// connection of HTTP any more, and takes no place.
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     pages: Router,
@@ -119,7 +120,7 @@ async fn converse(
         let (busy, answer) = (place.busy(), pages.call(request));
         async { answer.await.map(|response: Response| response.map(|body| CountedBody::new(body, busy))) }
     });
-    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), pages));
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), pages).with_upgrades());
     let (ended, grace) = tokio::select! {
         result = connection.as_mut() => (Some(result), bounds.grace),
         () = stop.cancelled() => (None, bounds.grace),

@@ -124,8 +124,8 @@ fn query(
 
 #[Subscription]
 impl Subscription {
-    /// Lines of the log of a pod, or of all pods of a resource: over a POST that accepts `text/event-stream`. The last item is
-    /// `done`.
+    /// Lines of the log of a pod, or of all pods of a resource: over a WebSocket, or a POST that accepts `text/event-stream`. The
+    /// last item is `done`.
     async fn application_logs(
         &self,
         context: &Context<'_>,
@@ -150,8 +150,8 @@ impl Subscription {
         Ok(begun.map_err(|error| error.graphql())?.items().map(ApplicationLogsResponse::from))
     }
 
-    /// Lines of the logs of a workflow's pods, or of one of them: over a POST that accepts `text/event-stream`. It takes the server
-    /// of Argo Workflows. The last item is `done`.
+    /// Lines of the logs of a workflow's pods, or of one of them: over a WebSocket, or a POST that accepts `text/event-stream`. It
+    /// takes the server of Argo Workflows. The last item is `done`.
     async fn workflow_logs(
         &self,
         context: &Context<'_>,
@@ -174,8 +174,8 @@ impl Subscription {
         Ok(begun.map_err(|error| error.graphql())?.items().map(WorkflowLogsResponse::from))
     }
 
-    /// Lines of the logs of the runtime's own pods, or of those of one component, for admins: over a POST that accepts
-    /// `text/event-stream`. The last item is `done`.
+    /// Lines of the logs of the runtime's own pods, or of those of one component, for admins: over a WebSocket, or a POST that
+    /// accepts `text/event-stream`. The last item is `done`.
     async fn component_logs(
         &self,
         context: &Context<'_>,

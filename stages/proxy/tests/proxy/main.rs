@@ -26,6 +26,7 @@ mod providers;
 mod pulls;
 mod schema;
 mod sealing;
+mod sockets;
 mod status;
 mod support;
 mod tokens;

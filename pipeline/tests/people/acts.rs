@@ -434,11 +434,27 @@ async fn what_runs_now_is_shown_as_a_tree() {
     acting.proxy.answers("applicationHistory", &[entry]);
     let history = acting.run(&["app", "history", "store", "--live"]).await.done();
     assert!(history.contains("v2") && history.contains("Argo CD"), "{history}");
+    // Of several sources each has a revision of its own.
+    let of = |id: u32, revisions: [&str; 2]| {
+        json!({
+            "id": id, "revision": null, "revisions": revisions, "deployStartedAt": null, "deployedAt": "2026-11-20T10:00:00Z",
+            "initiatedBy": null, "automated": true,
+        })
+    };
     let once = acting.run(&["app", "rollback", "store", "--dry-run"]).await.refused();
     let said = "prod/argocd/store was deployed once at most: there is nothing to go back to";
     assert_eq!(once, (1, told(said)));
     let none = acting.run(&["app", "rollback", "store", "5", "--dry-run"]).await.refused();
     let said = "prod/argocd/store has no deployment 5: `gitops-runtime app history prod/argocd/store --live` shows those that it has";
     assert_eq!(none, (1, told(said)));
+    acting.proxy.answers("applicationHistory", &[json!([of(9, ["v2", "1.3.0"]), of(8, ["v1", "1.2.3"])])]);
+    acting.proxy.answers("applicationDiff", &[json!([])]);
+    acting.proxy.asked();
+    let several = acting.run(&["app", "rollback", "store", "--dry-run"]).await;
+    let would = "would roll prod/argocd/store back to deployment 8, of v1 1.2.3\ninstead of deployment 9, of v2 1.3.0\n";
+    assert_eq!((several.out.as_str(), several.err), (would, told("nothing would be changed")));
+    let asked = acting.proxy.asked();
+    let (_, given, _) = asked.iter().find(|(field, ..)| field == "applicationDiff").unwrap();
+    assert_eq!((&given["revisions"], given.get("revision")), (&json!(["v1", "1.2.3"]), None));
     acting.desk.stop().await;
 }

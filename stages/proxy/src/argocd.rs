@@ -168,9 +168,26 @@ impl ArgoCd {
         self.about(app, Asked::get("read the managed resources", &["managed-resources"])).await
     }
 
-    /// What the repository says at a revision.
-    pub(crate) async fn rendered(&self, app: &Name, revision: &str) -> Result<Rendered, ActError> {
-        let query = vec![("revision", revision.to_owned())];
+    /// What repositories say at these revisions, one for each source.
+    pub(crate) async fn rendered(&self, app: &Name, revisions: &[String]) -> Result<Rendered, ActError> {
+        let found = self.application(app).await?;
+        let several = found.pointer("/spec/sources").and_then(Value::as_array).filter(|all| !all.is_empty());
+        let query = match (several, revisions) {
+            (None, [revision]) => vec![("revision", revision.clone())],
+            // Argo CD counts them from 1, and passes over the revision of an application that has several.
+            (Some(sources), all) if all.len() == sources.len() => {
+                let at = |(place, revision): (usize, &String)| {
+                    [("sourcePositions", (place + 1).to_string()), ("revisions", revision.clone())]
+                };
+                all.iter().enumerate().flat_map(at).collect()
+            }
+            (several, all) => {
+                let (sources, given) = (several.map_or(1, Vec::len), all.len());
+                let text =
+                    format!("the application has {sources} sources: give as many revisions, not {given}");
+                return Err(ActError::Wrong(text));
+            }
+        };
         self.about(app, Asked { query, ..Asked::get("make the manifests", &["manifests"]) }).await
     }
 

@@ -120,23 +120,32 @@ impl Query {
         .await
     }
 
-    /// What is not as Git says: at the revision that the application follows, or at another.
+    /// What is not as Git says: at what the application follows, or at other revisions.
     async fn application_diff(
         &self,
         context: &Context<'_>,
         application: ApplicationId,
         #[graphql(desc = "A branch, a tag or a commit; none: the one that the application follows.")]
         revision: Option<String>,
+        #[graphql(desc = "The same of several sources, one for each in their order.")] revisions: Option<
+            Vec<String>,
+        >,
     ) -> Result<Vec<ResourceDiff>> {
         let app = application.name();
         read(context, Operation::APPLICATION_DIFF, application.subject(), async |works| {
             let all: Items<ManagedResource> = works.argocd.managed(&app).await?;
             let redactor = works.argocd.redactor();
             let all = all.items.into_iter().map(|one| one.redacted(redactor));
-            let Some(revision) = revision.filter(|revision| !revision.is_empty()) else {
-                return Ok(all.filter_map(ManagedResource::diff).collect());
+            let one = revision.filter(|revision| !revision.is_empty());
+            let revisions = match (one, revisions.unwrap_or_default()) {
+                (None, several) => several,
+                (Some(one), several) if several.is_empty() => vec![one],
+                _ => return Err(ActError::Wrong("give revision or revisions".to_owned())),
             };
-            let mut rendered = works.argocd.rendered(&app, &revision).await?;
+            if revisions.is_empty() {
+                return Ok(all.filter_map(ManagedResource::diff).collect());
+            }
+            let mut rendered = works.argocd.rendered(&app, &revisions).await?;
             let all: Vec<_> = all.map(|one| one.at(&mut rendered, redactor)).collect();
             let new = rendered.rest().map(|manifest| ManagedResource::new_at(&manifest, redactor));
             Ok(all.into_iter().chain(new).filter_map(ManagedResource::diff).collect())

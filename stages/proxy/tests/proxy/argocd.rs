@@ -70,6 +70,20 @@ fn read((path, query): (&str, &str)) -> Option<Value> {
                 {"id": 2, "revision": "bbb", "deployedAt": "2026-01-02T00:00:00Z", "initiatedBy": {"automated": true}},
             ]},
         }),
+        // One of two sources.
+        "/api/v1/applications/pair" => json!({
+            "metadata": {"name": "pair", "namespace": "argocd"},
+            "spec": {"sources": [{"repoURL": "https://git.example/pair", "path": "a"}, {"repoURL": "https://charts.example", "chart": "b"}]},
+        }),
+        "/api/v1/applications/pair/managed-resources" => json!({"items": null}),
+        "/api/v1/applications/pair/manifests" => match query {
+            "appNamespace=argocd&sourcePositions=1&revisions=v1&sourcePositions=2&revisions=1.2.3" => {
+                json!({"manifests": [
+                    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "pair"}}).to_string(),
+                ]})
+            }
+            _ => return None,
+        },
         "/api/v1/applications/shop/resource-tree" => json!({
             "nodes": [
                 {"group": "argoproj.io", "version": "v1alpha1", "kind": "Rollout", "namespace": "default", "name": "web", "uid": "uid-web",

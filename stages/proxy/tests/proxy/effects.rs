@@ -141,6 +141,21 @@ async fn what_argo_cd_says_is_told_without_secrets() {
     let none = r#"{ applicationDiff(application: APP, revision: "v9") { name } }"#;
     let said = "Argo CD refused to make the manifests (404): not found";
     assert_eq!(running.refused(&running.admin, &asked(none)).await.0, said);
+    // Of several sources each has its own, and as many are given as there are.
+    let pair = |given: &str| {
+        format!(
+            r#"{{ applicationDiff(application: {{namespace: "argocd", name: "pair"}}, {given}) {{ name live }} }}"#
+        )
+    };
+    let two = running.data(&running.admin, &pair(r#"revisions: ["v1", "1.2.3"]"#)).await;
+    assert_eq!(two["applicationDiff"], json!([{"name": "pair", "live": null}]));
+    for (given, number) in [(r#"revision: "v1""#, 1), (r#"revisions: ["a", "b", "c"]"#, 3)] {
+        let said = format!("the application has 2 sources: give as many revisions, not {number}");
+        let refused = running.refused(&running.admin, &pair(given)).await;
+        assert_eq!(refused, (said, "BAD_REQUEST".to_owned()));
+    }
+    let both = pair(r#"revision: "a", revisions: ["b"]"#);
+    assert_eq!(running.refused(&running.admin, &both).await.0, "give revision or revisions");
     let history =
         read("{ applicationHistory(application: APP) { id revision initiatedBy automated } }").await;
     let expected = json!([

@@ -94,7 +94,7 @@ pub(super) async fn run(
 pub(super) async fn run_live(
     (proxy, name): (&Proxy, &AppName),
     wanted: &[String],
-    revision: Option<&str>,
+    revisions: &[String],
     screen: &Screen,
 ) -> Result<bool, RemoteError> {
     let is_wanted = |group: &str, kind: &str, namespace: &str, own: &str| {
@@ -106,7 +106,8 @@ pub(super) async fn run_live(
         };
         wanted.is_empty() || wanted.iter().any(|text| resource.is_named(text))
     };
-    let whole = Wanted { revision, deletes: true };
+    let revisions: Vec<&str> = revisions.iter().map(String::as_str).collect();
+    let whole = Wanted { revisions: &revisions, deletes: true };
     let differing = told((proxy, name), whole, is_wanted, screen).await?.differing;
     said(differing, name, "as its runtime compares it now", screen);
     Ok(differing > 0)

@@ -43,7 +43,7 @@ const LIVE: &[Column] = &[
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Remembered {
     pub(crate) id: i64,
-    pub(crate) revision: Option<String>,
+    revision: Option<String>,
     #[serde(default)]
     revisions: Vec<String>,
     deployed_at: Option<String>,
@@ -53,6 +53,19 @@ pub(crate) struct Remembered {
 
 const HISTORY: &str = "query History($application: ApplicationId!) { applicationHistory(application: $application) { id revision revisions deployStartedAt deployedAt initiatedBy automated } }";
 const READS: &str = "read what was deployed";
+
+impl Remembered {
+    /// Its revisions, one for each source.
+    pub(crate) fn at(&self) -> Vec<&str> {
+        let own = self.revision.iter().filter(|text| !text.is_empty());
+        own.chain(&self.revisions).map(String::as_str).collect()
+    }
+
+    /// The same in short.
+    pub(crate) fn told(&self) -> String {
+        self.at().into_iter().map(revision).collect::<Vec<_>>().join(" ")
+    }
+}
 
 /// What the runtime itself remembers, the newest first.
 pub(crate) async fn live(proxy: &Proxy, name: &AppName) -> Result<Vec<Remembered>, RemoteError> {
@@ -80,8 +93,6 @@ pub(super) async fn run_live(
     }
     let now = Timestamp::now();
     let row = |one: &Remembered| -> Vec<Cell> {
-        let own = one.revision.clone().into_iter().filter(|text| !text.is_empty());
-        let revisions: Vec<String> = own.chain(one.revisions.clone()).map(|text| revision(&text)).collect();
         let by = match (&one.initiated_by, one.automated) {
             (Some(by), _) if !by.is_empty() => by,
             (_, true) => "Argo CD",
@@ -91,7 +102,7 @@ pub(super) async fn run_live(
             one.id.to_string().into(),
             one.deployed_at.as_deref().map(time).unwrap_or_default().into(),
             age(one.deployed_at.as_deref(), now).into(),
-            revisions.join(" ").into(),
+            one.told().into(),
             by.into(),
         ]
     };

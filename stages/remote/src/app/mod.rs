@@ -67,11 +67,10 @@ pub(crate) async fn run(
         AppCommand::Tree { named, shown, way, .. } => {
             tree::run(&platform(way).await?, named, shown.output, screen).await?;
         }
-        AppCommand::Diff { named, resources, exit_code, live, revision, way } => {
+        AppCommand::Diff { named, resources, exit_code, live, revisions, way } => {
             let differs = if *live {
                 let reached = reached(named, way).await?;
-                diff::run_live((&reached.proxy, &reached.name), resources, revision.as_deref(), screen)
-                    .await?
+                diff::run_live((&reached.proxy, &reached.name), resources, revisions, screen).await?
             } else {
                 diff::run(&platform(way).await?, named, resources, screen).await?
             };

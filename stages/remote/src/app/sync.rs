@@ -14,7 +14,7 @@ use crate::ask::Platform;
 use crate::error::RemoteError;
 use crate::proxy::Proxy;
 use crate::resource::{Node, meant};
-use crate::show::{Screen, plain, revision, word};
+use crate::show::{Screen, plain, word};
 
 /// An operation that the platform knows.
 #[derive(Debug, Deserialize)]
@@ -136,7 +136,8 @@ pub(super) async fn sync(
     let known = if sync.waiting.wait { newest(platform, name).await? } else { None };
     match act.carry_out(proxy, &sync.careful, screen).await? {
         None => {
-            let wanted = Wanted { revision: sync.revision.as_deref(), deletes: sync.prune };
+            let revisions: Vec<&str> = sync.revision.as_deref().into_iter().collect();
+            let wanted = Wanted { revisions: &revisions, deletes: sync.prune };
             differences((proxy, name), wanted, &resources, screen).await
         }
         Some(_) if sync.waiting.wait => waited(platform, name, known, &sync.waiting, screen).await,
@@ -170,8 +171,8 @@ struct Difference {
 /// What a sync is compared for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
-    /// To which revision; `None`: the one that the application follows.
-    pub(super) revision: Option<&'a str>,
+    /// To which revisions, one for each source; none: those that the application follows.
+    pub(super) revisions: &'a [&'a str],
     /// Whether it deletes what Git does not have.
     pub(super) deletes: bool,
 }
@@ -196,16 +197,22 @@ pub(super) async fn told(
     let fields = "{ group kind namespace name live target }";
     let mut variables = json!({"application": name.variables()});
     // A runtime of a former version knows of no other revision.
-    let query = match wanted.revision {
-        Some(revision) => {
+    let query = match wanted.revisions {
+        [] => format!(
+            "query Diff($application: ApplicationId!) {{ applicationDiff(application: $application) {fields} }}"
+        ),
+        [revision] => {
             variables["revision"] = json!(revision);
             format!(
                 "query Diff($application: ApplicationId!, $revision: String) {{ applicationDiff(application: $application, revision: $revision) {fields} }}"
             )
         }
-        None => format!(
-            "query Diff($application: ApplicationId!) {{ applicationDiff(application: $application) {fields} }}"
-        ),
+        several => {
+            variables["revisions"] = json!(several);
+            format!(
+                "query Diff($application: ApplicationId!, $revisions: [String!]) {{ applicationDiff(application: $application, revisions: $revisions) {fields} }}"
+            )
+        }
     };
     let all: Vec<Difference> = proxy.get(act, &query, variables, "applicationDiff").await?;
     let mut told = Told::default();
@@ -278,7 +285,7 @@ pub(super) async fn rollback(
             RemoteError::Missing(format!("{name} was deployed once at most: there is nothing to go back to"))
         })?,
     };
-    let at = to.revision.as_deref().map(revision).unwrap_or_default();
+    let at = to.told();
     let act = Act {
         act: "roll an application back",
         does: format!("roll {name} back to deployment {}, of {at}", to.id),
@@ -294,13 +301,13 @@ pub(super) async fn rollback(
             waited(platform, name, known, &rollback.waiting, screen).await
         }
         (None, Some(now)) => {
-            let at = now.revision.as_deref().map(revision).unwrap_or_default();
-            screen.say(&format!("instead of deployment {}, of {at}\n", now.id))?;
-            // One of several sources has several revisions.
-            let Some(to) = to.revision.as_deref().filter(|revision| !revision.is_empty()) else {
+            screen.tell(&format!("instead of deployment {}, of {}", now.id, now.told()))?;
+            let revisions = to.at();
+            if revisions.is_empty() {
+                screen.note("the runtime does not remember of which revision that was: what would be changed is not known");
                 return Ok(());
-            };
-            let wanted = Wanted { revision: Some(to), deletes: rollback.prune };
+            }
+            let wanted = Wanted { revisions: &revisions, deletes: rollback.prune };
             differences((proxy, name), wanted, &[], screen).await
         }
         _ => Ok(()),

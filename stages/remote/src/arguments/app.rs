@@ -298,9 +298,10 @@ pub(crate) enum AppCommand {
         /// As its runtime knows it now, which is asked through its app proxy
         #[arg(long)]
         live: bool,
-        /// With --live: with what Git says at this revision, instead of the one that the application follows
-        #[arg(long, value_name = "REVISION", requires = "live")]
-        revision: Option<String>,
+        /// With --live: with what Git says at this revision, instead of the one that the application follows; of several sources
+        /// one for each, in their order
+        #[arg(long = "revision", value_name = "REVISION", requires = "live")]
+        revisions: Vec<String>,
         #[command(flatten)]
         way: Way,
     },

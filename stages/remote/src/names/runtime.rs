@@ -14,7 +14,7 @@ use crate::ask::Platform;
 use crate::error::RemoteError;
 use crate::proxy::Proxy;
 use crate::resource::Node;
-use crate::show::{plain, revision};
+use crate::show::plain;
 use crate::workflow;
 
 /// Resources of the application that is typed.
@@ -49,8 +49,7 @@ pub(crate) fn of_resource(begin: &OsStr) -> Vec<CompletionCandidate> {
 /// Deployments of the application that is typed, but for the last one, to which nobody goes back.
 pub(crate) fn deployments(begin: &OsStr) -> Vec<CompletionCandidate> {
     let found = of_application(async |proxy, name, _| live(&proxy, &name).await);
-    let one = |(id, of): (i64, Option<String>)| (id.to_string(), of.as_deref().map(revision));
-    offered(begin, found.unwrap_or_default().into_iter().skip(1).map(|one| (one.id, one.revision)).map(one))
+    offered(begin, found.unwrap_or_default().iter().skip(1).map(|one| (one.id.to_string(), Some(one.told()))))
 }
 
 /// Workflows of the namespace that is typed.

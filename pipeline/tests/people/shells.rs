@@ -54,6 +54,11 @@ async fn bash_completes_commands_and_names_that_the_platform_knows() {
     offers(&desk, "gitops-runtime runtime get p", &["prod"]).await;
     offers(&desk, "gitops-runtime app list --runtime p", &["prod"]).await;
     offers(&desk, "gitops-runtime app list --context p", &["prod"]).await;
+    offers(&desk, "gitops-runtime app list --namespace a", &["argocd"]).await;
+    let all = desk.json(&["app", "list"]).await;
+    let goes_to = all[1]["destinationNamespace"].as_str().unwrap();
+    let begin = format!("gitops-runtime workflow list --runtime prod -n {goes_to}");
+    offers(&desk, &begin, &[goes_to]).await;
     assert_eq!(offered(&desk, "gitops-runtime app get --runtime eu1 st").await, [""; 0]);
     assert_eq!(offered(&desk, "gitops-runtime app list --context none --runtime p").await, [""; 0]);
     // A platform that is away keeps nobody waiting, and leaves no line.
@@ -86,9 +91,11 @@ async fn what_a_runtime_has_is_completed_as_its_app_proxy_tells_it() {
     proxy.answers("applicationHistory", &[json!([entry(17), entry(16), entry(15)])]);
     let workflow = json!({
         "metadata": {"name": "build-2", "namespace": "ci"}, "uid": "w", "phase": "Running", "message": null, "progress": null,
-        "workflowTemplate": null, "suspended": false, "createdAt": null, "startedAt": null, "finishedAt": null,
+        "workflowTemplate": "build", "suspended": false, "createdAt": null, "startedAt": null, "finishedAt": null,
     });
-    proxy.answers("workflows", &[json!([workflow])]);
+    let mut other = workflow.clone();
+    other["metadata"]["name"] = json!("test-7");
+    proxy.answers("workflows", &[json!([workflow, other])]);
     proxy.answers("gitIntegrations", &[json!([{"name": "default", "apiUrl": "https://api.github.com"}])]);
     for (line, expected) in [
         ("app logs store Dep", &["Deployment/web"][..]),
@@ -98,7 +105,8 @@ async fn what_a_runtime_has_is_completed_as_its_app_proxy_tells_it() {
         ("app rollback store 1", &["16", "15"]),
         ("rollout promote store a", &["api"]),
         ("rollout get --runtime prod store a", &["api"]),
-        ("workflow logs --runtime prod -n ci b", &["build-2"]),
+        ("workflow get --runtime prod -n ci b", &["build-2"]),
+        ("workflow submit --runtime prod -n ci b", &["build"]),
         ("git integration edit --runtime prod --name d", &["default"]),
     ] {
         offers(&desk, &format!("gitops-runtime {line}"), expected).await;

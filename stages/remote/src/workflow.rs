@@ -379,14 +379,26 @@ async fn resubmit(done: &Done, screen: &Screen, environment: &Environment) -> Re
     made(&within, &act, &done.careful, ("resubmitWorkflow", &done.waiting), screen).await
 }
 
-/// The names of workflows, the newest first, each with its phase.
-pub(crate) async fn names(
+/// What shells offer of a workflow.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) name: String,
+    pub(crate) phase: String,
+    /// What it was made of.
+    pub(crate) template: Option<String>,
+}
+
+/// The newest workflows.
+pub(crate) async fn newest(
     within: &Within,
     most: usize,
     environment: &Environment,
-) -> Result<Vec<(String, String)>, RemoteError> {
+) -> Result<Vec<Run>, RemoteError> {
     let all: Vec<Workflow> = read_all(&In::find(within, environment).await?.newest(most, &[]).await?)?;
-    let one = |one: Workflow| (one.metadata.name.clone(), one.phase().to_owned());
+    let one = |one: Workflow| {
+        let phase = one.phase().to_owned();
+        Run { name: one.metadata.name, phase, template: one.workflow_template }
+    };
     Ok(all.into_iter().map(one).collect())
 }
 

@@ -117,7 +117,7 @@ pub(crate) struct Chosen {
     #[arg(long, value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
     pub(crate) runtime: Option<String>,
     /// Those in this namespace
-    #[arg(short, long, value_name = "NAMESPACE")]
+    #[arg(short, long, value_name = "NAMESPACE", add = ArgValueCompleter::new(names::namespaces))]
     pub(crate) namespace: Option<String>,
     /// Those that have these labels, such as team=shop,tier=web; may be repeated
     #[arg(short = 'l', long = "selector", value_name = "KEY=VALUE", value_delimiter = ',', value_parser = label)]

@@ -45,7 +45,7 @@ pub(crate) struct Seal {
     #[arg(long, value_enum, value_name = "SCOPE")]
     pub(crate) scope: Option<Scope>,
     /// The namespace that it is for, where the Secret says none
-    #[arg(short, long, value_name = "NAMESPACE")]
+    #[arg(short, long, value_name = "NAMESPACE", add = ArgValueCompleter::new(names::destinations))]
     pub(crate) namespace: Option<String>,
     /// The runtime; may be left out where you see one alone
     #[arg(long, value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]

@@ -48,7 +48,7 @@ pub(crate) struct Within {
     #[arg(long, value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
     pub(crate) runtime: Option<String>,
     /// The namespace; without it the runtime's own
-    #[arg(short, long, value_name = "NAMESPACE")]
+    #[arg(short, long, value_name = "NAMESPACE", add = ArgValueCompleter::new(names::destinations))]
     pub(crate) namespace: Option<String>,
     #[command(flatten)]
     pub(crate) way: Way,
@@ -72,7 +72,7 @@ pub(crate) struct Done {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Submit {
     /// The WorkflowTemplate that it is made of
-    #[arg(value_name = "TEMPLATE")]
+    #[arg(value_name = "TEMPLATE", add = ArgValueCompleter::new(names::templates))]
     pub(crate) template: String,
     /// A parameter; may be repeated
     #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]

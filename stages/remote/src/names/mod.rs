@@ -4,6 +4,7 @@
 mod line;
 mod runtime;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::future::Future;
 use std::sync::OnceLock;
@@ -13,7 +14,9 @@ use clap_complete::CompletionCandidate;
 use serde_json::{Value, json};
 
 use self::line::Line;
-pub(crate) use self::runtime::{deployments, integrations, of_resource, resources, rollouts, workflows};
+pub(crate) use self::runtime::{
+    deployments, integrations, of_resource, resources, rollouts, templates, workflows,
+};
 use crate::ask::Platform;
 use crate::contexts::Contexts;
 use crate::environment::Environment;
@@ -23,6 +26,8 @@ use crate::error::RemoteError;
 const WITHIN: Duration = Duration::from_millis(1_500);
 /// Names that are offered.
 const MOST: usize = 200;
+/// Applications that are looked at for what they have in common: what the platform gives at a time.
+const LOOKED_AT: usize = 500;
 
 static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
 
@@ -86,6 +91,32 @@ pub(crate) fn applications(begin: &OsStr) -> Vec<CompletionCandidate> {
     names.sort();
     names.dedup();
     names.into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// Namespaces that applications stand in, which begin so.
+pub(crate) fn namespaces(begin: &OsStr) -> Vec<CompletionCandidate> {
+    of_applications(begin, |node| node["metadata"]["namespace"].as_str())
+}
+
+/// Namespaces that applications go to, which begin so.
+pub(crate) fn destinations(begin: &OsStr) -> Vec<CompletionCandidate> {
+    of_applications(begin, |node| node["destinationNamespace"].as_str())
+}
+
+/// Something of each application of the runtime that is typed, or of all: each once.
+fn of_applications(begin: &OsStr, of: fn(&Value) -> Option<&str>) -> Vec<CompletionCandidate> {
+    let query = "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs) { applications(pagination: $pagination, runtime: $runtime, filters: $filters) { pageInfo { endCursor hasNextPage } edges { node { metadata { namespace } destinationNamespace } } } }";
+    let variables = json!({
+        "runtime": Line::typed().and_then(|line| line.text("runtime")),
+        "filters": {"deleted": false},
+    });
+    let found = asked(&async |platform: &Platform| {
+        platform.rows("list applications", query, &variables, "applications", LOOKED_AT).await
+    });
+    let begin = begin.to_string_lossy();
+    let begins = |name: &&str| !name.is_empty() && name.starts_with(&*begin);
+    let names: BTreeSet<&str> = found.iter().filter_map(of).filter(begins).collect();
+    names.into_iter().take(MOST).map(CompletionCandidate::new).collect()
 }
 
 /// What the platform of the context that is typed answers in a moment; nothing, where it does not.

@@ -1,5 +1,6 @@
 //! Names of what is in a runtime, which its app proxy tells.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 
 use clap_complete::CompletionCandidate;
@@ -15,7 +16,7 @@ use crate::error::RemoteError;
 use crate::proxy::Proxy;
 use crate::resource::Node;
 use crate::show::plain;
-use crate::workflow;
+use crate::workflow::{self, Run};
 
 /// Resources of the application that is typed.
 pub(crate) fn resources(begin: &OsStr) -> Vec<CompletionCandidate> {
@@ -54,12 +55,24 @@ pub(crate) fn deployments(begin: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Workflows of the namespace that is typed.
 pub(crate) fn workflows(begin: &OsStr) -> Vec<CompletionCandidate> {
+    let all = newest().into_iter();
+    offered(begin, all.map(|one| (one.name, Some(one.phase))))
+}
+
+/// Templates that workflows of the namespace that is typed were made of.
+pub(crate) fn templates(begin: &OsStr) -> Vec<CompletionCandidate> {
+    let all: BTreeSet<String> = newest().into_iter().filter_map(|one| one.template).collect();
+    offered(begin, all.into_iter().map(|name| (name, None)))
+}
+
+/// The newest workflows of the namespace that is typed.
+fn newest() -> Vec<Run> {
     let found = of_runtime(async |line, environment| {
         let given =
             Within { runtime: line.text("runtime"), namespace: line.text("namespace"), way: line.way() };
-        workflow::names(&given, MOST, environment).await
+        workflow::newest(&given, MOST, environment).await
     });
-    offered(begin, found.unwrap_or_default().into_iter().map(|(name, phase)| (name, Some(phase))))
+    found.unwrap_or_default()
 }
 
 /// Git integrations of the runtime that is typed.

@@ -1,13 +1,15 @@
 //! `loadtest cluster acts`: what people ask an app proxy for, carried out by real Argo CD, Argo Rollouts and Argo Workflows, whose
 //! server and executor are real too, on a node that runs every pod.
 //!
-//! takes: nothing - gives: a table of operations by who asks, what is wrong, and one last line
+//! takes: nothing - gives: a table of operations by who asks, a runtime that a command installs and takes away, what is wrong, and
+//! one last line
 //! calls: the cluster, which it starts and ends; a platform and an app proxy as processes, the latter as an account with exactly
 //! the rights that it prints - fails: exit code 1 unless every operation is refused to whoever may not, who is told why,
 //! with nothing changed by it; has its effect in the cluster for whoever may; and stands in the audit log either way; and unless the
 //! app proxy's account asked the API server for no more than it may
 
 mod effects;
+mod installing;
 mod operations;
 mod world;
 
@@ -76,6 +78,9 @@ async fn played(args: &Args, program: &Path, folder: &Path) -> anyhow::Result<Ve
         }
         say(&format!("  {}", row.join("  ")));
         rows.push(row);
+    }
+    if args.only.is_empty() {
+        wrong.extend(Box::pin(world.installs(program, folder)).await?);
     }
     wrong.extend(world.unrecorded().await?);
     say(&table(COLUMNS.len(), &COLUMNS, &rows));

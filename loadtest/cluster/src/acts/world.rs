@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::installing::{self, Installer};
 use super::operations::{APPLICATIONS, Operation, WORKFLOWS};
 use crate::argo::{Controller, EXECUTOR};
 use crate::argocd::ArgoCd;
@@ -117,6 +118,7 @@ pub(super) struct World {
     platform: Process,
     proxy: Role,
     url: String,
+    platform_url: String,
     http: reqwest::Client,
     admin: Admin,
     keys: Vec<String>,
@@ -204,6 +206,7 @@ impl World {
             platform,
             proxy,
             url: proxy_url,
+            platform_url: url,
             http,
             admin,
             keys,
@@ -319,6 +322,20 @@ impl World {
                 found.insert((text("who").to_owned(), text("act").to_owned(), outcome));
             }
         }
+    }
+
+    /// Installs a runtime by a command, and takes it away; what is wrong with that.
+    pub(super) async fn installs(&self, program: &Path, folder: &Path) -> anyhow::Result<Vec<String>> {
+        self.admin.register(installing::RUNTIME, &self.url).await?;
+        let key = self.keys.get(ADMIN).context("find a key")?;
+        let installer = Installer {
+            program,
+            helm: self.cluster.binaries.program("helm"),
+            kubeconfig: self.cluster.control.admin_kubeconfig(),
+            home: folder.join("installer"),
+            objects: &self.objects,
+        };
+        installer.tries(&self.platform_url, key).await
     }
 
     /// The workflows that there are.

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use stages_platform_store as kept;
 
 use super::change::{ChangedFiles, SourceChange};
+use super::flat::Rows;
 use super::page::{SliceInfo, SlicePaginationArgs, rows};
 use super::{caller, store, time};
 use crate::caller::{Refusal, unread};
@@ -67,44 +68,44 @@ pub(crate) struct ObjectMeta {
 #[derive(SimpleObject)]
 #[graphql(complex)]
 pub(crate) struct Application {
-    pub(crate) metadata: ObjectMeta,
-    uid: String,
-    health_status: Option<HealthStatus>,
-    health_message: Option<String>,
-    sync_status: Option<SyncStatus>,
-    revision: Option<String>,
-    deleted: bool,
-    last_report_at: String,
+    pub(super) metadata: ObjectMeta,
+    pub(super) uid: String,
+    pub(super) health_status: Option<HealthStatus>,
+    pub(super) health_message: Option<String>,
+    pub(super) sync_status: Option<SyncStatus>,
+    pub(super) revision: Option<String>,
+    pub(super) deleted: bool,
+    pub(super) last_report_at: String,
     /// Its Argo CD project.
-    project: String,
+    pub(super) project: String,
     /// Where it runs, as people say it: a label of its, or the namespace that it goes to.
-    environment: String,
+    pub(super) environment: String,
     /// The cluster that it goes to, by name or else by address,
-    cluster: String,
+    pub(super) cluster: String,
     /// and the namespace there.
-    destination_namespace: String,
+    pub(super) destination_namespace: String,
     /// The repository that it comes from,
-    repo_url: String,
+    pub(super) repo_url: String,
     /// and the path or chart in it.
-    path: String,
-    labels: Vec<Label>,
+    pub(super) path: String,
+    pub(super) labels: Vec<Label>,
     /// Who wrote the commit that it is at,
-    commit_author: String,
+    pub(super) commit_author: String,
     /// and what they said.
-    commit_message: String,
+    pub(super) commit_message: String,
     /// How its last operation stands,
-    operation_phase: Option<String>,
+    pub(super) operation_phase: Option<String>,
     /// and what was said of that.
-    operation_message: Option<String>,
+    pub(super) operation_message: Option<String>,
     /// When it was last deployed with success.
-    deployed_at: Option<String>,
+    pub(super) deployed_at: Option<String>,
 }
 
 /// A label.
 #[derive(SimpleObject)]
-struct Label {
-    key: String,
-    value: String,
+pub(super) struct Label {
+    pub(super) key: String,
+    pub(super) value: String,
 }
 
 /// Which applications are listed: all of it holds.
@@ -157,7 +158,7 @@ impl ApplicationsFilterArgs {
 #[derive(SimpleObject)]
 #[graphql(complex)]
 pub(crate) struct ApplicationSlice {
-    pub(crate) edges: Vec<ApplicationEdge>,
+    pub(crate) edges: Rows<ApplicationEdge>,
     pub(crate) page_info: SliceInfo,
     /// What it is a page of.
     #[graphql(skip)]

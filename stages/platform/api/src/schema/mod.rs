@@ -4,6 +4,7 @@ mod account;
 mod application;
 mod change;
 mod cluster;
+mod flat;
 mod git_source;
 mod mutation;
 mod page;

@@ -8,6 +8,7 @@ use super::application::{
     self, Application, ApplicationEdge, ApplicationSlice, ApplicationsFilterArgs, place,
 };
 use super::cluster::{self, ClusterEdge, ClusterSlice};
+use super::flat::Rows;
 use super::git_source::{self, GitSourceEdge, GitSourceSlice};
 use super::page::{self, SlicePaginationArgs, rows};
 use super::promotion::{Metadata, PromotionTemplate};
@@ -97,7 +98,8 @@ impl Query {
             let cursor = cursor(&one);
             ApplicationEdge { node: Application::of(one), cursor }
         };
-        Ok(ApplicationSlice { edges: all.into_iter().map(edge).collect(), page_info, which, page })
+        let edges = Rows(all.into_iter().map(edge).collect());
+        Ok(ApplicationSlice { edges, page_info, which, page })
     }
 
     /// Git sources by runtime, namespace and name, of one runtime and one project or of all: the applications with the label

@@ -261,6 +261,37 @@ async fn applications_are_listed_by_name_namespace_and_label_and_told_with_where
 }
 
 #[tokio::test]
+async fn rows_of_a_list_are_told_alike_however_they_are_asked_for() {
+    let served = Served::new().await;
+    for name in ["argocd/shop", "team/shop"] {
+        served.report("prod", name).await;
+    }
+    let fields = "__typename metadata { __typename runtime namespace name } uid healthStatus healthMessage syncStatus revision deleted \
+                  lastReportAt project environment cluster destinationNamespace repoUrl path labels { key value __typename } commitAuthor \
+                  commitMessage operationPhase operationMessage deployedAt again: uid";
+    let list = |asked: &str| {
+        format!(
+            "query List($is: Boolean!) {{ applications(pagination: {{first: 2}}) {{ pageInfo @include(if: $is) {{ endCursor }} edges {{ cursor node {{ {asked} }} }} }} }}"
+        )
+    };
+    let data = async |query: String| served.data(&served.admin, &query, json!({"is": false})).await;
+    let at_once = data(list(&format!("path @include(if: $is) {fields}"))).await;
+    // What stands in a fragment is resolved field by field.
+    let one_by_one = data(list("...All") + &format!(" fragment All on Application {{ {fields} }}")).await;
+    assert_eq!(at_once, one_by_one);
+    let edges = at_once["applications"]["edges"].as_array().unwrap();
+    let node = &edges[0]["node"];
+    assert_eq!((edges.len(), node.as_object().unwrap().len()), (2, 22));
+    assert_eq!(node["again"], node["uid"]);
+    assert_eq!((&node["__typename"], &node["labels"][0]["key"]), (&json!("Application"), &json!("team")));
+    // With what is looked for elsewhere, and what is asked for twice.
+    let mixed = data(list("uid resources { healthStatus } metadata { name } metadata { runtime }")).await;
+    let expected =
+        json!({"uid": node["uid"], "resources": [], "metadata": {"name": "shop", "runtime": "prod"}});
+    assert_eq!(mixed["applications"]["edges"][0]["node"], expected);
+}
+
+#[tokio::test]
 async fn what_cannot_be_is_refused_with_what_can() {
     let served = Served::new().await;
     let key = |name: &str, scope: &str, days: i64| {

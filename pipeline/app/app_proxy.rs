@@ -12,6 +12,7 @@ use stages_proxy::{Access, Limits, ProxyConfig, ProxySeries, RegistrationConfig,
 
 use super::build;
 use super::pages::Pages;
+use super::repositories;
 use crate::cli::OnAppProxy;
 use crate::config::{Config, Variables};
 
@@ -67,11 +68,6 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         stop.cancel();
         served
     };
-    let following = async {
-        if let Some(following) = following {
-            following.await;
-        }
-    };
     let (served, (), ()) = tokio::join!(served, proxy.run(), following);
     pages.stop().await.and(served)
 }
@@ -90,12 +86,12 @@ fn registration(config: &Config) -> anyhow::Result<Option<RegistrationConfig>> {
     }))
 }
 
-/// What it is made of, and what follows the token of Argo CD where that stands in a Secret.
+/// What it is made of, and what follows the token of Argo CD where that stands in a Secret, and the authorities of Git providers.
 async fn proxy(
     config: &Config,
     registry: &Registry,
     stop: &Shutdown,
-) -> anyhow::Result<(ProxyConfig, Option<impl Future<Output = ()> + Send + 'static>)> {
+) -> anyhow::Result<(ProxyConfig, impl Future<Output = ()> + Send + 'static)> {
     let (settings, platform) = (&config.app_proxy, &config.platform);
     let platform_token = match registration(config)? {
         Some(registration) => RuntimeToken::Registered(registration),
@@ -135,11 +131,14 @@ async fn proxy(
         settings.sealed_secrets.url.as_ref().map(|url| (url.to_string(), http(&None, false, LARGEST)));
     let series = ProxySeries::default();
     series.register(registry).context("count what people ask for")?;
-    let counted = super::repositories::counted(registry)?;
+    let counted = repositories::counted(registry)?;
     let clones = stages_git::remote::Config { series: counted, ..settings.checkouts() };
     let checkouts = stages_git::Checkouts::new(clones)
         .await
         .context("keep clones of repositories (settings under `appProxy.repositories`)")?;
+    let trusting = repositories::trust(&settings.git_ca_file, checkouts.clone(), stop.clone())
+        .await
+        .context("trust the authorities of Git providers (the setting `appProxy.gitCaFile`)")?;
     let origin = url.origin().ascii_serialization();
     let proxy = ProxyConfig {
         platform: url.to_string(),
@@ -153,6 +152,7 @@ async fn proxy(
         cluster: build::watch(config).cluster,
         namespace: config.kubernetes.namespace.to_string(),
         own_pods: settings.own_pods.clone(),
+        git_ca_file: settings.git_ca_file.clone(),
         takes_any_git_token: settings.skip_git_permission_validation,
         oauth: settings.oauth.config(),
         checkouts,
@@ -164,6 +164,14 @@ async fn proxy(
             heartbeat: *settings.heartbeat,
         },
         series,
+    };
+    let following = async move {
+        let following = async {
+            if let Some(following) = following {
+                following.await;
+            }
+        };
+        tokio::join!(following, trusting);
     };
     Ok((proxy, following))
 }

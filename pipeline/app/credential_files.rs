@@ -42,6 +42,11 @@ impl CredentialFiles {
         }
     }
 
+    /// Authorities alone.
+    pub(super) fn authorities(file: PathBuf) -> Self {
+        Self { directories: Vec::new(), authorities: Some(file), hosts: None, own: None }
+    }
+
     /// Whether there is any file.
     pub(super) fn may_change(&self) -> bool {
         !self.directories.is_empty() || self.authorities.is_some() || self.hosts.is_some()

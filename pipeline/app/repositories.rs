@@ -122,7 +122,6 @@ async fn follow(
     checkouts: Checkouts,
     stop: Shutdown,
 ) -> anyhow::Result<BoxFuture<'static, ()>> {
-    let files = CredentialFiles::new(of);
     let cluster = match of.argocd_secrets || of.argocd_certificates {
         true => Some(ArgoCd {
             reader: build::watch(config).cluster.reader().await.context("find the cluster")?,
@@ -132,6 +131,28 @@ async fn follow(
         }),
         false => None,
     };
+    read_again(CredentialFiles::new(of), cluster, checkouts, stop).await
+}
+
+/// Trusts the authorities of a file beside the system's, and gives what reads it again until `stop`.
+pub(super) async fn trust(
+    file: &Option<PathBuf>,
+    checkouts: Checkouts,
+    stop: Shutdown,
+) -> anyhow::Result<BoxFuture<'static, ()>> {
+    match file.clone() {
+        Some(file) => read_again(CredentialFiles::authorities(file), None, checkouts, stop).await,
+        None => Ok(Box::pin(std::future::ready(()))),
+    }
+}
+
+/// Reads what stands there once, and gives what reads it again until `stop`.
+async fn read_again(
+    files: CredentialFiles,
+    cluster: Option<ArgoCd>,
+    checkouts: Checkouts,
+    stop: Shutdown,
+) -> anyhow::Result<BoxFuture<'static, ()>> {
     let mut here = files.read().await?;
     let mut there = match &cluster {
         Some(cluster) => cluster.read().await?,

@@ -22,6 +22,7 @@ pub(crate) struct AppProxy {
     pub(crate) sealed_secrets: SealedSecrets,
     pub(crate) registration: Registration,
     pub(crate) oauth: OAuth,
+    pub(crate) git_ca_file: As<Option<PathBuf>>,
     pub(crate) skip_git_permission_validation: bool,
     pub(crate) own_pods: String,
     pub(crate) max_body: As<Size>,

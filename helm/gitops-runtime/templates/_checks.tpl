@@ -66,6 +66,7 @@
   "tunnelClient.tls.caSecretKeyRef" .Values.tunnelClient.tls.caSecretKeyRef
   "tunnelServer.tokensSecretKeyRef" .Values.tunnelServer.tokensSecretKeyRef
   "reporter.redactionKey.secretKeyRef" .Values.reporter.redactionKey.secretKeyRef
+  "appProxy.git.caSecretKeyRef" .Values.appProxy.git.caSecretKeyRef
   "changeRevision.git.caSecretKeyRef" .Values.changeRevision.git.caSecretKeyRef
   "changeRevision.git.knownHostsSecretKeyRef" .Values.changeRevision.git.knownHostsSecretKeyRef
   "sourceServer.git.caSecretKeyRef" .Values.sourceServer.git.caSecretKeyRef

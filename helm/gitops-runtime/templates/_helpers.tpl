@@ -467,6 +467,7 @@ spec:
   "serve" (dict "address" (ternary "[::]:8088" "0.0.0.0:8088" .Values.ipv6.enabled))
   "appProxy" (dict "listen" (ternary "[::]:8080" "0.0.0.0:8080" .Values.ipv6.enabled) "namespaces" .Values.appProxy.namespaces "sealedSecrets" (dict "url" .Values.appProxy.sealingUrl) "ownPods" (printf "app.kubernetes.io/instance=%s" .Release.Name))
 -}}
+{{- with .Values.appProxy.git.caSecretKeyRef -}}{{- $_ := set $settings.appProxy "gitCaFile" (printf "/etc/gitops-runtime/git-ca/%s" .key) -}}{{- end -}}
 {{- if .Values.appProxy.register -}}
 {{- $_ := unset $platform "tokenFile" -}}
 {{- $user := include "gitops-runtime.userToken" . | fromYaml -}}

@@ -1,6 +1,7 @@
 //! The app proxy, made of its settings.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::audit::{Audit, Recorder};
 use crate::component_logs::ComponentLogs;
 use crate::desk::Desk;
 use crate::gate::Gate;
-use crate::git::{GitFiles, Integrations, Kept, OAuth, OAuthConfig};
+use crate::git::{Calls, GitFiles, Integrations, Kept, OAuth, OAuthConfig};
 use crate::heartbeat::{GIT, Heartbeat, REPOSITORIES, TOKEN};
 use crate::own_pods::OwnPods;
 use crate::platform::Platform;
@@ -58,6 +59,8 @@ pub struct ProxyConfig {
     pub namespace: String,
     /// The labels of the runtime's own pods, as `key=value,key=value`.
     pub own_pods: String,
+    /// Authorities that sign certificates of Git providers, beside the system's.
+    pub git_ca_file: Option<PathBuf>,
     /// Git tokens are taken without a look at what they may.
     pub takes_any_git_token: bool,
     /// The application by which people register a token that they need not make; `None`: there is none.
@@ -210,7 +213,7 @@ impl ProxyConfig {
         let git = Integrations {
             kept: Kept { cluster: cluster.clone(), namespace: self.namespace.clone() },
             platform: platform.clone(),
-            meter,
+            calls: Calls { meter, ca_file: self.git_ca_file },
             takes_any: self.takes_any_git_token,
         };
         let oauth = OAuth::new(self.oauth, git.clone());

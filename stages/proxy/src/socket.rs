@@ -39,6 +39,8 @@ const INTRODUCED: Duration = Duration::from_secs(10);
 const BEAT: Duration = Duration::from_secs(15);
 /// Who says nothing for so long, not even that it lives, is gone; and so is who takes nothing.
 const GONE: Duration = Duration::from_secs(60);
+/// One ends after so long, and may be opened again.
+const LONGEST: Duration = Duration::from_secs(3 * 3_600);
 /// How long the other side's goodbye is waited for.
 const GOODBYE: Duration = Duration::from_secs(2);
 /// Operations of a socket that are under way at a time.
@@ -219,6 +221,7 @@ impl Session {
                 () = sleep_until(begun + INTRODUCED), if caller.is_none() => {
                     return Some((4408, "nobody said who they are".to_owned()));
                 }
+                () = sleep_until(begun + LONGEST) => return Some((1001, "open another one".to_owned())),
                 _ = beat.tick() => {
                     if heard.elapsed() > GONE {
                         return None;

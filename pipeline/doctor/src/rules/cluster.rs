@@ -58,6 +58,7 @@ const SECRETS: &[(&str, bool)] = &[
     ("tunnelClient.tokenSecretKeyRef", false),
     ("tunnelClient.tls.caSecretKeyRef", false),
     ("tunnelServer.tokensSecretKeyRef", false),
+    ("appProxy.git.caSecretKeyRef", false),
     ("changeRevision.git.caSecretKeyRef", false),
     ("changeRevision.git.knownHostsSecretKeyRef", false),
     ("sourceServer.git.caSecretKeyRef", false),

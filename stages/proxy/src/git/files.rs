@@ -317,7 +317,7 @@ impl GitFiles {
         let registered = self.integrations.token_of(integration, who).await?;
         let of = registered.integration;
         let who_asks = (Some(&*registered.username), &registered.token);
-        let forge = Forge::new(of.provider, &of.api_url, who_asks, &self.integrations.meter).await?;
+        let forge = Forge::new(of.provider, &of.api_url, who_asks, &self.integrations.calls).await?;
         let credential = Credential {
             from: format!("'{who}'"),
             username: Some(forge.of_git(&registered.username).to_owned()),

@@ -1,11 +1,10 @@
 //! What is done with integrations and tokens.
 
-use std::sync::Arc;
-
 use async_graphql::SimpleObject;
 use jiff::Timestamp;
-use pipeline_core::{Meter, SecretString};
+use pipeline_core::SecretString;
 
+use super::calls::Calls;
 use super::forge::Checked;
 use super::integration::{Integration, SharingPolicy, named};
 use super::kept::{Changes, Kept, KeptToken};
@@ -23,8 +22,8 @@ const MOST: usize = 50;
 pub(crate) struct Integrations {
     pub(crate) kept: Kept,
     pub(crate) platform: Platform,
-    /// Told of calls of providers.
-    pub(crate) meter: Arc<dyn Meter>,
+    /// How providers are called.
+    pub(crate) calls: Calls,
     /// Whether tokens are taken without a look at what they may.
     pub(crate) takes_any: bool,
 }
@@ -198,7 +197,7 @@ impl Integrations {
         let who = (username, token);
         let Checked { person, expires } = integration
             .provider
-            .check(&integration.api_url, who, self.wanted(GitTokenType::UserToken), &self.meter)
+            .check(&integration.api_url, who, self.wanted(GitTokenType::UserToken), &self.calls)
             .await?;
         let sealed = self.sealer().await?.seal(&place(name, &user), token)?;
         let kept = KeptToken { user, username: person.username, sealed, expires };
@@ -235,7 +234,7 @@ impl Integrations {
     pub(crate) async fn check(&self, name: &str, user: String) -> Result<GitToken, ActError> {
         let Registered { integration, username, token } = self.token_of(name, &user).await?;
         let (who, of) = ((Some(&*username), &token), self.wanted(GitTokenType::UserToken));
-        let found = integration.provider.check(&integration.api_url, who, of, &self.meter).await?;
+        let found = integration.provider.check(&integration.api_url, who, of, &self.calls).await?;
         let expires_at = found.expires.map(|at| at.to_string());
         Ok(GitToken { user_id: user, username: found.person.username, expires_at })
     }

@@ -4,6 +4,7 @@
 //! calls: the provider, which says what a token may; the API server, which keeps it sealed; the provider's Git server
 //! fails: a token that is not known, or may too little, is never kept
 
+mod calls;
 mod files;
 mod forge;
 mod integration;
@@ -18,6 +19,7 @@ mod runtime_token;
 mod seal;
 mod token_type;
 
+pub(crate) use self::calls::Calls;
 pub(crate) use self::files::{
     Change, Commit, CommitFile, GitFile, GitFiles, GitOrganization, RepositoriesPage,
     RepositoryBranchesAndTagsOutput, RepositoryFiles, RequestedPull,

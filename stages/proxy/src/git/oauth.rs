@@ -15,7 +15,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jiff::Timestamp;
-use pipeline_core::{Call, ExposeSecret as _, SecretString};
+use pipeline_core::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use stages_client::{Fault, Method, Target, Url};
@@ -25,7 +25,6 @@ use super::integration::Integration;
 use super::integrations::Integrations;
 use super::provider::Provider;
 use crate::error::ActError;
-use crate::series::GIT;
 
 /// What is begun is ended within this time, in seconds.
 const LASTS: i64 = 10 * 60;
@@ -271,9 +270,8 @@ impl OAuth {
         let target =
             Target::new(url.as_str(), "").map_err(|error| ActError::Wrong(format!("url: {error}")))?;
         let config = stages_client::Config { max_idle: 0, ..stages_client::Config::new(WITHIN, LARGEST) };
-        let client = config.build(target).await;
+        let client = self.0.git.calls.client(target, config).await;
         let client = client.map_err(|error| ActError::Wrong(format!("{PEER}: {error}")))?;
-        let client = client.metered(Call::new(GIT, "call"), self.0.git.meter.clone());
         let request = client.request(ACT, Method::POST, &["login", "oauth", "access_token"]).map_err(away)?;
         // As a form, which every version of GitHub takes.
         let mut form = url.clone();

@@ -1,9 +1,8 @@
 //! A token that somebody gives along with what they ask, and which is not kept.
 
-use std::sync::Arc;
+use pipeline_core::SecretString;
 
-use pipeline_core::{Meter, SecretString};
-
+use super::calls::Calls;
 use super::files::GitOrganization;
 use super::forge::{Checked, Forge};
 use super::integrations::Integrations;
@@ -37,7 +36,7 @@ impl OfferedToken {
 
     /// Whose it is, and until when, if it may what is wanted of its kind.
     pub(super) async fn checked(&self, git: &Integrations) -> Result<Checked, ActError> {
-        self.provider.check(&self.api_url, self.who(), git.wanted(self.of), &git.meter).await
+        self.provider.check(&self.api_url, self.who(), git.wanted(self.of), &git.calls).await
     }
 
     /// As [`Self::checked`], as it is told.
@@ -46,11 +45,8 @@ impl OfferedToken {
     }
 
     /// What whoever it is of may make repositories in.
-    pub(crate) async fn organizations(
-        &self,
-        meter: &Arc<dyn Meter>,
-    ) -> Result<Vec<GitOrganization>, ActError> {
-        let forge = Forge::new(self.provider, &self.api_url, self.who(), meter).await?;
+    pub(crate) async fn organizations(&self, calls: &Calls) -> Result<Vec<GitOrganization>, ActError> {
+        let forge = Forge::new(self.provider, &self.api_url, self.who(), calls).await?;
         Ok(forge.organizations().await?.into_iter().map(GitOrganization::from).collect())
     }
 
@@ -58,9 +54,9 @@ impl OfferedToken {
     pub(super) async fn of_git(
         self,
         username: &str,
-        meter: &Arc<dyn Meter>,
+        calls: &Calls,
     ) -> Result<(String, SecretString), ActError> {
-        let forge = Forge::new(self.provider, &self.api_url, self.who(), meter).await?;
+        let forge = Forge::new(self.provider, &self.api_url, self.who(), calls).await?;
         Ok((forge.of_git(username).to_owned(), self.token))
     }
 }

@@ -1,12 +1,11 @@
 //! Providers of Git: where their API is, and what a person's token may there.
 
-use std::sync::Arc;
-
 use async_graphql::Enum;
-use pipeline_core::{ExposeSecret as _, Meter, SecretString};
+use pipeline_core::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use stages_client::{Target, Url};
 
+use super::calls::Calls;
 use super::forge::{Checked, Forge};
 use super::token_type::GitTokenType;
 use crate::error::ActError;
@@ -115,14 +114,14 @@ impl Provider {
         api: &str,
         (username, token): (Option<&str>, &SecretString),
         of: Option<GitTokenType>,
-        meter: &Arc<dyn Meter>,
+        calls: &Calls,
     ) -> Result<Checked, ActError> {
         let text = token.expose_secret();
         if text.is_empty() || text.len() > 4_096 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return wrong("that is no token: it is empty, too long, or holds what no token holds");
         }
         let Some(of) = of else {
-            return Forge::new(self, api, (username, token), meter).await?.whose().await;
+            return Forge::new(self, api, (username, token), calls).await?.whose().await;
         };
         if self == Self::GitHub && text.starts_with(FINE_GRAINED) {
             let instead = match of {
@@ -133,7 +132,7 @@ impl Provider {
                 "a fine-grained token does not say what it may: {instead}, or have appProxy.skipGitPermissionValidation set"
             ));
         }
-        Forge::new(self, api, (username, token), meter).await?.check(of).await
+        Forge::new(self, api, (username, token), calls).await?.check(of).await
     }
 }
 

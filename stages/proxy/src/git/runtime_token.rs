@@ -61,7 +61,7 @@ impl Integrations {
         // Before the token goes anywhere.
         url_of(&self.repository_credentials().await?.unwrap_or_default(), &api)?;
         let checked = offered.checked(self).await?;
-        let (username, token) = offered.of_git(&checked.person.username, &self.meter).await?;
+        let (username, token) = offered.of_git(&checked.person.username, &self.calls).await?;
         self.keep_runtime_token(&api, (&username, &token)).await?;
         Ok(checked.into())
     }

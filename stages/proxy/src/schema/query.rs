@@ -381,7 +381,7 @@ impl Query {
             let offered = details.read().map_err(|error| error.graphql())?;
             let about = offering(context, Operation::GIT_ORGANIZATIONS, &offered).await?;
             let (works, caller) = (works(context)?, caller(context)?);
-            let found = works.desk.read(caller, about, offered.organizations(&works.git.meter)).await;
+            let found = works.desk.read(caller, about, offered.organizations(&works.git.calls)).await;
             return found.map_err(|error| error.graphql());
         }
         let integration = or_default(integration_name);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use loadtest_sim::certificate::Authority;
 use serde_json::{Value, json};
 use stages_proxy::ProxyConfig;
 
@@ -191,6 +192,37 @@ async fn where_it_is_not_looked_what_tokens_may_each_that_is_known_is_taken() {
         running.data(&running.admin, &update).await["updateRuntimeGitToken"]["username"],
         "ada-lovelace"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_authority_is_of_its_own_is_called_where_that_is_trusted() {
+    let (authority, folder) = (Authority::new().unwrap(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("authorities.pem");
+    std::fs::write(&file, authority.pem()).unwrap();
+    for ca_file in [None, Some(file)] {
+        let is_trusted = ca_file.is_some();
+        let trusting = |config| ProxyConfig { git_ca_file: ca_file, ..config };
+        let running = Running::made(Duration::ZERO, trusting).await;
+        let (secured, _server) = running.provider.secured(&authority).await;
+        for provider in ["GITHUB", "GITLAB", "BITBUCKET_SERVER"] {
+            let query = format!(
+                r#"{{ validateGitProvider(args: {{provider: {provider}, apiUrl: "{}", token: "{TOKEN}"}}) {{ username }} }}"#,
+                secured.url
+            );
+            match is_trusted {
+                true => {
+                    let found = running.data(&running.admin, &query).await;
+                    assert!(found["validateGitProvider"]["username"].is_string(), "{provider}: {found}");
+                }
+                false => {
+                    let (said, code) = running.refused(&running.admin, &query).await;
+                    // A machine may have no authorities at all.
+                    let is_away = matches!(&*code, "PEER_AWAY" | "BAD_REQUEST");
+                    assert!(is_away && !said.contains(TOKEN), "{said} {code}");
+                }
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -128,6 +128,7 @@ impl Running {
             },
             namespace: "argocd".to_owned(),
             own_pods: "app.kubernetes.io/instance=runtime".to_owned(),
+            git_ca_file: None,
             takes_any_git_token: false,
             oauth: None,
             checkouts: Checkouts::new(clones).await.unwrap(),

@@ -1,17 +1,16 @@
 //! Calls of a provider's API: with somebody's token, bounded, and with what it says of a refusal.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pipeline_core::{Call, ExposeSecret as _, Meter, SecretString};
+use pipeline_core::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use stages_client::{Client, Fault, HttpError, Method, Opened, Reply, Target, Token};
 
 use crate::error::ActError;
-use crate::series::GIT;
+use crate::git::Calls;
 
 /// A provider is not waited for longer.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -97,13 +96,12 @@ impl Api {
         (word, scheme): (&'static str, Scheme),
         url: &str,
         token: &SecretString,
-        meter: &Arc<dyn Meter>,
+        calls: &Calls,
     ) -> Result<Self, ActError> {
         let target = Target::new(url, "").map_err(|error| ActError::Wrong(format!("apiUrl: {error}")))?;
         let config = stages_client::Config { max_idle: 1, ..stages_client::Config::new(WITHIN, LARGEST) };
-        let client = config.build(target).await;
+        let client = calls.client(target, config).await;
         let client = client.map_err(|error| ActError::Wrong(format!("{PEER}: {error}")))?;
-        let client = client.metered(Call::new(GIT, "call"), meter.clone());
         let token = token.clone();
         let (header, scheme) = match scheme {
             Scheme::Word(word) => (token.expose_secret().to_owned(), word),

@@ -11,10 +11,8 @@ mod github;
 mod github_api;
 mod gitlab;
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
-use pipeline_core::{Meter, SecretString};
+use pipeline_core::SecretString;
 
 pub(super) use self::api::PEER;
 use self::api::{Api, Scheme};
@@ -23,6 +21,7 @@ use self::bitbucket_server::BitbucketServer;
 use self::gitea::Gitea;
 use self::github::GitHub;
 use self::gitlab::GitLab;
+use super::calls::Calls;
 use super::provider::Provider;
 use super::pull_request::{NewPullRequest, PullRequest};
 use super::repository::Repository;
@@ -134,9 +133,9 @@ impl Forge {
         provider: Provider,
         url: &str,
         (username, token): (Option<&str>, &SecretString),
-        meter: &Arc<dyn Meter>,
+        calls: &Calls,
     ) -> Result<Self, ActError> {
-        let api = async |scheme| Api::new((provider.word(), scheme), url, token, meter).await;
+        let api = async |scheme| Api::new((provider.word(), scheme), url, token, calls).await;
         let (word, bearer) = (Scheme::Word("token "), Scheme::Word("Bearer "));
         let of = match provider {
             Provider::Bitbucket => {

@@ -20,7 +20,10 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use loadtest_sim::Listen;
+use loadtest_sim::certificate::{Authority, Identity};
 use loadtest_sim::git_server::{self, GitRequest};
+use loadtest_sim::server::Server;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -77,6 +80,15 @@ impl Provider {
         let router = Router::new().fallback(either).with_state(provider.clone());
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         provider
+    }
+
+    /// The same once more, behind TLS of an authority of its own.
+    pub(crate) async fn secured(&self, authority: &Authority) -> (Self, Server) {
+        let port = loadtest_sim::port::free().unwrap();
+        let provider = Self { url: format!("https://127.0.0.1:{port}"), ..self.clone() };
+        let router = Router::new().fallback(either).with_state(provider.clone());
+        let listen = Listen::port(port).with_tls(authority.server(Identity::Good).unwrap());
+        (provider, Server::start(router, listen).await.unwrap())
     }
 
     /// The repository `team/mono`, with a branch `main` of one commit.

@@ -84,6 +84,7 @@ impl Class {
                         .split_once(':')
                         .is_some_and(|(kind, hex)| kind.starts_with("sha") && shape::is_hash(hex));
                 let duration = !is_password(name) && shape::is_duration(text);
+                let bare = is_locator(name) && names_no_logon(text);
                 // `proxy_pass http://backend`.
                 let address = is_password(name) && shape::is_address(text);
                 let folder = name.eq_ignore_ascii_case("pwd") && text.starts_with('/');
@@ -110,6 +111,7 @@ impl Class {
                     || digest
                     || community
                     || place
+                    || bare
                     || duration
                     || address
                     || variable
@@ -320,7 +322,7 @@ pub(super) fn classify(name: &str) -> Class {
     match last.as_str() {
         "pin" | "pincode" if words.len() > 1 => Class::Scalar,
         "encrypt" if words.len() == 1 => Class::Key,
-        "hmac" | "seed" => Class::Key,
+        "hmac" | "seed" | "hmacencoded" => Class::Key,
         // A personal access token; of a program that takes its key there: `RADARR_API`.
         "pat" | "api" | "oauth" if words.len() > 1 => Class::Key,
         "keystore" => Class::Key,
@@ -410,6 +412,14 @@ pub(super) fn is_locator(name: &str) -> bool {
         || ["connectionstring", "connstring", "connstr", "connectionstrings"]
             .iter()
             .any(|word| compact.contains(word))
+}
+
+/// Whether a connection string is an address and nothing else: `jdbc:postgresql://db:5432/shop`.
+fn names_no_logon(text: &str) -> bool {
+    (text.starts_with("jdbc:") || text.contains("://"))
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":/._-,".contains(&byte))
+        && !super::keys::holds_random(text)
+        && !shape::is_secret_link(text)
 }
 
 /// Whether `name` names variables that are secret: `extraSecretEnv`.

@@ -164,7 +164,13 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
         ("~~", "~~"),
         ("[", "]"),
     ] {
-        if let Some(inner) = range(open, close)
+        // Of a variable with a default, `${X:secret}`, it is the name and what it falls back to.
+        let falls_back = open == "{"
+            && at
+                .checked_sub(1)
+                .and_then(|before| text.as_bytes().get(before))
+                .is_some_and(|sign| b"$#%@".contains(sign));
+        if let Some(inner) = range(open, close).filter(|_| !falls_back)
             && rest.get(inner.clone()).is_some_and(|inner| {
                 let inner = inner.trim();
                 // `<%= node['db']['password'] %>`.
@@ -286,6 +292,16 @@ fn template(text: &str) -> bool {
         let text = text.trim_start();
         text.starts_with(['"', '`']) && !text.starts_with("\"\"") && !text.starts_with("``")
     };
+    // Of Jinja: `x | default('y')`.
+    let falls_back = ["default('", "default(\""].iter().any(|open| {
+        text.split_once(open).is_some_and(|(_, rest)| {
+            let value = rest.split(['\'', '"']).next().unwrap_or_default();
+            super::shape::is_password(value) || super::shape::is_key(value)
+        })
+    });
+    if falls_back {
+        return false;
+    }
     if literal(text) {
         return text.starts_with("\"{{") || text.contains("printf");
     }

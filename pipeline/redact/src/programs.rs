@@ -210,7 +210,7 @@ impl Arguments {
             let program = text.rsplit('/').next().unwrap_or(text);
             self.other = self.other || OTHERS.contains(&program);
             self.makes = self.makes || USERS.contains(&text);
-            self.keeps = self.keeps || text == "put" && self.is("vault");
+            self.keeps = self.keeps || text == "put" && self.is("vault") || text == "set" && self.named;
             None
         }
     }

@@ -289,7 +289,7 @@ impl<'t> Scan<'t> {
             let plist = self.byte(shut) == Some(b'<') && self.before(start) == Some(b'>');
             if !closes
                 && !plist
-                && !matches!(self.byte(shut), Some(b' ' | b'\t' | b':' | b'=' | b'>' | b',' | b'('))
+                && !matches!(self.byte(shut), Some(b' ' | b'\t' | b':' | b'=' | b'>' | b',' | b'(' | b')'))
             {
                 continue;
             }
@@ -359,9 +359,14 @@ impl<'t> Scan<'t> {
         }
         let head = self.line_before(start, 32);
         // `encryption: {key: x}`.
-        let braced = head.trim_end_matches(is_quote_letter).trim_end().trim_end_matches('{').trim_end();
-        let head = match braced.strip_suffix(':').filter(|_| head.contains('{')) {
-            Some(owner) => owner.replace(['{', '"', '\''], " ").trim_end().to_owned() + " ",
+        let owned = head.trim_end_matches(is_quote_letter).trim_end();
+        // In the line before: of YAML, or of what is written in brackets.
+        let above = (owned.is_empty() && text == "key").then(|| self.line_above(start - head.len()));
+        let owned = above.unwrap_or(owned).trim_end_matches(['{', '[', '(', ' ']);
+        let owner = owned.strip_suffix(':').or_else(|| owned.strip_suffix("=>"));
+        let nested = above.is_some() || head.contains(['{', '[']);
+        let head = match owner.filter(|_| nested) {
+            Some(owner) => owner.replace(['{', '[', '"', '\''], " ").trim_end().to_owned() + " ",
             None => head.to_owned(),
         };
         match head.strip_suffix(' ').and_then(|head| head.rsplit(' ').next()) {
@@ -409,6 +414,12 @@ impl<'t> Scan<'t> {
                 .map(|range| (range, "value beside a name"))
                 .or_else(|| self.attribute(&name, gap, class))
                 .or_else(|| self.told_further_on(&name, gap).map(|range| (range, "told in a sentence"))),
+            // `getenv('PASSWORD') ?: 'x'`.
+            Some(b')') if name.quoted => {
+                let value = self.instead(gap)?;
+                let text = self.text.get(value.clone())?;
+                class.holds(name.text, text).then_some((value, "literal instead"))
+            }
             Some(b'(') if gap == end && names::is_password(name.text) => {
                 let quote = self.byte(gap + 1).filter(|byte| is_quote(*byte))?;
                 let value = gap + 2..self.close(gap + 2, quote);

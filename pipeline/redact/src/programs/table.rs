@@ -137,6 +137,8 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program { names: &["ansible-vault"], words: &[("encrypt_string", &[1])], ..NONE },
     Program { names: &["poetry"], words: &[("http-basic.*", &[2]), ("pypi-token.*", &[1])], ..NONE },
     Program { names: &["cargo", "wandb"], words: &[("login", &[1])], ..NONE },
+    Program { names: &["nuget"], words: &[("setapikey", &[1])], ..NONE },
+    Program { names: &["snyk"], words: &[("auth", &[1])], ..NONE },
     Program { names: &["cloudflared"], words: &[("install", &[1])], ..NONE },
     Program { names: &["wpa_passphrase"], words: &[("wpa_passphrase", &[2])], ..NONE },
     Program { names: &["isql"], words: &[("isql", &[3])], ..NONE },

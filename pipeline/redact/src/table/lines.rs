@@ -131,7 +131,7 @@ pub(super) const LINES: &[Row] = &[
             "-stdin", "sswd", "sudo -S", "kinit", "with-to", "-fd 0", "-fd=0", "cryptset", "login -",
             "tore add", "data-fil", "ev/stdin",
         ],
-        r#"\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*(?:['"]?%s(?:\\n)?['"]?\s+)?(?:'([^']*)'|"([^"]*)"|([^\s|'"]+))\s*\|.*|(?:stdin|kinit\s\S+|chpasswd|vncpasswd(?:\s-f)?|login -)\s*<<<\s*["']?([^\s"']+)"#,
+        r#"\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*(?:['"]?%s(?:\\n)?['"]?\s+)?(?:'([^']*)'|"([^"]*)"|([^\s|'"]+))\s*\|.*|(?:stdin|kinit\s\S+|chpasswd|vncpasswd(?:\s-f)?|cryptsetup\s[^<]*|login -)\s*<<<\s*["']?([^\s"']+)"#,
         ["echo thistle | docker login -u ci --password-stdin r.example", "chpasswd <<< root:thistle"],
         ["docker login --password-stdin", "cat pw | docker login --password-stdin"],
     ),
@@ -232,6 +232,7 @@ pub(super) const LINES: &[Row] = &[
         "etcd, EMQX, Symfony: a command that makes a user, or changes a password, with both behind it",
         &[
             "user add ",
+            "users add ",
             "user passwd",
             "user create",
             "user:creat",
@@ -241,7 +242,7 @@ pub(super) const LINES: &[Row] = &[
             "add_user",
             "create_use",
         ],
-        r#"(?i)(?:\betcdctl\b.*\suser\s+(?:add|passwd)\s+[^\s:]+:([^\s"']+)|(?:\buser[: ](?:add|create|passwd)|\badmins\s+(?:add|passwd)|\b(?:add|create)_user)\s+["']?[\w.@+-]+["']?\s+["']?([a-z][^\s"'@]{3,}[0-9!#$%][^\s"']*|[a-z][^\s"'@]*[0-9!@#$%][^\s"'.]{3,})(?:[\s"';]|$))"#,
+        r#"(?i)(?:\betcdctl\b.*\suser\s+(?:add|passwd)\s+[^\s:]+:([^\s"']+)|(?:\busers?[: ](?:add|create|passwd)|\badmins\s+(?:add|passwd)|\b(?:add|create)_user)\s+["']?[\w.@+-]+["']?\s+["']?([a-z][^\s"'@]{3,}[0-9!#$%][^\s"']*|[a-z][^\s"'@]*[0-9!@#$%][^\s"'.]{3,})(?:[\s"';]|$))"#,
         [
             "etcdctl --endpoints=https://etcd:2379 user add ada:thistle",
             "bin/console app:user:create ada@example.org th1stle9",
@@ -272,9 +273,9 @@ pub(super) const LINES: &[Row] = &[
     ),
     line(
         "remote-desktop",
-        "FreeRDP: /u:user /p:password",
-        &[" /p:"],
-        r#"(?i)rdp\S*(?:\s+\S+)*?\s+/p:["']?([^\s"']+)"#,
+        "FreeRDP: /u:user /p:password; SignTool: /p password",
+        &[" /p:", "signtool"],
+        r#"(?i)rdp\S*(?:\s+\S+)*?\s+/p:["']?([^\s"']+)|\bsigntool\S*\s.*\s/p\s+["']?([^\s"']+)"#,
         ["xfreerdp /v:host /u:ada /p:thistle", "wlfreerdp.exe /p:'thistle' /v:host"],
         ["msbuild app.sln /p:Configuration=Release", "xfreerdp /v:host /u:ada"],
     ),
@@ -359,8 +360,8 @@ pub(super) const LINES: &[Row] = &[
     line(
         "connection-in-code",
         "a program: connect(\"host\", \"user\", \"password\")",
-        &["onnection(", "onnect(", "mysqli(", "pdo("],
-        r#"(?i)\b(?:getConnection|mysqli?(?:_p?connect)?|real_connect|PDO)\(\s*["'][^"']*["']\s*,\s*["'][^"'\s]*["']\s*,\s*["']([^"']+)"#,
+        &["onnection(", "onnect(", "mysqli(", "pdo(", "user("],
+        r#"(?i)\b(?:getConnection|mysqli?(?:_p?connect)?|real_connect|PDO|create_(?:super)?user)\(\s*["'][^"']*["']\s*,\s*["'][^"'\s]*["']\s*,\s*["']([^"']+)"#,
         [
             "mysqli_connect('db', 'app', 'thistle', 'shop');",
             "getConnection(\"jdbc:x\", \"app\", \"thistle\")",

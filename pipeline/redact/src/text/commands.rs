@@ -18,7 +18,7 @@ impl Scan<'_> {
                 - head
                     .iter()
                     .rev()
-                    .take_while(|byte| !byte.is_ascii_whitespace() && !is_quote(**byte))
+                    .take_while(|byte| !byte.is_ascii_whitespace() && !is_quote(**byte) && **byte != b'(')
                     .count();
             // To the end of the line; one that ends in a backslash goes on.
             let mut end = self.line_end(*at);

@@ -6,7 +6,8 @@ use super::super::{names, placeholders, prose, shape};
 use super::{LINE, NAME, Name, Scan, is_end, is_quote, is_quote_letter};
 
 /// Words before the credentials of an `Authorization`.
-const SCHEMES: [&str; 6] = ["bearer", "basic", "token", "digest", "apikey", "negotiate"];
+const SCHEMES: [&str; 9] =
+    ["bearer", "basic", "token", "digest", "apikey", "negotiate", "key", "splunk", "geniekey"];
 
 impl<'t> Scan<'t> {
     /// Where the value that begins at `from` ends.

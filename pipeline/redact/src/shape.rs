@@ -240,6 +240,10 @@ pub(super) fn is_mask(text: &str) -> bool {
     if matches!(text, "xx" | "XX") || text.len() <= 16 && text.ends_with("...") {
         return true;
     }
+    // `Secret([REDACTED String])`, as Rust writes one.
+    if text.contains("[REDACTED") {
+        return true;
+    }
     // What a program fills in: `%p`.
     if text.len() == 2 && first == '%' && text.bytes().skip(1).all(|byte| byte.is_ascii_alphabetic()) {
         return true;

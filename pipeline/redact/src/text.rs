@@ -154,7 +154,9 @@ impl<'t> Scan<'t> {
 
     /// Where what closes a name that ends at `end` ends too: quotes, a bracket, the stars of Markdown.
     fn shut(&self, end: usize) -> usize {
-        self.within(end, 4, |byte| !(is_quote(byte) || matches!(byte, b'\\' | b']' | b'*')))
+        let shut = self.within(end, 4, |byte| !(is_quote(byte) || matches!(byte, b'\\' | b']' | b'*')));
+        // Of TypeScript, `apiKey?: string`.
+        shut + usize::from(self.byte(shut) == Some(b'?') && self.byte(shut + 1) == Some(b':'))
     }
 
     fn word_starts(&self, at: usize) -> bool {
@@ -218,6 +220,14 @@ impl<'t> Scan<'t> {
         let sign = match self.before(start) {
             Some(b',') => ',',
             Some(b' ') if head.contains('{') => ' ',
+            // `JWT:{Secret:x}`.
+            Some(b'{') if head.ends_with(":{") => {
+                let end = self.within(from, LINE, |byte| matches!(byte, b' ' | b'}') || is_end(byte));
+                return self
+                    .text
+                    .get(from..end)
+                    .is_some_and(|text| shape::is_key(text) || shape::is_password(text));
+            }
             _ => return false,
         };
         head.rsplit(sign).nth(1).is_some_and(|pair| pair.contains(':') && !pair.ends_with(':'))

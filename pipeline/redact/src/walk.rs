@@ -266,9 +266,12 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// The addresses of what stands in a list of webhooks: a random part in one opens it.
+    /// The addresses of a webhook, or of those in a list: a random part in one opens it.
     fn hooks(&mut self, hooks: &mut Value, depth: usize) {
-        let Value::Array(hooks) = hooks else { return };
+        let hooks = match hooks {
+            Value::Array(hooks) => hooks.as_mut_slice(),
+            hook => std::slice::from_mut(hook),
+        };
         for hook in hooks.iter_mut().filter_map(Value::as_object_mut) {
             for name in ["url", "uri", "endpoint"] {
                 if let Some(link) = hook.get_mut(name)

@@ -229,7 +229,7 @@ impl Session {
                     Some(Message::Ping(Vec::new().into()))
                 }
                 Some((id, answer)) = running.answers.next(), if !running.answers.is_empty() => {
-                    Some(running.told(protocol, id, answer))
+                    Some(running.told(protocol, &id, answer))
                 }
                 said = socket.next() => {
                     heard = Instant::now();
@@ -314,11 +314,11 @@ impl Running {
     }
 
     /// An answer, or that there is no further one.
-    fn told(&mut self, protocol: Protocol, id: String, answer: Option<Response>) -> Message {
+    fn told(&mut self, protocol: Protocol, id: &str, answer: Option<Response>) -> Message {
         let told = match answer {
             Some(answer) => json!({"id": id, "type": protocol.next(), "payload": answer}),
             None => {
-                self.open.remove(&id);
+                self.open.remove(id);
                 json!({"id": id, "type": "complete"})
             }
         };

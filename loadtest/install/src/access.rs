@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use loadtest_cluster::argocd::ArgoCd;
+use loadtest_cluster::audit;
 use loadtest_judge::screen::say;
 use loadtest_sim::people::{ADMIN, Admin, FIRST};
 use reqwest::{Client, RequestBuilder, redirect};
@@ -21,6 +22,7 @@ use crate::browsing::Visitor;
 use crate::connections;
 use crate::converted;
 use crate::ground::{Ground, NAME, NAMESPACE, secret};
+use crate::hook;
 use crate::traefik;
 
 /// The host that visitors ask for: the account of a platform of one's own is `default`.
@@ -101,6 +103,7 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     connections::scraped(ground).await?;
 
     wrong.extend(Box::pin(traefik::take(ground, &world, &key)).await?);
+    wrong.extend(judged(ground, "app-proxy").await?);
 
     converted::take(ground).await?;
 
@@ -111,6 +114,20 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
         ground.before.push(format!("PersistentVolumeClaim {NAMESPACE}/{NAME}-{claim}"));
     }
     Ok(wrong)
+}
+
+/// Whether the API server has refused nothing to the pods of a component, and answered nothing beyond its rights. What of these
+/// nobody used is said alone: people did not ask for everything here.
+async fn judged(ground: &Ground, component: &str) -> anyhow::Result<Vec<String>> {
+    let manifest = hook::only_of(&ground.manifest(NAMESPACE).await?, component);
+    let (user, granted) = (audit::user(&manifest)?, audit::granted(&manifest)?);
+    let log = tokio::fs::read_to_string(ground.cluster.control.audit_log()).await;
+    let verdict = audit::verdict(&log.context("read the audit log")?, &user, &granted)?;
+    say(&format!("  {user}: {verdict}"));
+    let (unused, wrong): (Vec<_>, Vec<_>) =
+        verdict.failures.into_iter().partition(|failure| failure.starts_with("granted and never used"));
+    say(&format!("  {} of its {} rights nobody used", unused.len(), granted.len()));
+    Ok(wrong.into_iter().map(|failure| format!("{user}: {failure}")).collect())
 }
 
 /// Lets somebody in who may look at everything of the runtime, and do nothing.

@@ -263,6 +263,20 @@ impl Ground {
         self.tools.run("helm", &["get", "manifest", RELEASE, "--namespace", namespace]).await
     }
 
+    /// What `gitops-runtime check` says of the release, and whether nothing fails.
+    pub(crate) async fn checked(&self) -> anyhow::Result<(bool, String)> {
+        let kubeconfig = self.kubeconfig();
+        let args = ["check", "--namespace", NAMESPACE, "--release", RELEASE, "--kubeconfig", &kubeconfig];
+        let output = tokio::process::Command::new(&self.program)
+            .args(args)
+            .kill_on_drop(true)
+            .output()
+            .await
+            .context("run gitops-runtime check")?;
+        let said = [output.stdout, output.stderr].concat();
+        Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+    }
+
     /// The kubeconfig of who may do everything.
     pub(crate) fn kubeconfig(&self) -> String {
         self.cluster.control.admin_kubeconfig().display().to_string()

@@ -96,7 +96,7 @@ async fn remains(ground: &Ground, of: &str) -> anyhow::Result<Vec<String>> {
 }
 
 /// The documents of a manifest that are of a component.
-fn only_of(manifest: &str, component: &str) -> String {
+pub(crate) fn only_of(manifest: &str, component: &str) -> String {
     let label = format!("app.kubernetes.io/component: {component}");
     let documents = manifest.split("\n---\n").filter(|document| document.contains(&label));
     documents.collect::<Vec<_>>().join("\n---\n")

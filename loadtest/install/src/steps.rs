@@ -65,7 +65,13 @@ async fn change(ground: &Ground) -> anyhow::Result<Vec<String>> {
 async fn test(ground: &Ground) -> anyhow::Result<Vec<String>> {
     let said = ground.helm("test", &[]).await?;
     let passed = said.contains("Phase:          Succeeded");
-    Ok(if passed { Vec::new() } else { vec![format!("helm test says: {}", said.trim())] })
+    let mut wrong = if passed { Vec::new() } else { vec![format!("helm test says: {}", said.trim())] };
+    let (is_well, said) = ground.checked().await?;
+    say(&format!("  gitops-runtime check says: {}", said.lines().last().unwrap_or_default()));
+    if !is_well {
+        wrong.push(format!("gitops-runtime check says: {}", said.trim()));
+    }
+    Ok(wrong)
 }
 
 async fn upgrade(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
@@ -140,6 +146,14 @@ async fn rollback(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     let mut wrong = Vec::new();
     if !refusal.contains("not-there") {
         wrong.push(format!("the image that is not there is refused with: {refusal}"));
+    }
+    let (_, said) = ground.checked().await?;
+    let told = said.lines().find(|line| line.contains("not-there is not pulled"));
+    match told {
+        Some(line) => say(&format!("  gitops-runtime check says: {}", line.trim())),
+        None => {
+            wrong.push(format!("gitops-runtime check says of an image that is not there: {}", said.trim()));
+        }
     }
     ground.helm("rollback", &["--wait"]).await?;
     ground.values = before;

@@ -6,6 +6,7 @@
 //!
 //! It decides nothing: whether a failure is retried, and when, is the caller's business.
 
+mod begun;
 mod client;
 mod data_answer;
 mod error;
@@ -19,6 +20,7 @@ mod session;
 mod target;
 mod token;
 
+pub use begun::begun;
 pub use client::{BuildError, Client, Config, Opened, Reply};
 pub use data_answer::mark_as_data;
 pub use error::{Fault, HttpError, reason_of_status};

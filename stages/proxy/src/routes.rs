@@ -20,6 +20,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use futures::StreamExt as _;
 use pipeline_core::{SecretString, Shutdown};
+use stages_client::begun;
 use tokio::sync::Semaphore;
 
 use crate::archive::LogArchive;
@@ -129,7 +130,7 @@ async fn graphql(State(front): State<Front>, request: axum::extract::Request) ->
     let request = request.data(Caller(Some(token)));
     let accepts = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accepts.contains("text/event-stream") {
-        return stream(&front, request);
+        return stream(&front, request).await;
     }
     answer(&front.schema.execute(request).await)
 }
@@ -258,12 +259,12 @@ pub(crate) fn unread(at: Option<async_graphql::Pos>) -> String {
 }
 
 /// Events `next`, each with an answer, and `complete`.
-fn stream(front: &Front, request: Request) -> Response {
+async fn stream(front: &Front, request: Request) -> Response {
     let stop = front.stop.clone();
     let answers = front.schema.execute_stream(request).take_until(async move { stop.cancelled().await });
     let events = answers.map(|answer| Event::default().event("next").json_data(answer).unwrap_or_default());
     let events = events.chain(futures::stream::once(async { Event::default().event("complete") }));
-    let events = events.map(Ok::<_, Infallible>);
+    let events = begun(events.map(Ok::<_, Infallible>)).await;
     let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response

@@ -16,7 +16,7 @@ use axum::{Json, Router};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use pipeline_core::Shutdown;
-use stages_client::mark_as_data;
+use stages_client::{begun, mark_as_data};
 use stages_platform_store::{Sequence, Store};
 
 use crate::authorize;
@@ -112,19 +112,20 @@ async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Res
     let request = request.data(caller);
     let accepted = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     if accepted.is_some_and(|accepted| accepted.contains(STREAM)) {
-        return stream(&api, request.data(Credentials(head.headers)));
+        return stream(&api, request.data(Credentials(head.headers))).await;
     }
     Json(api.schema.execute(request).await).into_response()
 }
 
 /// Events `next`, each with an answer, and `complete` at the end.
-fn stream(api: &Api, request: Request) -> Response {
+async fn stream(api: &Api, request: Request) -> Response {
     let stop = api.stop.clone();
     let answers = api.schema.execute_stream(request).take_until(async move { stop.cancelled().await });
     let events = answers.map(|answer| Event::default().event("next").json_data(answer).unwrap_or_default());
     let events = events.chain(futures::stream::once(async { Event::default().event("complete") }));
     let beat = KeepAlive::new().interval(BEAT);
-    let mut response = Sse::new(events.map(Ok::<_, Infallible>)).keep_alive(beat).into_response();
+    let events = begun(events.map(Ok::<_, Infallible>)).await;
+    let mut response = Sse::new(events).keep_alive(beat).into_response();
     // A stream says of itself that it may be kept and asked about.
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response

@@ -317,7 +317,7 @@ fn the_app_proxy_may_change_rollouts_and_workflows_where_it_is_told_to_and_keep_
             verbs.iter().map(grant).collect()
         };
         let mut all = of("ops", "argoproj.io", "applications", "", &["get", "list"]);
-        all.extend(of("ops", "", "pods", "", &["get", "list"]));
+        all.extend(of("ops", "", "pods", "", &["list"]));
         all.extend(of("ops", "", "pods/log", "", &["get"]));
         for secret in ["codefresh-token", "git-default-default", "runtime-repo-creds-secret"] {
             all.extend(of("ops", "", "secrets", secret, &["create", "get", "patch"]));

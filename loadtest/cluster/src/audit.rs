@@ -284,6 +284,17 @@ fn requests(log: &str, user: &str) -> anyhow::Result<Vec<Request>> {
     Ok(order.iter().filter_map(|id| found.remove(id)).collect())
 }
 
+/// Everybody whom the log has a request of, by the names that the API server calls them.
+pub fn users(log: &str) -> anyhow::Result<BTreeSet<String>> {
+    let mut users = BTreeSet::new();
+    for (number, line) in log.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let line: Line = serde_json::from_str(line)
+            .with_context(|| format!("read line {} of the audit log", number + 1))?;
+        users.insert(line.user.username);
+    }
+    Ok(users)
+}
+
 /// Whether everybody who has a name may ask for it: the built-in role `system:basic-user`.
 fn is_everybodys(asked: &Rule) -> bool {
     asked.verb == "create"

@@ -27,17 +27,16 @@ use files::Files;
 use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
 
-/// The users whose requests stand in the audit log: those of `gitops-runtime rbac print`, and those of the installed chart and
-/// of its hook.
-pub const AUDITED: [&str; 7] = [
+/// The users whose requests stand in the audit log: those of `gitops-runtime rbac print`.
+pub const AUDITED: [&str; 5] = [
     "system:serviceaccount:argocd:event-reporter",
     "system:serviceaccount:argocd:change-revision",
     "system:serviceaccount:argocd:source-server",
     "system:serviceaccount:argocd:resource-reporter",
     "system:serviceaccount:argocd:app-proxy",
-    "system:serviceaccount:runtime:prod-gitops-runtime-reporter",
-    "system:serviceaccount:runtime:prod-gitops-runtime-validation",
 ];
+/// Those of every account of the namespace that the chart is installed in.
+pub const AUDITED_GROUP: &str = "system:serviceaccounts:runtime";
 
 /// How long a program may take to become ready on a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -143,7 +142,7 @@ impl Control {
         self.client.0.clone()
     }
 
-    /// The log of every request of [`AUDITED`]: a JSON object a line, written before the answer is sent.
+    /// The log of every request of [`AUDITED`] and [`AUDITED_GROUP`]: a JSON object a line, written before the answer is sent.
     #[must_use]
     pub fn audit_log(&self) -> &Path {
         self.files.audit_log()

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use loadtest_cluster::argocd::ArgoCd;
-use loadtest_cluster::audit;
 use loadtest_judge::screen::say;
 use loadtest_sim::people::{ADMIN, Admin, FIRST};
 use reqwest::{Client, RequestBuilder, redirect};
@@ -22,8 +21,8 @@ use crate::browsing::Visitor;
 use crate::connections;
 use crate::converted;
 use crate::ground::{Ground, NAME, NAMESPACE, secret};
-use crate::hook;
 use crate::traefik;
+use crate::{granted, rights};
 
 /// The host that visitors ask for: the account of a platform of one's own is `default`.
 pub(crate) const HOST: &str = "default-prod.tunnels.example.com";
@@ -53,6 +52,7 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     let object = secret(TOKEN, "Opaque", "token", token.trim());
     ground.objects.apply(&object.to_string(), NAMESPACE).await?;
     ground.before.push(format!("Secret {NAMESPACE}/{TOKEN}"));
+    granted::prepare(ground).await?;
     ground
         .upgrade(&json!({
             "global": {"codefresh": {"accountId": "default", "runtimeToken": {"secretKeyRef": {"name": TOKEN}}}},
@@ -72,6 +72,7 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     wrong.extend(world.asked(&key).await?);
     wrong.extend(world.strange().await?);
     wrong.extend(world.reported(token.trim()).await?);
+    wrong.extend(granted::take(&world, &key).await?);
     let person = Person::arrives(ground, &admin, (&world.platform, &key)).await?;
     wrong.extend(person.acts(ground).await?);
     let visitor = Visitor::signs_in(&world.platform, ADMIN).await?;
@@ -103,7 +104,8 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     connections::scraped(ground).await?;
 
     wrong.extend(Box::pin(traefik::take(ground, &world, &key)).await?);
-    wrong.extend(judged(ground, "app-proxy").await?);
+    wrong.extend(rights::judged(ground, "app-proxy").await?);
+    granted::clear(ground).await?;
 
     converted::take(ground).await?;
 
@@ -114,20 +116,6 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
         ground.before.push(format!("PersistentVolumeClaim {NAMESPACE}/{NAME}-{claim}"));
     }
     Ok(wrong)
-}
-
-/// Whether the API server has refused nothing to the pods of a component, and answered nothing beyond its rights. What of these
-/// nobody used is said alone: people did not ask for everything here.
-async fn judged(ground: &Ground, component: &str) -> anyhow::Result<Vec<String>> {
-    let manifest = hook::only_of(&ground.manifest(NAMESPACE).await?, component);
-    let (user, granted) = (audit::user(&manifest)?, audit::granted(&manifest)?);
-    let log = tokio::fs::read_to_string(ground.cluster.control.audit_log()).await;
-    let verdict = audit::verdict(&log.context("read the audit log")?, &user, &granted)?;
-    say(&format!("  {user}: {verdict}"));
-    let (unused, wrong): (Vec<_>, Vec<_>) =
-        verdict.failures.into_iter().partition(|failure| failure.starts_with("granted and never used"));
-    say(&format!("  {} of its {} rights nobody used", unused.len(), granted.len()));
-    Ok(wrong.into_iter().map(|failure| format!("{user}: {failure}")).collect())
 }
 
 /// Lets somebody in who may look at everything of the runtime, and do nothing.
@@ -258,6 +246,14 @@ impl World {
             }
         }
         Ok(wrong)
+    }
+
+    /// What the app proxy answers to a query, all the way and back.
+    pub(crate) async fn answer(&self, key: &str, query: &str) -> anyhow::Result<Value> {
+        let asked = self.http.post(format!("{}/app-proxy/api/graphql", self.entrance));
+        let asked = asked.header("host", self.host).header("authorization", key);
+        let (status, said) = text(asked.json(&json!({"query": query}))).await?;
+        serde_json::from_str(&said).with_context(|| format!("read the answer {status} {said:?}"))
     }
 
     /// Whether an admin is told the lines of the runtime's own pods, all the way and back.

@@ -105,6 +105,22 @@ impl Applications {
         Ok((number, revision))
     }
 
+    /// Commits a file that is none of theirs, and gives its revision.
+    pub(crate) async fn file(&self, path: &str, text: &str) -> anyhow::Result<String> {
+        let commit = Commit {
+            author: "Ada".to_owned(),
+            email: "ada@example.com".to_owned(),
+            message: format!("Make {path}"),
+            files: BTreeMap::from([(path.to_owned(), Some(text.to_owned()))]),
+        };
+        self.repository.commit(&commit).await
+    }
+
+    /// Where Argo CD reads the repository.
+    pub(crate) fn url(&self) -> &str {
+        self.repository.url()
+    }
+
     /// Commits again and again, each when Argo CD has seen the one before.
     pub(crate) fn load(&self) -> Load {
         let (stop, commits) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));

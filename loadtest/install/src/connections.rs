@@ -14,12 +14,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use loadtest_cluster::Cluster;
 use loadtest_cluster::argocd::ArgoCd;
+use loadtest_cluster::progress::Progress;
 use loadtest_judge::screen::say;
 use loadtest_sim::child::{Child, Spec};
 use serde_json::{Value, json};
 
 use crate::ground::{Ground, NAME, NAMESPACE};
 use crate::policies::Pod;
+use crate::rights;
 
 /// What `conntrack` says of itself when it was too slow.
 const MISSED: &str = "ENOBUFS";
@@ -91,6 +93,7 @@ impl Watch {
 /// Uses every component that no step before has used, and judges.
 pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     let local = json!({"storageClass": "local"});
+    Progress.step("definitions of Rollouts and workflows", ground.define_argo()).await?;
     ground
         .upgrade(&json!({
             "resourceReporter": {"enabled": true, "persistence": local},
@@ -101,6 +104,11 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     let (mut wrong, _) = ground.applications.follow().await?;
     ground.helm("test", &[]).await?;
     scraped(ground).await?;
+    wrong.extend(let_in(ground).await?);
+    for component in ["change-revision", "resource-reporter", "source-server"] {
+        wrong.extend(rights::judged(ground, component).await?);
+    }
+    wrong.extend(rights::strangers(ground).await?);
 
     let (connections, pods) = ground.watch.seen()?;
     let network = ground.node()?.network();
@@ -135,6 +143,23 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
         }
     }
     Ok(wrong)
+}
+
+/// Whether the source server asks whose a token is, and says to an account that may not that it may not.
+async fn let_in(ground: &Ground) -> anyhow::Result<Vec<String>> {
+    let token = ["create", "token", "default", "--namespace", NAMESPACE];
+    let token = ground.tools.run("kubectl", &token).await?;
+    let service = ground.object("v1", "Service", &format!("{NAME}-source-server")).await?;
+    let service = service.context("find the Service of the source server")?;
+    let address = service["spec"]["clusterIP"].as_str().context("find the address of the source server")?;
+    let url = format!("http://{address}:{}/v1/manifests", service["spec"]["ports"][0]["port"]);
+    let http = reqwest::Client::builder().no_proxy().build().context("make a client")?;
+    let answer =
+        http.get(&url).bearer_auth(token.trim()).send().await.with_context(|| format!("ask {url}"))?;
+    let status = answer.status().as_u16();
+    let told = answer.text().await.context("read what the source server answers")?;
+    let is_refused = status == 403 && told.contains("whoever has this token may not ask here");
+    Ok(if is_refused { Vec::new() } else { vec![format!("another account is answered {status}: {told}")] })
 }
 
 /// Reads the metrics of every pod of the release from outside, as Prometheus would: at a port for them alone where there is one.

@@ -42,6 +42,8 @@ use crate::tools::Tools;
 pub(crate) const NAMESPACE: &str = "runtime";
 /// The release.
 pub(crate) const RELEASE: &str = "prod";
+/// The version of definitions of kinds.
+const DEFINITIONS: &str = "apiextensions.k8s.io/v1";
 /// What the names of its objects begin with.
 pub(crate) const NAME: &str = "prod-gitops-runtime";
 /// The chart, as it stands in the workspace.
@@ -261,6 +263,18 @@ impl Ground {
     /// What the release consists of.
     pub(crate) async fn manifest(&self, namespace: &str) -> anyhow::Result<String> {
         self.tools.run("helm", &["get", "manifest", RELEASE, "--namespace", namespace]).await
+    }
+
+    /// Defines the kinds of Argo Rollouts and Argo Workflows, whose controllers do not run; once.
+    pub(crate) async fn define_argo(&self) -> anyhow::Result<()> {
+        let first = Reference::new(DEFINITIONS, "CustomResourceDefinition", None, "rollouts.argoproj.io");
+        if self.objects.get(&first).await?.is_some() {
+            return Ok(());
+        }
+        for of in ["rollouts", "workflows"] {
+            self.objects.apply_folder(&self.binaries.share(of).join("crds"), NAMESPACE).await?;
+        }
+        Ok(())
     }
 
     /// What `gitops-runtime check` says of the release, and whether nothing fails.

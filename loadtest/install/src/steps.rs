@@ -4,19 +4,16 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use loadtest_cluster::argocd::ArgoCd;
-use loadtest_cluster::audit;
 use loadtest_judge::screen::say;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::ground::{Ground, NAME, NAMESPACE, name_of};
 use crate::step::Step;
-use crate::{access, argocd, before, connections, hook, neighbour, new_argocd, power};
+use crate::{access, argocd, before, connections, hook, neighbour, new_argocd, power, rights};
 
 /// How long what is deleted may take to go.
 const GONE_WITHIN: Duration = Duration::from_secs(300);
-/// How long a right may take to be used that a person asked for the use of.
-const USED_WITHIN: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(200);
 /// Commits that a load makes at the least, while something happens and after it.
 const COMMITS: u64 = 2;
@@ -39,7 +36,7 @@ pub(crate) async fn take(ground: &mut Ground, step: Step) -> anyhow::Result<Vec<
         Step::Replicas => replicas(ground).await,
         Step::Rollback => rollback(ground).await,
         Step::Hook => Box::pin(hook::take(ground)).await,
-        Step::Rights => rights(ground).await,
+        Step::Rights => used(ground).await,
         Step::Neighbour => Box::pin(neighbour::take(ground)).await,
         Step::NewArgocd => Box::pin(new_argocd::take(ground)).await,
         Step::Before => Box::pin(before::take(ground)).await,
@@ -162,22 +159,9 @@ async fn rollback(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     Ok(wrong)
 }
 
-async fn rights(ground: &Ground) -> anyhow::Result<Vec<String>> {
-    let manifest = ground.manifest(NAMESPACE).await?;
-    let (user, granted) = (audit::user(&manifest)?, audit::granted(&manifest)?);
+async fn used(ground: &Ground) -> anyhow::Result<Vec<String>> {
     read_again(ground).await?;
-    let end = Instant::now() + USED_WITHIN;
-    loop {
-        let log = tokio::fs::read_to_string(ground.cluster.control.audit_log()).await;
-        let verdict = audit::verdict(&log.context("read the audit log")?, &user, &granted)?;
-        if verdict.failures.is_empty() {
-            say(&format!("  {user}: {verdict}"));
-        } else if Instant::now() < end {
-            sleep(LOOK).await;
-            continue;
-        }
-        return Ok(verdict.failures);
-    }
+    rights::judged(ground, "reporter").await
 }
 
 /// Has one application read, as it is where a queue was full: asks each replica, of which one has its shard.

@@ -317,7 +317,7 @@ pub fn rights(namespace: &str, namespaces: &[String], oauth_secret: Option<&str>
     let own = Scope::Namespace(namespace.to_owned());
     rights.push(right("argoproj.io", "applications", &["get", "list"], &own));
     // Its own logs.
-    rights.push(right("", "pods", &["get", "list"], &own));
+    rights.push(right("", "pods", &["list"], &own));
     rights.push(right("", "pods/log", &["get"], &own));
     // The runtime's token where it registers; what people's Git tokens are sealed with, and where they are kept; what Argo CD reads
     // repositories with.

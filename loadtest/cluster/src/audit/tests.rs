@@ -203,6 +203,15 @@ fn what_is_allowed_without_a_granted_right_is_a_failure_unless_everybody_may() {
 }
 
 #[test]
+fn everybody_who_asked_is_named_once() {
+    let mut lines = usual();
+    lines[0]["user"]["username"] = json!("system:serviceaccount:argocd:default");
+    let log: Vec<String> = lines.iter().map(Value::to_string).collect();
+    let found: Vec<String> = users(&log.join("\n")).unwrap().into_iter().collect();
+    assert_eq!(found, ["system:serviceaccount:argocd:default", USER]);
+}
+
+#[test]
 fn a_line_that_is_no_event_is_not_passed_over() {
     let log = format!("{}\n{{\"kind\":\"Ev", usual()[1]);
     assert_eq!(verdict(&log, USER, &all()).unwrap_err().to_string(), "read line 2 of the audit log");

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::fs;
 use tokio::io::AsyncWriteExt as _;
 
-use super::{AUDITED, flags};
+use super::{AUDITED, AUDITED_GROUP, flags};
 use crate::network::Network;
 use loadtest_sim::certificate::Authority;
 
@@ -63,7 +63,7 @@ impl Files {
         private(&files.accounts_key(), &accounts.serialize_pem()).await?;
         private(&files.accounts_public_key(), &accounts.public_key_pem()).await?;
         private(&files.tokens(), &flags::tokens(&admin, &parts)).await?;
-        private(&files.audit_policy(), &flags::audit_policy(&AUDITED).to_string()).await?;
+        private(&files.audit_policy(), &flags::audit_policy(&AUDITED, AUDITED_GROUP).to_string()).await?;
         private(files.audit_log(), "").await?;
         files.kubeconfig(url, "admin", &admin, files.admin_kubeconfig()).await?;
         files.kubeconfig(url, "control-plane", &parts, &files.parts_kubeconfig()).await?;

@@ -152,14 +152,15 @@ pub(super) fn kwok(files: &Files, port: u16, network: Option<Network>) -> Vec<St
     ]
 }
 
-/// Logs that a request was made and how it was answered, not what was in it, and of these users alone.
-pub(super) fn audit_policy(users: &[&str]) -> Value {
+/// Logs that a request was made and how it was answered, not what was in it, and of these users and this group alone.
+pub(super) fn audit_policy(users: &[&str], group: &str) -> Value {
     json!({
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [
             { "level": "Metadata", "users": users },
+            { "level": "Metadata", "userGroups": [group] },
             { "level": "None" },
         ],
     })

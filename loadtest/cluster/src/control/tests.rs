@@ -95,6 +95,7 @@ async fn the_api_server_asks_for_rights_and_logs_one_user_before_it_answers() {
     let policy: Value = serde_json::from_slice(&std::fs::read(files.audit_policy()).unwrap()).unwrap();
     let rules = json!([
         { "level": "Metadata", "users": super::AUDITED },
+        { "level": "Metadata", "userGroups": [super::AUDITED_GROUP] },
         { "level": "None" },
     ]);
     assert_eq!(policy["rules"], rules);

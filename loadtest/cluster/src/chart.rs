@@ -6,8 +6,10 @@
 //! calls: the doctor and Helm for each; the API server through kubectl, which changes nothing (`--dry-run=server`) and
 //! takes no field that it does not know (`--validate=strict`); Gateway API's, Istio's and the Prometheus operator's kinds are
 //! defined as their modules define them, and nothing of what is rendered is left out: for Traefik, NGINX, Emissary and ALB that
-//! is plain Ingresses; Helm installs what was converted of the other chart's files, and takes it away; the source server, with the account and the rights that are rendered for it - fails: exit code 1 unless nothing
-//! was refused, and the source server lets in whom it should and nobody else
+//! is plain Ingresses; Helm installs what was converted of the other chart's files, and takes it away; the source server, with the
+//! account and the rights that are rendered for it; `crds adopt` for definitions that somebody made by hand - fails: exit code 1
+//! unless nothing was refused, the source server lets in whom it should and nobody else, and Helm takes the definitions for its own
+//! when they were taken over, and not before
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,6 +22,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::time::Instant;
 
+use super::adoption::Adoption;
 use super::binaries::Binaries;
 use super::callers;
 use super::control::Control;
@@ -177,6 +180,14 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
         good.iter().find(|file| file.ends_with(SOURCE_SERVER)).context("find values with a source server")?;
     let judged = Box::pin(trial.callers(asked, &control, folder));
     outcome.refused.extend(Progress.step("who may ask the source server", judged).await?);
+    let adoption = Adoption {
+        program,
+        helm: binaries.program("helm"),
+        kubeconfig,
+        definitions: binaries.share("workflows").join("crds"),
+    };
+    let judged = Box::pin(adoption.judge(&client, folder));
+    outcome.refused.extend(Progress.step("definitions taken over", judged).await?);
     let defaults = read(&trial.chart.join("values.yaml"))?;
     let mut leaves = Vec::new();
     collect(&defaults, &mut Vec::new(), &mut leaves);
@@ -342,7 +353,7 @@ impl Trial<'_> {
 }
 
 /// Whether a program ended well, and what it said: on standard output if it did, else on standard error.
-async fn ended(mut command: Command, input: &str) -> anyhow::Result<(bool, String)> {
+pub(super) async fn ended(mut command: Command, input: &str) -> anyhow::Result<(bool, String)> {
     let act = || "run a program".to_owned();
     let spawned = command
         .stdin(Stdio::piped())

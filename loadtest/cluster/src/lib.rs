@@ -2,6 +2,7 @@
 //! scenarios that are played on them, and the oracle that judges what was reported.
 
 pub mod acts;
+mod adoption;
 pub mod argo;
 pub mod argocd;
 pub mod audit;

@@ -91,6 +91,7 @@ pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Resu
             }
             PlatformCommand::Restore { file, place: at } => {
                 let place = place(&load(at.given())?)?;
+                let file = if file.is_dir() { &newest(file)? } else { file };
                 let aside = restore(&place, file).await.context("restore the store")?;
                 writeln!(text, "{} is the store now", file.display())?;
                 if let Some(aside) = aside {
@@ -252,10 +253,10 @@ fn named(folder: &Path) -> PathBuf {
     folder.join(format!("{BACKUP}{}{DATABASE}", Timestamp::now().strftime("%Y%m%dT%H%M%SZ")))
 }
 
-/// Takes away all but the newest of the backups that are named after their moment, and what was never finished; says what.
-fn thin(folder: &Path, keep: u32) -> std::io::Result<Vec<PathBuf>> {
+/// The backups of a folder that are named after their moment, the oldest first, and what of others was never finished.
+fn backups(folder: &Path) -> std::io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let mut backups = Vec::new();
-    let mut gone = Vec::new();
+    let mut partial = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         let Some(rest) = name.strip_prefix(BACKUP) else { continue };
@@ -263,15 +264,27 @@ fn thin(folder: &Path, keep: u32) -> std::io::Result<Vec<PathBuf>> {
             rest.chars().take(MOMENT.len()).map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
         match rest.get(MOMENT.len()..) {
             Some(DATABASE) if moment == MOMENT => backups.push(folder.join(name)),
-            Some(".db.partial") if moment == MOMENT => gone.push(folder.join(name)),
+            Some(".db.partial") if moment == MOMENT => partial.push(folder.join(name)),
             _ => {}
         }
     }
     backups.sort();
+    Ok((backups, partial))
+}
+
+/// Takes away all but the newest of the backups that are named after their moment, and what was never finished; says what.
+fn thin(folder: &Path, keep: u32) -> std::io::Result<Vec<PathBuf>> {
+    let (backups, mut gone) = backups(folder)?;
     let more = backups.len().saturating_sub(usize::try_from(keep).unwrap_or(usize::MAX));
     gone.extend(backups.into_iter().take(more));
     gone.iter().try_for_each(std::fs::remove_file)?;
     Ok(gone)
+}
+
+/// The newest backup of a folder, of those that are named after their moment.
+fn newest(folder: &Path) -> anyhow::Result<PathBuf> {
+    let (mut all, _) = backups(folder).with_context(|| format!("read {}", folder.display()))?;
+    all.pop().with_context(|| format!("there is no backup in {}", folder.display()))
 }
 
 /// Where the store is.
@@ -306,4 +319,26 @@ fn metrics(registry: Registry) -> Router {
         ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
     };
     Router::new().route("/metrics", get(metrics))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::newest;
+
+    #[test]
+    fn the_newest_backup_of_a_folder_is_the_whole_one_of_the_last_moment() {
+        let folder = tempfile::tempdir().unwrap();
+        let none = newest(folder.path()).unwrap_err().to_string();
+        assert_eq!(none, format!("there is no backup in {}", folder.path().display()));
+        for name in [
+            "platform-20261126T031700Z.db",
+            "platform-20261127T031700Z.db",
+            "platform-20261128T031700Z.db.partial",
+            "platform-of-somebody.db",
+            "zzz.db",
+        ] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        assert_eq!(newest(folder.path()).unwrap(), folder.path().join("platform-20261127T031700Z.db"));
+    }
 }

@@ -31,7 +31,7 @@ const STRANGER: &str = "other-prod.tunnels.example.com";
 /// What is said to its visitors.
 const NO_TUNNEL: &str = "no tunnel is open for this host\n";
 /// The Secret with the token that the platform of the chart makes.
-const TOKEN: &str = "token-of-the-platform";
+pub(crate) const TOKEN: &str = "token-of-the-platform";
 /// An application, by its name.
 pub(crate) const APPLICATION: &str = "shop-one";
 pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(300);
@@ -43,15 +43,7 @@ type Answer = (u16, String);
 /// Brings all of it up, visits, and takes the tunnel away and back.
 pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     let (mut wrong, before) = (Vec::new(), ground.values.clone());
-    // The platform makes the token that the others need.
-    let local = json!({"storageClass": "local"});
-    let platform = json!({"enabled": true, "persistence": local, "backup": {"persistence": local}});
-    ground.begin_upgrade(&json!({"platform": platform})).await?;
-    ground.ready("platform", 1, &[]).await?;
-    let token = on_platform(ground, &["platform", "token", "create", "--runtime", "prod"]).await?;
-    let object = secret(TOKEN, "Opaque", "token", token.trim());
-    ground.objects.apply(&object.to_string(), NAMESPACE).await?;
-    ground.before.push(format!("Secret {NAMESPACE}/{TOKEN}"));
+    let token = platform(ground).await?;
     granted::prepare(ground).await?;
     ground
         .upgrade(&json!({
@@ -66,12 +58,12 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
         .await?;
 
     let world = World::find(ground).await?;
-    let admin = world.admin(ground).await?;
+    let admin = admin(ground, &world.http, &world.platform).await?;
     let key = admin.0.key("full").await?;
     wrong.extend(world.led().await?);
     wrong.extend(world.asked(&key).await?);
     wrong.extend(world.strange().await?);
-    wrong.extend(world.reported(token.trim()).await?);
+    wrong.extend(world.reported(&token).await?);
     wrong.extend(granted::take(&world, &key).await?);
     let person = Person::arrives(ground, &admin, (&world.platform, &key)).await?;
     wrong.extend(person.acts(ground).await?);
@@ -118,6 +110,42 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     Ok(wrong)
 }
 
+/// Brings the platform up, which makes the token that the others need: it stands in a Secret from then on.
+pub(crate) async fn platform(ground: &mut Ground) -> anyhow::Result<String> {
+    let local = json!({"storageClass": "local"});
+    let platform = json!({"enabled": true, "persistence": local, "backup": {"persistence": local}});
+    ground.begin_upgrade(&json!({"platform": platform})).await?;
+    ground.ready("platform", 1, &[]).await?;
+    let token = on_platform(ground, &["platform", "token", "create", "--runtime", "prod"]).await?;
+    let object = secret(TOKEN, "Opaque", "token", token.trim());
+    ground.objects.apply(&object.to_string(), NAMESPACE).await?;
+    ground.before.push(format!("Secret {NAMESPACE}/{TOKEN}"));
+    Ok(token.trim().to_owned())
+}
+
+/// The first account, which the link in the platform's log makes.
+pub(crate) async fn admin(ground: &Ground, http: &Client, platform: &str) -> anyhow::Result<Admin> {
+    let pod = format!("deploy/{NAME}-platform");
+    let log = ground.tools.run("kubectl", &["logs", "--namespace", NAMESPACE, &pod]).await?;
+    let link = log.lines().find_map(|line| line.strip_prefix(FIRST)).context("find the first link")?;
+    Admin::first(http, platform, link).await
+}
+
+/// Who knocks at the platform, and where.
+pub(crate) struct Knocks {
+    pub(crate) http: Client,
+    pub(crate) platform: String,
+}
+
+/// Finds the platform by its Service.
+pub(crate) async fn knocks(ground: &Ground) -> anyhow::Result<Knocks> {
+    // Whoever was first chose the same provider.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let http = Client::builder().no_proxy().redirect(redirect::Policy::none()).timeout(ANSWERED_WITHIN);
+    let http = http.build().context("make a client")?;
+    Ok(Knocks { http, platform: format!("http://{}:8088", address(ground, "platform").await?) })
+}
+
 /// Lets somebody in who may look at everything of the runtime, and do nothing.
 async fn looks_only(ground: &Ground, admin: &Admin, platform: &str) -> anyhow::Result<Vec<String>> {
     let of_runtime = json!({"name": "RUNTIME", "value": "prod"});
@@ -152,28 +180,14 @@ pub(crate) struct World {
 
 impl World {
     async fn find(ground: &Ground) -> anyhow::Result<Self> {
-        // Whoever was first chose the same provider.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let http = Client::builder().no_proxy().redirect(redirect::Policy::none()).timeout(ANSWERED_WITHIN);
-        Ok(Self {
-            http: http.build().context("make a client")?,
-            entrance: format!("http://{}", address(ground, "tunnel-server").await?),
-            host: HOST,
-            platform: format!("http://{}:8088", address(ground, "platform").await?),
-        })
+        let Knocks { http, platform } = knocks(ground).await?;
+        let entrance = format!("http://{}", address(ground, "tunnel-server").await?);
+        Ok(Self { http, entrance, host: HOST, platform })
     }
 
     /// The same for a visitor who comes another way.
     pub(crate) fn by(&self, entrance: &str, host: &'static str) -> Self {
         Self { entrance: entrance.to_owned(), host, ..self.clone() }
-    }
-
-    /// The first account, which the link in the platform's log makes.
-    async fn admin(&self, ground: &Ground) -> anyhow::Result<Admin> {
-        let pod = format!("deploy/{NAME}-platform");
-        let log = ground.tools.run("kubectl", &["logs", "--namespace", NAMESPACE, &pod]).await?;
-        let link = log.lines().find_map(|line| line.strip_prefix(FIRST)).context("find the first link")?;
-        Admin::first(&self.http, &self.platform, link).await
     }
 
     fn visit(&self, host: &str, path: &str) -> RequestBuilder {

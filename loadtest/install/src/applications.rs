@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 /// Their names; each has a namespace of this name, and a folder in the repository.
-const NAMES: [&str; 3] = ["shop-one", "shop-two", "shop-three"];
+pub(crate) const NAMES: [&str; 3] = ["shop-one", "shop-two", "shop-three"];
 /// How long the platform may take to hold what it should.
 const HELD_WITHIN: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(100);

@@ -7,6 +7,7 @@ mod access;
 mod acting;
 mod applications;
 mod argocd;
+mod backup;
 mod before;
 mod browsing;
 mod connections;

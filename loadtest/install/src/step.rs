@@ -35,6 +35,8 @@ pub enum Step {
     NewArgocd,
     /// Each version of the chart before, in a namespace of its own, upgraded to this one while applications change
     Before,
+    /// The platform of the chart is restored from a backup that its job made: it holds what it held, and the reporter finds what was lost
+    Backup,
     /// All components: a visitor comes through tunnel, router and app proxy to Argo CD, a command of a person through the platform as well, and both are told when the tunnel is away; then through Traefik, by an Ingress and by an HTTPRoute
     Access,
     /// Every connection of the pods is allowed by a NetworkPolicy of the chart, and every rule is used by one

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::ground::{Ground, NAME, NAMESPACE, name_of};
 use crate::step::Step;
-use crate::{access, argocd, before, connections, hook, neighbour, new_argocd, power, rights};
+use crate::{access, argocd, backup, before, connections, hook, neighbour, new_argocd, power, rights};
 
 /// How long what is deleted may take to go.
 const GONE_WITHIN: Duration = Duration::from_secs(300);
@@ -40,6 +40,7 @@ pub(crate) async fn take(ground: &mut Ground, step: Step) -> anyhow::Result<Vec<
         Step::Neighbour => Box::pin(neighbour::take(ground)).await,
         Step::NewArgocd => Box::pin(new_argocd::take(ground)).await,
         Step::Before => Box::pin(before::take(ground)).await,
+        Step::Backup => Box::pin(backup::take(ground)).await,
         Step::Access => Box::pin(access::take(ground)).await,
         Step::Connections => Box::pin(connections::take(ground)).await,
         Step::Uninstall => uninstall(ground).await,

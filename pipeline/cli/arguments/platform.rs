@@ -69,7 +69,7 @@ pub(crate) enum PlatformCommand {
     },
     /// Put a backup in the place of a SQLite store whose platform is stopped; what was there is set aside.
     Restore {
-        /// The backup
+        /// The backup; or a directory, whose newest one is taken of those that are named after their moment
         file: PathBuf,
         #[command(flatten)]
         place: Place,

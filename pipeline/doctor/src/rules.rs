@@ -161,7 +161,7 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
     for (name, file) in files {
         match file {
             Ok(file) => {
-                judged.given.lay(&file.root);
+                judged.given.join(&file.root);
                 schema::check(&mut judged, &file.root);
             }
             Err(error) => judged.findings.push(Finding {
@@ -187,15 +187,9 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
         chart::check(&mut judged);
         routes::check(&mut judged);
         kubernetes::check(&mut judged);
-        for group in [
-            "reporter.config",
-            "resourceReporter.config",
-            "sourceServer.config",
-            "platform.config",
-            "router.config",
-            "tunnelClient.config",
-            "tunnelServer.config",
-        ] {
+        // Of each component, as the chart has them.
+        let is_settings = |path: &&str| path.split_once('.').is_some_and(|(_, below)| below == "config");
+        for group in Chart::get().values.iter().map(|value| &*value.path).filter(is_settings) {
             let Some(given) = judged.given.at(group).map(Node::json) else { continue };
             for (path, why) in (around.settings)(&given) {
                 let path = format!("{group}.{path}");

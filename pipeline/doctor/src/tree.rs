@@ -145,7 +145,24 @@ impl Node {
         }
     }
 
-    /// Lays another over this one as Helm does: mappings are merged, null takes a key away, all else is replaced.
+    /// Joins a later file to this one as Helm does: mappings are merged, all else is replaced. A null stays until all of them are laid
+    /// over the chart's own values.
+    pub fn join(&mut self, later: &Self) {
+        let (Value::Map(entries), Value::Map(others)) = (&mut self.value, &later.value) else {
+            self.clone_from(later);
+            return;
+        };
+        for (key, other) in others {
+            match entries.iter_mut().find(|(name, _)| name == key) {
+                Some((_, node)) => node.join(other),
+                None => entries.push((key.clone(), other.clone())),
+            }
+        }
+        self.line = later.line;
+        self.file.clone_from(&later.file);
+    }
+
+    /// Lays what is given over the chart's own values as Helm does: mappings are merged, null takes a key away, all else is replaced.
     pub fn lay(&mut self, over: &Self) {
         let (Value::Map(entries), Value::Map(others)) = (&mut self.value, &over.value) else {
             self.clone_from(over);
@@ -296,7 +313,29 @@ mod tests {
     }
 
     #[test]
-    fn files_are_laid_over_each_other_as_helm_does() {
+    fn a_null_of_a_file_takes_away_what_the_chart_has_unless_a_later_file_gives_something() {
+        let read = |text: &str| File::read("x", text).unwrap().root;
+        let helm = |files: &[&str]| {
+            let mut given = read("");
+            files.iter().for_each(|text| given.join(&read(text)));
+            let mut all = read("a: {b: {c: 0, d: 2}, e: 5}\n");
+            all.lay(&given);
+            all.json()
+        };
+        let (one, none, all_none, other) = ("a: {b: {c: 1}}\n", "a: {b: null}\n", "a:\n", "a: {b: {d: 7}}\n");
+        // As Helm 3.22 says of a chart with these values.
+        let whole = serde_json::json!({"a": {"b": {"c": 0, "d": 7}, "e": 5}});
+        assert_eq!(helm(&[one, none]), serde_json::json!({"a": {"e": 5}}));
+        assert_eq!(helm(&[none, other]), whole);
+        assert_eq!(helm(&[all_none, other]), whole);
+        assert_eq!(helm(&[one, none, other]), whole);
+        for files in [&[all_none][..], &[one, all_none]] {
+            assert_eq!(helm(files), serde_json::json!({}));
+        }
+    }
+
+    #[test]
+    fn values_are_laid_over_those_of_the_chart_as_helm_does() {
         let read = |text: &str| File::read("x", text).unwrap().root;
         let mut under = read("a: {b: 1, c: 2}\nd: [1, 2]\n");
         under.lay(&read("a: {b: null, e: 3}\nd: [4]\n"));

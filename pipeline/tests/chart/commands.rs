@@ -52,6 +52,22 @@ fn settings_of_the_reporter_are_judged_by_the_reporter() {
 }
 
 #[test]
+fn settings_of_every_component_are_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("values.yaml");
+    let all =
+        pipeline_doctor::Chart::get().values.iter().filter_map(|value| value.path.strip_suffix(".config"));
+    let all: Vec<&str> = all.filter(|component| !component.contains('.')).collect();
+    assert!(all.len() >= 9, "{all:?}");
+    let settings = |component: &&str| format!("{component}:\n  config:\n    log: {{level: chatty}}\n");
+    std::fs::write(&file, all.iter().map(settings).collect::<String>()).unwrap();
+    let said = said(&run(&["validate", "--skip", "network", "-f", file.to_str().unwrap()]));
+    for component in all {
+        assert!(said.contains(&format!(": {component}.config.log.level\n")), "{component}: {said}");
+    }
+}
+
+#[test]
 fn what_is_converted_is_valid_and_keeps_its_secrets_to_the_values() {
     let output = run(&["values", "convert", "pipeline/doctor/tests/incumbent/tunnel.yaml"]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));

@@ -1,5 +1,7 @@
 //! What the schema of the chart says: unknown keys, types, choices.
 
+use std::collections::BTreeSet;
+
 use regex::Regex;
 use serde_json::Value as Json;
 
@@ -11,14 +13,34 @@ pub(super) fn check(judged: &mut Judged, root: &Node) {
     walk(judged, "", root, Chart::get().schema());
 }
 
-/// Tells of values that the chart needs and that a null took away.
+/// Tells of values that the chart needs and that a null took away: once of a group, as of one all of whose keys are comments.
 pub(super) fn missing(judged: &mut Judged) {
+    let mut told = BTreeSet::new();
     for value in &Chart::get().values {
-        if judged.at(&value.path).is_none() {
-            let wanted = format!("a value, or no key: the chart's own is {}", value.default);
-            judged.error("GR0006", &value.path, &wanted, "take the key away that sets it to null");
+        let Some(gone) = gone(judged, &value.path).filter(|gone| told.insert((*gone).to_owned())) else {
+            continue;
+        };
+        let wanted = match gone == value.path {
+            true => format!("a value, or no key: the chart's own is {}", value.default),
+            false => "a mapping, or no key: the chart has values of its own below it".to_owned(),
+        };
+        judged.error("GR0006", gone, &wanted, "take the key away that sets it to null");
+    }
+}
+
+/// The first of the groups that a value is in, or the value itself, that is not there; `None` as well where one of these is no
+/// group, which is told of it.
+fn gone<'a>(judged: &Judged, path: &'a str) -> Option<&'a str> {
+    let dots = path.match_indices('.').map(|(at, _)| at);
+    let groups = dots.filter_map(|at| path.get(..at));
+    for group in groups {
+        match judged.at(group) {
+            None => return Some(group),
+            Some(node) if !matches!(node.value, Value::Map(_)) => return None,
+            Some(_) => {}
         }
     }
+    judged.at(path).is_none().then_some(path)
 }
 
 fn walk(judged: &mut Judged, path: &str, node: &Node, schema: &Json) {

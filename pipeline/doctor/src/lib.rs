@@ -22,6 +22,6 @@ pub use self::installation::{Installation, Looked, Part, installation};
 pub use self::report::{Format, Report};
 pub use self::rules::{
     Around, Certificate, Cluster, Network, PeerResponse, Proxies, Request, Tiers, Unreached, Way, codes,
-    validate,
+    is_own_volume, validate,
 };
 pub use self::tree::{File, Node, Unreadable, Value};

@@ -7,6 +7,7 @@ mod installed;
 mod kubernetes;
 mod network;
 mod peers;
+mod pods;
 mod routes;
 mod schema;
 
@@ -15,6 +16,7 @@ use std::sync::Arc;
 pub use self::cluster::Cluster;
 use self::cluster::Place;
 pub use self::network::{Certificate, Network, PeerResponse, Proxies, Request, Unreached, Way};
+pub use self::pods::is_own_volume;
 use crate::chart::Chart;
 use crate::finding::{Finding, Severity, Unmeasured, nearest, shown};
 use crate::report::{Report, about};
@@ -187,6 +189,7 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
         chart::check(&mut judged);
         routes::check(&mut judged);
         kubernetes::check(&mut judged);
+        pods::check(&mut judged);
         // Of each component, as the chart has them.
         let is_settings = |path: &&str| path.split_once('.').is_some_and(|(_, below)| below == "config");
         for group in Chart::get().values.iter().map(|value| &*value.path).filter(is_settings) {

@@ -191,6 +191,39 @@ fn further_variables_and_volumes_reach_the_pod_of_every_role_and_a_budget_where_
     }
 }
 
+/// The group of the values that a component's are in.
+fn group(component: &str) -> String {
+    let mut words = component.split('-');
+    let first = words.next().unwrap_or_default().to_owned();
+    let rest = words.map(|word| {
+        let (head, tail) = word.split_at(1);
+        head.to_uppercase() + tail
+    });
+    first + &rest.collect::<String>()
+}
+
+#[test]
+fn the_doctor_knows_every_volume_that_the_chart_gives_to_pods() {
+    let mut seen = 0;
+    for file in values("good-") {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let given: Value = serde_saphyr::from_str(&text).unwrap();
+        for object in objects(&file).iter().filter(|object| object["kind"] == "Deployment") {
+            let component = object["metadata"]["labels"]["app.kubernetes.io/component"].as_str().unwrap();
+            let group = group(component);
+            let further = given[&group]["extraVolumes"].as_array().cloned().unwrap_or_default();
+            for volume in object["spec"]["template"]["spec"]["volumes"].as_array().unwrap() {
+                let name = volume["name"].as_str().unwrap();
+                let is_further = further.iter().any(|one| one["name"] == name);
+                let is_own = pipeline_doctor::is_own_volume(&group, name);
+                assert!(is_own != is_further, "{}: {name} of {group}", file.display());
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 100, "{seen}");
+}
+
 #[test]
 fn a_specific_registry_stands_above_the_global_one() {
     let set = "global.runtime.name=prod,global.imageRegistry=mirror.example.com,image.registry=own.example.com,\

@@ -187,12 +187,12 @@ fn of(judged: &mut Judged, path: &str, shape: Shape) {
     }
 }
 
-fn matches(pattern: &str, text: &str) -> bool {
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
     Regex::new(&format!("^({pattern})$")).is_ok_and(|regex| regex.is_match(text))
 }
 
 /// Whether a text is the key of a label or of an annotation.
-fn is_qualified(text: &str) -> bool {
+pub(super) fn is_qualified(text: &str) -> bool {
     match text.split_once('/') {
         Some((before, name)) => before.len() <= 253 && matches(SUBDOMAIN, before) && matches(SHORT, name),
         None => matches(SHORT, text),
@@ -208,7 +208,7 @@ fn is_quantity(node: &Node) -> bool {
 }
 
 /// How much a quantity is, in its unit; none where it is none.
-fn amount(node: &Node) -> Option<f64> {
+pub(super) fn amount(node: &Node) -> Option<f64> {
     let text = match &node.value {
         Value::Number(number) => return number.as_f64(),
         Value::Text(text) if is_quantity(node) => text,

@@ -6,6 +6,7 @@ mod cluster;
 mod installed;
 mod kubernetes;
 mod network;
+mod parts;
 mod peers;
 mod pods;
 mod routes;
@@ -156,6 +157,19 @@ pub struct Around<'a> {
     pub namespace: Option<&'a str>,
 }
 
+/// Values that become settings of a process as they are, which it may refuse: where each stands, and what it becomes.
+const SETTINGS: [(&str, &str); 9] = [
+    ("appProxy.namespaces", "appProxy.namespaces"),
+    ("reporter.applicationNamespaces", "kubernetes.applicationNamespaces"),
+    ("resourceReporter.kinds", "resources.kinds"),
+    ("resourceReporter.namespaces", "resources.namespaces"),
+    ("router.trustedProxies", "router.trustedProxies"),
+    ("router.webhooks", "router.webhooks.allow"),
+    ("sourceServer.allowed", "sourceServer.git.allowed"),
+    ("tunnelClient.allow", "tunnelClient.allow"),
+    ("tunnelServer.trustedProxies", "tunnelServer.trustedProxies"),
+];
+
 /// Judges files of values, later over earlier as Helm lays them, over the chart's own.
 #[must_use]
 pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, around: Around<'_>) -> Report {
@@ -190,6 +204,7 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
         routes::check(&mut judged);
         kubernetes::check(&mut judged);
         pods::check(&mut judged);
+        parts::check(&mut judged);
         // Of each component, as the chart has them.
         let is_settings = |path: &&str| path.split_once('.').is_some_and(|(_, below)| below == "config");
         for group in Chart::get().values.iter().map(|value| &*value.path).filter(is_settings) {
@@ -197,6 +212,15 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
             for (path, why) in (around.settings)(&given) {
                 let path = format!("{group}.{path}");
                 judged.error("GR0067", &path, &why, "gitops-runtime config print shows every setting");
+            }
+        }
+        for (path, setting) in SETTINGS {
+            let given = judged.given.at(path).map(Node::json).filter(|given| !given.is_null());
+            let Some(given) = given else { continue };
+            let settings = setting.rsplit('.').fold(given, |below, key| serde_json::json!({ key: below }));
+            for (at, why) in (around.settings)(&settings) {
+                let path = format!("{path}{}", at.strip_prefix(setting).unwrap_or_default());
+                judged.error("GR0067", &path, &why, "gitops-runtime config print shows what each setting is");
             }
         }
     } else if !tiers.files {

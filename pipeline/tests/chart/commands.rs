@@ -68,6 +68,30 @@ fn settings_of_every_component_are_judged() {
 }
 
 #[test]
+fn values_that_become_settings_are_judged_by_whoever_takes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("values.yaml");
+    let text = "appProxy: {namespaces: [A b]}\nreporter: {applicationNamespaces: ['[']}\nresourceReporter: {kinds: [{namespaces: \
+                [a]}], namespaces: ['[']}\nrouter: {trustedProxies: [x], webhooks: [a]}\nsourceServer: {allowed: \
+                [git.example.com]}\ntunnelClient: {allow: [x]}\ntunnelServer: {trustedProxies: [x]}\n";
+    std::fs::write(&file, text).unwrap();
+    let said = said(&run(&["validate", "--skip", "network", "-f", file.to_str().unwrap()]));
+    for path in [
+        "appProxy.namespaces",
+        "reporter.applicationNamespaces",
+        "resourceReporter.kinds",
+        "resourceReporter.namespaces",
+        "router.trustedProxies",
+        "router.webhooks",
+        "sourceServer.allowed",
+        "tunnelClient.allow",
+        "tunnelServer.trustedProxies",
+    ] {
+        assert!(said.contains(&format!(": {path}\n")), "{path}: {said}");
+    }
+}
+
+#[test]
 fn what_is_converted_is_valid_and_keeps_its_secrets_to_the_values() {
     let output = run(&["values", "convert", "pipeline/doctor/tests/incumbent/tunnel.yaml"]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));

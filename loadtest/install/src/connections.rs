@@ -31,14 +31,15 @@ const PODS: &str = "pods";
 const SHOWN: &str = "--output=jsonpath={.status.podIP}{\"|\"}{.metadata.namespace}{\"|\"}{.metadata.name}{\"|\"}\
                      {.metadata.labels}{\"\\n\"}";
 /// Rules that no connection of this cluster can use, by whose they are and what stands in them alone: those for servers of
-/// repositories and their names, those for providers of Git, and that for the controller of sealed-secrets.
-const IDLE: [(&str, &str); 6] = [
+/// repositories and their names, those for providers of Git, that for the controller of sealed-secrets, and that for runtimes elsewhere.
+const IDLE: [(&str, &str); 7] = [
     ("-source-server: egress", "\"port\":22,"),
     ("-source-server: egress", "\"port\":53,"),
     ("-change-revision: egress", "\"port\":22,"),
     ("-change-revision: egress", "\"port\":53,"),
     ("-app-proxy: egress", "\"port\":8080,"),
     ("-app-proxy: egress", "\"port\":443,"),
+    ("-platform: egress", "\"port\":443,"),
 ];
 
 /// One or more connections from one address to one address and port.

@@ -23,7 +23,8 @@ use stages_platform_console::{Console, OidcSignIn, Settings, StoredFleet};
 use stages_platform_ingest::IngestConfig;
 use stages_platform_oidc::OidcConfig;
 use stages_platform_store::{
-    Place, Retention, Sequence, Store, StoreConfig, backup, create_token, restore, revoke_token, tokens,
+    Place, Retention, Sequence, Store, StoreConfig, adopt, backup, create_token, restore, revoke_token,
+    runtime_id, tokens,
 };
 
 use crate::cli::{OnPlatform, PlatformCommand, TokenCommand};
@@ -55,16 +56,24 @@ pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Resu
     runtime.block_on(async {
         let mut text = String::new();
         match command {
-            PlatformCommand::Token(TokenCommand::Create { runtime, place: at }) => {
+            PlatformCommand::Token(TokenCommand::Create { runtime, adopted, place: at }) => {
                 let place = place(&load(at.given())?)?;
-                let token = create_token(&place, runtime).await.context("make a token")?;
-                writeln!(text, "{}", token.expose_secret())?;
+                let made = match adopted {
+                    true => adopt(&place, runtime).await,
+                    false => create_token(&place, runtime).await,
+                };
+                writeln!(text, "{}", made.context("make a token")?.expose_secret())?;
+                if let Some(id) = beside(runtime) {
+                    let said = format!("the runtime {runtime} has the id {id}\n");
+                    std::io::stderr().lock().write_all(said.as_bytes()).context("print its id")?;
+                }
             }
             PlatformCommand::Token(TokenCommand::List { place: at }) => {
                 let all = tokens(&place(&load(at.given())?)?).await.context("list the tokens")?;
                 for token in &all {
                     let made = Timestamp::from_millisecond(token.created_at).unwrap_or(Timestamp::UNIX_EPOCH);
-                    writeln!(text, "{}  {}  {}", token.name, made.strftime("%F %TZ"), token.runtime)?;
+                    let id = beside(&token.runtime).map(|id| format!("  {id}")).unwrap_or_default();
+                    writeln!(text, "{}  {}  {}{id}", token.name, made.strftime("%F %TZ"), token.runtime)?;
                 }
                 if all.is_empty() {
                     text.push_str(
@@ -102,6 +111,12 @@ pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Resu
         std::io::stdout().lock().write_all(text.as_bytes()).context("print the answer")?;
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// The id that a runtime has beside its name, where that is not its id.
+fn beside(name: &str) -> Option<String> {
+    let id = runtime_id(name);
+    (id != name).then(|| id.into_owned())
 }
 
 /// Prints the schema of an API, or of what reporters send.

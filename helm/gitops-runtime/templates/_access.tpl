@@ -19,8 +19,24 @@
 {{- if eq (include "gitops-runtime.access" .) "tunnel" }}true{{ end -}}
 {{- end }}
 
+{{/* What our platform tells the runtime by where its name may not stand: the name itself where it has lower-case letters and digits
+alone; else those of it, and the beginning of its digest. */}}
+{{- define "gitops-runtime.runtimeId" -}}
+{{- $name := .Values.global.runtime.name -}}
+{{- if regexMatch "^[a-z][a-z0-9]{0,37}$" $name -}}
+{{- $name -}}
+{{- else -}}
+{{- $lower := lower $name -}}
+{{- $begin := ternary "" "r" (regexMatch "^[a-z]" $lower) -}}
+{{- printf "%s%s" $begin (regexReplaceAll "[^a-z0-9]" $lower "") | trunc 28 -}}
+{{- sha256sum $name | trunc 10 -}}
+{{- end -}}
+{{- end }}
+
+{{/* The name of its tunnel; a server of the frp family takes the runtime's name as it is. */}}
 {{- define "gitops-runtime.tunnelName" -}}
-{{- default (printf "%s-%s" .Values.global.codefresh.accountId .Values.global.runtime.name) .Values.tunnelClient.name -}}
+{{- $runtime := ternary .Values.global.runtime.name (include "gitops-runtime.runtimeId" .) (eq .Values.tunnelClient.protocol "frp") -}}
+{{- default (printf "%s-%s" .Values.global.codefresh.accountId $runtime) .Values.tunnelClient.name -}}
 {{- end }}
 
 {{/* The runtime's address, as the platform is told it. */}}

@@ -45,7 +45,7 @@ Left to do:
 {{- with $codefresh.runtimeToken.secretKeyRef }}
 {{- $todo = append $todo (printf "the Secret %s must hold the runtime's token under the key %s; the pods wait for it" .name .key) }}
 {{- if $.Values.platform.enabled }}
-{{- $todo = append $todo (printf "that is: kubectl --namespace %s create secret generic %s --from-literal=%s=\"$(kubectl --namespace %s exec deploy/%s-platform -- /gitops-runtime platform token create --runtime %s)\"" $.Release.Namespace .name .key $.Release.Namespace $name $runtime.name) }}
+{{- $todo = append $todo (printf "that is: kubectl --namespace %s create secret generic %s --from-literal=%s=\"$(kubectl --namespace %s exec deploy/%s-platform -- /gitops-runtime platform token create --runtime %s%s)\"" $.Release.Namespace .name .key $.Release.Namespace $name $runtime.name (ternary "" " --adopted" (eq (include "gitops-runtime.runtimeId" $) $runtime.name))) }}
 {{- end }}
 {{- end }}
 {{- end }}

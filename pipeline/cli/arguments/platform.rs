@@ -27,8 +27,10 @@ Examples:
 const TOKEN: &str = "\
 Examples:
   gitops-runtime platform token create --runtime prod > token
+  gitops-runtime platform token create --runtime prod-eu --adopted > token
 
-The token is shown this once: what is kept is a digest. A platform that runs knows it at once.";
+The token is shown this once: what is kept is a digest. A platform that runs knows it at once. The id of an adopted runtime, which
+its tunnel is named by, is told beside on standard error, and by the list of tokens.";
 
 const TOKENS: &str = "\
 Examples:
@@ -85,6 +87,9 @@ pub(crate) enum TokenCommand {
         /// The runtime's name: lower-case letters and digits, a letter first, at most 38
         #[arg(long, value_name = "NAME")]
         runtime: String,
+        /// It is called so already, perhaps with '-', '_', '.' or capitals: it keeps its name and gets an id beside
+        #[arg(long)]
+        adopted: bool,
         #[command(flatten)]
         place: Place,
     },

@@ -70,6 +70,24 @@ fn the_first_way_that_is_given_is_rendered_and_no_other() {
 }
 
 #[test]
+fn a_tunnel_is_named_by_the_id_of_a_runtime_whose_name_no_tunnel_has() {
+    for name in ["prod", "prod-eu", "Prod_EU.2", "1st", &"a".repeat(39), &"A-".repeat(31)] {
+        let mut values = json!({
+            "global": {"codefresh": {"accountId": "acme"}, "runtime": {"name": name}},
+            "tunnelClient": {"to": "https://register.example.com", "domain": "tunnels.example.com"},
+        });
+        let id = stages_platform_store::runtime_id(name);
+        let address = format!("https://acme-{id}.tunnels.example.com");
+        assert_eq!(told(&rendered(&values))["ingressHost"], address, "{name}");
+        if name == "prod-eu" {
+            // A server of the frp family knows no ids of ours.
+            values["tunnelClient"]["protocol"] = json!("frp");
+            assert_eq!(told(&rendered(&values))["ingressHost"], "https://acme-prod-eu.tunnels.example.com");
+        }
+    }
+}
+
+#[test]
 fn every_way_leads_the_prefixes_that_are_served_to_the_service_of_the_router() {
     for file in values("good-") {
         let objects = objects(&file);

@@ -14,6 +14,7 @@ const PLATFORM: &str = "https://platform.example.com:8443";
 fn installation() -> Installation {
     Installation {
         name: "eu1".to_owned(),
+        is_adopted: false,
         namespace: "team-a".to_owned(),
         argo_cd: "argo".to_owned(),
         registry: "registry.example.com/platform".to_owned(),

@@ -413,6 +413,15 @@ async fn a_platform_that_cannot_start_says_why() {
     let platform = Platform::start().await;
     let wrong = "gitops-runtime: make a token: 'Prod' is no name of a runtime: lower-case letters and digits, a letter first, at most 38";
     assert_eq!(platform.command(&["token", "create", "--runtime", "Prod"]).await.unwrap_err(), wrong);
+    let wrong = "gitops-runtime: make a token: 'a/b' is no name of a runtime: an adopter's has letters, digits, '-', '_' and '.', begins \
+                 and ends with one of the first two, and has at most 63";
+    let adopted = ["token", "create", "--adopted", "--runtime"];
+    assert_eq!(platform.command(&[&adopted[..], &["a/b"]].concat()).await.unwrap_err(), wrong);
+    let taken = platform.command(&[&adopted[..], &["prod-eu"]].concat()).await.unwrap();
+    assert!(taken.starts_with("gort_"), "{taken}");
+    let listed = platform.command(&["token", "list"]).await.unwrap();
+    assert!(listed.lines().any(|line| line.ends_with("Z  prod-eu  prodeu3312b6955a")), "{listed}");
+    assert!(listed.lines().any(|line| line.ends_with("Z  prod")), "{listed}");
     let taken = ["--listen", "127.0.0.1:0", "--set", "serve.metricsAddress="];
     let again = platform.command(&taken).await.unwrap_err();
     assert!(again.contains("open the store: another process has the store "), "{again}");

@@ -13,7 +13,7 @@ use crate::install;
 use crate::show::{Cell, Column, Output, Screen, age, count, document, facts, moment, plain, table, word};
 use crate::watch::Watched;
 
-const FIELDS: &str = "metadata { name namespace } installationStatus installationType cluster accessMode ingressHost \
+const FIELDS: &str = "id metadata { name namespace } installationStatus installationType cluster accessMode ingressHost \
                       internalIngressHost runtimeVersion chartVersion managed isExternalArgoCd gitProvider repo createdAt \
                       lastReportAt errors { level code title message suggestion lastSeen }";
 
@@ -24,6 +24,7 @@ const COLUMNS: &[Column] = &[
     Column::new("PROBLEMS").rank(2),
     Column::new("VERSION").rank(3),
     Column::new("NAMESPACE").rank(4),
+    Column::new("ID").wide().rank(9),
     Column::new("CLUSTER").long().rank(5),
     Column::new("CHART").wide().rank(6),
     Column::new("ACCESS").wide().rank(7),
@@ -39,6 +40,8 @@ struct Meta {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Runtime {
+    #[serde(default)]
+    id: String,
     metadata: Meta,
     installation_status: String,
     cluster: Option<String>,
@@ -152,6 +155,7 @@ fn row(one: &Runtime, now: Timestamp) -> Vec<Cell> {
         problems.into(),
         text(&one.runtime_version),
         text(&one.metadata.namespace),
+        (&*one.id).into(),
         text(&one.cluster),
         text(&one.chart_version),
         text(&one.access_mode),
@@ -169,6 +173,7 @@ fn one(one: &Runtime, screen: &Screen) -> String {
     let mut shown = facts(
         &[
             ("Name", one.metadata.name.clone()),
+            ("Id", one.id.clone()),
             ("Status", word(&one.installation_status)),
             ("Last report", last),
             ("Registered", moment(Some(&one.created_at), now)),

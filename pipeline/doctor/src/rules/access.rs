@@ -105,11 +105,14 @@ fn tunnel(judged: &mut Judged) {
     }
     let (account, runtime) =
         (judged.text("global.codefresh.accountId").to_owned(), judged.text("global.runtime.name").to_owned());
+    let is_adopted = judged.text("tunnelClient.protocol") == "frp";
+    // For a name that no tunnel has the chart takes the runtime's id, which is of letters and digits.
+    let is_named = is_adopted || runtime.is_empty() || is_part(&runtime, 38, false);
+    let runtime = if is_named { runtime } else { "id".to_owned() };
     let name = if given.is_empty() { format!("{account}-{runtime}") } else { given.clone() };
     let is_known = !given.is_empty() || !(account.is_empty() || runtime.is_empty());
-    let is_adopted = judged.text("tunnelClient.protocol") == "frp";
     if is_known && !is_tunnel(&name, is_adopted) {
-        let todo = "give tunnelClient.name as ACCOUNT-ID: a runtime with a dash in its name is reached by its id, as { me { id } } says it";
+        let todo = "leave tunnelClient.name out: the chart makes ACCOUNT-ID for a runtime with a dash in its name, which is reached by its id, as { me { id } } says it";
         let wanted = "ACCOUNT-RUNTIME of lower-case letters and digits, at most 24 and 38, for the tunnel";
         let path = if given.is_empty() { "global.runtime.name" } else { "tunnelClient.name" };
         judged.error("GR0070", path, wanted, todo);
@@ -127,13 +130,14 @@ fn tunnel(judged: &mut Judged) {
 /// Whether a text names a tunnel; a server of the frp family takes a runtime with dashes.
 fn is_tunnel(name: &str, is_adopted: bool) -> bool {
     let Some((account, runtime)) = name.split_once('-') else { return false };
-    let is_plain = |text: &str, most: usize, dash: bool| {
-        (1..=most).contains(&text.len())
-            && text.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || (dash && c == b'-'))
-            && !text.starts_with('-')
-            && !text.ends_with('-')
-    };
-    is_plain(account, 24, false) && is_plain(runtime, 38, is_adopted)
+    is_part(account, 24, false) && is_part(runtime, 38, is_adopted)
+}
+
+fn is_part(text: &str, most: usize, dash: bool) -> bool {
+    (1..=most).contains(&text.len())
+        && text.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || (dash && c == b'-'))
+        && !text.starts_with('-')
+        && !text.ends_with('-')
 }
 
 /// The server of tunnels.

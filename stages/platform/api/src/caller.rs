@@ -109,7 +109,7 @@ impl Refusal {
 /// What the store said, as far as whoever asks can do anything about it.
 pub(crate) fn kept(error: impl AsRef<StoreError>) -> Refusal {
     let error = error.as_ref();
-    if let StoreError::Name(_) = error {
+    if let StoreError::Name(_) | StoreError::AdoptedName(_) | StoreError::SameId { .. } = error {
         return Refusal::Wrong(error.to_string());
     }
     tracing::warn!(error = error as &dyn std::error::Error, "the API could not be answered");

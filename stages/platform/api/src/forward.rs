@@ -169,9 +169,9 @@ async fn asked(api: &Api, runtime: &str, request: Request) -> Result<Response, R
     let (head, body) = request.into_parts();
     let caller = Caller::of(&api.store, &head.headers, api.now()).await?;
     let Caller::Person(person) = &caller else { return Err(Refusal::NotAPerson) };
-    if !caller.sees_of(runtime) {
-        return Err(Refusal::NoRuntime(runtime.to_owned()));
-    }
+    let called = api.store.runtime_called(runtime).await.map_err(unread)?;
+    let called = called.filter(|called| caller.sees_of(called));
+    let runtime = &*called.ok_or_else(|| Refusal::NoRuntime(runtime.to_owned()))?;
     let place = api.forward.places.clone().try_acquire_owned().map_err(|_| Refusal::Busy)?;
     let body = to_bytes(body, BODY).await.map_err(|_| Refusal::TooLong(BODY))?;
     let act = act_of(&body)?;

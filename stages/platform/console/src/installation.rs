@@ -1,5 +1,8 @@
 //! How a runtime that somebody adds is installed.
 
+use std::borrow::Cow;
+
+use stages_platform_store::{is_new_runtime_name, runtime_id};
 use url::form_urlencoded;
 
 /// The chart, in a checkout of this repository.
@@ -18,6 +21,8 @@ const LONGEST: usize = 400;
 pub struct Installation {
     /// Its name at the platform.
     pub name: String,
+    /// It is there already, under that name, which a new one might not be given.
+    pub is_adopted: bool,
     /// The namespace that it is installed in.
     pub namespace: String,
     /// The namespace of Argo CD.
@@ -43,6 +48,7 @@ impl Default for Installation {
     fn default() -> Self {
         Self {
             name: String::new(),
+            is_adopted: false,
             namespace: "gitops-runtime".to_owned(),
             argo_cd: "argocd".to_owned(),
             registry: String::new(),
@@ -63,6 +69,10 @@ impl Installation {
                 "argocd" => &mut all.argo_cd,
                 "registry" => &mut all.registry,
                 "repository" => &mut all.repository,
+                "adopted" => {
+                    all.is_adopted = value == "on";
+                    continue;
+                }
                 _ => continue,
             };
             let value = value.trim();
@@ -101,6 +111,19 @@ impl Installation {
         None
     }
 
+    /// Why no new runtime is called so. One that is there already is called as it is, as far as any can be.
+    #[must_use]
+    pub fn refused_as_new(&self) -> Option<(&'static str, &'static str)> {
+        let why = "A new runtime's name has lower-case letters and digits, a letter first, and at most 38 of them. For one that is called so already, say so below.";
+        (!self.is_adopted && !is_new_runtime_name(&self.name)).then_some(("name", why))
+    }
+
+    /// What it is told by where its name may not stand, as in the name of its release.
+    #[must_use]
+    pub fn id(&self) -> Cow<'_, str> {
+        runtime_id(&self.name)
+    }
+
     /// Makes its namespace, and the Secret with its token in there.
     #[must_use]
     pub fn secret(&self, token: &str) -> String {
@@ -130,18 +153,18 @@ impl Installation {
     /// and what the platform should hold.
     #[must_use]
     pub fn helm(&self, platform: &str) -> String {
-        let Self { name, namespace, .. } = self;
+        let (id, namespace) = (self.id(), &self.namespace);
         let set = |(path, value)| format!(" \\\n  --set-string global.{path}={value}");
         let set: String = self.values(platform).into_iter().map(set).collect();
         format!(
-            "helm install {name} {CHART} --namespace {namespace}{set} \\\n  --set reporter.config.reporter.digest.enabled=true"
+            "helm install {id} {CHART} --namespace {namespace}{set} \\\n  --set reporter.config.reporter.digest.enabled=true"
         )
     }
 
     /// The Application by which Argo CD installs it from Git.
     #[must_use]
     pub fn argo_cd(&self, platform: &str) -> String {
-        let Self { name, namespace, argo_cd, repository, .. } = self;
+        let (id, Self { namespace, argo_cd, repository, .. }) = (self.id(), self);
         let (repository, note) = match repository.as_str() {
             "" => (
                 "https://git.example.com/platform/gitops-runtime.git",
@@ -152,7 +175,7 @@ impl Installation {
         format!(
             "apiVersion: argoproj.io/v1alpha1\n\
              kind: Application\n\
-             metadata: {{name: \"{ACCOUNT}-{name}\", namespace: \"{argo_cd}\"}}\n\
+             metadata: {{name: \"{ACCOUNT}-{id}\", namespace: \"{argo_cd}\"}}\n\
              spec:\n\
              \x20 project: default\n\
              \x20 destination: {{server: https://kubernetes.default.svc, namespace: \"{namespace}\"}}\n\
@@ -161,7 +184,7 @@ impl Installation {
              \x20   path: {CHART}\n\
              \x20   targetRevision: HEAD\n\
              \x20   helm:\n\
-             \x20     releaseName: \"{name}\"\n\
+             \x20     releaseName: \"{id}\"\n\
              \x20     valuesObject:\n{}\
              \x20 syncPolicy: {{automated: {{}}}}",
             self.yaml(platform, "        ")
@@ -171,10 +194,10 @@ impl Installation {
     /// The release for Terraform's provider of Helm. Both Secrets are made beside it, so that no token is in its state.
     #[must_use]
     pub fn terraform(&self, platform: &str) -> String {
-        let Self { name, namespace, .. } = self;
+        let (id, namespace) = (self.id(), &self.namespace);
         format!(
-            "resource \"helm_release\" \"gitops_runtime_{name}\" {{\n\
-             \x20 name      = \"{name}\"\n\
+            "resource \"helm_release\" \"gitops_runtime_{id}\" {{\n\
+             \x20 name      = \"{id}\"\n\
              \x20 chart     = \"{CHART}\"\n\
              \x20 namespace = \"{namespace}\"\n\
              \x20 values = [<<-YAML\n{}    YAML\n  ]\n\
@@ -215,30 +238,30 @@ impl Installation {
     /// Shows whether its account of Argo CD sees applications.
     #[must_use]
     pub fn looks(&self) -> String {
-        let Self { name, namespace, .. } = self;
-        format!("kubectl -n {namespace} logs -l app.kubernetes.io/instance={name} --tail 50")
+        let (id, namespace) = (self.id(), &self.namespace);
+        format!("kubectl -n {namespace} logs -l app.kubernetes.io/instance={id} --tail 50")
     }
 
     /// What is left once it reports.
     #[must_use]
     pub fn left(&self) -> Vec<Left> {
-        let Self { name, namespace, .. } = self;
+        let (id, namespace) = (self.id(), &self.namespace);
         let with = |values: &str| {
             format!(
-                "helm upgrade {name} {CHART} --namespace {namespace} --reset-then-reuse-values \\\n  {values}"
+                "helm upgrade {id} {CHART} --namespace {namespace} --reset-then-reuse-values \\\n  {values}"
             )
         };
         vec![
             Left {
                 what: "See that all of it stands right.",
-                command: format!("helm test {name} --namespace {namespace}"),
+                command: format!("helm test {id} --namespace {namespace}"),
                 role: None,
             },
             Left {
                 what: "Act on its cluster from here: sync, roll back, logs. It needs a way in, here an Ingress, and an account of Argo CD that may do so too.",
                 command: with(&format!(
                     "--set appProxy.enabled=true --set global.runtime.ingress.enabled=true \\\n  \
-                     --set 'global.runtime.ingress.hosts={{{name}.example.com}}'"
+                     --set 'global.runtime.ingress.hosts={{{id}.example.com}}'"
                 )),
                 role: Some("app-proxy"),
             },

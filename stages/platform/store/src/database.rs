@@ -138,6 +138,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0020_heard.sql"),
         include_str!("../migrations/postgres/0020_heard.sql"),
     ),
+    (
+        21,
+        "public_ids",
+        include_str!("../migrations/sqlite/0021_public_ids.sql"),
+        include_str!("../migrations/postgres/0021_public_ids.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

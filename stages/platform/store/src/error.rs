@@ -52,6 +52,22 @@ pub enum StoreError {
     /// A name that no runtime may have.
     #[error("'{0}' is no name of a runtime: lower-case letters and digits, a letter first, at most 38")]
     Name(String),
+    /// A name that no runtime of an adopter has either.
+    #[error(
+        "'{0}' is no name of a runtime: an adopter's has letters, digits, '-', '_' and '.', begins and ends with one of the first \
+         two, and has at most 63"
+    )]
+    AdoptedName(String),
+    /// A runtime would be told by what another is told by.
+    #[error("'{name}' would have the id '{id}', which '{of}' has: choose another name")]
+    SameId {
+        /// What it was to be called.
+        name: String,
+        /// What it would be told by.
+        id: String,
+        /// Which runtime is told by that.
+        of: String,
+    },
     /// What was to be changed is not as it was when that was asked for.
     #[error("what was to be changed is not there any more: nothing was changed")]
     Gone,

@@ -10,6 +10,7 @@ use crate::connection::{Arg, Row};
 use crate::error::StoreError;
 use crate::heard::{self, RefusedReports};
 use crate::report::Millis;
+use crate::runtime_name::{self, runtime_id};
 use crate::secret;
 use crate::store::Store;
 use crate::token::{self, Token};
@@ -65,10 +66,12 @@ impl Store {
         rows.into_iter().map(one).collect()
     }
 
-    /// Registers a runtime and makes its token; `None`: there is one of that name, and it is not to be recovered.
+    /// Registers a runtime and makes its token; `None`: there is one of that name, and it is not to be recovered. The runtime may be
+    /// an adopter's: whether a new one may be called so says
+    /// [`is_new_runtime_name`](crate::is_new_runtime_name).
     ///
     /// # Errors
-    /// [`StoreError`] when the name is none, or nothing was kept.
+    /// [`StoreError`] when the name is none, another has its id, or nothing was kept.
     pub async fn register(
         &self,
         by: &By,
@@ -104,9 +107,9 @@ impl Store {
         made: secret::Minted,
         now: Millis,
     ) -> Result<Option<SecretString>, Arc<StoreError>> {
-        token::check(name)?;
+        runtime_name::check_adopted(name)?;
+        let id = runtime_id(name);
         let store_key = secret::digits()?;
-        let runtime = "INSERT INTO runtimes (name, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
         // A name is free where nobody has a token or a registration of it. Whoever has this very token asks again.
         let registered = "INSERT INTO registrations (runtime_id, body, store_key, created_at) \
                           SELECT r.id, $2, $3, $4 FROM runtimes r WHERE r.name = $1 AND ($5 = 1 OR EXISTS (\
@@ -119,13 +122,32 @@ impl Store {
         let token = "INSERT INTO tokens (runtime_id, prefix, hash, created_at) SELECT r.id, $2, $3, $4 FROM runtimes r \
                      WHERE r.name = $1 AND NOT EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id AND t.hash = $3)";
         let done = self.whether(vec![
-            Statement::may(runtime, [name.into(), now.into()]),
+            Statement::may(token::NEW_RUNTIME, [name.into(), (&*id).into(), now.into()]),
             Statement::must(registered, values),
             Statement::may(token, [name.into(), (&*made.prefix).into(), made.hash.into(), now.into()]),
             Statement::may(VERSION, [name.into(), (&*version_of(body)).into()]),
             by.did("runtime.add", name, now),
         ]);
-        Ok(done.await?.then_some(made.token))
+        if done.await? {
+            return Ok(Some(made.token));
+        }
+        match token::of_id(&mut self.read().await?, &id).await? {
+            Some(of) if of != name => {
+                Err(StoreError::SameId { name: name.to_owned(), id: id.into_owned(), of }.into())
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The name of the runtime that is called so, or told by that id; `None`: there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn runtime_called(&self, name_or_id: &str) -> Result<Option<String>, StoreError> {
+        // No name is the id of another: a name that could be is its own.
+        let sql = "SELECT name FROM runtimes WHERE name = $1 OR (public_id = $1 AND public_id <> '')";
+        let row = self.read().await?.row(sql, &[Arg::Text(name_or_id)]).await?;
+        row.map(|row| row.text(0)).transpose()
     }
 
     /// Makes another token of a runtime that there is; `None`: there is none of that name.

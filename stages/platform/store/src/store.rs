@@ -22,6 +22,7 @@ use crate::metrics::StoreMetrics;
 use crate::read::{self, Application, Deployment, Drift, Transition};
 use crate::report::{Delivery, EntityName, Outcome};
 use crate::retention::{Cut, Retention};
+use crate::runtime_name;
 use crate::token::{self, Runtime, Token};
 use crate::writer::{self, Job, Keeping};
 
@@ -84,8 +85,22 @@ impl Writing {
 /// Makes a token for the runtime of that name, and the runtime where there is none; beside a platform that runs, too.
 ///
 /// # Errors
-/// [`StoreError`] when the name is none or the store cannot be written.
+/// [`StoreError`] when the name is none of a new runtime, or the store cannot be written.
 pub async fn create_token(place: &Place, runtime: &str) -> Result<SecretString, StoreError> {
+    runtime_name::check(runtime)?;
+    token_of(place, runtime).await
+}
+
+/// The same for a runtime that is there already, under a name that a new one would not be given: see [`crate::runtime_id`].
+///
+/// # Errors
+/// [`StoreError`] when no adopter has such a name, or the store cannot be written.
+pub async fn adopt(place: &Place, runtime: &str) -> Result<SecretString, StoreError> {
+    runtime_name::check_adopted(runtime)?;
+    token_of(place, runtime).await
+}
+
+async fn token_of(place: &Place, runtime: &str) -> Result<SecretString, StoreError> {
     let now = Timestamp::now().as_millisecond();
     beside(place, true, async |connection| token::create(connection, runtime, now).await).await
 }

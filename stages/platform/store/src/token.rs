@@ -7,11 +7,15 @@ use subtle::ConstantTimeEq as _;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::report::Millis;
+use crate::runtime_name::runtime_id;
 
 /// What each token begins with, so that scanners of leaked secrets know one.
 pub(crate) const MARK: &str = "gort_";
 /// Of the digits behind it so many find the row; what is compared is the digest of the whole.
 const PREFIX: usize = 8;
+/// Makes a runtime of a name and what it is told by, unless there is one of either.
+pub(crate) const NEW_RUNTIME: &str =
+    "INSERT INTO runtimes (name, public_id, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
 /// Random bytes.
 const BYTES: usize = 32;
 
@@ -67,19 +71,29 @@ pub(crate) async fn create(
     name: &str,
     now: Millis,
 ) -> Result<SecretString, StoreError> {
-    check(name)?;
     let mut bytes = [0; BYTES];
     random(&mut bytes)?;
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let token = format!("{MARK}{digits}");
-    let sql = "INSERT INTO runtimes (name, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-    connection.execute(sql, &[Arg::Text(name), Arg::Int(now)]).await?;
+    let id = runtime_id(name);
+    connection.execute(NEW_RUNTIME, &[Arg::Text(name), Arg::Text(&id), Arg::Int(now)]).await?;
     let sql = "INSERT INTO tokens (runtime_id, prefix, hash, created_at) \
                SELECT id, $2, $3, $4 FROM runtimes WHERE name = $1";
     let hash = Sha256::digest(token.as_bytes());
     let found = digits.get(..PREFIX).unwrap_or_default();
-    connection.execute(sql, &[Arg::Text(name), Arg::Text(found), Arg::Bytes(&hash), Arg::Int(now)]).await?;
+    let values = [Arg::Text(name), Arg::Text(found), Arg::Bytes(&hash), Arg::Int(now)];
+    if connection.execute(sql, &values).await? == 0 {
+        // It was not made, because another has its id.
+        let of = of_id(connection, &id).await?.unwrap_or_default();
+        return Err(StoreError::SameId { name: name.to_owned(), id: id.into_owned(), of });
+    }
     Ok(token.into())
+}
+
+/// The name of the runtime that is told by an id.
+pub(crate) async fn of_id(connection: &mut Connection, id: &str) -> Result<Option<String>, StoreError> {
+    let row = connection.row("SELECT name FROM runtimes WHERE public_id = $1", &[Arg::Text(id)]).await?;
+    row.map(|row| row.text(0)).transpose()
 }
 
 /// Whose token it is.
@@ -98,14 +112,6 @@ pub(crate) async fn runtime(
 /// Whether there is any token.
 pub(crate) async fn any(connection: &mut Connection) -> Result<bool, StoreError> {
     Ok(connection.row("SELECT id FROM tokens LIMIT 1", &[]).await?.is_some())
-}
-
-/// Whether a runtime may have the name.
-pub(crate) fn check(name: &str) -> Result<(), StoreError> {
-    let well = name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.len() <= 38
-        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    if well { Ok(()) } else { Err(StoreError::Name(name.to_owned())) }
 }
 
 /// Of the operating system.

@@ -2,7 +2,7 @@
 
 use async_graphql::{Context, Object, Result, SimpleObject};
 use pipeline_core::{ExposeSecret as _, SecretString};
-use stages_platform_store::{RULES, Role, Scope, VersionSource};
+use stages_platform_store::{RULES, Role, Scope, VersionSource, runtime_id};
 
 use super::account::AbacRuleInput;
 use super::promotion::VersionSourceInput;
@@ -45,7 +45,8 @@ fn done(done: bool, otherwise: impl Into<String>) -> Result<bool> {
 
 #[Object]
 impl Mutation {
-    /// Registers a runtime, and makes its token.
+    /// Registers a runtime, and makes its token. It is there already under that name: one that is not of lower-case letters and digits
+    /// alone gets an id beside, which its tunnel is named by.
     async fn create_runtime(
         &self,
         context: &Context<'_>,
@@ -71,7 +72,8 @@ impl Mutation {
         };
         match made.map_err(kept)? {
             Some(token) => {
-                Ok(RuntimeCreationResponse { name, new_access_token: token.expose_secret().to_owned() })
+                let (id, token) = (runtime_id(&name).into_owned(), token.expose_secret().to_owned());
+                Ok(RuntimeCreationResponse { name, id, new_access_token: token })
             }
             None => Err(wrong(format!(
                 "there is a runtime '{name}': choose another name, or send recover: true to register it anew"

@@ -1,7 +1,7 @@
 //! What may be read.
 
 use async_graphql::{Context, Object, Result};
-use stages_platform_store::{FleetCluster, SeenApplication, Which};
+use stages_platform_store::{self as kept, FleetCluster, SeenApplication, Which};
 
 use super::account::{AbacRule, Account, ApiKey, AuditEntry, Me, User};
 use super::application::{
@@ -41,14 +41,17 @@ async fn applications(
 impl Query {
     /// Whoever asks.
     async fn me(&self, context: &Context<'_>) -> Result<Me> {
-        let (name, is_admin, runtime_name) = match caller(context)? {
+        let (id, name, is_admin, runtime_name) = match caller(context)? {
             Caller::Person(person) => {
-                (person.access.who.clone(), person.access.role == stages_platform_store::Role::Admin, None)
+                let who = person.access.who.clone();
+                (who.clone(), who, person.access.role == kept::Role::Admin, None)
             }
-            Caller::Runtime(runtime) => (runtime.name.clone(), false, Some(runtime.name.clone())),
+            Caller::Runtime(kept::Runtime { name, .. }) => {
+                (kept::runtime_id(name).into_owned(), name.clone(), false, Some(name.clone()))
+            }
         };
         Ok(Me {
-            id: name.clone(),
+            id,
             name,
             is_admin,
             runtime_name,
@@ -57,8 +60,10 @@ impl Query {
         })
     }
 
-    /// The runtime of a name; null: there is none that whoever asks sees.
+    /// The runtime of a name or an id; null: there is none that whoever asks sees.
     async fn runtime(&self, context: &Context<'_>, name: String) -> Result<Option<Runtime>> {
+        let called = store(context)?.runtime_called(&name).await.map_err(unread)?;
+        let Some(name) = called else { return Ok(None) };
         if !caller(context)?.sees_of(&name) {
             return Ok(None);
         }
@@ -143,7 +148,7 @@ impl Query {
         Ok(ClusterSlice { edges: all.into_iter().map(edge).collect(), page_info })
     }
 
-    /// One application; null: there is none that whoever asks sees.
+    /// One application, of a runtime by its name or its id; null: there is none that whoever asks sees.
     async fn application(
         &self,
         context: &Context<'_>,
@@ -151,9 +156,9 @@ impl Query {
         namespace: String,
         name: String,
     ) -> Result<Option<Application>> {
-        let view = caller(context)?.view();
-        let found =
-            store(context)?.visible_one(&view, (&runtime, &namespace, &name)).await.map_err(unread)?;
+        let (view, store) = (caller(context)?.view(), store(context)?);
+        let Some(runtime) = store.runtime_called(&runtime).await.map_err(unread)? else { return Ok(None) };
+        let found = store.visible_one(&view, (&runtime, &namespace, &name)).await.map_err(unread)?;
         Ok(found.map(Application::of))
     }
 

@@ -59,6 +59,9 @@ struct RuntimeMeta {
 /// A runtime.
 #[derive(SimpleObject)]
 pub(crate) struct Runtime {
+    /// What it is told by where its name may not stand, as in the host of its tunnel: its name, where that has lower-case letters and
+    /// digits alone.
+    id: String,
     metadata: RuntimeMeta,
     installation_status: InstallationStatus,
     installation_type: Option<String>,
@@ -114,6 +117,8 @@ pub(crate) struct RuntimeEdge {
 #[derive(SimpleObject)]
 pub(crate) struct RuntimeCreationResponse {
     pub(crate) name: String,
+    /// What it is told by where its name may not stand.
+    pub(crate) id: String,
     /// The runtime's token, shown this once.
     pub(crate) new_access_token: String,
 }
@@ -209,6 +214,7 @@ impl Runtime {
         let said: RuntimeInstallationArgs = serde_json::from_str(&one.body).unwrap_or_default();
         let reported = one.last_report.is_some();
         Self {
+            id: kept_as::runtime_id(&one.name).into_owned(),
             metadata: RuntimeMeta {
                 account: super::account::ACCOUNT.to_owned(),
                 group: "codefresh.io".to_owned(),

@@ -120,13 +120,36 @@ async fn a_name_is_given_once_and_refused_where_it_is_none() {
     assert_eq!(served.refused(&served.admin, CREATE, of(&two)).await, taken.replace("eu1", "eu3"));
     let kept = served.store.registrations(Some("eu3")).await.unwrap().remove(0);
     assert!(!kept.body.contains(&one), "{}", kept.body);
-    let none = "'EU-1' is no name of a runtime: lower-case letters and digits, a letter first, at most 38";
-    assert_eq!(served.refused(&served.admin, CREATE, arguments("EU-1")).await, none);
+    let none = "'EU/1' is no name of a runtime: an adopter's has letters, digits, '-', '_' and '.', begins and ends with one of the \
+                first two, and has at most 63";
+    assert_eq!(served.refused(&served.admin, CREATE, arguments("EU/1")).await, none);
     let mut long = arguments("eu2");
     long["installationArgs"]["repo"] = json!("x".repeat(20_000));
     let said = "what a runtime says of itself has at most 16384 bytes";
     assert_eq!(served.refused(&served.admin, CREATE, long).await, said);
     assert_eq!(served.data(&served.admin, RUNTIME, json!({"name": "eu2"})).await, json!({"runtime": null}));
+}
+
+#[tokio::test]
+async fn a_runtime_that_is_called_otherwise_already_keeps_its_name_and_gets_an_id_beside() {
+    let served = Served::new().await;
+    let create = CREATE.replace("newAccessToken", "id newAccessToken");
+    let made = served.data(&served.admin, &create, arguments("prod-eu")).await["createRuntime"].take();
+    let id = "prodeu3312b6955a";
+    assert_eq!((&made["name"], &made["id"]), (&json!("prod-eu"), &json!(id)));
+    let runtime = ("authorization", made["newAccessToken"].as_str().unwrap().to_owned());
+    // By this a tunnel server knows whose it is.
+    let me = served.data(&runtime, "{ me { id name runtimeName } }", json!({})).await;
+    assert_eq!(me, json!({"me": {"id": id, "name": "prod-eu", "runtimeName": "prod-eu"}}));
+    let query = "query Runtime($name: String!) { runtime(name: $name) { id metadata { name } } }";
+    let expected = json!({"runtime": {"id": id, "metadata": {"name": "prod-eu"}}});
+    for called in ["prod-eu", id] {
+        assert_eq!(served.data(&served.admin, query, json!({"name": called})).await, expected, "{called}");
+    }
+    let plain = served.data(&served.admin, "{ runtimes { edges { node { id } } } }", json!({})).await;
+    assert_eq!(plain["runtimes"]["edges"], json!([{"node": {"id": "prod"}}, {"node": {"id": id}}]));
+    let taken = format!("'{id}' would have the id '{id}', which 'prod-eu' has: choose another name");
+    assert_eq!(served.refused(&served.admin, CREATE, arguments(id)).await, taken);
 }
 
 #[tokio::test]

@@ -1,28 +1,30 @@
 //! The page of a commit that a deployment brought.
 
 use axum::Extension;
-use axum::extract::{Path, RawQuery};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::HeaderMap;
 use axum::response::Response;
 use jiff::Timestamp;
 
-use super::Session;
 use super::handlers::{Answer, page_of, send, theme, unavailable};
+use super::{Console, Session};
+use crate::fleet::Unavailable;
 use crate::page;
 use crate::page::application::Asked;
 use crate::page::shell::shell;
-use crate::view::application::ApplicationId;
 
 type Parts = (String, String, String, String, String);
 
 pub(crate) async fn commit(
+    State(console): State<Console>,
     Extension(session): Extension<Session>,
     Path((runtime, namespace, name, began, revision)): Path<Parts>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Answer {
-    let id = ApplicationId { runtime, namespace, name };
+    let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
+    let id = console.application_at(&session, (runtime, namespace, name)).await.map_err(failed)?;
     let asked = Asked::parse(id, &query.unwrap_or_default());
     let unknown = || -> Response {
         let page = page::commit::unknown(&asked, &revision);
@@ -32,8 +34,7 @@ pub(crate) async fn commit(
         return Ok(unknown());
     };
     let found = session.fleet.commit(&asked.id, at.as_millisecond(), &revision).await;
-    let found = found.map_err(|error| unavailable(&error, Some(&session), &headers))?;
-    Ok(match found {
+    Ok(match found.map_err(failed)? {
         Some(commit) => page_of(&page::commit::page(&asked, at, &commit), &session, &headers),
         None => unknown(),
     })

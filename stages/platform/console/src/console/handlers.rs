@@ -8,7 +8,7 @@ use axum::http::header::{self, HeaderMap};
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
-use stages_platform_store::{Link, Role};
+use stages_platform_store::{Link, Role, runtime_id};
 use url::form_urlencoded;
 
 use super::{Console, Session, cookie, live, oidc, views};
@@ -25,7 +25,6 @@ use crate::page::sign_in::SignIn;
 use crate::page::{self, pieces};
 use crate::session::password::{HashError, Passwords};
 use crate::session::token;
-use crate::view::application::ApplicationId;
 use crate::view::runtime::Added;
 
 pub(super) const SESSION_DAYS: i64 = 7;
@@ -115,13 +114,13 @@ pub(crate) async fn applications(
 pub(crate) async fn application(
     State(console): State<Console>,
     Extension(session): Extension<Session>,
-    Path((runtime, namespace, name)): Path<(String, String, String)>,
+    Path(at): Path<(String, String, String)>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Answer {
     let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
     let (fleet, now) = (&session.fleet, console.now());
-    let id = ApplicationId { runtime, namespace, name };
+    let id = console.application_at(&session, at).await.map_err(failed)?;
     let asked = Asked::parse(id.clone(), &query.unwrap_or_default());
     let mut window = asked.window(now);
     let Some(mut application) = fleet.application(&id, window).await.map_err(failed)? else {
@@ -161,15 +160,15 @@ pub(crate) async fn application(
 pub(crate) async fn preview(
     State(console): State<Console>,
     Extension(session): Extension<Session>,
-    Path((runtime, namespace, name)): Path<(String, String, String)>,
+    Path(at): Path<(String, String, String)>,
     headers: HeaderMap,
 ) -> Answer {
     let now = console.now();
     let begin = now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(Timestamp::UNIX_EPOCH);
     let window = Window { begin, end: now, from: None, to: None, steps: Steps::None };
-    let id = ApplicationId { runtime, namespace, name };
-    let found = session.fleet.application(&id, window).await;
-    match found.map_err(|error| unavailable(&error, Some(&session), &headers))? {
+    let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
+    let id = console.application_at(&session, at).await.map_err(failed)?;
+    match session.fleet.application(&id, window).await.map_err(failed)? {
         Some(application) => Ok(send(StatusCode::OK, &page::preview::fragment(&application, now))),
         None => {
             Err(send(StatusCode::NOT_FOUND, &html! { p.mute { "This application is not known any more." } }))
@@ -228,7 +227,7 @@ pub(crate) async fn add_runtime(
     body: Bytes,
 ) -> Answer {
     let runtime = Installation::of_form(&body);
-    if let Some(refused) = runtime.refused() {
+    if let Some(refused) = runtime.refused().or_else(|| runtime.refused_as_new()) {
         return Ok(page_of(&page::add_runtime::form(&runtime, Some(refused)), &session, &headers));
     }
     let added = session.fleet.add_runtime(&runtime.name, &session.user).await;
@@ -246,13 +245,14 @@ pub(crate) async fn added_runtime(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Answer {
-    let typed = Installation { name, ..Installation::of_form(query.unwrap_or_default().as_bytes()) };
+    let typed = Installation::of_form(query.unwrap_or_default().as_bytes());
     let all = session.fleet.runtimes().await;
     let all = all.map_err(|error| unavailable(&error, Some(&session), &headers))?;
-    let known = all.iter().find(|one| one.name == typed.name);
+    let known = all.iter().find(|one| one.name == name || runtime_id(&one.name) == name);
     let (false, Some(known)) = (typed.refused().is_some(), known) else {
         return Ok((StatusCode::NOT_FOUND, "there is no such runtime\n").into_response());
     };
+    let typed = Installation { name: known.name.clone(), ..typed };
     Ok(page_of(&page::add_runtime::progress(&typed, Some(known)), &session, &headers))
 }
 

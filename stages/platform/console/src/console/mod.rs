@@ -30,6 +30,7 @@ use crate::session::link::{self, SignInLink};
 use crate::session::password::Passwords;
 use crate::session::throttle::Throttle;
 use crate::session::token;
+use crate::view::application::ApplicationId;
 
 pub use oidc::OidcSignIn;
 
@@ -135,6 +136,19 @@ impl Console {
         let Some(access) = access else { return Ok(None) };
         let fleet = self.0.fleets.seen_by(access.view());
         Ok(Some(Session { user, role: access.role, digest, access, fleet }))
+    }
+
+    /// The application of an address, in which its runtime stands by its name, or by its id. Whoever does not see the runtime is not
+    /// told which name an id is of.
+    async fn application_at(
+        &self,
+        session: &Session,
+        (runtime, namespace, name): (String, String, String),
+    ) -> Result<ApplicationId, Unavailable> {
+        let called = self.0.settings.store.runtime_called(&runtime).await;
+        let called = called.map_err(|error| Unavailable(error.into()))?;
+        let called = called.filter(|called| session.access.sees_of(called));
+        Ok(ApplicationId { runtime: called.unwrap_or(runtime), namespace, name })
     }
 
     fn now(&self) -> Timestamp {

@@ -9,6 +9,9 @@ use super::shell::{Page, Section, find_bar};
 use crate::installation::{Installation, Left};
 use crate::view::runtime::RuntimeRow;
 
+/// What names of adopted runtimes are made of, as browsers check it.
+const ADOPTED: &str = r"[A-Za-z0-9]([A-Za-z0-9_.\-]*[A-Za-z0-9])?";
+
 /// The form, with what was typed already, and why a field of it was refused.
 pub(crate) fn form(typed: &Installation, refused: Option<(&str, &str)>) -> Page {
     let field = |name: &'static str, label: &'static str, value: &str, required: bool, rule: &Markup| {
@@ -17,7 +20,7 @@ pub(crate) fn form(typed: &Installation, refused: Option<(&str, &str)>) -> Page 
         html! {
             label for=(name) { (label) }
             input id=(name) type="text" name=(name) value=(value) required[required] autocomplete="off" spellcheck="false"
-                autofocus[name == "name"] pattern=[(name == "name").then_some("[a-z][a-z0-9]{0,37}")]
+                autofocus[name == "name"] pattern=[(name == "name").then_some(ADOPTED)] maxlength=[(name == "name").then_some("63")]
                 aria-describedby=(described) aria-invalid=[why.map(|_| "true")];
             p.mute id=(described) { (rule) }
             @if let Some(why) = why { p.bad role="alert" { (why) } }
@@ -27,6 +30,8 @@ pub(crate) fn form(typed: &Installation, refused: Option<(&str, &str)>) -> Page 
         h1.question { "Add a runtime" }
         form.panel.form method="post" action="/runtimes" {
             (field("name", "Name", &typed.name, true, &html! { "Begins with a lower-case letter, then lower-case letters and digits; at most 38." }))
+            label.tick { input type="checkbox" name="adopted" checked[typed.is_adopted] aria-describedby="adopted-rule"; " It is called so already" }
+            p.mute #adopted-rule { "An adopted runtime keeps its name, also one with " code { "-" } ", " code { "_" } ", " code { "." } " or capitals, and gets an id beside, of letters and digits, which its release and its tunnel are named by." }
             (field("namespace", "Namespace", &typed.namespace, true, &html! { "Where it is installed, in the cluster of Argo CD." }))
             (field("argocd", "Argo CD's namespace", &typed.argo_cd, true, &html! { "Where Argo CD stands already." }))
             (field("registry", "Registry of the image (optional)", &typed.registry, false, &html! { "Where you pushed what " code { ".ci/image" } " builds, such as registry.example.com." }))
@@ -42,6 +47,7 @@ pub(crate) fn added(runtime: &Installation, token: &str, platform: &str) -> Page
     let name = &runtime.name;
     let body = html! {
         h1.question data-once { "Install " (name) }
+        @if runtime.id() != *name { p { "Its id is " code { (runtime.id()) } ": its release and its tunnel are named by it, and addresses of the console take it as well." } }
         p { "The token is shown this once. It goes into a Secret; then the chart installs the runtime beside Argo CD." }
         @if is_loopback(platform) {
             p.warn { "Pods do not reach " code { (platform) } ": write the address that your cluster knows this platform by in its place below, and set " code { "platformServer.externalUrl" } " to it." }
@@ -81,7 +87,7 @@ fn waits(runtime: &Installation, known: Option<&RuntimeRow>) -> Markup {
         .append_pair("namespace", &runtime.namespace)
         .append_pair("argocd", &runtime.argo_cd)
         .finish();
-    let address = with(&format!("/runtimes/add/{}", runtime.name), &query);
+    let address = with(&format!("/runtimes/add/{}", runtime.id()), &query);
     let runs = |role: &str| heard.is_some_and(|row| row.roles.iter().any(|one| one.name == role));
     let version = heard.and_then(|row| row.version.as_deref()).map(|version| format!(", version {version}"));
     html! {

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use maud::{Markup, html};
+use stages_platform_store::runtime_id;
 
 use super::link::with;
 use super::pieces::{empty, number, share};
@@ -101,13 +102,13 @@ fn all(
                 tbody {
                     @for one in runtimes {
                         tr data-key={"runtime/" (one.name)} data-row {
-                            td.what { a href=(of(one)) { (one.name) } }
+                            td.what { a href=(of(one)) { (one.name) } @if runtime_id(&one.name) != one.name { " " small.mute { "id " code { (runtime_id(&one.name)) } } } }
                             td.narrow-away title=(roles(one, now)) { code { (one.version.as_deref().unwrap_or("not said yet")) }
                                 small.mute { " " (one.roles.iter().map(|role| &*role.name).collect::<Vec<_>>().join(", ")) } }
                             td.share.narrow-away { (share(one.healthy, one.applications, one.silent)) }
                             td.number { (number(one.healthy)) " of " (number(one.applications)) span.narrow-away { " healthy" } }
                             td.number { (freshness(one, now))
-                                @if one.heard.is_none() && strangers.is_some() { " " a href={"/runtimes/add/" (one.name)} { "what is left" } } }
+                                @if one.heard.is_none() && strangers.is_some() { " " a href={"/runtimes/add/" (runtime_id(&one.name))} { "what is left" } } }
                             td.number.mute.narrow-away { @if let Some(at) = one.last_report { (relative(at, now)) } @else { "none yet" } }
                             td.number.mute.narrow-away { @if let Some(lag) = one.lag { (lag) " ms" } }
                             td.number.narrow-away { (refused::count(&one.refused, now)) }

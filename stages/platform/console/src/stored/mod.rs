@@ -212,10 +212,13 @@ impl Fleet for SeenFleet {
                 Ok(Added::Refused(format!("There is a runtime named {name} already: choose another name.")))
             }
             Err(error) => match &*error {
-                StoreError::Name(_) => Ok(Added::Refused(
-                    "A name has lower-case letters and digits, a letter first, and at most 38 of them."
+                StoreError::AdoptedName(_) => Ok(Added::Refused(
+                    "A name has letters, digits, '-', '_' and '.', begins and ends with one of the first two, and has at most 63."
                         .to_owned(),
                 )),
+                StoreError::SameId { of, .. } => {
+                    Ok(Added::Refused(format!("The runtime {of} has an id like it: choose another name.")))
+                }
                 _ => Err(unavailable(error)),
             },
         }
@@ -243,11 +246,7 @@ impl Fleet for SeenFleet {
         Ok(match changed.names {
             ChangedNames::TooMany => Changes::Resync(upto),
             ChangedNames::These(names) => {
-                let key = |name| {
-                    let ApplicationId { runtime, namespace, name } = rows::id(name);
-                    format!("{runtime}/{namespace}/{name}")
-                };
-                Changes::Some(upto, names.into_iter().map(key).collect())
+                Changes::Some(upto, names.into_iter().map(|name| rows::id(name).tail()).collect())
             }
         })
     }

@@ -20,7 +20,7 @@ pub struct ApplicationId {
 }
 
 impl ApplicationId {
-    /// The address of its page, without a query.
+    /// The address of its page, without a query. Its runtime stands there by its name, whatever that is, and may by its id.
     #[must_use]
     pub fn path(&self) -> String {
         format!("/applications/{}", self.tail())

@@ -327,7 +327,11 @@ async fn adding_a_runtime_gives_what_installs_it_and_a_refused_field_says_why_an
     };
     let no_namespace = "A namespace has lower-case letters, digits and &#39;-&#39;, begins and ends with one of the first two, and has at most 63.";
     let refusals = [
-        ("name=EU-3", "That is no name."),
+        (
+            "name=EU-3",
+            "A new runtime&#39;s name has lower-case letters and digits, a letter first, and at most 38 of them. For one that is called so already, say so below.",
+        ),
+        ("name=EU-3&adopted=on", "That is no name."),
         ("name=eu3&namespace=Team", no_namespace),
         ("name=eu3&argocd=argo%3Bcd", no_namespace),
         ("name=eu3&argocd=-argo", no_namespace),

@@ -4,6 +4,7 @@
 mod access;
 mod acts;
 mod added;
+mod adopted;
 mod asked;
 mod axe;
 mod brought;

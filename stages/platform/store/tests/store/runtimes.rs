@@ -1,7 +1,7 @@
 //! Runtimes as people and their programs know them: each of these holds on both databases.
 
 use pipeline_core::ExposeSecret as _;
-use stages_platform_store::{HeardRole, Place, RefusedReports, View};
+use stages_platform_store::{HeardRole, Place, RefusedReports, View, adopt, create_token};
 
 use crate::accounts::{NOW, by};
 use crate::support::{Opened, open, report};
@@ -10,6 +10,45 @@ use crate::support::{Opened, open, report};
 pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     a_runtime_is_registered_once_and_taken_away(open(&place().await).await).await;
     what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports(open(&place().await).await).await;
+    an_adopter_keeps_its_name_and_has_an_id_beside_that_no_other_has(open(&place().await).await).await;
+}
+
+async fn an_adopter_keeps_its_name_and_has_an_id_beside_that_no_other_has(opened: Opened) {
+    let store = &opened.store;
+    let register = async |name: &str| store.register(&by(), name, "{}", false, NOW).await;
+    let token = register("prod-eu").await.unwrap().expect("is new");
+    assert_eq!(store.runtime(&token).await.unwrap().unwrap().name, "prod-eu");
+    assert!(register("prod-eu").await.unwrap().is_none(), "the name is taken");
+    let called = async |text: &str| store.runtime_called(text).await.unwrap();
+    for text in ["prod-eu", "prodeu3312b6955a"] {
+        assert_eq!(called(text).await.as_deref(), Some("prod-eu"), "{text}");
+    }
+    // One with a name of the form is told by it, and one that is told by nothing is not there.
+    assert_eq!(called("prod").await.as_deref(), Some("prod"));
+    assert_eq!((called("").await, called("prodeu").await), (None, None));
+    // Whoever would be told by the id of another is refused, whichever was there first.
+    let taken = register("prodeu3312b6955a").await.unwrap_err().to_string();
+    let said = |name: &str, of: &str| {
+        format!("'{name}' would have the id 'prodeu3312b6955a', which '{of}' has: choose another name")
+    };
+    assert_eq!(taken, said("prodeu3312b6955a", "prod-eu"));
+    let taken = create_token(&opened.place, "prodeu3312b6955a").await.unwrap_err().to_string();
+    assert_eq!(taken, said("prodeu3312b6955a", "prod-eu"));
+    register("prodeu2740657d7b").await.unwrap().expect("is new");
+    let taken = register("prod.eu").await.unwrap_err().to_string();
+    assert_eq!(
+        taken,
+        "'prod.eu' would have the id 'prodeu2740657d7b', which 'prodeu2740657d7b' has: choose another name"
+    );
+    // A token by hand is of a new runtime, unless it is said that it is there already.
+    let text = "'Prod_EU' is no name of a runtime: lower-case letters and digits, a letter first, at most 38";
+    assert_eq!(create_token(&opened.place, "Prod_EU").await.unwrap_err().to_string(), text);
+    let token = adopt(&opened.place, "Prod_EU").await.unwrap();
+    assert_eq!(store.runtime(&token).await.unwrap().unwrap().name, "Prod_EU");
+    let text = "'a/b' is no name of a runtime: an adopter's has letters, digits, '-', '_' and '.', begins and ends with one of the \
+                first two, and has at most 63";
+    assert_eq!(adopt(&opened.place, "a/b").await.unwrap_err().to_string(), text);
+    opened.close().await;
 }
 
 async fn what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports(opened: Opened) {
@@ -47,8 +86,9 @@ async fn what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports
 
 async fn a_runtime_is_registered_once_and_taken_away(opened: Opened) {
     let store = &opened.store;
-    let text = "'EU-1' is no name of a runtime: lower-case letters and digits, a letter first, at most 38";
-    assert_eq!(store.register(&by(), "EU-1", "{}", false, NOW).await.unwrap_err().to_string(), text);
+    let text = "'EU/1' is no name of a runtime: an adopter's has letters, digits, '-', '_' and '.', begins and ends with one of the \
+                first two, and has at most 63";
+    assert_eq!(store.register(&by(), "EU/1", "{}", false, NOW).await.unwrap_err().to_string(), text);
     let token =
         store.register(&by(), "eu1", r#"{"cluster":"c"}"#, false, NOW).await.unwrap().expect("is new");
     assert_eq!(store.runtime(&token).await.unwrap().unwrap().name, "eu1");

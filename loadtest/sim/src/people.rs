@@ -25,14 +25,18 @@ pub struct User {
 #[derive(Clone)]
 enum Credentials {
     Key(String),
-    Session(String),
+    /// A session is good for pages; the API is asked with a key.
+    Session {
+        cookie: String,
+        key: String,
+    },
 }
 
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Key(_) => "Key",
-            Self::Session(_) => "Session",
+            Self::Session { .. } => "Session",
         })
     }
 }
@@ -42,10 +46,8 @@ impl User {
     pub fn post(&self, path: &str) -> RequestBuilder {
         let request = self.client.post(format!("{}{path}", self.platform));
         match &self.credentials {
-            Credentials::Key(key) => request.header("authorization", key),
-            Credentials::Session(session) => {
-                request.header("cookie", session).header("sec-fetch-site", "same-origin")
-            }
+            Credentials::Session { cookie, .. } if !path.starts_with("/2.0/") => of_page(request, cookie),
+            Credentials::Key(key) | Credentials::Session { key, .. } => request.header("authorization", key),
         }
     }
 
@@ -53,7 +55,7 @@ impl User {
     #[must_use]
     pub fn session(&self) -> Option<&str> {
         match &self.credentials {
-            Credentials::Session(session) => Some(session),
+            Credentials::Session { cookie, .. } => Some(cookie),
             Credentials::Key(_) => None,
         }
     }
@@ -151,9 +153,19 @@ async fn welcomed((client, platform): (&Client, &str), name: &str, token: &str) 
     let answer = posted(asked, &[("token", token), ("name", name), ("password", PASSWORD)]).await?;
     ensure!(answer.status() == StatusCode::SEE_OTHER, "{name} sets no password: {}", answer.status());
     let cookie = answer.headers().get("set-cookie").context("there is no session")?.to_str()?;
-    let session = cookie.split(';').next().unwrap_or_default().to_owned();
-    let credentials = Credentials::Session(session);
+    let cookie = cookie.split(';').next().unwrap_or_default().to_owned();
+    let asked = of_page(client.post(format!("{platform}/settings/keys")), &cookie);
+    let form = [("name", "loadtest of the API"), ("scope", "full"), ("days", "30")];
+    let page = posted(asked, &form).await?.text().await.context("read the key")?;
+    let (_, behind) = page.split_once(">goak_").with_context(|| format!("{name} is given no key"))?;
+    let digits: String = behind.chars().take_while(char::is_ascii_hexdigit).collect();
+    let credentials = Credentials::Session { cookie, key: format!("goak_{digits}") };
     Ok(User { client: client.clone(), platform: platform.to_owned(), credentials })
+}
+
+/// As a page of the platform asks.
+fn of_page(asked: RequestBuilder, cookie: &str) -> RequestBuilder {
+    asked.header("cookie", cookie).header("sec-fetch-site", "same-origin")
 }
 
 /// Sends a form, of letters, digits, blanks and hyphens alone.

@@ -76,11 +76,12 @@ impl Platform {
         };
         assert_eq!(made.status(), 303);
         let session = made.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
-        let query = r#"mutation { createApiKey(name: "people", scope: "full") { key } }"#;
-        let asked = self.client.post(format!("{}/2.0/api/graphql", self.url)).header("cookie", session);
-        let asked = asked.header("sec-fetch-site", "same-origin").json(&json!({"query": query}));
-        let answer: Value = asked.send().await.unwrap().json().await.unwrap();
-        answer["data"]["createApiKey"]["key"].as_str().expect("a key").to_owned()
+        let asked = self.client.post(format!("{}/settings/keys", self.url)).header("cookie", session);
+        let asked = asked.header("sec-fetch-site", "same-origin").body("name=people&scope=full&days=1");
+        let page = asked.send().await.unwrap().text().await.unwrap();
+        let (_, behind) = page.split_once(">goak_").expect("a key");
+        let digits: String = behind.chars().take_while(char::is_ascii_hexdigit).collect();
+        format!("goak_{digits}")
     }
 
     /// Its address.

@@ -97,6 +97,10 @@ async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Res
         Ok(asked) => asked,
         Err(refusal) => return refusal.into_response(),
     };
+    // What pages show of the platform itself they are made with: they ask it nothing.
+    if caller.is_page() {
+        return Refusal::Unstored.into_response();
+    }
     // Where in a text that is not JSON the fault is, may be told; the text itself is not.
     let request: Request = match serde_json::from_slice(&body) {
         Ok(request) => request,

@@ -7,6 +7,9 @@ use pipeline_core::SecretString;
 use sha2::{Digest as _, Sha256};
 use stages_platform_store::{Access, By, Role, Runtime, Scope, Store, StoreError, View};
 
+/// How somebody came in whose page asks.
+const SESSION: &str = "session";
+
 /// Whoever asks.
 pub(crate) enum Caller {
     Person(Person),
@@ -30,6 +33,10 @@ pub(crate) enum Refusal {
     Unknown,
     #[error("this was sent from a page of another site; open the console itself")]
     OtherSite,
+    #[error(
+        "a session is good for the console's own queries, by their names: send an API key to ask in words of your own"
+    )]
+    Unstored,
     #[error("this key may only read: make one of the scope 'full'")]
     ReadsOnly,
     #[error("only an admin may do this")]
@@ -87,6 +94,7 @@ impl Refusal {
         match self {
             Self::NoCredentials | Self::Unknown => StatusCode::UNAUTHORIZED,
             Self::OtherSite
+            | Self::Unstored
             | Self::ReadsOnly
             | Self::NotAdmin
             | Self::NotAPerson
@@ -169,12 +177,17 @@ impl Caller {
         }
         let digest = Sha256::digest(session.as_bytes()).into();
         let who = store.session(digest, now).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
-        Self::person(store, who, "session", Scope::Full).await
+        Self::person(store, who, SESSION, Scope::Full).await
     }
 
     async fn person(store: &Store, who: String, how: &'static str, scope: Scope) -> Result<Self, Refusal> {
         let access = store.access(&who).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
         Ok(Self::Person(Person { access, by: By { who, how }, scope }))
+    }
+
+    /// Whether it is a page of the console that asks.
+    pub(crate) fn is_page(&self) -> bool {
+        matches!(self, Self::Person(person) if person.by.how == SESSION)
     }
 
     /// Which applications they see.

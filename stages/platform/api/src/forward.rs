@@ -25,6 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::addresses::{Addresses, RefusedName};
 use crate::api::Api;
 use crate::caller::{Caller, Refusal, kept, unread};
+use crate::stored;
 
 /// The most that a body may be long: files that are committed are in it.
 const BODY: usize = 4 * 1_024 * 1_024;
@@ -174,6 +175,7 @@ async fn asked(api: &Api, runtime: &str, request: Request) -> Result<Response, R
     let runtime = &*called.ok_or_else(|| Refusal::NoRuntime(runtime.to_owned()))?;
     let place = api.forward.places.clone().try_acquire_owned().map_err(|_| Refusal::Busy)?;
     let body = to_bytes(body, BODY).await.map_err(|_| Refusal::TooLong(BODY))?;
+    let body = if caller.is_page() { stored::request(&body)? } else { body.into() };
     let act = act_of(&body)?;
     if act.is_some() && person.scope != Scope::Full {
         return Err(Refusal::ReadsOnly);
@@ -184,7 +186,7 @@ async fn asked(api: &Api, runtime: &str, request: Request) -> Result<Response, R
         api.store.add_pass(&person.by, person.scope, runtime, act.as_deref(), now).await.map_err(kept)?;
     let pass = pass.ok_or_else(|| Refusal::NoRuntime(runtime.to_owned()))?;
     let accept = head.headers.get(header::ACCEPT).filter(|value| kind(value).is_some()).cloned();
-    let answer = api.forward.send(runtime, &to, &pass, accept, body.into()).await?;
+    let answer = api.forward.send(runtime, &to, &pass, accept, body).await?;
     if answer.headers().contains_key(NO_TUNNEL) {
         return Err(Refusal::NoTunnel(runtime.to_owned(), to.host().to_string()));
     }

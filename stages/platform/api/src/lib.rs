@@ -12,6 +12,7 @@ mod caller;
 mod forward;
 mod rest;
 mod schema;
+mod stored;
 mod subscriptions;
 
 pub use api::{Api, table};

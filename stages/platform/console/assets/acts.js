@@ -4,11 +4,7 @@ import { difference } from "./lines.js";
 import { ask as asked, send } from "./proxy.js";
 import { say } from "./swap.js";
 
-const ON = "$application: ApplicationId!";
-const OF = "application: $application";
-const FLOW = "$namespace: String!, $name: String!";
-
-const ask = (to, query, variables) => asked(to.application.runtime, query, { application: to.application, ...variables });
+const ask = (to, name, variables) => asked(to.application.runtime, name, { application: to.application, ...variables });
 
 function changed({ kind, name, live, target }) {
   const box = part("details");
@@ -19,7 +15,7 @@ function changed({ kind, name, live, target }) {
 }
 
 async function differences(to, body) {
-  const { applicationDiff: all } = await ask(to, `query(${ON}) { applicationDiff(${OF}) { kind name live target } }`);
+  const { applicationDiff: all } = await ask(to, "applicationDiff");
   body.append(part("p", all.length ? `${all.length} ${all.length === 1 ? "resource is" : "resources are"} not as Git says:` : "Everything is as Git says: nothing changes."));
   body.append(...all.map(changed));
   if (all.length) body.querySelector("details").open = true;
@@ -30,7 +26,7 @@ async function differences(to, body) {
 }
 
 async function deployments(to, body) {
-  const { applicationHistory: all } = await ask(to, `query(${ON}) { applicationHistory(${OF}) { id revision revisions deployedAt initiatedBy } }`);
+  const { applicationHistory: all } = await ask(to, "applicationHistory");
   const before = all.slice(1);
   if (!before.length) throw new Error("There is no deployment before this one.");
   const set = part("fieldset");
@@ -46,36 +42,32 @@ async function deployments(to, body) {
   body.append(set);
 }
 
-const rollout = (field, more = "") => ({
-  act: (to) => ask(to, `mutation(${ON}, $rollout: ObjectId!) { ${field}(${OF}, rollout: $rollout${more}) { metadata { name } } }`, { rollout: { namespace: to.resource.namespace, name: to.resource.name } }),
-});
-
 const flow = ({ resource: { namespace, name } }) => ({ namespace, name });
+
+const rollout = (query, more) => ({ act: (to) => ask(to, query, { rollout: flow(to), ...more }) });
 
 // Another is begun by some, whose name is said.
 async function begins(to, query, variables) {
-  const [made] = Object.values(await asked(to.application.runtime, query, variables));
+  const { [query]: made } = await asked(to.application.runtime, query, variables);
   return made?.newWorkflowName && `Workflow ${made.newWorkflowName} was begun`;
 }
 
-const workflow = (field, gives = "metadata { name }") => ({
-  act: (to) => begins(to, `mutation(${FLOW}) { ${field}(namespace: $namespace, workflowName: $name) { ${gives} } }`, flow(to)),
-});
+const workflow = (query) => ({ act: (to) => begins(to, query, flow(to)) });
 
 // What each looks at before, and how it is done.
 const ACTS = {
   sync: {
     look: differences,
-    act: (to, form) => ask(to, `mutation(${ON}, $options: SyncOptions) { syncApplication(${OF}, options: $options) { metadata { name } } }`, { options: { prune: form.get("prune") === "on" } }),
+    act: (to, form) => ask(to, "syncApplication", { options: { prune: form.get("prune") === "on" } }),
   },
-  refresh: { act: (to) => ask(to, `mutation(${ON}) { refreshApplication(${OF}) { metadata { name } } }`) },
+  refresh: { act: (to) => ask(to, "refreshApplication") },
   rollback: {
     look: deployments,
-    act: (to, form) => ask(to, `mutation(${ON}, $options: RollbackOptions!) { rollbackApplication(${OF}, options: $options) { metadata { name } } }`, { options: { id: Number(form.get("id")) } }),
+    act: (to, form) => ask(to, "rollbackApplication", { options: { id: Number(form.get("id")) } }),
   },
-  terminate: { act: (to) => ask(to, `mutation(${ON}) { terminateOperation(${OF}) { terminated } }`) },
+  terminate: { act: (to) => ask(to, "terminateOperation") },
   promote: rollout("promoteRollout"),
-  "promote-full": rollout("promoteRollout", ", full: true"),
+  "promote-full": rollout("promoteRollout", { full: true }),
   pause: rollout("pauseRollout"),
   resume: rollout("resumeRollout"),
   skip: rollout("skipCurrentStep"),
@@ -83,7 +75,7 @@ const ACTS = {
   retry: rollout("retryRollout"),
   restart: rollout("restartRollout"),
   "retry-workflow": workflow("retryWorkflow"),
-  "resubmit-workflow": workflow("resubmitWorkflow", "newWorkflowName"),
+  "resubmit-workflow": workflow("resubmitWorkflow"),
   "suspend-workflow": workflow("suspendWorkflow"),
   "resume-workflow": workflow("resumeWorkflow"),
   "stop-workflow": workflow("stopWorkflow"),
@@ -94,7 +86,7 @@ const ACTS = {
     act: (to, form) => {
       const [[, generateName], ...rest] = form;
       const args = { namespace: to.resource.namespace, workflowTemplateName: to.resource.name, generateName, parameters: rest.map(([name, value]) => ({ name, value })) };
-      return begins(to, "mutation($args: CreateWorkflowFromTemplateArgs!) { createWorkflowFromTemplate(args: $args) { newWorkflowName } }", { args });
+      return begins(to, "createWorkflowFromTemplate", { args });
     },
   },
 };
@@ -120,13 +112,9 @@ function open(button, to) {
 const LINES = {
   logs: (to) => {
     const { group, version, kind, namespace, name } = to.resource;
-    const query = `subscription(${ON}, $resource: ResourceId, $options: ApplicationLogsOptionsInput) { applicationLogs(${OF}, resource: $resource, options: $options) { data { content podName } error done } }`;
-    return ["applicationLogs", query, { application: to.application, resource: { group, version, kind, namespace, name } }];
+    return ["applicationLogs", { application: to.application, resource: { group, version, kind, namespace, name } }];
   },
-  "workflow-logs": (to) => {
-    const query = `subscription(${FLOW}, $options: WorkflowLogsOptionsInput) { workflowLogs(namespace: $namespace, workflowName: $name, options: $options) { data { content podName } error done } }`;
-    return ["workflowLogs", query, flow(to)];
-  },
+  "workflow-logs": (to) => ["workflowLogs", flow(to)],
 };
 
 // Lines as they come, the last two thousand.
@@ -138,7 +126,7 @@ async function logs(to, word) {
   body.append(out);
   acts.append(leave);
   dialog.showModal();
-  const [field, query, variables] = LINES[word](to);
+  const [query, variables] = LINES[word](to);
   try {
     const answer = await send(to.application.runtime, query, { ...variables, options: { follow: true, tailLines: 200 } }, { headers: { accept: "text/event-stream" }, signal });
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -148,7 +136,7 @@ async function logs(to, word) {
       rest = events.pop();
       for (const line of events.filter((one) => one.startsWith("data:") && one.length > 6)) {
         const { data, errors } = JSON.parse(line.slice(5));
-        const entry = data?.[field];
+        const entry = data?.[query];
         if (errors?.length || entry?.error) problem.textContent = errors?.map((error) => error.message).join("\n") ?? entry.error;
         if (!entry?.data) continue;
         const below = out.scrollTop + out.clientHeight >= out.scrollHeight - 8;

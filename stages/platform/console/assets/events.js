@@ -4,8 +4,6 @@ import { button, empty, part } from "./dialog.js";
 import { ask } from "./proxy.js";
 import { tell } from "./time.js";
 
-const QUERY = "query($application: ApplicationId!, $resource: ResourceId) { applicationEvents(application: $application, resource: $resource) { type reason message count firstTimestamp lastTimestamp involvedObject { kind name } } }";
-
 function table(all) {
   const [made, body] = columns(["type", "last", "reason", "of", "message"], "type");
   made.className = "events";
@@ -24,7 +22,7 @@ const why = (runtime) => `They are not kept here: the app proxy of ${runtime} re
 
 export const start = asked("events", "Events cannot be read now", why, async ({ group, kind, of, within, title }, { runtime, namespace, name }, again) => {
   const resource = kind ? { group, kind, namespace: within, name: of } : null;
-  const { applicationEvents: all } = await ask(runtime, QUERY, { application: { runtime, namespace, name }, resource });
+  const { applicationEvents: all } = await ask(runtime, "applicationEvents", { application: { runtime, namespace, name }, resource });
   const more = button("Read again", "", again);
   return all.length ? [table(all), more] : [empty(`The cluster remembers no event of ${title}`, "Kubernetes forgets events after an hour, unless it is set otherwise. What was reported stays under Timeline.", more)];
 });

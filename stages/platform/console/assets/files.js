@@ -5,20 +5,18 @@ import { difference } from "./lines.js";
 import { ask } from "./proxy.js";
 import { leaves, say } from "./swap.js";
 
-const MINE = "query { gitIntegrations { name apiUrl users { userId isValid } } }";
-
 // The integration of the host with a token of whoever looks; it may name no port.
 async function mine(runtime, host) {
   const { user } = document.body.dataset;
-  const { gitIntegrations: all } = await ask(runtime, MINE);
+  const { gitIntegrations: all } = await ask(runtime, "gitIntegrations");
   const is = ({ apiUrl: url }) => URL.canParse(url) && ["host", "hostname"].some((of) => [host, `api.${host}`].includes(new URL(url)[of]));
   return all.find((one) => is(one) && one.users.some(({ userId, isValid }) => userId === user && isValid))?.name;
 }
 
-// What is asked of the repository; `type` is of its arguments.
-async function git(at, field, type, args, fields, kind = "query") {
+// What is asked of the repository.
+async function git(at, query, args) {
   const all = { integrationName: at.integration, repo: at.repository, ...args };
-  return (await ask(at.runtime, `${kind}($args: ${type}Args!) { ${field}(args: $args) { ${fields} } }`, { args: all }))[field];
+  return (await ask(at.runtime, query, { args: all }))[query];
 }
 
 const wrong = (error) => part("p", error.message, { class: "bad pad", role: "alert" });
@@ -48,7 +46,7 @@ async function list(at, path) {
   const waits = asks(at);
   let found;
   try {
-    const { files } = await git(at, "repositoryFiles", "RepositoryFiles", { ref: at.revision || "HEAD", path }, "files { path isDirectory }");
+    const { files } = await git(at, "repositoryFiles", { ref: at.revision || "HEAD", path });
     const header = part("header");
     header.append(part("code", `${at.repository}/${path}`), part("span", at.revision || "its own branch", { class: "mute" }));
     found = [header, names(at, path, files)];
@@ -65,7 +63,7 @@ async function open(at, path, said = "") {
   const waits = asks(at);
   at.file.replaceChildren(part("p", `Reading ${path}…`, { class: "mute pad", role: "status" }));
   try {
-    const file = await git(at, "readFile", "ReadFile", { ref: at.revision || "HEAD", path }, "path revision data");
+    const file = await git(at, "readFile", { ref: at.revision || "HEAD", path });
     if (waits()) edit(at, file, said);
   } catch (error) {
     if (waits()) at.file.replaceChildren(wrong(error));
@@ -121,14 +119,14 @@ function commit(at, file, [was, now], ends) {
       if (!made) {
         const files = [{ path: file.path, revision: file.revision, data: now.replaceAll("\n", ends) }];
         const args = { files, msg, ...(pull ? { branchName: branch, baseRef: file.revision, targetBranch: onto } : { branchName: onto }) };
-        const { sha } = await git(at, "commitFiles", "CommitFiles", args, "sha", "mutation");
+        const { sha } = await git(at, "commitFiles", args);
         made = { sha: sha.slice(0, 7), pull, branch };
       }
       const done = `${made.sha} is committed to ${made.pull ? made.branch : own}`;
       said = part("p", `${done}. `, { class: "pad", role: "status" });
       if (made.pull) {
         const args = { head: made.branch, base: onto, title: msg };
-        const opened = git(at, "createPullRequest", "CreatePullRequest", args, "number url", "mutation");
+        const opened = git(at, "createPullRequest", args);
         const { number, url } = await opened.catch((error) => { throw new Error(`${done}, and no pull request was opened: ${error.message}`); });
         said.append(outward(`Pull request ${number}`, url));
       }

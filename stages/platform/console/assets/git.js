@@ -4,7 +4,6 @@ import { button, empty, field, outward, part, propose } from "./dialog.js";
 import { ask } from "./proxy.js";
 
 const day = (at) => new Date(at).toLocaleDateString();
-const ALL = "query { gitIntegrations { name provider apiUrl sharingPolicy users { userId isValid expiresAt } } }";
 const NAMES = { BITBUCKET: "Bitbucket Cloud", BITBUCKET_SERVER: "Bitbucket Server", GERRIT: "Gerrit", GITEA: "Gitea", GITHUB: "GitHub", GITLAB: "GitLab" };
 
 // Whoever consents does so at the provider, whose page ends with a line for here.
@@ -15,7 +14,7 @@ function connect({ runtime, again }, { name }) {
     what: "You consent at the provider, in a page of its own. The line that it ends with is brought back here: it makes the token yours.",
     wait: `Asking ${runtime}…`,
     look: async (body) => {
-      const { beginGitAuth } = await ask(runtime, "mutation($name: String) { beginGitAuth(name: $name) { url } }", { name });
+      const { beginGitAuth } = await ask(runtime, "beginGitAuth", { name });
       const way = part("p");
       way.append(outward("Open the provider's page", beginGitAuth.url), " within 10 minutes.");
       body.append(way);
@@ -23,7 +22,7 @@ function connect({ runtime, again }, { name }) {
     },
     act: async (form) => {
       const args = { name, line: form.get("line").trim() };
-      await ask(runtime, "mutation($args: FinishGitAuthArgs!) { finishGitAuth(args: $args) { name } }", { args });
+      await ask(runtime, "finishGitAuth", { args });
       return `${name} has your token`;
     },
     after: again,
@@ -42,7 +41,7 @@ function set({ runtime, again }, { name, provider }) {
     },
     act: async (form) => {
       const args = { name, token: form.get("token").trim(), username: form.get("username")?.trim() || null };
-      await ask(runtime, "mutation($args: RegisterToGitIntegrationArgs!) { registerToGitIntegration(args: $args) { name } }", { args });
+      await ask(runtime, "registerToGitIntegration", { args });
       return `${name} has your token`;
     },
     after: again,
@@ -55,7 +54,7 @@ function forget({ runtime, again }, { name }) {
     verb: "Forget it",
     what: `${runtime} forgets your token of ${name}: nothing is read or committed with it any more. At its provider it stays until you take it back there.`,
     act: async () => {
-      await ask(runtime, "mutation($name: String) { deregisterFromGitIntegration(name: $name) { name } }", { name });
+      await ask(runtime, "deregisterFromGitIntegration", { name });
       return `${name} has forgotten your token`;
     },
     after: again,
@@ -66,7 +65,7 @@ async function check({ runtime, said }, { name }) {
   said.className = "mute";
   said.textContent = `Asking the provider of ${name}…`;
   try {
-    const { gitToken } = await ask(runtime, "query($name: String) { gitToken(integrationName: $name) { username expiresAt } }", { name });
+    const { gitToken } = await ask(runtime, "gitToken", { name });
     said.textContent = `The provider of ${name} takes your token, as that of ${gitToken.username}${gitToken.expiresAt ? `, until ${day(gitToken.expiresAt)}` : ""}.`;
   } catch (error) {
     said.className = "bad";
@@ -99,7 +98,7 @@ function row(body, at, one) {
 const kept = (runtime) => `They are kept by the app proxy of ${runtime}, and people's tokens with them.`;
 
 export const start = asked("git", "Git integrations cannot be read now", kept, async ({ why }, { runtime }, again) => {
-  const { gitIntegrations: all } = await ask(runtime, ALL);
+  const { gitIntegrations: all } = await ask(runtime, "gitIntegrations");
   if (!all.length) return [empty(`${runtime} has no Git integration`, "An admin adds one for each provider that people commit to, such as: gitops-runtime git integration add --provider github")];
   const [table, body] = columns(["integration", "provider's API", "your token", "acts"], "acts");
   table.className = "accounts";

@@ -101,10 +101,10 @@ pub(crate) async fn run(program: &Path, chosen: Chosen) -> anyhow::Result<bool> 
     measures.extend(histories(&all, &fleet, form.shape, form.runs).await?);
 
     let screen = Screen::open(platform.senders().address, &admin.0).await?;
-    let measured = screen.measure(&mut fleet, &reporters, &platform, form.work).await;
+    let measured = screen.measure((&mut fleet, &reporters, &platform), form.work, &mut measures).await;
     // The browser ends whatever came of it.
     let closed = screen.close().await;
-    let failed = measured.map(|more| measures.extend(more)).and(closed);
+    let failed = measured.and(closed);
     let highest = platform.highest_resident()?;
     measures.push(Measure::beside(format!("the store, with {sent} reports"), mib(filled)));
     measures.push(Measure::beside("memory of the platform once it was filled", mib(resident)));

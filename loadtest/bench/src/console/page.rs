@@ -88,19 +88,19 @@ impl Screen {
         self.browser.close().await
     }
 
-    /// All that is measured.
+    /// All that is measured, what takes longest last: where one fails, those before it were told.
     pub(super) async fn measure(
         &self,
-        fleet: &mut Fleet,
-        reporters: &Reporters,
-        platform: &Platform,
+        (fleet, reporters, platform): (&mut Fleet, &Reporters, &Platform),
         work: Work,
-    ) -> anyhow::Result<Vec<Measure>> {
-        let mut measures = self.paints(fleet, work.loads).await?;
-        measures.extend(self.types(work.words).await?);
-        measures.extend(self.idles(work.idle).await?);
-        measures.extend(self.shows(fleet, reporters, platform, work.reports).await?);
-        Ok(measures)
+        measures: &mut Vec<Measure>,
+    ) -> anyhow::Result<()> {
+        measures.extend(self.paints(fleet, work.loads).await.context("paint pages")?);
+        measures.extend(self.types(work.words).await.context("type into a list")?);
+        let shown = self.shows(fleet, reporters, platform, work.reports).await;
+        measures.extend(shown.context("look for what is reported")?);
+        measures.extend(self.idles(work.idle).await.context("leave a page open")?);
+        Ok(())
     }
 
     /// Opens a page, which hears of what changes from then on.
@@ -156,9 +156,9 @@ impl Screen {
         let of = |what: &str| format!("{what}, the slowest of {} loads", painted.count());
         Ok(vec![
             Measure::time(of("first paint"), painted.quantile(1.0), PAINTED),
-            Measure::time(of("largest contentful paint"), largest.quantile(1.0), LARGEST),
+            Measure::time(of("largest contentful paint (LCP)"), largest.quantile(1.0), LARGEST),
             Measure::number(
-                "layout shift while a page loads, in thousandths",
+                "layout shift while a page loads (CLS), in thousandths",
                 (moved * 1_000.0).ceil() as u64,
                 MOVED,
                 "",
@@ -199,9 +199,13 @@ impl Screen {
         let slowest = Duration::from_secs_f64(slowest.max(16.0) / 1_000.0);
         Ok(vec![
             Measure::p95("from a key to its paint", &keys, TYPED),
-            Measure::time("the slowest interaction, by the browser's own Event Timing", slowest, ANSWERED),
+            Measure::time(
+                "the slowest interaction (INP at most), by the browser's own Event Timing",
+                slowest,
+                ANSWERED,
+            ),
             Measure::number(
-                "layout shift while somebody types, in thousandths",
+                "layout shift while somebody types (CLS), in thousandths",
                 (moved * 1_000.0).ceil() as u64,
                 MOVED,
                 "",

@@ -76,6 +76,18 @@ function show(page, keep, kept = []) {
   document.dispatchEvent(new CustomEvent("shown"));
 }
 
+// What left the filter says why: how it is now.
+async function tellLeft(foot, left) {
+  const how = async ([key, was]) => {
+    const name = decodeURIComponent(key.split("/").pop());
+    const answer = await fetch(`/preview/${key}`).catch(() => null);
+    const now = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-now]")?.dataset.now;
+    return now ? `${name} is ${now}${now === "Healthy" && was !== now ? " again" : ""}` : name;
+  };
+  const said = await Promise.all(left.slice(0, 3).map(how));
+  foot.textContent = `${left.length} left the filter: ${said.join(", ")}`;
+}
+
 // Reads the same address again: what has a key is changed in its place; the order waits until the pointer rests.
 export async function refresh() {
   const page = await read(location.href);
@@ -110,7 +122,7 @@ export async function refresh() {
     if (key) document.querySelector(`tr[data-key="${CSS.escape(key)}"]`)?.setAttribute("aria-selected", "true");
   }
   const foot = document.querySelector("[data-left]");
-  if (foot && left.length) foot.textContent = `${left.length} left the filter: ${left.slice(0, 3).map((key) => decodeURIComponent(key.split("/").pop())).join(", ")}`;
+  if (foot && left.length) tellLeft(foot, left.map((key) => [key, now.get(key).querySelector(".glyph")?.ariaLabel]));
   document.dispatchEvent(new CustomEvent("patched"));
 }
 

@@ -31,7 +31,7 @@ pub use view::application::{
 pub use view::cluster::ClusterRow;
 pub use view::commit::{BroughtCommit, CommitFiles, FileDiff};
 pub use view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome};
-pub use view::home::{Activity, Day, Home, Mover, Need, Subject};
+pub use view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
 pub use view::listing::{Group, Listing, Neighbours};
 pub use view::matrix::{Matrix, MatrixRow};
 pub use view::resource::{Resource, ResourceKey, ResourceRow};

@@ -6,6 +6,25 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use stages_platform_store::Phased;
 
+use crate::fields::Fields;
+
+/// Where controllers of Deployments and of Rollouts say which revision a ReplicaSet is of.
+const REVISIONS: [&str; 2] = ["deployment.kubernetes.io/revision", "rollout.argoproj.io/revision"];
+
+/// Of a ReplicaSet, how many pods there are to be,
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Wanted {
+    replicas: Option<u64>,
+}
+
+/// and how many there are that are ready.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Ready {
+    ready_replicas: u64,
+}
+
 /// A Rollout's, an AnalysisRun's or a Workflow's status.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
@@ -57,11 +76,14 @@ struct Steps {
 
 /// Health, and the step in words; `None` of what has no phase that is known here.
 pub(crate) fn of(
-    api_version: &str,
-    kind: &str,
+    (api_version, kind): (&str, &str),
+    annotations: Option<&RawValue>,
     spec: Option<&RawValue>,
     status: Option<&RawValue>,
 ) -> Option<(&'static str, String)> {
+    if (api_version, kind) == ("apps/v1", "ReplicaSet") {
+        return Some(pods(&Fields::of(annotations), spec?, status));
+    }
     let phased = Phased::of(api_version, kind)?;
     let status: Status = serde_json::from_str(status?.get()).ok()?;
     let health = phased.health(&status.phase)?.word();
@@ -73,6 +95,18 @@ pub(crate) fn of(
     let said = status.message.filter(|message| !message.is_empty());
     let words = step.into_iter().chain(said).collect::<Vec<_>>().join(": ");
     Some((health, words))
+}
+
+/// Such as `4 of 6 pods are ready, revision 7`: the tree of an application reads it so.
+fn pods(annotations: &Fields<'_>, spec: &RawValue, status: Option<&RawValue>) -> (&'static str, String) {
+    let wanted = serde_json::from_str::<Wanted>(spec.get()).unwrap_or_default().replicas.unwrap_or(1);
+    let ready: Ready = status.and_then(|status| serde_json::from_str(status.get()).ok()).unwrap_or_default();
+    let ready = ready.ready_replicas;
+    let revision =
+        REVISIONS.into_iter().find_map(|name| annotations.text(name)).filter(|text| text.len() <= 20);
+    let revision = revision.map(|revision| format!(", revision {revision}")).unwrap_or_default();
+    let health = if ready < wanted { "Progressing" } else { "Healthy" };
+    (health, format!("{ready} of {wanted} pods are ready{revision}"))
 }
 
 /// Such as `step 2 of 5, 25 % of the traffic`.
@@ -97,7 +131,7 @@ mod tests {
         let told = |api_version: &str, kind: &str, status: serde_json::Value| {
             let spec = json!({"strategy": {"canary": {"steps": [{"setWeight": 25}, {"pause": {}}]}}});
             let [spec, status] = [spec, status].map(|value| to_raw_value(&value).unwrap());
-            of(api_version, kind, Some(&spec), Some(&status))
+            of((api_version, kind), None, Some(&spec), Some(&status))
         };
         let argo = |kind: &str, status: serde_json::Value| told("argoproj.io/v1alpha1", kind, status);
         let weights = json!({"weights": {"canary": {"weight": 25}, "stable": {"weight": 75}}});
@@ -119,6 +153,40 @@ mod tests {
             assert_eq!(argo("Rollout", status), None);
         }
         assert_eq!(told("example.org/v1", "Rollout", json!({"phase": "Healthy"})), None);
-        assert_eq!(of("argoproj.io/v1alpha1", "Workflow", None, None), None);
+        assert_eq!(of(("argoproj.io/v1alpha1", "Workflow"), None, None, None), None);
+    }
+
+    #[test]
+    fn a_replica_set_tells_its_pods_and_its_revision() {
+        let told = |annotations: serde_json::Value, spec: serde_json::Value, status: serde_json::Value| {
+            let [annotations, spec, status] =
+                [annotations, spec, status].map(|value| to_raw_value(&value).unwrap());
+            of(("apps/v1", "ReplicaSet"), Some(&annotations), Some(&spec), Some(&status)).unwrap()
+        };
+        let revision = json!({"deployment.kubernetes.io/revision": "7"});
+        for (annotations, spec, status, expected) in [
+            (
+                &revision,
+                json!({"replicas": 6}),
+                json!({"readyReplicas": 4}),
+                ("Progressing", "4 of 6 pods are ready, revision 7"),
+            ),
+            (
+                &revision,
+                json!({"replicas": 0}),
+                json!({"replicas": 0}),
+                ("Healthy", "0 of 0 pods are ready, revision 7"),
+            ),
+            (
+                &json!({"rollout.argoproj.io/revision": "12"}),
+                json!({}),
+                json!({"readyReplicas": 1}),
+                ("Healthy", "1 of 1 pods are ready, revision 12"),
+            ),
+            (&json!({}), json!({"replicas": "odd"}), json!([]), ("Progressing", "0 of 1 pods are ready")),
+        ] {
+            assert_eq!(told(annotations.clone(), spec, status), (expected.0, expected.1.to_owned()));
+        }
+        assert_eq!(of(("apps/v1", "ReplicaSet"), None, None, None), None);
     }
 }

@@ -188,7 +188,9 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
         |told: Option<String>, status: Option<String>| told.or_else(|| status.filter(|_| is_application));
     let health = own(of("healthStatus"), Fields::of(status.health).text("status"));
     let stepped = match (is_application, &health) {
-        (false, None) => steps::of(&read.api_version, &read.kind, read.spec, read.status),
+        (false, None) => {
+            steps::of((&read.api_version, &read.kind), metadata.annotations, read.spec, read.status)
+        }
         _ => None,
     };
     let (phase, step) = stepped.map_or((None, None), |(phase, step)| (Some(phase.to_owned()), Some(step)));

@@ -400,7 +400,7 @@ fn resources_tab(
 }
 
 fn whole(manifest: &str) -> Markup {
-    html! { pre.manifest { code { (diff::yaml(manifest)) } } }
+    html! { pre.manifest { code { (diff::replaced(&diff::yaml(manifest))) } } }
 }
 
 fn compare_tab(asked: &Asked, application: &Application, interval: &Interval) -> Markup {

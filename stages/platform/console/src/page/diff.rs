@@ -111,7 +111,7 @@ fn table<'a>(rows: impl Iterator<Item = Row<'a>>, room: &mut usize) -> Markup {
                             tr class=(class) {
                                 td.line { (line) }
                                 td.sign { span aria-hidden="true" { (sign) } span.hidden { (said) } }
-                                td { (text) }
+                                td { (replaced(text)) }
                             }
                         },
                     }
@@ -125,9 +125,48 @@ fn table<'a>(rows: impl Iterator<Item = Row<'a>>, room: &mut usize) -> Markup {
     }
 }
 
+/// What stands in the place of a secret value, before its digest.
+const REPLACED: &str = "redacted:hmac-sha256:";
+/// Digits of such a digest, and how many of them are shown.
+const DIGEST: usize = 32;
+const SHOWN: usize = 8;
+
+/// A text, in which it is told of what stands in the place of secret values that it does.
+pub(crate) fn replaced(text: &str) -> Markup {
+    let mut parts = text.split(REPLACED);
+    let first = parts.next().unwrap_or_default();
+    let rest = parts.map(|part| {
+        let digest = part.get(..DIGEST).filter(|digest| digest.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        (digest, part.get(digest.map_or(0, str::len)..).unwrap_or_default())
+    });
+    html! {
+        (first)
+        @for (digest, behind) in rest {
+            @match digest {
+                Some(digest) => span.replaced title={ (REPLACED) (digest) } { "replaced · hmac " (digest.get(..SHOWN).unwrap_or_default()) "…" },
+                None => (REPLACED),
+            }
+            (behind)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_that_was_replaced_is_told_as_such_with_the_begin_of_its_digest() {
+        let digest = "9f2c".repeat(8);
+        let line = format!("value: redacted:hmac-sha256:{digest} # <b>");
+        let expected = format!(
+            "value: <span class=\"replaced\" title=\"redacted:hmac-sha256:{digest}\">replaced · hmac 9f2c9f2c…</span> # &lt;b&gt;"
+        );
+        assert_eq!(replaced(&line).0, expected);
+        for line in ["", "value: redacted:hmac-sha256:9f2c", "redacted:hmac-sha256:\u{e9}", "no secret"] {
+            assert_eq!(replaced(line).0, line);
+        }
+    }
 
     #[test]
     fn a_changed_field_is_one_line_gone_and_one_new() {

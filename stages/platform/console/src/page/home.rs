@@ -11,7 +11,7 @@ use super::runtimes::lines;
 use super::shell::{Page, Section, find_bar};
 use super::shipping::figures;
 use crate::time::relative;
-use crate::view::home::{Day, Home, Mover, Need, Subject};
+use crate::view::home::{Day, Home, Mover, Need, Said, Subject};
 use crate::view::shipping::Trend;
 
 pub(crate) fn page(home: &Home, trend: &Trend, now: Timestamp) -> Page {
@@ -98,7 +98,7 @@ fn line(need: &Need, now: Timestamp) -> Markup {
             td.states { (glyph) }
             td.what { a href=(open) { (name) } }
             td.mute.narrow-away { (place) }
-            td.why { (need.reason) }
+            td.why { @for said in &need.reason { @match said { Said::Text(text) => (text), Said::Code(code) => code { (code) } } } }
             td.number.mute { (relative(need.since, now)) }
             td.act.narrow-away { a.button href=(open) tabindex="-1" aria-hidden="true" { (act) } }
         }

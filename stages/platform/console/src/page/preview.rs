@@ -7,11 +7,24 @@ use super::pieces::{health, outcome, short};
 use super::strip;
 use crate::time::{clock, relative, since};
 use crate::view::application::Application;
+use crate::view::state::SyncStatus;
+
+/// How it is, behind its name.
+fn now_in_words(application: &Application) -> String {
+    let row = &application.row;
+    if application.deleted {
+        return "deleted".to_owned();
+    }
+    match row.sync {
+        SyncStatus::OutOfSync => format!("{}, and out of sync", row.health.word()),
+        _ => row.health.word().to_owned(),
+    }
+}
 
 pub(crate) fn fragment(application: &Application, now: Timestamp) -> Markup {
     let row = &application.row;
     html! {
-        h2 { (health(row.health)) " " (row.id.name) }
+        h2 data-now=(now_in_words(application)) { (health(row.health)) " " (row.id.name) }
         p.mute { (row.environment) " · " (row.id.runtime) " · as of " (since(application.as_of, now)) }
         @if let Some(cause) = &application.cause { p.bad { (cause.message) } }
         h3 { "Last 24 hours" }

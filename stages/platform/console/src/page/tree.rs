@@ -11,6 +11,8 @@ const WIDTH: usize = 172;
 const HEIGHT: usize = 40;
 const COLUMN: usize = 204;
 const ROW: usize = 52;
+/// Letters of a name on a card.
+const NAME: usize = 19;
 /// Columns: nothing is owned by so many that own each other.
 const DEEPEST: usize = 8;
 
@@ -57,12 +59,13 @@ pub(crate) fn tree(
         svg.tree width=(width) height=(height) viewBox={"0 0 " (width) " " (height)} role="group" aria-label={"Resources of " (name)} {
             @for row in &rows { (edge((0, middle), *row)) }
             @for node in &nodes { @for row in &node.below { (edge((node.column, node.row), *row)) } }
-            g.node { title { "Application " (name) } (card(0, y(middle), "Application", name, Some(health))) }
+            g.node { title { "Application " (name) } (card((0, y(middle)), "Application", &cut(name, NAME), Some(health))) }
             @for node in &nodes {
                 @let resource = node.resource;
+                @let (kind, shown) = titles(resource, resources);
                 a.node.changed[resource.changed].selected[Some(&resource.key) == selected] href=(link(&resource.key)) {
-                    title { (resource.key.kind) " " (resource.key.name) @if resource.changed { ", changed" } }
-                    (card(node.column * COLUMN, y(node.row), &resource.key.kind, &resource.key.name, resource.health))
+                    title { (kind) " " (resource.key.name) @if pods(resource).is_some() { ": " (resource.message) } @if resource.changed { ", changed" } }
+                    (card((node.column * COLUMN, y(node.row)), &kind, &shown, resource.health))
                 }
             }
         }
@@ -100,11 +103,35 @@ fn edge((column, from): (usize, usize), to: usize) -> Markup {
     html! { path.edge d={"M" (from_x) " " (from_y) "C" (middle) " " (from_y) " " (middle) " " (to_y) " " (to_x) " " (to_y)} {} }
 }
 
-fn card(x: usize, y: usize, kind: &str, name: &str, health: Option<Health>) -> Markup {
+/// Pods of a ReplicaSet that are ready, those that are to be, and its revision, as its message says.
+fn pods(resource: &Resource) -> Option<(u64, u64, u64)> {
+    let message = Some(&*resource.message).filter(|_| resource.key.kind == "ReplicaSet")?;
+    let (ready, rest) = message.split_once(" of ")?;
+    let (wanted, revision) = rest.split_once(" pods are ready, revision ")?;
+    Some((ready.parse().ok()?, wanted.parse().ok()?, revision.parse().ok()?))
+}
+
+/// What stands on a card. Of a ReplicaSet the end of its name tells it from others of its owner, and beside that whether it is the new
+/// one, and its pods.
+fn titles(resource: &Resource, all: &[Resource]) -> (String, String) {
+    let ResourceKey { kind, name, .. } = &resource.key;
+    let Some((ready, wanted, revision)) = pods(resource) else { return (kind.clone(), cut(name, NAME)) };
+    let beside = all.iter().filter(|one| one.parent == resource.parent && one.key != resource.key);
+    let others: Vec<u64> = beside.filter_map(pods).map(|(.., revision)| revision).collect();
+    let age = match others.iter().max() {
+        Some(newest) if revision > *newest => " · new",
+        Some(_) => " · old",
+        None => "",
+    };
+    let end = name.rsplit_once('-').map_or(&**name, |(_, end)| end);
+    (format!("{kind}{age}"), format!("{} {ready}/{wanted}", cut(&format!("…-{end}"), NAME - 6)))
+}
+
+fn card((x, y): (usize, usize), kind: &str, name: &str, health: Option<Health>) -> Markup {
     html! {
         rect x=(x + 1) y=(y) width=(WIDTH - 2) height=(HEIGHT) rx="7" {}
         text.kind x=(x + 12) y=(y + 16) { (cut(kind, 24)) }
-        text.name x=(x + 12) y=(y + 32) { (cut(name, 19)) }
+        text.name x=(x + 12) y=(y + 32) { (name) }
         @if let Some(health) = health {
             text class={"glyph " (health.class())} x=(x + WIDTH - 24) y=(y + 17) { (health.glyph()) }
         }
@@ -188,6 +215,31 @@ mod tests {
         assert_eq!(cards, expected.map(|(column, twice)| (column, row(twice))));
         let expected = [(1, 0), (1, 1), (1, 2), (3, 1), (3, 4), (3, 6)];
         assert_eq!(edges, expected.map(|(from, to)| (row(from), row(to))));
+    }
+
+    #[test]
+    fn a_replica_set_is_told_as_new_or_old_with_its_pods() {
+        let set = |end: &str, message: &str, owner: &str| Resource {
+            message: message.to_owned(),
+            ..resource("ReplicaSet", &format!("payments-api-{end}"), Some(key("Deployment", owner)))
+        };
+        let all = [
+            resource("Deployment", "api", None),
+            set("5c41", "2 of 2 pods are ready, revision 9", "api"),
+            set("7d9f", "4 of 6 pods are ready, revision 10", "api"),
+            set("aaaa", "1 of 1 pods are ready, revision 3", "alone"),
+            set("bbbb", "odd", "api"),
+        ];
+        let told: Vec<_> = all[1..].iter().map(|one| titles(one, &all)).collect();
+        let told: Vec<_> = told.iter().map(|(kind, name)| (&**kind, &**name)).collect();
+        let cut = cut("payments-api-bbbb", NAME);
+        let expected = [
+            ("ReplicaSet · old", "…-5c41 2/2"),
+            ("ReplicaSet · new", "…-7d9f 4/6"),
+            ("ReplicaSet", "…-aaaa 1/1"),
+            ("ReplicaSet", &*cut),
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

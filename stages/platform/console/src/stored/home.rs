@@ -1,18 +1,20 @@
 //! What needs somebody, each with its reason in a sentence.
 
 use jiff::{SignedDuration, Timestamp};
-use stages_platform_store::{FleetMover, FleetNeed, Store, StoreError, View};
+use stages_platform_store::{Drifting, FleetMover, FleetNeed, Store, StoreError, View};
 
 use super::remembered::Remembered;
-use super::rows;
+use super::{drifted, rows};
 use crate::time::lasting;
 use crate::view::deployment::Outcome;
-use crate::view::home::{Activity, Day, Home, Mover, Need, Subject};
+use crate::view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
 use crate::view::runtime::RuntimeRow;
 
 /// Rows of what needs somebody.
 const NEEDS: u32 = 30;
 const DAYS: u32 = 28;
+/// Days within which it is told how often something drifted.
+const WEEK: i64 = 7;
 /// Rows of applications that move,
 const MOVERS: u32 = 8;
 /// and of clusters.
@@ -35,14 +37,24 @@ pub(super) async fn read(
             let (lasts, count) = (lasting(since, now), one.applications);
             let reason =
                 format!("Not heard of for {lasts}; {count} applications are shown as they were then");
-            Some(Need { subject: Subject::Silent(one.name.clone()), reason, since })
+            Some(Need { subject: Subject::Silent(one.name.clone()), reason: vec![Said::Text(reason)], since })
         })
         .collect();
     let troubled: Vec<Need> = runtimes.iter().filter_map(|one| trouble(one, now)).collect();
     let needs_total = all + (silent.len() + troubled.len()) as u64;
+    let week = now.checked_sub(SignedDuration::from_hours(24 * WEEK)).unwrap_or(Timestamp::UNIX_EPOCH);
+    let out: Vec<i64> =
+        found.iter().filter(|one| one.application.sync == "OutOfSync").map(|one| one.id).collect();
+    let mut drifting = store.drifting(&out, week.as_millisecond()).await?;
     // A runtime that says nothing hides what else there may be. One that is in trouble comes before what can wait, and after
     // what users feel.
-    let (mut needs, found) = (silent, found.into_iter().map(|one| need(one, now)));
+    let (mut needs, found) = (
+        silent,
+        found.into_iter().map(|one| {
+            let drifting = drifting.remove(&one.id).unwrap_or_default();
+            need(one, &drifting, now)
+        }),
+    );
     let (waits, urgent): (Vec<Need>, Vec<Need>) =
         found.partition(|one| matches!(one.subject, Subject::OutOfSync(..)));
     needs.extend(urgent.into_iter().chain(troubled).chain(waits));
@@ -99,10 +111,10 @@ fn trouble(runtime: &RuntimeRow, now: Timestamp) -> Option<Need> {
     };
     let reason = format!("{}: {}{more}", first.title, first_line(&first.message));
     let since = first.since.or(first.seen).unwrap_or(now);
-    Some(Need { subject: Subject::Troubled(runtime.name.clone()), reason, since })
+    Some(Need { subject: Subject::Troubled(runtime.name.clone()), reason: vec![Said::Text(reason)], since })
 }
 
-fn need(found: FleetNeed, now: Timestamp) -> Need {
+fn need(found: FleetNeed, drifting: &Drifting, now: Timestamp) -> Need {
     let (health_since, sync_since) = (rows::time(found.health_since), rows::time(found.sync_since));
     let phase_at = rows::time(found.phase_at);
     let row = rows::application(found.application);
@@ -118,21 +130,25 @@ fn need(found: FleetNeed, now: Timestamp) -> Need {
             "" => "Sync failed".to_owned(),
             why => format!("Sync failed: {why}"),
         };
+        let reason = vec![Said::Text(reason)];
         return Need { subject: Subject::SyncFailed(row.id, place), reason, since: phase_at };
     }
     if unhealthy {
         let lasts = lasting(health_since, now);
         let why = first_line(&found.health_message);
         let of = row.change.as_ref().filter(|_| row.deployed.is_some_and(|at| at <= health_since));
-        let of = of.map(|change| {
-            let revision: String = change.revision.chars().take(7).collect();
-            format!(", after {revision} by {}", author(&change.author))
-        });
-        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
-        let reason = format!("{state} for {lasts}{}{why}", of.unwrap_or_default());
+        let mut reason = vec![Said::Text(format!("{state} for {lasts}"))];
+        if let Some(change) = of {
+            reason.push(Said::text(", after "));
+            reason.push(Said::Code(change.revision.chars().take(7).collect()));
+            reason.push(Said::Text(format!(" by {}", author(&change.author))));
+        }
+        if !why.is_empty() {
+            reason.push(Said::Text(format!(": {why}")));
+        }
         return Need { subject: Subject::Unhealthy(row.id, place, row.health), reason, since: health_since };
     }
-    let reason = format!("Out of sync with Git for {}", lasting(sync_since, now));
+    let reason = drifted::sentence(drifting, &lasting(sync_since, now));
     Need { subject: Subject::OutOfSync(row.id, place), reason, since: sync_since }
 }
 

@@ -2,6 +2,7 @@
 
 mod application;
 mod commit;
+mod drifted;
 mod home;
 mod problems;
 mod remembered;

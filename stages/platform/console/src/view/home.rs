@@ -22,13 +22,29 @@ pub enum Subject {
     Troubled(String),
 }
 
+/// A part of a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// Words.
+    Text(String),
+    /// What somebody may copy: a revision, a name, a path.
+    Code(String),
+}
+
+impl Said {
+    /// Words.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+}
+
 /// Something that needs somebody.
 #[derive(Debug, Clone)]
 pub struct Need {
     /// What it is about.
     pub subject: Subject,
     /// Why, in a sentence.
-    pub reason: String,
+    pub reason: Vec<Said>,
     /// Since when.
     pub since: Timestamp,
 }

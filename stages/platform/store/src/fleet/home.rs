@@ -15,7 +15,9 @@ const DAY: i64 = 86_400_000;
 /// An application that needs somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetNeed {
-    /// Which one, and how it is.
+    /// Its number,
+    pub id: i64,
+    /// which one it is, and how.
     pub application: ListedApplication,
     /// What is said of its health,
     pub health_message: String,
@@ -75,7 +77,7 @@ impl Store {
         let (limit, seen) = (query.int(limit.into()), query.seen(view));
         query.sql = format!(
             "SELECT {COLUMNS}, a.health_message, a.health_since, a.sync_since, a.phase, a.phase_at, a.phase_message, \
-             count(*) OVER () FROM applications a JOIN runtimes r ON r.id = a.runtime_id \
+             count(*) OVER (), a.id FROM applications a JOIN runtimes r ON r.id = a.runtime_id \
              WHERE a.name <> '' AND a.deleted = 0 AND {seen} \
              AND (a.health IN ('Degraded', 'Missing') OR a.phase IN ('Failed', 'Error') OR a.sync = 'OutOfSync') \
              ORDER BY CASE WHEN a.health = 'Degraded' THEN 0 WHEN a.phase IN ('Failed', 'Error') THEN 1 \
@@ -86,6 +88,7 @@ impl Store {
         let all = rows.first().map_or(Ok(0), |row| row.int(18))?;
         let one = |row: &Row| {
             Ok(FleetNeed {
+                id: row.int(19)?,
                 application: listed(row)?,
                 health_message: row.text(12)?,
                 health_since: row.int(13)?,

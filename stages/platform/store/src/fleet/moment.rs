@@ -163,7 +163,11 @@ impl Store {
     }
 }
 
-async fn text(connection: &mut Connection, digest: Option<Vec<u8>>) -> Result<Option<String>, StoreError> {
+/// A text that is kept, by its digest.
+pub(super) async fn text(
+    connection: &mut Connection,
+    digest: Option<Vec<u8>>,
+) -> Result<Option<String>, StoreError> {
     match digest {
         Some(digest) => blob(connection, &digest).await.map(Some),
         None => Ok(None),

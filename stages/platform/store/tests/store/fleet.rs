@@ -311,6 +311,24 @@ pub(crate) async fn what_needs_somebody_is_told_with_its_reason_and_its_time(ope
     let (needs, all) = opened.store.needs(&View::ALL, 2).await.unwrap();
     let told: Vec<_> = needs.iter().map(|one| (&*one.application.name.name, one.health_since)).collect();
     assert_eq!((told, all), (vec![("broken", 4), ("failed", 3)], 3));
+    // What is out of sync: how often it began to be, since when it was asked, and what of it is.
+    let (every, _) = opened.store.needs(&View::ALL, 9).await.unwrap();
+    let out = every.iter().find(|one| one.application.name.name == "out").unwrap().id;
+    let drifting = async |of: &[i64], since| opened.store.drifting(of, since).await.unwrap();
+    assert_eq!(drifting(&[], 0).await.len(), 0);
+    let known = drifting(&[out, every[0].id], 0).await;
+    assert_eq!((known.len(), known[&out].times, &known[&out].last), (1, 1, &None));
+    let mut part = report("out/web", 7, 50);
+    part.entity.app_name = "out".to_owned();
+    part.entity.resource = resource("web", 7, 50).entity.resource;
+    part.sync = Some("OutOfSync".to_owned());
+    part.desired = Some(Text::new(r#"{"replicas":6}"#.to_owned()));
+    opened.keep(part).await;
+    let known = drifting(&[out], 3).await;
+    let last = known[&out].last.clone().unwrap();
+    assert_eq!((known[&out].times, &*last.kind, &*last.name, last.onset), (0, "Deployment", "web", 50));
+    assert_eq!(last.desired.as_deref(), Some(r#"{"replicas":6}"#));
+    assert!(!format!("{last:?}").contains("replicas"));
     assert_eq!(
         (&*needs[1].phase, needs[1].phase_at, &*needs[1].phase_message),
         ("Failed", 3 * HOUR, "hook ended with 1")

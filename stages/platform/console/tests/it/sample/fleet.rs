@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
     Activity, Added, Application, ApplicationId, ApplicationRow, BroughtCommit, Cause, Changes, ClusterRow,
     Day, Deployment, Drift, Filter, Fleet, Group, Health, Home, Listing, Matrix, Need, Neighbours, Problem,
-    Refused, ResourceKey, ResourceRow, RuntimeRow, Shipping, Side, Steps, Subject, Transition, Trend,
+    Refused, ResourceKey, ResourceRow, RuntimeRow, Said, Shipping, Side, Steps, Subject, Transition, Trend,
     Unavailable, Window,
 };
 use stages_platform_store::Figures;
@@ -152,24 +152,31 @@ impl Fleet for Sample {
         let id = |name: &str| rows.iter().find(|row| row.id.name == name).unwrap_or(&rows[0]).id.clone();
         let need = |subject, reason: &str, minutes| Need {
             subject,
-            reason: self.text(reason),
+            // What stands between backquotes may be copied.
+            reason: (0..)
+                .zip(self.text(reason).split('`'))
+                .map(|(place, part)| match place % 2 {
+                    0 => Said::text(part),
+                    _ => Said::Code(part.to_owned()),
+                })
+                .collect(),
             since: now - SignedDuration::from_mins(minutes),
         };
         let place = self.text("production · eu-1");
         let needs = vec![
             need(
                 Subject::Unhealthy(id("payments"), place.clone(), Health::Degraded),
-                "Degraded for 14 min: 2 of 6 pods of payments-api fail their readiness probe since 3f9c1e2",
+                "Degraded for 14 min, after `3f9c1e2` by Ada Byron: 2 of 6 pods of payments-api fail their readiness probe",
                 14,
             ),
             need(
                 Subject::OutOfSync(id("checkout"), place.clone()),
-                "Drifted 3 times this week: Deployment/checkout",
+                "Drifted 3 times this week: `Deployment/checkout spec.replicas` 6 → 9, by `kubectl`",
                 120,
             ),
             need(
                 Subject::SyncFailed(id("search-index"), place.clone()),
-                "Sync failed: hook Job/migrate ended with exit code 1",
+                "Sync failed: hook `Job/migrate` ended with exit code 1",
                 31,
             ),
             need(Subject::Troubled(self.text("us-1")), "The runtime's Git token: github.com refuses it", 180),

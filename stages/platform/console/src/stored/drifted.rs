@@ -1,0 +1,216 @@
+//! How an application drifted, in a sentence: how often, what differs of which resource, and who changed it.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+use stages_platform_store::{Drifting, DriftingResource};
+
+use crate::view::home::Said;
+
+/// Who changed an object last is whoever began its drift where both are no further apart.
+const APART: SignedDuration = SignedDuration::from_mins(10);
+/// The longest value that is told.
+const VALUE: usize = 40;
+/// What Argo CD calls itself: what it changes is no drift.
+const ARGO_CD: &str = "argocd-";
+
+/// Who manages what of an object, and since when.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Managed {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    managed_fields: Vec<Fields>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Fields {
+    manager: String,
+    time: String,
+    subresource: String,
+}
+
+/// What is told of an application that is not as Git says: `lasts` is for how long.
+pub(super) fn sentence(drifting: &Drifting, lasts: &str) -> Vec<Said> {
+    let last = drifting.last.as_ref();
+    let by = last.and_then(by);
+    let mut said = match (drifting.times, by.is_some()) {
+        (0 | 1, true) => vec![Said::text(format!("Drifted for {lasts}"))],
+        (0 | 1, false) => vec![Said::text(format!("Out of sync with Git for {lasts}"))],
+        (times, true) => vec![Said::text(format!("Drifted {times} times this week"))],
+        (times, false) => vec![Said::text(format!("Out of sync {times} times this week, now for {lasts}"))],
+    };
+    if let Some(one) = last {
+        said.push(Said::text(": "));
+        let name = format!("{}/{}", one.kind, one.name);
+        match differs(one) {
+            Some((path, desired, actual)) => {
+                said.push(Said::Code(format!("{name} {path}")));
+                said.push(Said::text(format!(" {desired} → {actual}")));
+            }
+            None => said.push(Said::Code(name)),
+        }
+    }
+    if let Some(by) = by {
+        said.push(Said::text(", by "));
+        said.push(Said::Code(by));
+    }
+    said
+}
+
+/// Who changed what runs when its drift began, as the API server keeps it.
+fn by(one: &DriftingResource) -> Option<String> {
+    let managed: Managed = serde_json::from_str(one.actual.as_deref()?).ok()?;
+    let onset = Timestamp::from_millisecond(one.onset).ok()?;
+    let of = |fields: &Fields| fields.time.parse::<Timestamp>().ok();
+    let all = managed.metadata.managed_fields.into_iter();
+    let all = all.filter(|fields| fields.subresource.is_empty());
+    let (at, last) = all.filter_map(|fields| Some((of(&fields)?, fields))).max_by_key(|(at, _)| *at)?;
+    let is_its = onset.duration_since(at).abs() <= APART;
+    let manager = last.manager.split(['/', ' ']).next().unwrap_or_default();
+    (is_its && !manager.is_empty() && !manager.starts_with(ARGO_CD)).then(|| manager.to_owned())
+}
+
+/// The first field of what should run that is another in what runs, with both values.
+fn differs(one: &DriftingResource) -> Option<(String, String, String)> {
+    let read = |text: &Option<String>| serde_json::from_str::<Value>(text.as_deref()?).ok();
+    let (desired, actual) = (read(&one.desired)?, read(&one.actual)?);
+    let Value::Object(parts) = &desired else { return None };
+    // What is told of an object beside what it is to do may have been changed by the cluster.
+    let parts = parts
+        .iter()
+        .filter(|(name, _)| !["metadata", "status", "apiVersion", "kind"].contains(&name.as_str()));
+    parts.into_iter().find_map(|(name, part)| within(name, part, actual.get(name)?))
+}
+
+fn within(path: &str, desired: &Value, actual: &Value) -> Option<(String, String, String)> {
+    match (desired, actual) {
+        (Value::Object(fields), Value::Object(others)) => {
+            // Amounts are written in several ways.
+            let fields = fields.iter().filter(|(name, _)| *name != "resources");
+            fields
+                .into_iter()
+                .find_map(|(name, field)| within(&format!("{path}.{name}"), field, others.get(name)?))
+        }
+        (Value::Array(items), Value::Array(others)) if items.len() == others.len() => {
+            let pairs = items.iter().zip(others).enumerate();
+            pairs
+                .into_iter()
+                .find_map(|(index, (item, other))| within(&format!("{path}[{index}]"), item, other))
+        }
+        (Value::Number(_) | Value::Bool(_) | Value::String(_), _)
+            if std::mem::discriminant(desired) == std::mem::discriminant(actual) && desired != actual =>
+        {
+            let (desired, actual) = (shown(desired)?, shown(actual)?);
+            Some((path.to_owned(), desired, actual))
+        }
+        _ => None,
+    }
+}
+
+/// A value that is short and no secret's.
+fn shown(value: &Value) -> Option<String> {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let well = text.len() <= VALUE && !text.contains('\n') && !text.starts_with("redacted:");
+    (well && !text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ONSET: &str = "2026-11-26T10:00:00Z";
+
+    fn told(times: u64, actual: &Value, desired: Option<&Value>) -> String {
+        let last = DriftingResource {
+            kind: "Deployment".to_owned(),
+            name: "web".to_owned(),
+            onset: ONSET.parse::<Timestamp>().unwrap().as_millisecond(),
+            actual: Some(actual.to_string()),
+            desired: desired.map(Value::to_string),
+        };
+        let said = sentence(&Drifting { times, last: Some(last) }, "2 h");
+        said.iter()
+            .map(|one| match one {
+                Said::Text(text) => text.clone(),
+                Said::Code(code) => format!("`{code}`"),
+            })
+            .collect()
+    }
+
+    fn live(managers: &[(&str, &str, &str)], spec: &Value) -> Value {
+        let fields: Vec<Value> = managers
+            .iter()
+            .map(|(manager, time, subresource)| json!({"manager": manager, "time": time, "subresource": subresource}))
+            .collect();
+        json!({"metadata": {"name": "web", "managedFields": fields}, "spec": spec})
+    }
+
+    #[test]
+    fn how_often_what_and_by_whom_is_told_as_far_as_it_is_known() {
+        let desired = json!({"metadata": {"name": "w"}, "spec": {"paused": false, "replicas": 6}});
+        let kubectl = [
+            ("argocd-controller", "2026-11-20T10:00:00Z", ""),
+            ("kubectl", "2026-11-26T09:58:30Z", ""),
+            ("kube-controller-manager", "2026-11-26T09:59:30Z", "status"),
+        ];
+        let changed = json!({"paused": false, "replicas": 9, "more": true});
+        for (times, actual, expected) in [
+            (
+                3,
+                live(&kubectl, &changed),
+                "Drifted 3 times this week: `Deployment/web spec.replicas` 6 → 9, by `kubectl`",
+            ),
+            (
+                1,
+                live(&kubectl, &changed),
+                "Drifted for 2 h: `Deployment/web spec.replicas` 6 → 9, by `kubectl`",
+            ),
+            // Somebody changed it, and long before: a commit that waits is no drift.
+            (
+                2,
+                live(&[("kubectl", "2026-11-20T10:00:00Z", "")], &changed),
+                "Out of sync 2 times this week, now for 2 h: `Deployment/web spec.replicas` 6 → 9",
+            ),
+            (
+                1,
+                live(&kubectl[..1], &changed),
+                "Out of sync with Git for 2 h: `Deployment/web spec.replicas` 6 → 9",
+            ),
+            (0, live(&[], &json!({"replicas": 6})), "Out of sync with Git for 2 h: `Deployment/web`"),
+            (1, json!("no object"), "Out of sync with Git for 2 h: `Deployment/web`"),
+        ] {
+            assert_eq!(told(times, &actual, Some(&desired)), expected);
+        }
+        assert_eq!(told(1, &live(&[], &changed), None), "Out of sync with Git for 2 h: `Deployment/web`");
+        assert_eq!(sentence(&Drifting::default(), "5 days"), [Said::text("Out of sync with Git for 5 days")]);
+    }
+
+    #[test]
+    fn what_differs_is_told_of_fields_that_git_says_and_of_no_secret() {
+        let differs = |desired: Value, actual: Value| {
+            let text = told(1, &json!({"spec": actual}), Some(&json!({"spec": desired})));
+            text.split_once("Deployment/web").unwrap().1.to_owned()
+        };
+        let containers = |image: &str| json!({"containers": [{"name": "web", "image": image, "resources": {"cpu": image}}]});
+        assert_eq!(
+            differs(containers("web:1"), containers("web:2")),
+            " spec.containers[0].image` web:1 → web:2"
+        );
+        // Of a list with another number of items nothing is told.
+        assert_eq!(differs(json!({"args": ["a"]}), json!({"args": ["a", "b"]})), "`");
+        assert_eq!(differs(json!({"cpu": "1"}), json!({"cpu": 1})), "`");
+        assert_eq!(
+            differs(json!({"key": "redacted:hmac-sha256:00"}), json!({"key": "redacted:hmac-sha256:11"})),
+            "`"
+        );
+        assert_eq!(differs(json!({"key": "a".repeat(41)}), json!({"key": "b"})), "`");
+    }
+}

@@ -38,6 +38,7 @@ mod texts;
 mod token;
 mod version_source;
 mod visible;
+mod waiting;
 mod writer;
 
 pub use accounts::{Account, Link, Role};

@@ -19,6 +19,7 @@ use crate::group;
 use crate::metrics::StoreMetrics;
 use crate::report::{Delivery, Millis, Outcome};
 use crate::retention::{self, Cut, Step};
+use crate::waiting::Waiting;
 
 /// Reports in one commit.
 const GROUP: usize = 256;
@@ -64,23 +65,23 @@ impl Keeping {
 /// Runs until nobody can ask any more.
 pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metrics: StoreMetrics) {
     let mut connection = None;
-    while let Some(job) = jobs.recv().await {
-        let mut group: Vec<Keeping> = Vec::new();
-        let (mut next, mut reports) = (Some(job), 0);
+    let mut waiting = Waiting::default();
+    loop {
+        // While anything waits, what came meanwhile is looked at and nothing else waited for.
+        let mut next = if waiting.is_empty() { jobs.recv().await } else { jobs.try_recv().ok() };
+        if next.is_none() && waiting.is_empty() {
+            break;
+        }
         let (mut cuts, mut changes) = (Vec::new(), Vec::new());
         while let Some(job) = next.take() {
             match job {
-                Job::Keep(keeping) => {
-                    reports += keeping.deliveries.len();
-                    group.push(keeping);
-                }
+                Job::Keep(keeping) => waiting.push(keeping),
                 Job::Retain { cut, after, answer } => cuts.push((cut, after, answer)),
                 Job::Change { statements, answer } => changes.push((statements, answer)),
             }
-            if reports < GROUP {
-                next = jobs.try_recv().ok();
-            }
+            next = jobs.try_recv().ok();
         }
+        let group = waiting.group(GROUP);
         if !group.is_empty() {
             keep(&database, &mut connection, group, &metrics).await;
         }

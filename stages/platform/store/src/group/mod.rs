@@ -17,6 +17,9 @@ mod samples;
 mod transition;
 mod write;
 
+#[cfg(test)]
+pub(crate) use self::samples::{delivery, report};
+
 use self::keys::NewKeys;
 use crate::connection::Connection;
 use crate::error::StoreError;

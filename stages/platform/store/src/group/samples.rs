@@ -4,7 +4,7 @@ use crate::placement::Placement;
 use crate::report::{Commit, Delivery, EntityName, Report, ResourceName, Text};
 
 /// A report of an application, or of a Deployment of its.
-pub(super) fn report(application: &str, resource: Option<&str>) -> Report {
+pub(crate) fn report(application: &str, resource: Option<&str>) -> Report {
     let resource = resource.map(|name| ResourceName {
         api_version: "apps/v1".to_owned(),
         kind: "Deployment".to_owned(),
@@ -41,6 +41,6 @@ pub(super) fn report(application: &str, resource: Option<&str>) -> Report {
 }
 
 /// A delivery under a key of its own.
-pub(super) fn delivery(number: u8, report: Report) -> Delivery {
+pub(crate) fn delivery(number: u8, report: Report) -> Delivery {
     Delivery { runtime: 1, key: [number; 32], keyed: true, epoch: None, report }
 }

@@ -38,6 +38,7 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     what_is_held_follows_the_keys(open(&place().await).await).await;
     a_delivery_is_kept_whole_and_many_at_once(open(&place().await).await).await;
     group::a_key_that_stands_twice_in_a_delivery_is_taken_once(open(&place().await).await).await;
+    group::a_runtime_that_sends_much_keeps_no_other_waiting(open(&place().await).await).await;
     let named = open(&place().await).await;
     group::texts_that_many_reports_of_a_delivery_name_stay_for_as_long_as_one_does(named).await;
     group::whose_an_object_alone_is_follows_what_the_reports_before_it_changed(open(&place().await).await)

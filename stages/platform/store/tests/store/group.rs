@@ -1,6 +1,7 @@
 //! What is kept in one delivery is kept as if each report of it had come alone.
 
-use stages_platform_store::{Delivery, Outcome, Report, Retention};
+use stages_platform_store::{Delivery, Outcome, Report, Retention, create_token};
+use tokio::task::JoinSet;
 
 use crate::contract::retained;
 use crate::support::{KEEP_ALL, Opened, digest, report, resource};
@@ -34,6 +35,33 @@ pub(crate) async fn a_key_that_stands_twice_in_a_delivery_is_taken_once(opened: 
     assert_eq!(kept, expected);
     assert_eq!(opened.deliver(report("u", 5, 5), "c", Some(7)).await, Outcome::Kept, "its key was not taken");
     assert_eq!(opened.versions().await, (vec![1, 4, 5], 5));
+    opened.close().await;
+}
+
+pub(crate) async fn a_runtime_that_sends_much_keeps_no_other_waiting(opened: Opened) {
+    let token = create_token(&opened.place, "other").await.unwrap();
+    let other = opened.store.runtime(&token).await.unwrap().unwrap().id;
+    let delivery = |runtime, version: i64| {
+        let key = digest(&format!("{runtime}/{version}"));
+        Delivery { runtime, key, keyed: true, epoch: None, report: report("u", version, version) }
+    };
+    // On the one thread of a test all of them wait before the first is written: ten times as many as one commit holds, and then one of
+    // another.
+    let flood = (0..10).map(|batch| {
+        (1..=300).map(|number| delivery(opened.runtime.id, batch * 300 + number)).collect::<Vec<_>>()
+    });
+    let mut asked = JoinSet::new();
+    for deliveries in flood.chain([vec![delivery(other, 1)]]) {
+        let store = opened.store.clone();
+        asked.spawn(async move { store.keep(deliveries).await });
+    }
+    while let Some(kept) = asked.join_next().await {
+        assert!(kept.unwrap().unwrap().iter().all(|outcome| *outcome == Outcome::Kept));
+    }
+    let shop = ("argocd", "shop");
+    let own = opened.store.timeline(other, shop, i64::MAX, 10).await.unwrap();
+    let before = opened.store.timeline(opened.runtime.id, shop, own[0].id, 10_000).await.unwrap().len();
+    assert!((1..=300).contains(&before), "{before} of 3000 reports of another were written before it");
     opened.close().await;
 }
 

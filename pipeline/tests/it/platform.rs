@@ -1,5 +1,6 @@
 //! The role `platform` as a process: killed while reports arrive, reported to by the reporter, backed up and restored.
 
+mod canaries;
 mod objects;
 mod streams;
 

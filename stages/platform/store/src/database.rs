@@ -144,6 +144,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0021_public_ids.sql"),
         include_str!("../migrations/postgres/0021_public_ids.sql"),
     ),
+    (
+        22,
+        "places_of_rows",
+        include_str!("../migrations/sqlite/0022_places_of_rows.sql"),
+        include_str!("../migrations/postgres/0022_places_of_rows.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -9,7 +9,7 @@ use stages_platform_store::{
     SourceChange, StateOf, StepOf, Store, StoreError, View,
 };
 
-use super::rows;
+use super::{errors, rows};
 use crate::fleet::{Steps, Window};
 use crate::view::application::{
     Application, ApplicationId, Cause, Drift, Life, ManifestSource, Problem, Span, Transition,
@@ -451,6 +451,9 @@ fn problems(object: &Object, at: Option<&ObjectAt>) -> Vec<Problem> {
         });
         all.extend(operation.sync_result.resources.iter().filter(failed).map(one));
     }
+    // What the object says itself is reported beside it once more.
+    let known: HashSet<String> = all.iter().map(|one| one.message.clone()).collect();
+    all.extend(errors::reported(at, seen).into_iter().filter(|one| !known.contains(&one.message)));
     all.retain(|one| !one.message.is_empty());
     all
 }
@@ -465,7 +468,7 @@ mod tests {
     fn folders_of_repositories_are_where_manifests_come_from_and_charts_of_registries_are_not() {
         let of = |spec: serde_json::Value| {
             let object = serde_json::json!({ "spec": spec }).to_string();
-            sources(parse(&ObjectAt { at: 0, object: Some(object) }).spec)
+            sources(parse(&ObjectAt { at: 0, object: Some(object), details: None }).spec)
         };
         let source = |repository: &str, path: &str, revision: &str| ManifestSource {
             repository: repository.to_owned(),

@@ -3,6 +3,7 @@
 mod application;
 mod commit;
 mod drifted;
+mod errors;
 mod home;
 mod problems;
 mod remembered;

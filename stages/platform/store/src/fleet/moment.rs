@@ -16,6 +16,8 @@ pub struct ObjectAt {
     pub at: Millis,
     /// The object, as JSON.
     pub object: Option<String>,
+    /// What was said beside it, as JSON.
+    pub details: Option<String>,
 }
 
 /// A resource, as it was last reported by a moment.
@@ -60,9 +62,9 @@ impl Store {
         application: i64,
         at: Option<Millis>,
     ) -> Result<Option<ObjectAt>, StoreError> {
-        let now = "SELECT t.at, t.object FROM entities e JOIN transitions t ON t.id = e.current \
+        let now = "SELECT t.at, t.object, t.details FROM entities e JOIN transitions t ON t.id = e.current \
                    WHERE e.application_id = $1 AND e.kind = ''";
-        let then = "SELECT t.at, t.object FROM entities e JOIN transitions t ON t.entity_id = e.id \
+        let then = "SELECT t.at, t.object, t.details FROM entities e JOIN transitions t ON t.entity_id = e.id \
                     WHERE e.application_id = $1 AND e.kind = '' AND t.at <= $2 ORDER BY t.at DESC, t.id DESC LIMIT 1";
         let mut connection = self.read().await?;
         let found = match at {
@@ -70,8 +72,12 @@ impl Store {
             Some(at) => connection.row(then, &[Arg::Int(application), Arg::Int(at)]).await?,
         };
         let Some(row) = found else { return Ok(None) };
-        let object = row.bytes_or_null(1)?;
-        Ok(Some(ObjectAt { at: row.int(0)?, object: text(&mut connection, object).await? }))
+        let (object, details) = (row.bytes_or_null(1)?, row.bytes_or_null(2)?);
+        Ok(Some(ObjectAt {
+            at: row.int(0)?,
+            object: text(&mut connection, object).await?,
+            details: text(&mut connection, details).await?,
+        }))
     }
 
     /// The resources of an application at a moment, or now; what differs from the state at `from` is marked.

@@ -377,6 +377,18 @@ fn credentials_of_repositories_are_mounted_from_secrets_of_the_release_for_those
 }
 
 #[test]
+fn authorities_of_git_providers_are_mounted_for_the_app_proxy() {
+    let objects = objects(&values("good-app-proxy.yaml").remove(0));
+    let pod = &object(&objects, "Deployment", "-app-proxy").unwrap()["spec"]["template"]["spec"];
+    let is_it = |one: &&Value| one["name"] == "git-ca";
+    let volume = pod["volumes"].as_array().unwrap().iter().find(is_it).unwrap();
+    assert_eq!(volume["secret"]["secretName"], "git-authorities");
+    let mounts = pod["containers"][0]["volumeMounts"].as_array().unwrap();
+    assert_eq!(mounts.iter().find(is_it).unwrap()["mountPath"], "/etc/gitops-runtime/git-ca");
+    assert_eq!(settings(&objects, "app-proxy")["appProxy"]["gitCaFile"], "/etc/gitops-runtime/git-ca/ca.crt");
+}
+
+#[test]
 fn tunnel_servers_that_are_several_find_each_other_over_the_bus() {
     for (file, credentials) in [
         ("good-tunnel-servers.yaml", ("credentialsFile", "/etc/gitops-runtime/bus/user.creds")),

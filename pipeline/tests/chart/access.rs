@@ -306,8 +306,15 @@ fn the_platform_reaches_the_provider_that_people_sign_in_by_at_each_of_its_ports
     let platform = objects(&values("good-platform.yaml").remove(0));
     let policy = &object(&platform, "NetworkPolicy", "-platform").unwrap()["spec"];
     let ports = json!([{"protocol": "TCP", "port": 443}, {"protocol": "TCP", "port": 8443}]);
-    assert_eq!(policy["egress"][1], json!({"ports": ports}), "the issuer's is given twice, and allowed once");
-    assert_eq!(policy["egress"].as_array().unwrap().len(), 2);
+    // Names, runtimes by their addresses, what leads to those of this release, and the provider.
+    let egress = policy["egress"].as_array().unwrap();
+    assert_eq!(egress.len(), 4, "{policy}");
+    let runtimes = json!([{"protocol": "TCP", "port": 443}, {"protocol": "TCP", "port": 80}]);
+    assert_eq!(egress[1], json!({"ports": runtimes}));
+    let component =
+        |at: usize| egress[2]["to"][at]["podSelector"]["matchLabels"]["app.kubernetes.io/component"].clone();
+    assert_eq!((component(0), component(1)), (json!("tunnel-server"), json!("router")));
+    assert_eq!(egress[3], json!({"ports": ports}), "the issuer's is given twice, and allowed once");
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! The one layer of the image: its files in order, as nobody's in particular, at one time.
 
-use std::io::Write as _;
-
-use anyhow::Context as _;
-use flate2::{Compression, GzBuilder};
+use anyhow::{Context as _, anyhow};
+use libdeflater::{CompressionLvl, Compressor};
 use tar::{Builder, EntryType, Header};
 
 /// The user that the image runs as: nobody of the host.
@@ -28,12 +26,16 @@ pub(crate) struct Layer {
 }
 
 /// Packs entries, which are named without a slash in front and sorted.
-pub(crate) fn pack(entries: &[(String, Entry)], time: u64, level: u32) -> anyhow::Result<Layer> {
+///
+/// The layer is of gzip, which every registry and every program that reads one knows: there is no time and no name in it.
+pub(crate) fn pack(entries: &[(String, Entry)], time: u64, level: i32) -> anyhow::Result<Layer> {
     let tar = archive(entries, time)?;
-    let mut zip =
-        GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::new(level.min(9)));
-    zip.write_all(&tar).and_then(|()| zip.try_finish()).context("zip the layer")?;
-    let zipped = zip.finish().context("zip the layer")?;
+    let level = CompressionLvl::new(level)
+        .map_err(|_| anyhow!("a layer is compressed by 0 to 12, and not {level}"))?;
+    let mut zip = Compressor::new(level);
+    let mut zipped = vec![0; zip.gzip_compress_bound(tar.len())];
+    let size = zip.gzip_compress(&tar, &mut zipped).map_err(|error| anyhow!("zip the layer: {error:?}"))?;
+    zipped.truncate(size);
     Ok(Layer { tar, zipped })
 }
 

@@ -52,8 +52,8 @@ pub struct Image {
     pub revision: String,
     /// The second that everything in it is of.
     pub time: u64,
-    /// How hard it is compressed, from 0 to 9.
-    pub level: u32,
+    /// How hard it is compressed, from 0 to 12.
+    pub level: i32,
 }
 
 impl Image {

@@ -41,9 +41,9 @@ struct Arguments {
     /// The second that everything in it is of
     #[arg(long, env = "SOURCE_DATE_EPOCH", default_value = "0")]
     time: u64,
-    /// How hard it is compressed, from 0 to 9
-    #[arg(long, default_value = "9")]
-    level: u32,
+    /// How hard it is compressed, from 0 to 12
+    #[arg(long, default_value = "12")]
+    level: i32,
     /// The most that the layer may take when it is compressed, in MiB: with all roles of today it takes 26
     #[arg(long, default_value = "28")]
     most: u64,

@@ -166,6 +166,15 @@ fn other_programs_and_links_stand_where_they_are_asked_for() {
 }
 
 #[test]
+fn a_level_that_there_is_not_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = write(folder.path(), "image", &["--level", "13"]);
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("a layer is compressed by 0 to 12, and not 13"), "{said}");
+}
+
+#[test]
 fn an_image_that_is_too_large_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let output = write(folder.path(), "image", &["--most", "0"]);

@@ -8,7 +8,7 @@ use loadtest_image::Image;
 /// Where distributions keep the certificates of authorities.
 const AUTHORITIES: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 /// Compressed as little as it gets: it goes from this machine to itself.
-const LEVEL: u32 = 1;
+const LEVEL: i32 = 1;
 
 /// A program of this machine's, by its name.
 pub(crate) fn of_this_machine(name: &str) -> anyhow::Result<PathBuf> {

@@ -105,15 +105,15 @@ impl Applications {
         Ok((number, revision))
     }
 
-    /// Commits a file that is none of theirs, and gives its revision.
-    pub(crate) async fn file(&self, path: &str, text: &str) -> anyhow::Result<String> {
+    /// Commits a file that is none of theirs.
+    pub(crate) async fn file(&self, path: &str, text: &str) -> anyhow::Result<()> {
         let commit = Commit {
             author: "Ada".to_owned(),
             email: "ada@example.com".to_owned(),
             message: format!("Make {path}"),
             files: BTreeMap::from([(path.to_owned(), Some(text.to_owned()))]),
         };
-        self.repository.commit(&commit).await
+        self.repository.commit(&commit).await.map(drop)
     }
 
     /// Where Argo CD reads the repository.
@@ -178,7 +178,7 @@ impl Applications {
     }
 
     /// Waits until Argo CD has synced every application to a revision.
-    async fn synced(&self, revision: &str) -> anyhow::Result<()> {
+    pub(crate) async fn synced(&self, revision: &str) -> anyhow::Result<()> {
         let end = Instant::now() + HELD_WITHIN;
         loop {
             let mut behind = Vec::new();

@@ -80,7 +80,11 @@ const ASKED: [(&str, &str); 11] = [
 /// Makes what is asked for, before the app proxy looks at its runtime for the first time.
 pub(crate) async fn prepare(ground: &Ground) -> anyhow::Result<()> {
     Progress.step("definitions of Rollouts and workflows", ground.define_argo()).await?;
-    let revision = ground.applications.file(&format!("{ROLLS}/rollout.yaml"), ROLLOUT).await?;
+    ground.applications.file(&format!("{ROLLS}/rollout.yaml"), ROLLOUT).await?;
+    // What was not synced at the newest revision, Argo CD syncs by itself as soon as anything of it differs: people's own syncs would
+    // meet that.
+    let (_, revision) = ground.applications.commit().await?;
+    ground.applications.synced(&revision).await?;
     let template = json!({"apiVersion": ARGO, "kind": "WorkflowTemplate", "metadata": {"name": TEMPLATE}, "spec": {
         "entrypoint": "all",
         "templates": [{"name": "all", "container": {"image": "example.com/greet:1"}}],

@@ -37,6 +37,8 @@ use loadtest_sim::process;
 
 const NAMESPACE: &str = "runtime";
 const RELEASE: &str = "prod";
+/// Where converted files are installed: what Helm keeps of a release is in nobody's way there.
+const ADOPTED: &str = "adopted";
 /// How files end that `values convert` made of those that adopters of the other chart bring along.
 const CONVERTED: &str = ".out.yaml";
 /// Values of the doctor's with a source server, which the reporter asks.
@@ -51,6 +53,10 @@ const NAMESPACES: &str = "
 apiVersion: v1
 kind: Namespace
 metadata: {name: runtime}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: adopted}
 ---
 apiVersion: v1
 kind: Namespace
@@ -152,7 +158,7 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
         kubeconfig,
     };
 
-    let (mut outcome, mut kinds, mut converted) = (Outcome::default(), BTreeSet::new(), 0);
+    let (mut outcome, mut kinds) = (Outcome::default(), BTreeSet::new());
     for file in &good {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match Progress.step(&name, trial.run(&[file])).await? {
@@ -160,19 +166,11 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
             Verdict::Taken(of) => {
                 outcome.taken += 1;
                 kinds.extend(of);
-                if name.ends_with(CONVERTED) {
-                    let act = format!("install of {name}");
-                    let refused = Progress.step(&act, trial.installed(file)).await?;
-                    outcome.refused.extend(refused.map(|why| format!("{name}: {why}")));
-                    converted += 1;
-                }
             }
             Verdict::Refused(why) => outcome.refused.push(format!("{name}: {why}")),
         }
     }
     say(&format!("  {} kinds: {}", kinds.len(), kinds.iter().cloned().collect::<Vec<_>>().join(", ")));
-    ensure!(converted > 0, "no converted file of values was installed");
-    say(&format!("  {converted} converted files of values: installed by Helm, and uninstalled"));
     for kind in FOREIGN {
         ensure!(kinds.contains(kind), "no file of values has a {kind} rendered");
     }
@@ -212,6 +210,17 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
             }
         }
     }
+    let mut converted = 0;
+    for file in &good {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        if name.ends_with(CONVERTED) {
+            let refused = Progress.step(&format!("install of {name}"), trial.installed(file)).await?;
+            outcome.refused.extend(refused.map(|why| format!("{name}: {why}")));
+            converted += 1;
+        }
+    }
+    ensure!(converted > 0, "no converted file of values was installed");
+    say(&format!("  {converted} converted files of values: installed by Helm, and uninstalled"));
     control.stop().await?;
     Ok(outcome)
 }
@@ -313,7 +322,7 @@ impl Trial<'_> {
         install.args(["install", RELEASE]).arg(&self.chart).arg("--values").arg(values);
         uninstall.args(["uninstall", RELEASE]);
         for mut command in [install, uninstall] {
-            command.args(["--no-hooks", "--namespace", NAMESPACE, "--kubeconfig"]).arg(self.kubeconfig);
+            command.args(["--no-hooks", "--namespace", ADOPTED, "--kubeconfig"]).arg(self.kubeconfig);
             let (is_done, said) = ended(command, "").await?;
             if !is_done {
                 return Ok(Some(format!("Helm: {}", first(&said))));

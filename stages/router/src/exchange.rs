@@ -27,6 +27,8 @@ pub(crate) struct Exchange {
     began: Instant,
     status: u16,
     complete: bool,
+    /// Why the answer broke off, where the service did that; else the client did.
+    broken: Option<String>,
     /// The route's place for it.
     permit: Option<OwnedSemaphorePermit>,
     /// Keeps its connection from being taken for an idle one.
@@ -48,7 +50,22 @@ impl Exchange {
         metrics.began(route);
         let (metrics, began) = (metrics.clone(), Instant::now());
         let (status, complete, permit) = (0, false, None);
-        Self { method, route, path, client, flow, metrics, log, began, status, complete, permit, _turn: turn }
+        let broken = None;
+        Self {
+            method,
+            route,
+            path,
+            client,
+            flow,
+            metrics,
+            log,
+            began,
+            status,
+            complete,
+            broken,
+            permit,
+            _turn: turn,
+        }
     }
 
     pub(crate) fn hold(&mut self, permit: OwnedSemaphorePermit) {
@@ -59,6 +76,12 @@ impl Exchange {
     pub(crate) fn answered(&mut self, status: u16) {
         self.status = status;
         self.metrics.answered(self.route, status, self.began.elapsed().as_secs_f64());
+    }
+
+    /// The answer broke off.
+    pub(crate) fn broke(&mut self, why: &dyn std::error::Error) {
+        let source = why.source().map(|source| format!(": {source}")).unwrap_or_default();
+        self.broken = Some(format!("{why}{source}"));
     }
 
     /// All of it was passed on.
@@ -83,6 +106,7 @@ impl Drop for Exchange {
                 milliseconds = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
                 client = %self.client,
                 complete = self.complete,
+                broken = self.broken,
                 "answered"
             );
         }

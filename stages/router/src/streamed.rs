@@ -140,8 +140,9 @@ impl Body for Streamed {
                 Poll::Ready(Some(took))
             }
             Poll::Ready(Some(Err(error))) => {
-                if let Way::In { .. } = self.way {
-                    let _ = self.flow.refusal.set(Refusal::BodyBroken);
+                match &mut self.way {
+                    Way::In { .. } => drop(self.flow.refusal.set(Refusal::BodyBroken)),
+                    Way::Out(exchange) => exchange.broke(&error),
                 }
                 Poll::Ready(Some(Err(Cut::Broken(error))))
             }

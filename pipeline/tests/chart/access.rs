@@ -71,7 +71,7 @@ fn the_first_way_that_is_given_is_rendered_and_no_other() {
 
 #[test]
 fn a_tunnel_is_named_by_the_id_of_a_runtime_whose_name_no_tunnel_has() {
-    for name in ["prod", "prod-eu", "Prod_EU.2", "1st", &"a".repeat(39), &"A-".repeat(31)] {
+    for name in ["prod", "prod-eu", "a--b1", &"a".repeat(39), &format!("{}z", "a-".repeat(20))] {
         let mut values = json!({
             "global": {"codefresh": {"accountId": "acme"}, "runtime": {"name": name}},
             "tunnelClient": {"to": "https://register.example.com", "domain": "tunnels.example.com"},

@@ -87,7 +87,7 @@ pub(crate) const FIELDS: &[(&str, Shown)] = &[
     ("node", Pages),
     ("node type", Pages),
     ("node message", Pages),
-    ("error message", Nowhere),
+    ("error message", Pages),
     ("chart version", Nowhere),
     ("query", Pages),
     ("commit that changed it", Everywhere),

@@ -426,7 +426,7 @@ apiVersion: v1
 kind: PersistentVolumeClaim
 metadata:
   name: {{ index . 2 }}
-  namespace: {{ $root.Release.Namespace }}
+  namespace: {{ $root.Release.Namespace | quote }}
   labels: {{- include "gitops-runtime.selector" (list $root (index . 1)) | nindent 4 }}
   annotations:
     helm.sh/resource-policy: keep

@@ -19,7 +19,7 @@ apiVersion: v1
 kind: ConfigMap
 metadata:
   name: {{ $name }}
-  namespace: {{ $root.Release.Namespace }}
+  namespace: {{ $root.Release.Namespace | quote }}
   labels: {{- $labels | nindent 4 }}
 data:
   config.yaml: |
@@ -29,7 +29,7 @@ apiVersion: v1
 kind: Service
 metadata:
   name: {{ default $name .service.name }}
-  namespace: {{ $root.Release.Namespace }}
+  namespace: {{ $root.Release.Namespace | quote }}
   labels: {{- $labels | nindent 4 }}
   {{- with .service.annotations }}
   annotations: {{- toYaml . | nindent 4 }}
@@ -52,7 +52,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: {{ $name }}
-  namespace: {{ $root.Release.Namespace }}
+  namespace: {{ $root.Release.Namespace | quote }}
   labels: {{- $labels | nindent 4 }}
 spec:
   {{- $autoscaling := get $values "autoscaling" | default (dict "enabled" false) }}
@@ -147,7 +147,7 @@ apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:
   name: {{ $name }}
-  namespace: {{ $root.Release.Namespace }}
+  namespace: {{ $root.Release.Namespace | quote }}
   labels: {{- include "gitops-runtime.labels" (list $root $component) | nindent 4 }}
 spec:
   selector:
@@ -173,7 +173,7 @@ apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
 metadata:
   name: {{ $name }}
-  namespace: {{ $root.Release.Namespace }}
+  namespace: {{ $root.Release.Namespace | quote }}
   labels: {{- include "gitops-runtime.labels" (list $root $component) | nindent 4 }}
 spec:
   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: {{ $name }}}

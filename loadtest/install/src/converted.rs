@@ -2,7 +2,7 @@
 //! uninstalled.
 //!
 //! takes: a cluster with a node - gives: what is wrong - calls: `helm`, `kubectl`, in a namespace of its own - fails: when Helm
-//! refuses a file, or a router does not become ready. Other pods of theirs wait for Secrets, images or servers that only an
+//! refuses a file, or no pod of a router becomes ready. Other pods of theirs wait for Secrets, images or servers that only an
 //! adopter has; a router has all that it needs.
 
 use anyhow::Context as _;
@@ -36,7 +36,9 @@ pub(crate) async fn take(ground: &Ground) -> anyhow::Result<()> {
         Progress.step(&format!("install of {name}, converted"), installing).await?;
         if has_router {
             let router = format!("deployment/{NAME}-router");
-            let waiting = ["rollout", "status", &router, "--namespace", OWN, "--timeout", "5m"];
+            // One of its pods: two that may each take a processor have no room beside all that runs on a small node.
+            let is_there = "--for=jsonpath={.status.availableReplicas}";
+            let waiting = ["wait", is_there, &router, "--namespace", OWN, "--timeout", "5m"];
             ground.tools.run("kubectl", &waiting).await.context("wait for the router of converted values")?;
         }
         let uninstall = ["uninstall", RELEASE, "--namespace", OWN, "--no-hooks", "--wait"];

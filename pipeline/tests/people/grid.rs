@@ -78,11 +78,12 @@ impl Grid {
                         [one @ 30..=37] => colour = Some(one - 30),
                         [one @ 90..=97] => colour = Some(one - 82),
                         [38, 5, one @ 0..=15] => colour = Some(one),
-                        _ => panic!("the escape {said:?} in {text:?}"),
+                        _ => assert!(said.is_empty(), "the escape {said:?} in {text:?}"),
                     }
                 }
                 letter => {
-                    let wide = letter.width().unwrap_or_else(|| panic!("{letter:?} in {text:?}"));
+                    let wide = letter.width().unwrap_or_default();
+                    assert!(wide > 0, "{letter:?} in {text:?}");
                     if row.width() + wide > columns {
                         rows.push(std::mem::take(&mut row));
                         row.is_folded = true;

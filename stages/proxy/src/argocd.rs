@@ -26,6 +26,11 @@ const PEER: &str = "Argo CD";
 const SESSION: Call = Call::new(ARGOCD, "session");
 /// So much of what Argo CD says of a failure is told.
 const SAID: usize = 1_000;
+/// What it says at the end where others wrote the application at each of its tries to end an operation.
+const TOO_MANY: &str = "Too many conflicts";
+/// Before it is told again to end one.
+const CONFLICTS: [Duration; 3] =
+    [Duration::from_millis(100), Duration::from_millis(400), Duration::from_millis(1_600)];
 
 /// What Argo CD is called with.
 #[derive(Debug, Clone)]
@@ -128,10 +133,19 @@ impl ArgoCd {
         self.post(app, "roll the application back", "rollback", options).await
     }
 
+    /// Argo CD gives it up where its controller writes the application at each of its tries: it is told again then.
     pub(crate) async fn terminate(&self, app: &Name) -> Result<(), ActError> {
         let act = "end the application's operation";
-        let asked = Asked { method: Method::DELETE, ..Asked::get(act, &["operation"]) };
-        self.about::<Value>(app, asked).await.map(drop)
+        let mut pauses = CONFLICTS.into_iter();
+        loop {
+            let asked = Asked { method: Method::DELETE, ..Asked::get(act, &["operation"]) };
+            match (self.about::<Value>(app, asked).await, pauses.next()) {
+                (Err(ActError::Peer { said, .. }), Some(pause)) if said.ends_with(TOO_MANY) => {
+                    tokio::time::sleep(pause).await;
+                }
+                (ended, _) => return ended.map(drop),
+            }
+        }
     }
 
     pub(crate) async fn tree<T: DeserializeOwned>(&self, app: &Name) -> Result<T, ActError> {

@@ -66,6 +66,9 @@ const TODO: &str = "write it as Kubernetes takes it: kubectl explain pod.spec sa
 /// What is wrong, and what is wanted.
 type Wrong = Option<(String, &'static str)>;
 
+/// Looks at what is set for pods of a component, which is named.
+type Look = fn(&Judged, &str, &Node) -> Wrong;
+
 /// Whether a volume of this name is one of the chart's own in the pods of a component.
 #[must_use]
 pub fn is_own_volume(group: &str, name: &str) -> bool {
@@ -76,7 +79,7 @@ pub fn is_own_volume(group: &str, name: &str) -> bool {
 }
 
 pub(super) fn check(judged: &mut Judged) {
-    let looks: [(&str, fn(&Judged, &str, &Node) -> Wrong); 10] = [
+    let looks: [(&str, Look); 10] = [
         ("affinity", |_, _, node| affinity(node)),
         ("extraEnv", variables),
         ("extraVolumes", volumes),
@@ -99,7 +102,7 @@ pub(super) fn check(judged: &mut Judged) {
     }
 }
 
-fn tell(judged: &mut Judged, path: &str, look: fn(&Judged, &str, &Node) -> Wrong) {
+fn tell(judged: &mut Judged, path: &str, look: Look) {
     let group = path.split('.').next().unwrap_or_default();
     if let Some((found, wanted)) = judged.at(path).and_then(|node| look(judged, group, node)) {
         judged.told(Severity::Error, "GR0007", path, found, wanted, TODO);

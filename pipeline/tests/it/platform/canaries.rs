@@ -58,8 +58,12 @@ async fn no_log_answer_store_or_backup_holds_what_opens_anything() {
     let invited = invited.split_once("token=").unwrap().1.to_owned();
     assert!(key.len() > 60 && token.len() > 60 && session.len() > 20 && invited.len() > 20);
     // One that was never good, and differs in its last letter from one that is.
-    let near =
-        |text: &str| format!("{}{}", &text[..text.len() - 1], if text.ends_with('0') { '1' } else { '0' });
+    let near = |text: &str| {
+        let mut wrong = text.to_owned();
+        let last = wrong.pop();
+        wrong.push(if last == Some('0') { '1' } else { '0' });
+        wrong
+    };
     let all = [
         ("a password", PASSWORD.to_owned()),
         ("the same in a form", PASSWORD.replace(' ', "+")),

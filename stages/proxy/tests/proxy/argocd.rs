@@ -1,6 +1,6 @@
 //! An Argo CD: real HTTP on a free port, of one application, which keeps every change that it is told.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -23,6 +23,8 @@ pub(crate) struct ArgoCd {
     changes: Arc<Mutex<Vec<Change>>>,
     /// Answers every call so from now on.
     pub(crate) broken: Arc<Mutex<Option<(u16, String)>>>,
+    /// So often the end of an operation meets other writers of the application.
+    pub(crate) conflicts: Arc<AtomicUsize>,
     /// Logs do not end.
     holds: Arc<AtomicBool>,
     /// What it was asked of sources.
@@ -174,6 +176,13 @@ async fn answer(
         return refused(status, &said);
     }
     let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+    let met = |left: usize| left.checked_sub(1);
+    if method == Method::DELETE
+        && path.ends_with("/operation")
+        && argocd.conflicts.fetch_update(Ordering::SeqCst, Ordering::SeqCst, met).is_ok()
+    {
+        return refused(500, "Failed to terminate app. Too many conflicts");
+    }
     let about = path.starts_with("/api/v1/applications/");
     // Applications of one name stand in several namespaces.
     if about && method != Method::POST && !query.contains("appNamespace=argocd") {

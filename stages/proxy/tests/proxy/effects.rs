@@ -1,5 +1,7 @@
 //! What each operation tells Argo CD and the API server, and what it says of them.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::{Value, json};
 
 use crate::cluster::{BUILD, DONE, WEB};
@@ -97,6 +99,19 @@ async fn acts_on_applications_reach_argo_cd_at_their_own_places() {
     let said =
         "a Deployment, StatefulSet or DaemonSet of the group apps is restarted: run the action of any other";
     assert_eq!(running.refused(&running.admin, &asked(pod)).await.0, said);
+}
+
+#[tokio::test]
+async fn an_operation_is_ended_though_others_write_the_application_meanwhile() {
+    let running = Running::start().await;
+    let end = asked("mutation { terminateOperation(application: APP) { terminated } }");
+    running.argocd.conflicts.store(3, Ordering::SeqCst);
+    running.data(&running.admin, &end).await;
+    assert_eq!(running.argocd.take().len(), 1);
+    running.argocd.conflicts.store(4, Ordering::SeqCst);
+    let said = "Argo CD refused to end the application's operation (500): Failed to terminate app. Too many conflicts";
+    assert_eq!(running.refused(&running.admin, &end).await, (said.to_owned(), "PEER_REFUSED".to_owned()));
+    assert!(running.argocd.take().is_empty());
 }
 
 #[tokio::test]

@@ -48,20 +48,8 @@ const MONITORING: (&str, &str) = ("github.com/prometheus-operator/prometheus-ope
 const MONITORED: [&str; 2] = ["servicemonitors", "prometheusrules"];
 /// Kinds of others that the doctor's files have the chart render.
 const FOREIGN: [&str; 4] = ["HTTPRoute", "PrometheusRule", "ServiceMonitor", "VirtualService"];
-/// Namespaces that rendered objects stand in.
-const NAMESPACES: &str = "
-apiVersion: v1
-kind: Namespace
-metadata: {name: runtime}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: adopted}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: argocd}
-";
+/// Namespaces that rendered objects stand in, beside those that a text made at random names.
+const NAMESPACES: [&str; 3] = ["runtime", "adopted", "argocd"];
 /// Texts that are right in some places and wrong in others.
 const TEXTS: &[&str] = &[
     "",
@@ -143,7 +131,7 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
     let chart = root.join("helm/gitops-runtime");
     let control = Box::pin(Control::start(binaries, folder, None)).await?;
     let objects = Objects::new(control.client());
-    Progress.step("namespaces", objects.apply(NAMESPACES, NAMESPACE)).await?;
+    Progress.step("namespaces", objects.apply(&namespaces(), NAMESPACE)).await?;
     let (client, routes) = (control.client(), binaries.share("routes"));
     let monitored = Progress.step("the Prometheus operator's module", monitored()).await?;
     let monitored: Vec<&str> = monitored.iter().map(String::as_str).collect();
@@ -236,6 +224,20 @@ async fn monitored() -> anyhow::Result<Vec<String>> {
         texts.push(text.with_context(|| format!("read {}", file.display()))?);
     }
     Ok(texts)
+}
+
+/// Every namespace that something rendered may stand in.
+fn namespaces() -> String {
+    let is_name = |text: &&str| {
+        let is_letter = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        text.starts_with(is_letter)
+            && text.ends_with(is_letter)
+            && text.chars().all(|letter| is_letter(letter) || letter == '-')
+    };
+    let named = TEXTS.iter().copied().filter(is_name);
+    let namespace =
+        |name: &str| format!("---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {name:?}}}\n");
+    NAMESPACES.into_iter().chain(named).map(namespace).collect()
 }
 
 /// The groups of values that files of values set something of, such as a component's, each with those files.

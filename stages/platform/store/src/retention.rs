@@ -66,13 +66,14 @@ const LOST_DEPLOYMENTS: &str = "DELETE FROM deployments WHERE id IN (SELECT d.id
 const CHANGES: &str = "DELETE FROM changes WHERE (runtime_id, namespace, name, started_at) IN \
     (SELECT runtime_id, namespace, name, started_at FROM changes WHERE started_at < $1 ORDER BY started_at LIMIT 200)";
 const REFUSALS: &str = "DELETE FROM refusals WHERE at < $1";
-const LOOK: &str = "SELECT t.id, t.received_at, t.last_at, t.deleted, e.id, e.current, e.latest, e.kind, e.listing, a.id, a.name \
+const LOOK: &str = "SELECT t.id, t.received_at, t.last_at, t.deleted, e.id, e.current, e.latest, e.kind, e.listing, a.id, a.name, t.at \
     FROM transitions t JOIN entities e ON e.id = t.entity_id JOIN applications a ON a.id = e.application_id \
     WHERE t.id > $1 ORDER BY t.id LIMIT $2";
+/// In the order of the index of an entity's states, so that none is read that stays: an entity may have many thousands.
 const BEFORE: &str = "SELECT id, object, actual, desired, git, details FROM transitions \
-    WHERE entity_id = $1 AND id < $2 AND id <> $3 AND id <> $4 ORDER BY id LIMIT $5";
+    WHERE entity_id = $1 AND at <= $2 AND id < $3 AND id <> $4 AND id <> $5 ORDER BY at, id LIMIT $6";
 const OTHERS: &str = "SELECT id, object, actual, desired, git, details FROM transitions \
-    WHERE entity_id = $1 AND id <> $2 ORDER BY id LIMIT $3";
+    WHERE entity_id = $1 AND id <> $2 ORDER BY at, id LIMIT $3";
 const ONE: &str = "SELECT id, object, actual, desired, git, details FROM transitions WHERE id = $1";
 const BESIDE: &str = "SELECT id, current FROM entities WHERE application_id = $1 AND id <> $2 AND at < $3 ORDER BY id LIMIT $4";
 
@@ -107,7 +108,8 @@ impl Sweep<'_> {
                 return Ok((after, true));
             }
             let (current, latest) = (row.int_or_null(5)?.unwrap_or(id), row.int_or_null(6)?.unwrap_or(id));
-            let before = [Arg::Int(entity), Arg::Int(id), Arg::Int(current), Arg::Int(latest)];
+            let at = Arg::Int(row.int(11)?);
+            let before = [Arg::Int(entity), at, Arg::Int(id), Arg::Int(current), Arg::Int(latest)];
             if !self.all(BEFORE, &before).await? {
                 return Ok((after, false));
             }
@@ -237,6 +239,11 @@ mod tests {
             let lines = plans.of(sql).await;
             assert!(!lines.is_empty());
             assert!(lines.iter().all(|line| !line.starts_with("SCAN ")), "{sql}: {lines:?}");
+        }
+        // Sorted, all states of an entity would be read for each of them.
+        for sql in [BEFORE, OTHERS] {
+            let lines = plans.of(sql).await;
+            assert!(lines.iter().all(|line| !line.contains("B-TREE")), "{sql}: {lines:?}");
         }
         plans.close().await;
     }

@@ -28,9 +28,15 @@ const SESSION: Call = Call::new(ARGOCD, "session");
 const SAID: usize = 1_000;
 /// What it says at the end where others wrote the application at each of its tries to end an operation.
 const TOO_MANY: &str = "Too many conflicts";
-/// Before it is told again to end one.
-const CONFLICTS: [Duration; 3] =
-    [Duration::from_millis(100), Duration::from_millis(400), Duration::from_millis(1_600)];
+/// What it says at the end where there is no operation to end.
+const NONE: &str = "No operation is in progress";
+/// Before it is told again to end one, and before each look at what became of it.
+const PAUSES: [Duration; 4] = [
+    Duration::from_millis(100),
+    Duration::from_millis(400),
+    Duration::from_millis(1_600),
+    Duration::from_millis(3_200),
+];
 
 /// What Argo CD is called with.
 #[derive(Debug, Clone)]
@@ -58,6 +64,12 @@ enum Credentials {
 pub(crate) struct Name {
     pub(crate) namespace: String,
     pub(crate) name: String,
+}
+
+/// What an application's last operation does, and since when: its name, for there is no other.
+struct Operation {
+    phase: String,
+    started_at: String,
 }
 
 /// A call: what it is, and where.
@@ -133,10 +145,32 @@ impl ArgoCd {
         self.post(app, "roll the application back", "rollback", options).await
     }
 
-    /// Argo CD gives it up where its controller writes the application at each of its tries: it is told again then.
+    /// Argo CD ends an operation by a word that it writes into the application, and its controller may write `Running` over
+    /// it: so it is looked after, and told again. One that began meanwhile is another's, and goes on.
     pub(crate) async fn terminate(&self, app: &Name) -> Result<(), ActError> {
+        self.told_to_end(app).await?;
+        let mut ended = None;
+        for pause in PAUSES {
+            tokio::time::sleep(pause).await;
+            // That it was told is what was asked for: whoever may not read it learns no more.
+            let Ok(Operation { phase, started_at }) = self.operation(app).await else { return Ok(()) };
+            let is_it = *ended.get_or_insert_with(|| started_at.clone()) == started_at;
+            match &*phase {
+                "Running" if is_it => match self.told_to_end(app).await {
+                    Err(ActError::Peer { said, .. }) if said.ends_with(NONE) => return Ok(()),
+                    told => told?,
+                },
+                "Terminating" if is_it => {}
+                _ => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Argo CD gives it up where others write the application at each of its tries: it is told again then.
+    async fn told_to_end(&self, app: &Name) -> Result<(), ActError> {
         let act = "end the application's operation";
-        let mut pauses = CONFLICTS.into_iter();
+        let mut pauses = PAUSES.into_iter();
         loop {
             let asked = Asked { method: Method::DELETE, ..Asked::get(act, &["operation"]) };
             match (self.about::<Value>(app, asked).await, pauses.next()) {
@@ -146,6 +180,14 @@ impl ArgoCd {
                 (ended, _) => return ended.map(drop),
             }
         }
+    }
+
+    async fn operation(&self, app: &Name) -> Result<Operation, ActError> {
+        let application = self.application(app).await?;
+        let of = |field| application.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (phase, started_at) =
+            (of("/status/operationState/phase"), of("/status/operationState/startedAt"));
+        Ok(Operation { phase, started_at })
     }
 
     pub(crate) async fn tree<T: DeserializeOwned>(&self, app: &Name) -> Result<T, ActError> {

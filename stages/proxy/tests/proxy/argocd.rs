@@ -1,5 +1,6 @@
 //! An Argo CD: real HTTP on a free port, of one application, which keeps every change that it is told.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -25,6 +26,8 @@ pub(crate) struct ArgoCd {
     pub(crate) broken: Arc<Mutex<Option<(u16, String)>>>,
     /// So often the end of an operation meets other writers of the application.
     pub(crate) conflicts: Arc<AtomicUsize>,
+    /// What the next looks see of the application's operation: its phase, and when it began.
+    pub(crate) operations: Arc<Mutex<VecDeque<(&'static str, &'static str)>>>,
     /// Logs do not end.
     holds: Arc<AtomicBool>,
     /// What it was asked of sources.
@@ -182,6 +185,20 @@ async fn answer(
         && argocd.conflicts.fetch_update(Ordering::SeqCst, Ordering::SeqCst, met).is_ok()
     {
         return refused(500, "Failed to terminate app. Too many conflicts");
+    }
+    if path == "/api/v1/applications/shop/operation"
+        && argocd.operations.lock().unwrap().front().is_some_and(|(phase, _)| *phase == "Failed")
+    {
+        return refused(400, "Unable to terminate operation. No operation is in progress");
+    }
+    if method == Method::GET
+        && path == "/api/v1/applications/shop"
+        && let Some((phase, started)) = argocd.operations.lock().unwrap().pop_front()
+    {
+        let state = json!({"operationState": {"phase": phase, "startedAt": started}});
+        return json!({"metadata": {"name": "shop", "namespace": "argocd"}, "status": state})
+            .to_string()
+            .into_response();
     }
     let about = path.starts_with("/api/v1/applications/");
     // Applications of one name stand in several namespaces.

@@ -105,13 +105,30 @@ async fn acts_on_applications_reach_argo_cd_at_their_own_places() {
 async fn an_operation_is_ended_though_others_write_the_application_meanwhile() {
     let running = Running::start().await;
     let end = asked("mutation { terminateOperation(application: APP) { terminated } }");
-    running.argocd.conflicts.store(3, Ordering::SeqCst);
+    running.argocd.conflicts.store(4, Ordering::SeqCst);
     running.data(&running.admin, &end).await;
     assert_eq!(running.argocd.take().len(), 1);
-    running.argocd.conflicts.store(4, Ordering::SeqCst);
+    running.argocd.conflicts.store(5, Ordering::SeqCst);
     let said = "Argo CD refused to end the application's operation (500): Failed to terminate app. Too many conflicts";
     assert_eq!(running.refused(&running.admin, &end).await, (said.to_owned(), "PEER_REFUSED".to_owned()));
     assert!(running.argocd.take().is_empty());
+}
+
+#[tokio::test]
+async fn an_operation_that_runs_on_though_argo_cd_was_to_end_it_is_ended_again_and_no_other() {
+    let running = Running::start().await;
+    let end = asked("mutation { terminateOperation(application: APP) { terminated } }");
+    for (looks, told) in [
+        (vec![("Terminating", "1"), ("Running", "1"), ("Terminating", "1"), ("Error", "1")], 2),
+        (vec![("Running", "1"), ("Failed", "1")], 1),
+        (vec![("Terminating", "1"), ("Running", "2")], 1),
+        (vec![("Succeeded", "1")], 1),
+    ] {
+        *running.argocd.operations.lock().unwrap() = looks.clone().into();
+        running.data(&running.admin, &end).await;
+        assert_eq!(running.argocd.take().len(), told, "{looks:?}");
+        running.argocd.operations.lock().unwrap().clear();
+    }
 }
 
 #[tokio::test]

@@ -130,6 +130,24 @@ impl Node {
         }
     }
 
+    /// The items of a list; none for anything else.
+    #[must_use]
+    pub fn items(&self) -> &[Self] {
+        match &self.value {
+            Value::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The whole number, where it is one.
+    #[must_use]
+    pub fn whole(&self) -> Option<i64> {
+        match &self.value {
+            Value::Number(number) => number.as_i64(),
+            _ => None,
+        }
+    }
+
     /// The same without places.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {

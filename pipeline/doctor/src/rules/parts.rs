@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use super::kubernetes::matches;
 use super::{Chart, Judged, Node, Severity, Value};
 
-const TODO: &str = "write it as Kubernetes takes it: kubectl explain says how";
+const CURE: &str = "write it as Kubernetes takes it: kubectl explain says how";
 /// A number, a list of them, a range or a step, with the least and the most of each of the five fields of a schedule.
 const FIELDS: [(u32, u32, &[&str]); 5] = [
     (0, 59, &[]),
@@ -64,18 +64,18 @@ pub(super) fn check(judged: &mut Judged) {
 
 /// Tells of the first item of a list that something is wrong with.
 fn list(judged: &mut Judged, path: &str, wrong: fn(&Node) -> Option<String>) {
-    let Some(Node { value: Value::List(items), .. }) = judged.at(path) else { return };
+    let items = judged.at(path).map(Node::items).unwrap_or_default();
     let found = items.iter().enumerate().find_map(|(at, item)| Some((at, wrong(item)?)));
     if let Some((at, found)) = found {
         let wanted = "what Kubernetes takes there";
-        judged.told(Severity::Error, "GR0007", path, format!("item {at} with {found}"), wanted, TODO);
+        judged.told(Severity::Error, "GR0007", path, format!("item {at} with {found}"), wanted, CURE);
     }
 }
 
 /// Tells of a text that is none of those that are taken.
 fn text(judged: &mut Judged, path: &str, is_right: fn(&str) -> bool, wanted: &str) {
     if judged.at(path).and_then(Node::text).is_some_and(|text| !text.is_empty() && !is_right(text)) {
-        judged.error("GR0007", path, wanted, TODO);
+        judged.error("GR0007", path, wanted, CURE);
     }
 }
 
@@ -94,10 +94,7 @@ fn of_image(judged: &mut Judged, path: &str) {
 
 /// What is wrong with a rule of what may be reached.
 fn egress(rule: &Node) -> Option<String> {
-    let items = |key: &str| match rule.get(key).map(|node| &node.value) {
-        Some(Value::List(items)) => items.as_slice(),
-        _ => &[],
-    };
+    let items = |key: &str| rule.get(key).map(Node::items).unwrap_or_default();
     items("to").iter().find_map(peer).or_else(|| items("ports").iter().find_map(port))
 }
 
@@ -117,10 +114,7 @@ fn block(peer: &Node) -> Option<String> {
     if peer.entries().len() > 1 {
         return Some("an ipBlock beside a selector".to_owned());
     }
-    let except = match block.get("except").map(|node| &node.value) {
-        Some(Value::List(items)) => items.as_slice(),
-        _ => &[],
-    };
+    let except = block.get("except").map(Node::items).unwrap_or_default();
     let of_block = block.get("cidr").into_iter().chain(except);
     let is_network = |node: &Node| node.text().is_some_and(is_network);
     (block.get("cidr").is_none() || !of_block.into_iter().all(is_network))

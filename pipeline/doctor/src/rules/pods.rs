@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::kubernetes::{amount, is_qualified, matches};
-use super::{Chart, Judged, Node, Severity, Value};
+use super::{Chart, Judged, Node, Severity};
 
 /// Volumes that the chart gives the pods of each component that takes further ones, in one mode or another.
 const OWN: [(&str, &[&str]); 9] = [
@@ -61,7 +61,7 @@ const FIELDS: &str = "metadata\\.(name|namespace|uid)|metadata\\.(labels|annotat
                       spec\\.(nodeName|serviceAccountName)|status\\.(hostIP|hostIPs|podIP|podIPs)";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
-const TODO: &str = "write it as Kubernetes takes it: kubectl explain pod.spec says how";
+const CURE: &str = "write it as Kubernetes takes it: kubectl explain pod.spec says how";
 
 /// What is wrong, and what is wanted.
 type Wrong = Option<(String, &'static str)>;
@@ -105,14 +105,7 @@ pub(super) fn check(judged: &mut Judged) {
 fn tell(judged: &mut Judged, path: &str, look: Look) {
     let group = path.split('.').next().unwrap_or_default();
     if let Some((found, wanted)) = judged.at(path).and_then(|node| look(judged, group, node)) {
-        judged.told(Severity::Error, "GR0007", path, found, wanted, TODO);
-    }
-}
-
-fn items(node: &Node) -> &[Node] {
-    match &node.value {
-        Value::List(items) => items,
-        _ => &[],
+        judged.told(Severity::Error, "GR0007", path, found, wanted, CURE);
     }
 }
 
@@ -121,10 +114,7 @@ fn text<'a>(node: &'a Node, key: &str) -> &'a str {
 }
 
 fn number(node: &Node, key: &str) -> Option<i64> {
-    match &node.get(key)?.value {
-        Value::Number(number) => number.as_i64(),
-        _ => None,
-    }
+    node.get(key)?.whole()
 }
 
 /// The first text that stands there twice.
@@ -161,27 +151,27 @@ fn variables(judged: &Judged, group: &str, node: &Node) -> Wrong {
 }
 
 fn volumes(_: &Judged, group: &str, node: &Node) -> Wrong {
-    let names = || items(node).iter().map(|item| text(item, "name"));
+    let names = || node.items().iter().map(|item| text(item, "name"));
     if let Some(name) = names().find(|name| is_own_volume(group, name)) {
         return Some((format!("the volume {name}, which is the chart's own"), "names of their own"));
     }
     if let Some(name) = twice(names()) {
         return Some((format!("the volume {name} twice"), "each once"));
     }
-    let many = items(node).iter().find(|item| item.entries().len() > 2)?;
+    let many = node.items().iter().find(|item| item.entries().len() > 2)?;
     Some((format!("the volume {} of more than one kind", text(many, "name")), "a name and one kind each"))
 }
 
 fn mounts(judged: &Judged, group: &str, node: &Node) -> Wrong {
     let given = judged.at(&format!("{group}.extraVolumes"));
     let is_given =
-        |name: &str| given.is_some_and(|given| items(given).iter().any(|item| text(item, "name") == name));
+        |name: &str| given.is_some_and(|given| given.items().iter().any(|item| text(item, "name") == name));
     let is_there = |name: &str| name.is_empty() || is_own_volume(group, name) || is_given(name);
-    let names = items(node).iter().map(|item| text(item, "name"));
+    let names = node.items().iter().map(|item| text(item, "name"));
     if let Some(name) = names.into_iter().find(|name| !is_there(name)) {
         return Some((format!("a mount of {name}, which is no volume"), "volumes of extraVolumes"));
     }
-    let paths = || items(node).iter().map(|item| text(item, "mountPath"));
+    let paths = || node.items().iter().map(|item| text(item, "mountPath"));
     if paths().any(str::is_empty) {
         return Some(("a mount without mountPath".to_owned(), "a mountPath each"));
     }
@@ -218,7 +208,7 @@ fn labels(node: &Node) -> Wrong {
 fn tolerations(node: &Node) -> Wrong {
     let is_wrong =
         |item: &&Node| item.get("tolerationSeconds").is_some() && text(item, "effect") != "NoExecute";
-    let at = items(node).iter().position(|item| is_wrong(&item))?;
+    let at = node.items().iter().position(|item| is_wrong(&item))?;
     Some((format!("item {at} with tolerationSeconds"), "these with the effect NoExecute alone"))
 }
 
@@ -228,12 +218,13 @@ fn spread(node: &Node) -> Wrong {
             && is_qualified(text(item, "topologyKey"))
             && ["DoNotSchedule", "ScheduleAnyway"].contains(&text(item, "whenUnsatisfiable"))
     };
-    if let Some(at) = items(node).iter().position(|item| !is_right(item)) {
+    if let Some(at) = node.items().iter().position(|item| !is_right(item)) {
         let wanted =
             "each with topologyKey, maxSkew above 0, and whenUnsatisfiable DoNotSchedule or ScheduleAnyway";
         return Some((format!("item {at} that lacks something"), wanted));
     }
-    let pairs: Vec<String> = items(node)
+    let pairs: Vec<String> = node
+        .items()
         .iter()
         .map(|item| format!("{} {}", text(item, "topologyKey"), text(item, "whenUnsatisfiable")))
         .collect();
@@ -253,7 +244,7 @@ fn affinity(node: &Node) -> Wrong {
         }
         let is_weighed =
             |item: &Node| number(item, "weight").is_some_and(|weight| (1..=100).contains(&weight));
-        let preferred = rules.get(PREFERRED).map(items).unwrap_or_default();
+        let preferred = rules.get(PREFERRED).map(Node::items).unwrap_or_default();
         if let Some(at) = preferred.iter().position(|item| !is_weighed(item)) {
             return Some((
                 format!("{kind}: preferred rule {at} without a weight"),
@@ -262,10 +253,10 @@ fn affinity(node: &Node) -> Wrong {
         }
         let lacks = match (kind.as_str(), rules.get(REQUIRED)) {
             ("nodeAffinity", Some(rule)) => {
-                rule.get("nodeSelectorTerms").is_none_or(|terms| items(terms).is_empty())
+                rule.get("nodeSelectorTerms").is_none_or(|terms| terms.items().is_empty())
             }
             (_, rule) => {
-                let required = rule.map(items).unwrap_or_default().iter();
+                let required = rule.map(Node::items).unwrap_or_default().iter();
                 let all = required.chain(preferred.iter().filter_map(|item| item.get("podAffinityTerm")));
                 kind != "nodeAffinity" && all.into_iter().any(|term| !is_qualified(text(term, "topologyKey")))
             }

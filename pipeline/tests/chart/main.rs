@@ -13,6 +13,7 @@ mod ingresses;
 mod installation;
 mod objects;
 mod peers;
+mod policies;
 mod rights;
 mod texts;
 mod uses;

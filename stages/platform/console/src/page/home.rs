@@ -98,7 +98,7 @@ fn line(need: &Need, now: Timestamp) -> Markup {
             td.states { (glyph) }
             td.what { a href=(open) { (name) } }
             td.mute.narrow-away { (place) }
-            td.why { @for said in &need.reason { @match said { Said::Text(text) => (text), Said::Code(code) => code { (code) } } } }
+            td.why title=(need.reason.iter().map(Said::as_str).collect::<String>()) { @for said in &need.reason { @match said { Said::Text(text) => (text), Said::Code(code) => code { (code) } } } }
             td.number.mute { (relative(need.since, now)) }
             td.act.narrow-away { a.button href=(open) tabindex="-1" aria-hidden="true" { (act) } }
         }

@@ -36,6 +36,14 @@ impl Said {
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
+
+    /// As it reads.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Code(text) => text,
+        }
+    }
 }
 
 /// Something that needs somebody.

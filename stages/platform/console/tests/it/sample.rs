@@ -331,15 +331,17 @@ impl Sample {
         };
         let deployment = key("apps", "Deployment", format!("{name}-api"));
         let one = |key: ResourceKey, health: Option<Health>, parent: Option<&ResourceKey>, changed: bool| {
+            let message = match (key.name.rsplit('-').next(), health) {
+                (Some("7d9f8c6b54"), _) => "4 of 6 pods are ready, revision 10",
+                (Some("5c41d9aa07"), _) => "2 of 2 pods are ready, revision 9",
+                (_, Some(Health::Degraded)) => "2 of 6 pods fail their readiness probe",
+                _ => "",
+            };
             Resource {
                 key,
                 health,
                 sync: SyncStatus::Synced,
-                message: self.text(if health == Some(Health::Degraded) {
-                    "2 of 6 pods fail their readiness probe"
-                } else {
-                    ""
-                }),
+                message: self.text(message),
                 parent: parent.cloned(),
                 since: window.end - SignedDuration::from_mins(14),
                 changed: changed && moved,

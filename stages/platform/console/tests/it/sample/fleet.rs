@@ -166,7 +166,7 @@ impl Fleet for Sample {
         let needs = vec![
             need(
                 Subject::Unhealthy(id("payments"), place.clone(), Health::Degraded),
-                "Degraded for 14 min, after `3f9c1e2` by Ada Byron: 2 of 6 pods of payments-api fail their readiness probe",
+                "Degraded for 14 min, after `3f9c1e2` by Ada Byron: 2 of 6 pods are not ready",
                 14,
             ),
             need(

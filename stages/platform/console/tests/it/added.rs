@@ -14,8 +14,7 @@ async fn whoever_adds_a_runtime_sees_it_come_and_what_is_left_beside_the_token_t
     let browser = Browser::open(1_440, 900).await;
     platform.sign_in(&browser).await;
     browser.client.goto(&format!("{}/runtimes/add", platform.url)).await.unwrap();
-    browser.until("document.activeElement?.id === 'name'").await;
-    browser.keys(&format!("eu1{}", char::from(Key::Enter))).await;
+    browser.type_into("#name", &format!("eu1{}", char::from(Key::Enter))).await;
     browser.until("document.querySelector('h1')?.textContent === 'Install eu1'").await;
     browser.until("document.querySelector('#progress [role=status]').textContent.includes('Waiting')").await;
     browser.shot("added-waits").await;

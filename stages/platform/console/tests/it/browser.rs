@@ -67,6 +67,12 @@ impl Browser {
         }
     }
 
+    /// Keys to the element that this is to be, once it has the focus: a page that is there need not have given it yet.
+    pub(crate) async fn type_into(&self, css: &str, keys: &str) {
+        self.until(&format!("document.activeElement?.matches({})", Value::from(css))).await;
+        self.keys(keys).await;
+    }
+
     /// A click on an element, once it is there.
     pub(crate) async fn press(&self, css: &str) {
         self.own.press(css).await.unwrap();

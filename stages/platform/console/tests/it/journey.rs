@@ -50,8 +50,7 @@ async fn somebody_new_finds_what_broke_compares_two_moments_and_shares_the_link(
 
     // The first account, by the link that the platform printed.
     client.goto(&served.link().await).await.unwrap();
-    browser.until("document.activeElement?.id === 'password'").await;
-    browser.keys(&format!("correct horse battery{}", char::from(Key::Enter))).await;
+    browser.type_into("#password", &format!("correct horse battery{}", char::from(Key::Enter))).await;
     browser.until("document.documentElement.dataset.ready && location.pathname === '/'").await;
     browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
 
@@ -89,9 +88,9 @@ async fn somebody_new_finds_what_broke_compares_two_moments_and_shares_the_link(
     client.delete_all_cookies().await.unwrap();
     client.goto(shared.as_str()).await.unwrap();
     browser.until("location.pathname === '/sign-in'").await;
-    browser.keys(&format!("ada{tab}correct horse battery{}", char::from(Key::Enter))).await;
+    browser.type_into("#name", &format!("ada{tab}correct horse battery{}", char::from(Key::Enter))).await;
     browser.until("document.querySelector('[role=alert]')?.textContent.includes('do not go together')").await;
-    browser.keys(&format!("admin{tab}correct horse battery{}", char::from(Key::Enter))).await;
+    browser.type_into("#name", &format!("admin{tab}correct horse battery{}", char::from(Key::Enter))).await;
     browser.until("document.querySelector('.diff')").await;
     assert_eq!(browser.address().await, shared);
     assert_eq!(browser.find(".diff").await.text().await.unwrap(), said);
@@ -233,6 +232,6 @@ async fn pages_fit_wide_and_narrow_dark_and_light() {
 pub(crate) async fn sign_in(browser: &Browser, link: &str) {
     browser.client.goto(link).await.unwrap();
     browser.find("#password").await.send_keys("correct horse battery").await.unwrap();
-    browser.find("form button").await.click().await.unwrap();
+    browser.press("form button").await;
     browser.until("document.documentElement.dataset.ready && location.pathname === '/'").await;
 }

@@ -9,7 +9,7 @@ use crate::oidc::served;
 /// The provider's own form.
 async fn says_who(browser: &Browser, login: &str) {
     browser.until("document.title === 'Example Identity'").await;
-    browser.keys(&format!("{login}{}", char::from(Key::Enter))).await;
+    browser.type_into("[name=login]", &format!("{login}{}", char::from(Key::Enter))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,8 +45,8 @@ async fn somebody_links_who_they_are_and_comes_in_by_it_from_then_on() {
     let sign_in = format!("{}/sign-in?next=%2Fsettings", served.url);
     browser.client.goto(&sign_in).await.unwrap();
     let tab = char::from(Key::Tab).to_string();
-    browser.keys(&format!("ada{tab}correct horse battery{}", char::from(Key::Enter))).await;
-    browser.find("#identity button[value=link]").await.click().await.unwrap();
+    browser.type_into("#name", &format!("ada{tab}correct horse battery{}", char::from(Key::Enter))).await;
+    browser.press("#identity button[value=link]").await;
     says_who(&browser, "a-1").await;
     browser
         .until("document.querySelector('#identity')?.textContent.includes('You are known there as a-1.')")
@@ -54,7 +54,7 @@ async fn somebody_links_who_they_are_and_comes_in_by_it_from_then_on() {
     browser.shot("identity").await;
     browser.client.delete_all_cookies().await.unwrap();
     browser.client.goto(&sign_in).await.unwrap();
-    browser.find("a.provider").await.click().await.unwrap();
+    browser.press("a.provider").await;
     says_who(&browser, "a-1").await;
     browser.until("document.querySelector('nav.side')?.textContent.includes('Sign out ada')").await;
     browser.close().await;

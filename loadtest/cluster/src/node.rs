@@ -37,7 +37,7 @@ pub const BUSYBOX: &str = "localhost/busybox:1";
 /// What holds the namespaces of a pod.
 const PAUSE: &str = "localhost/pause:1";
 /// Volumes of the storage class `local`; one that was used is not given a second time.
-const VOLUMES: u8 = 16;
+const VOLUMES: u8 = 48;
 /// How containerd's own client takes an image for pods.
 const IMPORT: [&str; 5] = ["--namespace", "k8s.io", "images", "import", "-"];
 /// How long a program may take to become ready on a busy machine.

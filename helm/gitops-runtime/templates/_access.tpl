@@ -33,9 +33,17 @@ alone; else those of it, and the beginning of its digest. */}}
 {{- end -}}
 {{- end }}
 
-{{/* The name of its tunnel; a server of the frp family takes the runtime's name as it is. */}}
+{{/* What objects of Kubernetes are named by: its name where one may be called so, else what the platform tells it by. */}}
+{{- define "gitops-runtime.objectName" -}}
+{{- $name := .Values.global.runtime.name -}}
+{{- ternary $name (include "gitops-runtime.runtimeId" .) (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$" $name) -}}
+{{- end }}
+
+{{/* The name of its tunnel; a server of the frp family takes the runtime's name as it is, where a host may be called so. */}}
 {{- define "gitops-runtime.tunnelName" -}}
-{{- $runtime := ternary .Values.global.runtime.name (include "gitops-runtime.runtimeId" .) (eq .Values.tunnelClient.protocol "frp") -}}
+{{- $name := .Values.global.runtime.name -}}
+{{- $isTaken := and (eq .Values.tunnelClient.protocol "frp") (regexMatch "^[a-z0-9]([-a-z0-9]{0,36}[a-z0-9])?$" $name) -}}
+{{- $runtime := ternary $name (include "gitops-runtime.runtimeId" .) $isTaken -}}
 {{- default (printf "%s-%s" .Values.global.codefresh.accountId $runtime) .Values.tunnelClient.name -}}
 {{- end }}
 

@@ -33,7 +33,7 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0006", "a value that the chart needs was taken away"),
     ("GR0007", "a value that Kubernetes does not take"),
     ("GR0010", "the runtime has no name"),
-    ("GR0011", "the runtime's name is not one that the platform takes"),
+    ("GR0011", "the runtime's name is not of the form of new ones"),
     ("GR0020", "an Ingress has no host"),
     ("GR0021", "a host is empty or no host name"),
     ("GR0022", "an Ingress has no class, or one that does not lead everything in"),

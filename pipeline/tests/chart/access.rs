@@ -71,7 +71,16 @@ fn the_first_way_that_is_given_is_rendered_and_no_other() {
 
 #[test]
 fn a_tunnel_is_named_by_the_id_of_a_runtime_whose_name_no_tunnel_has() {
-    for name in ["prod", "prod-eu", "a--b1", &"a".repeat(39), &format!("{}z", "a-".repeat(20))] {
+    let (long, dashes) = ("a".repeat(39), format!("{}z", "a-".repeat(20)));
+    for (name, adopted) in [
+        ("prod", "prod"),
+        ("prod-eu", "prod-eu"),
+        ("a--b1", "a--b1"),
+        (&*long, ""),
+        (&*dashes, ""),
+        ("Prod_EU.2", ""),
+        ("7", "7"),
+    ] {
         let mut values = json!({
             "global": {"codefresh": {"accountId": "acme"}, "runtime": {"name": name}},
             "tunnelClient": {"to": "https://register.example.com", "domain": "tunnels.example.com"},
@@ -79,11 +88,37 @@ fn a_tunnel_is_named_by_the_id_of_a_runtime_whose_name_no_tunnel_has() {
         let id = stages_platform_store::runtime_id(name);
         let address = format!("https://acme-{id}.tunnels.example.com");
         assert_eq!(told(&rendered(&values))["ingressHost"], address, "{name}");
-        if name == "prod-eu" {
-            // A server of the frp family knows no ids of ours.
-            values["tunnelClient"]["protocol"] = json!("frp");
-            assert_eq!(told(&rendered(&values))["ingressHost"], "https://acme-prod-eu.tunnels.example.com");
-        }
+        // A server of the frp family knows no ids of ours, but where no host is called by the name.
+        values["tunnelClient"]["protocol"] = json!("frp");
+        let adopted = if adopted.is_empty() { &*id } else { adopted };
+        let address = format!("https://acme-{adopted}.tunnels.example.com");
+        assert_eq!(told(&rendered(&values))["ingressHost"], address, "{name}");
+    }
+}
+
+#[test]
+fn an_adopters_name_is_taken_as_it_is_and_no_object_is_called_by_what_none_may_be() {
+    for name in ["prod", "prod-eu", "prod.eu-1", "Prod_EU.2", "1st", "7", "1e3", "true", "a.-b"] {
+        let values =
+            json!({"global": {"runtime": {"name": name, "gitCredentials": {"password": {"value": "x"}}}}});
+        let objects = rendered(&values);
+        let secrets = objects.iter().filter(|object| object["kind"] == "Secret");
+        let secret = secrets.filter_map(|object| object["metadata"]["name"].as_str());
+        let called: Vec<&str> = secret.filter_map(|name| name.strip_suffix("-git-password")).collect();
+        let is_taken = ["prod", "prod-eu", "prod.eu-1", "1st", "7", "1e3", "true"].contains(&name);
+        let id = stages_platform_store::runtime_id(name);
+        assert_eq!(called, [if is_taken { name } else { &*id }]);
+        assert!(objects.iter().all(|object| {
+            object["metadata"]["labels"].get("codefresh.io/runtime-name").is_none_or(|label| label == name)
+        }));
+    }
+    for name in ["-a", "a-", "a b", "a/b", "\u{e9}", &"a".repeat(64)] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("values.yaml");
+        std::fs::write(&file, json!({"global": {"runtime": {"name": name}}}).to_string()).unwrap();
+        let output = template(&chart(), &["--values", file.to_str().unwrap()]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains("pattern"), "{name}: {error}");
     }
 }
 

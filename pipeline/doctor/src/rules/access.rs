@@ -107,14 +107,24 @@ fn tunnel(judged: &mut Judged) {
         (judged.text("global.codefresh.accountId").to_owned(), judged.text("global.runtime.name").to_owned());
     let is_adopted = judged.text("tunnelClient.protocol") == "frp";
     // For a name that no tunnel has the chart takes the runtime's id, which is of letters and digits.
-    let is_named = is_adopted || runtime.is_empty() || is_part(&runtime, 38, false);
+    let is_named = runtime.is_empty() || is_part(&runtime, 38, is_adopted);
     let runtime = if is_named { runtime } else { "id".to_owned() };
     let name = if given.is_empty() { format!("{account}-{runtime}") } else { given.clone() };
     let is_known = !given.is_empty() || !(account.is_empty() || runtime.is_empty());
     if is_known && !is_tunnel(&name, is_adopted) {
-        let todo = "leave tunnelClient.name out: the chart makes ACCOUNT-ID for a runtime with a dash in its name, which is reached by its id, as { me { id } } says it";
-        let wanted = "ACCOUNT-RUNTIME of lower-case letters and digits, at most 24 and 38, for the tunnel";
-        let path = if given.is_empty() { "global.runtime.name" } else { "tunnelClient.name" };
+        let (path, wanted, todo) = if given.is_empty() {
+            (
+                "global.codefresh.accountId",
+                "lower-case letters and digits, at most 24, for the tunnel",
+                "give the account's id as the platform has it, or tunnelClient.name",
+            )
+        } else {
+            (
+                "tunnelClient.name",
+                "ACCOUNT-RUNTIME of lower-case letters and digits, at most 24 and 38, for the tunnel",
+                "leave tunnelClient.name out: the chart makes ACCOUNT-ID for a runtime with a dash in its name, which is reached by its id, as { me { id } } says it",
+            )
+        };
         judged.error("GR0070", path, wanted, todo);
     }
     if judged.is_empty("tunnelClient.forward") && !judged.truth("router.enabled") {
@@ -177,10 +187,8 @@ fn name(judged: &mut Judged) {
     }
     let is_plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     if !is_plain || !name.starts_with(|c: char| c.is_ascii_lowercase()) || name.len() > 38 {
+        // One that is called otherwise already keeps its name: the platform takes it, and gives it an id beside.
         let wanted = "a lower-case letter, then lower-case letters and digits, 38 at most";
-        if judged.truth("platform.enabled") || judged.truth("appProxy.register") {
-            return judged.error("GR0011", path, wanted, "choose such a name: the platform takes no other");
-        }
         judged.warning("GR0011", path, wanted, "choose such a name for a new runtime");
     }
 }

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
-use stages_platform_store::Phased;
+use stages_platform_store::{Phased, Pods};
 
 use crate::fields::Fields;
 
@@ -15,14 +15,14 @@ const REVISIONS: [&str; 2] = ["deployment.kubernetes.io/revision", "rollout.argo
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Wanted {
-    replicas: Option<u64>,
+    replicas: Option<u32>,
 }
 
 /// and how many there are that are ready.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Ready {
-    ready_replicas: u64,
+    ready_replicas: u32,
 }
 
 /// A Rollout's, an AnalysisRun's or a Workflow's status.
@@ -77,12 +77,13 @@ struct Steps {
 /// Health, and the step in words; `None` of what has no phase that is known here.
 pub(crate) fn of(
     (api_version, kind): (&str, &str),
-    annotations: Option<&RawValue>,
     spec: Option<&RawValue>,
     status: Option<&RawValue>,
+    pods: Option<Pods>,
 ) -> Option<(&'static str, String)> {
-    if (api_version, kind) == ("apps/v1", "ReplicaSet") {
-        return Some(pods(&Fields::of(annotations), spec?, status));
+    if let Some(pods) = pods {
+        let health = if pods.ready < pods.wanted { "Progressing" } else { "Healthy" };
+        return Some((health, pods.to_string()));
     }
     let phased = Phased::of(api_version, kind)?;
     let status: Status = serde_json::from_str(status?.get()).ok()?;
@@ -97,16 +98,25 @@ pub(crate) fn of(
     Some((health, words))
 }
 
-/// Such as `4 of 6 pods are ready, revision 7`: the tree of an application reads it so.
-fn pods(annotations: &Fields<'_>, spec: &RawValue, status: Option<&RawValue>) -> (&'static str, String) {
-    let wanted = serde_json::from_str::<Wanted>(spec.get()).unwrap_or_default().replicas.unwrap_or(1);
+/// The pods of a ReplicaSet; `None` of any other object.
+pub(crate) fn pods(
+    name: (&str, &str),
+    annotations: Option<&RawValue>,
+    spec: Option<&RawValue>,
+    status: Option<&RawValue>,
+) -> Option<Pods> {
+    if name != ("apps/v1", "ReplicaSet") {
+        return None;
+    }
+    let annotations = Fields::of(annotations);
+    let wanted = serde_json::from_str::<Wanted>(spec?.get()).unwrap_or_default().replicas.unwrap_or(1);
     let ready: Ready = status.and_then(|status| serde_json::from_str(status.get()).ok()).unwrap_or_default();
-    let ready = ready.ready_replicas;
-    let revision =
-        REVISIONS.into_iter().find_map(|name| annotations.text(name)).filter(|text| text.len() <= 20);
-    let revision = revision.map(|revision| format!(", revision {revision}")).unwrap_or_default();
-    let health = if ready < wanted { "Progressing" } else { "Healthy" };
-    (health, format!("{ready} of {wanted} pods are ready{revision}"))
+    let revision = REVISIONS.into_iter().find_map(|name| annotations.text(name)?.parse::<u32>().ok());
+    Some(Pods {
+        ready: ready.ready_replicas.into(),
+        wanted: wanted.into(),
+        revision: revision.map(i64::from),
+    })
 }
 
 /// Such as `step 2 of 5, 25 % of the traffic`.
@@ -124,14 +134,16 @@ mod tests {
     use serde_json::json;
     use serde_json::value::to_raw_value;
 
-    use super::of;
+    use stages_platform_store::Pods;
+
+    use super::{of, pods};
 
     #[test]
     fn a_phase_is_a_health_and_a_step_is_told_in_words() {
         let told = |api_version: &str, kind: &str, status: serde_json::Value| {
             let spec = json!({"strategy": {"canary": {"steps": [{"setWeight": 25}, {"pause": {}}]}}});
             let [spec, status] = [spec, status].map(|value| to_raw_value(&value).unwrap());
-            of((api_version, kind), None, Some(&spec), Some(&status))
+            of((api_version, kind), Some(&spec), Some(&status), None)
         };
         let argo = |kind: &str, status: serde_json::Value| told("argoproj.io/v1alpha1", kind, status);
         let weights = json!({"weights": {"canary": {"weight": 25}, "stable": {"weight": 75}}});
@@ -158,35 +170,58 @@ mod tests {
 
     #[test]
     fn a_replica_set_tells_its_pods_and_its_revision() {
-        let told = |annotations: serde_json::Value, spec: serde_json::Value, status: serde_json::Value| {
+        let set = ("apps/v1", "ReplicaSet");
+        let told = |annotations: &serde_json::Value, spec: serde_json::Value, status: serde_json::Value| {
             let [annotations, spec, status] =
-                [annotations, spec, status].map(|value| to_raw_value(&value).unwrap());
-            of(("apps/v1", "ReplicaSet"), Some(&annotations), Some(&spec), Some(&status)).unwrap()
+                [annotations.clone(), spec, status].map(|value| to_raw_value(&value).unwrap());
+            let pods = pods(set, Some(&annotations), Some(&spec), Some(&status)).unwrap();
+            let (health, words) = of(set, Some(&spec), Some(&status), Some(pods)).unwrap();
+            (pods, health, words)
         };
         let revision = json!({"deployment.kubernetes.io/revision": "7"});
-        for (annotations, spec, status, expected) in [
+        let of_rollout = json!({"rollout.argoproj.io/revision": "12"});
+        let odd = json!({"deployment.kubernetes.io/revision": "odd"});
+        for (annotations, spec, status, (ready, wanted, revision), health, words) in [
             (
                 &revision,
                 json!({"replicas": 6}),
                 json!({"readyReplicas": 4}),
-                ("Progressing", "4 of 6 pods are ready, revision 7"),
+                (4, 6, Some(7)),
+                "Progressing",
+                "4 of 6 pods are ready, revision 7",
             ),
             (
                 &revision,
                 json!({"replicas": 0}),
                 json!({"replicas": 0}),
-                ("Healthy", "0 of 0 pods are ready, revision 7"),
+                (0, 0, Some(7)),
+                "Healthy",
+                "0 of 0 pods are ready, revision 7",
             ),
             (
-                &json!({"rollout.argoproj.io/revision": "12"}),
+                &of_rollout,
                 json!({}),
                 json!({"readyReplicas": 1}),
-                ("Healthy", "1 of 1 pods are ready, revision 12"),
+                (1, 1, Some(12)),
+                "Healthy",
+                "1 of 1 pods are ready, revision 12",
             ),
-            (&json!({}), json!({"replicas": "odd"}), json!([]), ("Progressing", "0 of 1 pods are ready")),
+            (
+                &odd,
+                json!({"replicas": "odd"}),
+                json!([]),
+                (0, 1, None),
+                "Progressing",
+                "0 of 1 pods are ready",
+            ),
         ] {
-            assert_eq!(told(annotations.clone(), spec, status), (expected.0, expected.1.to_owned()));
+            let expected = (Pods { ready, wanted, revision }, health, words.to_owned());
+            assert_eq!(told(annotations, spec, status), expected);
         }
-        assert_eq!(of(("apps/v1", "ReplicaSet"), None, None, None), None);
+        assert_eq!(pods(set, None, None, None), None);
+        assert_eq!(
+            pods(("apps/v1", "Deployment"), None, Some(&to_raw_value(&json!({})).unwrap()), None),
+            None
+        );
     }
 }

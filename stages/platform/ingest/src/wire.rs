@@ -187,10 +187,10 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
     let own =
         |told: Option<String>, status: Option<String>| told.or_else(|| status.filter(|_| is_application));
     let health = own(of("healthStatus"), Fields::of(status.health).text("status"));
+    let kind = (&*read.api_version, &*read.kind);
+    let pods = steps::pods(kind, metadata.annotations, read.spec, read.status);
     let stepped = match (is_application, &health) {
-        (false, None) => {
-            steps::of((&read.api_version, &read.kind), metadata.annotations, read.spec, read.status)
-        }
+        (false, None) => steps::of(kind, read.spec, read.status, pods),
         _ => None,
     };
     let (phase, step) = stepped.map_or((None, None), |(phase, step)| (Some(phase.to_owned()), Some(step)));
@@ -212,6 +212,7 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
             of("revision").filter(|text| !text.is_empty()),
             Fields::of(status.sync).text("revision"),
         ),
+        pods,
         operation: status.operation_state.filter(|_| is_application).and_then(operation),
         commit: Commit {
             author: short(label("app.meta.commit-author"), NAME),

@@ -150,6 +150,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0022_places_of_rows.sql"),
         include_str!("../migrations/postgres/0022_places_of_rows.sql"),
     ),
+    (
+        23,
+        "pods",
+        include_str!("../migrations/sqlite/0023_pods.sql"),
+        include_str!("../migrations/postgres/0023_pods.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

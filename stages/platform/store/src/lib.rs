@@ -65,7 +65,7 @@ pub use placement::{Placement, version};
 pub use read::{Application, Deployment, Drift, Resource, Transition};
 pub use registration::Registration;
 pub use report::{
-    Commit, Delivery, EntityName, Listing, Millis, Operation, Outcome, Report, ResourceName, Text,
+    Commit, Delivery, EntityName, Listing, Millis, Operation, Outcome, Pods, Report, ResourceName, Text,
 };
 pub use retention::Retention;
 pub use rule::{Access, Action, Attribute, AttributeName, Decision, Entity, Rule, Subject, View};

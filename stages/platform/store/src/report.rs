@@ -90,6 +90,25 @@ pub struct Operation {
     pub message: String,
 }
 
+/// Pods of a ReplicaSet, as it tells of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pods {
+    /// How many are ready,
+    pub ready: i64,
+    /// and how many there are to be.
+    pub wanted: i64,
+    /// Which revision of its owner they are of, if that is told.
+    pub revision: Option<i64>,
+}
+
+/// In words for people.
+impl std::fmt::Display for Pods {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} pods are ready", self.ready, self.wanted)?;
+        self.revision.map_or(Ok(()), |revision| write!(f, ", revision {revision}"))
+    }
+}
+
 /// The commit that an application was at, as its report says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commit {
@@ -130,6 +149,8 @@ pub struct Report {
     pub health_message: Option<String>,
     /// and the revision, where they are told.
     pub revision: Option<String>,
+    /// Of a ReplicaSet: its pods.
+    pub pods: Option<Pods>,
     /// Of an application: its last operation,
     pub operation: Option<Operation>,
     /// the commit,

@@ -171,6 +171,7 @@ impl Served {
             health: Some("Degraded".to_owned()),
             health_message: Some("it hurts".to_owned()),
             revision: Some("abc".to_owned()),
+            pods: None,
             operation: None,
             placement: if labelled { placement } else { Placement::default() },
             commit: Commit {

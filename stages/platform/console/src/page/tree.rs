@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use maud::{Markup, html};
+use stages_platform_store::Pods;
 
 use crate::view::resource::{Resource, ResourceKey};
 use crate::view::state::Health;
@@ -64,7 +65,7 @@ pub(crate) fn tree(
                 @let resource = node.resource;
                 @let (kind, shown) = titles(resource, resources);
                 a.node.changed[resource.changed].selected[Some(&resource.key) == selected] href=(link(&resource.key)) {
-                    title { (kind) " " (resource.key.name) @if pods(resource).is_some() { ": " (resource.message) } @if resource.changed { ", changed" } }
+                    title { (kind) " " (resource.key.name) @if let Some(pods) = resource.pods { ": " (pods) } @if resource.changed { ", changed" } }
                     (card((node.column * COLUMN, y(node.row)), &kind, &shown, resource.health))
                 }
             }
@@ -103,23 +104,17 @@ fn edge((column, from): (usize, usize), to: usize) -> Markup {
     html! { path.edge d={"M" (from_x) " " (from_y) "C" (middle) " " (from_y) " " (middle) " " (to_y) " " (to_x) " " (to_y)} {} }
 }
 
-/// Pods of a ReplicaSet that are ready, those that are to be, and its revision, as its message says.
-fn pods(resource: &Resource) -> Option<(u64, u64, u64)> {
-    let message = Some(&*resource.message).filter(|_| resource.key.kind == "ReplicaSet")?;
-    let (ready, rest) = message.split_once(" of ")?;
-    let (wanted, revision) = rest.split_once(" pods are ready, revision ")?;
-    Some((ready.parse().ok()?, wanted.parse().ok()?, revision.parse().ok()?))
-}
-
 /// What stands on a card. Of a ReplicaSet the end of its name tells it from others of its owner, and beside that whether it is the new
 /// one, and its pods.
 fn titles(resource: &Resource, all: &[Resource]) -> (String, String) {
     let ResourceKey { kind, name, .. } = &resource.key;
-    let Some((ready, wanted, revision)) = pods(resource) else { return (kind.clone(), cut(name, NAME)) };
+    let Some(Pods { ready, wanted, revision }) = resource.pods else {
+        return (kind.clone(), cut(name, NAME));
+    };
     let beside = all.iter().filter(|one| one.parent == resource.parent && one.key != resource.key);
-    let others: Vec<u64> = beside.filter_map(pods).map(|(.., revision)| revision).collect();
-    let age = match others.iter().max() {
-        Some(newest) if revision > *newest => " · new",
+    let newest = beside.filter_map(|one| one.pods?.revision).max();
+    let age = match revision.zip(newest) {
+        Some((own, newest)) if own > newest => " · new",
         Some(_) => " · old",
         None => "",
     };
@@ -167,6 +162,7 @@ mod tests {
             health: None,
             sync: SyncStatus::Synced,
             message: String::new(),
+            pods: None,
             parent,
             since: Timestamp::UNIX_EPOCH,
             changed: false,
@@ -219,16 +215,17 @@ mod tests {
 
     #[test]
     fn a_replica_set_is_told_as_new_or_old_with_its_pods() {
-        let set = |end: &str, message: &str, owner: &str| Resource {
-            message: message.to_owned(),
+        let set = |end: &str, pods: Option<(i64, i64, Option<i64>)>, owner: &str| Resource {
+            pods: pods.map(|(ready, wanted, revision)| Pods { ready, wanted, revision }),
             ..resource("ReplicaSet", &format!("payments-api-{end}"), Some(key("Deployment", owner)))
         };
         let all = [
             resource("Deployment", "api", None),
-            set("5c41", "2 of 2 pods are ready, revision 9", "api"),
-            set("7d9f", "4 of 6 pods are ready, revision 10", "api"),
-            set("aaaa", "1 of 1 pods are ready, revision 3", "alone"),
-            set("bbbb", "odd", "api"),
+            set("5c41", Some((2, 2, Some(9))), "api"),
+            set("7d9f", Some((4, 6, Some(10))), "api"),
+            set("aaaa", Some((1, 1, Some(3))), "alone"),
+            set("bbbb", None, "api"),
+            set("cccc", Some((0, 1, None)), "api"),
         ];
         let told: Vec<_> = all[1..].iter().map(|one| titles(one, &all)).collect();
         let told: Vec<_> = told.iter().map(|(kind, name)| (&**kind, &**name)).collect();
@@ -238,6 +235,7 @@ mod tests {
             ("ReplicaSet · new", "…-7d9f 4/6"),
             ("ReplicaSet", "…-aaaa 1/1"),
             ("ReplicaSet", &*cut),
+            ("ReplicaSet", "…-cccc 0/1"),
         ];
         assert_eq!(told, expected);
     }

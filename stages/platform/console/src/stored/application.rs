@@ -194,6 +194,7 @@ fn merge(listed: &[Entry], reported: Vec<ResourceAt>) -> Vec<Resource> {
         health: at.health.as_deref().and_then(|word| word.parse().ok()),
         sync: rows::sync(at.sync.as_deref().unwrap_or_default()),
         message: at.health_message.clone().unwrap_or_default(),
+        pods: at.pods,
         since: rows::time(at.at),
         changed: at.changed,
     };
@@ -221,6 +222,7 @@ fn merge(listed: &[Entry], reported: Vec<ResourceAt>) -> Vec<Resource> {
                 health,
                 sync,
                 message: entry.health.message.clone(),
+                pods: None,
                 parent: None,
                 since: Timestamp::UNIX_EPOCH,
                 changed: false,
@@ -499,6 +501,7 @@ mod tests {
             health: None,
             health_message: None,
             sync: None,
+            pods: None,
             owner: owner.to_owned(),
             deleted: false,
             changed: false,

@@ -126,6 +126,7 @@ pub(super) fn resource(row: FoundResource) -> ResourceRow {
             health: row.health.as_deref().and_then(|word| word.parse().ok()),
             sync: sync(row.sync.as_deref().unwrap_or_default()),
             message: row.health_message.unwrap_or_default(),
+            pods: None,
             parent: None,
             since: at,
             changed: false,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
+use stages_platform_store::Pods;
 
 use super::application::ApplicationId;
 use super::state::{Health, SyncStatus};
@@ -49,6 +50,8 @@ pub struct Resource {
     pub sync: SyncStatus,
     /// What was said of its health.
     pub message: String,
+    /// Of a ReplicaSet: its pods.
+    pub pods: Option<Pods>,
     /// The resource above it; `None`: the application.
     pub parent: Option<ResourceKey>,
     /// Since when it is as it is.

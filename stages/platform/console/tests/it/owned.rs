@@ -11,10 +11,16 @@ fn object((api_version, kind, name): (&str, &str, &str), owner: Option<(&str, &s
     let references = owner.map(|(api_version, kind, name)| {
         json!([{"apiVersion": api_version, "kind": kind, "name": name, "uid": "o", "controller": true}])
     });
-    let metadata = json!({"name": name, "namespace": "cart", "uid": name, "resourceVersion": "1", "ownerReferences": references});
+    // Of the second of two, all pods are there.
+    let second = name.ends_with('b');
+    let revision = json!({"rollout.argoproj.io/revision": if second { "2" } else { "1" }});
+    let metadata = json!({
+        "name": name, "namespace": "cart", "uid": name, "resourceVersion": "1", "ownerReferences": references, "annotations": revision,
+    });
     let phase = if kind == "Workflow" { "Succeeded" } else { "Healthy" };
     json!({"data": {
-        "object": {"apiVersion": api_version, "kind": kind, "metadata": metadata, "status": {"phase": phase}},
+        "object": {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {"replicas": 2},
+            "status": {"phase": phase, "readyReplicas": if second { 2 } else { 1 }}},
         "application": {"name": "cart", "namespace": "argocd", "project": "shop", "revision": "abc"},
     }})
 }
@@ -66,8 +72,8 @@ async fn pods_stand_below_the_rollout_or_workflow_that_has_them() {
         "1 Workflow build",
         "2 AnalysisRun web-b-2",
         "2 Pod build-1",
-        "2 ReplicaSet web-a",
-        "2 ReplicaSet web-b",
+        "2 ReplicaSet · new web-b: 2 of 2 pods are ready, revision 2",
+        "2 ReplicaSet · old web-a: 1 of 2 pods are ready, revision 1",
         "3 Pod web-b-1",
         "3 Pod web-b-2",
     ];

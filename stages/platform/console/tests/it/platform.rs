@@ -63,6 +63,7 @@ pub(crate) fn report(resource: Option<(&str, &str)>, at: i64) -> Report {
         health: Some("Healthy".to_owned()),
         health_message: None,
         revision: Some("3f9c1e2aaa".to_owned()),
+        pods: None,
         operation: None,
         placement: Placement::default(),
         commit: Commit::default(),

@@ -10,7 +10,7 @@ use stages_platform_console::{
     FileDiff, Filter, Fleet, Fleets, Grouping, Health, ImageChange, Life, ManifestSource, Mover, Outcome,
     Refused, Resource, ResourceKey, RuntimeProblem, Span, SyncStatus, Term, Window,
 };
-use stages_platform_store::{ApplicationName, Shipped, View};
+use stages_platform_store::{ApplicationName, Pods, Shipped, View};
 use tokio::sync::watch;
 
 const NAMES: [&str; 24] = [
@@ -331,17 +331,23 @@ impl Sample {
         };
         let deployment = key("apps", "Deployment", format!("{name}-api"));
         let one = |key: ResourceKey, health: Option<Health>, parent: Option<&ResourceKey>, changed: bool| {
-            let message = match (key.name.rsplit('-').next(), health) {
-                (Some("7d9f8c6b54"), _) => "4 of 6 pods are ready, revision 10",
-                (Some("5c41d9aa07"), _) => "2 of 2 pods are ready, revision 9",
-                (_, Some(Health::Degraded)) => "2 of 6 pods fail their readiness probe",
-                _ => "",
+            let pods = |ready, wanted, revision| Some(Pods { ready, wanted, revision: Some(revision) });
+            let pods = match key.name.rsplit('-').next() {
+                Some("7d9f8c6b54") => pods(4, 6, 10),
+                Some("5c41d9aa07") => pods(2, 2, 9),
+                _ => None,
+            };
+            let message = match (pods, health) {
+                (Some(pods), _) => pods.to_string(),
+                (None, Some(Health::Degraded)) => "2 of 6 pods fail their readiness probe".to_owned(),
+                (None, _) => String::new(),
             };
             Resource {
                 key,
                 health,
                 sync: SyncStatus::Synced,
-                message: self.text(message),
+                message: self.text(&message),
+                pods,
                 parent: parent.cloned(),
                 since: window.end - SignedDuration::from_mins(14),
                 changed: changed && moved,

@@ -1,9 +1,9 @@
 //! An application and its resources as they were at a moment: what was last reported by then.
 
-use crate::connection::{Arg, Connection};
+use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::read::blob;
-use crate::report::{Millis, ResourceName};
+use crate::report::{Millis, Pods, ResourceName};
 use crate::store::Store;
 
 /// Resources of one application that are read at most.
@@ -33,6 +33,8 @@ pub struct ResourceAt {
     pub health_message: Option<String>,
     /// and the status of its sync.
     pub sync: Option<String>,
+    /// Of a ReplicaSet: its pods.
+    pub pods: Option<Pods>,
     /// What owned it when it was last reported, as `group/kind/name`; empty where that is not known.
     pub owner: String,
     /// Whether it was gone.
@@ -91,12 +93,12 @@ impl Store {
         from: Option<Millis>,
     ) -> Result<Vec<ResourceAt>, StoreError> {
         let now = "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.sync, t.deleted, \
-                   COALESCE(t.actual, t.object), COALESCE(b.actual, b.object), e.owner FROM entities e \
+                   COALESCE(t.actual, t.object), COALESCE(b.actual, b.object), e.owner, t.pods_ready, t.pods_wanted, t.pods_revision FROM entities e \
                    JOIN transitions t ON t.id = e.current LEFT JOIN transitions b ON b.id = (SELECT x.id \
                    FROM transitions x WHERE x.entity_id = e.id AND x.at <= $2 ORDER BY x.at DESC, x.id DESC LIMIT 1) \
                    WHERE e.application_id = $1 AND e.kind <> '' ORDER BY e.kind, e.namespace, e.name, e.id LIMIT $3";
         let then = "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.sync, t.deleted, \
-                    COALESCE(t.actual, t.object), COALESCE(b.actual, b.object), e.owner FROM entities e \
+                    COALESCE(t.actual, t.object), COALESCE(b.actual, b.object), e.owner, t.pods_ready, t.pods_wanted, t.pods_revision FROM entities e \
                     JOIN transitions t ON t.id = (SELECT x.id FROM transitions x WHERE x.entity_id = e.id AND x.at <= $4 \
                     ORDER BY x.at DESC, x.id DESC LIMIT 1) LEFT JOIN transitions b ON b.id = (SELECT x.id \
                     FROM transitions x WHERE x.entity_id = e.id AND x.at <= $2 ORDER BY x.at DESC, x.id DESC LIMIT 1) \
@@ -124,6 +126,7 @@ impl Store {
                 health: row.text_or_null(5)?,
                 health_message: row.text_or_null(6)?,
                 sync: row.text_or_null(7)?,
+                pods: pods(&row, 12)?,
                 owner: row.text(11)?,
                 deleted: row.int(8)? != 0,
                 changed: from.is_some() && row.bytes_or_null(9)? != row.bytes_or_null(10)?,
@@ -167,6 +170,13 @@ impl Store {
         }
         Ok(None)
     }
+}
+
+/// Of the three columns of which the first is named.
+fn pods(row: &Row, first: usize) -> Result<Option<Pods>, StoreError> {
+    let number = |column| row.int_or_null(first + column);
+    let [ready, wanted, revision] = [number(0)?, number(1)?, number(2)?];
+    Ok(ready.zip(wanted).map(|(ready, wanted)| Pods { ready, wanted, revision }))
 }
 
 /// A text that is kept, by its digest.

@@ -68,7 +68,7 @@ mod tests {
         (write::FORGET, 1),
         (write::NEW_ENTITIES, 18),
         (write::ENTITIES, 12),
-        (write::NEW_TRANSITIONS, 19),
+        (write::NEW_TRANSITIONS, 22),
         (write::AGAIN, 3),
         (write::DEPLOYMENTS, 11),
         (write::NEW_DRIFTS, 4),

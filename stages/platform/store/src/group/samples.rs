@@ -25,6 +25,7 @@ pub(crate) fn report(application: &str, resource: Option<&str>) -> Report {
         health: Some("Healthy".to_owned()),
         health_message: None,
         revision: None,
+        pods: None,
         operation: None,
         commit: Commit::default(),
         changes: Vec::new(),

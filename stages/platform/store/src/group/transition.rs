@@ -1,7 +1,7 @@
 //! Transitions within a group: those that are kept, and those that it adds.
 
 use super::said::Said;
-use crate::report::{Millis, Report};
+use crate::report::{Millis, Pods, Report};
 
 /// Which transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,7 @@ pub(super) struct NewTransition<'a> {
     pub(super) uid: &'a str,
     pub(super) version: Option<i64>,
     pub(super) object_is_json: bool,
+    pub(super) pods: Option<Pods>,
     pub(super) said: Said<'a>,
     /// In how many reports.
     pub(super) reports: Reported,
@@ -47,13 +48,14 @@ impl Reported {
 
 impl<'a> NewTransition<'a> {
     pub(super) fn by(report: &'a Report, entity: usize, said: Said<'a>) -> Self {
-        let Report { at, uid, version, object_is_json, .. } = report;
+        let Report { at, uid, version, object_is_json, pods, .. } = report;
         Self {
             entity,
             at: *at,
             uid,
             version: *version,
             object_is_json: *object_is_json,
+            pods: *pods,
             said,
             reports: Reported::once(*at),
         }

@@ -36,9 +36,10 @@ pub(super) const ENTITIES: &str = "UPDATE entities SET current = named.column2, 
     owner = COALESCE(named.column12, entities.owner) \
     FROM (VALUES ROWS) AS named WHERE entities.id = named.column1";
 pub(super) const NEW_TRANSITIONS: &str = "INSERT INTO transitions (id, entity_id, at, last_at, received_at, reports, uid, \
-    version, deleted, sync, health, health_message, revision, object_is_json, object, actual, desired, git, details) \
+    version, deleted, sync, health, health_message, revision, object_is_json, object, actual, desired, git, details, \
+    pods_ready, pods_wanted, pods_revision) \
     SELECT column1, column2, column3, column4, column5, column6, column7, column8, column9, column10, column11, column12, \
-    column13, column14, column15, column16, column17, column18, column19 \
+    column13, column14, column15, column16, column17, column18, column19, column20, column21, column22 \
     FROM (VALUES ROWS) AS named WHERE column1 IS NOT NULL";
 pub(super) const AGAIN: &str = "UPDATE transitions SET reports = reports + named.column2, \
     last_at = CASE WHEN last_at < named.column3 THEN named.column3 ELSE last_at END \
@@ -218,7 +219,7 @@ async fn transitions(
 ) -> Result<(), StoreError> {
     let mut new = Vec::new();
     for (transition, id) in known.transitions.iter().zip(&numbered.transitions) {
-        let NewTransition { entity, at, uid, version, object_is_json, said, reports } = transition;
+        let NewTransition { entity, at, uid, version, object_is_json, pods, said, reports } = transition;
         let entity = known.entities.get(*entity).and_then(|entity| entity.id);
         let [object, actual, desired, git, details] =
             said.texts.each_ref().map(|digest| Arg::BytesOrNull(digest.as_deref()));
@@ -242,6 +243,9 @@ async fn transitions(
             desired,
             git,
             details,
+            Arg::IntOrNull(pods.map(|pods| pods.ready)),
+            Arg::IntOrNull(pods.map(|pods| pods.wanted)),
+            Arg::IntOrNull(pods.and_then(|pods| pods.revision)),
         ]);
     }
     with_rows(connection, NEW_TRANSITIONS, &new).await?;

@@ -189,6 +189,10 @@ pub(crate) async fn a_group_takes_few_statements_and_a_repeat_of_it_hardly_any(o
         let mut one = dice.delivery();
         (one.key, one.epoch, one.report.has_source) = (digest(&format!("k{number}")), None, true);
         one.report.entity.app_name = format!("shop{}", number % 16);
+        // One whose name cannot be indexed is kept apart from the others, and they from each other.
+        if let Some(resource) = &mut one.report.entity.resource {
+            resource.name.truncate(20);
+        }
         deliveries.push(one);
     }
     let mut before = 0;

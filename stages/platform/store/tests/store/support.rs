@@ -107,6 +107,7 @@ pub(crate) fn report(uid: &str, version: i64, at: i64) -> Report {
         health: Some("Healthy".to_owned()),
         health_message: None,
         revision: None,
+        pods: None,
         operation: None,
         commit: Commit::default(),
         changes: Vec::new(),

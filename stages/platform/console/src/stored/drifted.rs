@@ -1,18 +1,60 @@
 //! How an application drifted, in a sentence: how often, what differs of which resource, and who changed it.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
-use stages_platform_store::{Drifting, DriftingResource};
+use stages_platform_store::{DriftManifests, Drifting, StoreError};
 
 use crate::view::home::Said;
 
 /// Who changed an object last is whoever began its drift where both are no further apart.
 const APART: SignedDuration = SignedDuration::from_mins(10);
-/// The longest value that is told.
+/// The longest value that is told,
 const VALUE: usize = 40;
+/// and the longest path to one.
+const PATH: usize = 200;
 /// What Argo CD calls itself: what it changes is no drift.
 const ARGO_CD: &str = "argocd-";
+/// Comparisons that are remembered; beyond them all are made anew.
+const REMEMBERED: usize = 1_000;
+
+/// What a manifest that runs and one that should say of a drift.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Comparison {
+    /// Who changed what runs last, and when.
+    changed: Option<(Timestamp, String)>,
+    /// The first field that differs, with what it should be and what it is.
+    differs: Option<(String, String, String)>,
+}
+
+/// Comparisons that were made, by the digests of their manifests: pages tell of the same drifts again and again. Cloning shares.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Comparisons(Arc<Mutex<HashMap<DriftManifests, Arc<Comparison>>>>);
+
+impl Comparisons {
+    /// That of two manifests, which are read where it is not remembered.
+    pub(super) async fn of(
+        &self,
+        manifests: &DriftManifests,
+        read: impl AsyncFnOnce(&DriftManifests) -> Result<(Option<String>, Option<String>), StoreError>,
+    ) -> Result<Arc<Comparison>, StoreError> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(manifests).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let (actual, desired) = read(manifests).await?;
+        let made = Arc::new(Comparison::of(actual.as_deref(), desired.as_deref()));
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(manifests.clone(), made.clone());
+        Ok(made)
+    }
+}
 
 /// Who manages what of an object, and since when.
 #[derive(Deserialize, Default)]
@@ -35,10 +77,23 @@ struct Fields {
     subresource: String,
 }
 
-/// What is told of an application that is not as Git says: `lasts` is for how long.
-pub(super) fn sentence(drifting: &Drifting, lasts: &str) -> Vec<Said> {
+impl Comparison {
+    fn of(actual: Option<&str>, desired: Option<&str>) -> Self {
+        Self { changed: actual.and_then(changed), differs: differs(actual, desired) }
+    }
+
+    /// Who changed what runs when its drift began, as the API server keeps it.
+    fn by(&self, onset: i64) -> Option<&str> {
+        let (at, manager) = self.changed.as_ref()?;
+        let onset = Timestamp::from_millisecond(onset).ok()?;
+        (onset.duration_since(*at).abs() <= APART).then_some(manager)
+    }
+}
+
+/// What is told of an application that is not as Git says: `lasts` is for how long, and the comparison is that of what began last.
+pub(super) fn sentence(drifting: &Drifting, comparison: &Comparison, lasts: &str) -> Vec<Said> {
     let last = drifting.last.as_ref();
-    let by = last.and_then(by);
+    let by = last.and_then(|last| comparison.by(last.onset));
     let mut said = match (drifting.times, by.is_some()) {
         (0 | 1, true) => vec![Said::text(format!("Drifted for {lasts}"))],
         (0 | 1, false) => vec![Said::text(format!("Out of sync with Git for {lasts}"))],
@@ -48,7 +103,7 @@ pub(super) fn sentence(drifting: &Drifting, lasts: &str) -> Vec<Said> {
     if let Some(one) = last {
         said.push(Said::text(": "));
         let name = format!("{}/{}", one.kind, one.name);
-        match differs(one) {
+        match &comparison.differs {
             Some((path, desired, actual)) => {
                 said.push(Said::Code(format!("{name} {path}")));
                 said.push(Said::text(format!(" {desired} → {actual}")));
@@ -58,44 +113,43 @@ pub(super) fn sentence(drifting: &Drifting, lasts: &str) -> Vec<Said> {
     }
     if let Some(by) = by {
         said.push(Said::text(", by "));
-        said.push(Said::Code(by));
+        said.push(Said::Code(by.to_owned()));
     }
     said
 }
 
-/// Who changed what runs when its drift began, as the API server keeps it.
-fn by(one: &DriftingResource) -> Option<String> {
-    let managed: Managed = serde_json::from_str(one.actual.as_deref()?).ok()?;
-    let onset = Timestamp::from_millisecond(one.onset).ok()?;
-    let of = |fields: &Fields| fields.time.parse::<Timestamp>().ok();
+/// Who changed an object last and when, unless that is Argo CD.
+fn changed(actual: &str) -> Option<(Timestamp, String)> {
+    let managed: Managed = serde_json::from_str(actual).ok()?;
     let all = managed.metadata.managed_fields.into_iter();
     let all = all.filter(|fields| fields.subresource.is_empty());
-    let (at, last) = all.filter_map(|fields| Some((of(&fields)?, fields))).max_by_key(|(at, _)| *at)?;
-    let is_its = onset.duration_since(at).abs() <= APART;
+    let at = |fields: &Fields| fields.time.parse::<Timestamp>().ok();
+    let (at, last) = all.filter_map(|fields| Some((at(&fields)?, fields))).max_by_key(|(at, _)| *at)?;
     let manager = last.manager.split(['/', ' ']).next().unwrap_or_default();
-    (is_its && !manager.is_empty() && !manager.starts_with(ARGO_CD)).then(|| manager.to_owned())
+    let is_told = !manager.is_empty() && manager.len() <= PATH && !manager.starts_with(ARGO_CD);
+    is_told.then(|| (at, manager.to_owned()))
 }
 
 /// The first field of what should run that is another in what runs, with both values.
-fn differs(one: &DriftingResource) -> Option<(String, String, String)> {
-    let read = |text: &Option<String>| serde_json::from_str::<Value>(text.as_deref()?).ok();
-    let (desired, actual) = (read(&one.desired)?, read(&one.actual)?);
+fn differs(actual: Option<&str>, desired: Option<&str>) -> Option<(String, String, String)> {
+    let read = |text: Option<&str>| serde_json::from_str::<Value>(text?).ok();
+    let (desired, actual) = (read(desired)?, read(actual)?);
     let Value::Object(parts) = &desired else { return None };
     // What is told of an object beside what it is to do may have been changed by the cluster.
     let parts = parts
         .iter()
         .filter(|(name, _)| !["metadata", "status", "apiVersion", "kind"].contains(&name.as_str()));
-    parts.into_iter().find_map(|(name, part)| within(name, part, actual.get(name)?))
+    let mut parts = parts.filter(|(name, _)| name.len() <= PATH);
+    parts.find_map(|(name, part)| within(name, part, actual.get(name)?))
 }
 
 fn within(path: &str, desired: &Value, actual: &Value) -> Option<(String, String, String)> {
     match (desired, actual) {
         (Value::Object(fields), Value::Object(others)) => {
             // Amounts are written in several ways.
-            let fields = fields.iter().filter(|(name, _)| *name != "resources");
-            fields
-                .into_iter()
-                .find_map(|(name, field)| within(&format!("{path}.{name}"), field, others.get(name)?))
+            let mut fields =
+                fields.iter().filter(|(name, _)| *name != "resources" && path.len() + name.len() < PATH);
+            fields.find_map(|(name, field)| within(&format!("{path}.{name}"), field, others.get(name)?))
         }
         (Value::Array(items), Value::Array(others)) if items.len() == others.len() => {
             let pairs = items.iter().zip(others).enumerate();
@@ -123,6 +177,7 @@ fn shown(value: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use stages_platform_store::DriftingResource;
 
     use super::*;
 
@@ -133,10 +188,10 @@ mod tests {
             kind: "Deployment".to_owned(),
             name: "web".to_owned(),
             onset: ONSET.parse::<Timestamp>().unwrap().as_millisecond(),
-            actual: Some(actual.to_string()),
-            desired: desired.map(Value::to_string),
+            manifests: DriftManifests::default(),
         };
-        let said = sentence(&Drifting { times, last: Some(last) }, "2 h");
+        let comparison = Comparison::of(Some(&actual.to_string()), desired.map(Value::to_string).as_deref());
+        let said = sentence(&Drifting { times, last: Some(last) }, &comparison, "2 h");
         said.iter()
             .map(|one| match one {
                 Said::Text(text) => text.clone(),
@@ -190,7 +245,8 @@ mod tests {
             assert_eq!(told(times, &actual, Some(&desired)), expected);
         }
         assert_eq!(told(1, &live(&[], &changed), None), "Out of sync with Git for 2 h: `Deployment/web`");
-        assert_eq!(sentence(&Drifting::default(), "5 days"), [Said::text("Out of sync with Git for 5 days")]);
+        let nothing = sentence(&Drifting::default(), &Comparison::default(), "5 days");
+        assert_eq!(nothing, [Said::text("Out of sync with Git for 5 days")]);
     }
 
     #[test]
@@ -212,5 +268,35 @@ mod tests {
             "`"
         );
         assert_eq!(differs(json!({"key": "a".repeat(41)}), json!({"key": "b"})), "`");
+        let long = "a".repeat(PATH);
+        assert_eq!(differs(json!({(&*long): 1}), json!({(&*long): 2})), "`");
+    }
+
+    #[tokio::test]
+    async fn manifests_are_read_once_however_often_a_page_tells_of_them_and_few_are_remembered() {
+        let comparisons = Comparisons::default();
+        let of = |number: usize| {
+            let digest = number.to_be_bytes().to_vec();
+            DriftManifests { actual: Some(digest.clone()), desired: Some(digest) }
+        };
+        let texts = |replicas: usize| Some(json!({"spec": {"replicas": replicas}}).to_string());
+        let mut reads = 0;
+        for _ in 0..3 {
+            let read = async |_: &DriftManifests| {
+                reads += 1;
+                Ok((texts(9), texts(6)))
+            };
+            let made = comparisons.of(&of(0), read).await.unwrap();
+            let differs = ("spec.replicas".to_owned(), "6".to_owned(), "9".to_owned());
+            assert_eq!(made.differs, Some(differs));
+        }
+        assert_eq!(reads, 1);
+        for number in 1..=REMEMBERED {
+            comparisons.of(&of(number), async |_| Ok((None, None))).await.unwrap();
+            assert!(comparisons.0.lock().unwrap().len() <= REMEMBERED);
+        }
+        // What cannot be read now is read the next time.
+        comparisons.of(&of(0), async |_| Err(StoreError::Closed)).await.unwrap_err();
+        comparisons.of(&of(0), async |_| Ok((None, None))).await.unwrap();
     }
 }

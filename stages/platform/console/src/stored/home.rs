@@ -1,8 +1,12 @@
 //! What needs somebody, each with its reason in a sentence.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_store::{Drifting, FleetMover, FleetNeed, Store, StoreError, View};
 
+use super::drifted::{Comparison, Comparisons};
 use super::remembered::Remembered;
 use super::{drifted, rows};
 use crate::time::lasting;
@@ -25,6 +29,7 @@ pub(super) async fn read(
     view: &View,
     now: Timestamp,
     activities: &Remembered<Activity>,
+    comparisons: &Comparisons,
 ) -> Result<Home, StoreError> {
     let runtimes: Vec<_> =
         store.runtimes(view).await?.into_iter().map(|one| rows::runtime(one, now)).collect();
@@ -45,14 +50,24 @@ pub(super) async fn read(
     let week = now.checked_sub(SignedDuration::from_hours(24 * WEEK)).unwrap_or(Timestamp::UNIX_EPOCH);
     let out: Vec<i64> =
         found.iter().filter(|one| one.application.sync == "OutOfSync").map(|one| one.id).collect();
-    let mut drifting = store.drifting(&out, week.as_millisecond()).await?;
+    let mut drifting: BTreeMap<i64, (Drifting, Arc<Comparison>)> = BTreeMap::new();
+    for (id, one) in store.drifting(&out, week.as_millisecond()).await? {
+        let manifests = one.last.as_ref().map(|last| &last.manifests);
+        let comparison = match manifests {
+            Some(manifests) => {
+                comparisons.of(manifests, async |manifests| store.drift_manifests(manifests).await).await?
+            }
+            None => Arc::default(),
+        };
+        drifting.insert(id, (one, comparison));
+    }
     // A runtime that says nothing hides what else there may be. One that is in trouble comes before what can wait, and after
     // what users feel.
     let (mut needs, found) = (
         silent,
         found.into_iter().map(|one| {
-            let drifting = drifting.remove(&one.id).unwrap_or_default();
-            need(one, &drifting, now)
+            let (drifting, comparison) = drifting.remove(&one.id).unwrap_or_default();
+            need(one, (&drifting, &comparison), now)
         }),
     );
     let (waits, urgent): (Vec<Need>, Vec<Need>) =
@@ -114,7 +129,7 @@ fn trouble(runtime: &RuntimeRow, now: Timestamp) -> Option<Need> {
     Some(Need { subject: Subject::Troubled(runtime.name.clone()), reason: vec![Said::Text(reason)], since })
 }
 
-fn need(found: FleetNeed, drifting: &Drifting, now: Timestamp) -> Need {
+fn need(found: FleetNeed, (drifting, comparison): (&Drifting, &Comparison), now: Timestamp) -> Need {
     let (health_since, sync_since) = (rows::time(found.health_since), rows::time(found.sync_since));
     let phase_at = rows::time(found.phase_at);
     let row = rows::application(found.application);
@@ -148,7 +163,7 @@ fn need(found: FleetNeed, drifting: &Drifting, now: Timestamp) -> Need {
         }
         return Need { subject: Subject::Unhealthy(row.id, place, row.health), reason, since: health_since };
     }
-    let reason = drifted::sentence(drifting, &lasting(sync_since, now));
+    let reason = drifted::sentence(drifting, comparison, &lasting(sync_since, now));
     Need { subject: Subject::OutOfSync(row.id, place), reason, since: sync_since }
 }
 

@@ -19,6 +19,7 @@ use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{By, ChangedNames, MATRIX_CELLS, Sequence, Store, StoreError, View};
 use tokio::sync::watch;
 
+use self::drifted::Comparisons;
 use self::remembered::Remembered;
 use crate::filter::Filter;
 use crate::fleet::{Changes, Fleet, Fleets, Side, Unavailable, Window};
@@ -43,6 +44,7 @@ pub struct StoredFleet {
     sequence: Sequence,
     trends: Remembered<Trend>,
     activities: Remembered<Activity>,
+    comparisons: Comparisons,
     clock: fn() -> Timestamp,
 }
 
@@ -52,6 +54,7 @@ struct SeenFleet {
     view: View,
     trends: Remembered<Trend>,
     activities: Remembered<Activity>,
+    comparisons: Comparisons,
     clock: fn() -> Timestamp,
 }
 
@@ -67,14 +70,16 @@ impl StoredFleet {
     /// Of a store, of which `sequence` says when anything is kept; `clock` says what time it is.
     #[must_use]
     pub fn new(store: Store, sequence: Sequence, clock: fn() -> Timestamp) -> Self {
-        Self { store, sequence, trends: Remembered::default(), activities: Remembered::default(), clock }
+        let (trends, activities) = (Remembered::default(), Remembered::default());
+        Self { store, sequence, trends, activities, comparisons: Comparisons::default(), clock }
     }
 }
 
 impl Fleets for StoredFleet {
     fn seen_by(&self, view: View) -> Arc<dyn Fleet> {
         let (trends, activities) = (self.trends.clone(), self.activities.clone());
-        Arc::new(SeenFleet { store: self.store.clone(), view, trends, activities, clock: self.clock })
+        let (store, comparisons) = (self.store.clone(), self.comparisons.clone());
+        Arc::new(SeenFleet { store, view, trends, activities, comparisons, clock: self.clock })
     }
 
     fn sequence(&self) -> watch::Receiver<u64> {
@@ -177,7 +182,9 @@ impl Fleet for SeenFleet {
     }
 
     async fn home(&self) -> Result<Home, Unavailable> {
-        home::read(&self.store, &self.view, self.now(), &self.activities).await.map_err(unavailable)
+        let found =
+            home::read(&self.store, &self.view, self.now(), &self.activities, &self.comparisons).await;
+        found.map_err(unavailable)
     }
 
     async fn trend(&self, days: u32) -> Result<Trend, Unavailable> {

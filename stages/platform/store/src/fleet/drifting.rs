@@ -19,7 +19,7 @@ pub struct Drifting {
 }
 
 /// A resource that is not as Git says.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriftingResource {
     /// Its kind,
     pub kind: String,
@@ -27,10 +27,17 @@ pub struct DriftingResource {
     pub name: String,
     /// Since when it is so.
     pub onset: Millis,
+    /// What tells its manifests from any others.
+    pub manifests: DriftManifests,
+}
+
+/// Which two texts are kept of what runs and of what should: their digests.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct DriftManifests {
     /// What runs,
-    pub actual: Option<String>,
+    pub actual: Option<Vec<u8>>,
     /// and what should.
-    pub desired: Option<String>,
+    pub desired: Option<Vec<u8>>,
 }
 
 impl Store {
@@ -59,40 +66,41 @@ impl Store {
         }
         let mut query = Query::default();
         let of = these(&mut query, applications);
+        // However many of an application differ, one of them comes back.
         query.sql = format!(
-            "SELECT e.application_id, e.kind, e.name, d.onset, COALESCE(t.actual, t.object), t.desired \
-             FROM entities e JOIN drifts d ON d.entity_id = e.id AND d.ended IS NULL JOIN transitions t ON t.id = e.current \
-             WHERE e.application_id IN ({of}) AND e.kind <> '' AND t.deleted = 0 ORDER BY d.onset DESC, e.id"
+            "SELECT d.application, d.kind, d.name, d.onset, COALESCE(t.actual, t.object), t.desired \
+             FROM (SELECT e.application_id AS application, e.kind, e.name, d.onset, e.current, \
+             row_number() OVER (PARTITION BY e.application_id ORDER BY d.onset DESC, e.id) AS place \
+             FROM entities e JOIN drifts d ON d.entity_id = e.id AND d.ended IS NULL \
+             WHERE e.application_id IN ({of}) AND e.kind <> '' AND e.gone = 0) AS d \
+             JOIN transitions t ON t.id = d.current WHERE d.place = 1"
         );
         for row in query.rows(&mut connection).await? {
-            let known = all.entry(row.int(0)?).or_default();
-            if known.last.is_none() {
-                let (actual, desired) = (row.bytes_or_null(4)?, row.bytes_or_null(5)?);
-                known.last = Some(DriftingResource {
-                    kind: row.text(1)?,
-                    name: row.text(2)?,
-                    onset: row.int(3)?,
-                    actual: text(&mut connection, actual).await?,
-                    desired: text(&mut connection, desired).await?,
-                });
-            }
+            let manifests = DriftManifests { actual: row.bytes_or_null(4)?, desired: row.bytes_or_null(5)? };
+            all.entry(row.int(0)?).or_default().last = Some(DriftingResource {
+                kind: row.text(1)?,
+                name: row.text(2)?,
+                onset: row.int(3)?,
+                manifests,
+            });
         }
         Ok(all)
+    }
+
+    /// What runs of a resource that drifts, and what should.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn drift_manifests(
+        &self,
+        manifests: &DriftManifests,
+    ) -> Result<(Option<String>, Option<String>), StoreError> {
+        let DriftManifests { actual, desired } = manifests.clone();
+        let mut connection = self.read().await?;
+        Ok((text(&mut connection, actual).await?, text(&mut connection, desired).await?))
     }
 }
 
 fn these(query: &mut Query, applications: &[i64]) -> String {
     applications.iter().map(|id| query.int(*id)).collect::<Vec<_>>().join(", ")
-}
-
-/// Without the manifests: what is printed may end in a log.
-impl std::fmt::Debug for DriftingResource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { kind, name, onset, .. } = self;
-        f.debug_struct("DriftingResource")
-            .field("kind", kind)
-            .field("name", name)
-            .field("onset", onset)
-            .finish_non_exhaustive()
-    }
 }

@@ -21,7 +21,7 @@ pub use activity::FleetMover;
 pub use changes::{Changed, ChangedNames};
 pub(crate) use changes::{NAMES, touched, upto};
 pub use clusters::FleetCluster;
-pub use drifting::{Drifting, DriftingResource};
+pub use drifting::{DriftManifests, Drifting, DriftingResource};
 pub use home::{DayOfDeployments, FleetNeed, FleetRuntime};
 #[cfg(test)]
 pub(crate) use index::{HELD, LISTED};

@@ -323,12 +323,17 @@ pub(crate) async fn what_needs_somebody_is_told_with_its_reason_and_its_time(ope
     part.entity.resource = resource("web", 7, 50).entity.resource;
     part.sync = Some("OutOfSync".to_owned());
     part.desired = Some(Text::new(r#"{"replicas":6}"#.to_owned()));
+    let mut before = part.clone();
+    before.entity.resource.as_mut().unwrap().name = "before".to_owned();
+    (before.uid, before.at) = ("before".to_owned(), 40);
+    opened.keep(before).await;
     opened.keep(part).await;
     let known = drifting(&[out], 3).await;
     let last = known[&out].last.clone().unwrap();
     assert_eq!((known[&out].times, &*last.kind, &*last.name, last.onset), (0, "Deployment", "web", 50));
-    assert_eq!(last.desired.as_deref(), Some(r#"{"replicas":6}"#));
-    assert!(!format!("{last:?}").contains("replicas"));
+    let (actual, desired) = opened.store.drift_manifests(&last.manifests).await.unwrap();
+    assert_eq!(desired.as_deref(), Some(r#"{"replicas":6}"#));
+    assert!(actual.is_some_and(|actual| actual.contains("out/web")));
     assert_eq!(
         (&*needs[1].phase, needs[1].phase_at, &*needs[1].phase_message),
         ("Failed", 3 * HOUR, "hook ended with 1")

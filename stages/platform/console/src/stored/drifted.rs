@@ -122,7 +122,8 @@ pub(super) fn sentence(drifting: &Drifting, comparison: &Comparison, lasts: &str
 fn changed(actual: &str) -> Option<(Timestamp, String)> {
     let managed: Managed = serde_json::from_str(actual).ok()?;
     let all = managed.metadata.managed_fields.into_iter();
-    let all = all.filter(|fields| fields.subresource.is_empty());
+    // A status is the cluster's own; `kubectl scale` changes an object by the subresource of that name.
+    let all = all.filter(|fields| fields.subresource != "status");
     let at = |fields: &Fields| fields.time.parse::<Timestamp>().ok();
     let (at, last) = all.filter_map(|fields| Some((at(&fields)?, fields))).max_by_key(|(at, _)| *at)?;
     let manager = last.manager.split(['/', ' ']).next().unwrap_or_default();
@@ -226,6 +227,11 @@ mod tests {
             (
                 1,
                 live(&kubectl, &changed),
+                "Drifted for 2 h: `Deployment/web spec.replicas` 6 → 9, by `kubectl`",
+            ),
+            (
+                1,
+                live(&[kubectl[0], ("kubectl", "2026-11-26T09:58:30Z", "scale"), kubectl[2]], &changed),
                 "Drifted for 2 h: `Deployment/web spec.replicas` 6 → 9, by `kubectl`",
             ),
             // Somebody changed it, and long before: a commit that waits is no drift.

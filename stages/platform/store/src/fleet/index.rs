@@ -87,9 +87,9 @@ impl<'a> Index<'a> {
         self.held_uid = if report.deleted { "" } else { &*report.uid }.into();
     }
 
-    /// What an application's newest report says of it. One that tells its end tells nothing else.
-    pub(crate) fn follow(&mut self, report: &'a Report) {
-        self.reported_at = report.at;
+    /// What an application's newest report says of it, and since when. One that tells its end tells nothing else.
+    pub(crate) fn follow(&mut self, report: &'a Report, at: Millis) {
+        self.reported_at = at;
         if report.deleted {
             self.deleted = true;
             return;
@@ -109,7 +109,7 @@ impl<'a> Index<'a> {
             (&mut self.sync, &mut self.sync_since, state(report.sync.as_deref())),
         ] {
             if *known != said || self.deleted || *since <= 0 {
-                *since = report.at;
+                *since = at;
             }
             *known = said.into();
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::fleet::Index;
-use crate::report::Report;
+use crate::report::{Millis, Report};
 
 /// Its runtime, its namespace, its name.
 pub(super) type ApplicationKey<'a> = (i64, Cow<'a, str>, Cow<'a, str>);
@@ -46,12 +46,12 @@ impl<'a> ApplicationState<'a> {
         true
     }
 
-    /// Follows a report of the application itself.
-    pub(super) fn follow(&mut self, report: &'a Report, is_newer: bool) {
+    /// Follows a report of the application itself, which is so since then.
+    pub(super) fn follow(&mut self, report: &'a Report, since: Millis, is_newer: bool) {
         self.index.hold(report);
         self.last = Some(report);
         if is_newer {
-            self.index.follow(report);
+            self.index.follow(report, since);
             if !report.deleted {
                 self.newest = Some(report);
             }

@@ -23,15 +23,15 @@ impl Drifts {
         Self(id.map(|id| Drift { id: Some(id), onset: 0, ended: None, repeats: 0 }).into_iter().collect())
     }
 
-    /// A new state that is out of sync begins one, or goes on with the one that goes on; one in sync ends it.
-    pub(super) fn follow(&mut self, report: &Report) {
+    /// A new state, since then, that is out of sync begins one, or goes on with the one that goes on; one in sync ends it.
+    pub(super) fn follow(&mut self, report: &Report, at: Millis) {
         let is_out_of_sync = report.sync.as_deref() == Some("OutOfSync") && !report.deleted;
         let is_in_sync = report.deleted || report.sync.as_deref() == Some("Synced");
         match self.0.last_mut().filter(|drift| drift.ended.is_none()) {
             Some(drift) if is_out_of_sync => drift.repeats += 1,
-            Some(drift) if is_in_sync => drift.ended = Some(report.at),
+            Some(drift) if is_in_sync => drift.ended = Some(at),
             None if is_out_of_sync => {
-                self.0.push(Drift { id: None, onset: report.at, ended: None, repeats: 1 });
+                self.0.push(Drift { id: None, onset: at, ended: None, repeats: 1 });
             }
             _ => {}
         }
@@ -51,8 +51,8 @@ mod tests {
     fn follow(drifts: &mut Drifts, said: &[(&str, Millis, bool)]) {
         for (sync, at, deleted) in said {
             let mut one = report("shop", None);
-            (one.sync, one.at, one.deleted) = (Some((*sync).to_owned()), *at, *deleted);
-            drifts.follow(&one);
+            (one.sync, one.deleted) = (Some((*sync).to_owned()), *deleted);
+            drifts.follow(&one, *at);
         }
     }
 

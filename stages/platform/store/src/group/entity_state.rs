@@ -3,7 +3,7 @@
 use super::drifts::Drifts;
 use super::newest::Newest;
 use super::transition::Which;
-use crate::report::ResourceName;
+use crate::report::{Millis, ResourceName};
 
 /// An entity.
 #[derive(Debug, Clone, Default)]
@@ -16,9 +16,13 @@ pub(super) struct EntityState<'a> {
     pub(super) resource: Option<&'a ResourceName>,
     /// Its state,
     pub(super) current: Option<Which>,
-    /// what came last,
+    /// and since when.
+    pub(super) since: Millis,
+    /// What came last,
     pub(super) latest: Option<Which>,
-    /// and the digest of that.
+    /// since when that was so,
+    pub(super) latest_since: Millis,
+    /// and the digest of it.
     pub(super) content: Vec<u8>,
     pub(super) newest: Newest<'a>,
     /// The beginning of the digest of its last key, where the group brought one.

@@ -14,16 +14,6 @@ use crate::fleet::Index;
 use crate::report::{Delivery, Millis, Outcome, Report, ResourceName};
 use crate::texts::NamedTexts;
 
-/// Resources of the applications of a runtime that have one name: whoever reports the object alone means the one that was
-/// reported of last.
-#[derive(Debug, Default)]
-struct Namesakes {
-    /// The one that was reported of last when this was read, and when; of those that are not known none is later.
-    last_read: Option<(usize, Millis)>,
-    /// Those that are known.
-    all: Vec<usize>,
-}
-
 /// What is known. Places in its lists are given by it alone, and nothing is taken from a list.
 #[derive(Default)]
 pub(super) struct Known<'a> {
@@ -31,7 +21,9 @@ pub(super) struct Known<'a> {
     pub(super) entities: Vec<EntityState<'a>>,
     by_key: HashMap<ApplicationKey<'a>, usize>,
     by_name: HashMap<(usize, Option<&'a ResourceName>), usize>,
-    namesakes: HashMap<(i64, &'a ResourceName), Namesakes>,
+    /// Resources of the applications of a runtime that have one name, as far as they are known: whoever reports the object alone
+    /// means the one that was reported of last, and that is one of these, since no entity's time goes back.
+    namesakes: HashMap<(i64, &'a ResourceName), Vec<usize>>,
     /// What the transitions said that reports of objects alone may follow.
     said: HashMap<i64, Said<'a>>,
     /// Transitions that are new,
@@ -67,7 +59,7 @@ impl<'a> Known<'a> {
         if let Some(resource) = entity.resource.filter(|_| !name.is_empty())
             && let Some(namesakes) = self.namesakes.get_mut(&(*runtime, resource))
         {
-            namesakes.all.push(place);
+            namesakes.push(place);
         }
         self.by_name.insert((entity.application, entity.resource), place);
         self.entities.push(entity);
@@ -81,12 +73,6 @@ impl<'a> Known<'a> {
     /// Somebody reports a resource by its object alone: asked before any entity is read.
     pub(super) fn ask_for_namesakes(&mut self, runtime: i64, resource: &'a ResourceName) {
         self.namesakes.entry((runtime, resource)).or_default();
-    }
-
-    /// The one of them that was reported of last, as it was read.
-    pub(super) fn last_namesake(&mut self, runtime: i64, resource: &'a ResourceName, entity: usize) {
-        let at = self.entities[entity].newest.at;
-        self.namesakes.entry((runtime, resource)).or_default().last_read = Some((entity, at));
     }
 
     /// Of which kept transitions it must be known what they said.
@@ -108,15 +94,6 @@ impl<'a> Known<'a> {
 
     pub(super) fn add_said(&mut self, transition: i64, said: Said<'a>) {
         self.said.insert(transition, said);
-    }
-
-    /// Whether it is known what a delivery is about. Where the namesake that was the last one was found to be of an earlier
-    /// time, one that is not known may be the last.
-    pub(super) fn tells_of(&self, delivery: &Delivery) -> bool {
-        let namesakes = object_alone(&delivery.report)
-            .and_then(|resource| self.namesakes.get(&(delivery.runtime, resource)));
-        let last = namesakes.and_then(|namesakes| namesakes.last_read);
-        last.is_none_or(|(entity, at)| self.entities[entity].newest.at >= at)
     }
 
     /// Takes a delivery, as what is known says then.
@@ -158,7 +135,7 @@ impl<'a> Known<'a> {
 
     /// The resource of an application that a report of an object alone is about, where one has it.
     fn namesake(&self, runtime: i64, resource: &'a ResourceName) -> Option<usize> {
-        let all = &self.namesakes.get(&(runtime, resource))?.all;
+        let all = self.namesakes.get(&(runtime, resource))?;
         // Of several of one time the one that has been there for longest.
         all.iter().copied().max_by_key(|place| {
             let entity = &self.entities[*place];
@@ -172,8 +149,15 @@ impl<'a> Known<'a> {
         let is_application = report.entity.resource.is_none();
         let entity = &self.entities[place];
         let is_newer = entity.current.is_none() || entity.newest.gives_way_to(report);
+        // Times are of several clocks, and of reports that waited: what is newer began no earlier than what it follows, and what is
+        // older before that, so that whoever reads states by their times comes to the same.
+        let since = match entity.current {
+            None => report.at,
+            Some(_) if is_newer => report.at.max(entity.newest.at),
+            Some(_) => report.at.min(entity.since.saturating_sub(1)),
+        };
         if is_application {
-            self.application_follows(report, application, is_newer);
+            self.application_follows(report, since, application, is_newer);
         }
         let entity = &self.entities[place];
         let followed = entity.current.filter(|_| !report.has_source).map(|current| self.said_in(current));
@@ -187,7 +171,7 @@ impl<'a> Known<'a> {
                 self.report_again(latest, report.at);
                 latest
             }
-            None => self.add_transition(report, place, followed),
+            None => self.add_transition(report, place, since, followed),
         };
         let entity = &mut self.entities[place];
         entity.is_reported = true;
@@ -203,15 +187,16 @@ impl<'a> Known<'a> {
         }
         if is_newer && entity.current != Some(transition) {
             entity.current = Some(transition);
-            entity.newest = Newest::of(report);
-            entity.drifts.follow(report);
+            entity.since = entity.latest_since;
+            entity.newest = Newest { at: since, ..Newest::of(report) };
+            entity.drifts.follow(report, since);
         } else if entity.current == Some(transition) {
             // What came last moves the time of the state where it is the state.
             entity.newest.at = entity.newest.at.max(report.at);
         }
     }
 
-    fn application_follows(&mut self, report: &'a Report, place: usize, is_newer: bool) {
+    fn application_follows(&mut self, report: &'a Report, since: Millis, place: usize, is_newer: bool) {
         let application = &mut self.applications[place];
         // The end of an application, or another life of it, takes away what was held of it for whoever compares. What came of
         // it before its own first report is of this life.
@@ -221,7 +206,7 @@ impl<'a> Known<'a> {
                 self.entities[*entity].held_key = None;
             }
         }
-        application.follow(report, is_newer);
+        application.follow(report, since, is_newer);
         // Also of what came late: an operation that ended is a deployment, whatever was reported since.
         let Some(operation) = &report.operation else { return };
         let sync = (place, operation.started_at);
@@ -251,7 +236,13 @@ impl<'a> Known<'a> {
         }
     }
 
-    fn add_transition(&mut self, report: &'a Report, entity: usize, followed: Option<Said<'a>>) -> Which {
+    fn add_transition(
+        &mut self,
+        report: &'a Report,
+        entity: usize,
+        since: Millis,
+        followed: Option<Said<'a>>,
+    ) -> Which {
         let knows_more = followed.is_some();
         let said = Said::by(report, followed);
         for (number, (own, digest)) in report.texts().into_iter().zip(&said.texts).enumerate() {
@@ -262,7 +253,8 @@ impl<'a> Known<'a> {
             }
         }
         let place = self.transitions.len();
-        self.transitions.push(NewTransition::by(report, entity, said));
+        self.transitions.push(NewTransition::by(report, entity, since, said));
+        self.entities[entity].latest_since = since;
         Which::New(place)
     }
 }
@@ -342,6 +334,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_newer_began_no_earlier_and_what_is_older_did_before_it() {
+        let at = |number, version, at, sync: &str| {
+            let mut one = report("shop", None);
+            (one.version, one.at, one.sync) = (Some(version), at, Some(sync.to_owned()));
+            one.object = Some(Text::new(format!("{{\"version\":{version}}}")));
+            delivery(number, one)
+        };
+        let all = [
+            at(1, 6, 102, "OutOfSync"),
+            // Of a clock that is behind, or of a report that was long in the making.
+            at(2, 7, 101, "Synced"),
+            // Late: of what is over.
+            at(3, 5, 200, "OutOfSync"),
+            at(4, 4, 90, "OutOfSync"),
+            at(5, 8, 100, "OutOfSync"),
+            at(6, 9, 103, "OutOfSync"),
+        ];
+        let mut known = Known::default();
+        taken(&mut known, &all);
+        let times: Vec<_> = known.transitions.iter().map(|one| (one.version.unwrap(), one.at)).collect();
+        assert_eq!(times, [(6, 102), (7, 102), (5, 101), (4, 90), (8, 102), (9, 103)]);
+        let told: Vec<_> = known.transitions.iter().map(|one| one.reports.last_at).collect();
+        assert_eq!(told, [102, 101, 200, 90, 100, 103], "as each report says it");
+        let [entity] = &known.entities[..] else { panic!("one entity") };
+        assert_eq!((entity.since, entity.newest.at, entity.newest.version), (103, 103, Some(9)));
+        let drifts: Vec<_> = entity.drifts.changed().map(|one| (one.onset, one.ended)).collect();
+        assert_eq!(drifts, [(102, Some(102)), (102, None)]);
+    }
+
+    #[test]
     fn an_older_right_is_refused_and_its_key_stays_free() {
         let with = |number, epoch| Delivery { epoch: Some(epoch), ..delivery(number, report("shop", None)) };
         let all = [with(1, 7), with(2, 6), with(2, 7), with(1, 6), with(1, 8), with(3, 7)];
@@ -412,19 +434,16 @@ mod tests {
         kept(&mut known, names[0], resource, 3, 100);
         let last = kept(&mut known, names[1], resource, 4, 7);
         let of_one_time = kept(&mut known, names[2], resource, 5, 7);
-        known.last_namesake(1, resource, last);
         assert_eq!(known.followed(), [3, 4, 5]);
         known.add_said(4, Said { sync: Some("OutOfSync".into()), ..Said::default() });
-        assert!(known.tells_of(&asked));
         let deliveries = [asked.clone()];
         assert_eq!(taken(&mut known, &deliveries), [Outcome::Kept]);
         assert_eq!(known.transitions[0].entity, last);
         assert_eq!(known.transitions[0].said.sync.as_deref(), Some("OutOfSync"), "what is known of it stays");
-        // A newer version of an earlier time: another that is not known may be the last.
+        // A newer version of an earlier time: it is no less the one that was reported of last.
         let deliveries = [delivery(2, alone("web", 3, 5))];
         taken(&mut known, &deliveries);
-        assert_eq!(known.entities[last].newest.at, 5);
-        assert!(!known.tells_of(&asked));
-        assert_eq!(known.namesake(1, resource), Some(of_one_time));
+        assert_eq!(known.entities[last].newest.at, 10);
+        assert_eq!((known.namesake(1, resource), known.entities[of_one_time].newest.at), (Some(last), 7));
     }
 }

@@ -26,7 +26,8 @@ pub(super) const APPLICATIONS: &str = concat!(
 /// The columns of an entity in the order that `read_entity` has; of its drifts no more than one goes on.
 macro_rules! entity {
     () => {
-        "e.id, e.current, e.latest, e.content, e.uid, e.version, e.object_created_at, e.at, d.id"
+        "e.id, e.current, e.latest, e.content, e.uid, e.version, e.object_created_at, e.at, d.id, e.since, \
+         CASE WHEN e.latest = e.current THEN e.since ELSE (SELECT l.at FROM transitions l WHERE l.id = e.latest) END"
     };
 }
 pub(super) const ENTITIES: &str = concat!(
@@ -120,13 +121,12 @@ async fn namesakes<'a>(
         .collect();
     for row in with_rows(connection, NAMESAKES, &rows).await? {
         let Some(&(runtime, resource)) = asked(&row, &alone)? else { continue };
-        let key = (runtime, Cow::Owned(row.text(23)?), Cow::Owned(row.text(24)?));
+        let key = (runtime, Cow::Owned(row.text(25)?), Cow::Owned(row.text(26)?));
         let place = match known.application(&key) {
             Some(place) => place,
-            None => known.add_application(application(&row, 10, key)?),
+            None => known.add_application(application(&row, 12, key)?),
         };
-        let entity = read_entity(known, &row, place, Some(resource))?;
-        known.last_namesake(runtime, resource, entity);
+        read_entity(known, &row, place, Some(resource))?;
     }
     Ok(())
 }
@@ -177,6 +177,7 @@ fn read_entity<'a>(
         return Ok(place);
     }
     let kept = |column| Ok::<_, StoreError>(row.int_or_null(column)?.map(Which::Kept));
+    let since = row.int(10)?;
     let newest = Newest {
         uid: row.text(5)?.into(),
         version: row.int_or_null(6)?,
@@ -188,7 +189,9 @@ fn read_entity<'a>(
         application,
         resource,
         current: kept(2)?,
+        since,
         latest: kept(3)?,
+        latest_since: row.int_or_null(11)?.unwrap_or(since),
         content: row.bytes(4)?,
         newest,
         drifts: Drifts::going_on(row.int_or_null(9)?),

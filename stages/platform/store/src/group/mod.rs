@@ -32,19 +32,9 @@ pub(crate) async fn keep(
     now: Millis,
 ) -> Result<Vec<Outcome>, StoreError> {
     let mut keys = NewKeys::take(connection, deliveries, now).await?;
-    let mut outcomes = Vec::with_capacity(deliveries.len());
-    while let Some(rest) = deliveries.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
-        let mut known = load::known(connection, rest, &keys).await?;
-        for (number, delivery) in rest.iter().enumerate() {
-            // What was read tells of the first always. Where it does not tell of another, what is decided is written and all
-            // that follows is read anew.
-            if number > 0 && !known.tells_of(delivery) {
-                break;
-            }
-            outcomes.push(known.take(delivery, &mut keys));
-        }
-        write::all(connection, known, now).await?;
-    }
+    let mut known = load::known(connection, deliveries, &keys).await?;
+    let outcomes = deliveries.iter().map(|delivery| known.take(delivery, &mut keys)).collect();
+    write::all(connection, known, now).await?;
     keys.give_back(connection).await?;
     Ok(outcomes)
 }

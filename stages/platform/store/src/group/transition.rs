@@ -47,11 +47,12 @@ impl Reported {
 }
 
 impl<'a> NewTransition<'a> {
-    pub(super) fn by(report: &'a Report, entity: usize, said: Said<'a>) -> Self {
+    /// By a report, of an entity that is so since then.
+    pub(super) fn by(report: &'a Report, entity: usize, since: Millis, said: Said<'a>) -> Self {
         let Report { at, uid, version, object_is_json, pods, .. } = report;
         Self {
             entity,
-            at: *at,
+            at: since,
             uid,
             version: *version,
             object_is_json: *object_is_json,

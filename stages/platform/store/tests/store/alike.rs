@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 use stages_platform_store::{
-    Commit, Delivery, Listing, Operation, Outcome, Report, ResourceName, SourceChange, Text,
+    Commit, Delivery, Listing, Operation, Outcome, Pods, Report, ResourceName, SourceChange, Text,
 };
 
 use crate::rows;
@@ -106,6 +106,11 @@ impl Dice {
             } else {
                 self.one_of(&["web", "web", "db"]).to_owned()
             },
+        });
+        report.pods = self.is(3).then(|| Pods {
+            ready: self.random.i64(0..3),
+            wanted: 3,
+            revision: self.random.bool().then_some(7),
         });
         // Whoever watches resources knows the object alone, and whose it is or not.
         if self.is(3) {

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::alike;
 use crate::changes;
+use crate::clocks;
 use crate::fleet;
 use crate::group;
 use crate::looked_up;
@@ -74,6 +75,7 @@ async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Pl
     matrix::an_application_is_one_name_in_each_of_its_environments(open(&place().await).await).await;
     overview::clusters_are_told_by_runtime_with_how_their_applications_are(open(&place().await).await).await;
     overview::applications_that_move_most_are_told_against_the_time_before(open(&place().await).await).await;
+    clocks::states_that_are_read_by_their_times_come_to_the_state(open(&place().await).await).await;
     owners::what_owns_a_resource_is_what_its_newest_report_with_an_owner_says(open(&place().await).await)
         .await;
     fleet::a_narrow_user_sees_exactly_theirs_everywhere(open(&place().await).await).await;

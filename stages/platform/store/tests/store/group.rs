@@ -100,9 +100,13 @@ pub(crate) async fn whose_an_object_alone_is_follows_what_the_reports_before_it_
     };
     opened.keep(named("cart", 10)).await;
     opened.keep(named("shop", 7)).await;
-    // That of `cart` was reported of last, and then it is of an earlier time than that of `shop`, of which no report speaks.
+    // That of `cart` was reported of last, and stays so whatever the times of its newer versions are.
     let kept = opened.together(vec![alone(2, 5), alone(3, 6)]).await;
     assert_eq!(kept, [Outcome::Kept, Outcome::Kept]);
-    assert_eq!(opened.versions().await, (vec![1, 3], 3));
+    assert_eq!(opened.versions().await, (vec![1], 1));
+    // Until the other one is reported of.
+    let kept = opened.together(vec![(named("shop", 11), "named".to_owned(), None), alone(4, 6)]).await;
+    assert_eq!(kept, [Outcome::Kept, Outcome::Kept]);
+    assert_eq!(opened.versions().await, (vec![1, 4], 4));
     opened.close().await;
 }

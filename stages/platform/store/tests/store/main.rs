@@ -5,6 +5,7 @@
 mod accounts;
 mod alike;
 mod changes;
+mod clocks;
 mod contract;
 mod file;
 mod fleet;

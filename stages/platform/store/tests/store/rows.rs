@@ -30,7 +30,7 @@ const ROWS: [(&str, &str); 10] = [
         "transitions t JOIN entities e ON e.id = t.entity_id JOIN applications a ON a.id = e.application_id",
         "place(t.id) a.runtime_id a.namespace a.name e.api_version e.kind e.namespace e.name t.at t.last_at t.reports t.uid \
          t.version t.deleted t.sync t.health t.health_message t.revision t.object_is_json #t.object #t.actual #t.desired \
-         #t.git #t.details",
+         #t.git #t.details t.pods_ready t.pods_wanted t.pods_revision",
     ),
     ("blobs b", "#b.digest b.refs b.size"),
     (

@@ -1,0 +1,49 @@
+//! Times of several clocks, and of reports that come late.
+
+use stages_platform_store::{ApplicationName, Report, View};
+
+use crate::support::{Opened, report, resource};
+
+const WEB: (&str, &str, &str, &str) = ("apps", "Deployment", "shop", "web");
+
+pub(crate) async fn states_that_are_read_by_their_times_come_to_the_state(opened: Opened) {
+    let store = &opened.store;
+    let said = |one: Report, health: &str| Report { health: Some(health.to_owned()), ..one };
+    // The newer one is of a clock that is behind; and a third, of what is over, comes late.
+    let all = [(6, 102, "Progressing"), (7, 101, "Healthy"), (5, 200, "Degraded")];
+    for (version, at, health) in all {
+        opened.keep(said(report("u", version, at), health)).await;
+        opened.keep(said(resource("d", version, at), health)).await;
+    }
+    let runtime = "prod".to_owned();
+    let name = ApplicationName { runtime, namespace: "argocd".to_owned(), name: "shop".to_owned() };
+    let known = store.known(&View::ALL, &name).await.unwrap().unwrap();
+    assert_eq!((&*known.listed.health, known.health_since, known.reported_at), ("Healthy", 102, 102));
+    let shown = async |at: Option<i64>| {
+        let resources = store.resources_at(known.id, at, None).await.unwrap();
+        let health: Vec<_> = resources.into_iter().map(|one| one.health.unwrap()).collect();
+        let object = store.object_at(known.id, at).await.unwrap().and_then(|one| one.object).unwrap();
+        let manifests = store.manifests_at(known.id, WEB, at.unwrap_or(i64::MAX)).await.unwrap().unwrap();
+        let version = |text: &str| text.split('"').rev().nth(1).unwrap().to_owned();
+        (health.concat(), version(&object), version(&manifests.actual.unwrap()))
+    };
+    let state = |health: &str, version: &str| (health.to_owned(), version.to_owned(), version.to_owned());
+    for at in [None, Some(102), Some(150), Some(200), Some(1_000)] {
+        assert_eq!(shown(at).await, state("Healthy", "7"), "{at:?}");
+    }
+    assert_eq!(shown(Some(101)).await, state("Degraded", "5"));
+    let expected = [("Degraded", 101), ("Progressing", 102), ("Healthy", 102)];
+    let states = store.states(known.id, (0, 1_000)).await.unwrap();
+    let told: Vec<_> = states.iter().map(|one| (one.health.as_deref().unwrap(), one.at)).collect();
+    assert_eq!(told, expected);
+    let steps = store.steps_between(known.id, (0, 1_000), true).await.unwrap();
+    let told: Vec<_> = steps.iter().map(|one| (one.health.as_deref().unwrap(), one.at)).collect();
+    assert_eq!(told, expected);
+    // Each as it was reported, in the order in which they came.
+    let own: Vec<_> = opened.timeline().await.into_iter().filter(|one| one.resource.is_none()).collect();
+    let told: Vec<_> = own.iter().map(|one| (one.version.unwrap(), one.current)).collect();
+    assert_eq!(told, [(6, false), (7, true), (5, false)]);
+    let payload = store.payload(opened.runtime.id, own[1].id).await.unwrap().unwrap();
+    assert_eq!(payload["timestamp"], "1970-01-01T00:00:00.101Z");
+    opened.close().await;
+}

@@ -1,6 +1,6 @@
 //! People, their keys and teams, rules, and what was done.
 
-use async_graphql::{InputObject, Result, SimpleObject};
+use async_graphql::{Enum, InputObject, Result, SimpleObject};
 use stages_platform_store as kept;
 
 use super::time;
@@ -21,16 +21,62 @@ pub(crate) struct Me {
     pub(crate) active_account: Account,
 }
 
-/// The account of everything here.
+/// The account of everything here. It has no Git server and no repository of its own: each runtime says its, and what clients of
+/// other platforms ask of that is null.
 #[derive(SimpleObject)]
 pub(crate) struct Account {
     id: String,
     name: String,
+    git_provider: Option<GitProviders>,
+    git_api_url: Option<String>,
+    shared_config_repo: Option<String>,
+    csdp_validated: Option<bool>,
+    features: Features,
+}
+
+/// Kinds of Git servers.
+#[derive(Enum, Clone, Copy, PartialEq, Eq)]
+enum GitProviders {
+    Bitbucket,
+    BitbucketServer,
+    Gerrit,
+    Github,
+    Gitlab,
+}
+
+/// What holds of an account.
+#[derive(SimpleObject)]
+struct Features {
+    /// Whether there are limits that a plan sets.
+    gitops_plan_enforcement: bool,
+}
+
+/// How much there is, and how much there may be.
+#[derive(SimpleObject)]
+pub(crate) struct LimitsStatus {
+    /// As far as whoever asks sees it.
+    pub(crate) usage: Limits,
+    pub(crate) limits: Limits,
+}
+
+/// How many there are, or may be; null: any number.
+#[derive(SimpleObject, Default)]
+pub(crate) struct Limits {
+    pub(crate) clusters: Option<u64>,
+    pub(crate) applications: Option<u64>,
 }
 
 impl Account {
     pub(crate) fn only() -> Self {
-        Self { id: ACCOUNT.to_owned(), name: ACCOUNT.to_owned() }
+        Self {
+            id: ACCOUNT.to_owned(),
+            name: ACCOUNT.to_owned(),
+            git_provider: None,
+            git_api_url: None,
+            shared_config_repo: None,
+            csdp_validated: None,
+            features: Features { gitops_plan_enforcement: false },
+        }
     }
 }
 

@@ -119,6 +119,10 @@ pub(crate) struct ApplicationsFilterArgs {
     labels: Option<Vec<String>>,
     /// Whether they are gone; null: both.
     deleted: Option<bool>,
+    /// As clients of other platforms ask: those of runtimes that are silent are listed in any case,
+    inactive: Option<bool>,
+    /// and so are those that a runtime is made of.
+    include_components: Option<bool>,
 }
 
 /// Labels that may be asked for at a time.

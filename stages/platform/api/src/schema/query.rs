@@ -3,7 +3,7 @@
 use async_graphql::{Context, Object, Result};
 use stages_platform_store::{self as kept, FleetCluster, SeenApplication, Which};
 
-use super::account::{AbacRule, Account, ApiKey, AuditEntry, Me, User};
+use super::account::{AbacRule, Account, ApiKey, AuditEntry, Limits, LimitsStatus, Me, User};
 use super::application::{
     self, Application, ApplicationEdge, ApplicationSlice, ApplicationsFilterArgs, place,
 };
@@ -58,6 +58,17 @@ impl Query {
             accounts: vec![Account::only()],
             active_account: Account::only(),
         })
+    }
+
+    /// How much there is of what plans of other platforms limit: here nothing is limited.
+    #[graphql(complexity = "100 + child_complexity")]
+    async fn limits_status(&self, context: &Context<'_>) -> Result<LimitsStatus> {
+        let (store, view) = (store(context)?, caller(context)?.view());
+        let (_, clusters) = store.clusters(&view, 1).await.map_err(unread)?;
+        let runtimes = store.runtimes(&view).await.map_err(unread)?;
+        let applications = runtimes.iter().map(|one| one.applications).sum();
+        let usage = Limits { clusters: Some(clusters), applications: Some(applications) };
+        Ok(LimitsStatus { usage, limits: Limits::default() })
     }
 
     /// The runtime of a name or an id; null: there is none that whoever asks sees.

@@ -20,6 +20,7 @@ const OPERATIONS: &[(&str, [&str; 4])] = &[
     ),
     ("{ gitSources { edges { cursor } } }", ["", "", "", ""]),
     ("{ clusters { edges { cursor } } }", ["", "", "", ""]),
+    ("{ limitsStatus { usage { clusters applications } } }", ["", "", "", ""]),
     ("subscription { applicationsChanged { sequence } }", ["", "", "", ""]),
     (
         r#"subscription { applicationChanged(runtime: "prod", namespace: "a", name: "b") { sequence } }"#,

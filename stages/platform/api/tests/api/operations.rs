@@ -96,6 +96,37 @@ async fn a_runtime_registers_as_an_incumbents_does_reports_what_is_wrong_and_is_
     assert_eq!(log["auditLog"], json!([entry("runtime.remove"), entry("runtime.add")]));
 }
 
+/// Facts 0.5, and what `gitops-runtime check` asks of a platform.
+#[tokio::test]
+async fn what_an_app_proxy_asks_at_its_start_and_the_doctor_before_it_is_answered() {
+    let served = Served::new().await;
+    let made = served.data(&served.admin, CREATE, arguments("eu1")).await;
+    let runtime = ("authorization", made["createRuntime"]["newAccessToken"].as_str().unwrap().to_owned());
+    let me = "query me { me { runtimeName activeAccount { id name gitProvider gitApiUrl sharedConfigRepo csdpValidated } } }";
+    let account = json!({
+        "id": "default", "name": "default", "gitProvider": null, "gitApiUrl": null, "sharedConfigRepo": null, "csdpValidated": null,
+    });
+    let expected = json!({"me": {"runtimeName": "eu1", "activeAccount": account}});
+    assert_eq!(served.data(&runtime, me, json!({})).await, expected);
+    let limits = "query limits { me { activeAccount { features { gitopsPlanEnforcement } } } \
+                  limitsStatus { usage { clusters applications } limits { clusters applications } } }";
+    let before = served.data(&served.admin, limits, json!({})).await;
+    assert_eq!(before["me"]["activeAccount"]["features"]["gitopsPlanEnforcement"], false);
+    assert_eq!(before["limitsStatus"]["limits"], json!({"clusters": null, "applications": null}));
+    let used = |said: &Value| said["limitsStatus"]["usage"]["applications"].as_u64().unwrap();
+    served.report("eu1", "argocd/shop").await;
+    let after = served.data(&served.admin, limits, json!({})).await;
+    assert_eq!(used(&after), used(&before) + 1);
+    let applications = "query Applications { applications(pagination: {first: 50}, filters: {inactive: true, includeComponents: true}) { edges { node { metadata { name } } } } }";
+    let expected = json!({"applications": {"edges": [{"node": {"metadata": {"name": "shop"}}}]}});
+    assert_eq!(served.data(&runtime, applications, json!({})).await, expected);
+    let sources = "query GitSources($pagination: SlicePaginationArgs, $project: String, $runtime: String) { gitSources(pagination: $pagination, project: $project, runtime: $runtime) { edges { node { metadata { account runtime group version kind name namespace } self { repoURL path revision } permissions { userId read write } } } pageInfo { startCursor endCursor hasNextPage hasPrevPage } } }";
+    let page = json!({"startCursor": null, "endCursor": null, "hasNextPage": false, "hasPrevPage": false});
+    let expected = json!({"gitSources": {"edges": [], "pageInfo": page}});
+    let variables = json!({"pagination": {"first": 50, "after": ""}, "project": null, "runtime": "eu1"});
+    assert_eq!(served.data(&runtime, sources, variables).await, expected);
+}
+
 #[tokio::test]
 async fn a_name_is_given_once_and_refused_where_it_is_none() {
     let served = Served::new().await;

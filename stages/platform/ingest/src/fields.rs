@@ -93,6 +93,14 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// For what is null or of another kind, in a type of which the rest counts all the same.
+pub(crate) fn lenient<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let value: &'de RawValue = Deserialize::deserialize(deserializer)?;
+    Ok(serde_json::from_str(value.get()).unwrap_or_default())
+}
+
 /// The text of a string; `None` for what is none.
 pub(crate) fn string(value: &RawValue) -> Option<Cow<'_, str>> {
     match serde_json::from_str::<&str>(value.get()) {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use stages_platform_store::Placement;
 
-use crate::fields::{Entries, Fields};
+use crate::fields::{Entries, Fields, lenient};
 use crate::wire::short;
 
 /// Labels of one application that are kept.
@@ -18,8 +18,11 @@ const PRODUCT: &str = "codefresh.io/product";
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Spec<'a> {
+    #[serde(deserialize_with = "lenient")]
     project: String,
+    #[serde(deserialize_with = "lenient")]
     destination: Destination,
+    #[serde(deserialize_with = "lenient")]
     source: Option<Source>,
     #[serde(borrow)]
     sources: Option<&'a RawValue>,
@@ -28,17 +31,22 @@ struct Spec<'a> {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Destination {
+    #[serde(deserialize_with = "lenient")]
     name: String,
+    #[serde(deserialize_with = "lenient")]
     server: String,
+    #[serde(deserialize_with = "lenient")]
     namespace: String,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Source {
-    #[serde(rename = "repoURL")]
+    #[serde(rename = "repoURL", deserialize_with = "lenient")]
     repository: String,
+    #[serde(deserialize_with = "lenient")]
     path: String,
+    #[serde(deserialize_with = "lenient")]
     chart: String,
 }
 

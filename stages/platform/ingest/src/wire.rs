@@ -58,37 +58,56 @@ struct Event<'a> {
     data: Fields<'a>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
+/// An object: what is odd or null of it is as good as not there, and of fields of one name the last counts.
 struct Object<'a> {
     api_version: String,
     kind: String,
-    #[serde(borrow)]
     metadata: Metadata<'a>,
     /// As it stands: of an application alone it is read.
-    #[serde(borrow)]
     spec: Option<&'a RawValue>,
-    /// As it stands: an odd one is no reason to refuse a report.
-    #[serde(borrow)]
     status: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
 struct Metadata<'a> {
     name: String,
     namespace: String,
     uid: String,
-    resource_version: String,
-    creation_timestamp: Option<String>,
-    #[serde(borrow)]
+    version: Option<i64>,
+    created_at: Option<Millis>,
     deletion_timestamp: Option<&'a RawValue>,
-    #[serde(borrow)]
     owner_references: Option<&'a RawValue>,
-    #[serde(borrow)]
     labels: Option<&'a RawValue>,
-    #[serde(borrow)]
     annotations: Option<&'a RawValue>,
+}
+
+impl<'a> Object<'a> {
+    fn read(text: &'a str) -> Result<Self, Refusal> {
+        let fields: Fields<'a> = serde_json::from_str(text).map_err(|_| Refusal::NotAnObject)?;
+        let metadata = Fields::of(fields.get("metadata"));
+        let of = |fields: &Fields<'a>, name: &str| fields.text(name).unwrap_or_default();
+        let is_there = |value: &&RawValue| value.get() != "null";
+        let version = metadata.get("resourceVersion").and_then(|version| match string(version) {
+            Some(text) => text.parse().ok(),
+            None => version.get().parse().ok(),
+        });
+        Ok(Self {
+            api_version: of(&fields, "apiVersion"),
+            kind: of(&fields, "kind"),
+            spec: fields.get("spec").filter(is_there),
+            status: fields.get("status").filter(is_there),
+            metadata: Metadata {
+                name: of(&metadata, "name"),
+                namespace: of(&metadata, "namespace"),
+                uid: of(&metadata, "uid"),
+                version,
+                created_at: metadata.text("creationTimestamp").as_deref().and_then(time),
+                deletion_timestamp: metadata.get("deletionTimestamp"),
+                owner_references: metadata.get("ownerReferences"),
+                labels: metadata.get("labels"),
+                annotations: metadata.get("annotations"),
+            },
+        })
+    }
 }
 
 pub(crate) fn batch(text: &[u8]) -> Result<Vec<InBatch<'_>>, Refusal> {
@@ -141,7 +160,7 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
             (object, actual, desired)
         }
     };
-    let read: Object<'_> = serde_json::from_str(object.as_str()).map_err(|_| Refusal::NotAnObject)?;
+    let read = Object::read(object.as_str())?;
     if read.kind.is_empty() || read.metadata.name.is_empty() {
         return Err(Refusal::NoName);
     }
@@ -198,8 +217,8 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
     let report = Report {
         entity,
         uid: metadata.uid.clone(),
-        version: metadata.resource_version.parse().ok(),
-        created_at: metadata.creation_timestamp.as_deref().and_then(time),
+        version: metadata.version,
+        created_at: metadata.created_at,
         at,
         timed: told.is_some(),
         deleted: deleted || marks_an_end(metadata.deletion_timestamp),
@@ -315,24 +334,24 @@ fn marks_an_end(mark: Option<&RawValue>) -> bool {
 }
 
 /// Of an application's status: what is read of it, each as it stands.
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
 struct Status<'a> {
-    #[serde(borrow)]
     sync: Option<&'a RawValue>,
-    #[serde(borrow)]
     health: Option<&'a RawValue>,
-    #[serde(borrow)]
     resources: Option<&'a RawValue>,
-    #[serde(borrow)]
     operation_state: Option<&'a RawValue>,
-    #[serde(borrow)]
     summary: Option<&'a RawValue>,
 }
 
 impl<'a> Status<'a> {
     fn read(status: Option<&'a RawValue>) -> Self {
-        status.and_then(|status| serde_json::from_str(status.get()).ok()).unwrap_or_default()
+        let fields = Fields::of(status);
+        Self {
+            sync: fields.get("sync"),
+            health: fields.get("health"),
+            resources: fields.get("resources"),
+            operation_state: fields.get("operationState"),
+            summary: fields.get("summary"),
+        }
     }
 }
 

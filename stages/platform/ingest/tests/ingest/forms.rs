@@ -313,3 +313,42 @@ async fn an_object_alone_belongs_to_the_application_that_stands_beside_it() {
     let expected = [entry(1, None, false), entry(2, Some("Synced"), false), entry(3, Some("Synced"), true)];
     assert_eq!(told(&platform).await, expected);
 }
+
+#[tokio::test]
+async fn what_is_null_odd_or_repeated_in_an_object_counts_as_little_as_if_it_were_not_there() {
+    let platform = start(config()).await;
+    let headers = [("authorization", &*platform.token)];
+    // Of fields of one name the last counts, as it does for whoever else reads JSON.
+    let metadata = r#"{"name": "other", "name": "shop", "namespace": "argocd", "uid": null, "resourceVersion": 7,
+        "creationTimestamp": null, "labels": null, "annotations": 7, "ownerReferences": {}}"#;
+    let status = r#"{"health": null, "sync": {"status": "Old"}, "sync": {"status": "Synced"}, "resources": null,
+        "conditions": null, "operationState": null, "summary": {"images": null}}"#;
+    let spec = r#"{"project": null, "destination": {"server": "https://eu", "namespace": null}, "source": 7, "sources": null}"#;
+    let object = format!(
+        r#"{{"apiVersion": "argoproj.io/v1alpha1", "kind": "Odd", "kind": "Application", "metadata": {metadata}, "spec": {spec}, "status": {status}}}"#
+    );
+    let body = format!(
+        r#"{{"data": {{"timestamp": "2026-11-21T12:00:01.000Z", "object": {object}, "source": null, "errors": null, "appVersions": null}}}}"#
+    );
+    assert_eq!(platform.post("/2.0/api/events", &headers, body).await, taken());
+    assert_eq!(told(&platform).await, [("app".to_owned(), 7, Some("Synced".to_owned()), true)]);
+    let name = ApplicationName {
+        runtime: "prod".to_owned(),
+        namespace: "argocd".to_owned(),
+        name: "shop".to_owned(),
+    };
+    let known = platform.store.known(&View::ALL, &name).await.unwrap().unwrap();
+    assert_eq!(known.destination, ("https://eu".to_owned(), String::new()));
+    // What stands within a hundred thousand brackets is no reason to fall.
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let body = format!(
+        r#"{{"data": {{"object": {{"kind": "ConfigMap", "metadata": {{"name": "deep"}}, "data": {deep}, "spec": {deep}, "status": {deep}}}}}}}"#
+    );
+    assert_eq!(platform.post("/2.0/api/events", &headers, body).await, taken());
+    // What is no text is refused, and the sender is told.
+    let odd = b"{\"data\": {\"object\": {\"kind\": \"A\xff\", \"metadata\": {\"name\": \"a\"}}}}".to_vec();
+    assert_eq!(platform.post("/2.0/api/events", &headers, odd).await.status, 400);
+    let odd = json!({"data": {"object": STANDARD.encode(b"{\"kind\": \"A\xff\"}")}});
+    let said = "the report's object is neither JSON nor base64 of it";
+    assert_eq!(platform.report(&odd).await, refused(400, said));
+}

@@ -218,7 +218,8 @@ impl Query {
         match condition {
             Condition::Text(text) => {
                 let like = self.like("%", text, "%");
-                format!("(a.search {like} OR r.name {like} OR a.environment {like})")
+                // In capitals or not: one of the two databases tells them apart.
+                format!("(a.search {like} OR lower(r.name) {like} OR lower(a.environment) {like})")
             }
             Condition::AnyOf(field, values) => {
                 let field = match field {
@@ -248,7 +249,7 @@ impl Query {
                      AND lower(e.kind || '/' || e.name) {like})"
                 )
             }
-            Condition::Commit(text) => format!("a.revision {}", self.like("", text, "%")),
+            Condition::Commit(text) => format!("lower(a.revision) {}", self.like("", text, "%")),
             Condition::Author(text) => format!("lower(a.author) {}", self.like("%", text, "%")),
             Condition::DeployedSince(at) => format!("a.deployed_at >= {}", self.int(*at)),
         }

@@ -13,6 +13,7 @@ use crate::changes;
 use crate::clocks;
 use crate::fleet;
 use crate::group;
+use crate::letters;
 use crate::looked_up;
 use crate::matrix;
 use crate::overview;
@@ -76,6 +77,7 @@ async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Pl
     overview::clusters_are_told_by_runtime_with_how_their_applications_are(open(&place().await).await).await;
     overview::applications_that_move_most_are_told_against_the_time_before(open(&place().await).await).await;
     clocks::states_that_are_read_by_their_times_come_to_the_state(open(&place().await).await).await;
+    letters::a_search_is_for_letters_whether_or_not_they_are_capitals(open(&place().await).await).await;
     owners::what_owns_a_resource_is_what_its_newest_report_with_an_owner_says(open(&place().await).await)
         .await;
     fleet::a_narrow_user_sees_exactly_theirs_everywhere(open(&place().await).await).await;

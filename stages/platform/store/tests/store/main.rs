@@ -11,6 +11,7 @@ mod file;
 mod fleet;
 mod group;
 mod identities;
+mod letters;
 mod looked_up;
 mod matrix;
 mod overview;

@@ -1,0 +1,32 @@
+//! Capitals, in what is searched and in what is typed.
+
+use stages_platform_store::{Condition, Selection, View, adopt};
+
+use crate::support::{Opened, report};
+
+pub(crate) async fn a_search_is_for_letters_whether_or_not_they_are_capitals(opened: Opened) {
+    let token = adopt(&opened.place, "Prod-EU").await.unwrap();
+    let runtime = opened.store.runtime(&token).await.unwrap().unwrap().id;
+    let mut one = report("u", 1, 1);
+    one.revision = Some("v1.2.0-RC1".to_owned());
+    one.placement.labels = vec![("environment".to_owned(), "Staging".to_owned())];
+    one.placement.namespace = "elsewhere".to_owned();
+    opened.deliver_of(runtime, one).await;
+    let text = |text: &str| Condition::Text(text.to_owned());
+    let commit = |text: &str| Condition::Commit(text.to_owned());
+    for (condition, expected) in [
+        (text("prod-eu"), 1),
+        (text("PROD-EU"), 1),
+        (text("staging"), 1),
+        (text("Staging"), 1),
+        (text("prod_eu"), 0),
+        (commit("v1.2.0-rc1"), 1),
+        (commit("V1.2.0-RC"), 1),
+        (commit("1.2"), 0),
+    ] {
+        let selection = Selection { conditions: vec![condition.clone()], ..Selection::default() };
+        let found = opened.store.list(&View::ALL, &selection, 0, 10).await.unwrap().matching;
+        assert_eq!(found, expected, "{condition:?}");
+    }
+    opened.close().await;
+}

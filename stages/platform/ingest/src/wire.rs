@@ -389,7 +389,9 @@ fn operation(state: &RawValue) -> Option<Operation> {
         Some(revisions.all.into_iter().filter_map(string).collect::<Vec<_>>().join(","))
     };
     let revision = result.text("revision").filter(|revision| !revision.is_empty()).or_else(several);
-    let initiated_by = Fields::of(Fields::of(state.get("operation")).get("initiatedBy")).text("username");
+    let asked = Fields::of(state.get("operation"));
+    let initiated_by = Fields::of(asked.get("initiatedBy")).text("username");
+    let is_dry_run = Fields::of(asked.get("sync")).get("dryRun").is_some_and(|dry| dry.get() == "true");
     Some(Operation {
         started_at: time(&state.text("startedAt")?)?,
         finished_at: state.text("finishedAt").as_deref().and_then(time),
@@ -397,6 +399,7 @@ fn operation(state: &RawValue) -> Option<Operation> {
         revision: revision.unwrap_or_default(),
         initiated_by: short(initiated_by.unwrap_or_default(), NAME),
         message: short(state.text("message").unwrap_or_default(), TEXT),
+        is_dry_run,
     })
 }
 

@@ -88,6 +88,8 @@ pub struct Operation {
     pub initiated_by: String,
     /// What is said of how it stands.
     pub message: String,
+    /// Whether it only tried what it would deploy.
+    pub is_dry_run: bool,
 }
 
 /// Pods of a ReplicaSet, as it tells of them.

@@ -63,6 +63,7 @@ async fn deployments_go_on_behind_the_first_page() {
             revision: format!("rev{number}"),
             initiated_by: "lin".to_owned(),
             message: String::new(),
+            is_dry_run: false,
         });
         let mut key = [7; 32];
         key[0] = number;

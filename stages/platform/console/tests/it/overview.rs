@@ -32,6 +32,7 @@ async fn clusters_and_what_moves_stand_at_home_and_lead_to_their_applications() 
             revision: "abc".to_owned(),
             initiated_by: String::new(),
             message: String::new(),
+            is_dry_run: false,
         });
         let key = [u8::try_from(version).unwrap() + 100; 32];
         let delivery = Delivery { runtime, key, keyed: true, epoch: None, report: one };

@@ -352,3 +352,28 @@ async fn what_is_null_odd_or_repeated_in_an_object_counts_as_little_as_if_it_wer
     let said = "the report's object is neither JSON nor base64 of it";
     assert_eq!(platform.report(&odd).await, refused(400, said));
 }
+
+/// `app sync --dry-run` ends as well as any other operation, and nothing was deployed.
+#[tokio::test]
+async fn what_was_only_tried_is_no_deployment() {
+    let platform = start(config()).await;
+    let operated = |version: u32, began: &str, sync: Value| {
+        let mut application = application("u", version);
+        application["status"]["operationState"]["startedAt"] = began.into();
+        application["status"]["operationState"]["operation"]["sync"] = sync;
+        event(&application, &format!("{version:02}"))
+    };
+    for body in [
+        operated(1, "2026-11-21T11:00:00Z", json!({"dryRun": true, "revision": "abc"})),
+        operated(2, "2026-11-21T11:00:01Z", json!({"dryRun": false, "revision": "abc"})),
+        operated(3, "2026-11-21T11:00:02Z", json!({"dryRun": true})),
+    ] {
+        assert_eq!(platform.report(&body).await, taken());
+    }
+    let deployments = platform.store.deployments(platform.runtime.id, ("argocd", "shop")).await.unwrap();
+    let began: Vec<i64> = deployments.iter().map(|one| one.started_at % 60_000).collect();
+    assert_eq!(began, [1_000]);
+    let one = ("prod", "argocd", "shop");
+    let seen = platform.store.visible_one(&View::ALL, one).await.unwrap().unwrap();
+    assert_eq!(seen.phase, "Succeeded", "how its last operation stands is told all the same");
+}

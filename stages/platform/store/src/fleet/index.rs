@@ -113,7 +113,7 @@ impl<'a> Index<'a> {
             }
             *known = said.into();
         }
-        let deployed = report.operation.as_ref().filter(|one| one.phase == "Succeeded");
+        let deployed = report.operation.as_ref().filter(|one| one.phase == "Succeeded" && !one.is_dry_run);
         self.deployed_at = deployed.and_then(|one| one.finished_at).or(self.deployed_at);
         self.deleted = false;
     }

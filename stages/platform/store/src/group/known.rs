@@ -207,8 +207,9 @@ impl<'a> Known<'a> {
             }
         }
         application.follow(report, since, is_newer);
-        // Also of what came late: an operation that ended is a deployment, whatever was reported since.
-        let Some(operation) = &report.operation else { return };
+        // Also of what came late: an operation that ended is a deployment, whatever was reported since. What only tried deployed
+        // nothing.
+        let Some(operation) = report.operation.as_ref().filter(|one| !one.is_dry_run) else { return };
         let sync = (place, operation.started_at);
         let said = self.deployments.entry(sync).or_insert(report);
         if said.operation.as_ref().is_none_or(|said| said.finished_at.is_none()) {
@@ -403,8 +404,16 @@ mod tests {
             let mut one = report("shop", None);
             let (revision, initiated_by, message) = (String::new(), String::new(), String::new());
             let phase = phase.to_owned();
-            one.operation =
-                Some(Operation { started_at: 1, finished_at, phase, revision, initiated_by, message });
+            let (started_at, is_dry_run) = (if phase == "Tried" { 2 } else { 1 }, phase == "Tried");
+            one.operation = Some(Operation {
+                started_at,
+                finished_at,
+                phase,
+                revision,
+                initiated_by,
+                message,
+                is_dry_run,
+            });
             delivery(number, one)
         };
         let all = [
@@ -412,6 +421,7 @@ mod tests {
             told(2, Some(5), "Failed"),
             told(3, None, "Running"),
             told(4, Some(9), "Odd"),
+            told(5, Some(9), "Tried"),
         ];
         let mut known = Known::default();
         taken(&mut known, &all);

@@ -87,6 +87,7 @@ impl Dice {
             revision: self.one_of(&["abc", "def"]).to_owned(),
             initiated_by: self.one_of(&["", "ada"]).to_owned(),
             message: String::new(),
+            is_dry_run: self.is(6),
         });
         if self.is(2) {
             let revision = self.one_of(&["abc", "def"]).to_owned();

@@ -139,5 +139,13 @@ pub(crate) fn resource(uid: &str, version: i64, at: i64) -> Report {
 pub(crate) fn operation(started_at: i64, finished_at: Option<i64>, phase: &str) -> Option<Operation> {
     let initiated_by = "ada".to_owned();
     let (phase, revision) = (phase.to_owned(), "abc".to_owned());
-    Some(Operation { started_at, finished_at, phase, revision, initiated_by, message: String::new() })
+    Some(Operation {
+        started_at,
+        finished_at,
+        phase,
+        revision,
+        initiated_by,
+        message: String::new(),
+        is_dry_run: false,
+    })
 }

@@ -23,7 +23,7 @@ struct Reported {
     level: String,
     message: String,
     last_seen: String,
-    source_reference: Reference,
+    source_reference: Option<Reference>,
 }
 
 /// What it is of.
@@ -41,6 +41,7 @@ pub(super) fn reported(at: Option<&ObjectAt>, seen: Timestamp) -> Vec<Problem> {
     let one = |error: Value| {
         let Reported { r#type, level, message, last_seen, source_reference: of } =
             serde_json::from_value(error).ok()?;
+        let of = of.unwrap_or_default();
         let resource = match (of.kind.is_empty(), &*r#type) {
             (false, _) => format!("{}/{}", of.kind, of.name),
             (true, "health") => "Health".to_owned(),
@@ -64,7 +65,7 @@ mod tests {
         let details = json!({"appVersions": {}, "errors": [
             {"type": "health", "level": "error", "message": "Back-off", "lastSeen": "2026-11-26T10:00:00Z", "sourceReference": of},
             {"type": "sync", "level": "warning", "message": "appeared 2 times"},
-            {"type": "health", "level": "error", "message": "late", "lastSeen": "odd"},
+            {"type": "health", "level": "error", "message": "late", "lastSeen": "odd", "sourceReference": null},
             7,
         ]});
         let seen: Timestamp = "2026-11-26T11:00:00Z".parse().unwrap();

@@ -11,6 +11,7 @@ mod connection;
 mod exchange;
 mod forwarded;
 mod head;
+mod kept;
 mod lent;
 mod metrics;
 mod names;

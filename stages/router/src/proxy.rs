@@ -31,6 +31,7 @@ use crate::config::{Limits, Webhooks};
 use crate::exchange::{Asked, Exchange};
 use crate::forwarded::{Arrival, forward};
 use crate::head;
+use crate::kept::Kept;
 use crate::lent::{Lender, Lent};
 use crate::metrics::RouterMetrics;
 use crate::names::Names;
@@ -71,6 +72,8 @@ pub(crate) struct Proxy {
     /// For [`Probe`]s.
     pub(crate) probes: Arc<Semaphore>,
     pub(crate) connect_timeout: Duration,
+    /// A client that takes none of its answer is cut off after this long.
+    pub(crate) write_timeout: Duration,
     /// It is to take no more requests soon.
     pub(crate) draining: Shutdown,
     /// What has outlived its grace ends.
@@ -94,6 +97,7 @@ enum Outcome {
 pub(crate) enum Answer {
     Own(Full<Bytes>, #[expect(dead_code, reason = "it ends when the answer does")] Exchange),
     Streamed(Streamed),
+    Kept(Kept),
     Events(Box<Events>),
     /// HTTP is over on this connection.
     Ended,
@@ -157,6 +161,7 @@ impl Proxy {
                 (response, Err(format!("{refusal}\n")))
             }
         };
+        let kept = (version == Version::HTTP_2).then_some(self.write_timeout);
         head::strip(response.headers_mut());
         let failed = matches!(response.status().as_u16(), 502..=504);
         let says_who = response.headers().contains_key(ACCESS_CONTROL_ALLOW_ORIGIN);
@@ -167,7 +172,7 @@ impl Proxy {
                 response.headers_mut().remove(CONTENT_TYPE);
                 response.headers_mut().remove(CONTENT_LENGTH);
                 exchange.answered(StatusCode::NO_CONTENT.as_u16());
-                return finish(response, Err(String::new()), &flow, exchange);
+                return finish(response, Err(String::new()), &flow, exchange, kept);
             }
         }
         // What is left of a body that is not wanted is no request.
@@ -175,7 +180,7 @@ impl Proxy {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         exchange.answered(response.status().as_u16());
-        finish(response, body, &flow, exchange)
+        finish(response, body, &flow, exchange, kept)
     }
 
     /// What the incumbent answers where the App Proxy is away.
@@ -386,15 +391,22 @@ fn is_one_of(response: &Response<Incoming>, wanted: &HeaderValue) -> bool {
     text(wanted).split(',').any(|one| !taken.is_empty() && one.trim() == taken.trim())
 }
 
-/// Puts head, body and exchange together.
+/// Puts head, body and exchange together; the body is kept for so long for a client that gives it no room.
 fn finish(
     head: Response<()>,
     body: Result<Incoming, String>,
     flow: &Arc<Flow>,
     mut exchange: Exchange,
+    kept: Option<Duration>,
 ) -> Response<Answer> {
     match body {
-        Ok(body) => head.map(|()| Answer::Streamed(Streamed::answer(body, flow.clone(), exchange))),
+        Ok(body) => {
+            let body = Streamed::answer(body, flow.clone(), exchange);
+            head.map(|()| match kept {
+                Some(limit) if !body.is_end_stream() => Answer::Kept(Kept::new(body, limit)),
+                _ => Answer::Streamed(body),
+            })
+        }
         Err(text) => {
             exchange.complete();
             head.map(|()| Answer::Own(Full::new(Bytes::from(text)), exchange))
@@ -413,6 +425,7 @@ impl Body for Answer {
         match self.get_mut() {
             Self::Own(body, _) => Pin::new(body).poll_frame(context).map_err(|never| match never {}),
             Self::Streamed(body) => Pin::new(body).poll_frame(context),
+            Self::Kept(body) => Pin::new(body).poll_frame(context),
             Self::Events(events) => events.poll(context).map(|frame| frame.map(Ok)),
             Self::Ended => Poll::Ready(None),
         }
@@ -422,6 +435,7 @@ impl Body for Answer {
         match self {
             Self::Own(body, _) => body.is_end_stream(),
             Self::Streamed(body) => body.is_end_stream(),
+            Self::Kept(body) => body.is_end_stream(),
             Self::Events(_) => false,
             Self::Ended => true,
         }
@@ -431,6 +445,7 @@ impl Body for Answer {
         match self {
             Self::Own(body, _) => body.size_hint(),
             Self::Streamed(body) => body.size_hint(),
+            Self::Kept(body) => body.size_hint(),
             Self::Events(_) => SizeHint::default(),
             Self::Ended => SizeHint::with_exact(0),
         }

@@ -116,6 +116,7 @@ impl RouterConfig {
             log: self.access_log,
             probes: Arc::new(Semaphore::new(probe::PLACES)),
             connect_timeout: self.connect_timeout,
+            write_timeout: self.write_timeout,
             draining: Shutdown::new(),
             cut: Shutdown::new(),
             upgraded: TaskTracker::new(),

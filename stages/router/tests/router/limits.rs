@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use stages_router::RouterConfig;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -137,5 +139,44 @@ async fn a_client_that_takes_nothing_of_its_answer_is_cut_off() {
     running.counts(r#"gitops_runtime_router_under_way{route="app_proxy"} 1"#).await;
     running.counts(r#"gitops_runtime_router_under_way{route="app_proxy"} 0"#).await;
     assert!(rest(&mut stream).await.len() < 64 << 20);
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_client_of_http_2_that_gives_its_answer_no_room_keeps_no_place() {
+    let (proxy, flows) = (
+        Upstream::start("127.0.0.1:0", |_| async { Response::new(full(vec![0; 64 << 20])) }).await,
+        // What says nothing for longer than a client may take nothing goes on.
+        Upstream::start("127.0.0.1:0", |_| async {
+            let later = futures::stream::once(async {
+                tokio::time::sleep(SHORT * 5).await;
+                Ok(hyper::body::Frame::data(bytes::Bytes::from_static(b"after all")))
+            });
+            Response::new(http_body_util::StreamBody::new(later).boxed_unsync())
+        })
+        .await,
+    );
+    let settings = RouterConfig {
+        app_proxy: Some(proxied(&proxy.url())),
+        workflows: Some(proxied(&flows.url())),
+        write_timeout: SHORT,
+        ..config()
+    };
+    let running = Running::start(settings).await;
+    let io = TokioIo::new(running.connect().await);
+    let (mut sender, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(1 << 10)
+        .handshake(io)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let url = |path: &str| Request::get(format!("http://a{path}")).body(empty()).unwrap();
+    let silent = within(sender.send_request(url("/workflows/x"))).await.unwrap();
+    let stalled = within(sender.send_request(url("/app-proxy"))).await.unwrap();
+    assert_eq!((silent.status().as_u16(), stalled.status().as_u16()), (200, 200));
+    running.counts(r#"gitops_runtime_router_under_way{route="app_proxy"} 0"#).await;
+    // Whoever reads on is told that it was cut off, and other requests of the connection go on.
+    assert!(within(stalled.into_body().collect()).await.is_err());
+    assert_eq!(text(silent).await, "after all");
     running.end().await;
 }

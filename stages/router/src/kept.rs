@@ -1,0 +1,73 @@
+//! The answer to a client of HTTP/2, which may give it no room, and then nobody asks for more of it: its connection is not
+//! blocked, and no time-out of the body is looked at. It is let go all the same, with its place and what the service sends.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::task::AbortHandle;
+
+use crate::pulse::Moment;
+use crate::streamed::{Cut, Streamed};
+
+/// A body that is kept for a client for so long.
+pub(crate) struct Kept {
+    body: Arc<Mutex<Option<Streamed>>>,
+    /// Since when nobody asks for more.
+    unasked: Arc<Moment>,
+    watching: AbortHandle,
+}
+
+fn lock(body: &Mutex<Option<Streamed>>) -> MutexGuard<'_, Option<Streamed>> {
+    body.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Kept {
+    /// Lets it go when nobody has asked for more of it for `limit`.
+    pub(crate) fn new(body: Streamed, limit: Duration) -> Self {
+        let (body, unasked) = (Arc::new(Mutex::new(Some(body))), Arc::new(Moment::now()));
+        let (letting_go, moment) = (body.clone(), unasked.clone());
+        let watching = tokio::spawn(async move {
+            moment.stale(limit).await;
+            drop(lock(&letting_go).take());
+        });
+        Self { body, unasked, watching: watching.abort_handle() }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.watching.abort();
+    }
+}
+
+impl Body for Kept {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let mut body = lock(&self.body);
+        let Some(streamed) = &mut *body else { return Poll::Ready(Some(Err(Cut::Idle))) };
+        let poll = Pin::new(streamed).poll_frame(context);
+        match poll {
+            // Whoever has it asks for the next when the client has room for it.
+            Poll::Ready(_) => self.unasked.touch(),
+            Poll::Pending => self.unasked.clear(),
+        }
+        poll
+    }
+
+    fn is_end_stream(&self) -> bool {
+        lock(&self.body).as_ref().is_some_and(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        lock(&self.body).as_ref().map_or_else(SizeHint::default, Body::size_hint)
+    }
+}

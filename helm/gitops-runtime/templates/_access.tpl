@@ -175,6 +175,11 @@ https://{{ include "gitops-runtime.tunnelName" . }}.{{ .Values.tunnelClient.doma
     "webhooks" (dict "allow" (default (list (printf "%s/*" .Release.Namespace)) $router.webhooks))
   )
 -}}
+{{/* Proxies in front keep connections for up to an hour, as the annotations of an ALB say and Envoy does by itself; a request that
+     is sent over one which is being closed is lost. */}}
+{{- if ne (include "gitops-runtime.access" .) "tunnel" -}}
+{{- $_ := set $settings.router "keepAlive" "65m" -}}
+{{- end -}}
 {{- if .Values.ipv6.enabled -}}
 {{- $_ := set $settings "serve" (dict "address" "[::]:8088") -}}
 {{- end -}}

@@ -39,6 +39,8 @@ fn the_first_way_that_is_given_is_rendered_and_no_other() {
         "tunnelClient": {"to": "https://register.example.com", "domain": "tunnels.example.com"},
     });
     let off = |values: &mut Value, at: &str| *values.pointer_mut(at).unwrap() = json!(false);
+    // What leads in from outside keeps its connections for an hour, and the router keeps them longer.
+    let keeps = |objects: &[Value]| settings(objects, "router")["router"]["keepAlive"].clone();
     for (way, address, next) in [
         ("Ingress", "https://ingress.example.com", "/global/runtime/ingress/enabled"),
         ("HTTPRoute", "https://route.example.com", "/global/runtime/httpRoute/enabled"),
@@ -51,6 +53,7 @@ fn the_first_way_that_is_given_is_rendered_and_no_other() {
         let components = told(&objects)["components"].as_str().unwrap();
         assert_eq!(components.contains("- codefresh-tunnel-client"), way == "tunnel", "{components}");
         assert!(components.contains("- internal-router"), "{components}");
+        assert_eq!(keeps(&objects), if way == "tunnel" { Value::Null } else { json!("65m") }, "{way}");
         match next {
             "" => values["tunnelClient"]["to"] = json!(""),
             next => off(&mut values, next),
@@ -59,6 +62,7 @@ fn the_first_way_that_is_given_is_rendered_and_no_other() {
     let objects = rendered(&values);
     assert!(ways(&objects).is_empty());
     assert_eq!(told(&objects)["ingressHost"], "https://own.example.com");
+    assert_eq!(keeps(&objects), "65m");
     assert!(
         object(&objects, "Deployment", "-router").is_some(),
         "a gateway of one's own leads to the router"

@@ -7,6 +7,7 @@
 
 mod ahead;
 mod board;
+mod busied;
 mod certificate;
 mod client;
 mod credentials;
@@ -14,6 +15,7 @@ mod dial;
 mod frp;
 mod gathered;
 mod metrics;
+mod moved;
 mod mux;
 mod name;
 pub mod native;

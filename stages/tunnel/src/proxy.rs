@@ -20,6 +20,7 @@ use hyper_util::rt::TokioIo;
 use stages_client::{NO_TUNNEL, says_who_asked};
 
 use crate::metrics::{Metrics, Outcome, Refusal};
+use crate::moved::{Moved, Moving};
 use crate::registry::{Registry, Route};
 use crate::relay::relay;
 use crate::session::{Active, Body, LeadError};
@@ -29,7 +30,7 @@ use crate::{Name, Times};
 /// Connections of a tunnel that are tried for one request.
 const TRIES: usize = 3;
 /// Headers of one connection alone, beside what `Connection` names.
-const HOP: [HeaderName; 7] = [
+const HOP: [HeaderName; 9] = [
     header::CONNECTION,
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
@@ -37,6 +38,8 @@ const HOP: [HeaderName; 7] = [
     header::TRANSFER_ENCODING,
     header::UPGRADE,
     HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("http2-settings"),
 ];
 
 /// What leads visitors through.
@@ -83,6 +86,17 @@ impl Proxy {
         mut request: Request<Incoming>,
     ) -> (Outcome, Response<Body>) {
         let none = || no_tunnel(say(StatusCode::NOT_FOUND, "no tunnel is open for this host\n"));
+        if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
+            // The one asks for a tunnel to anywhere, the other for what proxies have added to it.
+            return (Outcome::Refused, say(StatusCode::METHOD_NOT_ALLOWED, "this method is not taken\n"));
+        }
+        let mut codings = request.headers().get_all(header::TRANSFER_ENCODING).iter();
+        let is_chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+        if !codings.next().is_none_or(is_chunked) || codings.next().is_some() {
+            // What else was done to the body nobody would be told.
+            let text = "the transfer coding `chunked` alone is taken\n";
+            return (Outcome::Refused, say(StatusCode::NOT_IMPLEMENTED, text));
+        }
         if request.headers().get_all(header::HOST).iter().count() > 1 {
             // The service behind the tunnel may take the other for the one that counts.
             return (Outcome::Refused, say(StatusCode::BAD_REQUEST, "a request names one host\n"));
@@ -108,10 +122,12 @@ impl Proxy {
         let upgrade =
             request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
         let is_trusted = self.trusted.hold(peer.ip());
+        let moved = Arc::new(Moved::default());
+        let request = request.map(|body| Moving { body, moved: moved.clone() }.boxed_unsync());
         let mut request = Box::new(prepared(request, peer, is_secure, is_trusted));
         for attempt in 1..=TRIES {
             tried.push(active.session().id);
-            match self.send(active, SocketAddr::new(visitor, peer.port()), request).await {
+            match self.send(active, SocketAddr::new(visitor, peer.port()), request, &moved).await {
                 Ok((active, answer)) => return (Outcome::Answered, answered(active, answer, upgrade)),
                 Err(Failed::Unsent(back)) if attempt < TRIES => {
                     request = back;
@@ -168,6 +184,7 @@ impl Proxy {
         active: Active,
         visitor: SocketAddr,
         request: Box<Request<Body>>,
+        moved: &Moved,
     ) -> Result<(Active, Response<Incoming>), Failed> {
         let (mut sender, is_used) = match active.session().idle() {
             Some(sender) => (sender, true),
@@ -184,9 +201,8 @@ impl Proxy {
             }
         };
         let again = is_used.then(|| copy(&request)).flatten();
-        let sent = tokio::time::timeout(self.times.answer, sender.try_send_request(*request)).await;
-        match sent {
-            Ok(Ok(answer)) => {
+        match moved.within(self.times.answer, sender.try_send_request(*request)).await {
+            Some(Ok(answer)) => {
                 if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
                     let session = active.session().clone();
                     tokio::spawn(async move {
@@ -198,7 +214,7 @@ impl Proxy {
                 }
                 Ok((active, answer))
             }
-            Ok(Err(mut error)) => match (error.take_message(), again) {
+            Some(Err(mut error)) => match (error.take_message(), again) {
                 (Some(request), _) if is_used => Err(Failed::Unsent(Box::new(request))),
                 (Some(request), _) => Err(Failed::Away(Box::new(request))),
                 // The service closed a connection that waited for a request, at the same moment.
@@ -211,7 +227,7 @@ impl Proxy {
                 }
                 (None, None) => Err(Failed::Broken),
             },
-            Err(_) => Err(Failed::Late),
+            None => Err(Failed::Late),
         }
     }
 }
@@ -272,7 +288,8 @@ pub(crate) fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// Takes out what belongs to one connection alone, and keeps an upgrade and the wish for trailers.
+/// Takes out what belongs to one connection alone, and keeps an upgrade and the wish for trailers. Whose request it is, and who
+/// asked, no visitor takes away.
 fn strip(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -283,7 +300,8 @@ fn strip(headers: &mut HeaderMap) {
         .collect();
     let upgrade = named.contains(&header::UPGRADE).then(|| headers.get(header::UPGRADE).cloned()).flatten();
     let trailers = headers.get(header::TE).is_some_and(|te| te.as_bytes().eq_ignore_ascii_case(b"trailers"));
-    for name in named.iter().filter(|name| **name != header::HOST).chain(HOP.iter()) {
+    let taken = |name: &&HeaderName| **name != header::HOST && !says_who_asked(name);
+    for name in named.iter().filter(taken).chain(HOP.iter()) {
         headers.remove(name);
     }
     if let Some(upgrade) = upgrade {
@@ -295,12 +313,7 @@ fn strip(headers: &mut HeaderMap) {
 }
 
 /// The request as the service gets it. What somebody who is not trusted says of who asked is taken away.
-fn prepared(
-    request: Request<Incoming>,
-    peer: SocketAddr,
-    is_secure: bool,
-    is_trusted: bool,
-) -> Request<Body> {
+fn prepared(request: Request<Body>, peer: SocketAddr, is_secure: bool, is_trusted: bool) -> Request<Body> {
     let (mut parts, body) = request.into_parts();
     strip(&mut parts.headers);
     if !is_trusted {
@@ -333,7 +346,7 @@ fn prepared(
     let path = parts.uri.path_and_query().cloned();
     parts.uri = path.map_or_else(|| http::Uri::from_static("/"), http::Uri::from);
     parts.version = Version::HTTP_11;
-    Request::from_parts(parts, body.boxed_unsync())
+    Request::from_parts(parts, body)
 }
 
 /// The answer as the visitor gets it.
@@ -390,5 +403,6 @@ impl hyper::body::Body for Counted {
     }
 }
 
-/// How long a visitor's head may take.
-pub(crate) const HEAD: Duration = Duration::from_secs(15);
+/// How long a visitor's head may take, and a connection is kept without one: longer than most proxies in front keep theirs, as
+/// a request over one that is being closed is lost. Who asks nothing keeps nobody out.
+pub(crate) const HEAD: Duration = Duration::from_secs(75);

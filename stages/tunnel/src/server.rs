@@ -17,15 +17,16 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use pipeline_core::{Given, Reason, Service, StageError};
+use pipeline_core::{Given, Place, Places, Reason, Service, StageError};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::ahead::Ahead;
 use crate::board::Board;
+use crate::busied::Busied;
 use crate::certificate::Certificate;
 use crate::metrics::{Metrics, Refusal};
 use crate::peers::Peers;
@@ -109,7 +110,7 @@ pub struct ServerConfig {
     pub trusted: Networks,
     /// Requests under way through one connection of a tunnel, at most.
     pub streams: usize,
-    /// Connections at a time.
+    /// Connections at a time; one more takes the place of the one that has been idle the longest.
     pub connections: usize,
     /// Requests may finish for so long when it is told to stop.
     pub grace: Duration,
@@ -293,7 +294,7 @@ impl Service for Server {
     }
 
     async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError> {
-        let places = Arc::new(Semaphore::new(self.connections));
+        let places = Places::new(self.connections);
         let visitors = TaskTracker::new();
         if let Some((listener, peers)) = self.peers {
             let (keeping, close) = (peers.clone(), self.shared.close.clone());
@@ -313,19 +314,25 @@ impl Service for Server {
             });
         }
         loop {
-            let place = tokio::select! {
-                () = given.stop.cancelled() => break,
-                place = places.clone().acquire_owned() => place,
-            };
             let accepted = tokio::select! {
                 () = given.stop.cancelled() => break,
                 accepted = self.listener.accept() => accepted,
             };
-            let Ok(place) = place else { break };
             match accepted {
                 Ok((stream, peer)) => {
-                    let shared = self.shared.clone();
-                    visitors.spawn(connection(shared, tls.clone(), stream, peer, place));
+                    let place = tokio::select! {
+                        () = given.stop.cancelled() => break,
+                        place = places.take() => place,
+                    };
+                    let (place, shared) = (Arc::new(place), self.shared.clone());
+                    let conversing = connection(shared, tls.clone(), stream, peer, place.clone());
+                    visitors.spawn(async move {
+                        tokio::select! {
+                            () = conversing => {}
+                            // Nothing is asked over it, and somebody else has something to ask.
+                            () = place.lost() => {}
+                        }
+                    });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be taken");
@@ -353,7 +360,7 @@ async fn connection(
     tls: Option<TlsAcceptor>,
     stream: TcpStream,
     peer: SocketAddr,
-    place: OwnedSemaphorePermit,
+    place: Arc<Place>,
 ) {
     let mut first = [0];
     let looked = tokio::time::timeout(shared.times.handshake, stream.peek(&mut first)).await;
@@ -388,19 +395,13 @@ async fn connection(
     http(shared, io, peer, false, place).await;
 }
 
-async fn http(
-    shared: Arc<Shared>,
-    io: Box<dyn Io>,
-    peer: SocketAddr,
-    is_secure: bool,
-    place: OwnedSemaphorePermit,
-) {
+async fn http(shared: Arc<Shared>, io: Box<dyn Io>, peer: SocketAddr, is_secure: bool, place: Arc<Place>) {
     let leaving = shared.leaving.clone();
     let service = service_fn(move |request| {
-        let shared = shared.clone();
+        let (shared, busy) = (shared.clone(), place.busy());
         // On the heap: a connection that is kept has room for its future from the beginning.
         let answer = Box::pin(answer(shared, peer, is_secure, request));
-        async move { Ok::<_, Infallible>(answer.await) }
+        async move { Ok::<_, Infallible>(answer.await.map(|body| Busied::new(body, busy))) }
     });
     let connection = http1::Builder::new()
         .preserve_header_case(true)
@@ -422,7 +423,6 @@ async fn http(
     if let Err(error) = served {
         tracing::debug!(%error, "a connection of a visitor ended");
     }
-    drop(place);
 }
 
 async fn answer(

@@ -60,6 +60,10 @@ async fn the_service_hears_who_visits_and_nothing_of_one_connection_alone() {
     assert!(text.contains("x-forwarded-for: 203.0.113.9, 127.0.0.1\n"), "{text}");
     assert!(text.contains(&format!("host: account1-runtime1.{DOMAIN}\n")), "{text}");
     assert!(text.contains("x-forwarded-proto: http\n"), "{text}");
+    // Nobody takes away what the proxy before this server has said of them.
+    let request = world.visit("/headers").header("x-forwarded-for", "203.0.113.9");
+    let hidden = request.header("connection", "x-forwarded-for").send().await.unwrap().text().await.unwrap();
+    assert!(hidden.contains("x-forwarded-for: 203.0.113.9, 127.0.0.1\n"), "{hidden}");
     assert!(!text.contains("x-own") && !text.contains("canary"), "{text}");
     client.stopped().await;
 }
@@ -93,6 +97,48 @@ async fn a_request_that_names_two_hosts_is_refused() {
         answer.starts_with("HTTP/1.1 400 ") && answer.ends_with("a request names one host\n"),
         "{answer}"
     );
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_for_proxies_alone_and_codings_that_nobody_would_be_told_of_go_no_further() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |_| {});
+    client.is_ready().await;
+    let (method, coding) = ("this method is not taken\n", "the transfer coding `chunked` alone is taken\n");
+    for (request, status, text) in [
+        (format!("CONNECT account1-runtime1.{DOMAIN}:443 HTTP/1.1"), 405, method),
+        ("TRACE / HTTP/1.1".to_owned(), 405, method),
+        ("POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked".to_owned(), 501, coding),
+        ("POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked".to_owned(), 501, coding),
+        (
+            "POST /length HTTP/1.1\r\nContent-Length: 7\r\nTransfer-Encoding: chunked".to_owned(),
+            200,
+            "\r\n\r\n2",
+        ),
+    ] {
+        let mut raw = world.raw(&format!("{request}\r\nConnection: close\r\n\r\n")).await;
+        raw.write_all(b"2\r\nab\r\n0\r\n\r\n").await.unwrap();
+        let answer = read_to(&mut raw, text).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(text), "{answer}");
+    }
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_takes_longer_than_an_answer_may_is_waited_for_while_it_moves() {
+    let world = World::with(|config| config.times.answer = std::time::Duration::from_secs(3)).await;
+    let client = world.client(Service::default().start().await, |_| {});
+    client.is_ready().await;
+    let mut raw = world.raw("POST /length HTTP/1.1\r\nConnection: close\r\nContent-Length: 20\r\n\r\n").await;
+    let began = std::time::Instant::now();
+    for _ in 0..20 {
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        raw.write_all(b"x").await.unwrap();
+    }
+    assert!(began.elapsed() > std::time::Duration::from_secs(3));
+    let answer = read_to(&mut raw, "").await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n20"), "{answer}");
     client.stopped().await;
 }
 
@@ -162,5 +208,28 @@ async fn what_a_visitor_says_of_who_asks_is_not_passed_on() {
     }
     let text = request.send().await.unwrap().text().await.unwrap();
     assert!(!text.contains("canary") && text.contains("x-forwarded-for: 127.0.0.1\n"), "{text}");
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_nothing_keeps_nobody_out() {
+    let world = World::with(|config| config.connections = 4).await;
+    let client = world.client(Service::default().start().await, |config| config.connections = 1);
+    client.is_ready().await;
+    // Some say nothing, some do not end what they say, and one waits for the rest of an answer.
+    let service = world.raw("GET /endless HTTP/1.1\r\n\r\n").await;
+    let mut idle = Vec::new();
+    for number in 0..20 {
+        let mut stream = tokio::net::TcpStream::connect(world.address).await.unwrap();
+        if number % 2 > 0 {
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: ").await.unwrap();
+        }
+        idle.push(stream);
+    }
+    assert_eq!(world.answer("/").await.0, 200);
+    let mut service = service;
+    let head = read_to(&mut service, "\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 200 "), "who is answered stays: {head}");
+    drop((service, idle));
     client.stopped().await;
 }

@@ -1,0 +1,72 @@
+//! When something of a request's body was passed on last: the time for an answer counts from then, however long the body is.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::time::{Instant, sleep_until};
+
+/// When a body moved last.
+#[derive(Debug)]
+pub(crate) struct Moved(Mutex<Instant>);
+
+impl Default for Moved {
+    fn default() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+}
+
+impl Moved {
+    fn touch(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// What comes before nothing has moved for so long, counted from now on.
+    pub(crate) async fn within<T>(&self, limit: Duration, coming: impl Future<Output = T>) -> Option<T> {
+        self.touch();
+        tokio::pin!(coming);
+        loop {
+            let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner) + limit;
+            if until <= Instant::now() {
+                return None;
+            }
+            tokio::select! {
+                come = &mut coming => return Some(come),
+                () = sleep_until(until) => {}
+            }
+        }
+    }
+}
+
+/// The body of a visitor's request.
+pub(crate) struct Moving {
+    pub(crate) body: Incoming,
+    pub(crate) moved: Arc<Moved>,
+}
+
+impl Body for Moving {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let poll = Pin::new(&mut self.body).poll_frame(cx);
+        if poll.is_ready() {
+            self.moved.touch();
+        }
+        poll
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -93,6 +93,9 @@ pub enum ClientError {
     /// A server of the frp family refused the tunnel.
     #[error("the server refused the tunnel: {0}")]
     Proxy(String),
+    /// A server of the frp family does not take it for the client that has logged in.
+    #[error("the server refused a ping: {0}")]
+    Ping(String),
     /// Something does not fit into a header.
     #[error("the id of the client or the addresses that may visit hold characters that no header may hold")]
     Header,
@@ -131,8 +134,8 @@ pub(crate) enum Event {
 pub(crate) struct Forwarding {
     pub(crate) dial: Dial,
     protocol: Protocol,
-    /// What a server of the frp family knows this client by.
-    pub(crate) run_id: Mutex<String>,
+    /// What is known of a server of the frp family.
+    pub(crate) known: frp::Known,
     pub(crate) name: Name,
     pub(crate) token: Token,
     host: String,
@@ -205,7 +208,7 @@ impl ClientConfig {
         let to = Forwarding {
             dial: self.dial,
             protocol: self.protocol,
-            run_id: Mutex::default(),
+            known: frp::Known::default(),
             name: self.name,
             token: self.token,
             host,

@@ -81,7 +81,7 @@ impl Mux {
         let (give, given) = oneshot::channel();
         self.ask.send(give).await.map_err(|_| OpenError::Closed)?;
         let inner = given.await.map_err(|_| OpenError::Closed)?;
-        Ok(MuxStream { inner: inner.compat(), rest: None, place: Some(place) })
+        Ok(MuxStream { inner: inner.compat(), rest: None, _place: Some(place) })
     }
 
     /// Pings the peer, when the last ping was answered and is ten seconds old: the multiplexer does so by itself while there is
@@ -149,7 +149,7 @@ async fn drive<S: AsyncRead + AsyncWrite + Send + Unpin>(
             Event::Opened(stream, give) => drop(give.send(stream)),
             // When nobody takes it, it is refused: the others are not kept waiting.
             Event::Accepted(stream) => {
-                drop(accept.try_send(MuxStream { inner: stream.compat(), rest: None, place: None }));
+                drop(accept.try_send(MuxStream { inner: stream.compat(), rest: None, _place: None }));
             }
             Event::Closed => return,
         }
@@ -165,14 +165,7 @@ pub(crate) struct MuxStream {
     inner: Compat<yamux::Stream>,
     /// The frame that is being read, and how much of it was: whole frames are taken, so that no room need be made ready for them.
     rest: Option<(yamux::Packet, usize)>,
-    place: Option<OwnedSemaphorePermit>,
-}
-
-impl MuxStream {
-    /// Gives the place back when the stream ends.
-    pub(crate) fn hold(&mut self, place: OwnedSemaphorePermit) {
-        self.place = Some(place);
-    }
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl AsyncRead for MuxStream {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
 
@@ -62,6 +62,8 @@ pub(crate) struct Registry {
     remotes: Mutex<HashMap<Name, Vec<Arc<Session>>>>,
     changed: watch::Sender<()>,
     next: AtomicU64,
+    /// The life of a client that was given last.
+    life: AtomicU64,
     /// Until then any tunnel may have been connected to the server that was here before.
     young: Instant,
 }
@@ -74,6 +76,7 @@ impl Registry {
             remotes: Mutex::default(),
             changed: watch::Sender::new(()),
             next: AtomicU64::new(1),
+            life: AtomicU64::new(0),
             young: Instant::now() + young,
         }
     }
@@ -85,6 +88,15 @@ impl Registry {
     /// A number for the next connection.
     pub(crate) fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The life of a client that says none of itself: later than any before, here and on other servers whose clocks are right.
+    pub(crate) fn life(&self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_millis();
+        let now = u64::try_from(now).unwrap_or(u64::MAX);
+        let later = |before: u64| now.max(before.saturating_add(1));
+        let before = self.life.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |life| Some(later(life)));
+        later(before.unwrap_or_default())
     }
 
     /// Whether `owner` may have the tunnel.
@@ -266,4 +278,19 @@ fn may(tunnel: Option<&Tunnel>, owner: &Owner) -> Result<(), Conflict> {
     let same = |session: &&Arc<Session>| session.owner == *owner && !session.is_draining();
     let count = tunnel.map_or(0, |tunnel| tunnel.sessions.iter().filter(same).count());
     if count < CONNECTIONS { Ok(()) } else { Err(Conflict::Many) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_life_is_later_than_those_before_on_another_server_that_had_many() {
+        let (busy, quiet) = (Registry::new(Duration::ZERO), Registry::new(Duration::ZERO));
+        let lives: Vec<u64> = (0..3).map(|_| busy.life()).collect();
+        assert!(lives.is_sorted_by(|earlier, later| earlier < later), "{lives:?}");
+        // A few milliseconds later, which a client needs to connect anew.
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(quiet.life() > lives[2]);
+    }
 }

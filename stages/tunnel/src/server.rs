@@ -159,6 +159,12 @@ pub(crate) struct Shared {
     pub(crate) port: u16,
     /// Places for clients of the frp family that have no tunnel yet.
     pub(crate) logins: Arc<Semaphore>,
+    /// What clients of the frp family call their proxies.
+    pub(crate) called: frp::Called,
+    /// Clients of the frp family that have no multiplexer.
+    pub(crate) alone: frp::Alone,
+    /// TLS of clients of the frp family, inside of their WebSocket.
+    pub(crate) within: frp::Within,
     /// Told to stop: clients are to connect elsewhere.
     pub(crate) leaving: CancellationToken,
     /// Tunnels are to be closed.
@@ -238,6 +244,9 @@ impl ServerConfig {
             streams: self.streams,
             port: address.port(),
             logins: Arc::new(Semaphore::new(LOGINS)),
+            called: frp::Called::default(),
+            alone: frp::Alone::default(),
+            within: frp::Within::new(certificate.as_ref().map(Certificate::acceptor)),
             leaving: CancellationToken::new(),
             close: CancellationToken::new(),
             tunnels: TaskTracker::new(),

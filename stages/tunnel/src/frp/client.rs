@@ -3,10 +3,12 @@
 //! Nobody asks through the tunnel whether the service is reached: the client looks itself, from its own side alone.
 
 use std::io;
-use std::sync::{Arc, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, header};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
 use pipeline_core::{ExposeSecret as _, Shutdown};
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::mpsc;
@@ -15,26 +17,71 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::task::TaskTracker;
 use yamux::Mode;
 
+use super::carrier::Carrier;
 use super::cipher::Encrypted;
-use super::heard::Hearing;
+use super::heard::{Heard, Hearing};
 use super::messages::{
-    Bare, CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, StartWork, kind,
+    CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, Pong, Proof, StartWork, kind,
 };
+use super::or_never;
 use super::packing::Packing;
-use super::{PATH, VERSION, privilege_key};
+use super::{PATH, VERSION};
 use crate::client::{ClientError, Event, Forwarding};
 use crate::metrics::Visit;
 use crate::mux::Mux;
 use crate::native::server::Closing;
-use crate::relay::relay;
+use crate::relay::relay_until;
 use crate::ws::{Frames, Side, WebSocket};
 
 /// Streams of a connection at most: work connections.
 const STREAMS: usize = 2_048;
-/// How often it says that it is there.
-const PING: Duration = Duration::from_secs(30);
 /// A server that says nothing for so long is gone. One whose multiplexer answers pings is known to be gone earlier.
 const SILENCE: Duration = Duration::from_secs(90);
+
+/// What carries control and work connections.
+#[derive(Clone)]
+enum Way {
+    /// Each is a stream.
+    Streams(Mux, Arc<Heard>),
+    /// Each is a connection.
+    Connections,
+}
+
+impl Way {
+    /// By way of `io`, if it is to carry everything.
+    fn over(io: TokioIo<Upgraded>, is_alone: bool) -> (Self, Option<Carrier>) {
+        let socket = WebSocket::new(io, Side::Client, Frames::Text);
+        if is_alone {
+            return (Self::Connections, Some(Carrier::new(socket)));
+        }
+        let (socket, heard) = Hearing::new(socket);
+        (Self::Streams(Mux::start(socket, Mode::Client, STREAMS).0, heard), None)
+    }
+
+    fn mux(&self) -> Option<&Mux> {
+        match self {
+            Self::Streams(mux, _) => Some(mux),
+            Self::Connections => None,
+        }
+    }
+
+    /// Carries another.
+    async fn open(&self, to: &Forwarding) -> Result<Carrier, ClientError> {
+        match self {
+            Self::Streams(mux, _) => mux.open().await.map(Carrier::new).map_err(|_| ClientError::Closed),
+            Self::Connections => {
+                let socket = WebSocket::new(upgraded(to).await?, Side::Client, Frames::Text);
+                Ok(Carrier::new(socket))
+            }
+        }
+    }
+}
+
+async fn upgraded(to: &Forwarding) -> Result<TokioIo<Upgraded>, ClientError> {
+    let origin = HeaderValue::from_str(&to.dial.origin()).map_err(|_| ClientError::Header)?;
+    let headers = HeaderMap::from_iter([(header::ORIGIN, origin)]);
+    to.dial.upgrade(PATH, headers).await.map_err(ClientError::Dial)
+}
 
 /// One connection, until it ends: `Ok` when it was closed as agreed.
 pub(crate) async fn run(
@@ -45,35 +92,29 @@ pub(crate) async fn run(
 ) -> Result<(), ClientError> {
     let times = to.times;
     let token = to.token.read().await.map_err(ClientError::Token)?;
-    let origin = HeaderValue::from_str(&to.dial.origin()).map_err(|_| ClientError::Header)?;
-    let headers = HeaderMap::from_iter([(header::ORIGIN, origin)]);
-    let io = to.dial.upgrade(PATH, headers).await.map_err(ClientError::Dial)?;
-    let (socket, heard) = Hearing::new(WebSocket::new(io, Side::Client, Frames::Text));
-    let (mux, _) = Mux::start(socket, Mode::Client, STREAMS);
-    let _closing = Closing(mux.clone());
+    let (way, control) = Way::over(upgraded(&to).await?, to.known.is_alone());
+    let _closing = way.mux().cloned().map(Closing);
     let logging_in = async {
-        let mut control = mux.open().await.map_err(io::Error::other)?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
-        let timestamp = i64::try_from(now).unwrap_or_default();
-        let login = Login {
-            version: VERSION.to_owned(),
-            privilege_key: privilege_key(timestamp),
-            timestamp,
-            run_id: to.run_id.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            pool_count: 1,
+        let mut control = match control {
+            Some(control) => control,
+            None => way.open(&to).await.map_err(io::Error::other)?,
         };
+        let Proof { privilege_key, timestamp } = Proof::now();
+        let run_id = to.known.run_id();
+        let login = Login { version: VERSION.to_owned(), privilege_key, timestamp, run_id, pool_count: 1 };
         Message::write(&mut control, kind::LOGIN, &login).await?;
         let answer: LoginAnswer = Message::read(&mut control).await?.content()?;
         Ok::<_, io::Error>((control, answer))
     };
-    let (control, answer) = timeout(times.handshake, logging_in)
-        .await
-        .map_err(|_| ClientError::Silent)?
-        .map_err(|_| ClientError::Closed)?;
+    let logged_in = timeout(times.handshake, logging_in).await.map_err(|_| ClientError::Silent)?;
+    let (control, answer) = logged_in.map_err(|_| {
+        to.known.was_misunderstood();
+        ClientError::Closed
+    })?;
     if !answer.error.is_empty() {
         return Err(ClientError::Login(answer.error));
     }
-    to.run_id.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&answer.run_id);
+    to.known.is_called(&answer.run_id);
     let (mut reading, mut writing) = tokio::io::split(Encrypted::new(control));
     let (tell, mut told) = mpsc::channel(4);
     let (mut tasks, visits) = (JoinSet::new(), TaskTracker::new());
@@ -89,8 +130,14 @@ pub(crate) async fn run(
     });
     let proxy = NewProxy::of(to.name.as_str(), token.expose_secret(), &to.allowed, packing);
     let mut bytes = Message::bytes(kind::NEW_PROXY, &proxy).map_err(|_| ClientError::Header)?;
-    let (mut spoke, mut ping, mut look) = (Instant::now(), Instant::now() + PING, Instant::now());
+    // Every thirty seconds, as the family does.
+    let often = times.ping * 3 / 2;
+    let (mut spoke, mut ping, mut look) = (Instant::now(), Instant::now() + often, Instant::now());
     let mut until = None;
+    let heard = match &way {
+        Way::Streams(_, heard) => Some(heard),
+        Way::Connections => None,
+    };
     loop {
         let written = async {
             writing.write_all(&bytes).await?;
@@ -114,26 +161,34 @@ pub(crate) async fn run(
                             }
                             drop(events.send(Event::Serving).await);
                         }
-                        kind::WANT_WORK => {
-                            let (mux, run_id) = (mux.clone(), answer.run_id.clone());
-                            tasks.spawn(work(to.clone(), mux, run_id, packing, visits.clone()));
+                        kind::WANT_WORK if tasks.len() < STREAMS => {
+                            let (way, run_id) = (way.clone(), answer.run_id.clone());
+                            tasks.spawn(work(to.clone(), way, run_id, packing, visits.clone()));
                         }
-                        // A pong, or what a later version may say.
+                        kind::PONG => {
+                            let pong: Pong = message.content().map_err(|_| ClientError::Closed)?;
+                            if !pong.error.is_empty() {
+                                return Err(ClientError::Ping(pong.error));
+                            }
+                        }
+                        // What a later version may say.
                         _ => {}
                     }
                 }
                 Some(_) = tasks.join_next() => {}
                 () = sleep_until(look) => {
                     look = Instant::now() + times.ping;
-                    mux.ping();
+                    way.mux().into_iter().for_each(Mux::ping);
                     let to = to.clone();
                     tasks.spawn(async move { to.probed(to.connect().await.is_ok()) });
                 }
                 () = sleep_until(ping) => {
-                    ping = Instant::now() + PING;
-                    break Message::bytes(kind::PING, &Bare {}).map_err(|_| ClientError::Closed)?;
+                    ping = Instant::now() + often;
+                    break Message::bytes(kind::PING, &Proof::now()).map_err(|_| ClientError::Closed)?;
                 }
-                () = heard.is_gone(times.silence) => return Err(ClientError::Silent),
+                () = or_never(heard.map(|heard| heard.is_gone(times.silence))) => {
+                    return Err(ClientError::Silent);
+                }
                 () = sleep_until(spoke + SILENCE) => return Err(ClientError::Silent),
                 () = stop.cancelled(), if until.is_none() => {
                     until = Some(Instant::now() + to.grace);
@@ -143,7 +198,7 @@ pub(crate) async fn run(
                 }
                 () = visits.wait(), if until.is_some() => return Ok(()),
                 () = sleep_until(until.unwrap_or(spoke)), if until.is_some() => return Ok(()),
-                () = mux.closed() => return closed(until.is_some()),
+                () = or_never(way.mux().map(Mux::closed)) => return closed(until.is_some()),
             }
         };
     }
@@ -153,24 +208,36 @@ fn closed(is_agreed: bool) -> Result<(), ClientError> {
     if is_agreed { Ok(()) } else { Err(ClientError::Closed) }
 }
 
+/// A work connection that the server takes, and a visitor of it.
+async fn started(to: &Forwarding, way: &Way, run_id: &str) -> Option<Carrier> {
+    loop {
+        let proof = to.known.wants_proof().then(Proof::now);
+        let has_proven = proof.is_some();
+        let mut carrier = way.open(to).await.ok()?;
+        let new = NewWork { run_id: run_id.to_owned(), proof };
+        Message::write(&mut carrier, kind::NEW_WORK, &new).await.ok()?;
+        let message = Message::read(&mut carrier).await.ok()?;
+        let start: StartWork =
+            (message.kind == kind::START_WORK).then(|| message.content().ok()).flatten()?;
+        if start.error.is_empty() {
+            return Some(carrier);
+        }
+        tracing::warn!(error = start.error, "the server refused a work connection");
+        if has_proven {
+            return None;
+        }
+        to.known.refused_without_proof();
+    }
+}
+
 /// A work connection: it waits for a visitor, and leads them to the service.
-async fn work(to: Arc<Forwarding>, mux: Mux, run_id: String, packing: Packing, visits: TaskTracker) {
-    let Ok(mut stream) = mux.open().await else { return };
-    if Message::write(&mut stream, kind::NEW_WORK, &NewWork { run_id }).await.is_err() {
-        return;
-    }
-    let Ok(message) = Message::read(&mut stream).await else { return };
+async fn work(to: Arc<Forwarding>, way: Way, run_id: String, packing: Packing, visits: TaskTracker) {
+    let Some(carrier) = started(&to, &way, &run_id).await else { return };
     let _visit = visits.token();
-    let start: Option<StartWork> =
-        (message.kind == kind::START_WORK).then(|| message.content().ok()).flatten();
-    match start {
-        Some(start) if start.error.is_empty() => {}
-        _ => return,
-    }
     match to.connect().await {
-        Ok(mut service) => {
+        Ok(service) => {
             to.metrics.visited(Visit::Led);
-            if let Err(error) = relay(&mut packing.unpacked(stream), &mut service).await {
+            if let Err(error) = relay_until(packing.unpacked(carrier), service, to.times.answer).await {
                 tracing::debug!(%error, "a visitor's connection was cut off");
             }
         }

@@ -36,8 +36,6 @@ pub(super) struct Heard(Mutex<Last>);
 
 #[derive(Debug, Clone, Copy)]
 struct Last {
-    /// The first byte of all.
-    first: Option<u8>,
     when: Instant,
     has_answered: bool,
 }
@@ -45,16 +43,6 @@ struct Last {
 impl Heard {
     fn last(&self) -> Last {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Why there is no multiplexer on the other side.
-    pub(super) fn ended(&self) -> io::Error {
-        let wrong = |what: &'static str| io::Error::new(io::ErrorKind::InvalidData, what);
-        match self.last().first {
-            Some(0x16 | 0x17) => wrong("it speaks TLS inside of its WebSocket: let it have tls_enable off"),
-            Some(b'o' | b'w') => wrong("it has no multiplexer: let it have tcp_mux on"),
-            _ => io::ErrorKind::UnexpectedEof.into(),
-        }
     }
 
     /// Ends when nothing was heard for so long of a side that has answered a ping.
@@ -72,13 +60,12 @@ impl Heard {
 
 impl<S> Hearing<S> {
     pub(super) fn new(inner: S) -> (Self, Arc<Heard>) {
-        let heard =
-            Arc::new(Heard(Mutex::new(Last { first: None, when: Instant::now(), has_answered: false })));
+        let heard = Arc::new(Heard(Mutex::new(Last { when: Instant::now(), has_answered: false })));
         (Self { inner, heard: heard.clone(), head: [0; HEAD], at: 0, left: 0 }, heard)
     }
 
     fn hear(&mut self, mut bytes: &[u8]) {
-        let (first, mut has_answered) = (bytes.first().copied(), false);
+        let mut has_answered = false;
         while !bytes.is_empty() {
             let length = bytes.len().min(if self.left > 0 { self.left } else { HEAD - self.at });
             let (these, rest) = bytes.split_at(length);
@@ -97,7 +84,6 @@ impl<S> Hearing<S> {
         }
         let mut last = self.heard.0.lock().unwrap_or_else(PoisonError::into_inner);
         last.when = Instant::now();
-        last.first = last.first.or(first);
         last.has_answered |= has_answered;
     }
 }

@@ -1,12 +1,14 @@
 //! What client and server say to each other.
 
 use std::io;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::packing::Packing;
+use super::privilege_key;
 
 /// Bytes of a message's JSON at most.
 const LENGTH: usize = 10_240;
@@ -136,6 +138,32 @@ pub(crate) struct CloseProxy {
 #[serde(default)]
 pub(crate) struct NewWork {
     pub(crate) run_id: String,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) proof: Option<Proof>,
+}
+
+/// That whoever says something has the token of the family, which is empty here; servers may ask for it each time
+/// (`authenticate_heartbeats`, `authenticate_new_work_conns`).
+#[derive(Debug, Clone, Deserialize, Serialize)]
+pub(crate) struct Proof {
+    pub(crate) privilege_key: String,
+    pub(crate) timestamp: i64,
+}
+
+impl Proof {
+    /// As of now.
+    pub(crate) fn now() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+        let timestamp = i64::try_from(now).unwrap_or_default();
+        Self { privilege_key: privilege_key(timestamp), timestamp }
+    }
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Pong {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) error: String,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]

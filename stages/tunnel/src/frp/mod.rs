@@ -4,21 +4,32 @@
 //!
 //! A client connects, upgrades at [`PATH`] to a WebSocket whose text frames carry any bytes, and speaks yamux inside. Its first
 //! stream is for control: messages, each a byte for its kind, its length, and JSON; after the login they are encrypted. Every
-//! further stream is a work connection, opened when the server asks for one, and given to one visitor.
+//! further stream is a work connection, opened when the server asks for one, and given to one visitor. A client that is told to
+//! have no multiplexer (`tcp_mux`) opens a connection instead of each stream; one that is told to have TLS (`tls_enable`) speaks
+//! it inside of the WebSocket.
 
+mod asked;
+mod carrier;
 mod cipher;
 pub(crate) mod client;
 mod heard;
+mod known;
 mod messages;
 mod packing;
+mod proxies;
 pub(crate) mod server;
 mod snappy;
 mod visits;
+mod within;
 mod works;
 
 use md5::{Digest as _, Md5};
 
+pub(crate) use self::known::Known;
 pub use self::packing::Packing;
+pub(crate) use self::proxies::Called;
+pub(crate) use self::within::Within;
+pub(crate) use self::works::Alone;
 
 /// Where clients upgrade.
 pub(crate) const PATH: &str = "/~!frp";
@@ -33,4 +44,11 @@ fn privilege_key(timestamp: i64) -> String {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+async fn or_never<F: Future>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
 }

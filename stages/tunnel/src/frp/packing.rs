@@ -1,8 +1,8 @@
 //! What is done to the bytes of visitors between client and server.
 
+use super::carrier::Carrier;
 use super::cipher::Encrypted;
 use super::snappy::Compressed;
-use crate::mux::MuxStream;
 use crate::session::Io;
 
 /// What a client of the frp family asks for. Neither protects anything: everybody knows the key.
@@ -16,7 +16,7 @@ pub struct Packing {
 
 impl Packing {
     /// A work connection whose bytes are those of a visitor.
-    pub(super) fn unpacked(self, work: MuxStream) -> Box<dyn Io> {
+    pub(super) fn unpacked(self, work: Carrier) -> Box<dyn Io> {
         match (self.encryption, self.compression) {
             (false, false) => Box::new(work),
             (true, false) => Box::new(Encrypted::new(work)),

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,39 +9,43 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use pipeline_core::SecretString;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use yamux::Mode;
 
+use super::asked::asked;
+use super::carrier::Carrier;
 use super::cipher::Encrypted;
 use super::heard::{Heard, Hearing};
 use super::messages::{
-    Addresses, Bare, CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, kind,
+    Bare, CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, kind,
 };
+use super::proxies::{Proxies, Proxy};
 use super::visits::Visits;
-use super::works::Works;
-use super::{VERSION, hex, privilege_key};
+use super::works::{Works, disowned};
+use super::{VERSION, hex, or_never, privilege_key};
 use crate::metrics::Refusal;
 use crate::mux::{Mux, MuxStream};
 use crate::native::server::{Closing, refuse};
 use crate::proxy::{empty, say};
 use crate::registry::Conflict;
 use crate::server::Shared;
-use crate::session::{Body, Owner, Session};
-use crate::visitors::Networks;
+use crate::session::{Body, Io, Owner, Session};
 use crate::ws::{Frames, Side, WebSocket, accept_of};
 use crate::{Name, Verdict};
 
 /// Work connections that wait for a visitor at most, whatever the client asks for. No more are taken from a client which has no
 /// tunnel yet: anybody may log in, and what is sent over one is kept until it is read.
-const POOL: i64 = 5;
+pub(super) const POOL: usize = 5;
 /// Streams of a connection that a client opens beside those of visitors.
 const OWN_STREAMS: usize = 64;
 /// A client that says nothing for so long is gone: it pings every thirty seconds. One whose multiplexer answers pings is known to
 /// be gone earlier.
 const SILENCE: Duration = Duration::from_secs(90);
+/// What the frames of a multiplexer begin with: its version.
+const MULTIPLEXER: u8 = 0;
 /// Bytes of a run id at most.
 const RUN_ID: usize = 64;
 
@@ -69,11 +72,7 @@ pub(crate) fn upgrade(
     let task = shared.clone();
     shared.tunnels.spawn(async move {
         let Ok(io) = upgraded.await else { return };
-        let ended = match Connection::begin(task, TokioIo::new(io), peer, place).await {
-            Ok(connection) => connection.serve().await,
-            Err(error) => Err(error),
-        };
-        match ended {
+        match serve(By { shared: task, peer }, TokioIo::new(io), place).await {
             Ok(()) => {
                 tracing::info!(peer = %peer.ip(), "a connection of a client of the frp family was closed");
             }
@@ -93,21 +92,28 @@ pub(crate) fn upgrade(
     answer
 }
 
-/// One client, which has logged in.
-struct Connection {
-    by: By,
+/// Streams of a client that has a multiplexer.
+struct Streams {
     mux: Mux,
     _closing: Closing,
     heard: Arc<Heard>,
     accepted: mpsc::Receiver<MuxStream>,
-    control: Encrypted<MuxStream>,
+}
+
+/// One client, which has logged in.
+struct Connection {
+    by: By,
+    /// `None`: its work connections come by themselves.
+    streams: Option<Streams>,
+    control: Encrypted<Carrier>,
     run_id: String,
-    pool: i64,
+    pool: usize,
     /// Its place among those that have no tunnel yet.
     login: Option<OwnedSemaphorePermit>,
 }
 
 /// Who asks whom.
+#[derive(Clone)]
 struct By {
     shared: Arc<Shared>,
     peer: SocketAddr,
@@ -128,6 +134,12 @@ impl By {
         self.shared.registry.may(name, owner).map_err(|conflict| self.conflict(name, conflict))
     }
 
+    /// Refuses a work connection that is of no client here.
+    async fn disown(&self, carrier: Carrier) {
+        self.shared.refuse(Refusal::Protocol, "", self.peer);
+        drop(timeout(self.shared.times.handshake, disowned(carrier)).await);
+    }
+
     fn conflict(&self, name: &Name, conflict: Conflict) -> String {
         refuse(&self.shared, conflict, name.as_str(), self.peer);
         // The words of the family: programs look for them.
@@ -135,63 +147,71 @@ impl By {
     }
 }
 
-/// What a proxy asks for, if this server has it.
-fn asked(proxy: &NewProxy) -> Result<(Name, SecretString, Networks), String> {
-    let unsupported = [
-        ("type of proxy but http", proxy.proxy_type != "http"),
-        ("custom_domains", !proxy.custom_domains.is_empty()),
-        ("locations but /", proxy.locations.iter().any(|location| location != "/")),
-        ("group", !proxy.group.is_empty()),
-        ("http_user", !proxy.http_user.is_empty() || !proxy.http_pwd.is_empty()),
-        ("host_header_rewrite", !proxy.host_header_rewrite.is_empty()),
-        ("headers", !proxy.headers.is_empty()),
-        ("route_by_http_user", !proxy.route_by_http_user.is_empty()),
-    ];
-    if let Some((what, _)) = unsupported.iter().find(|(_, is_asked)| *is_asked) {
-        return Err(format!("this server has no {what}"));
-    }
-    if proxy.proxy_name != proxy.subdomain {
-        return Err("the name of the proxy must be its subdomain".to_owned());
-    }
-    let name = Name::read(&proxy.subdomain).map_err(|error| error.to_string())?;
-    let token = proxy.metas.get("Authorization").map(String::as_str).unwrap_or_default();
-    let allowed = proxy.ips_allow_list.as_ref().map(Addresses::text).unwrap_or_default();
-    let allowed = Networks::read(&allowed).map_err(|error| format!("ips_allow_list: {error}"))?;
-    Ok((name, token.into(), allowed))
+fn wrong(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// What serves visitors.
-struct Serving {
-    name: Name,
-    session: Arc<Session>,
-    revoked: Pin<Box<dyn Future<Output = ()> + Send>>,
+fn late(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, what)
+}
+
+/// Serves one connection of a client until it ends: the one that everything goes over; or, of a client that has no multiplexer,
+/// its control connection. A work connection of such a client is kept for a visitor.
+async fn serve(by: By, io: impl Io + 'static, login: OwnedSemaphorePermit) -> io::Result<()> {
+    let within = by.shared.times.handshake;
+    let beginning = async {
+        let carrier = Carrier::new(WebSocket::new(io, Side::Server, Frames::Text));
+        let (first, mut carrier) = by.shared.within.taken_off(carrier).await?;
+        let mut streams = None;
+        if first == MULTIPLEXER {
+            let (carrier_of_all, heard) = Hearing::new(carrier);
+            let most = by.shared.streams + OWN_STREAMS;
+            let (mux, mut accepted) = Mux::start(carrier_of_all, Mode::Server, most);
+            let closing = Closing(mux.clone());
+            carrier = Carrier::new(accepted.recv().await.ok_or(io::ErrorKind::UnexpectedEof)?);
+            streams = Some(Streams { mux, _closing: closing, heard, accepted });
+        }
+        let message = Message::read(&mut carrier).await?;
+        Ok::<_, io::Error>((carrier, message, streams))
+    };
+    let begun = timeout(within, beginning).await;
+    let (control, message, streams) = begun.map_err(|_| late("the client did not log in in time"))??;
+    match message.kind {
+        kind::LOGIN => Connection::begin(by, control, &message, streams, login).await?.run().await,
+        kind::NEW_WORK if streams.is_none() => {
+            let new: NewWork = message.content()?;
+            match by.shared.alone.of(&new.run_id) {
+                Some(works) => works.add(control).await,
+                None => by.disown(control).await,
+            }
+            Ok(())
+        }
+        _ => Err(wrong("the first message is no login")),
+    }
+}
+
+/// Takes a stream that a client opened, if it is a work connection of its own.
+async fn offered(by: By, stream: MuxStream, works: Arc<Works>, run_id: String) {
+    let mut carrier = Carrier::new(stream);
+    let read = timeout(by.shared.times.handshake, Message::read(&mut carrier)).await;
+    let Ok(Ok(message)) = read else { return };
+    let new: Option<NewWork> = (message.kind == kind::NEW_WORK).then(|| message.content().ok()).flatten();
+    match new {
+        Some(new) if new.run_id == run_id => works.add(carrier).await,
+        _ => by.disown(carrier).await,
+    }
 }
 
 impl Connection {
-    /// Waits for the login, and answers it.
-    async fn begin<S>(
-        shared: Arc<Shared>,
-        io: S,
-        peer: SocketAddr,
+    /// Answers the login.
+    async fn begin(
+        by: By,
+        mut control: Carrier,
+        message: &Message,
+        streams: Option<Streams>,
         login: OwnedSemaphorePermit,
-    ) -> io::Result<Self>
-    where
-        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    {
-        let (socket, heard) = Hearing::new(WebSocket::new(io, Side::Server, Frames::Text));
-        let (mux, mut accepted) = Mux::start(socket, Mode::Server, shared.streams + OWN_STREAMS);
-        let closing = Closing(mux.clone());
-        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the client did not log in in time");
-        let beginning = async {
-            let mut control = accepted.recv().await.ok_or_else(|| heard.ended())?;
-            let message = Message::read(&mut control).await?;
-            Ok::<_, io::Error>((control, message))
-        };
-        let (mut control, message) = timeout(shared.times.handshake, beginning).await.map_err(late)??;
-        let said: Login = match message.kind {
-            kind::LOGIN => message.content()?,
-            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "the first message is no login")),
-        };
+    ) -> io::Result<Self> {
+        let said: Login = message.content()?;
         let is_word = said.run_id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let error = if said.privilege_key != privilege_key(said.timestamp) {
             "token in login doesn't match token from configuration"
@@ -203,12 +223,12 @@ impl Connection {
             ""
         };
         if !error.is_empty() {
-            shared.refuse(Refusal::Protocol, "", peer);
+            by.shared.refuse(Refusal::Protocol, "", by.peer);
             let answer =
                 LoginAnswer { version: VERSION.to_owned(), run_id: String::new(), error: error.to_owned() };
             Message::write(&mut control, kind::LOGIN_ANSWER, &answer).await?;
             // It reads why before the connection ends.
-            drop(timeout(shared.times.handshake, Message::read(&mut control)).await);
+            drop(timeout(by.shared.times.handshake, Message::read(&mut control)).await);
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, error));
         }
         let mut run_id = said.run_id;
@@ -220,27 +240,32 @@ impl Connection {
         let answer =
             LoginAnswer { version: VERSION.to_owned(), run_id: run_id.clone(), error: String::new() };
         Message::write(&mut control, kind::LOGIN_ANSWER, &answer).await?;
-        let pool = said.pool_count.clamp(0, POOL);
-        let by = By { shared, peer };
-        let (control, login) = (Encrypted::new(control), Some(login));
-        Ok(Self { by, mux, _closing: closing, heard, accepted, control, run_id, pool, login })
+        let pool = usize::try_from(said.pool_count).unwrap_or(0).min(POOL);
+        Ok(Self { by, streams, control: Encrypted::new(control), run_id, pool, login: Some(login) })
     }
 
     /// Serves it until it ends.
-    async fn serve(self) -> io::Result<()> {
-        let (by, mut serving) = (By { shared: self.by.shared.clone(), peer: self.by.peer }, None);
-        let ended = self.run(&mut serving).await;
-        if let Some(Serving { name, session, .. }) = serving {
-            by.shared.registry.remove(&name, &session);
-            by.shared.metrics.tunnels.set(by.shared.registry.connected() as i64);
+    async fn run(self) -> io::Result<()> {
+        let (by, run_id) = (self.by.clone(), self.run_id.clone());
+        let works = Arc::new(Works::new());
+        if self.streams.is_none() {
+            by.shared.alone.is_there(&run_id, &works);
         }
+        let ended = self.served(&works).await;
+        by.shared.alone.is_gone(&run_id, &works);
         ended
     }
 
-    async fn run(mut self, serving: &mut Option<Serving>) -> io::Result<()> {
+    async fn served(mut self, works: &Arc<Works>) -> io::Result<()> {
         let shared = self.by.shared.clone();
-        let owner = Owner { client: format!("frp {}", self.run_id), generation: shared.registry.number() };
-        let works = Arc::new(Works::new());
+        let owner = Owner { client: format!("frp {}", self.run_id), generation: shared.registry.life() };
+        let mut proxies = Proxies::new(shared.clone());
+        let (mux, heard, mut accepted, _closing) = match self.streams {
+            Some(Streams { mux, heard, accepted, _closing }) => {
+                (Some(mux), Some(heard), Some(accepted), Some(_closing))
+            }
+            None => (None, None, None, None),
+        };
         let (want, mut wanted) = mpsc::channel(64);
         let (supersede, mut superseded) = mpsc::channel(1);
         let (mut reading, mut writing) = tokio::io::split(self.control);
@@ -263,6 +288,7 @@ impl Connection {
         let mut ping = Instant::now() + shared.times.ping;
         let (mut overdue, mut is_leaving, mut early) = (None, false, 0);
         loop {
+            let has_none = proxies.is_empty();
             // What is to be said next.
             let bytes = tokio::select! {
                 message = told.recv() => {
@@ -285,15 +311,16 @@ impl Connection {
                                 proxy_name: proxy.proxy_name.clone(),
                                 packing: proxy.packing(),
                             };
-                            let added = match serving {
-                                Some(_) => Err(format!("proxy name [{}] is already in use", proxy.proxy_name)),
-                                None => add(&self.by, &proxy, &owner, visits).await,
-                            };
+                            let added = add(&self.by, &mut proxies, &proxy, &owner, visits).await;
                             let (remote_addr, error) = match added {
                                 Ok(added) => {
                                     self.login = None;
+                                    works.open();
+                                    if mux.is_none() {
+                                        shared.alone.is_there(&self.run_id, works);
+                                    }
                                     let at = format!("{}.{}:{}", added.name, shared.proxy.domain, shared.port);
-                                    *serving = Some(added);
+                                    proxies.add(added);
                                     (at, String::new())
                                 }
                                 Err(error) => (String::new(), error),
@@ -304,65 +331,54 @@ impl Connection {
                         }
                         kind::CLOSE_PROXY => {
                             let close: CloseProxy = message.content()?;
-                            let closed = serving.take_if(|serving| serving.name.as_str() == close.proxy_name);
-                            if let Some(Serving { name, session, .. }) = closed {
-                                shared.registry.remove(&name, &session);
-                                shared.metrics.tunnels.set(shared.registry.connected() as i64);
-                            }
+                            proxies.close(&close.proxy_name);
                             continue;
                         }
                         // What a later version may say.
                         _ => continue,
                     }
                 }
-                stream = self.accepted.recv() => {
+                stream = or_never(accepted.as_mut().map(mpsc::Receiver::recv)) => {
                     let Some(stream) = stream else { return Ok(()) };
-                    if serving.is_none() {
+                    if has_none {
                         early += 1;
                         if early > POOL { continue }
                     }
-                    tasks.spawn(works.clone().offered(stream, self.run_id.clone(), shared.times.handshake));
+                    tasks.spawn(offered(self.by.clone(), stream, works.clone(), self.run_id.clone()));
                     continue;
                 }
                 Some(()) = wanted.recv() => Message::bytes(kind::WANT_WORK, &Bare {})?,
                 Some(_) = tasks.join_next() => continue,
                 () = sleep_until(ping) => {
                     ping = Instant::now() + shared.times.ping;
-                    self.mux.ping();
+                    mux.iter().for_each(Mux::ping);
                     continue;
                 }
-                () = self.heard.is_gone(shared.times.silence) => {
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not answer any more"));
+                () = or_never(heard.as_ref().map(|heard| heard.is_gone(shared.times.silence))) => {
+                    return Err(late("the client does not answer any more"));
                 }
-                () = sleep_until(spoke + SILENCE) => {
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, "the client was not heard any more"));
-                }
-                () = sleep_until(begun + SILENCE), if serving.is_none() => {
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, "the client has no tunnel"));
-                }
+                () = sleep_until(spoke + SILENCE) => return Err(late("the client was not heard any more")),
+                () = sleep_until(begun + SILENCE), if has_none => return Err(late("the client has no tunnel")),
                 Some(()) = superseded.recv() => {
                     overdue = Some(Instant::now() + shared.times.drain);
                     continue;
                 }
-                is_revoked = over(serving) => {
-                    if is_revoked {
-                        let name = serving.as_ref().map_or("", |serving| serving.name.as_str());
-                        shared.refuse(Refusal::Revoked, name, self.by.peer);
+                revoked = proxies.over() => {
+                    if let Some(name) = revoked {
+                        shared.refuse(Refusal::Revoked, name.as_str(), self.by.peer);
                     }
                     return Ok(());
                 }
                 () = shared.leaving.cancelled(), if !is_leaving => {
+                    if has_none { return Ok(()) }
+                    // It is not told: it connects to another server when this closes.
                     is_leaving = true;
-                    match serving {
-                        // It is not told: it connects to another server when this closes.
-                        Some(serving) => shared.registry.drain(&serving.session),
-                        None => return Ok(()),
-                    }
+                    proxies.drain();
                     continue;
                 }
                 () = shared.close.cancelled() => return Ok(()),
-                () = until(overdue) => return Ok(()),
-                () = self.mux.closed() => return Ok(()),
+                () = or_never(overdue.map(sleep_until)) => return Ok(()),
+                () = or_never(mux.as_ref().map(Mux::closed)) => return Ok(()),
             };
             let written = async {
                 writing.write_all(&bytes).await?;
@@ -373,22 +389,22 @@ impl Connection {
     }
 }
 
-/// Ends when nothing is led through any more and nothing is under way; or, with `true`, when the token does not open the tunnel
-/// any more.
-async fn over(serving: &mut Option<Serving>) -> bool {
-    let Some(serving) = serving else { return std::future::pending().await };
-    tokio::select! {
-        () = serving.session.drained() => false,
-        () = &mut serving.revoked => true,
-    }
-}
-
 /// Opens the tunnel that a client asks for; why not, in words for it.
-async fn add(by: &By, proxy: &NewProxy, owner: &Owner, visits: Visits) -> Result<Serving, String> {
+async fn add(
+    by: &By,
+    proxies: &mut Proxies,
+    proxy: &NewProxy,
+    owner: &Owner,
+    visits: Visits,
+) -> Result<Proxy, String> {
     let (name, token, allowed) = asked(proxy).inspect_err(|_| {
         by.shared.refuse(Refusal::Name, "", by.peer);
     })?;
     by.may(&name, &token, owner).await?;
+    if let Some(conflict) = proxies.conflict(&proxy.proxy_name, &name, &owner.client) {
+        by.shared.refuse(Refusal::Taken, name.as_str(), by.peer);
+        return Err(conflict);
+    }
     let session = Session::new(by.shared.registry.number(), owner.clone(), Box::new(visits), allowed);
     let session = Arc::new(session);
     by.shared.registry.add(&name, session.clone()).map_err(|conflict| by.conflict(&name, conflict))?;
@@ -400,14 +416,7 @@ async fn add(by: &By, proxy: &NewProxy, owner: &Owner, visits: Visits) -> Result
     );
     let (shared, of) = (by.shared.clone(), name.clone());
     let revoked = Box::pin(async move { shared.revoked(&of, &token).await });
-    Ok(Serving { name, session, revoked })
-}
-
-async fn until(when: Option<Instant>) {
-    match when {
-        Some(when) => sleep_until(when).await,
-        None => std::future::pending().await,
-    }
+    Ok(Proxy { called: proxy.proxy_name.clone(), name, session, revoked })
 }
 
 #[cfg(test)]
@@ -418,10 +427,9 @@ mod tests {
     use pipeline_core::{Given, Service as _, Shutdown};
     use tokio::io::AsyncReadExt as _;
 
-    use super::super::messages::NewWork;
     use super::*;
     use crate::server::LOGINS;
-    use crate::{Anybody, Dial, ServerConfig, Times};
+    use crate::{Anybody, Dial, Networks, ServerConfig, Times};
 
     async fn server() -> (SocketAddr, Shutdown) {
         let config = ServerConfig {
@@ -469,12 +477,12 @@ mod tests {
         let mut ended = Vec::new();
         for _ in 0..20 {
             let mut work = mux.open().await.unwrap();
-            let new = NewWork { run_id: run_id.clone() };
+            let new = NewWork { run_id: run_id.clone(), proof: None };
             Message::write(&mut work, kind::NEW_WORK, &new).await.unwrap();
             // What is not taken is reset, which ends the wait; what is taken waits for a visitor.
             ended.push(tokio::spawn(async move { work.read_u8().await.is_err() }));
         }
-        for work in ended.split_off(usize::try_from(POOL).unwrap()) {
+        for work in ended.split_off(POOL) {
             assert!(timeout(Duration::from_secs(60), work).await.expect("it is not kept").unwrap());
         }
         assert!(ended.iter().all(|work| !work.is_finished()), "the first are kept");
@@ -498,40 +506,5 @@ mod tests {
     #[test]
     fn the_key_of_a_login_is_that_of_the_family() {
         assert_eq!(privilege_key(1_795_421_065), "51571184e1a6a1fd304941e28480194d");
-    }
-
-    #[test]
-    fn what_this_server_does_not_have_is_refused_by_name() {
-        let ask = |change: &dyn Fn(&mut NewProxy)| {
-            let mut proxy = NewProxy {
-                proxy_name: "a-b".to_owned(),
-                proxy_type: "http".to_owned(),
-                subdomain: "a-b".to_owned(),
-                locations: vec!["/".to_owned()],
-                ..NewProxy::default()
-            };
-            change(&mut proxy);
-            asked(&proxy).map(|(name, ..)| name.to_string())
-        };
-        assert_eq!(ask(&|_| {}).unwrap(), "a-b");
-        let refused = |why: &str, change: &dyn Fn(&mut NewProxy)| assert_eq!(ask(change).unwrap_err(), why);
-        refused("this server has no type of proxy but http", &|proxy| proxy.proxy_type = "tcp".to_owned());
-        refused("this server has no custom_domains", &|proxy| {
-            proxy.custom_domains.push("x.example".to_owned());
-        });
-        refused("this server has no locations but /", &|proxy| proxy.locations.push("/x".to_owned()));
-        refused("this server has no group", &|proxy| proxy.group = "g".to_owned());
-        refused("this server has no http_user", &|proxy| proxy.http_pwd = "p".to_owned());
-        refused("this server has no host_header_rewrite", &|proxy| {
-            proxy.host_header_rewrite = "h".to_owned();
-        });
-        refused("this server has no headers", &|proxy| {
-            drop(proxy.headers.insert("a".to_owned(), "b".to_owned()));
-        });
-        refused("this server has no route_by_http_user", &|proxy| proxy.route_by_http_user = "u".to_owned());
-        refused("the name of the proxy must be its subdomain", &|proxy| proxy.proxy_name = "c-d".to_owned());
-        refused("ips_allow_list: 'x' is neither an address nor a network such as 10.0.0.0/8", &|proxy| {
-            proxy.ips_allow_list = Some(Addresses::List(vec!["10.0.0.1".to_owned(), "x".to_owned()]));
-        });
     }
 }

@@ -48,9 +48,12 @@ impl Lead for Visits {
                     self.want.send(()).await.map_err(|_| LeadError::Gone)?;
                 }
                 let mut work = self.works.take().await.ok_or(LeadError::Gone)?;
+                // One that was closed meanwhile is of no use.
+                if work.is_over() {
+                    continue;
+                }
                 // Another takes its place.
                 self.want.send(()).await.map_err(|_| LeadError::Gone)?;
-                // One that the client closed meanwhile is of no use.
                 if Message::write(&mut work, kind::START_WORK, &start).await.is_ok() {
                     return Ok(work);
                 }

@@ -1,34 +1,51 @@
-//! The work connections of one client.
+//! The work connections of clients.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
-use super::messages::{Message, NewWork, StartWork, kind};
-use crate::mux::MuxStream;
+use super::carrier::Carrier;
+use super::messages::{Message, StartWork, kind};
+use super::server::POOL;
 
-/// Work connections that are kept for visitors; those beyond are closed.
+/// Work connections that are kept for visitors of a client which has a tunnel; those beyond are closed.
 const WAITING: usize = 15;
 
-/// Work connections that wait for visitors.
+/// Work connections of one client, which wait for visitors.
 pub(super) struct Works {
-    waiting: Mutex<VecDeque<MuxStream>>,
+    waiting: Mutex<VecDeque<Carrier>>,
     count: Semaphore,
+    /// Visitors come.
+    is_open: AtomicBool,
 }
 
 impl Works {
     pub(super) fn new() -> Self {
-        Self { waiting: Mutex::default(), count: Semaphore::new(0) }
+        Self { waiting: Mutex::default(), count: Semaphore::new(0), is_open: AtomicBool::new(false) }
     }
 
-    fn add(&self, stream: MuxStream) {
+    /// Visitors come from now on.
+    pub(super) fn open(&self) {
+        self.is_open.store(true, Ordering::Release);
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    /// Keeps a work connection for a visitor, if there is room.
+    pub(super) async fn add(&self, mut carrier: Carrier) {
+        // The client may wait for a sign that its stream was taken.
+        if carrier.write(&[]).await.is_err() || carrier.flush().await.is_err() {
+            return;
+        }
+        let most = if self.is_open() { WAITING } else { POOL };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < WAITING {
-            waiting.push_back(stream);
+        if waiting.len() < most {
+            waiting.push_back(carrier);
             self.count.add_permits(1);
         }
     }
@@ -37,29 +54,41 @@ impl Works {
         self.count.available_permits() > 0
     }
 
-    pub(super) async fn take(&self) -> Option<MuxStream> {
+    pub(super) async fn take(&self) -> Option<Carrier> {
         self.count.acquire().await.ok()?.forget();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
+}
 
-    /// Takes a stream that the client opened, if it is a work connection of its own.
-    pub(super) async fn offered(self: Arc<Self>, mut stream: MuxStream, run_id: String, within: Duration) {
-        let read = timeout(within, Message::read(&mut stream)).await;
-        let Ok(Ok(message)) = read else { return };
-        let given: Option<NewWork> =
-            (message.kind == kind::NEW_WORK).then(|| message.content().ok()).flatten();
-        if given.is_some_and(|given| given.run_id == run_id) {
-            // The client may wait for a sign that the stream was taken.
-            if stream.write(&[]).await.is_ok() && stream.flush().await.is_ok() {
-                self.add(stream);
-            }
-            return;
+/// Says that a work connection is of no client, and ends it.
+pub(super) async fn disowned(mut carrier: Carrier) {
+    let error = "this work connection is of no client here".to_owned();
+    let start = StartWork { error, ..StartWork::default() };
+    drop(Message::write(&mut carrier, kind::START_WORK, &start).await);
+    drop(carrier.shutdown().await);
+}
+
+/// Clients that have no multiplexer, by their run ids: their work connections come by themselves, and name nothing else.
+#[derive(Default)]
+pub(crate) struct Alone(Mutex<HashMap<String, Arc<Works>>>);
+
+impl Alone {
+    /// Whose work connections those of a run id are: the last client's that has a tunnel, else the first one's that logged in.
+    pub(super) fn is_there(&self, run_id: &str, works: &Arc<Works>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if works.is_open() || !all.contains_key(run_id) {
+            all.insert(run_id.to_owned(), works.clone());
         }
-        let start = StartWork {
-            error: "this work connection is of no client here".to_owned(),
-            ..StartWork::default()
-        };
-        drop(Message::write(&mut stream, kind::START_WORK, &start).await);
-        drop(stream.shutdown().await);
+    }
+
+    pub(super) fn is_gone(&self, run_id: &str, works: &Arc<Works>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.get(run_id).is_some_and(|known| Arc::ptr_eq(known, works)) {
+            all.remove(run_id);
+        }
+    }
+
+    pub(super) fn of(&self, run_id: &str) -> Option<Arc<Works>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(run_id).cloned()
     }
 }

@@ -1,9 +1,10 @@
 //! The client that speaks the protocol of the frp family, with this server, which understands recorded ones.
 
 use stages_tunnel::{Packing, Protocol};
+use tokio::io::AsyncWriteExt as _;
 
 use crate::service::Service;
-use crate::world::{World, eventually};
+use crate::world::{World, eventually, read_to};
 
 const FRP: Protocol = Protocol::Frp(Packing { encryption: false, compression: false });
 
@@ -32,6 +33,12 @@ async fn leads_visitors_and_ends_what_is_under_way(frp: Protocol) {
     for visit in visits {
         assert_eq!(visit.await.unwrap().unwrap().status(), 200);
     }
+    let mut raw = world.raw("GET /upgrade HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n").await;
+    assert!(read_to(&mut raw, "\r\n\r\n").await.starts_with("HTTP/1.1 101 "));
+    raw.write_all(b"hello").await.unwrap();
+    assert_eq!(read_to(&mut raw, "hello").await, "hello");
+    raw.shutdown().await.unwrap();
+    assert_eq!(read_to(&mut raw, "").await, "end", "the other side's last word still comes");
     let mut slow = world.visit("/slow").send().await.unwrap();
     assert_eq!(slow.chunk().await.unwrap().unwrap(), "first ");
     client.stop.cancel();

@@ -11,6 +11,8 @@ mod recorded;
 mod secured;
 mod served;
 mod service;
+mod spoken;
 mod strangers;
 mod visits;
+mod ways;
 mod world;

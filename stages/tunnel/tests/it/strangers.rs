@@ -97,29 +97,3 @@ async fn a_login_that_is_replayed_opens_nothing_takes_nothing_and_is_logged() {
     let _visitor = world.raw("GET /mine HTTP/1.1\r\nConnection: close\r\n\r\n").await;
     first.is_asked("GET /mine HTTP/1.1").await;
 }
-
-#[tokio::test]
-async fn whoever_speaks_something_else_inside_of_the_web_socket_is_told_apart() {
-    let warnings = Warnings::default();
-    let _listening = warnings.listen();
-    let world = World::start().await;
-    for (first, why) in [
-        (0x17, "it speaks TLS inside of its WebSocket: let it have tls_enable off"),
-        (0x16, "it speaks TLS inside of its WebSocket: let it have tls_enable off"),
-        (b'o', "it has no multiplexer: let it have tcp_mux on"),
-    ] {
-        let mut stream = TcpStream::connect(world.address).await.unwrap();
-        let head = "GET /~!frp HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-                    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
-        stream.write_all(head.as_bytes()).await.unwrap();
-        // One frame, with a mask that changes nothing.
-        let mut frame = vec![0x81, 0x80 | 40, 0, 0, 0, 0];
-        frame.extend([first; 40]);
-        stream.write_all(&frame).await.unwrap();
-        let mut heard = Vec::new();
-        let read = tokio::time::timeout(BOUND, stream.read_to_end(&mut heard)).await.unwrap();
-        drop(read);
-        let line = format!("a connection of a client of the frp family broke peer=127.0.0.1 error={why}");
-        eventually("it is said", async || warnings.said().contains(&line)).await;
-    }
-}

@@ -6,6 +6,9 @@ use super::messages::{Addresses, NewProxy};
 use crate::Name;
 use crate::visitors::Networks;
 
+/// Bytes of the name of a proxy at most: what a client calls it, with its user before it.
+const CALLED: usize = 256;
+
 /// Which tunnel, what opens it, and who may visit; or why not, in the words that the family has for it.
 pub(super) fn asked(proxy: &NewProxy) -> Result<(Name, SecretString, Networks), String> {
     let (called, kind) = (&proxy.proxy_name, proxy.proxy_type.as_str());
@@ -44,9 +47,6 @@ pub(super) fn asked(proxy: &NewProxy) -> Result<(Name, SecretString, Networks), 
     let allowed = Networks::read(&allowed).map_err(|error| format!("ips_allow_list: {error}"))?;
     Ok((name, token.into(), allowed))
 }
-
-/// Bytes of the name of a proxy at most: what a client calls it, with its user before it.
-const CALLED: usize = 256;
 
 #[cfg(test)]
 mod tests {

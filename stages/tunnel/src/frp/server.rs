@@ -95,7 +95,7 @@ pub(crate) fn upgrade(
 /// Streams of a client that has a multiplexer.
 struct Streams {
     mux: Mux,
-    _closing: Closing,
+    closing: Closing,
     heard: Arc<Heard>,
     accepted: mpsc::Receiver<MuxStream>,
 }
@@ -169,7 +169,7 @@ async fn serve(by: By, io: impl Io + 'static, login: OwnedSemaphorePermit) -> io
             let (mux, mut accepted) = Mux::start(carrier_of_all, Mode::Server, most);
             let closing = Closing(mux.clone());
             carrier = Carrier::new(accepted.recv().await.ok_or(io::ErrorKind::UnexpectedEof)?);
-            streams = Some(Streams { mux, _closing: closing, heard, accepted });
+            streams = Some(Streams { mux, closing, heard, accepted });
         }
         let message = Message::read(&mut carrier).await?;
         Ok::<_, io::Error>((carrier, message, streams))
@@ -261,8 +261,8 @@ impl Connection {
         let owner = Owner { client: format!("frp {}", self.run_id), generation: shared.registry.life() };
         let mut proxies = Proxies::new(shared.clone());
         let (mux, heard, mut accepted, _closing) = match self.streams {
-            Some(Streams { mux, heard, accepted, _closing }) => {
-                (Some(mux), Some(heard), Some(accepted), Some(_closing))
+            Some(Streams { mux, heard, accepted, closing }) => {
+                (Some(mux), Some(heard), Some(accepted), Some(closing))
             }
             None => (None, None, None, None),
         };

@@ -1,7 +1,7 @@
 //! The work connections of clients.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::AsyncWriteExt as _;
@@ -11,20 +11,28 @@ use super::carrier::Carrier;
 use super::messages::{Message, StartWork, kind};
 use super::server::POOL;
 
-/// Work connections that are kept for visitors of a client which has a tunnel; those beyond are closed.
+/// Work connections that are kept for visitors of a client which has a tunnel, beside those for who waits already; those beyond
+/// are closed.
 const WAITING: usize = 15;
 
 /// Work connections of one client, which wait for visitors.
 pub(super) struct Works {
     waiting: Mutex<VecDeque<Carrier>>,
     count: Semaphore,
+    /// Visitors who wait for one.
+    takers: AtomicUsize,
     /// Visitors come.
     is_open: AtomicBool,
 }
 
 impl Works {
     pub(super) fn new() -> Self {
-        Self { waiting: Mutex::default(), count: Semaphore::new(0), is_open: AtomicBool::new(false) }
+        Self {
+            waiting: Mutex::default(),
+            count: Semaphore::new(0),
+            takers: AtomicUsize::new(0),
+            is_open: AtomicBool::new(false),
+        }
     }
 
     /// Visitors come from now on.
@@ -44,7 +52,7 @@ impl Works {
         }
         let most = if self.is_open() { WAITING } else { POOL };
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < most {
+        if waiting.len() < most + self.takers.load(Ordering::Acquire) {
             waiting.push_back(carrier);
             self.count.add_permits(1);
         }
@@ -55,8 +63,19 @@ impl Works {
     }
 
     pub(super) async fn take(&self) -> Option<Carrier> {
+        self.takers.fetch_add(1, Ordering::AcqRel);
+        let _taking = Taking(&self.takers);
         self.count.acquire().await.ok()?.forget();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
+
+/// A visitor who waits until this is dropped.
+struct Taking<'a>(&'a AtomicUsize);
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -90,5 +109,44 @@ impl Alone {
 
     pub(super) fn of(&self, run_id: &str) -> Option<Arc<Works>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(run_id).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::duplex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn so_many_are_kept_beside_those_that_somebody_waits_for() {
+        let works = Arc::new(Works::new());
+        works.open();
+        let many = WAITING * 3;
+        let takers: Vec<_> = (0..many)
+            .map(|_| {
+                let works = works.clone();
+                tokio::spawn(async move { works.take().await.is_some() })
+            })
+            .collect();
+        while works.takers.load(Ordering::Acquire) < many {
+            tokio::task::yield_now().await;
+        }
+        // All come before any who waits has a turn.
+        let mut far = Vec::new();
+        for _ in 0..many {
+            let (near, other) = duplex(9);
+            far.push(other);
+            works.add(Carrier::new(near)).await;
+        }
+        for taker in takers {
+            assert!(taker.await.unwrap());
+        }
+        for _ in 0..many {
+            let (near, other) = duplex(9);
+            far.push(other);
+            works.add(Carrier::new(near)).await;
+        }
+        assert_eq!(works.waiting.lock().unwrap().len(), WAITING);
     }
 }

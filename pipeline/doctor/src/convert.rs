@@ -1,12 +1,14 @@
 //! Values of the incumbent's chart, as values of this one. Every key either has a place here, or is named with why it
 //! has none.
 
+mod settle;
+
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value as Json};
 
-use crate::chart::Chart;
-use crate::tree::{File, Node, Value};
+use crate::chart::{Chart, FOREIGN};
+use crate::tree::{Dependency, File, Node, Value};
 
 /// What becomes of a key and all below it.
 enum Fate {
@@ -38,6 +40,14 @@ pub struct Converted {
     pub kept: Vec<(String, String)>,
     /// What was not, in the order of the file.
     pub notes: Vec<Note>,
+    /// What stands before each path in the file: the key of a chart above, which has this one's values below it.
+    under: String,
+    /// Whether the file is one for the other chart, and none that was converted already.
+    is_foreign: bool,
+    /// Whether it has values of the other chart's reporter of resources, which shares those of all reporters.
+    has_resources: bool,
+    /// What the other chart's Argo CD is called.
+    argocd: String,
 }
 
 const NO_SUCH_VALUE: &str = "this component has no such value here";
@@ -47,16 +57,63 @@ const NAMES: &str = "names are made of the release's, no account is needed, and 
 const ARGOCD: &str = "Argo CD is no part of this chart: install its own chart beside it, with these values";
 const REDIS: &str = "nothing here needs a Redis";
 const OTHER: &str = "is no key that is known of the other chart";
+const MANY_DIGITS: &str = "YAML takes it for a number and loses digits of it: write it in quotes";
 const CONSTRAINT: &str =
     "a constraint's labelSelector named the other chart's labels; the pods' own are taken";
 
 /// Converts a file.
 #[must_use]
 pub fn convert(file: &File) -> Converted {
-    let mut converted = Converted { values: Json::Object(Map::new()), kept: Vec::new(), notes: Vec::new() };
-    walk(&mut converted, &[], &file.root);
-    settle(&mut converted);
+    let below = file.dependency();
+    let root = below.as_ref().map_or(&file.root, |below| below.values);
+    let mut converted = Converted {
+        values: Json::Object(Map::new()),
+        kept: Vec::new(),
+        notes: Vec::new(),
+        under: String::new(),
+        is_foreign: root.entries().iter().all(|(key, _)| !is_own(key))
+            || FOREIGN.iter().any(|key| root.get(key).is_some()),
+        has_resources: root
+            .at("event-reporters.cluster-event-reporter")
+            .is_some_and(|node| !node.entries().is_empty()),
+        argocd: root.at("argo-cd.fullnameOverride").and_then(Node::text).unwrap_or("argo-cd").to_owned(),
+    };
+    match below {
+        Some(below) => of_a_chart_above(&mut converted, &file.root, &below),
+        None => {
+            walk(&mut converted, &[], root);
+            settle::settle(&mut converted);
+        }
+    }
     converted
+}
+
+/// Converts what a chart above gives this one, and leaves what it gives to others.
+fn of_a_chart_above(converted: &mut Converted, root: &Node, below: &Dependency<'_>) {
+    converted.under = format!("{}.", below.key);
+    walk(converted, &[], below.values);
+    converted.under.clear();
+    // What a chart above says for all of them is above what it says for one.
+    let global = root.get("global");
+    if let Some(global) = global {
+        walk(converted, &["global"], global);
+    }
+    settle::settle(converted);
+    let mut own = std::mem::replace(&mut converted.values, Json::Object(Map::new()));
+    for (key, node) in root.entries() {
+        if key == below.key {
+            let shared = own.as_object_mut().and_then(|own| own.remove("global"));
+            if let (Some(shared), Some(_)) = (&shared, global) {
+                converted.values["global"] = shared.clone();
+            } else if let Some(shared) = shared {
+                own["global"] = shared;
+            }
+            converted.values[key] = own.take();
+        } else if key != "global" {
+            converted.values[key] = node.json();
+            converted.kept.push((key.clone(), key.clone()));
+        }
+    }
 }
 
 impl Converted {
@@ -80,12 +137,13 @@ impl Converted {
     }
 
     fn note(&mut self, path: &[&str], node: &Node, why: impl Into<String>) {
-        self.notes.push(Note { path: path.join("."), line: node.line, why: why.into() });
+        let path = format!("{}{}", self.under, path.join("."));
+        self.notes.push(Note { path, line: node.line, why: why.into() });
     }
 
     fn put(&mut self, from: &[&str], to: &str, value: Json) {
         set(&mut self.values, to, value);
-        self.kept.push((from.join("."), to.to_owned()));
+        self.kept.push((format!("{}{}", self.under, from.join(".")), to.to_owned()));
     }
 }
 
@@ -111,6 +169,15 @@ fn walk(converted: &mut Converted, path: &[&str], node: &Node) {
 fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
     let mut value = node.json();
     match to {
+        // It means the same in both charts, or is this one's.
+        _ if path.join(".") == to && to != "global.imagePullSecrets" && as_wanted(to, &value).is_none() => {}
+        "global.imagePullSecrets" => {
+            let all = at(&converted.values, to).and_then(Json::as_array).into_iter().flatten();
+            let mut all: Vec<Json> = all.cloned().collect();
+            let more = value.as_array().into_iter().flatten();
+            all.extend(more.filter(|one| !all.contains(one)).cloned().collect::<Vec<_>>());
+            value = all.into();
+        }
         "reporter.applicationNamespaces" => {
             let text = node.text().unwrap_or_default();
             let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -122,7 +189,10 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
             value = if host.contains("://") { host.into() } else { format!("https://{host}").into() };
         }
         // There it is said that the hook does not run.
-        "validation.enabled" => value = (node.value == Value::Bool(false)).into(),
+        "validation.enabled" => {
+            let skips = node.value == Value::Bool(true) || node.text() == Some("true");
+            value = (!skips).into();
+        }
         "tunnelClient.allow" => {
             let text = node.text().unwrap_or_default();
             value = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
@@ -143,9 +213,80 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
                 "was taken over as it is: selectors in it may name the other chart's labels",
             );
         }
-        _ => {}
+        _ => match as_wanted(to, &value) {
+            Some(Json::Null) => return converted.note(path, node, MANY_DIGITS),
+            Some(other) => {
+                if other.is_boolean() {
+                    let why = format!(
+                        "stood in quotes there, where Helm takes any text for true: here it is {other}"
+                    );
+                    converted.note(path, node, why);
+                }
+                value = other;
+            }
+            None => {}
+        },
     }
+    if let ["global", "event-reporters", rest @ ..] = path
+        && converted.has_resources
+        && let Fate::To(other) = reporter("resourceReporter", rest)
+        && other != to
+    {
+        let own = at(&converted.values, &other).cloned();
+        set(&mut converted.values, &other, laid(value.clone(), own));
+    }
+    // One component's own stands above what all of them have, whatever comes first.
+    let is_of_all = matches!(path, ["global", "event-reporters", ..]);
+    let before = at(&converted.values, to).filter(|_| to != "global.imagePullSecrets").cloned();
+    let value = match before {
+        Some(before) if is_of_all => laid(value, Some(before)),
+        Some(before) => laid(before, Some(value)),
+        None => value,
+    };
     converted.put(path, to, value);
+}
+
+/// One value over another, as Helm lays them.
+fn laid(under: Json, over: Option<Json>) -> Json {
+    match (under, over) {
+        (under, None) => under,
+        (Json::Object(mut under), Some(Json::Object(over))) => {
+            for (key, value) in over {
+                let below = under.remove(&key).unwrap_or_default();
+                under.insert(key, laid(below, Some(value)));
+            }
+            under.into()
+        }
+        (_, Some(over)) => over,
+    }
+}
+
+/// A value as the type that stands at a path here, where it has another: templates without a schema take a number in quotes, or a
+/// name of digits without them. Null where digits are lost.
+fn as_wanted(to: &str, value: &Json) -> Option<Json> {
+    let here = Chart::get().values.iter().find(|value| value.path == to)?;
+    let takes = |name: &str| match &here.schema["type"] {
+        Json::String(only) => only == name,
+        Json::Array(names) => names.iter().any(|one| one == name),
+        _ => true,
+    };
+    match value {
+        // One where a list is wanted: `hosts: runtime.example.com`.
+        Json::String(_) | Json::Object(_) if takes("array") && !takes("string") && !takes("object") => {
+            Some(Json::Array(vec![value.clone()]))
+        }
+        Json::String(text) if !takes("string") => match text.trim() {
+            "true" | "false" if takes("boolean") => Some((text.trim() == "true").into()),
+            text if takes("integer") => text.parse::<i64>().ok().map(Json::from),
+            _ => None,
+        },
+        Json::Number(number) if takes("string") && !takes("integer") => {
+            let is_cut = number.is_f64() && number.as_f64().is_some_and(|number| number.abs() >= 1e15);
+            Some(if is_cut { Json::Null } else { number.to_string().into() })
+        }
+        Json::Bool(truth) if takes("string") => Some(truth.to_string().into()),
+        _ => None,
+    }
 }
 
 /// What a path of the incumbent's means here.
@@ -175,7 +316,12 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         ["cf-argocd-extras", _] => Fate::None(OTHER),
         ["internal-router", "ipv6"] => Fate::Below,
         ["internal-router", "ipv6", "enabled"] => to("ipv6.enabled".to_owned()),
-        ["internal-router", "imagePullSecrets"] => Fate::None("global.imagePullSecrets serves all pods"),
+        ["internal-router" | "app-proxy", "imagePullSecrets"] if !node.items().is_empty() => {
+            to("global.imagePullSecrets".to_owned())
+        }
+        ["internal-router" | "app-proxy", "imagePullSecrets"] => {
+            Fate::None("global.imagePullSecrets serves all pods")
+        }
         ["internal-router", "clusterDomain"] => to("router.config.router.dns.clusterDomain".to_owned()),
         ["internal-router", rest @ ..] => router(rest),
         ["tunnel-client", rest @ ..] => tunnel(rest),
@@ -193,13 +339,13 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         ["argo-cd", ..] => Fate::None(ARGOCD),
         ["redis" | "redis-ha" | "redis-secret-init"] => Fate::None(REDIS),
         ["installer"] => Fate::Below,
-        ["installer", "skipValidation"] if matches!(node.value, Value::Bool(_)) => {
+        ["installer", "skipValidation"] if matches!(node.value, Value::Bool(_) | Value::Text(_)) => {
             to("validation.enabled".to_owned())
         }
         ["installer", "image"] => Fate::None(IMAGE),
         ["installer", ..] => Fate::None("the hook of `validation` has no such value"),
         ["anchors"] => Fate::None("anchors were expanded where they are used"),
-        ["sealed-secrets" | "argo-workflows"] => {
+        ["sealed-secrets" | "argo-workflows" | "argo-events" | "argo-rollouts"] => {
             Fate::None("is no part of this chart: install its own chart beside it, with these values")
         }
         ["app-proxy", rest @ ..] => app_proxy(rest, node),
@@ -207,8 +353,16 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         ["codefreshWorkflowLogStoreCM"] => Fate::None(
             "no ConfigMap of a store of logs is made: give Argo Workflows a repository of artifacts",
         ),
+        ["enabled"] => to("enabled".to_owned()),
+        // What was converted already, or written for this chart.
+        [key, ..] if is_own(key) => shared(path),
         _ => Fate::None(OTHER),
     }
+}
+
+/// Whether this chart has a component of a name, which the other has not.
+fn is_own(key: &str) -> bool {
+    has(key) && !["global", "argo-cd"].contains(&key)
 }
 
 /// Whether the chart has a group of values, or a value.
@@ -233,6 +387,11 @@ fn shared(path: &[&str]) -> Fate {
     if let ["global", "runtime", "repoCredentialsTemplate", ..] = path {
         return Fate::None("nothing here asks Git for repositories; give this to Argo CD");
     }
+    if let ["global", "runtime", "eventBus", ..] = path {
+        return Fate::None(
+            "no Argo Events, and no bus of theirs: `nats` is the bus of this chart's own components",
+        );
+    }
     let values = &Chart::get().values;
     let below = format!("{here}.");
     if values.iter().any(|value| value.path == here) {
@@ -243,6 +402,9 @@ fn shared(path: &[&str]) -> Fate {
         Fate::None(OTHER)
     }
 }
+
+/// Variables of proxies, which every process heeds.
+const PROXIES: &[&str] = &["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 
 /// What every role without state has under the same key, in the incumbent's chart and here.
 const ROLE: &[&str] = &[
@@ -355,7 +517,8 @@ fn sources(path: &[&str]) -> Fate {
 fn app_proxy(path: &[&str], node: &Node) -> Fate {
     let to = |to: &str| Fate::To(to.to_owned());
     match path {
-        [] | ["config" | "pdb" | "service" | "serviceAccount"] => Fate::Below,
+        [] | ["config" | "pdb" | "service" | "serviceAccount" | "env"] => Fate::Below,
+        ["env", name] if PROXIES.contains(name) => of("appProxy", &format!("extraEnv.{name}")),
         [key @ ("readinessProbe" | "livenessProbe")] => of("appProxy", key),
         [key] if ROLE.contains(key) => of("appProxy", key),
         ["fullnameOverride"] => to("appProxy.service.name"),
@@ -381,134 +544,33 @@ fn app_proxy(path: &[&str], node: &Node) -> Fate {
         ["config", _] => Fate::None(
             "is another program's setting; `gitops-runtime config print` shows those for appProxy.config",
         ),
-        ["env"] => Fate::None("no variable is heeded: set appProxy.config"),
+        ["env", _] => Fate::None("no such variable is heeded: set appProxy.config"),
         ["image"] => Fate::None(IMAGE),
         ["image-enrichment"] => Fate::None("no workflow enriches images here"),
         ["initContainer" | "leader-elector"] => Fate::None("there is one container, and it needs no other"),
         [key @ ("extraVolumes" | "extraVolumeMounts")] => of("appProxy", key),
-        ["imagePullSecrets"] => Fate::None("global.imagePullSecrets serves all pods"),
         ["nameOverride" | "podSecurityContext" | "securityContext"] => Fate::None(NAMES),
         _ => Fate::None(OTHER),
     }
 }
 
-/// What follows from several keys together.
-fn settle(converted: &mut Converted) {
-    settle_tunnel(converted);
-    settle_components(converted);
-    let number = |path: &str| converted.values.pointer(path).and_then(Json::as_u64);
-    let needs_bus = number("/reporter/replicaCount").is_some_and(|count| count > 1);
-    let single = converted.values.pointer("/global/runtime/singleNamespace") == Some(&Json::Bool(true));
-    let namespaces = converted.values.pointer("/reporter/applicationNamespaces");
-    if single && namespaces.and_then(Json::as_array).is_some_and(|names| !names.is_empty()) {
-        set(&mut converted.values, "reporter.applicationNamespaces", Json::Array(Vec::new()));
-        converted.notes.push(Note {
-            path: "argo-cd.configs.params.application.namespaces".to_owned(),
-            line: 0,
-            why: "global.runtime.singleNamespace excludes other namespaces: left out".to_owned(),
-        });
-    }
-    if single && converted.values.get("resourceReporter").is_some() {
-        set(&mut converted.values, "resourceReporter.namespaces", Json::Array(Vec::new()));
-        converted.notes.push(Note {
-            path: "resourceReporter.namespaces".to_owned(),
-            line: 0,
-            why: "global.runtime.singleNamespace excludes other namespaces: none".to_owned(),
-        });
-    }
-    if needs_bus {
-        set(&mut converted.values, "nats.mode", "embedded".into());
-        converted.notes.push(Note {
-            path: "reporter.replicaCount".to_owned(),
-            line: 0,
-            why: "replicas share a bus here: nats.mode is set to embedded; nats.mode existing takes servers that you have"
-                .to_owned(),
-        });
-    }
+/// What stands at a path with dots.
+fn at<'a>(values: &'a Json, path: &str) -> Option<&'a Json> {
+    parts(path).into_iter().try_fold(values, |at, part| at.get(part)).filter(|value| !value.is_null())
 }
 
-/// The incumbent's tunnel is there unless something else leads in: to the public platform's servers, where no other is named.
-fn settle_tunnel(converted: &mut Converted) {
-    let values = &converted.values;
-    let at = |path: &str| values.pointer(path);
-    let is_on = |path: &str| at(path) == Some(&Json::Bool(true));
-    let is_given = |path: &str| at(path).and_then(Json::as_str).is_some_and(|text| !text.is_empty());
-    let has_server = is_given("/tunnelClient/to");
-    let other = ["/global/runtime/ingress/enabled", "/global/runtime/httpRoute/enabled"]
-        .iter()
-        .any(|path| is_on(path))
-        || is_given("/global/runtime/ingressUrl");
-    let is_off = at("/tunnelClient/enabled") == Some(&Json::Bool(false));
-    let is_public = at("/global/codefresh/url")
-        .and_then(Json::as_str)
-        .is_none_or(|url| url.trim_end_matches('/') == "https://g.codefresh.io");
-    let is_meant = is_given("/global/codefresh/accountId") && is_public && !other && !is_off;
-    if !has_server && !is_meant {
-        return;
-    }
-    let mut added = Vec::new();
-    if !has_server {
-        set(&mut converted.values, "tunnelClient.to", "https://register-tunnels.cf-cd.com".into());
-        added.push("to");
-    }
-    if converted.values.pointer("/tunnelClient/domain").is_none() {
-        set(&mut converted.values, "tunnelClient.domain", "tunnels.cf-cd.com".into());
-        added.push("domain");
-    }
-    set(&mut converted.values, "tunnelClient.protocol", "frp".into());
-    added.push("protocol");
-    let mut why = format!("{} set as the other chart has it", added.join(", "));
-    why.push_str(": its servers speak frp; native is better where yours do");
-    converted.notes.push(Note { path: "tunnelClient".to_owned(), line: 0, why });
-}
-
-/// What the incumbent's chart always runs, where this one has a switch for it: the app proxy behind each way in, and whatever
-/// its file has values of.
-fn settle_components(converted: &mut Converted) {
-    let values = &converted.values;
-    let is = |path: &str, on: &dyn Fn(&Json) -> bool| values.pointer(path).is_some_and(on);
-    let way_in = ["/global/runtime/ingress/enabled", "/global/runtime/httpRoute/enabled"]
-        .iter()
-        .any(|path| is(path, &|value| *value == Json::Bool(true)))
-        || ["/global/runtime/ingressUrl", "/tunnelClient/to"]
-            .iter()
-            .any(|path| is(path, &|value| value.as_str().is_some_and(|text| !text.is_empty())));
-    for (component, needed, why) in [
-        (
-            "appProxy",
-            way_in,
-            "always runs in the other chart: enabled; its account in Argo CD must be allowed what people ask for",
-        ),
-        ("resourceReporter", false, "always runs in the other chart: enabled"),
-        (
-            "sourceServer",
-            false,
-            "always runs in the other chart: enabled; it fetches what Argo CD has Secrets of, with their credentials",
-        ),
-    ] {
-        let is_given = needed || converted.values.get(component).is_some();
-        if is_given && has(&format!("{component}.enabled")) {
-            set(&mut converted.values, &format!("{component}.enabled"), true.into());
-            if component == "sourceServer" {
-                set(&mut converted.values, "sourceServer.argocdCredentials", true.into());
-            }
-            converted.notes.push(Note { path: component.to_owned(), line: 0, why: why.to_owned() });
-        }
-    }
-    let name = converted.values.pointer("/appProxy/service/name").and_then(Json::as_str);
-    if let Some(name) = name.filter(|name| *name != "cap-app-proxy") {
-        let url = format!("http://{name}:3017");
-        set(&mut converted.values, "router.appProxyUrl", url.into());
-    }
-}
-
-/// Sets what stands at a path with dots; the last part may hold none.
-fn set(values: &mut Json, path: &str, value: Json) {
-    let mut at = values;
-    let parts: Vec<&str> = match path.split_once(".extraEnv.") {
+/// The parts of a path with dots; the name of a variable may hold some.
+fn parts(path: &str) -> Vec<&str> {
+    match path.split_once(".extraEnv.") {
         Some((component, name)) => vec![component, "extraEnv", name],
         None => path.split('.').collect(),
-    };
+    }
+}
+
+/// Sets what stands at a path with dots.
+fn set(values: &mut Json, path: &str, value: Json) {
+    let mut at = values;
+    let parts = parts(path);
     let Some((last, groups)) = parts.split_last() else { return };
     for group in groups {
         if !at.is_object() {

@@ -24,4 +24,4 @@ pub use self::rules::{
     Around, Certificate, Cluster, Network, PeerResponse, Proxies, Request, Tiers, Unreached, Way, codes,
     is_own_volume, validate,
 };
-pub use self::tree::{File, Node, Unreadable, Value};
+pub use self::tree::{Dependency, File, Node, Unreadable, Value};

@@ -1,5 +1,6 @@
 //! What may be wrong with values, and how it is found.
 
+mod above;
 mod access;
 mod chart;
 mod cluster;
@@ -11,6 +12,7 @@ mod peers;
 mod pods;
 mod routes;
 mod schema;
+mod typed;
 
 use std::sync::Arc;
 
@@ -177,8 +179,9 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
     for (name, file) in files {
         match file {
             Ok(file) => {
-                judged.given.join(&file.root);
-                schema::check(&mut judged, &file.root);
+                let values = above::values(file);
+                judged.given.join(&values);
+                schema::check(&mut judged, &values);
             }
             Err(error) => judged.findings.push(Finding {
                 code: "GR0001",
@@ -204,6 +207,7 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
         routes::check(&mut judged);
         kubernetes::check(&mut judged);
         pods::check(&mut judged);
+        typed::check(&mut judged);
         parts::check(&mut judged);
         // Of each component, as the chart has them.
         let is_settings = |path: &&str| path.split_once('.').is_some_and(|(_, below)| below == "config");
@@ -240,6 +244,7 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
         asked.extend(network::check(&mut judged, network, place.as_ref()));
     }
     let known = Known { cluster: place.is_some(), network: around.network.is_some(), is_read };
+    above::name(&mut judged.findings, files);
     let order = |finding: &Finding| (finding.file.clone(), finding.line, finding.code);
     judged.findings.sort_by_key(order);
     judged.findings.dedup();

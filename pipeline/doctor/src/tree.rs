@@ -61,25 +61,89 @@ impl File {
     /// When it is no YAML, holds more than one document, a key twice, or no mapping.
     pub fn read(name: &str, text: &str) -> Result<Self, Unreadable> {
         let name: Arc<str> = name.into();
-        let options = serde_saphyr::options! { with_snippet: false };
+        // Helm reads 0400 as octal, as YAML 1.1 has it.
+        let options = serde_saphyr::options! { with_snippet: false, legacy_octal_numbers: true };
         let read = serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options);
         let mut root = read.map(|spanned| node(spanned, &name)).map_err(|error| {
             let line = error.location().map_or(0, |location| location.line());
             let why = match error.without_snippet() {
                 serde_saphyr::Error::DuplicateMappingKey { .. } => "a key stands twice",
                 serde_saphyr::Error::MultipleDocuments { .. } => "more than one document",
-                _ => "no YAML",
+                _ => return cause(text, line).unwrap_or(Unreadable { line, why: "no YAML" }),
             };
             Unreadable { line, why }
         })?;
         if root.value == Value::Null {
             root.value = Value::Map(Vec::new());
         }
+        if let (Some(_), Some(kind)) = (root.get("apiVersion"), root.get("kind")) {
+            return Err(Unreadable { line: kind.line, why: OBJECT });
+        }
         match root.value {
             Value::Map(_) => Ok(Self { name, root }),
             _ => Err(Unreadable { line: root.line, why: "no mapping of values" }),
         }
     }
+
+    /// The values of this chart, where the file is one for a chart that has it as a dependency.
+    #[must_use]
+    pub fn dependency(&self) -> Option<Dependency<'_>> {
+        let is_marked = |node: &Node| {
+            let global = node.get("global");
+            MARKS.iter().any(|mark| node.get(mark).is_some())
+                || ["codefresh", "runtime"]
+                    .iter()
+                    .any(|key| global.is_some_and(|global| global.get(key).is_some()))
+        };
+        if MARKS.iter().any(|mark| self.root.get(mark).is_some()) {
+            return None;
+        }
+        let mut marked = self.root.entries().iter().filter(|(key, node)| key != "global" && is_marked(node));
+        let (key, values) = marked.next()?;
+        marked.next().is_none().then_some(Dependency { key, values })
+    }
+}
+
+/// What a chart above gives this one.
+#[derive(Debug)]
+pub struct Dependency<'a> {
+    /// The key that it stands below: the name of the dependency, or its alias.
+    pub key: &'a str,
+    /// What stands there.
+    pub values: &'a Node,
+}
+
+/// What is said of a file that is no values, but may hold some.
+const OBJECT: &str = "an object of Kubernetes: give the values in it, such as what stands under spec.values";
+
+/// Components that no other chart has, of this one and of the incumbent's.
+const MARKS: &[&str] = &[
+    "app-proxy",
+    "appProxy",
+    "argo-gateway",
+    "cf-argocd-extras",
+    "changeRevision",
+    "event-reporters",
+    "gitops-operator",
+    "internal-router",
+    "resourceReporter",
+    "sourceServer",
+    "tunnel-client",
+    "tunnelClient",
+];
+
+/// What people often write that is no YAML, where it stands at a line or beside it.
+fn cause(text: &str, line: u64) -> Option<Unreadable> {
+    let near = |number: u64| number > 0 && number + 1 >= line && number <= line + 1;
+    let lines = (1_u64..).zip(text.lines()).filter(|(number, _)| near(*number));
+    lines.into_iter().find_map(|(line, text)| {
+        let why = match text.trim_start_matches(' ') {
+            rest if rest.starts_with('\t') => "a tab where spaces are wanted",
+            rest if rest.contains("{{") => "a template that is not rendered yet",
+            _ => return None,
+        };
+        Some(Unreadable { line, why })
+    })
 }
 
 impl Node {
@@ -328,6 +392,41 @@ mod tests {
         assert_eq!(why("a: 1\nb: 2\na: 3\n"), Unreadable { line: 3, why: "a key stands twice" });
         assert_eq!(why("- a\n").why, "no mapping of values");
         assert!(File::read("x", "").unwrap().root.entries().is_empty());
+    }
+
+    #[test]
+    fn numbers_and_truths_are_read_as_helm_reads_them() {
+        let text = "mode: 0400\nother: 0o400\non: yes\noff: No\nquoted: 'yes'\nid: 612345678901234567890123\nlate: 08\n";
+        let file = File::read("x", text).unwrap();
+        let expected = serde_json::json!({
+            "mode": 256, "other": 256, "on": true, "off": false, "quoted": "yes", "id": 6.123456789012346e23, "late": 8.0
+        });
+        assert_eq!(file.root.json(), expected);
+    }
+
+    #[test]
+    fn what_is_often_written_instead_of_yaml_is_named() {
+        let why = |text: &str| File::read("x", text).map(|_| ()).unwrap_err();
+        let tab = Unreadable { line: 3, why: "a tab where spaces are wanted" };
+        assert_eq!(why("global:\n  runtime:\n\tname: a\n"), tab);
+        let template = Unreadable { line: 2, why: "a template that is not rendered yet" };
+        assert_eq!(why("a: 1\nb: {{ .Values.b }}\nc: 2\n"), template);
+        let object = Unreadable { line: 2, why: OBJECT };
+        assert_eq!(why("apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nspec: {}\n"), object);
+    }
+
+    #[test]
+    fn a_chart_above_has_this_ones_values_below_a_key() {
+        let key = |text: &str| File::read("x", text).unwrap().dependency().map(|below| below.key.to_owned());
+        assert_eq!(key("global: {}\nnginx: {a: 1}\ncf: {app-proxy: {}}\n"), Some("cf".to_owned()));
+        assert_eq!(key("cf: {global: {runtime: {name: a}}}\n"), Some("cf".to_owned()));
+        for text in [
+            "app-proxy: {app-proxy: 1}\n",
+            "nginx: {a: 1}\n",
+            "a: {tunnelClient: {}}\nb: {tunnelClient: {}}\n",
+        ] {
+            assert_eq!(key(text), None, "{text}");
+        }
     }
 
     #[test]

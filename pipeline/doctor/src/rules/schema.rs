@@ -50,7 +50,8 @@ fn walk(judged: &mut Judged, path: &str, node: &Node, schema: &Json) {
     }
     if let Some(wanted) = types(schema).filter(|types| !types.iter().any(|name| is(node, name))) {
         let mut finding = finding(node, "GR0004", path, &wanted.join(" or "), "write it so, or take it away");
-        finding.found = format!("a {}", kind(node));
+        let article = if kind(node).starts_with(['a', 'i', 'o']) { "an" } else { "a" };
+        finding.found = format!("{article} {}", kind(node));
         judged.findings.push(finding);
         return;
     }
@@ -69,6 +70,16 @@ fn walk(judged: &mut Judged, path: &str, node: &Node, schema: &Json) {
                     Some(schema) => walk(judged, &below, node, schema),
                     None if schema["additionalProperties"] == false => {
                         unknown(judged, &below, key, node, schema);
+                    }
+                    // Charts above share it, so that other keys are right as well.
+                    None if path == "global" => {
+                        let known = schema["properties"].as_object().into_iter().flat_map(|map| map.keys());
+                        if nearest(key, known.map(String::as_str)).is_some() {
+                            unknown(judged, &below, key, node, schema);
+                            if let Some(finding) = judged.findings.last_mut() {
+                                finding.severity = Severity::Warning;
+                            }
+                        }
                     }
                     None => {}
                 }
@@ -136,8 +147,44 @@ fn unknown(judged: &mut Judged, path: &str, key: &str, node: &Node, schema: &Jso
     let mut finding =
         finding(node, "GR0002", path, &format!("one of {few}"), "correct the key, or take it away");
     finding.found = "an unknown key".to_owned();
-    finding.meant = nearest(key, known());
+    let in_group = || part_of(key, known());
+    // At the top a key stands that belongs into a group; in a group, one that is called otherwise.
+    finding.meant = nearest(key, known()).or_else(|| match path.contains('.') {
+        true => in_group().or_else(|| elsewhere(key)),
+        false => elsewhere(key).or_else(in_group),
+    });
     judged.findings.push(finding);
+}
+
+/// The longest of the known keys that a longer key holds, or that holds it, such as className of ingressClassName.
+fn part_of<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    let singular = |text: &str| text.to_lowercase().trim_end_matches('s').to_owned();
+    let key = singular(key);
+    let is_part = |name: &&str| {
+        let name = singular(name);
+        let (short, long) = if name.len() < key.len() { (&name, &key) } else { (&key, &name) };
+        short.len() >= 4 && long.contains(short.as_str())
+    };
+    known.filter(is_part).max_by_key(|name| name.len()).map(ToOwned::to_owned)
+}
+
+/// The one path of the chart that ends so; of several, the one of them that is global.
+fn elsewhere(key: &str) -> Option<String> {
+    let mut paths = BTreeSet::new();
+    for value in &Chart::get().values {
+        let dots = value.path.match_indices('.').map(|(at, _)| at).chain([value.path.len()]);
+        let groups = dots.filter_map(|at| value.path.get(..at));
+        paths.extend(
+            groups.filter(|path| path.rsplit('.').next().is_some_and(|last| last.eq_ignore_ascii_case(key))),
+        );
+    }
+    let global = || paths.iter().filter(|path| path.starts_with("global."));
+    let only = match (paths.len(), global().count()) {
+        (1, _) => paths.first(),
+        (_, 1) => global().next(),
+        _ => None,
+    };
+    only.filter(|_| key.len() >= 4).map(|path| (*path).to_owned())
 }
 
 fn finding(node: &Node, code: &'static str, path: &str, wanted: &str, todo: &str) -> Finding {

@@ -1,0 +1,181 @@
+//! What follows from several keys together, and from what the other chart has where nothing is said.
+
+use serde_json::Value as Json;
+
+use super::{Converted, Note, at, has, set};
+
+/// What follows from several keys together.
+pub(super) fn settle(converted: &mut Converted) {
+    // Values of this chart say all that they mean.
+    if !converted.is_foreign {
+        return;
+    }
+    tunnel(converted);
+    components(converted);
+    argocd(converted);
+    proxies(converted);
+    let number = |path: &str| converted.values.pointer(path).and_then(Json::as_u64);
+    let needs_bus = number("/reporter/replicaCount").is_some_and(|count| count > 1);
+    let single = converted.values.pointer("/global/runtime/singleNamespace") == Some(&Json::Bool(true));
+    let namespaces = converted.values.pointer("/reporter/applicationNamespaces");
+    if single && namespaces.and_then(Json::as_array).is_some_and(|names| !names.is_empty()) {
+        set(&mut converted.values, "reporter.applicationNamespaces", Json::Array(Vec::new()));
+        converted.notes.push(Note {
+            path: "argo-cd.configs.params.application.namespaces".to_owned(),
+            line: 0,
+            why: "global.runtime.singleNamespace excludes other namespaces: left out".to_owned(),
+        });
+    }
+    if single && converted.values.get("resourceReporter").is_some() {
+        set(&mut converted.values, "resourceReporter.namespaces", Json::Array(Vec::new()));
+        converted.notes.push(Note {
+            path: "resourceReporter.namespaces".to_owned(),
+            line: 0,
+            why: "global.runtime.singleNamespace excludes other namespaces: none".to_owned(),
+        });
+    }
+    let has_bus = at(&converted.values, "nats.mode").is_some_and(|mode| mode != "none");
+    if needs_bus && !has_bus {
+        set(&mut converted.values, "nats.mode", "embedded".into());
+        converted.notes.push(Note {
+            path: "reporter.replicaCount".to_owned(),
+            line: 0,
+            why: "replicas share a bus here: nats.mode is set to embedded; nats.mode existing takes servers that you have"
+                .to_owned(),
+        });
+    }
+}
+
+/// The incumbent's tunnel is there unless something else leads in: to the public platform's servers, where no other is named.
+fn tunnel(converted: &mut Converted) {
+    let values = &converted.values;
+    let at = |path: &str| values.pointer(path);
+    let is_on = |path: &str| at(path) == Some(&Json::Bool(true));
+    let is_given = |path: &str| at(path).and_then(Json::as_str).is_some_and(|text| !text.is_empty());
+    let has_server = is_given("/tunnelClient/to");
+    let other = ["/global/runtime/ingress/enabled", "/global/runtime/httpRoute/enabled"]
+        .iter()
+        .any(|path| is_on(path))
+        || is_given("/global/runtime/ingressUrl");
+    let is_off = at("/tunnelClient/enabled") == Some(&Json::Bool(false));
+    let is_public = at("/global/codefresh/url")
+        .and_then(Json::as_str)
+        .is_none_or(|url| url.trim_end_matches('/') == "https://g.codefresh.io");
+    let is_meant = is_given("/global/codefresh/accountId") && is_public && !other && !is_off;
+    if !has_server && !is_meant {
+        return;
+    }
+    let mut added = Vec::new();
+    if !has_server {
+        set(&mut converted.values, "tunnelClient.to", "https://register-tunnels.cf-cd.com".into());
+        added.push("to");
+    }
+    if converted.values.pointer("/tunnelClient/domain").is_none() {
+        set(&mut converted.values, "tunnelClient.domain", "tunnels.cf-cd.com".into());
+        added.push("domain");
+    }
+    if converted.values.pointer("/tunnelClient/protocol").is_none() {
+        set(&mut converted.values, "tunnelClient.protocol", "frp".into());
+        added.push("protocol");
+    }
+    if added.is_empty() {
+        return;
+    }
+    let mut why = format!("{} set as the other chart has it", added.join(", "));
+    why.push_str(": its servers speak frp; native is better where yours do");
+    converted.notes.push(Note { path: "tunnelClient".to_owned(), line: 0, why });
+}
+
+/// What the incumbent's chart always runs, where this one has a switch for it: the app proxy behind each way in, and whatever
+/// its file has values of.
+fn components(converted: &mut Converted) {
+    let values = &converted.values;
+    let is = |path: &str, on: &dyn Fn(&Json) -> bool| values.pointer(path).is_some_and(on);
+    let way_in = ["/global/runtime/ingress/enabled", "/global/runtime/httpRoute/enabled"]
+        .iter()
+        .any(|path| is(path, &|value| *value == Json::Bool(true)))
+        || ["/global/runtime/ingressUrl", "/tunnelClient/to"]
+            .iter()
+            .any(|path| is(path, &|value| value.as_str().is_some_and(|text| !text.is_empty())));
+    for (component, needed, why) in [
+        (
+            "appProxy",
+            way_in,
+            "always runs in the other chart: enabled; its account in Argo CD must be allowed what people ask for",
+        ),
+        ("resourceReporter", false, "always runs in the other chart: enabled"),
+        (
+            "sourceServer",
+            false,
+            "always runs in the other chart: enabled; it fetches what Argo CD has Secrets of, with their credentials",
+        ),
+    ] {
+        let is_given = needed || converted.values.get(component).is_some();
+        let is_said = at(&converted.values, &format!("{component}.enabled")).is_some();
+        if is_given && !is_said && has(&format!("{component}.enabled")) {
+            set(&mut converted.values, &format!("{component}.enabled"), true.into());
+            if component == "sourceServer" {
+                set(&mut converted.values, "sourceServer.argocdCredentials", true.into());
+            }
+            converted.notes.push(Note { path: component.to_owned(), line: 0, why: why.to_owned() });
+        }
+    }
+    let name = converted.values.pointer("/appProxy/service/name").and_then(Json::as_str);
+    if let Some(name) = name.filter(|name| *name != "cap-app-proxy") {
+        let url = format!("http://{name}:3017");
+        set(&mut converted.values, "router.appProxyUrl", url.into());
+    }
+}
+
+/// What has another default in the other chart: how the runtime is let in by Argo CD, and what its Service is called.
+fn argocd(converted: &mut Converted) {
+    const SERVER: &str = "global.integrations.argo-cd.server";
+    let given = |key: &str| at(&converted.values, &format!("{SERVER}.{key}")).is_some();
+    let password = ["auth.password", "auth.passwordSecretKeyRef"].iter().any(|key| given(key));
+    let token = ["auth.token", "auth.tokenSecretKeyRef"].iter().any(|key| given(key));
+    let takes_password = password && !token && !given("auth.type");
+    let has_address = given("svc") || given("url");
+    if takes_password {
+        let path = format!("{SERVER}.auth.type");
+        set(&mut converted.values, &path, "password".into());
+        let why = "password is what the other chart takes where nothing is said".to_owned();
+        converted.notes.push(Note { path, line: 0, why });
+    }
+    if !has_address {
+        let path = format!("{SERVER}.svc");
+        let name = format!("{}-server", converted.argocd);
+        set(&mut converted.values, &path, name.into());
+        let why =
+            "the Argo CD of the other chart is called so: take it out where argo-cd.enabled makes a new one";
+        converted.notes.push(Note { path, line: 0, why: why.to_owned() });
+    }
+}
+
+/// Variables of a component that the chart sets itself, of the proxies that all pods have.
+fn proxies(converted: &mut Converted) {
+    let is_set = |values: &Json, path: &str| {
+        at(values, path).and_then(Json::as_str).is_some_and(|text| !text.is_empty())
+    };
+    let (http, https) =
+        (is_set(&converted.values, "global.httpProxy"), is_set(&converted.values, "global.httpsProxy"));
+    let of_all = [("HTTP_PROXY", http), ("HTTPS_PROXY", https), ("NO_PROXY", http || https)];
+    let has_exceptions = is_set(&converted.values, "global.noProxy");
+    let (mut gone, mut exceptions) = (Vec::new(), None);
+    for (component, values) in converted.values.as_object_mut().into_iter().flatten() {
+        let Some(variables) = values.get_mut("extraEnv").and_then(Json::as_object_mut) else { continue };
+        for (name, _) in of_all.iter().filter(|(_, is_set)| *is_set) {
+            let Some(value) = variables.remove(*name) else { continue };
+            gone.push(format!("{component}.extraEnv.{name}"));
+            if *name == "NO_PROXY" && !has_exceptions {
+                exceptions = Some(value);
+            }
+        }
+    }
+    if let Some(value) = exceptions {
+        set(&mut converted.values, "global.noProxy", value);
+    }
+    for path in gone {
+        let why = "the proxies of `global` are those of every pod, and so is global.noProxy".to_owned();
+        converted.notes.push(Note { path, line: 0, why });
+    }
+}

@@ -208,11 +208,20 @@ pub(super) fn classify(name: &str) -> Class {
     while !name.is_char_boundary(from) {
         from += 1;
     }
-    let name = without_domain(name.get(from..).unwrap_or_default());
+    let given = name.get(from..).unwrap_or_default();
+    let name = without_domain(given);
     let package = |(_, range): (&str, &str)| {
         range.starts_with(['^', '~']) || range.starts_with("npm:") || shape::is_version(range)
     };
-    if name.starts_with('/') || name.contains("://") || name.rsplit_once('@').is_some_and(package) {
+    let is_path = name.starts_with('/');
+    if is_path
+        && name.matches('/').count() > 1
+        && name.rsplit('/').next().is_some_and(|last| matches!(last, "password" | "passwd" | "pass" | "pw"))
+    {
+        // Of a store: `key: /db/password`.
+        return Class::Scalar;
+    }
+    if is_path || name.contains("://") || name.rsplit_once('@').is_some_and(package) {
         // A path of an API, a URL, a package.
         return Class::Plain;
     }
@@ -244,6 +253,12 @@ pub(super) fn classify(name: &str) -> Class {
     if matches!(last.as_str(), "key" | "keys") && (KEPT_KEYS.contains(before) || before.ends_with("password"))
     {
         return Class::Key;
+    }
+    if matches!(last.as_str(), "key")
+        && [".keystore.key", ".truststore.key"].iter().any(|end| name.ends_with(end))
+    {
+        // Of Trino: what opens it.
+        return Class::Secret;
     }
     if compact == "jwtsource" {
         // Of Tyk: where the public keys are, or the shared one.
@@ -298,11 +313,16 @@ pub(super) fn classify(name: &str) -> Class {
             && !name.bytes().any(|b| b.is_ascii_lowercase())
         || matches!(last.as_str(), "users" | "user" | "accounts")
             && words.iter().any(|word| matches!(word.as_str(), "auth" | "basicauth" | "htpasswd" | "local"))
+        || last == "info" && before == "user" && words.iter().any(|word| word == "auth")
         || last == "basic" && before == "auth"
         || last == "auth" && before == "basic"
         || last == "basicauth"
     {
         return Class::Logon;
+    }
+    if last == "secret" && name.len() < given.len() && name.contains("-key-") {
+        // An annotation names one: `cert-manager.io/private-key-secret`.
+        return Class::Key;
     }
     let mut rest = compact;
     for word in NOT_STEMS.iter() {
@@ -329,6 +349,8 @@ pub(super) fn classify(name: &str) -> Class {
         // Of Joken.
         "signer" if before == "default" => Class::Key,
 
+        // `ACTIVE_RECORD_ENCRYPTION_PRIMARY_KEY`.
+        "key" | "keys" if words.iter().any(|word| word == "encryption") => Class::Key,
         "key" | "keys" if words.len() > 1 && !NOT_KEY_OWNERS.contains(before) => Class::Key,
         "base" if before == "key" => Class::Key,
         "salt" | "salts" if words.len() > 1 => Class::Scalar,

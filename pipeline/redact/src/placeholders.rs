@@ -179,7 +179,7 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
                     && (super::shape::is_expression(inner) || inner.contains('[') && inner.bytes().all(read));
                 let loud = open != "[" || inner.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
                 loud && (expression || name(inner.rsplit(['/', ':']).next().unwrap_or(inner)))
-                    && (open != "{" || inner.len() <= 40)
+                    && (open != "{" || inner.len() <= 40 && !is_made_up(inner))
                     && !inner.contains("__")
             })
         {
@@ -238,6 +238,13 @@ fn balanced(text: &str, from: usize) -> Option<usize> {
         }
     }
     None
+}
+
+/// What stands in braces because ODBC has it so: `Password = {fig-tree-1}`.
+fn is_made_up(inner: &str) -> bool {
+    inner.contains('-')
+        && inner.bytes().any(|byte| byte.is_ascii_digit())
+        && names::classify(inner) == names::Class::Plain
 }
 
 fn name(text: &str) -> bool {

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::names::{self, Class};
+use super::words::TERMS;
 use super::{prose, shape};
 
 mod table;
@@ -171,7 +172,10 @@ impl Arguments {
                 let told = setting
                     || is_metavariable(text)
                     || shape::is_harmless(text)
-                    || prose::is_word_of_prose(text);
+                    || prose::is_word_of_prose(text)
+                    // How something is hashed: `mkpasswd -m sha-512`; where it goes to: `> /etc/pw`.
+                    || TERMS.contains(text)
+                    || !text.bytes().any(|byte| byte.is_ascii_alphanumeric());
                 if places.contains(&since) && !told {
                     return Some(0..text.len());
                 }

@@ -459,6 +459,7 @@ impl<'t> Scan<'t> {
             && !quotes
             && !name.quoted
             && !names::is_password(name.text)
+            && !is_header(name.text)
             && !self.follows_a_pair(name.start, from)
         {
             // `registry/token-service:1.2`, `app:/Secret:namespace/name`
@@ -572,13 +573,19 @@ impl<'t> Scan<'t> {
         if !head.trim_end().ends_with(['(', '{']) {
             return None;
         }
-        let from = self.within(at + 1, 8, |byte| !matches!(byte, b' ' | b'<' | b'\t'));
+        // WordPress sets its values below each other.
+        let from = self.within(at + 1, 24, |byte| !matches!(byte, b' ' | b'<' | b'\t'));
         let quote = self.byte(from).filter(|byte| is_quote(*byte))?;
         let value = from + 1..self.close(from + 1, quote);
         let text = self.text.get(value.clone())?;
         let told = prose::is_label(text) || !text.bytes().any(|byte| byte.is_ascii_alphanumeric());
         (!told && class.holds(name.text, text)).then_some(value)
     }
+}
+
+/// Whether a name is one of a header that programs made up: `X-Api-Key:x`.
+fn is_header(name: &str) -> bool {
+    name.get(..2).is_some_and(|head| head.eq_ignore_ascii_case("x-"))
 }
 
 fn is_quote(byte: u8) -> bool {

@@ -117,7 +117,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          reuse fill leeway skew separator delimiter matcher matchers injector injection watcher syncer rotator \
          bindings visibility level tier priority notice warning alert alerts notification notifications audit \
          log logs logging dashboard burst lookback algo algos algorithms ciphers live init realm timestamp timestamps \
-         kwargs meter scan scans lambda function mtime position",
+         kwargs meter scan scans lambda function mtime position stage stages",
     )
 });
 
@@ -161,7 +161,7 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          default defaults unexpected length minimum maximum exceeded ok valid verified verify accepted rejected \
          issued signature signed unset needs need want wants more less than two one both off takes gets keeps \
          expires expiring prompts prompt reads goes belongs works looks appears seems looked checks sent passed \
-         ignored deprecated supported got being been yet into onto over under between because while until since \
+         ignored deprecated enforce enforced enforces supported got being been yet into onto over under between because while until since \
          unless instead rather also always sometimes here there now then them their us page button screen dialog \
          form link endpoint handling handler expiry lifetime parsing validation leak storage manager provider \
          generation flow review controller fallback logic module plugin backend cache limit limits min max current remaining quota exhausted \

@@ -282,8 +282,8 @@ pub(super) const LINES: &[Row] = &[
     line(
         "bind-by-name",
         "LDAP: a distinguished name, and the password it binds with",
-        &["\"cn=", "'cn=", "\"uid=", "'uid="],
-        r#"(?i)["'](?:cn|uid)=[^"'\n]*["']\s*,\s*["']([^"'\n]+)["']"#,
+        &["\"cn=", "'cn=", "\"uid=", "'uid=", "bind(cn=", "bind(uid="],
+        r#"(?i)["'](?:cn|uid)=[^"'\n]*["']\s*,\s*["']([^"'\n]+)["']|\bbind\((?:cn|uid)=[^()\n]*,\s+([^\s=,()]+)\)"#,
         ["{dn_lookup_bind, {\"cn=app,dc=shop\", \"thistle\"}}", "ldap_bind($c, 'uid=app,dc=x', 'thistle');"],
         ["search(\"cn=app,dc=shop\")", "\"cn=app\": \"dc=shop\""],
     ),

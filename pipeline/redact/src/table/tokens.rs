@@ -163,9 +163,9 @@ pub(super) const TOKENS: &[Row] = &[
     ),
     word(
         "age-key",
-        "age: AGE-SECRET-KEY-",
-        &["AGE-SECRET-KEY-"],
-        r"(?-u:\b)AGE-SECRET-KEY-[A-Za-z0-9_.-]{16,}",
+        "age: AGE-SECRET-KEY-; Nostr: nsec1",
+        &["AGE-SECRET-KEY-", "nsec1"],
+        r"(?-u:\b)(?:AGE-SECRET-KEY-[A-Za-z0-9_.-]{16,}|nsec1[a-z0-9]{58}(?-u:\b))",
         ["AGE-SECRET-KEY-1QYQSZQGPQYQSZQGP", "x=AGE-SECRET-KEY-1QYQSZQGPQYQSZQGP"],
         ["AGE-SECRET-KEY-", "age1qyqszqgpqyqszqgpqyqszqgp"],
     ),

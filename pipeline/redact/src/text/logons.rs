@@ -103,11 +103,15 @@ fn logon(line: &str) -> Option<Range<usize>> {
             && user.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._@+-".contains(&byte))
     };
     let user = user.trim_end_matches('`');
+    // A trailer of a commit: `Change-Id: I84...`.
+    let trailer = bare.contains(": ")
+        && ["-id", "-by", "-on", "-to"].iter().any(|end| user.to_ascii_lowercase().ends_with(end));
     let password = password.trim_start_matches('`');
     let made = shape::is_password(password)
         || shape::is_key(password)
         || USERS.contains(&user) && password.len() >= 6 && !password.contains('/');
     let secret = name(user)
+        && !trailer
         && !password.contains(char::is_whitespace)
         && !password.contains("://")
         && made

@@ -56,6 +56,10 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     {
         return true;
     }
+    // Of how long tokens are good: `refreshTokens: {validIfNotUsedFor: 2160h}`.
+    if names::classify(name) == names::Class::Plain && value.as_str().is_some_and(shape::is_duration) {
+        return true;
+    }
     let last = names::words(name).pop();
     if value.as_str().is_some_and(|text| match last.as_deref() {
         Some("email" | "mail" | "username" | "user") => shape::is_mail_address(text),

@@ -6,10 +6,10 @@
 //!
 //! It decides nothing: whether a failure is retried, and when, is the caller's business.
 
-mod begun;
 mod client;
 mod data_answer;
 mod error;
+mod event_stream;
 mod family;
 mod forwarded;
 mod gauge_guard;
@@ -20,10 +20,10 @@ mod session;
 mod target;
 mod token;
 
-pub use begun::begun;
 pub use client::{BuildError, Client, Config, Opened, Reply};
 pub use data_answer::mark_as_data;
 pub use error::{Fault, HttpError, reason_of_status};
+pub use event_stream::event_stream;
 pub use family::Family;
 pub use forwarded::says_who_asked;
 pub use gauge_guard::GaugeGuard;

@@ -5,7 +5,6 @@
 //! is wrong stands under `errors` of an answer 200
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,13 +13,11 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{AppendHeaders, IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use futures::StreamExt as _;
 use pipeline_core::{SecretString, Shutdown};
-use stages_client::begun;
+use stages_client::event_stream;
 use tokio::sync::Semaphore;
 
 use crate::archive::LogArchive;
@@ -130,7 +127,7 @@ async fn graphql(State(front): State<Front>, request: axum::extract::Request) ->
     let request = request.data(Caller(Some(token)));
     let accepts = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accepts.contains("text/event-stream") {
-        return stream(&front, request).await;
+        return event_stream(front.schema.execute_stream(request), front.stop, ALIVE).await;
     }
     answer(&front.schema.execute(request).await)
 }
@@ -256,18 +253,6 @@ pub(crate) fn unread(at: Option<async_graphql::Pos>) -> String {
         Some(at) => format!("the query cannot be read: line {}, column {}", at.line, at.column),
         None => "the query cannot be read".to_owned(),
     }
-}
-
-/// Events `next`, each with an answer, and `complete`.
-async fn stream(front: &Front, request: Request) -> Response {
-    let stop = front.stop.clone();
-    let answers = front.schema.execute_stream(request).take_until(async move { stop.cancelled().await });
-    let events = answers.map(|answer| Event::default().event("next").json_data(answer).unwrap_or_default());
-    let events = events.chain(futures::stream::once(async { Event::default().event("complete") }));
-    let events = begun(events.map(Ok::<_, Infallible>)).await;
-    let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }
 
 /// Says which pages may ask, and answers what browsers ask before.

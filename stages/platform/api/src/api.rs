@@ -1,22 +1,19 @@
 //! The router.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use async_graphql::Request;
 use axum::body::{Body, to_bytes};
 use axum::extract::State;
+use axum::http::header;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, header};
 use axum::middleware::map_response;
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
-use futures::StreamExt as _;
 use jiff::Timestamp;
 use pipeline_core::Shutdown;
-use stages_client::{begun, mark_as_data};
+use stages_client::{event_stream, mark_as_data};
 use stages_platform_store::{Sequence, Store};
 
 use crate::authorize;
@@ -116,23 +113,10 @@ async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Res
     let request = request.data(caller);
     let accepted = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     if accepted.is_some_and(|accepted| accepted.contains(STREAM)) {
-        return stream(&api, request.data(Credentials(head.headers))).await;
+        let answers = api.schema.execute_stream(request.data(Credentials(head.headers)));
+        return event_stream(answers, api.stop, BEAT).await;
     }
     Json(api.schema.execute(request).await).into_response()
-}
-
-/// Events `next`, each with an answer, and `complete` at the end.
-async fn stream(api: &Api, request: Request) -> Response {
-    let stop = api.stop.clone();
-    let answers = api.schema.execute_stream(request).take_until(async move { stop.cancelled().await });
-    let events = answers.map(|answer| Event::default().event("next").json_data(answer).unwrap_or_default());
-    let events = events.chain(futures::stream::once(async { Event::default().event("complete") }));
-    let beat = KeepAlive::new().interval(BEAT);
-    let events = begun(events.map(Ok::<_, Infallible>)).await;
-    let mut response = Sse::new(events).keep_alive(beat).into_response();
-    // A stream says of itself that it may be kept and asked about.
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }
 
 async fn marked(mut response: Response) -> Response {

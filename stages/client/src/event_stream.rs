@@ -1,12 +1,37 @@
 //! The head of an answer that goes on, and what is told first.
+//!
+//! takes: answers of a schema as they come - gives: the events of a stream over HTTP - fails: never
 
+use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
 use futures::{Stream, StreamExt as _, stream};
+use pipeline_core::Shutdown;
+use reqwest::header::{self, HeaderValue};
+use serde::Serialize;
 use tokio::time::timeout;
 
 /// How long a head waits for what is told first.
 const HEAD: Duration = Duration::from_millis(100);
+
+/// Answers of a schema as a stream of events: `next`, each with an answer, and `complete` at their end or when `stop` comes. While
+/// there is none, a comment every `beat` says that the stream lives. Nobody keeps it.
+pub async fn event_stream<A: Serialize + 'static>(
+    answers: impl Stream<Item = A> + Send + 'static,
+    stop: Shutdown,
+    beat: Duration,
+) -> Response {
+    let answers = answers.take_until(async move { stop.cancelled().await });
+    let events = answers.map(|answer| Event::default().event("next").json_data(answer).unwrap_or_default());
+    let events = events.chain(stream::once(async { Event::default().event("complete") }));
+    let events = begun(events.map(Ok::<_, Infallible>)).await;
+    let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(beat)).into_response();
+    // A stream says of itself that it may be kept and asked about.
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
 
 /// Waits a little for the first item of a stream that answers a request, and gives the whole stream: the head of an answer goes
 /// with what is told first, or soon without it.
@@ -14,7 +39,7 @@ const HEAD: Duration = Duration::from_millis(100);
 /// What passes requests on may be one of Go's standard library, as many ingress controllers are. Where an answer begins before it
 /// has seen that the request has no more bytes, it takes its own reading of them for a failure, and breaks off the answer: one
 /// in a hundred where the head came at once, none where it came a millisecond later.
-pub async fn begun<S: Stream + Send>(items: S) -> impl Stream<Item = S::Item> + Send
+async fn begun<S: Stream + Send>(items: S) -> impl Stream<Item = S::Item> + Send
 where
     S::Item: Send,
 {

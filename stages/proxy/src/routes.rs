@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use async_graphql::Request;
 use axum::body::{Body, to_bytes};
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection as NoSocket;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
@@ -28,7 +30,7 @@ use crate::git::OAuth;
 use crate::operation::Operation;
 use crate::registration::Registered;
 use crate::schema::Schema;
-use crate::socket::{Session, Wanted};
+use crate::socket::{Session, agreed};
 
 /// What answers.
 #[derive(Clone)]
@@ -140,15 +142,29 @@ fn answer(answer: &impl serde::Serialize) -> Response {
 }
 
 /// Opens a socket, for whoever says on it who they are.
-async fn socket(State(front): State<Front>, mut request: axum::extract::Request) -> Response {
-    let wanted = match Wanted::read(request.headers()) {
-        Some(Ok(wanted)) => wanted,
-        Some(Err(why)) => return wrong(StatusCode::BAD_REQUEST, why),
-        None => {
+async fn socket(
+    State(front): State<Front>,
+    headers: HeaderMap,
+    wanted: Result<WebSocketUpgrade, NoSocket>,
+) -> Response {
+    let upgrade = match wanted {
+        Ok(upgrade) => upgrade,
+        Err(
+            NoSocket::InvalidWebSocketVersionHeader(_)
+            | NoSocket::WebSocketKeyHeaderMissing(_)
+            | NoSocket::ConnectionNotUpgradable(_),
+        ) => {
+            return wrong(StatusCode::BAD_REQUEST, "this is no WebSocket of version 13");
+        }
+        Err(_) => {
             let text = "ask with POST, or open a WebSocket of the protocol graphql-transport-ws";
             let allow = [(header::ALLOW, HeaderValue::from_static("POST"))];
             return (allow, wrong(StatusCode::METHOD_NOT_ALLOWED, text)).into_response();
         }
+    };
+    let Some((protocol, upgrade)) = agreed(upgrade, front.body) else {
+        let text = "the protocols here are graphql-transport-ws and graphql-ws";
+        return wrong(StatusCode::BAD_REQUEST, text);
     };
     let Ok(place) = front.sockets.clone().try_acquire_owned() else {
         return wrong(
@@ -156,11 +172,9 @@ async fn socket(State(front): State<Front>, mut request: axum::extract::Request)
             "too many sockets are open: close one, or try again later",
         );
     };
-    let (token, upgraded) = (token(request.headers()), hyper::upgrade::on(&mut request));
-    let Front { schema, desk, body: longest, stop, .. } = front;
-    let (session, response) = (Session { schema, desk, token, longest, stop, place }, wanted.answer());
-    tokio::spawn(session.run(wanted, upgraded));
-    response
+    let Front { schema, desk, stop, .. } = front;
+    let session = Session { schema, desk, token: token(&headers), stop, place };
+    upgrade.on_upgrade(move |socket| session.run(protocol, socket))
 }
 
 /// The runtime's own logs, for admins: browsers that send no header are refused, since a log is nobody's whom nobody knows.

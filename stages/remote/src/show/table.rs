@@ -221,37 +221,26 @@ impl<'c> Layout<'c> {
         is_header: bool,
         text: impl Fn(usize) -> (&'t str, usize, Option<Color>),
     ) {
-        // Of what follows nothing stands at the end of a line.
-        let mut blank = 0;
         for (number, place) in self.shown.iter().enumerate() {
-            blank += if number == 0 { 0 } else { GAP };
             let (column, most) = (&self.columns[*place], self.widths[*place]);
             let (text, wide, colour) = text(*place);
             let cut = (wide > most).then(|| match column.long {
                 Long::Begin => end(text, most),
                 _ => begin(text, most),
             });
-            let wide = cut.as_deref().map_or(wide, width);
-            let text = cut.as_deref().unwrap_or(text);
-            let rest = most.saturating_sub(wide);
-            if column.right {
-                blank += rest;
+            let rest = most.saturating_sub(cut.as_deref().map_or(wide, width));
+            let (gap, text) = (if number == 0 { 0 } else { GAP }, cut.as_deref().unwrap_or(text));
+            let (before, behind) = if column.right { (gap + rest, 0) } else { (gap, rest) };
+            to.extend(std::iter::repeat_n(' ', before));
+            match colour.filter(|_| coloured) {
+                _ if text.is_empty() => {}
+                Some(colour) => *to += &text.with(colour).to_string(),
+                None if coloured && is_header => *to += &text.bold().to_string(),
+                None => *to += text,
             }
-            if !text.is_empty() {
-                to.extend(std::iter::repeat_n(' ', blank));
-                blank = 0;
-                match colour.filter(|_| coloured) {
-                    Some(colour) => *to += &text.with(colour).to_string(),
-                    None if coloured && is_header => *to += &text.bold().to_string(),
-                    None => *to += text,
-                }
-            } else {
-                blank += wide;
-            }
-            if !column.right {
-                blank += rest;
-            }
+            to.extend(std::iter::repeat_n(' ', behind));
         }
+        to.truncate(to.trim_end_matches(' ').len());
         to.push('\n');
     }
 }

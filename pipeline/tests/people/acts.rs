@@ -325,6 +325,22 @@ async fn logs_come_line_by_line_without_what_a_terminal_would_obey() {
     assert_eq!(asked, [], "it only reads");
     let of_one = acting.run(&["app", "logs", "store", "Pod/web-1-x", "--timestamps"]).await.done();
     assert!(of_one.starts_with("2026-11-20T10:00:00Z one\n"), "{of_one}");
+    let asked: Vec<Value> = acting.proxy.asked().into_iter().map(|(_, given, _)| given).collect();
+    let pod = json!({"group": "", "version": "v1", "kind": "Pod", "namespace": "store", "name": "web-1-x"});
+    let last = asked.last().unwrap();
+    assert_eq!((&last["podName"], &last["resource"]), (&json!("web-1-x"), &pod), "where it is, too");
+    acting.run(&["app", "logs", "store"]).await.done();
+    let asked = acting.proxy.asked();
+    assert_eq!((&asked[0].1["podName"], &asked[0].1["resource"]), (&Value::Null, &Value::Null));
+    let none = acting.run(&["app", "logs", "store", "Pod/web-2"]).await.refused();
+    let said = "prod/argocd/store has no resource 'Pod/web-2': `gitops-runtime app tree prod/argocd/store --live` shows those that \
+                there are";
+    assert_eq!(none, (1, told(said)));
+    // Whoever is on the way ends a stream as a log that has ended does, but for what it says last.
+    acting.proxy.answers("applicationLogs", &[json!([line("web-1-x", "one\n")])]);
+    let cut = acting.run(&["app", "logs", "store", "Pod/web-1-x", "--follow"]).await;
+    let said = "the logs of prod/argocd/store broke off before their end: ask for them again";
+    assert_eq!((cut.code, cut.out.as_str(), cut.err), (1, "one\n", told(said)));
     let broken = json!({"data": null, "error": "container not found", "done": true});
     acting.proxy.answers("applicationLogs", &[json!([broken])]);
     let refused = acting.run(&["app", "logs", "store", "Pod/web-1-x"]).await.refused();

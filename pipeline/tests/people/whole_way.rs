@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::header::HOST;
+use axum::http::header::{HOST, TRANSFER_ENCODING};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use futures::{SinkExt as _, StreamExt as _};
@@ -48,8 +48,18 @@ async fn argocd(State(asked): State<Asked>, request: Request) -> Response {
         let body = serde_json::from_slice(&body).unwrap_or_default();
         asked.lock().unwrap().push((format!("{} {path}", head.method), body));
     }
+    let query = head.uri.query().unwrap_or_default();
     match &*path {
         "/api/v1/session/userinfo" => json!({"loggedIn": true}).to_string().into_response(),
+        "/api/v1/applications/store/resource-tree" => {
+            let pod =
+                json!({"version": "v1", "kind": "Pod", "namespace": "shop", "name": "web-1", "uid": "p"});
+            json!({"nodes": [pod]}).to_string().into_response()
+        }
+        "/api/v1/applications/store/logs" if query.contains("&namespace=shop&podName=web-1&") => {
+            let line = json!({"result": {"content": "one", "podName": "web-1"}});
+            format!("{line}\n{}\n", json!({"result": {"last": true}})).into_response()
+        }
         path if path.starts_with("/api/v1/applications") => json!({
             "metadata": {"name": "store", "namespace": "argocd"},
             "spec": {"project": "default"}, "status": {},
@@ -71,7 +81,9 @@ async fn ingress(State((server, client)): State<(String, reqwest::Client)>, requ
     let asked = asked.header(HOST, HeaderValue::from_static(HOST_OF_PROD)).body(body);
     match asked.send().await {
         Ok(answer) => {
-            let (status, headers) = (answer.status(), answer.headers().clone());
+            let (status, mut headers) = (answer.status(), answer.headers().clone());
+            // It comes as a whole from here.
+            headers.remove(TRANSFER_ENCODING);
             (status, headers, answer.bytes().await.unwrap()).into_response()
         }
         Err(_) => StatusCode::BAD_GATEWAY.into_response(),
@@ -234,6 +246,9 @@ async fn a_sync_goes_from_the_command_line_through_platform_tunnel_and_router_to
     assert_eq!(changed.len(), 1, "{changed:?}");
     assert_eq!(changed[0].0, "POST /api/v1/applications/store/sync");
     assert_eq!((&changed[0].1["revision"], &changed[0].1["appNamespace"]), (&json!("v2"), &json!("argocd")));
+
+    // So do lines of a log, of a pod that is found by its name.
+    assert_eq!(way.desk.run(&["app", "logs", "store", "Pod/web-1"]).await.done(), "one\n");
 
     // A socket goes the same way.
     let mut socket = way.socket().await;

@@ -58,7 +58,9 @@ impl Logs<'_> {
                     return Ok(());
                 }
             }
-            Ok(())
+            // Whoever is on the way may have ended, and has said nothing then.
+            let said = format!("the logs of {} broke off before their end: ask for them again", self.of);
+            Err(RemoteError::Missing(said))
         };
         tokio::select! {
             ended = reading => ended,

@@ -82,7 +82,12 @@ impl Node {
         found
     }
 
-    fn is_named(&self, text: &str) -> bool {
+    pub(crate) fn is_pod(&self) -> bool {
+        self.kind == "Pod" && self.group.as_deref().unwrap_or_default().is_empty()
+    }
+
+    /// Whether it is meant by `KIND/NAME`, `KIND.GROUP/NAME` or `NAMESPACE/KIND/NAME`.
+    pub(crate) fn is_named(&self, text: &str) -> bool {
         let parts: Vec<&str> = text.split('/').collect();
         let (namespace, kind, name) = match parts[..] {
             [kind, name] => (None, kind, name),

@@ -85,22 +85,13 @@ fn pod_told(pod: &str) -> String {
     format!("Pod {}", pod.chars().filter(|c| !c.is_control()).take(253).collect::<String>())
 }
 
-/// As Argo CD is asked.
+/// As Argo CD is asked: of the pods that the application has it takes those that are all of what is said.
 fn query(
     (pod, container, resource): (Option<String>, Option<String>, Option<ResourceId>),
     options: ApplicationLogsOptionsInput,
 ) -> std::result::Result<Query, ActError> {
     let mut query = match (&pod, resource) {
-        (None, None) => {
-            return Err(ActError::Wrong(
-                "say whose lines: podName with resource.namespace, or resource".to_owned(),
-            ));
-        }
-        (Some(_), None) => {
-            return Err(ActError::Wrong(
-                "say where the pod is: resource of the kind Pod with its namespace".to_owned(),
-            ));
-        }
+        (_, None) => Vec::new(),
         (Some(_), Some(of)) => vec![("namespace", of.namespace)],
         (None, Some(of)) => of.query(),
     };
@@ -124,8 +115,8 @@ fn query(
 
 #[Subscription]
 impl Subscription {
-    /// Lines of the log of a pod, or of all pods of a resource: over a WebSocket, or a POST that accepts `text/event-stream`. The
-    /// last item is `done`.
+    /// Lines of the log of a pod, of all pods of a resource, or of all pods of the application: over a WebSocket, or a POST that
+    /// accepts `text/event-stream`. The last item is `done`.
     async fn application_logs(
         &self,
         context: &Context<'_>,

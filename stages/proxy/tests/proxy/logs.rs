@@ -39,11 +39,28 @@ async fn lines_come_as_events_until_the_log_has_ended() {
 }
 
 #[tokio::test]
-async fn what_is_no_stream_and_who_names_nobody_is_told() {
+async fn the_pods_are_those_that_are_named_or_all_of_the_application() {
     let running = Running::start().await;
-    let nobody = asked("subscription { applicationLogs(application: APP) { done } }");
-    let said = "say whose lines: podName with resource.namespace, or resource";
-    assert_eq!(running.refused(&running.admin, &nobody).await, (said.to_owned(), "BAD_REQUEST".to_owned()));
+    for (given, asked_for) in [
+        ("", ""),
+        (r#", podName: "web-1""#, "&podName=web-1"),
+        (
+            ", resource: DEPLOYMENT",
+            "&group=apps&version=v1&kind=Deployment&namespace=default&resourceName=web",
+        ),
+    ] {
+        let query =
+            asked(&format!("subscription {{ applicationLogs(application: APP{given}) {{ error done }} }}"));
+        assert_eq!(running.ask(&running.admin, &query).await.get("errors"), None, "{given}");
+        let (_, path, _) = running.argocd.take().remove(0);
+        let rest = "follow=false&tailLines=1000";
+        assert_eq!(path, format!("/api/v1/applications/shop/logs?appNamespace=argocd{asked_for}&{rest}"));
+    }
+}
+
+#[tokio::test]
+async fn whoever_says_no_time_is_told_so() {
+    let running = Running::start().await;
     let when = asked(
         r#"subscription { applicationLogs(application: APP, resource: DEPLOYMENT, options: {sinceTime: "now"}) { done } }"#,
     );

@@ -1,12 +1,13 @@
 //! `gitops-runtime app logs`: lines of the logs of an application's pods, as they come.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::find::AppName;
 use crate::arguments::app::Logs as Given;
 use crate::error::RemoteError;
 use crate::logs::Logs;
 use crate::proxy::Proxy;
+use crate::resource::Node;
 use crate::show::Screen;
 
 pub(super) async fn run(
@@ -15,19 +16,18 @@ pub(super) async fn run(
     logs: &Given,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
-    let resource = match &logs.resource {
-        // A pod is read by its name; of anything else all pods are.
-        Some(text) if !is_pod(text) => proxy.resource(name, text).await?.variables(),
-        _ => Value::Null,
+    let node = match &logs.resource {
+        Some(text) => Some(proxy.resource(name, text).await?),
+        None => None,
     };
-    let pod =
-        logs.resource.as_deref().filter(|text| is_pod(text)).and_then(|text| text.split('/').next_back());
+    // Of anything but a pod all pods are read.
+    let pod = node.as_ref().filter(|node| node.is_pod()).map(|node| &*node.name);
     let query = "subscription Logs($application: ApplicationId!, $podName: String, $container: String, $resource: ResourceId, $options: ApplicationLogsOptionsInput) { applicationLogs(application: $application, podName: $podName, container: $container, resource: $resource, options: $options) { data { content podName timestamp } error done } }";
     let variables = json!({
         "application": name.variables(),
         "podName": pod,
         "container": logs.container,
-        "resource": resource,
+        "resource": node.as_ref().map(Node::variables),
         "options": {
             "follow": logs.lines.follow,
             "filter": logs.filter,
@@ -38,18 +38,4 @@ pub(super) async fn run(
     let of = name.to_string();
     let (timestamps, pods) = (logs.lines.timestamps, pod.is_none());
     Logs { query, field: "applicationLogs", variables, of: &of, timestamps, pods }.show(proxy, screen).await
-}
-
-fn is_pod(text: &str) -> bool {
-    text.split('/').rev().nth(1).is_some_and(|kind| kind.eq_ignore_ascii_case("pod"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pod_is_told_from_what_has_pods() {
-        assert_eq!(["Pod/web", "a/pod/web", "Deployment/web", "web"].map(is_pod), [true, true, false, false]);
-    }
 }

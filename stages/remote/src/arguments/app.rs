@@ -185,7 +185,7 @@ pub(crate) struct Rollback {
 pub(crate) struct Logs {
     #[command(flatten)]
     pub(crate) named: Named,
-    /// Whose: Pod/NAME, or KIND/NAME of what has pods
+    /// Whose: Pod/NAME, or KIND/NAME of what has pods; without it those of all pods of the application
     #[arg(value_name = "KIND/NAME", add = ArgValueCompleter::new(names::resources))]
     pub(crate) resource: Option<String>,
     /// The container, where there are several

@@ -474,3 +474,46 @@ async fn what_runs_now_is_shown_as_a_tree() {
     assert_eq!((&given["revisions"], given.get("revision")), (&json!(["v1", "1.2.3"]), None));
     acting.desk.stop().await;
 }
+
+#[tokio::test]
+async fn what_differs_now_is_told_of_resources_that_there_are() {
+    let acting = Acting::start().await;
+    let one = |namespace: &str| json!({"group": "apps", "kind": "Deployment", "namespace": namespace, "name": "web", "live": "kind: Deployment\n", "target": null});
+    acting.proxy.answers("applicationDiff", &[json!([one("a"), one("b")])]);
+    let service = json!({"group": "", "kind": "Service", "namespace": "a", "name": "web"});
+    acting.proxy.answers("managedResources", &[json!([service])]);
+    let diff = async |resource: &str| {
+        acting.run(&["app", "diff", "store", "--live", "--exit-code", "--resource", resource]).await
+    };
+    for (resource, count) in [("deployment/web", 2), ("b/Deployment.apps/web", 1)] {
+        let said = diff(resource).await;
+        assert_eq!((said.code, said.out.matches("--- live").count()), (3, count), "{said:?}");
+    }
+    let same = diff("Service/web").await;
+    let nothing = told("nothing of prod/argocd/store differs, as its runtime compares it now");
+    assert_eq!((same.code, same.err), (0, nothing));
+    let said = "prod/argocd/store has no resource 'Service/wbe': `gitops-runtime app tree prod/argocd/store` shows those that there are";
+    assert_eq!(diff("Service/wbe").await.refused(), (1, told(said)));
+    acting.desk.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_runtime_tells_now_is_shown_in_every_form() {
+    let acting = Acting::start().await;
+    let event = json!({
+        "type": "Normal", "reason": "Pulled", "message": "an image", "count": 1, "firstTimestamp": null,
+        "lastTimestamp": "2026-11-20T10:00:00Z", "involvedObject": {"kind": "Pod", "namespace": "store", "name": "web-1-x"}, "source": null,
+    });
+    acting.proxy.answers("applicationEvents", &[json!([event])]);
+    let events = async |form| acting.run(&["app", "events", "store", "--live", "-o", form]).await.done();
+    assert_eq!(events("name").await, "Pod/web-1-x\n");
+    assert!(events("table").await.contains("Pulled"));
+    let offered = json!([{"name": "restart", "displayName": null, "disabled": false}]);
+    acting.proxy.answers("resourceActions", std::slice::from_ref(&offered));
+    let actions =
+        async |form| acting.run(&["app", "action", "store", "Deployment/web", "-o", form]).await.done();
+    assert_eq!(actions("name").await, "restart\n");
+    assert_eq!(serde_json::from_str::<Value>(&actions("json").await).unwrap(), offered);
+    assert_eq!(actions("table").await, "ACTION   AVAILABLE  CALLED\nrestart  yes\n");
+    acting.desk.stop().await;
+}

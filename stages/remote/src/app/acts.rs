@@ -1,6 +1,6 @@
 //! `gitops-runtime app refresh`, `restart`, `delete-resource` and `action`: what is done to an application's resources.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::find::AppName;
@@ -10,11 +10,11 @@ use crate::arguments::app::{Action, DeleteResource};
 use crate::error::RemoteError;
 use crate::proxy::Proxy;
 use crate::resource::{Node, meant};
-use crate::show::{Cell, Column, Screen, plain, table};
+use crate::show::{Cell, Column, Output, Screen, document, plain, table};
 
 const ACTIONS: &[Column] = &[Column::new("ACTION"), Column::new("AVAILABLE"), Column::new("CALLED").long()];
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Offered {
     name: String,
@@ -125,6 +125,14 @@ pub(super) async fn action(
     let offered = offered(proxy, name, &node).await?;
     let title = node.title();
     let Some(action) = &given.action else {
+        match given.shown.output {
+            output @ (Output::Json | Output::Yaml) => return screen.say(&document(&offered, output)?),
+            Output::Name => {
+                let line = |one: &Offered| plain(&one.name) + "\n";
+                return screen.say(&offered.iter().map(line).collect::<String>());
+            }
+            Output::Table | Output::Wide => {}
+        }
         if offered.is_empty() {
             screen.note(&format!("nothing can be done to {title}"));
             return Ok(());

@@ -1,5 +1,6 @@
 //! `gitops-runtime app diff`: how what runs differs from what should, resource by resource, as they were last reported.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use crossterm::style::Stylize as _;
@@ -8,11 +9,12 @@ use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 use super::find::AppName;
-use super::sync::{Wanted, told};
+use super::sync::{Wanted, managed, told};
 use crate::arguments::app::Named;
 use crate::ask::{Platform, read};
 use crate::error::RemoteError;
 use crate::proxy::Proxy;
+use crate::resource::Node;
 use crate::show::{Screen, lines};
 
 /// Resources whose manifests are read.
@@ -48,10 +50,14 @@ impl Resource {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
-    fn is_named(&self, text: &str) -> bool {
-        text.split_once('/')
-            .is_some_and(|(kind, name)| self.kind.eq_ignore_ascii_case(kind) && self.name == name)
+    fn node(&self) -> Node {
+        node(self.group(), &self.kind, &self.namespace, &self.name)
     }
+}
+
+fn node(group: &str, kind: &str, namespace: &str, name: &str) -> Node {
+    let [group, namespace] = [group, namespace].map(|text| Some(text.to_owned()));
+    Node { group, namespace, kind: kind.to_owned(), name: name.to_owned(), ..Node::default() }
 }
 
 /// Prints the differences; whether there are any.
@@ -65,7 +71,7 @@ pub(super) async fn run(
     let (name, mut found) = platform.application(named, fields).await?;
     let mut all: Vec<State> = read(found["resources"].take())?;
     for text in wanted {
-        if !all.iter().any(|one| one.resource.is_named(text)) {
+        if !all.iter().any(|one| one.resource.node().is_named(text)) {
             return Err(RemoteError::Missing(format!(
                 "{name} has no resource '{text}': `gitops-runtime app tree {name}` shows those that there are"
             )));
@@ -73,7 +79,7 @@ pub(super) async fn run(
     }
     let is_wanted = |one: &State| match wanted.is_empty() {
         true => one.sync_status.as_deref() != Some("SYNCED"),
-        false => wanted.iter().any(|text| one.resource.is_named(text)),
+        false => wanted.iter().any(|text| one.resource.node().is_named(text)),
     };
     all.retain(is_wanted);
     let mut differing = 0;
@@ -97,18 +103,25 @@ pub(super) async fn run_live(
     revisions: &[String],
     screen: &Screen,
 ) -> Result<bool, RemoteError> {
+    let unseen: RefCell<Vec<&String>> = RefCell::new(wanted.iter().collect());
     let is_wanted = |group: &str, kind: &str, namespace: &str, own: &str| {
-        let resource = Resource {
-            api_version: format!("{group}/"),
-            kind: kind.to_owned(),
-            namespace: namespace.to_owned(),
-            name: own.to_owned(),
-        };
-        wanted.is_empty() || wanted.iter().any(|text| resource.is_named(text))
+        let node = node(group, kind, namespace, own);
+        unseen.borrow_mut().retain(|text| !node.is_named(text));
+        wanted.is_empty() || wanted.iter().any(|text| node.is_named(text))
     };
     let revisions: Vec<&str> = revisions.iter().map(String::as_str).collect();
     let whole = Wanted { revisions: &revisions, deletes: true };
     let differing = told((proxy, name), whole, is_wanted, screen).await?.differing;
+    let unseen = unseen.take();
+    if !unseen.is_empty() {
+        // What does not differ is there all the same, or was mistyped.
+        let all = managed(proxy, name).await?;
+        if let Some(text) = unseen.into_iter().find(|text| !all.iter().any(|one| one.is_named(text))) {
+            return Err(RemoteError::Missing(format!(
+                "{name} has no resource '{text}': `gitops-runtime app tree {name}` shows those that there are"
+            )));
+        }
+    }
     said(differing, name, "as its runtime compares it now", screen);
     Ok(differing > 0)
 }

@@ -10,7 +10,7 @@ use crate::arguments::app::Named;
 use crate::ask::{Platform, read};
 use crate::error::RemoteError;
 use crate::proxy::Proxy;
-use crate::show::{Cell, Column, Output, Screen, age, document, revision, table};
+use crate::show::{Cell, Column, Output, Screen, age, document, plain, revision, table};
 
 /// States that are asked for at a time.
 const PAGE: u32 = 200;
@@ -131,6 +131,19 @@ struct Involved {
     name: Option<String>,
 }
 
+impl Event {
+    /// What it is of.
+    fn of(&self) -> String {
+        let part = |part: fn(&Involved) -> &Option<String>| {
+            self.involved_object.as_ref().and_then(|of| part(of).as_deref()).unwrap_or_default()
+        };
+        match (part(|of| &of.kind), part(|of| &of.name)) {
+            ("", "") => String::new(),
+            (kind, name) => format!("{kind}/{name}"),
+        }
+    }
+}
+
 const LIVE: &[Column] = &[
     Column::new("LAST"),
     Column::new("TYPE").rank(3),
@@ -170,22 +183,24 @@ pub(super) async fn run_live(
         screen.note(&format!("the cluster remembers no event of {name}"));
         return Ok(());
     }
+    let all: Vec<Event> = all.into_iter().map(read).collect::<Result<_, _>>()?;
+    if output == Output::Name {
+        let line = |one: &Event| plain(&one.of()) + "\n";
+        return screen.say(&all.iter().map(line).collect::<String>());
+    }
     let now = Timestamp::now();
-    let row = |one: Value| -> Result<Vec<Cell>, RemoteError> {
-        let one: Event = read(one)?;
-        let of = one
-            .involved_object
-            .map(|of| format!("{}/{}", of.kind.unwrap_or_default(), of.name.unwrap_or_default()));
+    let row = |one: Event| -> Vec<Cell> {
+        let of = one.of();
         let message = one.message.unwrap_or_default();
-        Ok(vec![
+        vec![
             age(one.last_timestamp.as_deref(), now).into(),
             Cell::state(&one.r#type.unwrap_or_default()),
             one.reason.unwrap_or_default().into(),
-            of.unwrap_or_default().into(),
+            of.into(),
             one.count.map(|count| count.to_string()).unwrap_or_default().into(),
             message.lines().next().unwrap_or_default().into(),
-        ])
+        ]
     };
-    let rows = all.into_iter().map(row).collect::<Result<Vec<_>, _>>()?;
+    let rows: Vec<_> = all.into_iter().map(row).collect();
     screen.say(&table(LIVE, &rows, output == Output::Wide, true, screen))
 }

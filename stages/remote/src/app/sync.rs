@@ -100,7 +100,7 @@ pub(super) async fn sync(
     sync: &Sync,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
-    let resources = managed(proxy, name, &sync.resources).await?;
+    let resources = chosen(proxy, name, &sync.resources).await?;
     let mut options = json!({"prune": sync.prune});
     if let Some(revision) = &sync.revision {
         options["revision"] = json!(revision);
@@ -145,15 +145,19 @@ pub(super) async fn sync(
     }
 }
 
-/// The resources that are named, of those that Git or the cluster has.
-async fn managed(proxy: &Proxy, name: &AppName, wanted: &[String]) -> Result<Vec<Node>, RemoteError> {
+/// What Git or the cluster has of an application.
+pub(super) async fn managed(proxy: &Proxy, name: &AppName) -> Result<Vec<Node>, RemoteError> {
+    let query = "query ManagedResources($application: ApplicationId!) { managedResources(application: $application) { group kind namespace name } }";
+    let variables = json!({"application": name.variables()});
+    proxy.get("read what belongs to an application", query, variables, "managedResources").await
+}
+
+/// The resources that are named, of those.
+async fn chosen(proxy: &Proxy, name: &AppName, wanted: &[String]) -> Result<Vec<Node>, RemoteError> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let query = "query ManagedResources($application: ApplicationId!) { managedResources(application: $application) { group kind namespace name } }";
-    let variables = json!({"application": name.variables()});
-    let all: Vec<Node> =
-        proxy.get("read what belongs to an application", query, variables, "managedResources").await?;
+    let all = managed(proxy, name).await?;
     wanted.iter().map(|text| meant(all.clone(), name, text)).collect()
 }
 

@@ -234,6 +234,8 @@ pub(crate) struct Action {
     #[arg(value_name = "ACTION", add = ArgValueCompleter::new(names::of_resource))]
     pub(crate) action: Option<String>,
     #[command(flatten)]
+    pub(crate) shown: Shown,
+    #[command(flatten)]
     pub(crate) careful: Careful,
     #[command(flatten)]
     pub(crate) way: Way,
@@ -289,7 +291,7 @@ pub(crate) enum AppCommand {
     Diff {
         #[command(flatten)]
         named: Named,
-        /// This resource alone: KIND/NAME; may be repeated
+        /// This resource alone: KIND/NAME, KIND.GROUP/NAME or NAMESPACE/KIND/NAME; may be repeated
         #[arg(long = "resource", value_name = "KIND/NAME", add = ArgValueCompleter::new(names::resources))]
         resources: Vec<String>,
         /// Exit with 3 when something differs

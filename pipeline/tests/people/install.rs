@@ -114,7 +114,8 @@ async fn a_dry_run_tells_object_by_object_what_helm_would_change_and_no_secret()
     assert!(said.code == 0 && said.out.starts_with(first), "{said:?}");
     let gone = ["runtime", "uninstall", "prod", "-n", "rt", "--helm", &program, "--dry-run"];
     let refused = desk.run(&gone).await.refused();
-    assert_eq!(refused, (1, told("there is no release prod in the namespace rt")));
+    let said = "there is no release prod in the namespace rt: --record-only has the platform alone forget the runtime";
+    assert_eq!(refused, (1, told(said)));
     let program = helm(&desk, "echo 'Error: no cluster' >&2; exit 1");
     let refused = desk
         .run(&["runtime", "upgrade", "prod", "--chart", "c", "--helm", &program, "--dry-run"])
@@ -177,5 +178,23 @@ async fn a_runtime_that_is_uninstalled_is_forgotten_and_what_stays_is_named() {
                     nothing of the chart has a finalizer; Applications that another chart made for its own use keep theirs, which \
                     Argo CD alone ends: kubectl get applications.argoproj.io --all-namespaces --selector codefresh.io/internal=true\n";
     assert_eq!(said, expected);
+    desk.stop().await;
+}
+
+#[tokio::test]
+async fn a_runtime_of_which_nothing_is_installed_any_more_is_forgotten_without_helm() {
+    let desk = Desk::signed_in().await;
+    desk.platform.register("https://runtime.example.com").await;
+    let program = helm(&desk, "exit 9");
+    let base = ["runtime", "uninstall", "prod", "--record-only", "--helm", &program];
+    let run = async |more: &[&str]| desk.run(&[&base[..], more].concat()).await;
+    let does = "take the runtime prod and its tokens from the platform";
+    assert_eq!(run(&["--dry-run"]).await.done(), format!("would {does}\n"));
+    let meant = format!("this would {does}: give --yes, since nobody can be asked");
+    assert_eq!(run(&[]).await.refused(), (2, told(&meant)));
+    assert_eq!(desk.run(&["runtime", "list", "-o", "name"]).await.done(), "prod\n");
+    assert_eq!(run(&["--yes"]).await.done(), "the platform forgot the runtime prod and its tokens\n");
+    assert!(!desk.file("asked").exists(), "helm was not run");
+    assert_eq!(desk.run(&["runtime", "list", "-o", "name"]).await.done(), "");
     desk.stop().await;
 }

@@ -198,15 +198,19 @@ pub(crate) async fn uninstall(
     if given.helm.print {
         return screen.say(&given.helm.line(&arguments));
     }
-    let does = format!(
-        "uninstall the release {release} in the namespace {}, and take the runtime {} and its tokens from the platform",
-        given.helm.namespace, given.name
-    );
+    let (name, namespace) = (&given.name, &given.helm.namespace);
+    let forgets = format!("take the runtime {name} and its tokens from the platform");
+    let does = match given.record_only {
+        true => forgets,
+        false => format!("uninstall the release {release} in the namespace {namespace}, and {forgets}"),
+    };
+    if given.helm.dry_run && given.record_only {
+        return screen.tell(&format!("would {does}"));
+    }
     if given.helm.dry_run {
         let has = given.helm.has(release).await?.ok_or_else(|| {
             RemoteError::Missing(format!(
-                "there is no release {release} in the namespace {}",
-                given.helm.namespace
+                "there is no release {release} in the namespace {namespace}: --record-only has the platform alone forget the runtime"
             ))
         })?;
         return screen.tell(&format!("would {does}\n{}", has.removed()));
@@ -215,17 +219,24 @@ pub(crate) async fn uninstall(
     if !given.yes {
         confirm(&does)?;
     }
-    given.helm.run(&arguments).await?;
+    if !given.record_only {
+        given.helm.run(&arguments).await?;
+    }
     let query = "mutation DeleteRuntime($name: String!) { deleteRuntime(name: $name) }";
-    let removed = platform.ask("take a runtime away", query, json!({"name": given.name})).await;
-    let namespace = &given.helm.namespace;
+    let removed = platform.ask("take a runtime away", query, json!({"name": name})).await;
+    let forgot = format!("the platform forgot the runtime {name} and its tokens\n");
+    if given.record_only {
+        removed?;
+        return screen.tell(&forgot);
+    }
     let mut text = format!("the release {release} is uninstalled\n");
     match &removed {
-        Ok(_) => {
-            text += &format!("the platform forgot the runtime {} and its tokens\n", given.name);
-        }
+        Ok(_) => text += &forgot,
         Err(error) => {
-            text += &format!("the platform still knows the runtime {}: {}\n", given.name, error.line());
+            text += &format!(
+                "the platform still knows the runtime {name}, which --record-only ends: {}\n",
+                error.line()
+            );
         }
     }
     text += &format!(

@@ -66,6 +66,9 @@ pub(crate) struct Uninstall {
     /// The runtime's name
     #[arg(value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
     pub(crate) name: String,
+    /// Run no helm: the platform alone forgets a runtime of which nothing is installed any more
+    #[arg(long, conflicts_with = "print")]
+    pub(crate) record_only: bool,
     /// Do not ask whether it is meant
     #[arg(short, long)]
     pub(crate) yes: bool,

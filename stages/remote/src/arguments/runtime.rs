@@ -52,6 +52,7 @@ const UNINSTALL: &str = "\
 Examples:
   gitops-runtime runtime uninstall prod --namespace runtime --dry-run
   gitops-runtime runtime uninstall prod --namespace runtime --yes
+  gitops-runtime runtime uninstall prod --record-only   where nothing of it is installed any more
 
 The release goes, and then the platform forgets the runtime and its tokens; what the chart leaves is named.";
 

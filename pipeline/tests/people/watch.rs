@@ -84,6 +84,18 @@ async fn of_a_list_that_is_watched_the_rows_that_change_are_shown_until_it_is_in
         (&json!("first"), &json!("HEALTHY"))
     );
     watching.interrupt().await;
+    let mut watching = Watching::start(&desk, &["app", "get", "first", "--watch", "-o", "json"]);
+    let mut health = async || {
+        let shown: Value = serde_json::from_str(&watching.line().await).unwrap();
+        shown["healthStatus"].clone()
+    };
+    assert_eq!(health().await, "HEALTHY");
+    desk.platform.report(&report("first", 4, "Degraded")).await;
+    assert_eq!(health().await, "DEGRADED");
+    watching.interrupt().await;
+    let mut watching = Watching::start(&desk, &["runtime", "get", "prod", "--watch", "-o", "name"]);
+    assert_eq!(watching.line().await, "prod");
+    watching.interrupt().await;
     desk.stop().await;
 }
 

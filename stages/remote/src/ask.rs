@@ -129,7 +129,7 @@ impl Platform {
         let request = self.request(act, path, query, variables).await?;
         let reply = self.client.send(act, request).await?;
         match reply.status() {
-            status if status >= 400 => Err(self.refused(act)(Self::status(act, status, reply.body()))),
+            status if status >= 400 => Err(self.failed(act, status, reply.body())),
             _ => Ok(reply),
         }
     }
@@ -146,7 +146,7 @@ impl Platform {
         let request = request.header("accept", "text/event-stream").timeout(FOREVER);
         match self.client.open(act, request).await? {
             Ok(opened) => Ok(Items::new(opened, self.refused(act))),
-            Err(reply) => Err(self.refused(act)(Self::status(act, reply.status(), reply.body()))),
+            Err(reply) => Err(self.failed(act, reply.status(), reply.body())),
         }
     }
 
@@ -156,7 +156,7 @@ impl Platform {
         let request = self.client.authorize(act, request, &self.key, "").await?.timeout(FOREVER);
         match self.client.open(act, request).await? {
             Ok(opened) => Ok(opened),
-            Err(reply) => Err(self.refused(act)(Self::status(act, reply.status(), reply.body()))),
+            Err(reply) => Err(self.failed(act, reply.status(), reply.body())),
         }
     }
 
@@ -177,14 +177,16 @@ impl Platform {
         move |said| RemoteError::Refused { act, host: host.clone(), said }
     }
 
-    /// What is said of an answer that is none.
-    fn status(act: &str, status: u16, body: &[u8]) -> String {
-        match status {
-            401 if act != SIGN_IN => format!("{}: `gitops-runtime login` signs you in anew", said(body)),
-            401 => said(body),
-            403 => said(body),
-            status => format!("it answered {status}: {}", said(body)),
-        }
+    /// Why there is no answer, of a status.
+    fn failed(&self, act: &'static str, status: u16, body: &[u8]) -> RemoteError {
+        let said = said(body);
+        let said = match status {
+            401 if act != SIGN_IN => format!("{said}: `gitops-runtime login` signs you in anew"),
+            401 | 403 => said,
+            500.. => return RemoteError::Unwell { act, host: self.client.host().to_string(), status, said },
+            status => format!("it answered {status}: {said}"),
+        };
+        self.refused(act)(said)
     }
 
     /// What an answer holds.

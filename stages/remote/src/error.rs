@@ -30,6 +30,18 @@ pub enum RemoteError {
         /// What it said.
         said: String,
     },
+    /// The platform, or who stands before it, is not well.
+    #[error("cannot {act} at {host}: it answered {status}: {said}")]
+    Unwell {
+        /// What was asked for.
+        act: &'static str,
+        /// Whom.
+        host: String,
+        /// The status of its answer.
+        status: u16,
+        /// What it said.
+        said: String,
+    },
     /// The platform gave no answer that can be used.
     #[error("{0}{next}", next = next(.0))]
     Http(#[source] HttpError),
@@ -82,6 +94,11 @@ impl RemoteError {
             Self::NotMet(_) => 3,
             _ => 1,
         }
+    }
+
+    /// Whether it may be otherwise in a while, though nobody does anything about it here: somebody is restarted, say.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Self::Http(_) | Self::Unwell { .. })
     }
 
     /// Whether whoever reads has read enough.

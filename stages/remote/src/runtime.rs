@@ -101,22 +101,29 @@ pub(crate) async fn run(
             }
             Ok(())
         }
-        RuntimeCommand::Get { name, shown, place } => {
-            let platform = Platform::find(place, environment).await?;
+        RuntimeCommand::Get { name: wanted, watch, shown, place } => {
+            let (platform, output) = (Platform::find(place, environment).await?, shown.output);
             let query = format!("query Runtime($name: String!) {{ runtime(name: $name) {{ {FIELDS} }} }}");
-            let found: Value =
-                platform.get("read a runtime", &query, json!({"name": name}), "runtime").await?;
-            if found.is_null() {
-                return Err(RemoteError::Missing(format!(
-                    "there is no runtime '{name}' that you see: `gitops-runtime runtime list` shows those that there are"
-                )));
-            }
-            let text = match shown.output {
-                Output::Json | Output::Yaml => document(&found, shown.output)?,
-                Output::Name => format!("{name}\n"),
-                Output::Table | Output::Wide => one(&read(found)?, screen),
+            let fetch = async || {
+                let named = json!({"name": wanted});
+                let found: Value = platform.get("read a runtime", &query, named, "runtime").await?;
+                if found.is_null() {
+                    return Err(RemoteError::Missing(format!(
+                        "there is no runtime '{wanted}' that you see: `gitops-runtime runtime list` shows those that there are"
+                    )));
+                }
+                Ok(vec![found])
             };
-            screen.say(&text)
+            let show = |rows: &[Value], _| match (rows, output) {
+                ([found], Output::Json | Output::Yaml) => document(found, output),
+                ([found], Output::Name) => Ok(name(found) + "\n"),
+                ([found], _) => Ok(one(&read(found.clone())?, screen)),
+                _ => Ok(String::new()),
+            };
+            if *watch {
+                return Watched { screen, output, id: name, show: &show }.run(fetch).await;
+            }
+            screen.say(&show(&fetch().await?, true)?)
         }
     }
 }

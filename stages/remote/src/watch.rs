@@ -10,8 +10,10 @@ use crate::show::{Output, Screen};
 
 /// Between two looks.
 const AGAIN: Duration = Duration::from_secs(2);
-/// Looks in a row that may fail.
-const FAILURES: u32 = 5;
+/// Looks in a row that may fail: while nobody answers, which is five minutes,
+const UNANSWERED: u32 = 150;
+/// and where somebody refuses.
+const REFUSED: u32 = 5;
 
 /// Shows rows, with a header or without.
 type Show<'a> = dyn Fn(&[Value], bool) -> Result<String, RemoteError> + 'a;
@@ -44,11 +46,11 @@ impl Watched<'_> {
     ) -> Result<(), RemoteError> {
         let redraw = self.screen.is_terminal && matches!(self.output, Output::Table | Output::Wide);
         let mut known: Option<BTreeMap<String, Value>> = None;
-        let mut failures = 0;
+        let (mut failures, mut said) = (0, String::new());
         loop {
             match fetch().await {
                 Ok(rows) => {
-                    failures = 0;
+                    (failures, said) = (0, String::new());
                     let now: BTreeMap<String, Value> =
                         rows.iter().map(|row| ((self.id)(row), row.clone())).collect();
                     match &known {
@@ -69,9 +71,13 @@ impl Watched<'_> {
                     known = Some(now);
                 }
                 // Somebody restarts the platform: that is no reason to stop looking.
-                Err(error) if known.is_some() && failures + 1 < FAILURES => {
+                Err(error) if known.is_some() && failures + 1 < patience(&error) => {
                     failures += 1;
-                    self.screen.note(&error.line());
+                    let now = error.line();
+                    if now != said {
+                        self.screen.note(&now);
+                        said = now;
+                    }
                 }
                 Err(error) => return Err(error),
             }
@@ -91,5 +97,48 @@ impl Watched<'_> {
             Output::Json | Output::Yaml => rows.iter().map(document).collect(),
             _ => (self.show)(rows, first),
         }
+    }
+}
+
+/// How many looks in a row may fail so.
+fn patience(error: &RemoteError) -> u32 {
+    if error.may_pass() { UNANSWERED } else { REFUSED }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use stages_client::{Fault, HttpError};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_away_is_looked_for_again_and_whoever_refuses_not_for_long() {
+        let screen = Screen { is_terminal: false, width: None, colour: false };
+        let show = |_: &[Value], _| Ok(String::new());
+        let watched = Watched { screen: &screen, output: Output::Table, id: |_| String::new(), show: &show };
+        let looks = Cell::new(0);
+        let fetch = async || {
+            looks.set(looks.get() + 1);
+            match looks.get() {
+                1 | 100 => Ok(Vec::new()),
+                number if number < 100 => {
+                    Err(HttpError::new("list applications", "platform".into(), Fault::Timeout(None)).into())
+                }
+                _ => Err(RemoteError::Missing("it is not there any more".to_owned())),
+            }
+        };
+        assert!(matches!(watched.look(fetch).await, Err(RemoteError::Missing(_))));
+        assert_eq!(looks.get(), 105);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_does_not_answer_at_all_is_not_waited_for() {
+        let screen = Screen { is_terminal: false, width: None, colour: false };
+        let show = |_: &[Value], _| Ok(String::new());
+        let watched = Watched { screen: &screen, output: Output::Table, id: |_| String::new(), show: &show };
+        let away = || HttpError::new("list applications", "platform".into(), Fault::Timeout(None));
+        assert!(matches!(watched.look(async || Err(away().into())).await, Err(RemoteError::Http(_))));
     }
 }

@@ -3,11 +3,13 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::find::AppName;
 use super::list::FIELDS;
 use crate::arguments::app::Named;
 use crate::ask::Platform;
 use crate::error::RemoteError;
 use crate::show::{Output, Screen, count, document, facts, moment, word};
+use crate::watch::Watched;
 
 /// Resources that are named.
 const NAMED: usize = 10;
@@ -15,7 +17,7 @@ const NAMED: usize = 10;
 pub(super) async fn run(
     platform: &Platform,
     named: &Named,
-    output: Output,
+    (output, watch): (Output, bool),
     screen: &Screen,
 ) -> Result<(), RemoteError> {
     const RESOURCES: &str = "resources { resource { kind name } healthStatus syncStatus healthMessage }";
@@ -23,12 +25,18 @@ pub(super) async fn run(
         Output::Table | Output::Wide => format!("{FIELDS} {RESOURCES}"),
         _ => FIELDS.to_owned(),
     };
-    let (name, found) = platform.application(named, &fields).await?;
-    screen.say(&match output {
-        Output::Json | Output::Yaml => document(&found, output)?,
-        Output::Name => format!("{name}\n"),
-        Output::Table | Output::Wide => one(&found, screen),
-    })
+    let show = |rows: &[Value], _| match (rows, output) {
+        ([found], Output::Json | Output::Yaml) => document(found, output),
+        ([found], Output::Name) => Ok(format!("{}\n", AppName::of(found))),
+        ([found], _) => Ok(one(found, screen)),
+        _ => Ok(String::new()),
+    };
+    let fetch = async || platform.application(named, &fields).await.map(|(_, found)| vec![found]);
+    if watch {
+        let id = |found: &Value| AppName::of(found).to_string();
+        return Watched { screen, output, id, show: &show }.run(fetch).await;
+    }
+    screen.say(&show(&fetch().await?, true)?)
 }
 
 fn one(found: &Value, screen: &Screen) -> String {

@@ -57,8 +57,9 @@ pub(crate) async fn run(
         AppCommand::List { chosen, listed, place } => {
             list::run(&Platform::find(place, environment).await?, chosen, listed, screen).await?;
         }
-        AppCommand::Get { named, shown, place } => {
-            get::run(&Platform::find(place, environment).await?, named, shown.output, screen).await?;
+        AppCommand::Get { named, watch, shown, place } => {
+            let how = (shown.output, *watch);
+            get::run(&Platform::find(place, environment).await?, named, how, screen).await?;
         }
         AppCommand::Tree { named, shown, live: true, way } => {
             let reached = reached(named, way).await?;

@@ -20,7 +20,8 @@ Examples:
 const GET: &str = "\
 Examples:
   gitops-runtime app get shop
-  gitops-runtime app get prod/argocd/shop -o yaml";
+  gitops-runtime app get prod/argocd/shop -o yaml
+  gitops-runtime app get shop --watch                  whenever it changed";
 
 const TREE: &str = "\
 Examples:
@@ -268,6 +269,9 @@ pub(crate) enum AppCommand {
     Get {
         #[command(flatten)]
         named: Named,
+        /// Look again every two seconds, and show it whenever it changed, until Ctrl-C
+        #[arg(short, long)]
+        watch: bool,
         #[command(flatten)]
         shown: Shown,
         #[command(flatten)]

@@ -73,6 +73,9 @@ pub(crate) enum RuntimeCommand {
         /// Its name
         #[arg(value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
         name: String,
+        /// Look again every two seconds, and show it whenever it changed, until Ctrl-C
+        #[arg(short, long)]
+        watch: bool,
         #[command(flatten)]
         shown: Shown,
         #[command(flatten)]

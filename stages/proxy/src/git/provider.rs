@@ -11,7 +11,13 @@ use super::token_type::GitTokenType;
 use crate::error::ActError;
 
 /// Of GitHub's tokens those that do not say what they may.
-const FINE_GRAINED: &str = "github_pat_";
+const FINE_GRAINED: &str = "github_pat";
+/// Clouds, by their names.
+const CLOUDS: [(&str, Provider); 3] = [
+    ("github.com", Provider::GitHub),
+    ("gitlab.com", Provider::GitLab),
+    ("bitbucket.org", Provider::Bitbucket),
+];
 
 /// A provider of Git.
 #[derive(Debug, Enum, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,12 +84,9 @@ impl Provider {
         if url.scheme() != "https" && !is_this_machine {
             return wrong("apiUrl must begin with https://: tokens are sent there");
         }
-        let inferred = match host {
-            "github.com" | "api.github.com" => Some(Self::GitHub),
-            "gitlab.com" => Some(Self::GitLab),
-            "bitbucket.org" | "api.bitbucket.org" => Some(Self::Bitbucket),
-            _ => None,
-        };
+        let is_below = |name: &str| host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'));
+        let cloud = CLOUDS.into_iter().find(|(name, _)| host == *name || is_below(name));
+        let inferred = cloud.map(|(_, provider)| provider);
         match inferred {
             Some(other) if other != self => wrong(format!(
                 "supplied provider \"{}\" does not match inferred cloud provider \"{}\" for url \"{given}\"",

@@ -13,9 +13,14 @@ use crate::schema::git_token::{GitAuthDetails, unrefreshed};
 /// What an integration is called that nobody named.
 const DEFAULT: &str = "default";
 
+/// What was given: clients write nothing as an empty text, too.
+pub(crate) fn given(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.trim().is_empty())
+}
+
 /// The name that was given.
 pub(crate) fn or_default(name: Option<String>) -> String {
-    name.unwrap_or_else(|| DEFAULT.to_owned())
+    given(name).unwrap_or_else(|| DEFAULT.to_owned())
 }
 
 /// A Git integration, and who registered a token with it.
@@ -262,7 +267,7 @@ impl RegisterToGitIntegrationArgs {
     /// What is asked for, unless it is more than is done.
     pub(crate) fn read(self) -> Result<Registration, ActError> {
         let token = SecretString::from(self.token);
-        unrefreshed(self.refresh_token.as_ref())?;
+        unrefreshed(self.refresh_token)?;
         if self.token_type == Some(GitTokenType::RuntimeToken) {
             return Err(ActError::Wrong(
                 "this registers the token of a person: tokenType is USER_TOKEN".to_owned(),
@@ -270,7 +275,7 @@ impl RegisterToGitIntegrationArgs {
         }
         Ok(Registration {
             integration: or_default(self.name),
-            user: self.user_id,
+            user: given(self.user_id),
             username: self.username,
             token,
         })

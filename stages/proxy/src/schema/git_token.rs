@@ -3,6 +3,7 @@
 use async_graphql::{Context, InputObject, Result};
 use pipeline_core::SecretString;
 
+use super::git::given;
 use super::{caller, works};
 use crate::desk::About;
 use crate::error::ActError;
@@ -56,8 +57,8 @@ pub(crate) struct UpdateRuntimeGitTokenArgs {
 type Read<T> = std::result::Result<T, ActError>;
 
 /// Whether a token is one that lasts.
-pub(super) fn unrefreshed(refresh_token: Option<&String>) -> Read<()> {
-    match refresh_token {
+pub(super) fn unrefreshed(refresh_token: Option<String>) -> Read<()> {
+    match given(refresh_token) {
         None => Ok(()),
         Some(_) => {
             Err(ActError::Wrong("tokens that are refreshed are not taken: leave refreshToken out".to_owned()))
@@ -84,7 +85,7 @@ pub(super) async fn offering(
 impl GitAuthDetails {
     pub(crate) fn read(self) -> Read<OfferedToken> {
         let Self { provider, api_url, username, password, refresh_token } = self;
-        unrefreshed(refresh_token.as_ref())?;
+        unrefreshed(refresh_token)?;
         let token =
             password.ok_or_else(|| ActError::Wrong("authDetails.password is to be the token".to_owned()))?;
         let who = (username, SecretString::from(token));
@@ -95,7 +96,7 @@ impl GitAuthDetails {
 impl ValidateGitProviderArgs {
     pub(crate) fn read(self) -> Read<OfferedToken> {
         let Self { provider, api_url, username, token, refresh_token, token_type } = self;
-        unrefreshed(refresh_token.as_ref())?;
+        unrefreshed(refresh_token)?;
         let who = (username, SecretString::from(token));
         OfferedToken::new((provider, api_url.as_deref()), who, token_type.unwrap_or_default())
     }
@@ -104,7 +105,7 @@ impl ValidateGitProviderArgs {
 impl UpdateRuntimeGitTokenArgs {
     pub(crate) fn read(self) -> Read<NewRuntimeToken> {
         let Self { token, refresh_token, api_url, provider, username } = self;
-        unrefreshed(refresh_token.as_ref())?;
-        Ok(NewRuntimeToken { provider, api_url, username, token: SecretString::from(token) })
+        unrefreshed(refresh_token)?;
+        Ok(NewRuntimeToken { provider, api_url: given(api_url), username, token: SecretString::from(token) })
     }
 }

@@ -16,7 +16,7 @@ mod workflow;
 
 use std::sync::Arc;
 
-use async_graphql::{Context, SimpleObject};
+use async_graphql::{Context, InputValueResult, Scalar, ScalarType, SimpleObject};
 use serde_json::Value;
 
 use crate::argocd::ArgoCd;
@@ -56,6 +56,21 @@ pub(crate) struct Works {
     pub(crate) streams: Streams,
     /// What was found of the runtime.
     pub(crate) status: tokio::sync::watch::Receiver<RuntimeStatus>,
+}
+
+/// What is told of an act of which nothing is.
+pub(crate) struct Void;
+
+/// Nothing, which is always null: what other clients of an app proxy expect of an act that tells nothing.
+#[Scalar]
+impl ScalarType for Void {
+    fn parse(_: async_graphql::Value) -> InputValueResult<Self> {
+        Ok(Self)
+    }
+
+    fn to_value(&self) -> async_graphql::Value {
+        async_graphql::Value::Null
+    }
 }
 
 /// An object of Kubernetes.

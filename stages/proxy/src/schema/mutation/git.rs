@@ -11,10 +11,11 @@ use crate::heartbeat::REPOSITORIES;
 use crate::operation::Operation;
 use crate::schema::git::{
     AddGitIntegrationArgs, CommitFilesArgs, CreatePullRequestArgs, DeleteFilesArgs, EditGitIntegrationArgs,
-    FinishGitAuthArgs, GitAuth, GitIntegration, RegisterToGitIntegrationArgs, Registration, or_default,
+    FinishGitAuthArgs, GitAuth, GitIntegration, RegisterToGitIntegrationArgs, Registration, given,
+    or_default,
 };
 use crate::schema::git_token::UpdateRuntimeGitTokenArgs;
-use crate::schema::{caller, works};
+use crate::schema::{Void, caller, works};
 
 /// What people do at Git providers, as themselves.
 #[derive(Default)]
@@ -81,19 +82,24 @@ impl GitMutation {
         args: EditGitIntegrationArgs,
     ) -> Result<GitIntegration> {
         let (git, name) = (works(context)?.git.clone(), or_default(args.name));
+        let api_url = given(args.api_url);
         act(context, of_git(Operation::EDIT_GIT, &name), async move {
-            git.edit(&name, args.api_url.as_deref(), args.sharing_policy).await?;
+            git.edit(&name, api_url.as_deref(), args.sharing_policy).await?;
             git.get(&name).await.map(GitIntegration::from)
         })
         .await
     }
 
-    /// Removes a Git integration, and all tokens that were registered with it; gives its name.
-    async fn remove_git_integration(&self, context: &Context<'_>, name: Option<String>) -> Result<String> {
+    /// Removes a Git integration, and all tokens that were registered with it.
+    async fn remove_git_integration(
+        &self,
+        context: &Context<'_>,
+        name: Option<String>,
+    ) -> Result<Option<Void>> {
         let (git, name) = (works(context)?.git.clone(), or_default(name));
         act(context, of_git(Operation::REMOVE_GIT, &name), async move {
             git.remove(&name).await?;
-            Ok(name)
+            Ok(None)
         })
         .await
     }

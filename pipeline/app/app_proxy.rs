@@ -83,6 +83,11 @@ fn registration(config: &Config) -> anyhow::Result<Option<RegistrationConfig>> {
         cluster: of.cluster.clone(),
         ingress_host: of.ingress_host.as_ref().map(ToString::to_string).unwrap_or_default(),
         internal_ingress_host: of.internal_ingress_host.as_ref().map(ToString::to_string).unwrap_or_default(),
+        access_mode: of.access_mode.clone(),
+        ingress_class: of.ingress_class.clone(),
+        ingress_controller: of.ingress_controller.clone(),
+        chart_version: of.chart_version.clone(),
+        is_external_argo_cd: of.external_argo_cd,
     }))
 }
 

@@ -67,6 +67,11 @@ pub(crate) struct Registration {
     pub(crate) cluster: String,
     pub(crate) ingress_host: As<Option<Url>>,
     pub(crate) internal_ingress_host: As<Option<Url>>,
+    pub(crate) access_mode: String,
+    pub(crate) ingress_class: String,
+    pub(crate) ingress_controller: String,
+    pub(crate) chart_version: String,
+    pub(crate) external_argo_cd: bool,
 }
 
 /// The OAuth application by which people register tokens.
@@ -128,6 +133,9 @@ impl Registration {
         }
         if self.token_file.is_none() {
             problems.add(at("tokenFile"), "is not set, and appProxy.registration.runtime needs it");
+        }
+        if !["", "INGRESS", "TUNNEL"].contains(&&*self.access_mode) {
+            problems.add(at("accessMode"), "must be INGRESS or TUNNEL, or \"\" for another way");
         }
     }
 }

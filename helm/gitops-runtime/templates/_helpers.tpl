@@ -471,7 +471,14 @@ spec:
 {{- if .Values.appProxy.register -}}
 {{- $_ := unset $platform "tokenFile" -}}
 {{- $user := include "gitops-runtime.userToken" . | fromYaml -}}
-{{- $_ := set $settings.appProxy "registration" (dict "runtime" .Values.global.runtime.name "tokenFile" (printf "/etc/gitops-runtime/user/%s" $user.key) "cluster" .Values.global.runtime.cluster "ingressHost" (include "gitops-runtime.ingressHost" .)) -}}
+{{- $ingress := .Values.global.runtime.ingress -}}
+{{- $registration := dict "runtime" .Values.global.runtime.name "tokenFile" (printf "/etc/gitops-runtime/user/%s" $user.key) "cluster" .Values.global.runtime.cluster "ingressHost" (include "gitops-runtime.ingressHost" .) -}}
+{{- $_ := set $registration "accessMode" (get (dict "ingress" "INGRESS" "tunnel" "TUNNEL") (include "gitops-runtime.access" .)) -}}
+{{- $_ := set $registration "ingressClass" (ternary $ingress.className "" $ingress.enabled) -}}
+{{- $_ := set $registration "ingressController" (ternary (include "gitops-runtime.controllerString" .) "" $ingress.enabled) -}}
+{{- $_ := set $registration "chartVersion" .Chart.Version -}}
+{{- $_ := set $registration "externalArgoCd" (not (index .Values "argo-cd").enabled) -}}
+{{- $_ := set $settings.appProxy "registration" $registration -}}
 {{- end -}}
 {{- toYaml (mergeOverwrite $settings (deepCopy .Values.appProxy.config)) -}}
 {{- end }}

@@ -158,6 +158,10 @@ impl Registering {
             format!("appProxy.registration.runtime={runtime}"),
             "appProxy.registration.tokenFile=key".to_owned(),
             "appProxy.registration.ingressHost=https://runtime.example.com".to_owned(),
+            "appProxy.registration.accessMode=INGRESS".to_owned(),
+            "appProxy.registration.ingressClass=nginx".to_owned(),
+            "appProxy.registration.ingressController=k8s.io/ingress-nginx".to_owned(),
+            "appProxy.registration.chartVersion=0.30.1".to_owned(),
         ];
         let process = Process::start(&Start {
             env: vec![("GITOPS_RUNTIME_CONTEXT".to_owned(), "none".to_owned())],
@@ -274,8 +278,13 @@ async fn a_runtime_registers_once_however_often_it_is_killed_on_the_way() {
     tokens.sort();
     expected.sort();
     assert_eq!(tokens, expected);
-    let named = json!({"query": r#"{ runtime(name: "twice") { installationType ingressHost metadata { namespace } } }"#});
-    let said = json!({"installationType": "HELM", "ingressHost": "https://runtime.example.com/", "metadata": {"namespace": "runtime"}});
+    let fields = "installationType ingressHost accessMode ingressClass ingressController chartVersion isExternalArgoCd metadata { namespace }";
+    let named = json!({"query": format!(r#"{{ runtime(name: "twice") {{ {fields} }} }}"#)});
+    let said = json!({
+        "installationType": "HELM", "ingressHost": "https://runtime.example.com/", "accessMode": "INGRESS", "ingressClass": "nginx",
+        "ingressController": "k8s.io/ingress-nginx", "chartVersion": "0.30.1", "isExternalArgoCd": true,
+        "metadata": {"namespace": "runtime"},
+    });
     assert_eq!(platform.ask(platform.key(), &named).await["data"]["runtime"], said);
 }
 

@@ -42,6 +42,16 @@ pub struct RegistrationConfig {
     pub ingress_host: String,
     /// The same from within.
     pub internal_ingress_host: String,
+    /// How it is reached, `INGRESS` or `TUNNEL`; empty: otherwise.
+    pub access_mode: String,
+    /// The class of its Ingress; empty: it has none.
+    pub ingress_class: String,
+    /// The controller of that class.
+    pub ingress_controller: String,
+    /// The version of the chart that installed it; empty: none did.
+    pub chart_version: String,
+    /// Whether its Argo CD was not installed with it.
+    pub is_external_argo_cd: bool,
 }
 
 /// Whether the runtime is registered; why it is not yet.
@@ -175,14 +185,15 @@ impl Registration {
         self.config.key.read().await.map_err(RegistrationError::Key)?;
         let platform = Platform { client: self.client.clone(), token: self.config.key.clone() };
         platform.ping().await.map_err(RegistrationError::Away)?;
-        let RegistrationConfig { key: _, runtime, cluster, ingress_host, internal_ingress_host } =
-            &self.config;
+        let of = &self.config;
         let given = |text: &String| (!text.is_empty()).then(|| text.clone());
         let args = json!({
-            "runtimeName": runtime, "runtimeNamespace": self.namespace, "cluster": cluster, "componentNames": [],
+            "runtimeName": of.runtime, "runtimeNamespace": self.namespace, "cluster": of.cluster, "componentNames": [],
             "installationType": "HELM", "managed": false, "runtimeVersion": VERSION,
-            "isExternalArgoCd": true, "ingressHost": given(ingress_host),
-            "internalIngressHost": given(internal_ingress_host),
+            "chartVersion": given(&of.chart_version), "isExternalArgoCd": of.is_external_argo_cd,
+            "ingressHost": given(&of.ingress_host), "internalIngressHost": given(&of.internal_ingress_host),
+            "accessMode": given(&of.access_mode), "ingressClass": given(&of.ingress_class),
+            "ingressController": given(&of.ingress_controller),
             "installationId": installation.expose_secret(),
         });
         let query = json!({"query": CREATE, "variables": {"installationArgs": args}});

@@ -52,9 +52,18 @@ async fn argocd(State(asked): State<Asked>, request: Request) -> Response {
     match &*path {
         "/api/v1/session/userinfo" => json!({"loggedIn": true}).to_string().into_response(),
         "/api/v1/applications/store/resource-tree" => {
-            let pod =
-                json!({"version": "v1", "kind": "Pod", "namespace": "shop", "name": "web-1", "uid": "p"});
-            json!({"nodes": [pod]}).to_string().into_response()
+            let node = |group: &str, kind: &str, name: &str| json!({"group": group, "version": "v1", "kind": kind, "namespace": "shop", "name": name, "uid": kind});
+            let nodes = [
+                node("", "Pod", "web-1"),
+                node("apps", "Deployment", "web"),
+                node("argoproj.io", "Rollout", "api"),
+            ];
+            json!({"nodes": nodes}).to_string().into_response()
+        }
+        "/api/v1/applications/store/managed-resources" => {
+            let deployment =
+                json!({"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web"});
+            json!({"items": [deployment]}).to_string().into_response()
         }
         "/api/v1/applications/store/logs" if query.contains("&namespace=shop&podName=web-1&") => {
             let line = json!({"result": {"content": "one", "podName": "web-1"}});
@@ -62,7 +71,8 @@ async fn argocd(State(asked): State<Asked>, request: Request) -> Response {
         }
         path if path.starts_with("/api/v1/applications") => json!({
             "metadata": {"name": "store", "namespace": "argocd"},
-            "spec": {"project": "default"}, "status": {},
+            "spec": {"project": "default"},
+            "status": {"history": [{"id": 1, "revision": "v1"}, {"id": 2, "revision": "v2"}]},
         })
         .to_string()
         .into_response(),
@@ -236,6 +246,71 @@ async fn told(socket: &mut Socket, message: Value) -> Value {
     }
 }
 
+/// Has all asked for that commands ask an app proxy for: it is done, or refused for what there is not, and never misunderstood.
+async fn asked_for_everything(way: &Way) {
+    let elsewhere = "is not in the cluster of this runtime";
+    let (none, no_git) = ("there is no workflow ci/build", "there is no Git integration default");
+    let mut others = Vec::new();
+    for (line, code, said) in [
+        ("app tree store --live", 0, "└─ Rollout/api"),
+        ("app diff store --live", 0, "nothing of prod/argocd/store differs"),
+        (
+            "app diff store --live --revision v1 --resource Deployment/web",
+            0,
+            "nothing of prod/argocd/store differs",
+        ),
+        ("app history store --live", 0, "v2"),
+        ("app events store --live --resource Pod/web-1", 0, "the cluster remembers no event"),
+        ("app action store Deployment/web", 0, "nothing can be done to Deployment/web"),
+        ("app refresh store --hard", 0, "was compared with Git anew"),
+        (
+            "app sync store --prune --force --apply-only --sync-option CreateNamespace=true --retry 2 --resource Deployment/web --yes",
+            0,
+            "is being synced",
+        ),
+        ("app rollback store --prune --yes", 0, "is being rolled back to deployment 1, of v1"),
+        ("app terminate store", 0, "is being ended"),
+        ("app restart store Deployment/web", 0, "is being restarted"),
+        ("app delete-resource store Pod/web-1 --force --yes", 0, "is being deleted"),
+        ("rollout get store", 1, elsewhere),
+        ("rollout promote store --full", 1, elsewhere),
+        ("rollout pause store", 1, elsewhere),
+        ("rollout resume store", 1, elsewhere),
+        ("rollout abort store --yes", 1, elsewhere),
+        ("rollout retry store", 1, elsewhere),
+        ("rollout restart store", 1, elsewhere),
+        ("rollout skip store", 1, elsewhere),
+        ("rollout rollback store --yes", 1, elsewhere),
+        ("workflow list --runtime prod -n ci -l team=shop", 0, "there is no such workflow in ci of prod"),
+        ("workflow get build --runtime prod -n ci", 1, none),
+        ("workflow logs build --runtime prod -n ci", 1, "this takes the server of Argo Workflows"),
+        ("workflow submit build --runtime prod -n ci -p a=b", 1, "the API server did not make the workflow"),
+        ("workflow retry build --runtime prod -n ci", 1, none),
+        ("workflow resubmit build --runtime prod -n ci", 1, none),
+        ("workflow terminate build --runtime prod -n ci --yes", 1, none),
+        ("workflow stop build --runtime prod -n ci --yes", 1, none),
+        ("workflow suspend build --runtime prod -n ci", 1, none),
+        ("workflow resume build --runtime prod -n ci", 1, none),
+        ("git integration list --runtime prod", 0, "there is no Git integration in prod"),
+        ("git integration add github --runtime prod", 1, "the API server did not"),
+        ("git integration edit --sharing admins --runtime prod --dry-run", 1, no_git),
+        ("git integration remove --runtime prod --yes", 1, no_git),
+        ("git integration deregister --runtime prod --yes", 1, "'ada' has no token registered"),
+        ("git token check --runtime prod", 1, no_git),
+    ] {
+        let told = way.desk.run(&line.split(' ').collect::<Vec<_>>()).await;
+        if told.code != code || !format!("{}{}", told.out, told.err).contains(said) {
+            others.push((line, told));
+        }
+    }
+    assert!(others.is_empty(), "{others:#?}");
+    let changed: Vec<String> = way.changed().into_iter().map(|(act, _)| act).collect();
+    let expected =
+        ["POST sync", "POST rollback", "DELETE operation", "POST resource/actions", "DELETE resource"];
+    let expected = expected.map(|act| act.replacen(' ', " /api/v1/applications/store/", 1));
+    assert!(expected.iter().all(|act| changed.contains(act)), "{changed:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sync_goes_from_the_command_line_through_platform_tunnel_and_router_to_argo_cd() {
     let mut way = Way::start().await;
@@ -249,6 +324,8 @@ async fn a_sync_goes_from_the_command_line_through_platform_tunnel_and_router_to
 
     // So do lines of a log, of a pod that is found by its name.
     assert_eq!(way.desk.run(&["app", "logs", "store", "Pod/web-1"]).await.done(), "one\n");
+
+    asked_for_everything(&way).await;
 
     // A socket goes the same way.
     let mut socket = way.socket().await;

@@ -60,6 +60,12 @@ fn node(group: &str, kind: &str, namespace: &str, name: &str) -> Node {
     Node { group, namespace, kind: kind.to_owned(), name: name.to_owned(), ..Node::default() }
 }
 
+fn missing(app: &AppName, text: &str) -> RemoteError {
+    RemoteError::Missing(format!(
+        "{app} has no resource '{text}': `gitops-runtime app tree {app}` shows those that there are"
+    ))
+}
+
 /// Prints the differences; whether there are any.
 pub(super) async fn run(
     platform: &Platform,
@@ -72,9 +78,7 @@ pub(super) async fn run(
     let mut all: Vec<State> = read(found["resources"].take())?;
     for text in wanted {
         if !all.iter().any(|one| one.resource.node().is_named(text)) {
-            return Err(RemoteError::Missing(format!(
-                "{name} has no resource '{text}': `gitops-runtime app tree {name}` shows those that there are"
-            )));
+            return Err(missing(&name, text));
         }
     }
     let is_wanted = |one: &State| match wanted.is_empty() {
@@ -117,9 +121,7 @@ pub(super) async fn run_live(
         // What does not differ is there all the same, or was mistyped.
         let all = managed(proxy, name).await?;
         if let Some(text) = unseen.into_iter().find(|text| !all.iter().any(|one| one.is_named(text))) {
-            return Err(RemoteError::Missing(format!(
-                "{name} has no resource '{text}': `gitops-runtime app tree {name}` shows those that there are"
-            )));
+            return Err(missing(name, text));
         }
     }
     said(differing, name, "as its runtime compares it now", screen);

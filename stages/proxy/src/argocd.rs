@@ -2,8 +2,8 @@
 //!
 //! takes: an application and what is to be done - gives: what Argo CD answers - calls: `{argocd}/api/v1/applications/...`, and of
 //! repositories, projects and clusters `{argocd}/api/v1/{repositories,projects,clusters}/...`
-//! fails: with what Argo CD said, secrets taken out; a session that is refused is renewed once. Nothing is tried again: whoever
-//! asked decides that.
+//! fails: with what Argo CD said, secrets taken out; a session that is refused is renewed once. Nothing is tried again but the
+//! end of an operation: whoever asked decides that.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -73,9 +73,8 @@ impl Query {
     async fn version_info(&self, context: &Context<'_>) -> Result<VersionInfo> {
         read(context, Operation::VERSION_INFO, runtime(), async |works| {
             let platform_host = works.platform.client.host().to_string();
-            // The platform is the same program.
-            let [version, platform_version] = [VERSION, VERSION].map(str::to_owned);
-            Ok(VersionInfo { version, platform_host, platform_version })
+            let version = VERSION.to_owned();
+            Ok(VersionInfo { version, platform_host, platform_version: None })
         })
         .await
     }

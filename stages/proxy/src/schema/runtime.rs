@@ -7,8 +7,7 @@ use async_graphql::{Enum, SimpleObject};
 pub(crate) struct VersionInfo {
     pub(crate) version: String,
     pub(crate) platform_host: String,
-    /// Of the platform that it was built with.
-    pub(crate) platform_version: String,
+    pub(crate) platform_version: Option<String>,
 }
 
 /// What a check found.

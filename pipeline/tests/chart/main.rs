@@ -14,6 +14,7 @@ mod installation;
 mod objects;
 mod peers;
 mod policies;
+mod registration;
 mod rights;
 mod texts;
 mod uses;

@@ -73,15 +73,15 @@ impl Measure {
         self.is_held == Some(false) && !(is_short && self.is_speed)
     }
 
-    /// As a row.
-    pub(super) fn row(&self, is_short: bool) -> Vec<String> {
+    /// As a row: what it is, the verdict, the figure and what it must be.
+    pub(super) fn row(&self, is_short: bool) -> [String; 4] {
         let verdict = match self.is_held {
             None => String::new(),
             Some(_) if is_short && self.is_speed => "not judged".to_owned(),
             Some(true) => judged("held", true),
             Some(false) => judged("missed", false),
         };
-        vec![self.what.clone(), verdict, self.figure.clone(), self.bar.clone()]
+        [self.what.clone(), verdict, self.figure.clone(), self.bar.clone()]
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod fleet;
 mod measure;
+mod measures;
 mod page;
 mod reads;
 mod reporters;
@@ -22,13 +23,14 @@ use serde_json::json;
 
 use self::fleet::{Fleet, Shape, team};
 use self::measure::Measure;
+use self::measures::Measures;
 use self::page::{Screen, Work};
 use self::reads::{Reader, Readers, histories, lists};
 use self::reporters::Reporters;
 use crate::platform::Platform;
 use crate::postgres::Server;
 use crate::times::mib;
-use loadtest_judge::screen::{bar, say, table};
+use loadtest_judge::screen::{bar, say};
 
 /// The platform takes so much memory at most.
 const RESIDENT: u64 = 256 << 20;
@@ -97,8 +99,13 @@ pub(crate) async fn run(program: &Path, chosen: Chosen) -> anyhow::Result<bool> 
     let narrow = admin.invite("lin", TEAM).await?;
     let (all, narrow) = (Reader::new(platform.url(), &admin.0)?, Reader::new(platform.url(), &narrow)?);
     let readers = Readers { all: &all, narrow: &narrow, team: &own };
-    let mut measures = lists(&readers, &fleet, form.shape, form.runs).await?;
-    measures.extend(histories(&all, &fleet, form.shape, form.runs).await?);
+    let mut measures = Measures::new(form.is_short);
+    measures.add([
+        Measure::beside(format!("the store, with {sent} reports"), mib(filled)),
+        Measure::beside("memory of the platform once it was filled", mib(resident)),
+    ]);
+    measures.add(lists(&readers, &fleet, form.shape, form.runs).await?);
+    measures.add(histories(&all, &fleet, form.shape, form.runs).await?);
 
     let screen = Screen::open(platform.senders().address, &admin.0).await?;
     let measured = screen.measure((&mut fleet, &reporters, &platform), form.work, &mut measures).await;
@@ -106,19 +113,17 @@ pub(crate) async fn run(program: &Path, chosen: Chosen) -> anyhow::Result<bool> 
     let closed = screen.close().await;
     let failed = measured.and(closed);
     let highest = platform.highest_resident()?;
-    measures.push(Measure::beside(format!("the store, with {sent} reports"), mib(filled)));
-    measures.push(Measure::beside("memory of the platform once it was filled", mib(resident)));
-    let highest =
-        Measure::number("memory of the platform, the most of all", highest >> 20, RESIDENT >> 20, "MiB");
-    measures.push(highest);
+    measures.add([Measure::number(
+        "memory of the platform, the most of all",
+        highest >> 20,
+        RESIDENT >> 20,
+        "MiB",
+    )]);
     platform.stop().await?;
 
     // What was measured before it failed is told all the same.
-    let rows: Vec<Vec<String>> = measures.iter().map(|measure| measure.row(form.is_short)).collect();
-    say(&table(2, &["console", "", "figure", "bar"], &rows));
-    let missed = measures.iter().filter(|measure| measure.is_missed(form.is_short)).count();
-    say(&format!("console: {} measures, {missed} missed", measures.len()));
-    failed.map(|()| missed == 0)
+    let is_held = measures.judge();
+    failed.map(|()| is_held)
 }
 
 /// Has all of it reported, in its order; what is sent next is made meanwhile.

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::fleet::{Fleet, Sent};
 use super::measure::Measure;
+use super::measures::Measures;
 use super::reporters::Reporters;
 use crate::platform::{PATIENCE, Platform};
 use crate::times::{Times, mib, millis};
@@ -93,13 +94,13 @@ impl Screen {
         &self,
         (fleet, reporters, platform): (&mut Fleet, &Reporters, &Platform),
         work: Work,
-        measures: &mut Vec<Measure>,
+        measures: &mut Measures,
     ) -> anyhow::Result<()> {
-        measures.extend(self.paints(fleet, work.loads).await.context("paint pages")?);
-        measures.extend(self.types(work.words).await.context("type into a list")?);
+        measures.add(self.paints(fleet, work.loads).await.context("paint pages")?);
+        measures.add(self.types(work.words).await.context("type into a list")?);
         let shown = self.shows(fleet, reporters, platform, work.reports).await;
-        measures.extend(shown.context("look for what is reported")?);
-        measures.extend(self.idles(work.idle).await.context("leave a page open")?);
+        measures.add(shown.context("look for what is reported")?);
+        measures.add(self.idles(work.idle).await.context("leave a page open")?);
         Ok(())
     }
 

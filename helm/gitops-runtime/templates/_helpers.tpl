@@ -15,6 +15,11 @@ app.kubernetes.io/instance: {{ $root.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
+{{/* A text with a version in it as the value of a label, which holds no +: Flux writes the digest of a chart in a registry behind one. */}}
+{{- define "gitops-runtime.label" -}}
+{{- replace "+" "_" . | trunc 63 | regexFind "^.*[A-Za-z0-9]" -}}
+{{- end }}
+
 {{/* Labels of every object. Takes (list context component). */}}
 {{- define "gitops-runtime.labels" -}}
 {{- $root := index . 0 -}}
@@ -22,8 +27,8 @@ app.kubernetes.io/component: {{ index . 1 }}
 app: codefresh-gitops-runtime
 app.kubernetes.io/part-of: codefresh-gitops-runtime
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
-app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
-helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version }}
+app.kubernetes.io/version: {{ include "gitops-runtime.label" $root.Chart.AppVersion | quote }}
+helm.sh/chart: {{ include "gitops-runtime.label" (printf "%s-%s" $root.Chart.Name $root.Chart.Version) }}
 codefresh.io/runtime-name: {{ $root.Values.global.runtime.name | quote }}
 {{- end }}
 
@@ -33,7 +38,7 @@ codefresh.io/runtime-name: {{ $root.Values.global.runtime.name | quote }}
 {{- $image := index . 1 -}}
 {{- $registry := default $root.Values.global.imageRegistry $image.registry -}}
 {{- with $registry }}{{ trimSuffix "/" . }}/{{ end -}}
-{{- $image.repository }}:{{ default $root.Chart.AppVersion $image.tag }}
+{{- $image.repository }}:{{ default (replace "+" "_" $root.Chart.AppVersion) $image.tag }}
 {{- with $image.digest }}@{{ . }}{{ end -}}
 {{- end }}
 

@@ -6,7 +6,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::helm::{NAMESPACE, ROOT, chart, expect, object, objects, pods, rendered, template, text, values};
+use crate::helm::{
+    NAMESPACE, ROOT, chart, expect, object, objects, objects_of, pods, rendered, template, text, values,
+};
+use crate::texts::copy;
 
 #[test]
 fn every_good_file_renders_the_same_twice() {
@@ -447,5 +450,42 @@ fn replicas_come_and_go_where_that_is_asked_for_and_no_upgrade_sets_their_number
         assert_eq!((&scaler["spec"]["minReplicas"], &scaler["spec"]["maxReplicas"]), (&json!(2), &json!(7)));
         assert!(deployment["spec"]["replicas"].is_null(), "{component}");
         assert_eq!(object(&plain, "Deployment", component).unwrap()["spec"]["replicas"], 1, "{component}");
+    }
+}
+
+#[test]
+fn a_version_that_holds_a_plus_is_written_as_labels_and_tags_take_it() {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&chart(), folder.path());
+    let file = folder.path().join("Chart.yaml");
+    let described = std::fs::read_to_string(&file).unwrap();
+    let of = |version: &str| {
+        let lines = described.lines().map(|line| match line.split_once(": ") {
+            Some((key @ ("version" | "appVersion"), _)) => format!("{key}: {version}\n"),
+            _ => format!("{line}\n"),
+        });
+        std::fs::write(&file, lines.collect::<String>()).unwrap();
+        objects_of(folder.path(), &["--set", "global.runtime.name=prod,platform.enabled=true"]).unwrap()
+    };
+    // As Flux writes the digest of a chart in a registry, and one that is cut where no label may end.
+    let long = format!("0.1.1+{}c", "ab.".repeat(20));
+    let cut = format!("gitops-runtime-0.1.1_{}ab", "ab.".repeat(13));
+    for (version, expected) in
+        [("0.1.1+0123456789ab", "gitops-runtime-0.1.1_0123456789ab"), (long.as_str(), cut.as_str())]
+    {
+        let objects = of(version);
+        // Claims outlive a release, and name no version.
+        let versioned = objects.iter().filter(|object| object["kind"] != "PersistentVolumeClaim");
+        let labels: Vec<&Value> = versioned.map(|object| &object["metadata"]["labels"]).collect();
+        assert!(labels.len() > 10);
+        for labels in labels {
+            assert_eq!(labels["helm.sh/chart"], expected, "{labels}");
+            let product = labels["app.kubernetes.io/version"].as_str().unwrap();
+            assert!(product.starts_with("0.1.1_") && product.len() <= 63, "{product}");
+        }
+        for (name, _, pod) in pods(&objects) {
+            let image = pod["containers"][0]["image"].as_str().unwrap();
+            assert_eq!(image, format!("gitops-runtime:{}", version.replace('+', "_")), "{name}");
+        }
     }
 }

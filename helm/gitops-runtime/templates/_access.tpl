@@ -60,7 +60,7 @@ https://{{ include "gitops-runtime.tunnelName" . }}.{{ .Values.tunnelClient.doma
 {{- else if and (eq $access "virtualService") $runtime.virtualService.hosts -}}
 {{- $runtime.virtualService.protocol }}://{{ first $runtime.virtualService.hosts }}
 {{- else -}}
-{{- $runtime.ingressUrl -}}
+{{- trimSuffix "/" $runtime.ingressUrl -}}
 {{- end -}}
 {{- end }}
 

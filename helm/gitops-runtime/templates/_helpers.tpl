@@ -1,10 +1,10 @@
+{{/* How names of objects begin. A Service's begins with a letter and has no dot, other than that of a release; an alias of this chart in
+     one above may have capitals. */}}
 {{- define "gitops-runtime.fullname" -}}
-{{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 45 | trimSuffix "-" -}}
-{{- else -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
-{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | trunc 45 | trimSuffix "-" -}}
-{{- end -}}
+{{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
+{{- $full = default $full .Values.fullnameOverride | replace "." "-" | lower -}}
+{{- regexReplaceAll "^([0-9])" $full "r${1}" | trunc 45 | trimSuffix "-" -}}
 {{- end }}
 
 {{/* What workloads select by: never changes for a release. Takes (list context component). */}}
@@ -111,12 +111,18 @@ priorityClassName: {{ . | quote }}
 {{- default .Release.Namespace (index .Values.global.integrations "argo-cd").namespace -}}
 {{- end }}
 
+{{/* The address of Argo CD; a new one is called as its own values say. */}}
 {{- define "gitops-runtime.argocdUrl" -}}
 {{- $server := (index .Values.global.integrations "argo-cd").server -}}
+{{- $new := index .Values "argo-cd" -}}
 {{- if $server.url -}}
 {{- $server.url -}}
 {{- else -}}
-{{- ternary "https" "http" (eq (int $server.port) 443) }}://{{ $server.svc }}.{{ include "gitops-runtime.argocdNamespace" . }}.svc:{{ int $server.port }}
+{{- $service := $server.svc -}}
+{{- if and $new.enabled $new.fullnameOverride (eq $service "argocd-server") -}}
+{{- $service = printf "%s-server" $new.fullnameOverride -}}
+{{- end -}}
+{{- ternary "https" "http" (eq (int $server.port) 443) }}://{{ $service }}.{{ include "gitops-runtime.argocdNamespace" . }}.svc:{{ int $server.port }}
 {{- end -}}
 {{- end }}
 
@@ -419,7 +425,7 @@ priorityClassName: {{ . | quote }}
 {{- if .Values.platform.enabled -}}
 http://{{ include "gitops-runtime.fullname" . }}-platform.{{ .Release.Namespace }}.svc:8088
 {{- else -}}
-{{- .Values.global.codefresh.url -}}
+{{- trimSuffix "/" .Values.global.codefresh.url -}}
 {{- end -}}
 {{- end }}
 

@@ -61,6 +61,13 @@ fn a_new_argo_cd_is_found_by_its_service_and_logged_in_to() {
     ] {
         assert!(new.contains(&line), "{line}: {new}");
     }
+    // By another name as well, but for one that is given here.
+    let called = format!("{NEW},argo-cd.fullnameOverride=ours");
+    let ours = settings(&objects_of(folder.path(), &["--set", &called]).unwrap());
+    assert!(ours.contains(&format!("url: http://ours-server.{NAMESPACE}.svc:80\n")), "{ours}");
+    let given = format!("{called},global.integrations.argo-cd.server.svc=another");
+    let another = settings(&objects_of(folder.path(), &["--set", &given]).unwrap());
+    assert!(another.contains(&format!("url: http://another.{NAMESPACE}.svc:80\n")), "{another}");
     // A token that somebody gives is taken.
     let given = "global.integrations.argo-cd.server.auth.tokenSecretKeyRef.name=reporter";
     let given = settings(&objects_of(folder.path(), &["--set", NEW, "--set", given]).unwrap());

@@ -43,8 +43,13 @@ pub(crate) fn program() -> PathBuf {
 
 /// Runs `helm template` on a chart.
 pub(crate) fn template(chart: &Path, arguments: &[&str]) -> Output {
+    template_of("prod", chart, arguments)
+}
+
+/// The same, of a release of this name.
+pub(crate) fn template_of(release: &str, chart: &Path, arguments: &[&str]) -> Output {
     Command::new(program())
-        .args(["template", "prod"])
+        .args(["template", release])
         .arg(chart)
         .args(["--namespace", NAMESPACE, "--kube-version", "1.31.0"])
         .args(arguments)

@@ -122,6 +122,12 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
     if let Some(inner) = range("%env(", ")%") {
         return Some(at + inner.end + 2);
     }
+    if let Some(inner) = range("{.", "}").and_then(|inner| rest.get(inner)) {
+        // A path of JSONPath: `{.data['password']}`.
+        let path = inner.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-[]'\"@*".contains(&byte));
+        return (path && !inner.is_empty() && !super::keys::holds_random(inner))
+            .then_some(at + 2 + inner.len() + 1);
+    }
     if let Some(inner) = rest.strip_prefix('(') {
         // `(known after apply)`, `(sensitive value)`.
         let told = ["known after apply)", "sensitive value)", "sensitive)", "write-only attribute)"];
@@ -242,8 +248,8 @@ fn balanced(text: &str, from: usize) -> Option<usize> {
 
 /// What stands in braces because ODBC has it so: `Password = {fig-tree-1}`.
 fn is_made_up(inner: &str) -> bool {
-    inner.contains('-')
-        && inner.bytes().any(|byte| byte.is_ascii_digit())
+    (inner.contains('-') && inner.bytes().any(|byte| byte.is_ascii_digit())
+        || super::keys::holds_random(inner))
         && names::classify(inner) == names::Class::Plain
 }
 

@@ -170,7 +170,7 @@ fn is_plea(text: &str) -> bool {
         && words.clone().next().is_some_and(|first| PLEAS.contains(first))
         && words.clone().count() >= 3
         && words.clone().all(small)
-        && words.any(|word| ASKED.contains(word))
+        && (words.any(|word| ASKED.contains(word)) || text.starts_with("replace_with_"))
 }
 
 /// A URL whose password is filled in elsewhere.
@@ -237,7 +237,9 @@ pub(super) fn is_mask(text: &str) -> bool {
     let text = text.trim_end_matches('`');
     let Some(first) = text.chars().next() else { return false };
     // `sk-...`.
-    if matches!(text, "xx" | "XX") || text.len() <= 16 && text.ends_with("...") {
+    if matches!(text, "xx" | "XX" | "?" | "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER")
+        || text.len() <= 16 && text.ends_with("...")
+    {
         return true;
     }
     // `Secret([REDACTED String])`, as Rust writes one.

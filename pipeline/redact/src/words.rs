@@ -159,7 +159,7 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          share split merge pin upgrade downgrade extend shorten leaked secret token password unchanged configmap \
          key file path on as all any each every other we they you i managed comes lives stays object resource \
          default defaults unexpected length minimum maximum exceeded ok valid verified verify accepted rejected \
-         issued signature signed unset needs need want wants more less than two one both off takes gets keeps \
+         issued signature signed via unset needs need want wants more less than two one both off takes gets keeps \
          expires expiring prompts prompt reads goes belongs works looks appears seems looked checks sent passed \
          ignored deprecated enforce enforced enforces supported got being been yet into onto over under between because while until since \
          unless instead rather also always sometimes here there now then them their us page button screen dialog \
@@ -330,7 +330,7 @@ pub(super) static REFERRERS: Words = LazyLock::new(|| {
     set(
         "config tls ssl cert certificate objstore storage pull registry ca ingress image extra issuer repo git \
          backup env password passwords credentials credential existing key keystore truststore username login \
-         database db license licence conf enterprise configuration",
+         database db license licence conf enterprise configuration initdb",
     )
 });
 

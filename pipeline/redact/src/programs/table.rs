@@ -100,7 +100,10 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program { names: &["lftp", "ncftp"], pair: (&["-u", "--user"], ','), ..NONE },
     Program {
         names: &["htpasswd"],
-        words: &[("-nb -nbB -bn -Bbn -nbm -nbs", &[2]), ("-b -bc -cb -bB -bcB -bnBC -nbBC", &[3])],
+        words: &[
+            ("-nb -nbB -bn -Bbn -nbm -nbs", &[2]),
+            ("-b -bc -cb -bB -Bb -bcB -Bbc -bBc -cbB -cBb -Bcb -bnBC -nbBC", &[3]),
+        ],
         ..NONE
     },
     Program { names: &["vault"], words: &[("login", &[1]), ("unseal", &[1])], ..NONE },

@@ -295,6 +295,17 @@ pub(super) const TOKENS: &[Row] = &[
         ["b3BlbnNzaC1rZXktdjEAAAAABG5vbmU", "LS0tLS1CRUdJTiBQUklWQVRFIEtFWS0tLS0t"],
         ["LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t", "LS0tLS1CRUdJTiBQVUJMSUMgS0VZLS0tLS0K"],
     ),
+    word(
+        "nats-seed",
+        "NATS: the seed of an operator, an account, a user, a server",
+        &["SOA", "SAA", "SUA", "SNA", "SCA", "SXA"],
+        r"(?-u:\b)S[OAUNCX]A[A-Z2-7]{55}(?-u:\b)",
+        [
+            "SUABCDEFGHIJKLMNOPQRSTUVWXYZ234567ABCDEFGHIJKLMNOPQRSTUVWX",
+            "seed: SAABCDEFGHIJKLMNOPQRSTUVWXYZ234567ABCDEFGHIJKLMNOPQRSTUVWX",
+        ],
+        ["UAABCDEFGHIJKLMNOPQRSTUVWXYZ234567ABCDEFGHIJKLMNOPQRSTUVWX", "SUABCDE"],
+    ),
     link(
         "authorization-code",
         "RFC 6749: what a callback is given for a token",
@@ -310,10 +321,10 @@ pub(super) const TOKENS: &[Row] = &[
         "crypt-hash",
         "crypt(3), Apache htpasswd",
         &[
-            "$1$", "$2a$", "$2b$", "$2x$", "$2y$", "$5$", "$6$", "$7$", "$y$", "$apr1$", "$argon2",
-            "$scrypt$", "$pbkdf2",
+            "$1$", "$2a$", "$2b$", "$2x$", "$2y$", "$5$", "$6$", "$7$", "$8$", "$9$", "$y$", "$apr1$",
+            "$argon2", "$scrypt$", "$pbkdf2",
         ],
-        r"(\$(?:1|2[abxy]|5|6|7|y|apr1|argon2[a-z]*|scrypt|pbkdf2[a-z0-9-]*)\$[A-Za-z0-9./$=,+_-]{8,})",
+        r"(\$(?:1|2[abxy]|5|6|7|8|9|y|apr1|argon2[a-z]*|scrypt|pbkdf2[a-z0-9-]*)\$[A-Za-z0-9./$=,+_-]{8,})",
         ["admin:$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00", "$2y$10$abcdefghijklmnopqrstuv"],
         ["$1$", "costs $5$ or $6$"],
     ),

@@ -36,6 +36,9 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     {
         return true;
     }
+    if matches!(name, "nameOverride" | "fullnameOverride") && shape::is_reference(value) {
+        return !value.as_str().is_some_and(shape::is_key);
+    }
     if matches!(name, "keys" | "secretKeys") && names_keys(value) {
         return true;
     }
@@ -63,7 +66,8 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     let last = names::words(name).pop();
     if value.as_str().is_some_and(|text| match last.as_deref() {
         Some("email" | "mail" | "username" | "user") => shape::is_mail_address(text),
-        Some("id") => shape::is_uuid(text),
+        // Of AppRole one goes with the other: `{roleId: x, secretId: y}`.
+        Some("id") => shape::is_uuid(text) && names::classify(name) == Class::Plain,
         _ => false,
     }) {
         return true;
@@ -229,8 +233,9 @@ pub(super) fn is_named_secret(map: &Map<String, Value>) -> bool {
             && (map.contains_key("key") || !shape::is_password(name))
     }) && map.iter().all(|(member, value)| {
         member == "secret"
-            || matches!(member.as_str(), "key" | "name" | "namespace" | "optional")
-                && (value.is_boolean() || value.as_str().is_some_and(|text| !shape::is_key(text)))
+            || value.is_boolean()
+            || matches!(member.as_str(), "key" | "name" | "namespace")
+                && value.as_str().is_some_and(|text| !shape::is_key(text))
     })
 }
 
@@ -362,7 +367,10 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
             shape::is_harmless(text)
                 || holds(value) && !(names::is_locator(name) && shape::holds_logon(text) || tells(name, text))
         }
-        (Class::Secret | Class::Scalar, Value::Number(number)) => !names::is_count(name, &number.to_string()),
+        // No secret is a fraction: `token_create: 0.25`.
+        (Class::Secret | Class::Scalar, Value::Number(number)) => {
+            !number.is_f64() && !names::is_count(name, &number.to_string())
+        }
         (Class::Secret, _) => true,
         (Class::Scalar, _) => !value.is_object() && !value.is_array(),
         (Class::Link, Value::String(text)) => {

@@ -440,7 +440,7 @@ pub(super) const LINES: &[Row] = &[
     line(
         "call-in-a-trace",
         "PHP: the arguments of a call in a trace: ->connect(Array, 'user', 'password', Array)",
-        &["->connect(", "->__constr", "::connect("],
+        &["onnect(arra", "onnect('", "struct('"],
         r#"(?:->|::)(?:connect|__construct)\((?:Array|'[^']*'), '[^'\s]*', '([^']+)'"#,
         [
             "#2 /srv/Connection.php(356): Driver->connect(Array, 'app', 'thistle', Array)",

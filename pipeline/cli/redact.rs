@@ -57,6 +57,21 @@ fn read(file: &Path) -> anyhow::Result<String> {
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text),
         // What stands in it is not said.
-        Err(_) => bail!("{named} is not text in UTF-8"),
+        Err(error) => bail!("{named} is {}", told(error.as_bytes(), error.utf8_error().valid_up_to())),
+    }
+}
+
+/// What something is that is not text in UTF-8, from this byte on, and what to do.
+fn told(bytes: &[u8], from: usize) -> String {
+    match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+            "text in UTF-16, as Windows PowerShell writes it: write it in UTF-8".to_owned()
+        }
+        [0x1f, 0x8b, ..] => "packed by gzip: unpack it first".to_owned(),
+        _ => {
+            let head = bytes.get(..from).unwrap_or_default();
+            let line = 1 + head.iter().filter(|byte| **byte == b'\n').count();
+            format!("not text in UTF-8: line {line} holds a byte that is none")
+        }
     }
 }

@@ -118,10 +118,13 @@ fn what_cannot_be_read_is_refused() {
         refused(&["--key-file", nowhere], b""),
         (Some(1), format!("gitops-runtime: the redaction key {nowhere} does not exist\n"))
     );
-    assert_eq!(
-        refused(&[], b"password: \xff\xfe"),
-        (Some(1), "gitops-runtime: standard input is not text in UTF-8\n".to_owned())
-    );
+    for (bytes, told) in [
+        (&b"a: 1\npassword: \xff\xfe"[..], "not text in UTF-8: line 2 holds a byte that is none"),
+        (b"\xff\xfea\0:\0", "text in UTF-16, as Windows PowerShell writes it: write it in UTF-8"),
+        (b"\x1f\x8b\x08\x00", "packed by gzip: unpack it first"),
+    ] {
+        assert_eq!(refused(&[], bytes), (Some(1), format!("gitops-runtime: standard input is {told}\n")));
+    }
     let (code, said) = refused(&["--explian"], b"");
     assert_eq!(code, Some(2));
     assert!(said.contains("a similar argument exists: '--explain'"), "{said}");

@@ -66,16 +66,19 @@ impl Walk<'_> {
         let sealed = (text.contains('&') && text.contains('*')).then(HashSet::new);
         let before = std::mem::replace(&mut self.sealed, sealed);
         let first = self.opens();
+        let several = documents.len() > 1;
         // Of each document, whether it changed, and how many fragments were kept when it was done.
         let mut which = vec![(false, first); documents.len()];
         let mut changed = self.apart(|walk| {
-            for (document, (which, end)) in documents.iter_mut().zip(&mut which) {
+            for (number, (document, (which, end))) in documents.iter_mut().zip(&mut which).enumerate() {
+                walk.number(number, several);
                 *which = walk.apart(|walk| walk.visit(document, Place::Plain, depth + 1));
                 *end = walk.fragments.len();
                 walk.changed |= *which;
             }
             if let Some(sealed) = walk.sealed.take() {
-                for (document, (which, _)) in documents.iter_mut().zip(&mut which) {
+                for (number, (document, (which, _))) in documents.iter_mut().zip(&mut which).enumerate() {
+                    walk.number(number, several);
                     let swept = walk.apart(|walk| walk.sweep(document, &sealed, 0));
                     *which |= swept;
                     walk.changed |= swept;
@@ -83,6 +86,7 @@ impl Walk<'_> {
             }
         });
         self.sealed = before;
+        self.number(0, false);
         let comments = Comments::of(text);
         let tell = comments.dumps().next().is_some() || !self.found(&comments.text, depth).is_empty();
         changed = changed || tell || matches!(self.redactor.marked(text), Cow::Owned(_));
@@ -190,6 +194,15 @@ impl Walk<'_> {
         Some(out)
     }
 
+    /// Notes which document is looked at, of several that do not stand in another.
+    fn number(&mut self, number: usize, several: bool) {
+        if self.nested == 0
+            && let Some(notes) = &mut self.notes
+        {
+            notes.document = several.then_some(number + 1);
+        }
+    }
+
     /// Runs `act` and says whether it changed anything.
     fn apart(&mut self, act: impl FnOnce(&mut Self)) -> bool {
         let before = std::mem::take(&mut self.changed);
@@ -201,18 +214,28 @@ impl Walk<'_> {
     fn sweep(&mut self, value: &mut Value, sealed: &HashSet<String>, depth: usize) {
         match value {
             Value::String(text) if sealed.contains(text) => {
+                self.note("equal to a secret");
                 *value = Value::String(self.redactor.digest(text.as_bytes()));
                 self.changed = true;
             }
             Value::Number(number) if sealed.contains(&number.to_string()) => {
+                self.note("equal to a secret");
                 *value = Value::String(self.redactor.digest(number.to_string().as_bytes()));
                 self.changed = true;
             }
             Value::Array(items) if depth < DEPTH => {
-                items.iter_mut().for_each(|item| self.sweep(item, sealed, depth + 1));
+                for (number, item) in items.iter_mut().enumerate() {
+                    self.step(|| number.to_string());
+                    self.sweep(item, sealed, depth + 1);
+                    self.back();
+                }
             }
             Value::Object(map) if depth < DEPTH => {
-                map.values_mut().for_each(|value| self.sweep(value, sealed, depth + 1));
+                for (name, value) in map.iter_mut() {
+                    self.step(|| name.clone());
+                    self.sweep(value, sealed, depth + 1);
+                    self.back();
+                }
                 self.rename(map, |name| sealed.contains(name).then(|| name.to_owned()));
             }
             _ => {}

@@ -9,7 +9,8 @@ use super::{Redactor, prose, shape};
 /// One thing that was replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Where it stands: members and numbers of items, or the line of a text within them.
+    /// Where it stands: the document, where there are several, members and numbers of items, or the line of a text within
+    /// them.
     pub place: String,
     /// The row of the table, or the rule.
     pub rule: &'static str,
@@ -27,13 +28,21 @@ pub struct Explained {
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     pub(super) path: Vec<String>,
+    /// The number of the document that is looked at, of several.
+    pub(super) document: Option<usize>,
     found: Vec<Note>,
 }
 
 impl Notes {
     pub(super) fn add(&mut self, rule: &'static str) {
-        let place = if self.path.is_empty() { "text".to_owned() } else { self.path.join(".") };
+        let place = if self.path.is_empty() { "text".to_owned() } else { self.path() };
         self.found.push(Note { place, rule });
+    }
+
+    /// The path, behind the document in which it lies where there are several.
+    fn path(&self) -> String {
+        let path = self.path.join(".");
+        self.document.map_or(path.clone(), |number| format!("document {number}: {path}"))
     }
 
     pub(super) fn lines(&mut self, text: &str, found: &[Found]) {
@@ -44,8 +53,8 @@ impl Notes {
             done = found.range.start;
             let place = match self.path.is_empty() {
                 true => format!("line {line}"),
-                false if one_line => self.path.join("."),
-                false => format!("{}, line {line}", self.path.join(".")),
+                false if one_line => self.path(),
+                false => format!("{}, line {line}", self.path()),
             };
             self.found.push(Note { place, rule: found.rule });
         }

@@ -183,9 +183,7 @@ impl Edits<'_> {
         match (&node.value, new) {
             (Node::Leaf(old), new) if old == new => Some(()),
             (Node::Leaf(old), Value::String(new)) => {
-                let span = node.referenced.span();
-                let start = usize::try_from(span.byte_offset()?).ok()?;
-                let end = start + usize::try_from(span.byte_len()?).ok()?;
+                let Range { start, end } = self.place(node)?;
                 let value = old.as_str().map_or_else(|| old.to_string(), str::to_owned);
                 let Some(parts) = replaced(&value, new) else {
                     // It is not known what: any comment may repeat it.
@@ -204,6 +202,24 @@ impl Edits<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Where a scalar is to be replaced: where it stands, or the alias that repeats it alone. One that is repeated with
+    /// the object in which it stands, as `<<: *base` does it, is replaced where it was written.
+    fn place(&self, node: &Spanned<Node>) -> Option<Range<usize>> {
+        let range = |span: serde_saphyr::Span| {
+            let start = usize::try_from(span.byte_offset()?).ok()?;
+            Some(start..start + usize::try_from(span.byte_len()?).ok()?)
+        };
+        let stands = range(node.referenced.span())?;
+        let written = range(node.defined.span())?;
+        let alias = self.text.get(stands.clone())?.strip_prefix('*').filter(|_| stands != written);
+        let Some(name) = alias else { return Some(stands) };
+        // The anchor stands close before, so that no more is looked at.
+        let head = self.text.as_bytes().get(..written.start)?;
+        let head = head.get(head.len().saturating_sub(name.len() + 64)..)?.trim_ascii_end();
+        let alone = head.strip_suffix(name.as_bytes()).is_some_and(|head| head.ends_with(b"&"));
+        Some(if alone { stands } else { written })
     }
 
     fn push(&mut self, range: Range<usize>, value: &str, new: &str) -> Option<()> {

@@ -104,13 +104,13 @@ impl<'r> Walk<'r> {
         }
     }
 
-    fn step(&mut self, name: impl FnOnce() -> String) {
+    pub(super) fn step(&mut self, name: impl FnOnce() -> String) {
         if let Some(notes) = &mut self.notes {
             notes.path.push(name());
         }
     }
 
-    fn back(&mut self) {
+    pub(super) fn back(&mut self) {
         if let Some(notes) = &mut self.notes {
             notes.path.pop();
         }

@@ -162,3 +162,11 @@ fn a_comment_of_one_document_that_repeats_a_secret_of_another_does_not_stay() {
     let new = left("# thistle is for the demo\na: 1\n---\npassword: thistle\n");
     assert!(!new.contains("thistle") && new.contains("password: #"), "{new}");
 }
+
+#[test]
+fn what_a_merge_repeats_is_replaced_in_its_place() {
+    let text = "base: &b {user: ada, password: thistle} # shared\nderived:\n  <<: *b\n  host: pg\nlist:\n  - <<: [*b]\n    port: 1\n";
+    assert_eq!(left(text), text.replace("thistle", "#"));
+    let text = "x-env: &env\n  A: one\n  DB_PASSWORD: thistle\nweb:\n  environment:\n    <<: *env\n    TOKEN: th1stle\njob:\n  environment:\n    <<: *env\n    DB_PASSWORD: th1stle2\n";
+    assert_eq!(left(text), text.replace("th1stle2", "#").replace("th1stle", "#").replace("thistle", "#"));
+}

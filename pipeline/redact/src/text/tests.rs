@@ -189,3 +189,21 @@ fn of_a_comment_that_tells_a_secret_the_line_is_said() {
     let said: Vec<_> = notes.iter().map(|note| format!("{}: {}", note.place, note.rule)).collect();
     assert_eq!(said, ["line 2: comment", "line 3: comment"]);
 }
+
+#[test]
+fn of_several_documents_the_one_is_said_and_what_an_alias_repeats_is_said_too() {
+    let said = |text: &str| -> Vec<String> {
+        let notes = crate::Redactor::new(b"the key of the test").explain(text).notes;
+        notes.iter().map(|note| format!("{}: {}", note.place, note.rule)).collect()
+    };
+    assert_eq!(
+        said(
+            "a: 1\n---\nkind: Secret\nstringData: {p: thistle}\n---\nfile: |\n  a: 1\n  password: th1stle\n"
+        ),
+        ["document 2: stringData.p: part of a Secret", "document 3: file.password: value under a name",]
+    );
+    assert_eq!(
+        said("x: &p thistle9\ndb: {password: *p}\n"),
+        ["db.password: value under a name", "x: equal to a secret"]
+    );
+}

@@ -192,7 +192,12 @@ pub(crate) fn is_password(text: &str) -> bool {
 /// Whether `text` is a link that opens something to who knows it: a URL with a random part in its path or its query.
 pub(crate) fn is_secret_link(text: &str) -> bool {
     let text = text.trim();
-    let Some((_, rest)) = text.split_once("://") else { return is_key(text) };
+    let rest = match text.split_once("://") {
+        Some((_, rest)) => rest,
+        // Its path alone: `webhookPath: /hook/x`.
+        None if text.starts_with('/') => text,
+        None => return is_key(text),
+    };
     let Some((_, path)) = rest.split_once('/') else { return false };
     path.split(['/', '?', '&', '=', '#'])
         .any(|part| !super::shape::is_harmless(part) && (is_random(part) || is_key(part)))

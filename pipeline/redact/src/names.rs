@@ -301,7 +301,7 @@ pub(super) fn classify(name: &str) -> Class {
         return Class::Key;
     }
     if id || key_id || is_about(&words, last, &compact) {
-        return if hook && matches!(last.as_str(), "url" | "uri" | "webhook" | "endpoint") {
+        return if hook && matches!(last.as_str(), "url" | "uri" | "webhook" | "endpoint" | "path") {
             Class::Link
         } else {
             Class::Plain

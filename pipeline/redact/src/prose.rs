@@ -38,7 +38,10 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
         let bare = first.trim_matches(['`', ',', '.', ';']);
         // `Password: \`x\``.
         let made = names::is_password(name) && (shape::is_password(bare) || shape::is_key(bare));
-        return first.starts_with('`') && !made || first.starts_with('(') && count > 1;
+        // `(string) (len=2) "x"`, of Go.
+        let typed =
+            first.ends_with(')') && words.clone().next().is_some_and(|next| next.starts_with(['(', '"']));
+        return first.starts_with('`') && !made || first.starts_with('(') && count > 1 && !typed;
     }
     let word = first.trim_end_matches(['.', ',', ':', ';', '!', '?', ')']).to_ascii_lowercase();
     let told = TELL.contains(word.as_str());
@@ -179,6 +182,15 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
                     || number == 0 && line.get(at..).unwrap_or_default().trim().is_empty())
                 && is_two_names(bare)
             || password && matches!(behind.as_str(), "is" | "now" | "was") && is_words_together(bare);
+        // `password for the replica is two_words4712`.
+        let phrase = phrase
+            || password
+                && matches!(behind.as_str(), "is" | "now" | "was")
+                && bare.len() >= 8
+                && bare.bytes().filter(u8::is_ascii_digit).count() >= 3
+                && bare.bytes().any(|byte| byte.is_ascii_alphabetic())
+                && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+                && !TERMS.contains(lower.as_str());
         // The id of a key of GnuPG.
         let id = matches!(bare.len(), 8 | 16)
             && bare.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte));

@@ -17,7 +17,7 @@ pub(super) static STEMS: Words = LazyLock::new(|| {
          connectionstring connstring connstr dockerconfigjson dockercfg idrsa ided25519 idecdsa stringdata \
          amzsignature masterauth authtok securejsondata fernet secretkeybase presharedkey storepass mnemonic \
          rediscliauth erlangcookie setcookie pepper totpseed otpseed walletseed seedphrase recoverycode \
-         authstring honeycombteam googsignature nodecookie releasecookie authkey cleartext loginpas",
+         authstring codeverifier honeycombteam googsignature nodecookie releasecookie authkey cleartext loginpas",
     )
 });
 

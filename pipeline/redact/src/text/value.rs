@@ -54,6 +54,16 @@ impl<'t> Scan<'t> {
                 return Some(open + 2..self.close(open + 2, quote));
             }
         }
+        if first == b'(' && delimiter == b':' {
+            // Of Go, which says of which type something is, and how long: `(string) (len=2) "x"`.
+            let open = self.within(from, 48, is_quote);
+            let told = self.text.get(from..open).is_some_and(|head| {
+                head.split_terminator(' ').all(|word| word.starts_with('(') && word.ends_with(')'))
+            });
+            if let Some(quote) = self.byte(open).filter(|byte| told && *byte == b'"') {
+                return Some(open + 1..self.close(open + 1, quote));
+            }
+        }
         if let Some(value) = self.hashed(from) {
             return Some(value);
         }

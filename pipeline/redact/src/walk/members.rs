@@ -36,6 +36,10 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     {
         return true;
     }
+    // Of Drone: `password: {from_secret: docker_password}`.
+    if names::words(name) == ["from", "secret"] && shape::is_reference(value) {
+        return !value.as_str().is_some_and(shape::is_key);
+    }
     if matches!(name, "nameOverride" | "fullnameOverride") && shape::is_reference(value) {
         return !value.as_str().is_some_and(shape::is_key);
     }
@@ -374,7 +378,9 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
         (Class::Secret, _) => true,
         (Class::Scalar, _) => !value.is_object() && !value.is_array(),
         (Class::Link, Value::String(text)) => {
-            text.contains("://") && !text.contains(char::is_whitespace) && holds(value)
+            (text.contains("://") || text.starts_with('/'))
+                && !text.contains(char::is_whitespace)
+                && holds(value)
         }
         // The bytes of a key.
         (Class::Key, Value::Array(items)) if items.len() >= 8 && items.iter().all(is_byte) => true,

@@ -250,10 +250,14 @@ impl<'t> Scan<'t> {
         (at..at + 4).find(|at| self.text.is_char_boundary(*at)).unwrap_or(at)
     }
 
+    /// The text before `at`, as far back as `most` bytes.
+    fn head(&self, at: usize, most: usize) -> &'t str {
+        self.text.get(self.boundary(at.saturating_sub(most))..at).unwrap_or_default()
+    }
+
     /// The line before `at`, as far back as `most` bytes.
     fn line_before(&self, at: usize, most: usize) -> &'t str {
-        let head = self.text.get(self.boundary(at.saturating_sub(most))..at).unwrap_or_default();
-        head.rsplit('\n').next().unwrap_or_default()
+        self.head(at, most).rsplit('\n').next().unwrap_or_default()
     }
 
     /// The line of `at`, where it is short.
@@ -264,8 +268,7 @@ impl<'t> Scan<'t> {
 
     /// The line above that of `at`, where both are short.
     fn line_above(&self, at: usize) -> &'t str {
-        let head = self.text.get(self.boundary(at.saturating_sub(PAIR))..at).unwrap_or_default();
-        head.trim_end().rsplit('\n').next().unwrap_or_default()
+        self.head(at, PAIR).trim_end().rsplit('\n').next().unwrap_or_default()
     }
 
     /// Values beside names. Each name is looked at once, and none within a value that was found.
@@ -338,13 +341,12 @@ impl<'t> Scan<'t> {
     fn class_of_words(&self, text: &str, start: usize) -> Class {
         if text == "default_signer" {
             // Of Joken, which takes any text there.
-            let head = self.text.get(self.boundary(start.saturating_sub(PAIR))..start).unwrap_or_default();
-            return if head.contains(":joken") { Class::Secret } else { Class::Key };
+            return if self.head(start, PAIR).contains(":joken") { Class::Secret } else { Class::Key };
         }
         if text.starts_with("user_") {
             // Of a login module of Java's: `user_admin="x"`.
-            let head = self.text.get(self.boundary(start.saturating_sub(LINE))..start).unwrap_or_default();
-            return if head.contains("LoginModule") { Class::Scalar } else { Class::Plain };
+            let is_of_module = self.head(start, LINE).contains("LoginModule");
+            return if is_of_module { Class::Scalar } else { Class::Plain };
         }
         if text == "key" && self.before(start) == Some(b'<') && self.byte(start + text.len()) == Some(b'>') {
             return Class::Key;
@@ -353,18 +355,17 @@ impl<'t> Scan<'t> {
             return Class::Plain;
         }
         let set = || self.line_from(start + text.len()).trim_start().starts_with('=');
-        if text == "key" && self.leads_line(start) && set() {
+        let is_set_key = text == "key" && self.leads_line(start) && set();
+        if is_set_key {
             // Of the section in which it stands: `[jwt]`.
-            let head = self.text.get(self.boundary(start.saturating_sub(LINE))..start).unwrap_or_default();
-            let section =
-                head.lines().rev().find_map(|line| line.strip_prefix('[')?.trim_end().strip_suffix(']'));
+            let mut lines = self.head(start, LINE).lines().rev();
+            let section = lines.find_map(|line| line.strip_prefix('[')?.trim_end().strip_suffix(']'));
             let owners = ["jwt", "encryption", "signing", "session", "cookie", "hmac", "csrf"];
             if section.is_some_and(|section| owners.iter().any(|owner| section.ends_with(owner))) {
                 return Class::Secret;
             }
         }
-        if matches!(self.before(start), Some(b'?' | b'&')) || text == "key" && self.leads_line(start) && set()
-        {
+        if matches!(self.before(start), Some(b'?' | b'&')) || is_set_key {
             return Class::Key;
         }
         let head = self.line_before(start, 32);
@@ -453,23 +454,12 @@ impl<'t> Scan<'t> {
         let mut from = self.within(at + 1, 4, |byte| !matches!(byte, b'=' | b'>'));
         let spaced = self.byte(from).is_none_or(|byte| byte.is_ascii_whitespace());
         let quotes = self.byte(from).is_some_and(|byte| is_quote(byte) || byte == b'\\');
-        if delimiter == b':'
-            && from == at + 1
-            && !spaced
-            && !quotes
-            && !name.quoted
-            && !names::is_password(name.text)
-            && !is_header(name.text)
-            && !self.follows_a_pair(name.start, from)
-        {
+        let joined = || {
+            let bare = !spaced && !quotes && !name.quoted && !is_header(name.text);
+            self.byte(from) == Some(b'/') || bare && !self.follows_a_pair(name.start, from)
+        };
+        if delimiter == b':' && from == at + 1 && !names::is_password(name.text) && joined() {
             // `registry/token-service:1.2`, `app:/Secret:namespace/name`
-            return None;
-        }
-        if delimiter == b':'
-            && from == at + 1
-            && self.byte(from) == Some(b'/')
-            && !names::is_password(name.text)
-        {
             return None;
         }
         from = self.until(from, |byte| byte != b' ' && byte != b'\t');

@@ -179,7 +179,7 @@ impl<'t> Scan<'t> {
     /// Whether a quote opens before the name that begins at `start`, with or without the section it lies in:
     /// `"ida:ClientSecret"`.
     pub(super) fn opens_quoted(&self, start: usize) -> bool {
-        let head = self.text.get(self.boundary(start.saturating_sub(NAME))..start).unwrap_or_default();
+        let head = self.head(start, NAME);
         without_section(head).ends_with(is_quote_letter)
     }
 

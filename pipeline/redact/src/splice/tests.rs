@@ -170,3 +170,9 @@ fn what_a_merge_repeats_is_replaced_in_its_place() {
     let text = "x-env: &env\n  A: one\n  DB_PASSWORD: thistle\nweb:\n  environment:\n    <<: *env\n    TOKEN: th1stle\njob:\n  environment:\n    <<: *env\n    DB_PASSWORD: th1stle2\n";
     assert_eq!(left(text), text.replace("th1stle2", "#").replace("th1stle", "#").replace("thistle", "#"));
 }
+
+#[test]
+fn a_secret_that_is_a_number_in_yaml_is_replaced_and_a_share_of_something_stays() {
+    let text = "password: 71e48\nrootPassword: 123456789012345678901234567890\napiToken: 0.1234567890\ntoken_create: 0.25\n";
+    assert_eq!(left(text), "password: #\nrootPassword: #\napiToken: #\ntoken_create: 0.25\n");
+}

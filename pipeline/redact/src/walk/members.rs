@@ -23,25 +23,28 @@ fn is_pair_name(name: &str) -> bool {
     name.len() <= 13 && PAIR_NAMES.contains(&*lower(name))
 }
 
+/// Whether a number is a share of something: `token_create: 0.25`. One of more digits, or with a power, may be a secret all the
+/// same: `password: 71e48` is a number in YAML, and so are thirty digits.
+fn is_share(number: &str) -> bool {
+    number.starts_with("0.") && number.len() <= 6
+}
+
 /// Whether a member of what stands under a secret name is a reference to one, or a setting.
 pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     if is_key_reference(name, value) {
         return true;
     }
-    if names::is_reference(name) && shape::is_reference(value) {
+    let is_name = names::is_reference(name)
+        || matches!(name, "nameOverride" | "fullnameOverride")
+        // Of Drone: `password: {from_secret: docker_password}`.
+        || names::words(name) == ["from", "secret"];
+    if is_name && shape::is_reference(value) {
         return !value.as_str().is_some_and(shape::is_key);
     }
     if matches!(name, "url" | "repoURL" | "server" | "registry")
         && value.as_str().is_some_and(|text| text.starts_with("git@") || shape::is_address(text))
     {
         return true;
-    }
-    // Of Drone: `password: {from_secret: docker_password}`.
-    if names::words(name) == ["from", "secret"] && shape::is_reference(value) {
-        return !value.as_str().is_some_and(shape::is_key);
-    }
-    if matches!(name, "nameOverride" | "fullnameOverride") && shape::is_reference(value) {
-        return !value.as_str().is_some_and(shape::is_key);
     }
     if matches!(name, "keys" | "secretKeys") && names_keys(value) {
         return true;
@@ -371,9 +374,9 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
             shape::is_harmless(text)
                 || holds(value) && !(names::is_locator(name) && shape::holds_logon(text) || tells(name, text))
         }
-        // No secret is a fraction: `token_create: 0.25`.
         (Class::Secret | Class::Scalar, Value::Number(number)) => {
-            !number.is_f64() && !names::is_count(name, &number.to_string())
+            let text = number.to_string();
+            !is_share(&text) && !names::is_count(name, &text)
         }
         (Class::Secret, _) => true,
         (Class::Scalar, _) => !value.is_object() && !value.is_array(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::helm::{chart, template_of};
-use crate::texts::copy;
+use crate::texts::described;
 
 /// What makes an object of each kind.
 const ALL: &[&str] = &[
@@ -72,10 +72,6 @@ fn a_release_may_be_called_as_helm_lets_it() {
 
 #[test]
 fn an_alias_of_the_chart_may_have_capitals() {
-    let folder = tempfile::tempdir().unwrap();
-    copy(&chart(), folder.path());
-    let file = folder.path().join("Chart.yaml");
-    let described = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, described.replacen("name: gitops-runtime\n", "name: RuntimeOfTeamA\n", 1)).unwrap();
+    let folder = described(|chart| chart.replacen("name: gitops-runtime\n", "name: RuntimeOfTeamA\n", 1));
     names_are_taken("prod", folder.path());
 }

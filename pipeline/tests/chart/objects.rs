@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::helm::{
     NAMESPACE, ROOT, chart, expect, object, objects, objects_of, pods, rendered, template, text, values,
 };
-use crate::texts::copy;
+use crate::texts::described;
 
 #[test]
 fn every_good_file_renders_the_same_twice() {
@@ -455,16 +455,12 @@ fn replicas_come_and_go_where_that_is_asked_for_and_no_upgrade_sets_their_number
 
 #[test]
 fn a_version_that_holds_a_plus_is_written_as_labels_and_tags_take_it() {
-    let folder = tempfile::tempdir().unwrap();
-    copy(&chart(), folder.path());
-    let file = folder.path().join("Chart.yaml");
-    let described = std::fs::read_to_string(&file).unwrap();
     let of = |version: &str| {
-        let lines = described.lines().map(|line| match line.split_once(": ") {
+        let line = |line: &str| match line.split_once(": ") {
             Some((key @ ("version" | "appVersion"), _)) => format!("{key}: {version}\n"),
             _ => format!("{line}\n"),
-        });
-        std::fs::write(&file, lines.collect::<String>()).unwrap();
+        };
+        let folder = described(|chart| chart.lines().map(line).collect());
         objects_of(folder.path(), &["--set", "global.runtime.name=prod,platform.enabled=true"]).unwrap()
     };
     // As Flux writes the digest of a chart in a registry, and one that is cut where no label may end.

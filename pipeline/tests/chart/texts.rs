@@ -32,6 +32,16 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// A copy of the chart whose Chart.yaml is changed so.
+pub(crate) fn described(change: impl FnOnce(&str) -> String) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&chart(), folder.path());
+    let file = folder.path().join("Chart.yaml");
+    let described = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, change(&described)).unwrap();
+    folder
+}
+
 #[test]
 fn the_notes_list_what_is_left_to_do_for_these_values() {
     let plain = notes(&["--set", "global.runtime.name=prod"]);

@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep};
 
 use self::service::Service;
 use self::way::{Idle, Kind, Way};
+use crate::figures::median;
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::{judged, say, table};
 use loadtest_sim::process;
@@ -219,9 +220,10 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     ];
     say(&table(1, &header, &rows));
     say(&format!(
-        "bytes a second are the median of {TURNS}, in turns; ratios are to the direct connection, and of the slow one to the p99 \
-         without it; {VISITORS} visitors and {OTHERS}, {} requests; this product's visitors speak TLS where its client does: so do those of rathole where it is said, to the \
-         service, and judged by these is what has TLS; one with no more TLS than its client's stands beside",
+        "bytes a second are the median of {TURNS}, in turns; ratios are to the direct connection, and of the slow one to the \
+         p99 without it; {VISITORS} visitors and {OTHERS}, {} requests; this product's visitors speak TLS where its client \
+         does: so do those of rathole where it is said, to the service, and judged by these is what has TLS; one with no more \
+         TLS than its client's stands beside",
         form.requests
     ));
     let own = measured.iter().find(|figures| figures.kind == Kind::Own).context("measure the tunnel")?;
@@ -329,12 +331,6 @@ fn p99(latencies: &Histogram<u64>) -> f64 {
     latencies.value_at_quantile(0.99).max(1) as f64
 }
 
-/// The one in the middle.
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or_default()
-}
-
 /// What is measured of a way alone, after its bytes a second; then it ends.
 async fn measure(
     standing: Standing,
@@ -343,7 +339,8 @@ async fn measure(
     form: Form,
 ) -> anyhow::Result<Figures> {
     let Standing { kind, way, one, hundred } = standing;
-    let (one, hundred) = (median(one), median(hundred));
+    let one = median(one).context("measure one stream")?;
+    let hundred = median(hundred).context("measure many streams")?;
     say(&format!("== {}", kind.name()));
     let alone = latencies(&way, VISITORS, form.requests).await?;
     let before = way.resident();

@@ -227,10 +227,7 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
         sync: own(of("syncStatus"), Fields::of(status.sync).text("status")),
         health: health.or(phase),
         health_message: of("healthMessage").or(step).map(|message| short(message, TEXT)),
-        revision: own(
-            of("revision").filter(|text| !text.is_empty()),
-            Fields::of(status.sync).text("revision"),
-        ),
+        revision: own(of("revision").filter(|text| !text.is_empty()), revision(&Fields::of(status.sync))),
         pods,
         operation: status.operation_state.filter(|_| is_application).and_then(operation),
         commit: Commit {
@@ -381,14 +378,18 @@ fn listed(resources: Option<&RawValue>) -> Result<Vec<Listing>, Refusal> {
     Ok(entries.all.into_iter().map(one).collect())
 }
 
+/// A revision, or those of several sources with commas between them.
+fn revision(of: &Fields<'_>) -> Option<String> {
+    let several = || {
+        let revisions: Entries<'_> = serde_json::from_str(of.get("revisions")?.get()).ok()?;
+        Some(revisions.all.into_iter().filter_map(string).collect::<Vec<_>>().join(","))
+    };
+    of.text("revision").filter(|revision| !revision.is_empty()).or_else(several)
+}
+
 fn operation(state: &RawValue) -> Option<Operation> {
     let state = Fields::of(Some(state));
     let result = Fields::of(state.get("syncResult"));
-    let several = || {
-        let revisions: Entries<'_> = serde_json::from_str(result.get("revisions")?.get()).ok()?;
-        Some(revisions.all.into_iter().filter_map(string).collect::<Vec<_>>().join(","))
-    };
-    let revision = result.text("revision").filter(|revision| !revision.is_empty()).or_else(several);
     let asked = Fields::of(state.get("operation"));
     let initiated_by = Fields::of(asked.get("initiatedBy")).text("username");
     let is_dry_run = Fields::of(asked.get("sync")).get("dryRun").is_some_and(|dry| dry.get() == "true");
@@ -396,7 +397,7 @@ fn operation(state: &RawValue) -> Option<Operation> {
         started_at: time(&state.text("startedAt")?)?,
         finished_at: state.text("finishedAt").as_deref().and_then(time),
         phase: short(state.text("phase").unwrap_or_default(), NAME),
-        revision: revision.unwrap_or_default(),
+        revision: revision(&result).unwrap_or_default(),
         initiated_by: short(initiated_by.unwrap_or_default(), NAME),
         message: short(state.text("message").unwrap_or_default(), TEXT),
         is_dry_run,

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use stages_platform_store::{ApplicationName, View};
+use stages_platform_store::{ApplicationName, Condition, Selection, View};
 
 use crate::support::{Platform, config, gzip, refused, start, taken};
 
@@ -376,4 +376,21 @@ async fn what_was_only_tried_is_no_deployment() {
     let one = ("prod", "argocd", "shop");
     let seen = platform.store.visible_one(&View::ALL, one).await.unwrap().unwrap();
     assert_eq!(seen.phase, "Succeeded", "how its last operation stands is told all the same");
+}
+
+#[tokio::test]
+async fn an_application_of_several_sources_is_at_the_revisions_of_all_and_found_by_each() {
+    let platform = start(config()).await;
+    let mut shop = application("u", 1);
+    shop["status"]["sync"] =
+        json!({"status": "Synced", "revision": "", "revisions": ["3f9c1e2a", "77e2c04b"]});
+    assert_eq!(platform.report(&event(&shop, "01")).await, taken());
+    let page = platform.get("/api/v1/applications").await.body;
+    assert_eq!(page["applications"][0]["revision"], "3f9c1e2a,77e2c04b");
+    for (commit, found) in [("3F9C", 1), ("77e2c04b", 1), ("e2c0", 0), (",77", 0)] {
+        let conditions = vec![Condition::Commit(commit.to_owned())];
+        let selection = Selection { conditions, ..Selection::default() };
+        let page = platform.store.list(&View::ALL, &selection, 0, 9).await.unwrap();
+        assert_eq!(page.matching, found, "{commit}");
+    }
 }

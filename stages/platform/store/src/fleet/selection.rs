@@ -249,7 +249,11 @@ impl Query {
                      AND lower(e.kind || '/' || e.name) {like})"
                 )
             }
-            Condition::Commit(text) => format!("lower(a.revision) {}", self.like("", text, "%")),
+            Condition::Commit(text) => {
+                // Of an application of several sources any of its revisions.
+                let (first, other) = (self.like("", text, "%"), self.like("%,", text, "%"));
+                format!("(lower(a.revision) {first} OR lower(a.revision) {other})")
+            }
             Condition::Author(text) => format!("lower(a.author) {}", self.like("%", text, "%")),
             Condition::DeployedSince(at) => format!("a.deployed_at >= {}", self.int(*at)),
         }

@@ -51,6 +51,11 @@ pub(crate) fn absolute(at: Timestamp) -> Markup {
     html! { time datetime=(at) data-at { (minute(at)) } }
 }
 
+/// Hour and minute of what is less than a day ago, with its day before that.
+pub(crate) fn when(at: Timestamp, now: Timestamp) -> Markup {
+    if now.as_second() - at.as_second() < 86_400 { clock(at) } else { absolute(at) }
+}
+
 /// Hour and minute, for within a sentence about today.
 pub(crate) fn clock(at: Timestamp) -> Markup {
     html! { time datetime=(at) data-clock { (at.strftime("%H:%M UTC")) } }
@@ -64,7 +69,15 @@ fn minute(at: Timestamp) -> String {
 mod tests {
     use jiff::{SignedDuration, Timestamp};
 
-    use super::{ago, in_sentence};
+    use super::{ago, in_sentence, when};
+
+    #[test]
+    fn what_is_longer_ago_than_a_day_is_told_with_its_day() {
+        let at: Timestamp = "2026-11-24T08:31:00Z".parse().unwrap();
+        let told = |hours: i64| when(at, at + SignedDuration::from_hours(hours)).0;
+        assert!(told(23).ends_with(">08:31 UTC</time>"), "{}", told(23));
+        assert!(told(24).ends_with(">Tue 24 Nov 08:31 UTC</time>"), "{}", told(24));
+    }
 
     #[test]
     fn what_is_no_span_of_time_is_not_told_as_one() {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::link::with;
-use super::pieces::{change, command, empty, health, number, person, sync};
+use super::pieces::{change, command, counted, empty, health, number, person, sync};
 use super::shell::{Page, Section};
 use super::views::{self, Views};
 use crate::filter::{Filter, Grouping, KEYS, Order};
@@ -75,7 +75,7 @@ fn body(filter: &Filter, listing: &Listing, views: &Views<'_>, now: Timestamp) -
             }
         }
         footer.foot {
-            span { (number(listing.matching)) " of " (number(listing.total)) " applications" }
+            span { (number(listing.matching)) " of " (counted(listing.total, "application")) }
             span.left data-left role="status" {}
             (pager(filter, listing.matching, Filter::PAGE))
             span.hints aria-hidden="true" {
@@ -175,7 +175,7 @@ pub(super) fn nothing(filter: &Filter, total: u64, runtimes: u64) -> Markup {
     empty(
         "Nothing matches",
         &html! {
-            p { (number(total)) " applications are known; none fits all of these. Take one away:" }
+            p { (counted(total, "application")) (if total == 1 { " is" } else { " are" }) " known; none fits all of these. Take one away:" }
             p {
                 @for (index, term) in filter.terms.iter().enumerate() {
                     a.button href=(with("/applications", &filter.without(index).query())) { (term.word()) " ×" } " "

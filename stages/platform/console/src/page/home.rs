@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::clusters;
-use super::pieces::{empty, health, number};
+use super::pieces::{counted, empty, health, number};
 use super::runtimes::lines;
 use super::shell::{Page, Section, find_bar};
 use super::shipping::figures;
@@ -22,13 +22,17 @@ fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
     if home.runtimes.is_empty() {
         return super::runtimes::none();
     }
-    let runtimes = home.runtimes.len();
+    let unheard = home.runtimes.iter().filter(|one| one.heard.is_none()).count() as u64;
     html! {
         h1.question { "What needs you now"
-            small.mute { (number(home.needs_total)) " of " (number(home.applications)) " applications and "
-                (runtimes) (if runtimes == 1 { " runtime" } else { " runtimes" }) } }
+            small.mute { (number(home.needs_total)) " of " (counted(home.applications, "application")) " and "
+                (counted(home.runtimes.len() as u64, "runtime")) } }
         @if home.needs.is_empty() {
-            (empty("Nothing needs you", &html! { p { "Every application is healthy and in sync, and every runtime reports." } }))
+            (empty("Nothing needs you", &html! {
+                @if unheard == 0 { p { "Every application is healthy and in sync, and every runtime reports." } }
+                @else { p { "Every application that is reported is healthy and in sync; nothing was heard yet of "
+                    a href="/runtimes" { (counted(unheard, "runtime")) } "." } }
+            }))
         } @else {
             section.panel.list aria-label="What needs you now" {
                 table data-rows {
@@ -37,7 +41,10 @@ fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
                 }
             }
             @if home.needs_total > home.needs.len() as u64 {
-                p.foot { a href="/applications?q=health%3Adegraded%2Cmissing" { "All that are degraded or missing" } }
+                p.foot {
+                    a href="/applications?q=health%3Adegraded%2Cmissing" { "All that are degraded or missing" }
+                    a href="/applications?q=sync%3Aoutofsync" { "All that are out of sync" }
+                }
             }
         }
         div.columns {
@@ -60,6 +67,10 @@ fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
 }
 
 fn line(need: &Need, now: Timestamp) -> Markup {
+    let key = match &need.subject {
+        Subject::Unhealthy(id, ..) | Subject::SyncFailed(id, _) | Subject::OutOfSync(id, _) => id.tail(),
+        Subject::Silent(name) | Subject::Troubled(name) => format!("runtime/{name}"),
+    };
     let (glyph, name, place, open, act) = match &need.subject {
         Subject::Unhealthy(id, place, state) => {
             (health(*state), &id.name, place.clone(), format!("{}?tab=compare", id.path()), "Compare")
@@ -94,7 +105,7 @@ fn line(need: &Need, now: Timestamp) -> Markup {
         ),
     };
     html! {
-        tr data-key={"need/" (place) "/" (name)} data-row {
+        tr data-key={"need/" (key)} data-row {
             td.states { (glyph) }
             td.what { a href=(open) { (name) } }
             td.mute.narrow-away { (place) }
@@ -156,16 +167,16 @@ fn chart(days: &[Day], before: u64) -> Markup {
     let tall = |count: u64| count * 84 / most;
     html! {
         svg.days viewBox="0 0 532 96" preserveAspectRatio="none" role="img"
-            aria-label={(succeeded + failed) " deployments in 28 days, " (failed) " of them failed"} {
+            aria-label={(counted(succeeded + failed, "deployment")) " in 28 days, " (failed) " failed"} {
             @for (index, day) in days.iter().enumerate() {
                 @let (all, bad) = (tall(day.succeeded + day.failed), tall(day.failed));
                 g {
-                    title { (day.from.strftime("%-d %b")) ": " (day.succeeded + day.failed) " deployments, " (day.failed) " failed" }
+                    title { (day.from.strftime("%-d %b")) ": " (counted(day.succeeded + day.failed, "deployment")) ", " (day.failed) " failed" }
                     rect.all x=(index * 19 + 3) y=(90 - all) width="12" height=(all) rx="1.5" {}
                     rect.bad x=(index * 19 + 3) y=(90 - bad) width="12" height=(bad) rx="1.5" {}
                 }
             }
         }
-        p.mute { (number(succeeded + failed)) " deployments, " (number(failed)) " failed · " (against(succeeded + failed, before)) }
+        p.mute { (counted(succeeded + failed, "deployment")) ", " (number(failed)) " failed · " (against(succeeded + failed, before)) }
     }
 }

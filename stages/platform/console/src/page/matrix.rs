@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::applications::{bar, nothing, pager};
 use super::link::with;
-use super::pieces::{health, number, short, sync};
+use super::pieces::{counted, health, number, short, sync};
 use super::shell::{Page, Section};
 use super::views::{self, Views};
 use crate::filter::{Filter, Grouping, Term};
@@ -34,7 +34,7 @@ fn body(filter: &Filter, matrix: &Matrix, views: &Views<'_>) -> Markup {
             section.panel.list.matrix aria-label="Applications by environment" { (table(filter, matrix)) }
         }
         footer.foot {
-            span { (number(matrix.names)) " names of " (number(matrix.matching)) " of " (number(matrix.total)) " applications" }
+            span { (counted(matrix.names, "name")) " of " (number(matrix.matching)) " of " (counted(matrix.total, "application")) }
             @if matrix.is_cut { span.warn { "The last of these names have more: filter for them." } }
             (pager(filter, matrix.names, Filter::NAMES))
             span.hints aria-hidden="true" {

@@ -31,10 +31,14 @@ pub(crate) fn change(change: &Change) -> Markup {
     }
 }
 
+/// Authors come as `Name <address>`: the address is not for a list.
+pub(crate) fn name(author: &str) -> &str {
+    author.split_once('<').map_or(author, |(name, _)| name).trim()
+}
+
 /// Somebody: initials on a colour that is always theirs, and the name.
-pub(crate) fn person(name: &str) -> Markup {
-    // Authors come as `Name <address>`: the address is not for a list.
-    let name = name.split_once('<').map_or(name, |(name, _)| name).trim();
+pub(crate) fn person(author: &str) -> Markup {
+    let name = name(author);
     let initials: String = name.split_whitespace().filter_map(|word| word.chars().next()).take(2).collect();
     let colour = name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 6;
     html! {
@@ -80,6 +84,12 @@ pub(crate) fn number(value: u64) -> String {
     text
 }
 
+/// How many there are of something: "1 application", "1,204 applications".
+pub(crate) fn counted(count: u64, one: &str) -> String {
+    let end = if count == 1 { "" } else { "s" };
+    format!("{} {one}{end}", number(count))
+}
+
 /// What to say where there is nothing: what it is, why, and what to do next.
 pub(crate) fn empty(title: &str, body: &Markup) -> Markup {
     html! { div.empty { h2 { (title) } (body) } }
@@ -105,5 +115,11 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(number(value), text);
         }
+    }
+
+    #[test]
+    fn one_is_told_as_one() {
+        let all = [0, 1, 2, 1_204].map(|count| counted(count, "application"));
+        assert_eq!(all, ["0 applications", "1 application", "2 applications", "1,204 applications"]);
     }
 }

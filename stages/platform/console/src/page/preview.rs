@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use super::pieces::{health, outcome, short};
+use super::pieces::{health, name, outcome, short};
 use super::strip;
 use crate::time::{clock, relative, since};
 use crate::view::application::Application;
@@ -25,7 +25,7 @@ pub(crate) fn fragment(application: &Application, now: Timestamp) -> Markup {
     let row = &application.row;
     html! {
         h2 data-now=(now_in_words(application)) { (health(row.health)) " " (row.id.name) }
-        p.mute { (row.environment) " · " (row.id.runtime) " · as of " (since(application.as_of, now)) }
+        p.mute { @if !row.environment.is_empty() { (row.environment) " · " } (row.id.runtime) " · as of " (since(application.as_of, now)) }
         @if let Some(cause) = &application.cause { p.bad { (cause.message) } }
         h3 { "Last 24 hours" }
         (strip::small(&application.life))
@@ -38,7 +38,7 @@ pub(crate) fn fragment(application: &Application, now: Timestamp) -> Markup {
                         (outcome(one.outcome))
                         div {
                             span { (one.change.message.lines().next().unwrap_or_default()) }
-                            small.mute { code { (short(&one.change.revision)) } " · " (one.change.author) " · " (relative(one.at, now)) }
+                            small.mute { code { (short(&one.change.revision)) } " · " (name(&one.change.author)) " · " (relative(one.at, now)) }
                         }
                     }
                 }

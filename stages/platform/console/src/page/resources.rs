@@ -25,7 +25,9 @@ fn body(text: &str, found: &[ResourceRow], now: Timestamp) -> Markup {
         return if text.is_empty() {
             empty(
                 "No resource was reported yet",
-                &html! { p { "They come with the reports of their applications." } },
+                &html! {
+                    p { "They come with the reports of their applications. " a href="/runtimes" { "When runtimes were last heard of" } }
+                },
             )
         } else {
             empty(

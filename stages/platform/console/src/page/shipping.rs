@@ -6,7 +6,7 @@ use stages_platform_store::{BLAMED_FOR, Figures, MOST_SHIPPED, Shipped};
 
 use super::applications::bar;
 use super::link::with;
-use super::pieces::{empty, number, outcome, short};
+use super::pieces::{counted, empty, number, outcome, short};
 use super::shell::{Page, Section};
 use crate::filter::Filter;
 use crate::time::{absolute, lasting};
@@ -196,8 +196,8 @@ fn body(filter: &Filter, shipping: &Shipping, chosen: Figure) -> Markup {
     }
     html! {
         h1.question { "How we ship"
-            small.mute { (number(trend.now.ended)) " deployments that ended in the last " (trend.days) " days"
-                @if trend.now.open > 0 { ", " (number(trend.now.open)) " failures not over" } } }
+            small.mute { (counted(trend.now.ended, "deployment")) " that ended in the last " (trend.days) " days"
+                @if trend.now.open > 0 { ", " (counted(trend.now.open, "failure")) " not over" } } }
         (figures(trend, Some(chosen), &query))
         p { (chosen.meaning()) }
         nav.tabs aria-label="Time shown" {
@@ -217,7 +217,7 @@ fn body(filter: &Filter, shipping: &Shipping, chosen: Figure) -> Markup {
                     tbody { @for one in behind.iter().take(ROWS) { (row(one, chosen)) } }
                 }
             }
-            p.foot { (number(behind.len() as u64)) " of " (number(trend.now.ended)) " deployments stand behind it" @if behind.len() > ROWS { "; the first " (ROWS) " are shown" } "." }
+            p.foot { "Behind it: " (number(behind.len() as u64)) " of " (counted(trend.now.ended, "deployment")) @if behind.len() > ROWS { "; the first " (ROWS) " are shown" } "." }
         }
         h2 { "What the figures mean" }
         (definitions())

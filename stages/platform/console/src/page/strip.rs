@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use super::pieces::short;
+use super::pieces::{name, short};
 use crate::view::application::Life;
 
 const LEFT: f64 = 116.0;
@@ -57,13 +57,14 @@ pub(crate) fn strip(
             @for (index, (at, deployment)) in marks.iter().enumerate() {
                 @let before = index.checked_sub(1).and_then(|before| life.deployments.get(before));
                 @let since = before.map_or(life.from, |before| before.finished.unwrap_or(before.at));
+                @let (revision, author) = (short(&deployment.change.revision), name(&deployment.change.author));
                 a.mark href=(link(since, deployment.finished.unwrap_or(deployment.at)))
-                    aria-label={"Compare before and after " (short(&deployment.change.revision)) " by " (deployment.change.author)} {
+                    aria-label={"Compare before and after " (revision) @if !author.is_empty() { " by " (author) }} {
                     line x1=(at) x2=(at) y1="14" y2="66" {}
                     circle class=(deployment.outcome.class()) cx=(at) cy="13" r="5" {}
-                    title { (short(&deployment.change.revision)) " · " (deployment.change.message) " · " (deployment.change.author) }
+                    title { (revision) " · " (deployment.change.message) @if !author.is_empty() { " · " (author) } }
                     @let room = marks.get(index + 1).map_or(RIGHT + 20.0, |(next, _)| *next) - at;
-                    @if room > 62.0 && at + 62.0 < RIGHT + 20.0 { text.revision x=(at + 8.0) y="17" { (short(&deployment.change.revision)) } }
+                    @if room > 62.0 && at + 62.0 < RIGHT + 20.0 { text.revision x=(at + 8.0) y="17" { (revision) } }
                 }
             }
             (handle("from", "Earlier moment", place(from), from))
@@ -109,7 +110,8 @@ fn days(life: &Life) -> Markup {
     let (step, format) = match whole {
         0..=172_800 => (14_400, "%H:%M"),
         172_801..=900_000 => (86_400, "%a"),
-        _ => (86_400 * 5, "%-d %b"),
+        // However long it is, there is room for its days.
+        _ => (86_400 * (whole / 86_400 / 18).max(5), "%-d %b"),
     };
     let first = (life.from.as_second() / step + 1) * step;
     html! {

@@ -9,6 +9,7 @@ use stages_platform_store::{Drifting, FleetMover, FleetNeed, Store, StoreError, 
 use super::drifted::{Comparison, Comparisons};
 use super::remembered::Remembered;
 use super::{drifted, rows};
+use crate::page::pieces::{name, number};
 use crate::time::lasting;
 use crate::view::deployment::Outcome;
 use crate::view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
@@ -39,9 +40,14 @@ pub(super) async fn read(
         .filter(|one| one.silent)
         .filter_map(|one| {
             let since = one.heard?;
-            let (lasts, count) = (lasting(since, now), one.applications);
-            let reason =
-                format!("Not heard of for {lasts}; {count} applications are shown as they were then");
+            let lasts = lasting(since, now);
+            let reason = match one.applications {
+                1 => format!("Not heard of for {lasts}; 1 application is shown as it was then"),
+                count => format!(
+                    "Not heard of for {lasts}; {} applications are shown as they were then",
+                    number(count)
+                ),
+            };
             Some(Need { subject: Subject::Silent(one.name.clone()), reason: vec![Said::Text(reason)], since })
         })
         .collect();
@@ -173,7 +179,7 @@ fn first_line(text: &str) -> &str {
 
 /// Without the address behind it.
 fn author(author: &str) -> &str {
-    match author.split_once('<').map_or(author, |(name, _)| name).trim() {
+    match name(author) {
         "" => "somebody",
         name => name,
     }

@@ -19,7 +19,7 @@ pub(crate) enum Shown {
     Nowhere,
 }
 
-/// Every field that is hostile, each told by its place in this list, and where it is seen: of authors of a change the name alone
+/// Every field that is hostile, each told by its place in this list, and where it is seen: of authors the name alone
 /// is, which ends where an address begins, and a label's key ends at the first `=`, which no key of Kubernetes has.
 pub(crate) const FIELDS: &[(&str, Shown)] = &[
     ("application namespace", Everywhere),
@@ -29,7 +29,7 @@ pub(crate) const FIELDS: &[(&str, Shown)] = &[
     ("label value", Api),
     ("environment", Everywhere),
     ("product", Pages),
-    ("commit author", Everywhere),
+    ("commit author", Api),
     ("commit message", Everywhere),
     ("commit date", Nowhere),
     ("avatar", Nowhere),

@@ -103,7 +103,11 @@ export async function refresh() {
     for (const one of next) {
       const old = now.get(one.dataset.key);
       if (!old || old.innerHTML === one.innerHTML) continue;
+      // Whoever is within it by the keyboard stays where they are.
+      const inner = () => [...old.querySelectorAll("a, button")];
+      const [place, href] = [inner().indexOf(document.activeElement), document.activeElement?.getAttribute("href")];
       old.innerHTML = one.innerHTML;
+      if (place >= 0) (inner().find((link) => href && link.getAttribute("href") === href) ?? inner()[place])?.focus({ preventScroll: true });
       old.classList.remove("fresh");
       void old.offsetWidth;
       old.classList.add("fresh");

@@ -287,7 +287,7 @@ fn body(
                 }
             }
         }
-        nav.tabs aria-label="Of the application" {
+        nav.tabs aria-label="Of the application" data-key="tabs" {
             @for tab in Tab::ALL {
                 a href=(Asked { tab, ..asked.clone() }.link()) aria-current=[(tab == asked.tab).then_some("page")] {
                     (tab.title()) @if counts(tab) > 0 { " " span.mute { (counts(tab)) } }
@@ -341,7 +341,7 @@ fn no_resources(application: &Application) -> Markup {
 fn tree_tab(asked: &Asked, application: &Application) -> Markup {
     let row = &application.row;
     html! {
-        section.panel.canvas aria-label="Tree" tabindex="0" {
+        section.panel.canvas aria-label="Tree" tabindex="0" data-key="tree" {
             @if application.resources.is_empty() { (no_resources(application)) } @else {
                 (tree::tree(&row.id.name, row.health, &application.resources, None, &|key| chosen(asked, key, Tab::Resources)))
             }
@@ -377,7 +377,7 @@ fn resources_tab(
                     }
                 }
             }
-            section.panel.source aria-label="Manifest" tabindex="0" {
+            section.panel.source aria-label="Manifest" tabindex="0" data-key="manifest" {
                 @match &interval.resource {
                     None => { p.mute.pad { "Choose a resource: its live state is laid beside what Git says." } },
                     Some(key) => {
@@ -422,12 +422,12 @@ fn compare_tab(asked: &Asked, application: &Application, interval: &Interval) ->
     let current = |side| (asked.side == side).then_some("true");
     html! {
         div.halves.compare {
-            section.panel.canvas aria-label="What changed" tabindex="0" {
+            section.panel.canvas aria-label="What changed" tabindex="0" data-key="changed" {
                 h2 { "Changed between " (absolute(interval.from)) " and " @if asked.to.is_some() { (absolute(interval.to)) } @else { "now" }
                     ": " (changed) " of " (application.resources.len()) " resources" }
                 (tree::tree(&row.id.name, row.health, &application.resources, interval.resource.as_ref(), &|key| chosen(asked, key, Tab::Compare)))
             }
-            section.panel.source aria-label="Differences" tabindex="0" {
+            section.panel.source aria-label="Differences" tabindex="0" data-key="differences" {
                 @match &interval.resource {
                     None => { p.mute.pad { "No resource changed between these moments. Choose one to see it, or move a handle." } },
                     Some(key) => {
@@ -492,7 +492,7 @@ fn errors_tab(application: &Application, now: Timestamp) -> Markup {
     }
     html! {
         section.panel.list aria-label="Errors" {
-            ul.problems {
+            ul.problems data-key="problems" {
                 @for one in &application.problems {
                     li {
                         span class={"glyph " (if one.error { "bad" } else { "warn" })} role="img" aria-label=(if one.error { "error" } else { "warning" }) { (if one.error { "✕" } else { "▲" }) }

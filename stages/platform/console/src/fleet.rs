@@ -61,6 +61,8 @@ pub struct Window {
     pub to: Option<Timestamp>,
     /// Whose states are read beside the application's own.
     pub steps: Steps,
+    /// What differed in its drifts, and who had changed it: the page of drifts alone shows that.
+    pub drifts: bool,
 }
 
 /// Whose states are read beside those of an application, which the timeline alone shows.

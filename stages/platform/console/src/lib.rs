@@ -25,8 +25,8 @@ pub use routes::{Who, table};
 pub use session::link::SignInLink;
 pub use stored::StoredFleet;
 pub use view::application::{
-    Application, ApplicationId, ApplicationRow, Cause, Change, Drift, Life, ManifestSource, Problem, Span,
-    Transition,
+    Application, ApplicationId, ApplicationRow, Cause, Change, Drift, DriftedResource, Life, ManifestSource,
+    Problem, Span, Transition,
 };
 pub use view::cluster::ClusterRow;
 pub use view::commit::{BroughtCommit, CommitFiles, FileDiff};

@@ -48,11 +48,11 @@ pub use change::{CommitOf, FileDiff, SourceChange};
 pub use database::Place;
 pub use error::StoreError;
 pub use fleet::{
-    ApplicationName, BLAMED_FOR, Changed, ChangedNames, Condition, DayOfDeployments, DriftManifests, DriftOf,
-    Drifting, DriftingResource, Field, Figures, FleetCluster, FleetDeployment, FleetMatrix, FleetMover,
-    FleetNeed, FleetRuntime, FoundResource, GroupBy, KnownApplication, ListedApplication, MATRIX_CELLS,
-    MOST_OF_LIFE, MOST_SHIPPED, MOST_STEPS, ManifestsAt, ObjectAt, Page, Position, ResourceAt, Selection,
-    Shipped, SortBy, StateOf, StepOf,
+    ApplicationName, BLAMED_FOR, Changed, ChangedNames, Condition, DRIFT_TOGETHER, DayOfDeployments,
+    DriftManifests, DriftOf, Drifting, DriftingResource, Field, Figures, FleetCluster, FleetDeployment,
+    FleetMatrix, FleetMover, FleetNeed, FleetRuntime, FoundResource, GroupBy, KnownApplication,
+    ListedApplication, MATRIX_CELLS, MOST_DRIFTS, MOST_OF_LIFE, MOST_SHIPPED, MOST_STEPS, ManifestsAt,
+    ObjectAt, Page, Position, ResourceAt, Selection, Shipped, SortBy, StateOf, StepOf,
 };
 pub use heard::{HeardRole, RefusedReports};
 pub use held::{HeldApplication, Placed};

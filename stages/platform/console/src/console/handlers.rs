@@ -165,7 +165,7 @@ pub(crate) async fn preview(
 ) -> Answer {
     let now = console.now();
     let begin = now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(Timestamp::UNIX_EPOCH);
-    let window = Window { begin, end: now, from: None, to: None, steps: Steps::None };
+    let window = Window { begin, end: now, from: None, to: None, steps: Steps::None, drifts: false };
     let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
     let id = console.application_at(&session, at).await.map_err(failed)?;
     match session.fleet.application(&id, window).await.map_err(failed)? {

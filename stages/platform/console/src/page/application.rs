@@ -7,12 +7,12 @@ use url::form_urlencoded;
 
 use super::acts::Acts;
 use super::link::with;
-use super::pieces::{empty, health, number, prose, short, sync};
+use super::pieces::{counted, empty, health, name, number, prose, short, sync};
 use super::shell::{Page, Section};
-use super::{cure, diff, events, files, strip, timeline, tree};
+use super::{cure, diff, drift, events, files, strip, timeline, tree};
 use crate::filter::Filter;
 use crate::fleet::{Side, Steps, Window};
-use crate::time::{absolute, ago, clock, in_sentence, lasting, relative, since};
+use crate::time::{absolute, ago, in_sentence, lasting, relative, since, when};
 use crate::view::application::{Application, ApplicationId};
 use crate::view::deployment::Outcome;
 use crate::view::listing::Neighbours;
@@ -115,7 +115,8 @@ impl Asked {
 
     /// What of its life that is: the strip ends with the later moment if that lies before all that it would show.
     pub(crate) fn window(&self, now: Timestamp) -> Window {
-        let at = |at: Option<i64>| at.and_then(|at| Timestamp::from_millisecond(at).ok());
+        // What is still to come is not known: it is shown as it is now.
+        let at = |at: Option<i64>| Timestamp::from_millisecond(at?).ok().filter(|at| *at < now);
         let (from, to) = (at(self.from), at(self.to));
         let days = jiff::SignedDuration::from_hours(24 * self.days);
         let begin = |end: Timestamp| end.checked_sub(days).unwrap_or(Timestamp::UNIX_EPOCH);
@@ -129,7 +130,7 @@ impl Asked {
             (Tab::Timeline, false) => Steps::OfPhases,
             _ => Steps::None,
         };
-        Window { begin, end, from, to, steps }
+        Window { begin, end, from, to, steps, drifts: self.tab == Tab::Drift }
     }
 
     pub(crate) fn link(&self) -> String {
@@ -263,9 +264,13 @@ fn body(
                 span.tag { (sync(row.sync)) " " (if row.sync == crate::view::state::SyncStatus::Synced { "synced to " } else { "at " })
                     code title=(change.revision) { (short(&change.revision)) } }
             }
-            span.faint.as-of {
-                @if application.as_of == Timestamp::UNIX_EPOCH { "not reported itself" }
-                @else { "as of " (since(application.as_of, now)) }
+            @match application.moment {
+                Some(moment) => span.warn.as-of { "as it was " (absolute(moment)) " · "
+                    a href=(Asked { from: None, to: None, ..asked.clone() }.link()) { "show it now" } },
+                None => span.faint.as-of {
+                    @if application.as_of == Timestamp::UNIX_EPOCH { "not reported itself" }
+                    @else { "as of " (since(application.as_of, now)) }
+                },
             }
             @if application.deleted { span.warn { "deleted: this is its history" } }
             span.grow {}
@@ -275,8 +280,8 @@ fn body(
                 "Copy link to this moment " kbd aria-hidden="true" { "y" }
             }
         }
-        @if let Some(since) = application.silent_since {
-            p.warn.cause { "◌ Runtime " (row.id.runtime) " is silent since " (clock(since)) ": this is what it said last." }
+        @if let Some(since) = application.silent_since.filter(|_| application.moment.is_none()) {
+            p.warn.cause { "◌ Runtime " (row.id.runtime) " is silent since " (when(since, now)) ": this is what it said last." }
         }
         @if let Some(cause) = &application.cause { (sentence(application, cause, now)) }
         section.panel.life aria-label="Life" {
@@ -300,7 +305,7 @@ fn body(
                 Tab::Resources => { (resources_tab(asked, application, interval, acts, now)) },
                 Tab::Timeline => { (timeline::tab(asked, application, now)) },
                 Tab::Compare => { (compare_tab(asked, application, interval)) },
-                Tab::Drift => { (drift_tab(application, &link)) },
+                Tab::Drift => { (drift::tab(asked, application)) },
                 Tab::Errors => { (errors_tab(application, now)) },
                 Tab::Events => { (events::tab(asked, application)) },
                 Tab::Files => { (files::tab(asked, application, acts)) },
@@ -311,14 +316,13 @@ fn body(
 
 /// What fails, since when, and which change of whom came before it.
 fn sentence(application: &Application, cause: &crate::view::application::Cause, now: Timestamp) -> Markup {
-    let today = now.as_second() - cause.since.as_second() < 86_400;
     html! {
         p.cause.bad {
-            (cause.message) " since " @if today { (clock(cause.since)) } @else { (absolute(cause.since)) }
+            (cause.message) " since " (when(cause.since, now))
             @if let Some((change, at)) = &cause.after {
                 ", " (lasting(*at, cause.since)) " after " code { (short(&change.revision)) }
                 @if !change.message.is_empty() { " “" (change.message.lines().next().unwrap_or_default()) "”" }
-                @if !change.author.is_empty() { " by " (change.author.split_once('<').map_or(&*change.author, |(name, _)| name).trim()) }
+                @if !change.author.is_empty() { " by " (name(&change.author)) }
             } @else if application.row.deployed.is_none() { "; no deployment of it is known" }
         }
     }
@@ -424,7 +428,7 @@ fn compare_tab(asked: &Asked, application: &Application, interval: &Interval) ->
         div.halves.compare {
             section.panel.canvas aria-label="What changed" tabindex="0" data-key="changed" {
                 h2 { "Changed between " (absolute(interval.from)) " and " @if asked.to.is_some() { (absolute(interval.to)) } @else { "now" }
-                    ": " (changed) " of " (application.resources.len()) " resources" }
+                    ": " (changed) " of " (counted(application.resources.len() as u64, "resource")) }
                 (tree::tree(&row.id.name, row.health, &application.resources, interval.resource.as_ref(), &|key| chosen(asked, key, Tab::Compare)))
             }
             section.panel.source aria-label="Differences" tabindex="0" data-key="differences" {
@@ -449,34 +453,6 @@ fn compare_tab(asked: &Asked, application: &Application, interval: &Interval) ->
                             },
                         }
                     },
-                }
-            }
-        }
-    }
-}
-
-fn drift_tab(application: &Application, link: &dyn Fn(Timestamp, Timestamp) -> String) -> Markup {
-    if application.drifts.is_empty() {
-        return empty(
-            "It never drifted",
-            &html! { p { "What runs has been what Git says, for as long as this is kept." } },
-        );
-    }
-    html! {
-        section.panel.list aria-label="Drift" {
-            table data-rows {
-                thead { tr { th scope="col" { "began" } th scope="col" { "ended" } th.number scope="col" { "lasted" } th scope="col" { "resources" } th scope="col" { span.hidden { "compare" } } } }
-                tbody {
-                    @for one in &application.drifts {
-                        @let end = one.to.unwrap_or(application.life.to);
-                        tr data-key={"drift/" (one.from.as_millisecond())} data-row {
-                            td { span.glyph.warn aria-hidden="true" { "≠" } " " (absolute(one.from)) }
-                            td { @if let Some(to) = one.to { (absolute(to)) } @else { "it lasts" } }
-                            td.number.mute { (lasting(one.from, end)) }
-                            td { code { (one.resources.join(", ")) } }
-                            td { a href=(link(one.from.checked_sub(jiff::SignedDuration::from_secs(1)).unwrap_or(one.from), end)) { "Compare" } }
-                        }
-                    }
                 }
             }
         }

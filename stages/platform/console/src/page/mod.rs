@@ -9,6 +9,7 @@ pub(crate) mod commit;
 mod cure;
 pub(crate) mod deployments;
 pub(crate) mod diff;
+mod drift;
 mod events;
 mod files;
 pub(crate) mod home;

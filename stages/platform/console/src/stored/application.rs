@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use jiff::Timestamp;
 use serde::Deserialize;
 use stages_platform_store::{
-    DriftOf, FleetDeployment, KnownApplication, MOST_OF_LIFE, MOST_STEPS, Millis, ObjectAt, ResourceAt,
+    DriftOf, FleetDeployment, MOST_DRIFTS, MOST_OF_LIFE, MOST_STEPS, Millis, ObjectAt, ResourceAt,
     SourceChange, StateOf, StepOf, Store, StoreError, View,
 };
 
-use super::{errors, rows};
+use super::as_of::HealthAt;
+use super::drifted::Comparisons;
+use super::{as_of, drifts, errors, rows};
 use crate::fleet::{Steps, Window};
-use crate::view::application::{
-    Application, ApplicationId, Cause, Drift, Life, ManifestSource, Problem, Span, Transition,
-};
+use crate::view::application::{Application, ApplicationId, Life, ManifestSource, Problem, Span, Transition};
 use crate::view::deployment::{Deployment, Outcome};
 use crate::view::resource::{Resource, ResourceKey};
 use crate::view::state::{Health, SyncStatus};
@@ -109,13 +109,16 @@ pub(super) async fn read(
     store: &Store,
     view: &View,
     id: &ApplicationId,
-    window: Window,
-    now: Timestamp,
+    (window, now): (Window, Timestamp),
+    comparisons: &Comparisons,
 ) -> Result<Option<Application>, StoreError> {
     let Some(known) = store.known(view, &rows::name(id)).await? else { return Ok(None) };
     let number = known.id;
     let millis = |at: Timestamp| at.as_millisecond();
-    let between = (millis(window.begin), millis(window.end));
+    let moment = window.to.filter(|to| *to < now);
+    // Clocks of clusters may be ahead: until now is all that was reported.
+    let end = if moment.is_some() { millis(window.end) } else { Millis::MAX };
+    let between = (millis(window.begin), end);
     let states = store.states(number, between).await?;
     let stepped = match window.steps {
         Steps::None => Vec::new(),
@@ -130,24 +133,39 @@ pub(super) async fn read(
     };
     let deployments: Vec<Deployment> = deployed.into_iter().map(deployment).collect();
     let drifted = store.drifts_between(number, between).await?;
-    let is_cut =
-        states.len().max(deployments.len()) >= MOST_OF_LIFE as usize || stepped.len() >= MOST_STEPS as usize;
-    let to = window.to.filter(|to| *to < window.end).map(millis);
+    let of_resources = drifted.iter().filter(|one| one.resource.is_some()).count();
+    let is_cut = match window.drifts {
+        true => of_resources.max(drifted.len() - of_resources) >= MOST_DRIFTS as usize,
+        false => {
+            states.len().max(deployments.len()) >= MOST_OF_LIFE as usize
+                || stepped.len() >= MOST_STEPS as usize
+        }
+    };
+    let to = moment.map(millis);
     let object = store.object_at(number, to).await?;
     let resources = store.resources_at(number, to, window.from.map(millis)).await?;
     let read = object.as_ref().map(parse).unwrap_or_default();
     let resources = merge(&read.status.resources, resources);
     let problems = problems(&read, object.as_ref());
-    let cause = cause(&known, &resources, &deployments);
-    let drifts = drifts(&drifted);
-    let as_of = match (to, &object) {
-        (Some(_), Some(object)) => object.at,
-        _ => known.reported_at,
+    let drifts = match window.drifts {
+        true => drifts::compared(store, (&drifted, &resources), comparisons).await?,
+        false => drifts::drifts(&drifted, &resources, &[]),
+    };
+    let health = match to {
+        Some(to) => HealthAt::then(object.as_ref(), &states, to),
+        None => HealthAt::now(&known),
+    };
+    let cause = health.cause(&resources, &deployments);
+    let row = rows::application(known.listed);
+    let (row, as_of) = match to {
+        Some(_) => (as_of::row(row, object.as_ref()), object.as_ref().map_or(0, |object| object.at)),
+        None => (row, known.reported_at),
     };
     let (cluster, namespace) = &known.destination;
     Ok(Some(Application {
         cause,
         as_of: rows::time(as_of),
+        moment,
         silent_since: rows::silent(known.runtime_seen_at, now),
         deleted: known.deleted,
         sources: sources(read.spec),
@@ -158,7 +176,7 @@ pub(super) async fn read(
             .chain(steps(&stepped, window.steps))
             .collect(),
         life: life(&states, &drifted, deployments, window),
-        row: rows::application(known.listed),
+        row,
         resources,
         drifts,
         problems,
@@ -278,29 +296,6 @@ fn is_owned(key: &ResourceKey) -> bool {
     )
 }
 
-/// Why it is not well: what fails, or what is said of it, and the deployment before.
-fn cause(known: &KnownApplication, resources: &[Resource], deployments: &[Deployment]) -> Option<Cause> {
-    let health = rows::health(&known.listed.health);
-    if known.deleted || !matches!(health, Health::Degraded | Health::Missing) {
-        return None;
-    }
-    let since = rows::time(known.health_since);
-    let worst = resources.iter().filter(|one| one.health == Some(health));
-    let failing = worst.max_by_key(|one| !one.message.is_empty());
-    let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
-    let message = match failing {
-        _ if !known.health_message.is_empty() => first(&known.health_message),
-        Some(one) if !one.message.is_empty() => {
-            format!("{}/{}: {}", one.key.kind, one.key.name, first(&one.message))
-        }
-        Some(one) => format!("{}/{} is {}", one.key.kind, one.key.name, health.word().to_lowercase()),
-        None => format!("It is {}", health.word().to_lowercase()),
-    };
-    let before = deployments.iter().rev().find(|one| one.at <= since);
-    let after = before.map(|one| (one.change.clone(), one.at));
-    Some(Cause { message, since, after })
-}
-
 /// Stretches of one state; what was said again is no new one.
 fn spans<T: Copy + PartialEq>(
     states: &[StateOf],
@@ -309,7 +304,7 @@ fn spans<T: Copy + PartialEq>(
 ) -> Vec<Span<T>> {
     let mut all: Vec<Span<T>> = Vec::new();
     for state in states {
-        let at = rows::time(state.at).max(window.begin);
+        let at = rows::time(state.at).max(window.begin).min(window.end);
         let of = of(state).filter(|_| !state.deleted);
         match (all.last_mut(), of) {
             (Some(last), Some(state)) if last.state == state && last.to == window.end => {}
@@ -350,26 +345,34 @@ fn life(states: &[StateOf], drifted: &[DriftOf], deployments: Vec<Deployment>, w
     }
 }
 
-/// Where health or sync changed, the newest first.
+/// Where health or sync changed, or it was deleted or made again, the newest first.
 fn transitions(states: &[StateOf], begin: Timestamp) -> Vec<Transition> {
     // What begins unknown has said nothing yet.
     let (mut health, mut sync) = (Some(Health::Unknown), Some(SyncStatus::Unknown));
-    let mut all = Vec::new();
+    let (mut all, mut was_gone) = (Vec::new(), false);
     for state in states {
-        let moved = |now: Option<Health>, before: Option<Health>| {
-            now.filter(|now| Some(*now) != before).map(|now| (before, now))
+        let (now, now_sync) = match state.deleted {
+            true => (None, None),
+            false => (health_of(state), sync_of(state)),
+        };
+        let said = match (was_gone, state.deleted) {
+            (false, true) => Some("deleted"),
+            (true, false) => Some("created again"),
+            _ => None,
         };
         let change = Transition {
             at: rows::time(state.at),
             resource: None,
-            health: moved(health_of(state), health),
-            sync: sync_of(state).filter(|now| Some(*now) != sync).map(|now| (sync, now)),
-            message: state.health_message.clone().unwrap_or_default(),
+            health: now.filter(|now| Some(*now) != health).map(|now| (health, now)),
+            sync: now_sync.filter(|now| Some(*now) != sync).map(|now| (sync, now)),
+            message: said.or(state.health_message.as_deref()).unwrap_or_default().to_owned(),
         };
-        (health, sync) = (health_of(state).or(health), sync_of(state).or(sync));
-        if change.at >= begin && (change.health.is_some() || change.sync.is_some()) {
+        if change.at >= begin && (said.is_some() || change.health.is_some() || change.sync.is_some()) {
             all.push(change);
         }
+        // Another life of it begins anew.
+        (health, sync) = if state.deleted { (None, None) } else { (now.or(health), now_sync.or(sync)) };
+        was_gone = state.deleted;
     }
     all.reverse();
     all
@@ -405,24 +408,6 @@ fn steps(states: &[StepOf], of: Steps) -> Vec<Transition> {
     }
     all.reverse();
     all
-}
-
-/// Each drift of the application, with those of its resources that differed meanwhile.
-fn drifts(drifted: &[DriftOf]) -> Vec<Drift> {
-    let of = |own: &DriftOf| {
-        let ended = |one: &DriftOf| one.ended.unwrap_or(i64::MAX);
-        let touches =
-            |one: &&DriftOf| one.onset <= ended(own) && ended(one) >= own.onset && one.resource.is_some();
-        let mut resources: Vec<String> = drifted
-            .iter()
-            .filter(touches)
-            .filter_map(|one| one.resource.as_ref().map(|(kind, name)| format!("{kind}/{name}")))
-            .collect();
-        resources.sort();
-        resources.dedup();
-        Drift { from: rows::time(own.onset), to: own.ended.map(rows::time), resources }
-    };
-    drifted.iter().filter(|one| one.resource.is_none()).map(of).collect()
 }
 
 fn problems(object: &Object, at: Option<&ObjectAt>) -> Vec<Problem> {
@@ -467,10 +452,48 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_end_and_another_beginning_are_told_once_each_among_the_changes_of_state() {
+        let state = |at: i64, health: &str, deleted: bool| StateOf {
+            at,
+            health: Some(health.to_owned()),
+            health_message: None,
+            sync: Some("Synced".to_owned()),
+            deleted,
+        };
+        let states = [
+            state(1, "Healthy", false),
+            state(2, "Healthy", true),
+            state(3, "Degraded", true),
+            state(4, "Healthy", false),
+            state(5, "Healthy", false),
+            state(6, "Healthy", true),
+        ];
+        let told = |begin: i64| {
+            let word = |one: &Transition| match one.health {
+                Some((from, to)) => {
+                    format!("{} -> {} {}", from.map_or("", Health::word), to.word(), one.message)
+                }
+                None => one.message.clone(),
+            };
+            let all = transitions(&states, rows::time(begin));
+            all.iter().map(|one| (one.at.as_millisecond(), word(one).trim().to_owned())).collect::<Vec<_>>()
+        };
+        let of = |at: i64, what: &str| (at, what.to_owned());
+        let all = [
+            of(6, "deleted"),
+            of(4, "-> Healthy created again"),
+            of(2, "deleted"),
+            of(1, "Unknown -> Healthy"),
+        ];
+        assert_eq!(told(0), all);
+        assert_eq!(told(4), all[..2]);
+    }
+
+    #[test]
     fn folders_of_repositories_are_where_manifests_come_from_and_charts_of_registries_are_not() {
         let of = |spec: serde_json::Value| {
             let object = serde_json::json!({ "spec": spec }).to_string();
-            sources(parse(&ObjectAt { at: 0, object: Some(object), details: None }).spec)
+            sources(parse(&ObjectAt { object: Some(object), ..ObjectAt::default() }).spec)
         };
         let source = |repository: &str, path: &str, revision: &str| ManifestSource {
             repository: repository.to_owned(),

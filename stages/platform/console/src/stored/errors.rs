@@ -69,7 +69,7 @@ mod tests {
             7,
         ]});
         let seen: Timestamp = "2026-11-26T11:00:00Z".parse().unwrap();
-        let object = |details: Option<String>| ObjectAt { at: 0, object: None, details };
+        let object = |details: Option<String>| ObjectAt { details, ..ObjectAt::default() };
         let all = reported(Some(&object(Some(details.to_string()))), seen);
         let told: Vec<_> = all
             .iter()

@@ -1,8 +1,10 @@
 //! What the console shows, of the platform's store: its rows become the values of pages here, and nowhere else.
 
 mod application;
+mod as_of;
 mod commit;
 mod drifted;
+mod drifts;
 mod errors;
 mod home;
 mod problems;
@@ -149,7 +151,8 @@ impl Fleet for SeenFleet {
         id: &ApplicationId,
         window: Window,
     ) -> Result<Option<Application>, Unavailable> {
-        application::read(&self.store, &self.view, id, window, self.now()).await.map_err(unavailable)
+        let found = application::read(&self.store, &self.view, id, (window, self.now()), &self.comparisons);
+        found.await.map_err(unavailable)
     }
 
     async fn commit(

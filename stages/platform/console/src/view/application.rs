@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use percent_encoding::utf8_percent_encode;
 
 use super::deployment::Deployment;
+use super::home::Said;
 use super::resource::{Resource, ResourceKey};
 use super::state::{Health, SyncStatus};
 use crate::page::link::SEGMENT;
@@ -120,15 +121,28 @@ pub struct Transition {
     pub message: String,
 }
 
-/// A time during which what ran was not what Git said, without a deployment.
+/// A time during which what ran was not what Git said.
 #[derive(Debug, Clone)]
 pub struct Drift {
     /// When it began.
     pub from: Timestamp,
     /// When it ended; `None`: it lasts.
     pub to: Option<Timestamp>,
-    /// The resources that differed.
-    pub resources: Vec<String>,
+    /// The resources that differed, each as often as it began to.
+    pub resources: Vec<DriftedResource>,
+}
+
+/// A resource that was not as Git said, for a time.
+#[derive(Debug, Clone)]
+pub struct DriftedResource {
+    /// Which one.
+    pub key: ResourceKey,
+    /// When it began to differ.
+    pub from: Timestamp,
+    /// When that ended; `None`: it lasts.
+    pub to: Option<Timestamp>,
+    /// What differed then, and who had changed it, as far as that is known.
+    pub what: Vec<Said>,
 }
 
 /// An error or a warning that was reported.
@@ -164,6 +178,8 @@ pub struct Application {
     pub cause: Option<Cause>,
     /// Of when the last report is.
     pub as_of: Timestamp,
+    /// The moment in the past that it is shown at; `None`: it is shown as it is now.
+    pub moment: Option<Timestamp>,
     /// Since when its runtime is silent.
     pub silent_since: Option<Timestamp>,
     /// It was deleted, and is history.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
     Activity, ApplicationId, ApplicationRow, Brought, BroughtCommit, Change, Commit, CommitFiles, Deployment,
-    FileDiff, Filter, Fleet, Fleets, Grouping, Health, ImageChange, Life, ManifestSource, Mover, Outcome,
-    Refused, Resource, ResourceKey, RuntimeProblem, Span, SyncStatus, Term, Window,
+    DriftedResource, FileDiff, Filter, Fleet, Fleets, Grouping, Health, ImageChange, Life, ManifestSource,
+    Mover, Outcome, Refused, Resource, ResourceKey, RuntimeProblem, Said, Span, SyncStatus, Term, Window,
 };
 use stages_platform_store::{ApplicationName, Pods, Shipped, View};
 use tokio::sync::watch;
@@ -281,6 +281,25 @@ impl Sample {
         ];
         let drift = vec![Span { from: drifted, to: back, state: () }];
         Life { from: window.begin, to: window.end, health, sync, drift, deployments }
+    }
+
+    fn drifted(&self, id: &ApplicationId, span: &Span<()>) -> DriftedResource {
+        let what = [
+            Said::Code(self.text("spec.replicas")),
+            Said::Text(format!(" {} → {}, by ", self.text("6"), self.text("9"))),
+            Said::Code(self.text("kubectl")),
+        ];
+        DriftedResource {
+            key: ResourceKey {
+                group: "apps".to_owned(),
+                kind: self.text("Deployment"),
+                namespace: self.text("shop"),
+                name: self.text(format!("{}-api", id.name)),
+            },
+            from: span.from,
+            to: Some(span.to),
+            what: what.into(),
+        }
     }
 
     fn activity(&self, rows: &[ApplicationRow]) -> Activity {

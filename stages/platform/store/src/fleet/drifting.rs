@@ -9,6 +9,10 @@ use crate::fleet::selection::Query;
 use crate::report::Millis;
 use crate::store::Store;
 
+/// A resource that began to differ no longer than this before its application differs with it. One that has differed for longer, while
+/// its application did not, is its application's no more, as after a prune that nobody reports, or is not compared.
+pub const DRIFT_TOGETHER: Millis = 60_000;
+
 /// Drift of an application.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Drifting {
@@ -68,10 +72,14 @@ impl Store {
         let of = these(&mut query, applications);
         // However many of an application differ, one of them comes back.
         query.sql = format!(
-            "SELECT d.application, d.kind, d.name, d.onset, COALESCE(t.actual, t.object), t.desired \
+            "WITH own AS (SELECT e.application_id AS application, max(d.onset) AS onset FROM entities e \
+             JOIN drifts d ON d.entity_id = e.id AND d.ended IS NULL \
+             WHERE e.application_id IN ({of}) AND e.kind = '' GROUP BY e.application_id) \
+             SELECT d.application, d.kind, d.name, d.onset, COALESCE(t.actual, t.object), t.desired \
              FROM (SELECT e.application_id AS application, e.kind, e.name, d.onset, e.current, \
              row_number() OVER (PARTITION BY e.application_id ORDER BY d.onset DESC, e.id) AS place \
              FROM entities e JOIN drifts d ON d.entity_id = e.id AND d.ended IS NULL \
+             JOIN own ON own.application = e.application_id AND d.onset >= own.onset - {DRIFT_TOGETHER} \
              WHERE e.application_id IN ({of}) AND e.kind <> '' AND e.gone = 0) AS d \
              JOIN transitions t ON t.id = d.current WHERE d.place = 1"
         );

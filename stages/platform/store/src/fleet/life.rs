@@ -1,7 +1,8 @@
 //! An application's life: its states, deployments and drifts between two moments.
 
-use crate::connection::{Arg, Connection, Row};
+use crate::connection::{Arg, Row};
 use crate::error::StoreError;
+use crate::fleet::drifting::DriftManifests;
 use crate::fleet::listing::{ApplicationName, COLUMNS, ListedApplication, listed};
 use crate::fleet::search::{DEPLOYMENT, FleetDeployment, deployment};
 use crate::fleet::selection::Query;
@@ -13,8 +14,8 @@ use crate::store::Store;
 pub const MOST_OF_LIFE: u32 = 2_000;
 /// States of what goes through phases, alike: they are listed.
 pub const MOST_STEPS: u32 = 500;
-/// Drifts, alike: they are listed.
-const DRIFTS: i64 = 200;
+/// Drifts of one application itself, and as many of its resources, alike: they are listed.
+pub const MOST_DRIFTS: u32 = 200;
 
 /// An application, as it is known now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,12 +79,14 @@ pub struct StepOf {
 /// A time during which an application or a resource of its was out of sync.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriftOf {
-    /// Kind and name of the resource; `None`: the application itself.
-    pub resource: Option<(String, String)>,
+    /// The resource; `None`: the application itself.
+    pub resource: Option<ResourceName>,
     /// When it began.
     pub onset: Millis,
     /// When it ended; `None`: it lasts.
     pub ended: Option<Millis>,
+    /// Of a resource: what tells its manifests when it began from any others.
+    pub manifests: DriftManifests,
 }
 
 impl Store {
@@ -217,7 +220,8 @@ impl Store {
         rows.iter().rev().map(deployment).collect()
     }
 
-    /// The drifts of an application and of its resources that touch the time between two moments, the newest first.
+    /// The drifts of an application, and then those of its resources, that touch the time between two moments, each the newest
+    /// first: however many resources drift at a time, what is told of the application itself is whole.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
@@ -226,23 +230,39 @@ impl Store {
         application: i64,
         (begin, end): (Millis, Millis),
     ) -> Result<Vec<DriftOf>, StoreError> {
-        let sql = "SELECT e.kind, e.name, d.onset, d.ended FROM entities e JOIN drifts d ON d.entity_id = e.id \
-                   WHERE e.application_id = $1 AND d.onset <= $3 AND (d.ended IS NULL OR d.ended >= $2) \
-                   ORDER BY d.onset DESC, e.id LIMIT $4";
-        let arguments = [Arg::Int(application), Arg::Int(begin), Arg::Int(end), Arg::Int(DRIFTS)];
-        drifts(&mut self.read().await?, sql, &arguments).await
+        let own = "SELECT d.onset, d.ended FROM entities e JOIN drifts d ON d.entity_id = e.id \
+                   WHERE e.application_id = $1 AND e.kind = '' AND d.onset <= $3 AND (d.ended IS NULL OR d.ended >= $2) \
+                   ORDER BY d.onset DESC, d.id DESC LIMIT $4";
+        // Which manifests there were is looked up of those alone that come back.
+        let of_resources = "SELECT d.onset, d.ended, d.api_version, d.kind, d.namespace, d.name, \
+                            COALESCE(t.actual, t.object), t.desired FROM (SELECT d.id AS drift, d.onset, d.ended, e.id AS entity, \
+                            e.api_version, e.kind, e.namespace, e.name FROM entities e JOIN drifts d ON d.entity_id = e.id \
+                            WHERE e.application_id = $1 AND e.kind <> '' AND d.onset <= $3 \
+                            AND (d.ended IS NULL OR d.ended >= $2) ORDER BY d.onset DESC, e.id, d.id DESC LIMIT $4) AS d \
+                            LEFT JOIN transitions t ON t.id = (SELECT min(x.id) FROM transitions x WHERE x.entity_id = d.entity \
+                            AND x.at = d.onset AND x.sync = 'OutOfSync') ORDER BY d.onset DESC, d.entity, d.drift DESC";
+        let arguments = [Arg::Int(application), Arg::Int(begin), Arg::Int(end), Arg::Int(MOST_DRIFTS.into())];
+        let mut connection = self.read().await?;
+        let of_itself = |row: &Row| -> Result<DriftOf, StoreError> {
+            let manifests = DriftManifests::default();
+            Ok(DriftOf { resource: None, onset: row.int(0)?, ended: row.int_or_null(1)?, manifests })
+        };
+        let of_resource = |row: &Row| -> Result<DriftOf, StoreError> {
+            let [api_version, kind, namespace, name] = [2, 3, 4, 5].map(|column| row.text(column));
+            Ok(DriftOf {
+                resource: Some(ResourceName {
+                    api_version: api_version?,
+                    kind: kind?,
+                    namespace: namespace?,
+                    name: name?,
+                }),
+                onset: row.int(0)?,
+                ended: row.int_or_null(1)?,
+                manifests: DriftManifests { actual: row.bytes_or_null(6)?, desired: row.bytes_or_null(7)? },
+            })
+        };
+        let rows = connection.rows(own, &arguments).await?;
+        let resources = connection.rows(of_resources, &arguments).await?;
+        rows.iter().map(of_itself).chain(resources.iter().map(of_resource)).collect()
     }
-}
-
-async fn drifts(
-    connection: &mut Connection,
-    sql: &'static str,
-    arguments: &[Arg<'_>],
-) -> Result<Vec<DriftOf>, StoreError> {
-    let one = |row: Row| {
-        let kind = row.text(0)?;
-        let resource = if kind.is_empty() { None } else { Some((kind, row.text(1)?)) };
-        Ok(DriftOf { resource, onset: row.int(2)?, ended: row.int_or_null(3)? })
-    };
-    connection.rows(sql, arguments).await?.into_iter().map(one).collect()
 }

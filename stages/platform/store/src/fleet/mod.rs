@@ -21,12 +21,12 @@ pub use activity::FleetMover;
 pub use changes::{Changed, ChangedNames};
 pub(crate) use changes::{NAMES, touched, upto};
 pub use clusters::FleetCluster;
-pub use drifting::{DriftManifests, Drifting, DriftingResource};
+pub use drifting::{DRIFT_TOGETHER, DriftManifests, Drifting, DriftingResource};
 pub use home::{DayOfDeployments, FleetNeed, FleetRuntime};
 #[cfg(test)]
 pub(crate) use index::{HELD, LISTED};
 pub(crate) use index::{Index, Indexed, indexed, seen, write};
-pub use life::{DriftOf, KnownApplication, MOST_OF_LIFE, MOST_STEPS, StateOf, StepOf};
+pub use life::{DriftOf, KnownApplication, MOST_DRIFTS, MOST_OF_LIFE, MOST_STEPS, StateOf, StepOf};
 pub use listing::{ApplicationName, ListedApplication, Page, Position};
 pub use matrix::{FleetMatrix, MATRIX_CELLS};
 pub use moment::{ManifestsAt, ObjectAt, ResourceAt};

@@ -10,7 +10,7 @@ use crate::store::Store;
 const RESOURCES: i64 = 5_000;
 
 /// What was last reported of an application by a moment.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct ObjectAt {
     /// When that was said first.
     pub at: Millis,
@@ -18,6 +18,16 @@ pub struct ObjectAt {
     pub object: Option<String>,
     /// What was said beside it, as JSON.
     pub details: Option<String>,
+    /// Its health, if it was told,
+    pub health: Option<String>,
+    /// what was said of that,
+    pub health_message: Option<String>,
+    /// the status of its sync,
+    pub sync: Option<String>,
+    /// and its revision.
+    pub revision: Option<String>,
+    /// Whether it was gone.
+    pub deleted: bool,
 }
 
 /// A resource, as it was last reported by a moment.
@@ -64,10 +74,11 @@ impl Store {
         application: i64,
         at: Option<Millis>,
     ) -> Result<Option<ObjectAt>, StoreError> {
-        let now = "SELECT t.at, t.object, t.details FROM entities e JOIN transitions t ON t.id = e.current \
-                   WHERE e.application_id = $1 AND e.kind = ''";
-        let then = "SELECT t.at, t.object, t.details FROM entities e JOIN transitions t ON t.entity_id = e.id \
-                    WHERE e.application_id = $1 AND e.kind = '' AND t.at <= $2 ORDER BY t.at DESC, t.id DESC LIMIT 1";
+        let now = "SELECT t.at, t.object, t.details, t.health, t.health_message, t.sync, t.revision, t.deleted \
+                   FROM entities e JOIN transitions t ON t.id = e.current WHERE e.application_id = $1 AND e.kind = ''";
+        let then = "SELECT t.at, t.object, t.details, t.health, t.health_message, t.sync, t.revision, t.deleted \
+                    FROM entities e JOIN transitions t ON t.entity_id = e.id WHERE e.application_id = $1 AND e.kind = '' \
+                    AND t.at <= $2 ORDER BY t.at DESC, t.id DESC LIMIT 1";
         let mut connection = self.read().await?;
         let found = match at {
             None => connection.row(now, &[Arg::Int(application)]).await?,
@@ -79,6 +90,11 @@ impl Store {
             at: row.int(0)?,
             object: text(&mut connection, object).await?,
             details: text(&mut connection, details).await?,
+            health: row.text_or_null(3)?,
+            health_message: row.text_or_null(4)?,
+            sync: row.text_or_null(5)?,
+            revision: row.text_or_null(6)?,
+            deleted: row.int(7)? != 0,
         }))
     }
 

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use crate::alike;
 use crate::changes;
 use crate::clocks;
+use crate::drifted;
 use crate::fleet;
 use crate::group;
 use crate::letters;
@@ -77,6 +78,10 @@ async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Pl
     overview::clusters_are_told_by_runtime_with_how_their_applications_are(open(&place().await).await).await;
     overview::applications_that_move_most_are_told_against_the_time_before(open(&place().await).await).await;
     clocks::states_that_are_read_by_their_times_come_to_the_state(open(&place().await).await).await;
+    drifted::each_drift_is_told_with_the_manifests_that_it_began_with(open(&place().await).await).await;
+    drifted::an_application_is_told_to_drift_however_many_of_its_resources_do(open(&place().await).await)
+        .await;
+    drifted::what_was_pruned_is_not_told_to_differ_now(open(&place().await).await).await;
     letters::a_search_is_for_letters_whether_or_not_they_are_capitals(open(&place().await).await).await;
     owners::what_owns_a_resource_is_what_its_newest_report_with_an_owner_says(open(&place().await).await)
         .await;

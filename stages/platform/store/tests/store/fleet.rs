@@ -223,7 +223,11 @@ pub(crate) async fn a_moment_is_shown_as_it_was(opened: Opened) {
         (Some(24), Some(20), Some(20), vec!["old", "web"]),
         (None, Some(30), Some(30), vec!["web"]),
     ] {
-        let found = store.object_at(known.id, at).await.unwrap().and_then(|object| object.object);
+        let found = store.object_at(known.id, at).await.unwrap();
+        let health = found.as_ref().and_then(|object| object.health.clone());
+        let was = object.map(|at| if at == 20 { "Degraded" } else { "Healthy" });
+        assert_eq!(health.as_deref(), was, "{at:?}");
+        let found = found.and_then(|object| object.object);
         assert_eq!(found, object.map(|at| format!(r#"{{"at":{at}}}"#)), "{at:?}");
         let web = ("apps", "Deployment", "shop", "web");
         let manifests =

@@ -7,6 +7,7 @@ mod alike;
 mod changes;
 mod clocks;
 mod contract;
+mod drifted;
 mod file;
 mod fleet;
 mod group;

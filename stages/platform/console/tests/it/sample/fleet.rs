@@ -72,7 +72,7 @@ impl Fleet for Sample {
         let drifts = life.drift.iter().map(|span| Drift {
             from: span.from,
             to: Some(span.to),
-            resources: vec![self.text("Deployment/payments-api")],
+            resources: vec![self.drifted(id, span)],
         });
         let problem = Problem {
             at: window.end,
@@ -83,6 +83,7 @@ impl Fleet for Sample {
         Ok(Some(Application {
             cause,
             as_of: window.end - SignedDuration::from_secs(2),
+            moment: None,
             silent_since: None,
             deleted: false,
             sources: vec![self.source()],
@@ -280,6 +281,7 @@ impl Fleet for Sample {
             from: None,
             to: None,
             steps: Steps::OfPhases,
+            drifts: false,
         };
         let rows = self.rows(filter);
         Ok((rows.iter().flat_map(|row| self.deployments(&row.id, window)).collect(), false))
@@ -287,7 +289,7 @@ impl Fleet for Sample {
 
     async fn resources(&self, text: &str) -> Result<Vec<ResourceRow>, Unavailable> {
         let end = Timestamp::now();
-        let window = Window { begin: end, end, from: None, to: None, steps: Steps::OfPhases };
+        let window = Window { begin: end, end, from: None, to: None, steps: Steps::OfPhases, drifts: false };
         let rows = self.rows(&Filter::default());
         let of = |row: &ApplicationRow| {
             let of = |resource| ResourceRow { application: row.id.clone(), resource, gone: None };

@@ -188,39 +188,28 @@
 {{- $problems = append $problems "platform.oidc.secretKeyRef: must be given with issuer" -}}
 {{- end -}}
 {{- end -}}
-{{- with .Values.platform.config.platformServer -}}
-{{- if and (kindIs "map" .) (kindIs "map" .oidc) -}}
-{{- if .oidc.clientSecret -}}
-{{- $problems = append $problems "platform.config.platformServer.oidc.clientSecret: a secret does not belong in a ConfigMap; give platform.oidc.secretKeyRef" -}}
+{{- if contains "@" .Values.nats.url -}}
+{{- $problems = append $problems "nats.url: a user and a password do not belong in a ConfigMap; give nats.auth" -}}
 {{- end -}}
-{{- end -}}
-{{- if and (kindIs "map" .) (kindIs "map" .store) -}}
-{{- if .store.postgresUrl -}}
-{{- $problems = append $problems "platform.config.platformServer.store.postgresUrl: a secret does not belong in a ConfigMap; give platform.postgres.secretKeyRef" -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- with .Values.tunnelClient.config.tunnelClient -}}
-{{- if and (kindIs "map" .) .token -}}
-{{- $problems = append $problems "tunnelClient.config.tunnelClient.token: a secret does not belong in a ConfigMap; give tunnelClient.tokenSecretKeyRef" -}}
-{{- end -}}
-{{- end -}}
-{{- range $path := list "kubernetes.token" "argocd.token" "platform.token" "bus.password" "bus.token" "admin.token" "traces.otlp.token" "traces.otlp.headers" -}}
-{{- $found := $.Values.reporter.config -}}
-{{- range $part := splitList "." $path -}}
+{{- $referred := dict
+  "changeRevision.config.changeRevision.repositories.credential.password" "changeRevision.git.credentialSecrets"
+  "platform.config.platformServer.oidc.clientSecret" "platform.oidc.secretKeyRef"
+  "platform.config.platformServer.store.postgresUrl" "platform.postgres.secretKeyRef"
+  "sourceServer.config.sourceServer.git.repositories.credential.password" "sourceServer.git.credentialSecrets"
+  "tunnelClient.config.tunnelClient.token" "tunnelClient.tokenSecretKeyRef" -}}
+{{- $secrets := list "admin.token" "argocd.password" "argocd.token" "bus.password" "bus.token" "changeRevision.repositories.credential.password" "kubernetes.token" "platform.token" "platformServer.oidc.clientSecret" "platformServer.store.postgresUrl" "sourceServer.git.repositories.credential.password" "traces.otlp.headers" "traces.otlp.token" "tunnelClient.token" -}}
+{{- range $component := list "appProxy" "changeRevision" "platform" "reporter" "resourceReporter" "router" "sourceServer" "tunnelClient" "tunnelServer" -}}
+{{- range $setting := $secrets -}}
+{{- $found := (get $.Values $component).config -}}
+{{- range $part := splitList "." $setting -}}
 {{- $found = ternary (get (ternary $found dict (kindIs "map" $found)) $part) "" (kindIs "map" $found) -}}
 {{- end -}}
 {{- if $found -}}
-{{- $problems = append $problems (printf "reporter.config.%s: a secret does not belong in a ConfigMap; mount a Secret by reporter.extraVolumes and give the file" $path) -}}
+{{- $path := printf "%s.config.%s" $component $setting -}}
+{{- $cure := printf "mount a Secret by %s.extraVolumes and give the file" $component -}}
+{{- if hasKey $referred $path -}}{{- $cure = printf "give %s" (get $referred $path) -}}{{- end -}}
+{{- $problems = append $problems (printf "%s: a secret does not belong in a ConfigMap; %s" $path $cure) -}}
 {{- end -}}
-{{- end -}}
-{{- range $group, $path := dict "changeRevision" "changeRevision.repositories.credential" "sourceServer" "sourceServer.git.repositories.credential" -}}
-{{- $found := (get $.Values $group).config -}}
-{{- range $part := splitList "." $path -}}
-{{- $found = ternary (get (ternary $found dict (kindIs "map" $found)) $part) "" (kindIs "map" $found) -}}
-{{- end -}}
-{{- if and (kindIs "map" $found) $found.password -}}
-{{- $problems = append $problems (printf "%s.config.%s.password: a secret does not belong in a ConfigMap; give %s.git.credentialSecrets" $group $path $group) -}}
 {{- end -}}
 {{- end -}}
 {{- join "\n" $problems -}}

@@ -1,6 +1,7 @@
 //! Values of the incumbent's chart, as values of this one. Every key either has a place here, or is named with why it
 //! has none.
 
+mod above;
 mod settle;
 
 use std::fmt::Write as _;
@@ -8,7 +9,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value as Json};
 
 use crate::chart::{Chart, FOREIGN};
-use crate::tree::{Dependency, File, Node, Value};
+use crate::finding::nearest;
+use crate::tree::{File, Node, Value};
 
 /// What becomes of a key and all below it.
 enum Fate {
@@ -64,73 +66,55 @@ const CONSTRAINT: &str =
 /// Converts a file.
 #[must_use]
 pub fn convert(file: &File) -> Converted {
-    let below = file.dependency();
-    let root = below.as_ref().map_or(&file.root, |below| below.values);
-    let mut converted = Converted {
-        values: Json::Object(Map::new()),
-        kept: Vec::new(),
-        notes: Vec::new(),
-        under: String::new(),
-        is_foreign: root.entries().iter().all(|(key, _)| !is_own(key))
-            || FOREIGN.iter().any(|key| root.get(key).is_some()),
-        has_resources: root
-            .at("event-reporters.cluster-event-reporter")
-            .is_some_and(|node| !node.entries().is_empty()),
-        argocd: root.at("argo-cd.fullnameOverride").and_then(Node::text).unwrap_or("argo-cd").to_owned(),
-    };
-    match below {
-        Some(below) => of_a_chart_above(&mut converted, &file.root, &below),
-        None => {
-            walk(&mut converted, &[], root);
+    let below = file.dependencies();
+    match below.as_slice() {
+        [] => {
+            let mut converted = Converted::of(&file.root);
+            walk(&mut converted, &[], &file.root);
             settle::settle(&mut converted);
+            converted
         }
-    }
-    converted
-}
-
-/// Converts what a chart above gives this one, and leaves what it gives to others.
-fn of_a_chart_above(converted: &mut Converted, root: &Node, below: &Dependency<'_>) {
-    converted.under = format!("{}.", below.key);
-    walk(converted, &[], below.values);
-    converted.under.clear();
-    // What a chart above says for all of them is above what it says for one.
-    let global = root.get("global");
-    if let Some(global) = global {
-        walk(converted, &["global"], global);
-    }
-    settle::settle(converted);
-    let mut own = std::mem::replace(&mut converted.values, Json::Object(Map::new()));
-    for (key, node) in root.entries() {
-        if key == below.key {
-            let shared = own.as_object_mut().and_then(|own| own.remove("global"));
-            if let (Some(shared), Some(_)) = (&shared, global) {
-                converted.values["global"] = shared.clone();
-            } else if let Some(shared) = shared {
-                own["global"] = shared;
-            }
-            converted.values[key] = own.take();
-        } else if key != "global" {
-            converted.values[key] = node.json();
-            converted.kept.push((key.clone(), key.clone()));
-        }
+        below => above::convert(&file.root, below),
     }
 }
 
 impl Converted {
+    /// Nothing yet, of these values.
+    fn of(root: &Node) -> Self {
+        Self {
+            values: Json::Object(Map::new()),
+            kept: Vec::new(),
+            notes: Vec::new(),
+            under: String::new(),
+            is_foreign: root.entries().iter().all(|(key, _)| !is_own(key))
+                || FOREIGN.iter().any(|key| root.get(key).is_some()),
+            has_resources: root
+                .at("event-reporters.cluster-event-reporter")
+                .is_some_and(|node| !node.entries().is_empty()),
+            argocd: root.at("argo-cd.fullnameOverride").and_then(Node::text).unwrap_or("argo-cd").to_owned(),
+        }
+    }
+
     /// The values as YAML, with what has no place here in comments above them.
     ///
     /// # Errors
     /// When the values cannot be written.
     pub fn yaml(&self) -> Result<String, serde_saphyr::ser::Error> {
-        let mut text = format!("# {} keys were taken over", self.kept.len());
+        let mut text = match self.kept.len() {
+            1 => "# 1 key was taken over".to_owned(),
+            many => format!("# {many} keys were taken over"),
+        };
         // Writing to a text cannot fail.
         let _ = match self.notes.len() {
             0 => writeln!(text, "."),
+            1 => writeln!(text, "; this one has no place here, or needs a word:"),
             many => writeln!(text, "; these {many} have no place here, or need a word:"),
         };
         for note in &self.notes {
             let path: String = note.path.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-            let _ = writeln!(text, "#   {path} (line {}): {}", note.line, note.why);
+            // What the other chart has where nothing is said stands in no line.
+            let line = if note.line > 0 { format!(" (line {})", note.line) } else { String::new() };
+            let _ = writeln!(text, "#   {path}{line}: {}", note.why);
         }
         text.push_str(&serde_saphyr::to_string(&self.values)?);
         Ok(text)
@@ -149,6 +133,10 @@ impl Converted {
 
 fn walk(converted: &mut Converted, path: &[&str], node: &Node) {
     match fate(path, node) {
+        Fate::None(OTHER) => {
+            let meant = meant(path).map(|meant| format!(": did you mean '{meant}'?"));
+            converted.note(path, node, format!("{OTHER}{}", meant.unwrap_or_default()));
+        }
         Fate::None(why) => converted.note(path, node, why),
         Fate::Below if !node.entries().is_empty() => {
             for (key, node) in node.entries() {
@@ -166,9 +154,29 @@ fn walk(converted: &mut Converted, path: &[&str], node: &Node) {
     }
 }
 
+/// The key of the other chart that one which it does not have is nearest to.
+fn meant(path: &[&str]) -> Option<String> {
+    let (last, group) = path.split_last()?;
+    if group.is_empty() {
+        return nearest(last, FOREIGN.iter().copied().chain(["argo-cd", "global"]));
+    }
+    // What stands below `global` is called alike in both.
+    let group = format!("{}.", group.join("."));
+    let below = Chart::get().values.iter().filter_map(|value| value.path.strip_prefix(&group));
+    nearest(last, below.filter_map(|rest| rest.split('.').next()))
+}
+
 fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
     let mut value = node.json();
     match to {
+        // Many programs take a host and a port as well.
+        "global.httpProxy" | "global.httpsProxy" => {
+            let text = node.text().unwrap_or_default();
+            if !text.is_empty() && !text.contains("://") {
+                converted.note(path, node, "is an address here: http:// was set before it");
+                value = format!("http://{text}").into();
+            }
+        }
         // It means the same in both charts, or is this one's.
         _ if path.join(".") == to && to != "global.imagePullSecrets" && as_wanted(to, &value).is_none() => {}
         "global.imagePullSecrets" => {

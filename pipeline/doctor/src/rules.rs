@@ -4,6 +4,7 @@ mod above;
 mod access;
 mod chart;
 mod cluster;
+mod doubtful;
 mod installed;
 mod kubernetes;
 mod network;
@@ -55,7 +56,7 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0036", "a Git token has no user"),
     ("GR0037", "a Git token is of a kind that the platform does not take"),
     ("GR0040", "the reporter cannot log in to Argo CD so"),
-    ("GR0041", "Argo CD has no address"),
+    ("GR0041", "Argo CD has no address, or another"),
     ("GR0050", "image enrichment needs Argo Workflows"),
     ("GR0051", "a disruption budget says nothing"),
     ("GR0052", "replicas of the app proxy need a Redis"),
@@ -79,6 +80,14 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0076", "a single namespace with a right that no namespace holds"),
     ("GR0077", "the app proxy cannot register the runtime"),
     ("GR0078", "a route reads a file that nothing mounts"),
+    ("GR0079", "several runtimes in one release"),
+    ("GR0080", "replicas come and go by a CPU that is not asked for"),
+    ("GR0081", "a disruption budget lets no pod go"),
+    ("GR0082", "two write to one claim"),
+    ("GR0083", "values without effect"),
+    ("GR0084", "a text that is still to be filled in"),
+    ("GR0085", "an amount that nobody means"),
+    ("GR0086", "rights for an account that others have as well"),
     ("GR0101", "the IngressClass"),
     ("GR0102", "Secrets that are referred to"),
     ("GR0103", "the rights of who installs"),
@@ -160,8 +169,9 @@ pub struct Around<'a> {
 }
 
 /// Values that become settings of a process as they are, which it may refuse: where each stands, and what it becomes.
-const SETTINGS: [(&str, &str); 9] = [
+const SETTINGS: [(&str, &str); 10] = [
     ("appProxy.namespaces", "appProxy.namespaces"),
+    ("nats.url", "bus.url"),
     ("reporter.applicationNamespaces", "kubernetes.applicationNamespaces"),
     ("resourceReporter.kinds", "resources.kinds"),
     ("resourceReporter.namespaces", "resources.namespaces"),
@@ -172,14 +182,45 @@ const SETTINGS: [(&str, &str); 9] = [
     ("tunnelServer.trustedProxies", "tunnelServer.trustedProxies"),
 ];
 
-/// Judges files of values, later over earlier as Helm lays them, over the chart's own.
+/// Judges files of values, later over earlier as Helm lays them, over the chart's own. Where they are for a chart above that has this one
+/// several times, each of these is judged.
 #[must_use]
 pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, around: Around<'_>) -> Report {
+    let keys = above::keys(files);
+    let [first, others @ ..] = keys.as_slice() else { return one(files, None, tiers, around) };
+    let mut report = one(files, Some(first), tiers, around);
+    for key in others {
+        let other = one(files, Some(key), tiers, around);
+        report.findings.extend(other.findings);
+        report.unmeasured.extend(other.unmeasured);
+    }
+    if tiers.files {
+        above::several(&mut report.findings, files, &keys);
+    }
+    sort(&mut report.findings);
+    report.unmeasured.sort_by_key(|unmeasured| unmeasured.code);
+    report.unmeasured.dedup();
+    report
+}
+
+/// Puts findings in the order of the files, each once.
+fn sort(findings: &mut Vec<Finding>) {
+    findings.sort_by_key(|finding| (finding.file.clone(), finding.line, finding.code));
+    findings.dedup();
+}
+
+/// Judges the values of one runtime: those below this key of a chart above, where there is one.
+fn one(
+    files: &[(String, Result<File, Unreadable>)],
+    key: Option<&str>,
+    tiers: Tiers,
+    around: Around<'_>,
+) -> Report {
     let mut judged = Judged::new();
     for (name, file) in files {
         match file {
             Ok(file) => {
-                let values = above::values(file);
+                let values = above::values(file, key);
                 judged.given.join(&values);
                 schema::check(&mut judged, &values);
             }
@@ -209,6 +250,7 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
         pods::check(&mut judged);
         typed::check(&mut judged);
         parts::check(&mut judged);
+        doubtful::check(&mut judged);
         // Of each component, as the chart has them.
         let is_settings = |path: &&str| path.split_once('.').is_some_and(|(_, below)| below == "config");
         for group in Chart::get().values.iter().map(|value| &*value.path).filter(is_settings) {
@@ -244,10 +286,8 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
         asked.extend(network::check(&mut judged, network, place.as_ref()));
     }
     let known = Known { cluster: place.is_some(), network: around.network.is_some(), is_read };
-    above::name(&mut judged.findings, files);
-    let order = |finding: &Finding| (finding.file.clone(), finding.line, finding.code);
-    judged.findings.sort_by_key(order);
-    judged.findings.dedup();
+    above::name(&mut judged.findings, files, key);
+    sort(&mut judged.findings);
     // What few have, such as routes, is told where it is there.
     let others = asked.keys().copied().filter(|code| !BEYOND.contains(code));
     let codes = BEYOND.iter().copied().chain(others);

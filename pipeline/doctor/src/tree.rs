@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number};
-use serde_saphyr::Spanned;
+use serde_saphyr::{Location, NonFiniteFloatPolicy, Spanned};
 
 /// A value, and where it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,9 +62,11 @@ impl File {
     pub fn read(name: &str, text: &str) -> Result<Self, Unreadable> {
         let name: Arc<str> = name.into();
         // Helm reads 0400 as octal, as YAML 1.1 has it.
-        let options = serde_saphyr::options! { with_snippet: false, legacy_octal_numbers: true };
+        let options = serde_saphyr::options! {
+            with_snippet: false, legacy_octal_numbers: true, non_finite_float_policy: NonFiniteFloatPolicy::PassThrough
+        };
         let read = serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options);
-        let mut root = read.map(|spanned| node(spanned, &name)).map_err(|error| {
+        let read = read.map_err(|error| {
             let line = error.location().map_or(0, |location| location.line());
             let why = match error.without_snippet() {
                 serde_saphyr::Error::DuplicateMappingKey { .. } => "a key stands twice",
@@ -73,11 +75,15 @@ impl File {
             };
             Unreadable { line, why }
         })?;
+        let mut root = Written { file: &name, text }.node(read)?;
         if root.value == Value::Null {
             root.value = Value::Map(Vec::new());
         }
         if let (Some(_), Some(kind)) = (root.get("apiVersion"), root.get("kind")) {
             return Err(Unreadable { line: kind.line, why: OBJECT });
+        }
+        if let Some(mark) = root.get("sops").filter(|mark| mark.get("version").is_some()) {
+            return Err(Unreadable { line: mark.line, why: ENCRYPTED });
         }
         match root.value {
             Value::Map(_) => Ok(Self { name, root }),
@@ -85,9 +91,10 @@ impl File {
         }
     }
 
-    /// The values of this chart, where the file is one for a chart that has it as a dependency.
+    /// The values of this chart, where the file is one for a chart that has it as a dependency; several times, where that has several of
+    /// it under names of their own.
     #[must_use]
-    pub fn dependency(&self) -> Option<Dependency<'_>> {
+    pub fn dependencies(&self) -> Vec<Dependency<'_>> {
         let is_marked = |node: &Node| {
             let global = node.get("global");
             MARKS.iter().any(|mark| node.get(mark).is_some())
@@ -96,11 +103,10 @@ impl File {
                     .any(|key| global.is_some_and(|global| global.get(key).is_some()))
         };
         if MARKS.iter().any(|mark| self.root.get(mark).is_some()) {
-            return None;
+            return Vec::new();
         }
-        let mut marked = self.root.entries().iter().filter(|(key, node)| key != "global" && is_marked(node));
-        let (key, values) = marked.next()?;
-        marked.next().is_none().then_some(Dependency { key, values })
+        let marked = self.root.entries().iter().filter(|(key, node)| key != "global" && is_marked(node));
+        marked.map(|(key, values)| Dependency { key, values }).collect()
     }
 }
 
@@ -115,6 +121,9 @@ pub struct Dependency<'a> {
 
 /// What is said of a file that is no values, but may hold some.
 const OBJECT: &str = "an object of Kubernetes: give the values in it, such as what stands under spec.values";
+
+/// What is said of a file that only whoever has a key can read.
+const ENCRYPTED: &str = "a file that SOPS encrypted: give what `sops --decrypt` prints, such as by `-f -`";
 
 /// Components that no other chart has, of this one and of the incumbent's.
 const MARKS: &[&str] = &[
@@ -268,33 +277,62 @@ impl Node {
     }
 }
 
-fn node(spanned: Spanned<Raw>, file: &Arc<str>) -> Node {
-    let value = match spanned.value {
-        Raw::Null => Value::Null,
-        Raw::Bool(truth) => Value::Bool(truth),
-        Raw::Number(number) => Value::Number(number),
-        Raw::Text(text) => Value::Text(text),
-        Raw::List(items) => Value::List(items.into_iter().map(|item| node(item, file)).collect()),
-        Raw::Map(entries) => {
-            let entry = |(key, spanned): (Spanned<String>, Spanned<Raw>)| {
-                // A key is what people look for; a mapping begins below it.
-                let line = key.referenced.line();
-                let mut node = node(spanned, file);
-                if line > 0 {
-                    node.line = line;
-                }
-                (key.value, node)
-            };
-            Value::Map(entries.into_iter().map(entry).collect())
-        }
-    };
-    Node { value, line: spanned.referenced.line(), file: Some(Arc::clone(file)) }
+/// A file as it was written.
+struct Written<'a> {
+    file: &'a Arc<str>,
+    text: &'a str,
+}
+
+impl Written<'_> {
+    fn node(&self, spanned: Spanned<Raw>) -> Result<Node, Unreadable> {
+        let line = spanned.referenced.line();
+        let value = match spanned.value {
+            Raw::Null => Value::Null,
+            Raw::Bool(truth) => Value::Bool(truth),
+            Raw::Number(number) => Value::Number(number),
+            Raw::Boundless => {
+                let text = self.number(&spanned.defined);
+                Value::Text(text.ok_or(Unreadable { line, why: "a number that is none" })?)
+            }
+            Raw::Text(text) => Value::Text(text),
+            Raw::List(items) => {
+                Value::List(items.into_iter().map(|item| self.node(item)).collect::<Result<_, Unreadable>>()?)
+            }
+            Raw::Map(entries) => {
+                let entry = |(key, spanned): (Spanned<String>, Spanned<Raw>)| -> Result<_, Unreadable> {
+                    // A key is what people look for; a mapping begins below it.
+                    let line = key.referenced.line();
+                    let mut node = self.node(spanned)?;
+                    if line > 0 {
+                        node.line = line;
+                    }
+                    Ok((key.value, node))
+                };
+                Value::Map(entries.into_iter().map(entry).collect::<Result<_, _>>()?)
+            }
+        };
+        Ok(Node { value, line, file: Some(Arc::clone(self.file)) })
+    }
+
+    /// What stands there, where it is a number beyond all that a computer counts, such as the id 5078e19018: Helm takes it for a text.
+    fn number(&self, at: &Location) -> Option<String> {
+        let place = |number: u64| usize::try_from(number).ok()?.checked_sub(1);
+        let line = self.text.lines().nth(place(at.line())?)?;
+        let rest: String = line.chars().skip(place(at.column())?).collect();
+        // An anchor or a tag may stand before it.
+        let word = rest.split_whitespace().find(|word| !word.starts_with(['&', '!']))?;
+        let is_part = |c: &char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
+        let text: String = word.chars().take_while(is_part).collect();
+        text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_digit()).then_some(text)
+    }
 }
 
 enum Raw {
     Null,
     Bool(bool),
     Number(Number),
+    /// One that is not finite.
+    Boundless,
     Text(String),
     List(Vec<Spanned<Raw>>),
     Map(Vec<(Spanned<String>, Spanned<Raw>)>),
@@ -340,7 +378,7 @@ impl<'de> Visitor<'de> for RawVisitor {
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<Raw, E> {
-        Ok(Number::from_f64(number).map_or_else(|| Raw::Text(number.to_string()), Raw::Number))
+        Ok(Number::from_f64(number).map_or(Raw::Boundless, Raw::Number))
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Raw, E> {
@@ -411,21 +449,40 @@ mod tests {
         assert_eq!(why("global:\n  runtime:\n\tname: a\n"), tab);
         let template = Unreadable { line: 2, why: "a template that is not rendered yet" };
         assert_eq!(why("a: 1\nb: {{ .Values.b }}\nc: 2\n"), template);
+        let encrypted = Unreadable { line: 2, why: ENCRYPTED };
+        assert_eq!(
+            why("global: {a: 'ENC[AES256_GCM,data:Zm9v]'}\nsops: {kms: [], version: 3.9.0}\n"),
+            encrypted
+        );
         let object = Unreadable { line: 2, why: OBJECT };
         assert_eq!(why("apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nspec: {}\n"), object);
     }
 
     #[test]
-    fn a_chart_above_has_this_ones_values_below_a_key() {
-        let key = |text: &str| File::read("x", text).unwrap().dependency().map(|below| below.key.to_owned());
-        assert_eq!(key("global: {}\nnginx: {a: 1}\ncf: {app-proxy: {}}\n"), Some("cf".to_owned()));
-        assert_eq!(key("cf: {global: {runtime: {name: a}}}\n"), Some("cf".to_owned()));
-        for text in [
-            "app-proxy: {app-proxy: 1}\n",
-            "nginx: {a: 1}\n",
-            "a: {tunnelClient: {}}\nb: {tunnelClient: {}}\n",
-        ] {
-            assert_eq!(key(text), None, "{text}");
+    fn a_number_beyond_all_numbers_is_a_text_as_helm_has_it() {
+        let text = "# An id.\nglobal: {ä: 5078e19018, b: [-1e999]}\nid: &id 1e400 # a comment\nsame: *id\nmost: 1e300\n";
+        let json = File::read("x", text).unwrap().root.json();
+        let expected = serde_json::json!({
+            "global": {"ä": "5078e19018", "b": ["-1e999"]}, "id": "1e400", "same": "1e400", "most": 1e300
+        });
+        assert_eq!(json, expected);
+        for text in [".inf", "-.inf", ".nan"] {
+            let none = Unreadable { line: 2, why: "a number that is none" };
+            assert_eq!(File::read("x", &format!("a: 1\nb: {text}\n")).map(|_| ()), Err(none));
+        }
+    }
+
+    #[test]
+    fn a_chart_above_has_this_ones_values_below_a_key_or_several() {
+        let keys = |text: &str| -> Vec<String> {
+            let file = File::read("x", text).unwrap();
+            file.dependencies().iter().map(|below| below.key.to_owned()).collect()
+        };
+        assert_eq!(keys("global: {}\nnginx: {a: 1}\ncf: {app-proxy: {}}\n"), ["cf"]);
+        assert_eq!(keys("cf: {global: {runtime: {name: a}}}\n"), ["cf"]);
+        assert_eq!(keys("a: {tunnelClient: {}}\nother: {}\nb: {tunnelClient: {}}\n"), ["a", "b"]);
+        for text in ["app-proxy: {app-proxy: 1}\n", "nginx: {a: 1}\n"] {
+            assert_eq!(keys(text), [] as [&str; 0], "{text}");
         }
     }
 

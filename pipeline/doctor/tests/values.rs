@@ -233,6 +233,25 @@ fn what_a_cluster_lacks_is_found_and_what_it_does_not_tell_is_unmeasured() {
     assert!(skipped.findings.iter().all(|finding| !finding.code.starts_with("GR01")));
 }
 
+#[test]
+fn a_new_argo_cd_need_not_be_there_before_the_release_that_makes_it() {
+    let held = SimulatedCluster { objects: BTreeMap::new(), refused: BTreeSet::new() };
+    let of_argocd = |values: &str| -> Vec<String> {
+        let report = asked(&held, values);
+        let all = ["GR0102", "GR0107"].into_iter().flat_map(|code| lines_of(&report, code));
+        all.filter(|line| line.to_lowercase().contains("argo")).collect()
+    };
+    let missing = of_argocd(WITH_A_CLUSTER);
+    assert_eq!(missing.len(), 3, "{missing:?}");
+    let new = format!("{WITH_A_CLUSTER}argo-cd: {{enabled: true}}\n");
+    assert_eq!(of_argocd(&new), [] as [&str; 0]);
+    // A password that somebody gives by a Secret of their own has to be there.
+    let own =
+        "  integrations: {argo-cd: {server: {auth: {passwordSecretKeyRef: {name: own, key: password}}}}}\n";
+    let found = of_argocd(&new.replace("  runtime:", &format!("{own}  runtime:")));
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
 fn lines_of(report: &Report, code: &str) -> Vec<String> {
     let of = |finding: &pipeline_doctor::Finding| {
         let meant = finding.meant.as_ref().map(|meant| format!(" ({meant}?)")).unwrap_or_default();
@@ -483,11 +502,13 @@ fn parts_of_pods_and_policies_are_taken_as_kubernetes_takes_them() {
 }
 
 #[test]
-fn values_for_a_chart_above_are_converted_below_its_key() {
+fn values_for_a_chart_above_are_converted_below_its_keys() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let (yaml, report) = converts_without_loss("above", include_str!("above.yaml"));
-    assert!(!report.is_wrong(), "{}", report.write(Format::Table));
-    expect(&folder.join("above.out.yaml"), &yaml);
+    for (name, text) in [("above", include_str!("above.yaml")), ("several", include_str!("several.yaml"))] {
+        let (yaml, report) = converts_without_loss(name, text);
+        assert!(!report.is_wrong(), "{}", report.write(Format::Table));
+        expect(&folder.join(format!("{name}.out.yaml")), &yaml);
+    }
 }
 
 #[test]

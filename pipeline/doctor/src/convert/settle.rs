@@ -131,9 +131,8 @@ fn components(converted: &mut Converted) {
 fn argocd(converted: &mut Converted) {
     const SERVER: &str = "global.integrations.argo-cd.server";
     let given = |key: &str| at(&converted.values, &format!("{SERVER}.{key}")).is_some();
-    let password = ["auth.password", "auth.passwordSecretKeyRef"].iter().any(|key| given(key));
     let token = ["auth.token", "auth.tokenSecretKeyRef"].iter().any(|key| given(key));
-    let takes_password = password && !token && !given("auth.type");
+    let takes_password = !token && !given("auth.type");
     let has_address = given("svc") || given("url");
     if takes_password {
         let path = format!("{SERVER}.auth.type");

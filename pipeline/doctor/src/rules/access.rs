@@ -1,7 +1,7 @@
 //! The runtime's name, and how the platform reaches it: Ingress, HTTPRoute, tunnel, VirtualService, or an address of one's
 //! own; and the server of tunnels.
 
-use super::{Judged, Value};
+use super::{Judged, Node, Value};
 
 const RUNTIME: &str = "global.runtime";
 /// Where the tunnels of the public platform are.
@@ -182,6 +182,10 @@ fn server(judged: &mut Judged) {
 fn name(judged: &mut Judged) {
     let path = "global.runtime.name";
     let name = judged.text(path).to_owned();
+    // One of digits is there, and its type is told of.
+    if judged.at(path).is_some_and(|node| matches!(node.value, Value::Number(_) | Value::Bool(_))) {
+        return;
+    }
     if name.is_empty() {
         return judged.error("GR0010", path, "the runtime's name, unique in its account", "give it");
     }
@@ -210,6 +214,11 @@ fn hosts(judged: &mut Judged, path: &str, missing: &'static str) {
             "a list of host names",
             "give the host; the platform takes the first",
         );
+    }
+    let is_open = items.first().and_then(Node::text).is_some_and(|host| host.starts_with("*."));
+    if is_open {
+        let todo = "put the host first that the platform is to reach the runtime by";
+        judged.error("GR0021", path, "a host without * as the first", todo);
     }
     for item in &items {
         let Some(host) = item.text() else { continue };

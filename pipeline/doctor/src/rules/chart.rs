@@ -1,17 +1,32 @@
 //! What values of the chart exclude or need of each other, and those of the incumbent's components.
 
-use super::Judged;
+use super::{Chart, Judged};
 
-/// Settings of the reporter that are secrets.
+/// Settings that are secrets, of whichever process.
 const SECRETS: &[&str] = &[
-    "kubernetes.token",
+    "admin.token",
+    "argocd.password",
     "argocd.token",
-    "platform.token",
     "bus.password",
     "bus.token",
-    "admin.token",
-    "traces.otlp.token",
+    "changeRevision.repositories.credential.password",
+    "kubernetes.token",
+    "platform.token",
+    "platformServer.oidc.clientSecret",
+    "platformServer.store.postgresUrl",
+    "sourceServer.git.repositories.credential.password",
     "traces.otlp.headers",
+    "traces.otlp.token",
+    "tunnelClient.token",
+];
+
+/// Those that the chart has a value for, and that value.
+const REFERRED: &[(&str, &str)] = &[
+    ("changeRevision.repositories.credential.password", "changeRevision.git.credentialSecrets"),
+    ("platformServer.oidc.clientSecret", "platform.oidc.secretKeyRef"),
+    ("platformServer.store.postgresUrl", "platform.postgres.secretKeyRef"),
+    ("sourceServer.git.repositories.credential.password", "sourceServer.git.credentialSecrets"),
+    ("tunnelClient.token", "tunnelClient.tokenSecretKeyRef"),
 ];
 
 /// Where budgets stand, ours first.
@@ -37,37 +52,8 @@ const SCALED: &[&str] = &["reporter.autoscaling", "router.autoscaling", "sourceS
 
 pub(super) fn check(judged: &mut Judged) {
     bus(judged);
-    for component in ["reporter", "resourceReporter"] {
-        for path in SECRETS.iter().map(|path| format!("{component}.config.{path}")) {
-            if !judged.is_empty(&path) {
-                let todo = format!("mount a Secret by {component}.extraVolumes, and give the file");
-                judged.error("GR0066", &path, "no secret: settings stand in a ConfigMap", &todo);
-                if let Some(finding) = judged.findings.last_mut() {
-                    finding.found = crate::finding::MASKED.to_owned();
-                }
-            }
-        }
-    }
-    for (path, todo) in [
-        ("platform.config.platformServer.store.postgresUrl", "give platform.postgres.secretKeyRef"),
-        ("platform.config.platformServer.oidc.clientSecret", "give platform.oidc.secretKeyRef"),
-        ("tunnelClient.config.tunnelClient.token", "give tunnelClient.tokenSecretKeyRef"),
-        (
-            "changeRevision.config.changeRevision.repositories.credential.password",
-            "give changeRevision.git.credentialSecrets",
-        ),
-        (
-            "sourceServer.config.sourceServer.git.repositories.credential.password",
-            "give sourceServer.git.credentialSecrets",
-        ),
-    ] {
-        if !judged.is_empty(path) {
-            judged.error("GR0066", path, "no secret: settings stand in a ConfigMap", todo);
-            if let Some(finding) = judged.findings.last_mut() {
-                finding.found = crate::finding::MASKED.to_owned();
-            }
-        }
-    }
+    secrets(judged);
+    bus_address(judged);
     let password = super::argocd_access(judged) == "password" && judged.truth("reporter.enabled");
     let (replicas, most) = ("reporter.replicaCount", "reporter.autoscaling.maxReplicas");
     let scaled = judged.truth("reporter.autoscaling.enabled");
@@ -121,6 +107,36 @@ pub(super) fn check(judged: &mut Judged) {
     }
     source_server(judged);
     incumbent(judged);
+}
+
+/// Secrets among the settings of a process, which stand in a ConfigMap.
+fn secrets(judged: &mut Judged) {
+    let components = Chart::get().values.iter().filter_map(|value| value.path.strip_suffix(".config"));
+    for component in components {
+        for setting in SECRETS {
+            let path = format!("{component}.config.{setting}");
+            if judged.is_empty(&path) {
+                continue;
+            }
+            let value = REFERRED.iter().find(|(of, value)| of == setting && value.starts_with(component));
+            let todo = match value {
+                Some((_, value)) => format!("give {value}"),
+                None => format!("mount a Secret by {component}.extraVolumes, and give the file"),
+            };
+            judged.error("GR0066", &path, "no secret: settings stand in a ConfigMap", &todo);
+            if let Some(finding) = judged.findings.last_mut() {
+                finding.found = crate::finding::MASKED.to_owned();
+            }
+        }
+    }
+}
+
+/// The addresses of the bus stand in a ConfigMap as well.
+fn bus_address(judged: &mut Judged) {
+    if judged.text("nats.url").contains('@') {
+        let todo = "give nats.auth.tokenSecretKeyRef or nats.auth.credentialsSecretKeyRef";
+        judged.error("GR0066", "nats.url", "no user and no password: settings stand in a ConfigMap", todo);
+    }
 }
 
 fn source_server(judged: &mut Judged) {

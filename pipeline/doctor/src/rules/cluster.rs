@@ -209,7 +209,9 @@ fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
             }
             "global.integrations.argo-cd.server.auth.tokenSecretKeyRef" => inline || !runs || kind != "token",
             "global.integrations.argo-cd.server.auth.passwordSecretKeyRef" => {
-                inline || !runs || kind != "password"
+                // A new Argo CD makes that of its admin.
+                let made = judged.text(&format!("{path}.name")) == "argocd-initial-admin-secret";
+                inline || !runs || kind != "password" || (made && judged.truth("argo-cd.enabled"))
             }
             _ => false,
         };

@@ -149,7 +149,7 @@ const OF_PODS: &[(&str, Shape)] = &[
 ];
 
 /// The part of an object's name that goes before a slash, and one that has none.
-const SUBDOMAIN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+pub(super) const SUBDOMAIN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const SHORT: &str = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?";
 
 pub(super) fn check(judged: &mut Judged) {
@@ -238,6 +238,26 @@ pub(super) fn amount(node: &Node) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * factor)
 }
 
+/// What of requests and limits is no amount of what a container is given.
+fn no_amount(node: &Node) -> Option<(String, String)> {
+    let is_known = |key: &str| {
+        ["cpu", "memory", "ephemeral-storage"].contains(&key)
+            || key.contains('/')
+            || key.starts_with("hugepages-")
+    };
+    let found = node.entries().iter().find_map(|(kind, group)| {
+        if !["requests", "limits"].contains(&kind.as_str()) || !matches!(group.value, Value::Map(_)) {
+            return Some(format!("the entry {}", plain(kind)));
+        }
+        let wrong = group.entries().iter().find(|(key, amount)| !is_known(key) || !is_quantity(amount));
+        wrong.map(|(key, amount)| format!("{} of {kind}: {}", plain(key), super::shown("size", Some(amount))))
+    })?;
+    Some((
+        found,
+        "requests and limits of cpu, memory and ephemeral-storage, such as 500m and 256Mi".to_owned(),
+    ))
+}
+
 /// A request of resources that is more than its limit, which may be the chart's own.
 fn above_its_limit(node: &Node) -> Option<(String, String)> {
     let (requests, limits) = (node.get("requests")?, node.get("limits")?);
@@ -284,7 +304,7 @@ fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
         }
         Shape::Part => text(
             &|text| text.len() <= 63 && matches("[a-z]([-a-z0-9]*[a-z0-9])?", text),
-            "a name of lower-case letters, digits and -",
+            "a name of at most 63 lower-case letters, digits and -",
         ),
         Shape::Middle => {
             text(&|text| matches("[a-z0-9]([-a-z0-9]*[a-z0-9])?", text), "lower-case letters, digits and -")
@@ -322,20 +342,7 @@ fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
             },
             "variables: names of letters, digits, -, _ and ., each with a text or {valueFrom: ...}",
         ),
-        Shape::Resources => {
-            let amounts = |group: &Node| {
-                group.entries().iter().all(|(key, amount)| {
-                    let known = ["cpu", "memory", "ephemeral-storage"].contains(&key.as_str());
-                    (known || key.contains('/') || key.starts_with("hugepages-")) && is_quantity(amount)
-                })
-            };
-            entries(
-                &|key| matches!(key, "requests" | "limits"),
-                &amounts,
-                "requests and limits of cpu, memory and ephemeral-storage, as quantities",
-            )
-            .or_else(|| above_its_limit(node))
-        }
+        Shape::Resources => no_amount(node).or_else(|| above_its_limit(node)),
         Shape::Numbers(known) => {
             let least = |key: &str| known.iter().find(|(name, _)| *name == key).map(|(_, least)| *least);
             let is_right = |(key, value): &(String, Node)| match &value.value {
@@ -368,9 +375,16 @@ fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
                     && (known != TLS || is_tls(item))
             };
             let number = items.iter().position(|item| !is_right(item))?;
+            let values = match known {
+                TLS => ": a list of hosts, and the name of a Secret",
+                TOLERATION => {
+                    ": Exists or Equal; NoSchedule, PreferNoSchedule or NoExecute; no value with Exists"
+                }
+                _ => "",
+            };
             Some((
                 format!("item {number} that is none of these"),
-                format!("mappings with no keys but {}", known.join(", ")),
+                format!("mappings with no keys but {}{values}", known.join(", ")),
             ))
         }
         Shape::Ports => {

@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::kubernetes::matches;
+use super::kubernetes::{SUBDOMAIN, matches};
 use super::{Chart, Judged, Node, Severity, Value};
 
 const CURE: &str = "write it as Kubernetes takes it: kubectl explain says how";
@@ -41,6 +41,12 @@ pub(super) fn check(judged: &mut Judged) {
             of_image(judged, &value.path);
         }
     }
+    text(
+        judged,
+        "tunnelClient.domain",
+        |text| matches(&format!("{SUBDOMAIN}(:[0-9]{{1,5}})?"), text),
+        "a domain in lower case, without https://",
+    );
     text(judged, "platform.backup.schedule", is_schedule, "five fields, as in 17 3 * * *, or @daily");
     for path in ["metrics.serviceMonitor.interval", "metrics.serviceMonitor.scrapeTimeout"] {
         text(judged, path, |text| matches(TIME, text), "a time such as 30s");

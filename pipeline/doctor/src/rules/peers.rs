@@ -57,6 +57,7 @@ fn secrets(judged: &mut Judged) {
         judged.warning("GR0030", user, "token or secretKeyRef", todo);
     }
     registration(judged);
+    proxies(judged);
     let kind = argocd_access(judged);
     let is_inline = !judged.is_empty(&format!("{SERVER}.auth.{kind}"));
     let argocd = format!("{SERVER}.auth.{kind}SecretKeyRef");
@@ -82,6 +83,16 @@ fn secrets(judged: &mut Judged) {
         if !judged.is_empty(path) {
             let todo = "make a Secret, and give its name and key: Helm keeps values with the release";
             judged.warning("GR0033", path, &format!("{better} instead"), todo);
+        }
+    }
+}
+
+/// Users and passwords of proxies, which stand in every pod.
+fn proxies(judged: &mut Judged) {
+    for path in ["global.httpProxy", "global.httpsProxy"] {
+        if judged.text(path).contains('@') {
+            let todo = "let the proxy know the pods by their addresses, or give HTTP_PROXY, HTTPS_PROXY and NO_PROXY by extraEnv of each component, from a Secret";
+            judged.warning("GR0033", path, "an address without a user: every pod shows it", todo);
         }
     }
 }
@@ -180,5 +191,35 @@ fn argocd(judged: &mut Judged) {
         if needed && judged.at(&path).is_some() && judged.is_empty(&path) {
             judged.error("GR0041", &path, "the name of the Service", "give it");
         }
+    }
+    if judged.truth("argo-cd.enabled") && !has_url {
+        new_argocd(judged);
+    }
+}
+
+/// Whether the reporter finds a new Argo CD, which is called and listens as its own values say.
+fn new_argocd(judged: &mut Judged) {
+    let (svc, port, rootpath) =
+        (format!("{SERVER}.svc"), format!("{SERVER}.port"), format!("{SERVER}.rootpath"));
+    // Their names have dots.
+    let setting = |judged: &Judged, key: &str| {
+        let node = judged.at("argo-cd.configs.params").and_then(|params| params.get(key)).cloned();
+        node.map(|node| node.text().map_or_else(|| node.json().to_string(), str::to_owned))
+            .unwrap_or_default()
+    };
+    let name = "argo-cd.fullnameOverride";
+    if judged.is_empty(name) && judged.text(&svc) == "argocd-server" {
+        let todo = format!("give it, or {svc}");
+        judged.error("GR0041", name, "a name, by which the reporter finds the Service", &todo);
+    }
+    if setting(judged, "server.insecure") != "true" && judged.number(&port) != Some(443.0) {
+        let todo =
+            "give 443 and tls.caSecretKeyRef, or leave argo-cd.configs.params its server.insecure: true";
+        judged.error("GR0041", &port, "443 of an Argo CD that speaks TLS", todo);
+    }
+    let own = setting(judged, "server.rootpath");
+    if own.trim_matches('/') != judged.text(&rootpath).trim_matches('/') {
+        let todo = "give it as argo-cd.configs.params has server.rootpath";
+        judged.error("GR0041", &rootpath, "the path that the new Argo CD is served under", todo);
     }
 }

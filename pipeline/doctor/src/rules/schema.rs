@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 
 use super::{Finding, Judged, Node, Severity, Value, nearest, shown};
 use crate::chart::{Chart, FOREIGN};
+use crate::finding::MASKED;
 
 /// Checks what a file gives.
 pub(super) fn check(judged: &mut Judged, root: &Node) {
@@ -49,7 +50,7 @@ fn walk(judged: &mut Judged, path: &str, node: &Node, schema: &Json) {
         return;
     }
     if let Some(wanted) = types(schema).filter(|types| !types.iter().any(|name| is(node, name))) {
-        let mut finding = finding(node, "GR0004", path, &wanted.join(" or "), "write it so, or take it away");
+        let mut finding = finding(node, "GR0004", path, &wanted.join(" or "), cure(node, &wanted));
         let article = if kind(node).starts_with(['a', 'i', 'o']) { "an" } else { "a" };
         finding.found = format!("{article} {}", kind(node));
         judged.findings.push(finding);
@@ -102,6 +103,24 @@ fn walk(judged: &mut Judged, path: &str, node: &Node, schema: &Json) {
     }
 }
 
+/// What to do about a value of the wrong type.
+fn cure(node: &Node, wanted: &[&str]) -> &'static str {
+    let takes = |name: &str| wanted.contains(&name);
+    match &node.value {
+        Value::Number(_) | Value::Bool(_) if takes("string") => "write it in quotes",
+        Value::Text(text) if takes("boolean") && ["true", "false"].contains(&text.trim()) => {
+            "write it without quotes"
+        }
+        Value::Text(text) if takes("integer") && text.trim().parse::<i64>().is_ok() => {
+            "write it without quotes"
+        }
+        Value::List(items) if takes("object") && items.iter().any(|item| item.get("name").is_some()) => {
+            "write a mapping: each name, a colon, and what belongs to it"
+        }
+        _ => "write it so, or take it away",
+    }
+}
+
 fn choices(judged: &mut Judged, path: &str, node: &Node, schema: &Json) {
     let value = node.json();
     let wanted = if let Some(choices) = schema["enum"].as_array() {
@@ -114,11 +133,17 @@ fn choices(judged: &mut Judged, path: &str, node: &Node, schema: &Json) {
         judged.findings.push(finding);
         return;
     } else if let (Some(text), Some(pattern)) = (node.text(), schema["pattern"].as_str())
+        // The chart's hook is not given what may be a secret, such as an address with a password.
+        && text != MASKED
         && Regex::new(pattern).is_ok_and(|regex| !regex.is_match(text))
     {
         format!("a text like {pattern}")
     } else if node.text() == Some("") && schema["minLength"].as_u64().is_some_and(|least| least > 0) {
         "a text that is not empty".to_owned()
+    } else if node.value == Value::List(Vec::new())
+        && schema["minItems"].as_u64().is_some_and(|least| least > 0)
+    {
+        "a list that is not empty".to_owned()
     } else if let Some((number, least)) = value.as_f64().zip(schema["minimum"].as_f64())
         && number < least
     {

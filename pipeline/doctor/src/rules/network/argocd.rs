@@ -11,6 +11,9 @@ pub(super) fn check(judged: &mut Judged, asking: &mut Asking<'_>) {
     if asking.skips(judged, "GR0205") || !judged.truth("reporter.enabled") {
         return;
     }
+    if judged.truth("argo-cd.enabled") {
+        return asking.unmeasured("GR0205", "a new Argo CD comes with the release");
+    }
     let (path, base) = address(judged, asking);
     let authorities = asking.token(judged, None, &format!("{SERVER}.tls.caSecretKeyRef"));
     let way = Way {

@@ -1,0 +1,254 @@
+//! What the chart and Kubernetes take of values, and nobody means: amounts in a wrong unit, replicas that never come, budgets that hold a
+//! node for ever, a claim of two, values that nothing reads, and texts that are still to be filled in.
+
+use regex::Regex;
+
+use super::kubernetes::amount;
+use super::{Chart, Judged, Node, Value};
+
+/// Memory and volumes below this are in another unit than was meant.
+const LEAST: f64 = 1024.0 * 1024.0;
+/// More processors than this no pod is given.
+const MOST: f64 = 128.0;
+/// Components whose replicas may come and go.
+const SCALED: [&str; 3] = ["reporter", "router", "sourceServer"];
+/// Components with a budget.
+const LIMITED: [&str; 8] = [
+    "appProxy",
+    "changeRevision",
+    "reporter",
+    "resourceReporter",
+    "router",
+    "sourceServer",
+    "tunnelClient",
+    "tunnelServer",
+];
+/// What is of the bus alone.
+const OF_BUS: [&str; 4] = [
+    "nats.auth.credentialsSecretKeyRef",
+    "nats.auth.tokenSecretKeyRef",
+    "nats.tls.caSecretKeyRef",
+    "nats.url",
+];
+/// How people and their programs write what is to be put in.
+const TO_FILL_IN: &str = "\\$\\{|\\$\\(|\\{\\{|^<[^<>]+>$|^(change-?me|replace-?me|todo|xxx+|your[-_ ].*)$";
+
+pub(super) fn check(judged: &mut Judged) {
+    amounts(judged);
+    for group in SCALED {
+        scaled(judged, group);
+    }
+    for group in LIMITED {
+        budget(judged, group);
+    }
+    claims(judged);
+    without_effect(judged);
+    account(judged);
+    to_fill_in(judged);
+}
+
+/// Whether a component runs, as far as its own switch says.
+fn is_on(judged: &Judged, group: &str) -> bool {
+    judged.truth(&format!("{group}.enabled"))
+}
+
+fn amounts(judged: &mut Judged) {
+    let is_less = |judged: &Judged, path: &str| {
+        judged.at(path).and_then(amount).is_some_and(|size| size > 0.0 && size < LEAST)
+    };
+    for value in &Chart::get().values {
+        if value.path.ends_with(".persistence.size") && is_less(judged, &value.path) {
+            let todo = "write the unit: Mi, Gi";
+            judged.warning("GR0085", &value.path, "a size of 1Mi or more", todo);
+        }
+        if !value.path.ends_with(".resources") {
+            continue;
+        }
+        for kind in ["requests", "limits"] {
+            let memory = format!("{}.{kind}.memory", value.path);
+            if is_less(judged, &memory) {
+                let todo = "write the unit: Mi, Gi; m is a thousandth of a byte";
+                judged.warning("GR0085", &memory, "memory of 1Mi or more", todo);
+            }
+            let cpu = format!("{}.{kind}.cpu", value.path);
+            if judged.at(&cpu).and_then(amount).is_some_and(|count| count > MOST) {
+                let todo = "write the unit: 500m is half a processor";
+                judged.warning("GR0085", &cpu, "processors that a node has", todo);
+            }
+        }
+    }
+}
+
+fn scaled(judged: &mut Judged, group: &str) {
+    let asks = |judged: &Judged, kind: &str| !judged.is_empty(&format!("{group}.resources.{kind}.cpu"));
+    let is_scaled = is_on(judged, group) && judged.truth(&format!("{group}.autoscaling.enabled"));
+    // What is limited and not requested is requested up to its limit.
+    if is_scaled && !asks(judged, "requests") && !asks(judged, "limits") {
+        let wanted = "requests.cpu, by which an autoscaler measures the load";
+        let todo = format!("give it, or set {group}.autoscaling.enabled to false");
+        judged.error("GR0080", &format!("{group}.resources"), wanted, &todo);
+    }
+}
+
+/// How many replicas a component has at the least.
+fn replicas(judged: &Judged, group: &str) -> f64 {
+    let path = match judged.truth(&format!("{group}.autoscaling.enabled")) {
+        true => format!("{group}.autoscaling.minReplicas"),
+        false => format!("{group}.replicaCount"),
+    };
+    judged.number(&path).unwrap_or(1.0)
+}
+
+fn budget(judged: &mut Judged, group: &str) {
+    let replicas = replicas(judged, group);
+    let path = |key: &str| format!("{group}.pdb.{key}");
+    let is_there = is_on(judged, group) && (group != "tunnelClient" || !judged.is_empty("tunnelClient.to"));
+    if !is_there || !judged.truth(&path("enabled")) || replicas < 1.0 {
+        return;
+    }
+    let (stay, go) = (path("minAvailable"), path("maxUnavailable"));
+    let (key, holds) = if judged.is_empty(&stay) {
+        (go.clone(), judged.at(&go).and_then(|node| share(node, replicas)).is_some_and(|most| most < 1.0))
+    } else {
+        (
+            stay.clone(),
+            judged.at(&stay).and_then(|node| share(node, replicas)).is_some_and(|least| least >= replicas),
+        )
+    };
+    if holds {
+        let wanted = "a budget by which a pod may go: else no node that has one is ever drained";
+        let todo = format!(
+            "give maxUnavailable 1 and no minAvailable, or more replicas than the {replicas} of {group}"
+        );
+        judged.warning("GR0081", &key, wanted, &todo);
+    }
+}
+
+/// How many pods a budget speaks of; Kubernetes rounds percentages up.
+fn share(node: &Node, replicas: f64) -> Option<f64> {
+    match &node.value {
+        Value::Number(number) => number.as_f64(),
+        Value::Text(text) => match text.strip_suffix('%') {
+            Some(percent) => percent.parse::<f64>().ok().map(|percent| (percent * replicas / 100.0).ceil()),
+            None => text.parse().ok(),
+        },
+        _ => None,
+    }
+}
+
+fn claims(judged: &mut Judged) {
+    let keeps = |judged: &Judged, group: &str| {
+        is_on(judged, group) && judged.truth(&format!("{group}.persistence.enabled"))
+    };
+    let on_file = is_on(judged, "platform") && judged.is_empty("platform.postgres.secretKeyRef");
+    let of_reporter = keeps(judged, "reporter") && judged.text("nats.mode") == "none";
+    let of_changes = keeps(judged, "changeRevision") && replicas(judged, "changeRevision") <= 1.0;
+    let all = [
+        ("reporter.persistence", of_reporter),
+        ("resourceReporter.persistence", keeps(judged, "resourceReporter")),
+        ("changeRevision.persistence", of_changes),
+        ("platform.persistence", on_file),
+        ("platform.backup.persistence", on_file && judged.truth("platform.backup.enabled")),
+    ];
+    let mut named: Vec<(String, String)> = Vec::new();
+    for (group, _) in all.into_iter().filter(|(_, is_used)| *is_used) {
+        let path = format!("{group}.existingClaim");
+        let claim = judged.text(&path).to_owned();
+        if claim.is_empty() {
+            continue;
+        }
+        match named.iter().find(|(_, other)| *other == claim) {
+            Some((first, _)) => {
+                let wanted = format!("another claim than {first}");
+                judged.error(
+                    "GR0082",
+                    &path,
+                    &wanted,
+                    "give each a claim of its own: their files are called alike",
+                );
+            }
+            None => named.push((path, claim)),
+        }
+    }
+}
+
+fn without_effect(judged: &mut Judged) {
+    let mode = judged.text("nats.mode").to_owned();
+    for path in
+        OF_BUS.into_iter().filter(|path| mode == "none" || (mode == "embedded" && *path == "nats.url"))
+    {
+        if !judged.is_empty(path) {
+            let wanted = format!("nothing where nats.mode is {mode}");
+            judged.warning("GR0083", path, &wanted, "set nats.mode to existing, or take it away");
+        }
+    }
+    let (group, annotations) = ("reporter.serviceAccount", "reporter.serviceAccount.annotations");
+    if !judged.truth(&format!("{group}.create")) && !judged.is_empty(annotations) {
+        let wanted = "nothing where reporter.serviceAccount.create is false";
+        judged.warning("GR0083", annotations, wanted, "annotate the account that is there");
+    }
+}
+
+/// An account that is not made and has no name is the one of every pod that names none.
+fn account(judged: &mut Judged) {
+    let (group, name) = ("reporter.serviceAccount", "reporter.serviceAccount.name");
+    let is_default = judged.is_empty(name) || judged.text(name) == "default";
+    if is_on(judged, "reporter") && !judged.truth(&format!("{group}.create")) && is_default {
+        let wanted =
+            "an account of the reporter's own: the account default is that of every pod which names none";
+        judged.warning("GR0086", name, wanted, "name one, or set reporter.serviceAccount.create to true");
+    }
+}
+
+fn to_fill_in(judged: &mut Judged) {
+    let Ok(pattern) = Regex::new(TO_FILL_IN) else { return };
+    let is_open = |node: &Node| node.text().is_some_and(|text| pattern.is_match(&text.trim().to_lowercase()));
+    // What is passed on as it is may well hold such a text, and stands in a mapping.
+    let open: Vec<&str> = Chart::get()
+        .values
+        .iter()
+        .map(|value| value.path.as_str())
+        .filter(|path| {
+            judged.given.at(path).is_some_and(|node| is_open(node) || node.items().iter().any(is_open))
+        })
+        .collect();
+    for path in open {
+        let todo = "give the values as the programs before Helm leave them: Helm itself fills nothing in";
+        judged.warning("GR0084", path, "what is to be put in there", todo);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_filled_in_is_known_and_what_only_looks_like_it_is_not() {
+        let pattern = Regex::new(TO_FILL_IN).unwrap();
+        for text in [
+            "${TOKEN}",
+            "https://$(HOST)",
+            "{{ .Values.a }}",
+            "<your token>",
+            "CHANGE-ME",
+            "changeme",
+            "your-account",
+            "xxxx",
+        ] {
+            assert!(pattern.is_match(&text.to_lowercase()), "{text}");
+        }
+        for text in ["a$b", "<<", "https://a.example.com/?a=<b>", "todos", "yours", "exchange-me", "xx", ""] {
+            assert!(!pattern.is_match(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_budget_speaks_of_as_many_pods_as_kubernetes_counts() {
+        let of = |value: Value| share(&Node { value, line: 0, file: None }, 3.0);
+        assert_eq!(of(Value::Text("50%".to_owned())), Some(2.0));
+        assert_eq!(of(Value::Text("0%".to_owned())), Some(0.0));
+        assert_eq!(of(Value::Text("2".to_owned())), Some(2.0));
+        assert_eq!(of(Value::Number(1.into())), Some(1.0));
+        assert_eq!(of(Value::Text("half".to_owned())), None);
+    }
+}

@@ -42,7 +42,7 @@ impl Binaries {
     }
 
     /// A program that is built only when it is asked for, which takes minutes the first time: `traefik`; `argo` and `argoexec`,
-    /// the server and the executor of Argo Workflows.
+    /// the server and the executor of Argo Workflows; `helm-controller`, Flux'.
     pub async fn further(&self, name: &str) -> anyhow::Result<PathBuf> {
         let program = self.program(name);
         if !program.is_file() {

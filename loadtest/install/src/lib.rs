@@ -12,6 +12,7 @@ mod before;
 mod browsing;
 mod connections;
 mod converted;
+mod flux;
 mod granted;
 mod ground;
 mod hook;

@@ -11,6 +11,8 @@ pub enum Step {
     Change,
     /// Another release, by the cluster's own Argo CD and from a Git repository: no difference is ever shown
     Argocd,
+    /// Another release, by Flux' helm-controller: nothing is done that nobody asked for, and what differs is put right
+    Flux,
     /// `helm test`
     Test,
     /// Other values, while applications change

@@ -8,6 +8,7 @@ use loadtest_judge::screen::say;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use crate::flux;
 use crate::ground::{Ground, NAME, NAMESPACE, name_of};
 use crate::step::Step;
 use crate::{access, argocd, backup, before, connections, hook, neighbour, new_argocd, power, rights};
@@ -28,6 +29,7 @@ pub(crate) async fn take(ground: &mut Ground, step: Step) -> anyhow::Result<Vec<
         Step::Install => install(ground).await,
         Step::Change => change(ground).await,
         Step::Argocd => Box::pin(argocd::take(ground)).await,
+        Step::Flux => Box::pin(flux::take(ground)).await,
         Step::Test => test(ground).await,
         Step::Upgrade => upgrade(ground).await,
         Step::Kill => kill(ground).await,

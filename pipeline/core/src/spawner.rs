@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use crate::Shutdown;
@@ -37,20 +37,7 @@ impl Spawner {
             () = self.stop.cancelled() => return false,
             place = self.places.clone().acquire_owned() => place,
         };
-        self.begin(place.ok(), task)
-    }
-
-    /// Runs `task` if there is a place for it now; else gives it up, and says `false`.
-    pub fn try_spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
-        !self.stop.is_cancelled() && self.begin(self.places.clone().try_acquire_owned().ok(), task)
-    }
-
-    fn begin(
-        &self,
-        place: Option<OwnedSemaphorePermit>,
-        task: impl Future<Output = ()> + Send + 'static,
-    ) -> bool {
-        let Some(place) = place else { return false };
+        let Ok(place) = place else { return false };
         self.tasks.spawn(async move {
             task.await;
             drop(place);
@@ -67,6 +54,7 @@ impl Spawner {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt as _;
     use tokio::sync::oneshot;
 
     use super::*;
@@ -76,12 +64,11 @@ mod tests {
         let stop = Shutdown::new();
         let spawner = Spawner::new(1, stop.clone());
         let (end, ended) = oneshot::channel::<()>();
-        assert!(spawner.try_spawn(async move { drop(ended.await) }));
-        assert!(!spawner.try_spawn(async {}), "there is one place");
-        let waiting = spawner.clone();
-        let second = tokio::spawn(async move { waiting.spawn(async {}).await });
+        assert!(spawner.spawn(async move { drop(ended.await) }).await);
+        let mut second = std::pin::pin!(spawner.spawn(async {}));
+        assert!(second.as_mut().now_or_never().is_none(), "there is one place");
         end.send(()).unwrap();
-        assert!(second.await.unwrap());
+        assert!(second.await);
         stop.cancel();
         assert!(!spawner.spawn(async {}).await, "nothing begins any more");
         spawner.drained().await;

@@ -12,6 +12,8 @@
 
 mod backlog;
 mod dirty_entry;
+#[cfg(test)]
+mod gauges;
 mod input;
 mod key_state;
 #[cfg(test)]

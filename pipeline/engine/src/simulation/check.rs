@@ -258,6 +258,9 @@ impl Check {
     pub(super) fn lane(shard: &Shard, config: &Config, keys: u64, now: Duration) -> Result<(), String> {
         let counts = shard.lane.counts(now);
         ensure!(counts.balance() == 0, "the balance is {}: {counts:?}", counts.balance());
+        if let Some(told) = shard.lane.miscounted() {
+            return Err(format!("the lane tells {told}"));
+        }
         // A read is granted before anybody knows what it brings: at most the deletions that a mark kept.
         let held = counts.queued + counts.waiting;
         let most = config.queue_events as u64 + config.concurrency + keys * (2 * KEPT_LIVES + 1);

@@ -1,11 +1,13 @@
 //! What kind of run it is, drawn from its seed.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use fastrand::Rng;
 
 use crate::circuit;
-use crate::lane::{self};
+use crate::lane;
+use crate::limit::RateLimit;
 use pipeline_core::Backoff;
 
 /// A way to be broken on purpose.
@@ -17,6 +19,17 @@ pub(super) enum Mutant {
     MarksBeforeAck,
     /// A process takes everything for sure that the ledger holds.
     ForgetsDoubt,
+}
+
+/// What of a run is not drawn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Setting {
+    /// Bytes that a record may have in the ledger.
+    pub(super) room: usize,
+    /// The watch of each process goes on where the one before it ended.
+    pub(super) goes_on: bool,
+    /// Each object may have two events in twenty seconds.
+    pub(super) is_limited: bool,
 }
 
 /// What kind of run it is.
@@ -45,8 +58,11 @@ pub(super) struct Knobs {
 }
 
 impl Knobs {
-    pub(super) fn draw(rng: &mut Rng, mutant: Option<Mutant>, room: usize, goes_on: bool) -> Self {
+    pub(super) fn draw(rng: &mut Rng, mutant: Option<Mutant>, setting: Setting) -> Self {
+        let Setting { room, goes_on, is_limited } = setting;
         let seconds = Duration::from_secs;
+        let limit =
+            RateLimit { events: NonZeroU32::MIN.saturating_add(1), window: seconds(20), learning: false };
         let backoff = Backoff { min: seconds(1), max: seconds(rng.u64(2..300)) };
         let often = |rng: &mut Rng| if rng.bool() { 0 } else { rng.u8(1..40) };
         Self {
@@ -63,7 +79,7 @@ impl Knobs {
                 reads: rng.u64(1..4),
                 backoff,
                 parked: 100,
-                rate_limit: None,
+                rate_limit: is_limited.then_some(limit),
                 kind_limits: &[],
                 refetch: Backoff { min: seconds(60), max: seconds(rng.u64(60..4_000)) },
                 refetch_every: Duration::from_millis(rng.u64(1..5_000)),

@@ -33,7 +33,7 @@ use pipeline_core::{Key, Timestamp, Uid};
 use crate::lane::{Input, ReadResult};
 use books::{Books, End};
 use check::Check;
-use knobs::{Knobs, Mutant};
+use knobs::{Knobs, Mutant, Setting};
 use process::Process;
 use receiver::{Mood, Receiver};
 use world::World;
@@ -65,20 +65,21 @@ struct Simulation {
     trace: Option<VecDeque<String>>,
 }
 
-/// Runs one simulation, with so many bytes for each record, and with watches that go on where a former process ended or not.
-fn run(seed: u64, mutant: Option<Mutant>, room: usize, goes_on: bool) -> Result<(), Violation> {
-    let Err(_) = Simulation::new(seed, mutant, room, goes_on, false).whole() else { return Ok(()) };
+/// Runs one simulation.
+fn run(seed: u64, mutant: Option<Mutant>, setting: Setting) -> Result<(), Violation> {
+    let Err(_) = Simulation::new(seed, mutant, setting, false).whole() else { return Ok(()) };
     // Once more, the same, and told this time.
-    let mut simulation = Simulation::new(seed, mutant, room, goes_on, true);
+    let mut simulation = Simulation::new(seed, mutant, setting, true);
     let why = simulation.whole().err().unwrap_or_else(|| "not so the second time".to_owned());
     let Simulation { steps: step, trace, .. } = simulation;
     Err(Violation { seed, step, why, trace: trace.unwrap_or_default() })
 }
 
 impl Simulation {
-    fn new(seed: u64, mutant: Option<Mutant>, room: usize, goes_on: bool, told: bool) -> Self {
+    fn new(seed: u64, mutant: Option<Mutant>, setting: Setting, told: bool) -> Self {
         let mut rng = Rng::with_seed(seed);
-        let knobs = Knobs::draw(&mut rng, mutant, room, goes_on);
+        let knobs = Knobs::draw(&mut rng, mutant, setting);
+        let goes_on = setting.goes_on;
         let mut check = Check::new(goes_on);
         let books = Books::new();
         books.disk.room(knobs.room);

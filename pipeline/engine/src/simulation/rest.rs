@@ -68,8 +68,10 @@ impl Simulation {
                 self.process.probe(place);
             } else if let Some(due) = self.due() {
                 self.tick(due.max(self.process.now));
-            } else {
+            } else if self.process.shards.iter().all(|shard| shard.lane.is_at_rest()) {
                 return Ok(());
+            } else {
+                return Err("a lane holds what nothing is going to happen to".to_owned());
             }
             self.look()?;
         }

@@ -26,6 +26,11 @@ fn room(seed: u64) -> usize {
     if seed.is_multiple_of(8) { Rng::with_seed(seed).usize(80..250) } else { usize::MAX }
 }
 
+/// In one of four runs the rate of each object's events is limited.
+fn setting_of(seed: u64, goes_on: bool) -> Setting {
+    Setting { room: room(seed), goes_on, is_limited: seed % 4 == 1 }
+}
+
 /// Runs simulations until one fails; gives after how many, and how.
 fn runs(number: u64, seed: u64, mutant: Option<Mutant>, goes_on: bool) -> Option<(u64, Violation)> {
     let (next, found) = (AtomicU64::new(0), Mutex::new(None));
@@ -36,7 +41,7 @@ fn runs(number: u64, seed: u64, mutant: Option<Mutant>, goes_on: bool) -> Option
                 return;
             }
             let seed = seed.wrapping_add(at);
-            let result = catch_unwind(AssertUnwindSafe(|| run(seed, mutant, room(seed), goes_on)))
+            let result = catch_unwind(AssertUnwindSafe(|| run(seed, mutant, setting_of(seed, goes_on))))
                 .unwrap_or_else(|panic| {
                     let why = panic.downcast_ref::<String>().cloned();
                     let why = format!("panicked: {}", why.unwrap_or_default());
@@ -105,7 +110,8 @@ fn runs_that_once_failed_hold() {
         ),
         (50_002_223, "a list ended a former life after the one that a read had shown since"),
     ] {
-        if let Err(violation) = run(seed, None, usize::MAX, false) {
+        let setting = Setting { room: usize::MAX, goes_on: false, is_limited: false };
+        if let Err(violation) = run(seed, None, setting) {
             panic!("{why}:\n{violation}");
         }
     }
@@ -143,7 +149,8 @@ fn runs_that_once_failed_where_a_watch_went_on_hold() {
             "a life that was shown again after those that followed it were journaled was told after them, without what happened in it",
         ),
     ] {
-        if let Err(violation) = run(seed, None, room(seed), true) {
+        let setting = Setting { room: room(seed), goes_on: true, is_limited: false };
+        if let Err(violation) = run(seed, None, setting) {
             panic!("{why}:\n{violation}");
         }
     }

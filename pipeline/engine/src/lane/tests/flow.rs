@@ -354,19 +354,3 @@ fn stopping_starts_nothing_and_lets_what_runs_end() {
     bench.take(state("z", 3));
     assert_eq!(bench.running(), [""; 0]);
 }
-
-#[test]
-fn lanes_that_are_broken_on_purpose_lose_what_they_are_said_to_lose() {
-    let mut bench = Bench::new(Config { queue_events: 0, ..small() });
-    bench.lane = Lane::new(Config { queue_events: 0, ..small() }).with_mutant(Mutant::DropsOnFull);
-    bench.take(state("x", 1));
-    let counts = bench.counts();
-    assert_eq!((counts.coalesced, counts.dirty, bench.reads.len()), (1, 0, 0));
-
-    let mut bench = Bench::new(small());
-    bench.lane = Lane::new(small()).with_mutant(Mutant::ForgetsRetry);
-    bench.take(state("x", 1));
-    bench.end("x", retry(Blame::Sink));
-    let counts = bench.counts();
-    assert_eq!((counts.filtered, counts.waiting, bench.lane.next_deadline()), (1, 0, None));
-}

@@ -1,8 +1,5 @@
-mod acts;
-mod crash;
 mod dirty;
 mod flow;
-mod model;
 mod order;
 mod parked;
 mod reasons;

@@ -48,20 +48,6 @@ async fn a_sink_that_is_down_gets_one_probe_at_a_time_and_then_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wrong_address_or_token_parks_nothing() {
-    for reason in [Reason::NotFound, Reason::Unauthorized, Reason::Forbidden] {
-        let (engine, is_down) = down(move || StageError::reject(reason, "status 4xx"));
-        engine.until("paused", |counts| counts.paused && counts.in_flight == 0).await;
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        assert!(engine.receiver.came().len() < 5 * 16 + 12, "{}", engine.receiver.came().len());
-        is_down.store(false, Ordering::SeqCst);
-        let counts = engine.until_idle(200).await;
-        assert_eq!((counts.parked, counts.acked), (0, 200), "{reason:?}");
-        engine.end().await;
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn one_object_that_fails_holds_no_other_up() {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
     for number in 0..50 {

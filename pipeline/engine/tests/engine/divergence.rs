@@ -7,7 +7,7 @@ use pipeline_engine::run::Route;
 use pipeline_ledger::Ledger;
 
 use crate::fakes::{Cluster, Compares, Enricher, Receiver, key};
-use crate::running::{Running, one_shard, start, start_route};
+use crate::running::{Running, one_shard, start_route};
 
 const EVERY: Duration = Duration::from_secs(60);
 
@@ -123,15 +123,4 @@ async fn a_receiver_that_cannot_be_told_holds_no_report_up() {
         // Also not the end of the process.
         engine.end().await;
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn nothing_is_told_unless_it_is_asked_for() {
-    let (cluster, receiver) = (Cluster::new(), Receiver::new());
-    cluster.put("app", 1);
-    let engine = start(one_shard(), cluster, Enricher::default(), receiver);
-    engine.until("reported", |counts| counts.acked == 1).await;
-    tokio::time::sleep(EVERY * 10).await;
-    assert!(engine.receiver.held.digests().is_empty());
-    engine.end().await;
 }

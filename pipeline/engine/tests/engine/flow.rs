@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use pipeline_engine::run::Config;
 use tokio::time::Instant;
 
 use crate::fakes::{Cluster, Enricher, Failure, QUIET, Receiver, key};
@@ -32,23 +31,6 @@ async fn stopping_finishes_what_is_in_flight_and_begins_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopping_gives_up_after_the_grace_period() {
-    let (cluster, receiver) = (Cluster::new(), Receiver::new());
-    receiver.gate.forget_permits(usize::MAX);
-    cluster.put("app", 1);
-    let config = Config { grace: Duration::from_secs(5), ..one_shard() };
-    let engine = start(config, cluster, Enricher::default(), receiver);
-    engine.until("in flight", |counts| counts.in_flight == 1).await;
-    engine.stop.cancel();
-    let began = Instant::now();
-    engine.task.await.unwrap().unwrap();
-    let grace = Duration::from_secs(5)..Duration::from_secs(6) + on::SLACK;
-    assert!(grace.contains(&began.elapsed()), "{:?}", began.elapsed());
-    let record = engine.ledger.get(&key("app")).unwrap();
-    assert_eq!((record.object().counter, record.object().in_doubt), (0, true), "nothing was acknowledged");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_source_that_ends_is_started_again() {
     let cluster = Cluster::new();
     cluster.put("app", 1);
@@ -69,22 +51,6 @@ async fn a_turn_that_panics_is_tried_again_and_holds_no_other_up() {
     let engine = start(one_shard(), cluster, enricher, Receiver::new());
     let counts = engine.until("reported", |counts| counts.acked == 20).await;
     assert_eq!((counts.retried, engine.receiver.newest().len()), (2, 20));
-    engine.end().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_source_that_lists_again_brings_nothing_that_is_acknowledged() {
-    let cluster = Cluster::new();
-    for number in 0..50 {
-        cluster.put(&format!("app-{number}"), number + 1);
-    }
-    let engine = start(one_shard(), cluster, Enricher::default(), Receiver::new());
-    engine.until_idle(50).await;
-    for number in 0..50 {
-        engine.cluster.repeat(&format!("app-{number}"));
-    }
-    let counts = engine.until_idle(100).await;
-    assert_eq!((counts.filtered, engine.receiver.came().len()), (50, 50));
     engine.end().await;
 }
 

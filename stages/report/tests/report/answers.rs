@@ -13,9 +13,6 @@ use pipeline_core::{Reason, Sink as _, StageError};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use crate::support::{host, platform, serve, ship, shipment};
 
@@ -184,34 +181,6 @@ async fn only_the_whole_head_of_a_success_is_one() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed() {
-    let (elsewhere, _) = answering(200).await;
-    let to = format!("{elsewhere}/2.0/api/events");
-    let answer = move || async move { (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, to)]) };
-    let address = serve(Router::new().route("/2.0/api/events", post(answer))).await;
-    let error = ship(&platform(&address, |_| {}).await).await.unwrap_err();
-    let message = format!(
-        "cannot send a report at {}: it answered 307, a redirect to {}, which is not followed",
-        host(&address),
-        host(&elsewhere)
-    );
-    assert_eq!(shown(&error), (true, Reason::Redirect, message));
-}
-
-#[tokio::test]
-async fn an_answer_that_does_not_come_retries() {
-    let answer = || async {
-        std::future::pending::<()>().await;
-        StatusCode::OK
-    };
-    let address = serve(Router::new().route("/2.0/api/events", post(answer))).await;
-    let sink = platform(&address, |config| config.http.timeout = Duration::from_millis(100)).await;
-    let error = ship(&sink).await.unwrap_err();
-    let message = format!("cannot send a report at {}: no answer in time", host(&address));
-    assert_eq!(shown(&error), (true, Reason::Timeout, message));
-}
-
-#[tokio::test]
 async fn a_success_stands_whatever_becomes_of_its_body() {
     let endless = || async {
         Body::from_stream(futures::stream::repeat_with(|| Ok::<_, std::io::Error>("x".repeat(9_999))))
@@ -267,49 +236,6 @@ async fn an_answer_stands_by_its_head_and_its_body_may_hang() {
             tokio::time::timeout(Duration::from_secs(60), closed.recv()).await.unwrap().unwrap();
         }
     }
-}
-
-#[tokio::test]
-async fn a_connection_that_is_cut_or_refused_retries() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    let sink = platform(&address, |_| {}).await;
-    let cut = tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        let mut some = [0; 64];
-        let _read = stream.read(&mut some).await.unwrap();
-        stream.write_all(b"HTTP/1.1 20").await.unwrap();
-    });
-    let message = format!("cannot send a report at {}: the connection failed", host(&address));
-    assert_eq!(shown(&ship(&sink).await.unwrap_err()), (true, Reason::Unreachable, message.clone()));
-    cut.await.unwrap();
-    // Nobody listens any more.
-    assert_eq!(shown(&ship(&sink).await.unwrap_err()), (true, Reason::Unreachable, message));
-}
-
-#[tokio::test]
-async fn a_certificate_that_does_not_verify_retries() {
-    stages_client::install_crypto();
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-    let config = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
-        .unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("https://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            drop(TlsAcceptor::from(Arc::new(config.clone())).accept(stream).await);
-        }
-    });
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ca.pem");
-    std::fs::write(&path, other.cert.pem()).unwrap();
-    let error = ship(&platform(&address, |config| config.http.ca_file = Some(path)).await).await.unwrap_err();
-    let message = format!("cannot send a report at {}: its certificate does not verify", host(&address));
-    assert_eq!(shown(&error), (true, Reason::Tls, message));
 }
 
 #[tokio::test]

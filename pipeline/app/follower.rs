@@ -17,8 +17,8 @@ use anyhow::Context as _;
 use pipeline_bus::jetstream::{BusError, Following, JetStream};
 use pipeline_bus::{Delivered, Message};
 use pipeline_core::{
-    Cause, Change, Emitter, Event, Key, Note, ObjectIndex, ObjectLabels, Shutdown, Source, StageError,
-    Survey, Version, async_trait,
+    Change, Emitter, Event, Key, Note, ObjectIndex, Shutdown, Source, StageError, Survey, Version,
+    async_trait,
 };
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
@@ -193,19 +193,9 @@ impl<W: Survey> Follower<W> {
     async fn event(&self, message: Message, again: bool) -> Result<Event, StageError> {
         let Message { key, uid, version, observed, trace, .. } = &message;
         let is_newest = self.seen.get(key).is_some_and(|(life, newest)| life == *uid && newest <= *version);
-        let gone = Event {
-            key: key.clone(),
-            uid: uid.clone(),
-            version: *version,
-            change: Change::Deleted { body: None },
-            labels: ObjectLabels::default(),
-            cause: Cause::Watch,
-            again: false,
-            observed: *observed,
-            fact: None,
-            coalesced: Vec::new(),
-            trace: *trace,
-        };
+        let change = Change::Deleted { body: None };
+        let gone = Event::watched(key.clone(), uid.clone(), *version, change, *observed);
+        let gone = Event { trace: *trace, ..gone };
         match message.into_event() {
             Ok(event) if event.is_deleted() || (is_newest && !again) => Ok(event),
             _ => Ok(self.watch.read(&gone.key, gone.version).await?.unwrap_or(gone)),

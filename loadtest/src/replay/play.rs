@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use anyhow::Context as _;
 use bytes::Bytes;
 use jiff::Timestamp;
-use pipeline_core::{Cause, Change, Enriched, Event, Key, Record, Report, Turn, Version};
+use pipeline_core::{Change, Enriched, Event, Key, Record, Report, Turn, Version};
 use pipeline_redact::Redactor;
 use serde_json::Value;
 use stages_argocd::plan::{Begun, Fetch, FetchPlan, RawManifests, Response, Settings, TrackingMethod};
@@ -37,19 +37,9 @@ impl Watched {
         } else {
             Change::Applied { body }
         };
-        let event = Event {
-            key,
-            uid: metadata("uid").unwrap_or("").into(),
-            version: Version(metadata("resourceVersion").unwrap_or("").parse().unwrap_or(0)),
-            change,
-            cause: Cause::Watch,
-            observed: timestamp(line.t),
-            fact: None,
-            coalesced: Vec::new(),
-            labels: pipeline_core::ObjectLabels::default(),
-            again: false,
-            trace: 0,
-        };
+        let uid = metadata("uid").unwrap_or("").into();
+        let version = Version(metadata("resourceVersion").unwrap_or("").parse().unwrap_or(0));
+        let event = Event::watched(key, uid, version, change, timestamp(line.t));
         Ok(Self { t: line.t, event, object })
     }
 

@@ -91,18 +91,8 @@ impl Survey for Watch {
 }
 
 fn message(name: &str, uid: &str, version: u64) -> Message {
-    Message {
-        key: Key::new("shop", name).unwrap(),
-        uid: uid.into(),
-        version: Version(version),
-        observed: Timestamp::UNIX_EPOCH,
-        trace: 0,
-        fact: None,
-        coalesced: Vec::new(),
-        labels: ObjectLabels::default(),
-        again: false,
-        payload: Payload::Change { body: "{}".into() },
-    }
+    let (key, change) = (Key::new("shop", name).unwrap(), Change::Applied { body: "{}".into() });
+    Message::of(Event::watched(key, uid.into(), Version(version), change, Timestamp::UNIX_EPOCH))
 }
 
 fn end(name: &str, uid: &str, version: u64) -> Message {

@@ -133,6 +133,24 @@ pub struct Event {
 }
 
 impl Event {
+    /// What a watch shows of an object at `observed`; nothing else is known of it.
+    #[must_use]
+    pub fn watched(key: Key, uid: Uid, version: Version, change: Change, observed: Timestamp) -> Self {
+        Self {
+            key,
+            uid,
+            version,
+            change,
+            labels: ObjectLabels::default(),
+            cause: Cause::Watch,
+            again: false,
+            observed,
+            fact: None,
+            coalesced: Vec::new(),
+            trace: 0,
+        }
+    }
+
     /// Whether the object is gone.
     #[must_use]
     pub fn is_deleted(&self) -> bool {

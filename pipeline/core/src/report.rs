@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, Key, Uid, Version};
+use crate::{Digest, Event, Key, Uid, Version};
 
 /// What a report is about: the object itself, or one of the entities that it lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -85,6 +85,42 @@ pub struct Report {
     pub body: Bytes,
     /// W3C trace id of the event's life.
     pub trace: u128,
+}
+
+impl Report {
+    /// A report of `content`, which alone decides about it; without a body, a fact or an end.
+    #[must_use]
+    pub fn new(
+        key: Key,
+        uid: Uid,
+        version: Version,
+        entity: EntityId,
+        kind: ReportKind,
+        content: Digest,
+    ) -> Self {
+        Self {
+            key,
+            uid,
+            version,
+            entity,
+            kind,
+            decision: content,
+            content,
+            incomplete: false,
+            ends: false,
+            fact: None,
+            body: Bytes::new(),
+            trace: 0,
+        }
+    }
+
+    /// The same of the state of an object that `event` shows.
+    #[must_use]
+    pub fn of_object(event: &Event, kind: ReportKind, content: Digest) -> Self {
+        let Event { key, uid, version, trace, .. } = event;
+        let report = Self::new(key.clone(), uid.clone(), *version, EntityId::OBJECT, kind, content);
+        Self { trace: *trace, ..report }
+    }
 }
 
 /// Without the payload: what is printed may end in a log.

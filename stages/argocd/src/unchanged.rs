@@ -115,19 +115,10 @@ mod tests {
     fn what_was_found_is_told_where_it_is_known_too() {
         let sections =
             Sections { spec: Digest(1), status: Digest(2), operation: Digest(3), metadata: Digest(4) };
-        let event = Event {
-            key: pipeline_core::Key::new("ns", "app").unwrap(),
-            uid: "uid".into(),
-            version: pipeline_core::Version(1),
-            change: pipeline_core::Change::Applied { body: "{\"spec\":{}}".into() },
-            cause: pipeline_core::Cause::Watch,
-            observed: pipeline_core::Timestamp::UNIX_EPOCH,
-            fact: None,
-            coalesced: Vec::new(),
-            labels: pipeline_core::ObjectLabels::default(),
-            again: false,
-            trace: 1,
-        };
+        let key = pipeline_core::Key::new("ns", "app").unwrap();
+        let change = pipeline_core::Change::Applied { body: "{\"spec\":{}}".into() };
+        let (version, observed) = (pipeline_core::Version(1), pipeline_core::Timestamp::UNIX_EPOCH);
+        let event = Event::watched(key, "uid".into(), version, change, observed);
         let settled = |sections: Option<Sections>, healthy| {
             let settled = if sections.is_some() { Settled::Now } else { Settled::Never };
             let state = State { sections: sections.unwrap_or_default(), healthy, ..State::default() };

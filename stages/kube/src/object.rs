@@ -138,8 +138,7 @@ fn event(
     cause: Cause,
     (observed, trace): (Timestamp, u128),
 ) -> Event {
-    let (fact, coalesced, labels) = (None, Vec::new(), pipeline_core::ObjectLabels::default());
-    Event { key, uid, version, change, labels, cause, again: false, observed, fact, coalesced, trace }
+    Event { cause, trace, ..Event::watched(key, uid, version, change, observed) }
 }
 
 /// A text, borrowed where it holds no escape.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Cause, Checkpoint, Digest, Enrich, Enriched, EntityId, Event, Fact, Filtered, Reason, Record, Report,
-    StageError, Turn, Version, async_trait,
+    Cause, Checkpoint, Digest, Enrich, Enriched, Event, Fact, Filtered, Reason, Record, Report, StageError,
+    Turn, Version, async_trait,
 };
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
@@ -262,18 +262,11 @@ impl Inner {
         let only_settles = is_told && reports.is_empty() && untold.is_empty();
         reports.extend(untold);
         if !only_settles {
-            reports.push(Report { decision, content, body, ..report(event) });
+            reports.push(Report { decision, body, ..Report::of_object(event, labels::OBJECT, content) });
         }
         let filtered = only_settles.then_some(Filtered::Unchanged);
-        let settle = Checkpoint {
-            uid: event.uid.clone(),
-            version: event.version,
-            state: state.encode(),
-            fact: shown,
-            incomplete: false,
-            unsent: Vec::new(),
-            present: Vec::new(),
-        };
+        let settle = Checkpoint::new(event.uid.clone(), event.version, state.encode());
+        let settle = Checkpoint { fact: shown, ..settle };
         Ok(Enriched { reports, settle: Some(settle), filtered, refetch: None })
     }
 
@@ -338,7 +331,8 @@ impl Inner {
         }
         let body = payload::of(&object.to_string(), false, seen.nodes, &seen.cut);
         let decision = self.decision(event, object);
-        Some(Report { decision, content: Digest::of(&body), fact: Some(fact.id), body, ..report(event) })
+        let report = Report::of_object(event, labels::OBJECT, Digest::of(&body));
+        Some(Report { decision, fact: Some(fact.id), body, ..report })
     }
 
     /// All that is to be told of a life that is over: the phases that nobody was told of, then its end.
@@ -374,7 +368,7 @@ impl Inner {
         let body = payload::of(&seen.text, true, seen.nodes, &seen.cut);
         let content = Digest::of(&body);
         let fact = known.map(Record::stay);
-        reports.push(Report { decision: content, content, ends: true, fact, body, ..report(event) });
+        reports.push(Report { ends: true, fact, body, ..Report::of_object(event, labels::OBJECT, content) });
         Enriched { reports, settle: None, filtered: None, refetch: None }
     }
 
@@ -383,7 +377,7 @@ impl Inner {
         let body = payload::of(&stub(event, &State::of(record), &record.uid).to_string(), true, None, &[]);
         let content = Digest::of(&body);
         let (uid, version, fact) = (record.uid.clone(), Version(0), Some(record.stay()));
-        Report { uid, version, decision: content, content, ends: true, fact, body, ..report(event) }
+        Report { uid, version, ends: true, fact, body, ..Report::of_object(event, labels::OBJECT, content) }
     }
 }
 
@@ -417,23 +411,6 @@ fn stub(event: &Event, state: &State, uid: &str) -> Value {
         metadata["namespace"] = event.key.namespace().into();
     }
     json!({"apiVersion": state.api_version, "kind": state.kind, "metadata": metadata})
-}
-
-fn report(event: &Event) -> Report {
-    Report {
-        key: event.key.clone(),
-        uid: event.uid.clone(),
-        version: event.version,
-        entity: EntityId::OBJECT,
-        kind: labels::OBJECT,
-        decision: Digest::NONE,
-        content: Digest::NONE,
-        incomplete: false,
-        ends: false,
-        fact: None,
-        body: Bytes::new(),
-        trace: event.trace,
-    }
 }
 
 #[cfg(test)]

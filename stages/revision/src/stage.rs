@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use pipeline_core::{
-    Cause, Checkpoint, Digest, Enrich, Enriched, EntityId, Event, Filtered, Reason, Record, Refetch, Report,
+    Cause, Checkpoint, Digest, Enrich, Enriched, Event, Filtered, Reason, Record, Refetch, Report,
     StageError, Turn, async_trait,
 };
 use pipeline_redact::Redactor;
@@ -124,15 +124,8 @@ impl Enrich for RevisionEnrichment {
         if is_told && incomplete && settled.is_some() {
             return Ok(Enriched { refetch, ..Enriched::filtered(Filtered::SameContent) });
         }
-        let settle = Checkpoint {
-            uid: event.uid.clone(),
-            version: event.version,
-            state: state.into(),
-            fact: Digest::NONE,
-            incomplete,
-            unsent: Vec::new(),
-            present: Vec::new(),
-        };
+        let settle = Checkpoint::new(event.uid.clone(), event.version, state.into());
+        let settle = Checkpoint { incomplete, ..settle };
         // What was acknowledged when the process was killed, a moment before that was settled, is settled now.
         let (reports, filtered) = match is_told && settled.is_none() {
             true => (Vec::new(), Some(Filtered::SameContent)),
@@ -186,20 +179,8 @@ fn decision(object: &Value, all: &[Synced], started_at: Option<&str>) -> Digest 
 }
 
 fn report(event: &Event, decision: Digest, body: Bytes) -> Report {
-    Report {
-        key: event.key.clone(),
-        uid: event.uid.clone(),
-        version: event.version,
-        entity: EntityId::OBJECT,
-        kind: labels::CHANGE,
-        decision,
-        content: Digest::of(&body),
-        incomplete: false,
-        ends: false,
-        fact: None,
-        body,
-        trace: event.trace,
-    }
+    let report = Report::of_object(event, labels::CHANGE, Digest::of(&body));
+    Report { decision, body, ..report }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use pipeline_core::{Fact, Key, Timestamp};
+use pipeline_core::{Change, Event, Fact, Key, Timestamp};
 use proptest::prelude::*;
 
 use super::super::Payload;
@@ -83,18 +83,9 @@ fn what_nobody_of_us_wrote_is_foreign() {
 #[test]
 fn deletions_and_ends_that_were_not_told_are_kept() {
     let end = |phase: &str| Fact { id: Digest::of(phase.as_bytes()), body: Bytes::new() };
-    let state = Message {
-        key: Key::new("ns", "shop").unwrap(),
-        uid: "u".into(),
-        version: Version(7),
-        observed: Timestamp::UNIX_EPOCH,
-        trace: 0,
-        fact: None,
-        coalesced: Vec::new(),
-        labels: pipeline_core::ObjectLabels::default(),
-        again: false,
-        payload: Payload::Change { body: Bytes::new() },
-    };
+    let (key, change) = (Key::new("ns", "shop").unwrap(), Change::Applied { body: Bytes::new() });
+    let event = Event::watched(key, "u".into(), Version(7), change, Timestamp::UNIX_EPOCH);
+    let state = Message::of(event);
     assert_eq!(Keep::of(&state, None), Keep::Newest);
     let ended = Message { fact: Some(end("Succeeded")), ..state.clone() };
     assert_eq!(Keep::of(&ended, None), Keep::Each);

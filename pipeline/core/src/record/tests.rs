@@ -6,32 +6,14 @@ use crate::{Key, ReportKind, Shipment};
 const OBJECT: ReportKind = ReportKind::of_object("object");
 
 pub(super) fn report(uid: &str, version: u64, entity: EntityId, content: u64) -> Report {
-    Report {
-        key: Key::new("ns", "store").unwrap(),
-        uid: uid.into(),
-        version: Version(version),
-        entity,
-        kind: OBJECT,
-        decision: Digest(content + 100),
-        content: Digest(content),
-        incomplete: false,
-        ends: false,
-        fact: None,
-        body: Bytes::new(),
-        trace: 0,
-    }
+    let key = Key::new("ns", "store").unwrap();
+    let report = Report::new(key, uid.into(), Version(version), entity, OBJECT, Digest(content));
+    Report { decision: Digest(content + 100), ..report }
 }
 
 pub(super) fn settle(uid: &str, version: u64, present: &[u64]) -> Checkpoint {
-    Checkpoint {
-        uid: uid.into(),
-        version: Version(version),
-        state: bytes::Bytes::from_static(b"state"),
-        fact: Digest(7),
-        incomplete: false,
-        unsent: Vec::new(),
-        present: present.iter().copied().map(EntityId).collect(),
-    }
+    let present = present.iter().copied().map(EntityId).collect();
+    Checkpoint { fact: Digest(7), present, ..Checkpoint::new(uid.into(), Version(version), "state".into()) }
 }
 
 #[test]

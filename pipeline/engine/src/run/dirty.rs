@@ -153,7 +153,7 @@ fn with(mut event: Event, facts: Vec<(Uid, Version, Fact)>) -> Vec<Event> {
 
 #[cfg(test)]
 mod tests {
-    use pipeline_core::{Cause, Timestamp, Version};
+    use pipeline_core::{Timestamp, Version};
 
     use super::*;
     use bytes::Bytes;
@@ -164,19 +164,10 @@ mod tests {
     }
 
     fn event(version: u64, end: Option<u32>) -> Event {
-        Event {
-            key: key(),
-            uid: "1".into(),
-            version: Version(version),
-            change: Change::Applied { body: "{}".into() },
-            cause: Cause::Watch,
-            observed: Timestamp::UNIX_EPOCH,
-            fact: end.map(|second| Fact { id: Digest(second.into()), body: Bytes::new() }),
-            coalesced: Vec::new(),
-            labels: pipeline_core::ObjectLabels::default(),
-            again: false,
-            trace: 0,
-        }
+        let change = Change::Applied { body: "{}".into() };
+        let fact = end.map(|second| Fact { id: Digest(second.into()), body: Bytes::new() });
+        let event = Event::watched(key(), "1".into(), Version(version), change, Timestamp::UNIX_EPOCH);
+        Event { fact, ..event }
     }
 
     fn gone(version: u64) -> Event {

@@ -94,24 +94,13 @@ fn labels(event: &Event) -> Option<&Labelling> {
 #[cfg(test)]
 mod tests {
     use pipeline_bus::Message;
-    use pipeline_core::{Cause, Change, Key, Timestamp, Version};
+    use pipeline_core::{Change, Key, Timestamp, Version};
 
     use super::*;
 
     fn event(namespace: &str, body: &'static str) -> Event {
-        Event {
-            key: Key::new(namespace, "a").unwrap(),
-            uid: "1".into(),
-            version: Version(1),
-            change: Change::Applied { body: body.into() },
-            cause: Cause::Watch,
-            observed: Timestamp::UNIX_EPOCH,
-            fact: None,
-            coalesced: Vec::new(),
-            labels: pipeline_core::ObjectLabels::default(),
-            again: false,
-            trace: 0,
-        }
+        let (key, change) = (Key::new(namespace, "a").unwrap(), Change::Applied { body: body.into() });
+        Event::watched(key, "1".into(), Version(1), change, Timestamp::UNIX_EPOCH)
     }
 
     fn of_team(labels: &Labelling) -> bool {

@@ -44,26 +44,17 @@ fn is_done_with(event: &Event, known: Option<&Record>, done: Option<Version>) ->
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use pipeline_core::{Cause, Change, Digest, Fact, Key, ObjectLabels, Timestamp};
+    use pipeline_core::{Change, Digest, Fact, Key, Timestamp};
 
     use super::*;
     use crate::shard::turn::is_stale;
 
     fn event(version: u64, deleted: bool) -> Event {
         let body = Bytes::from_static(b"{}");
-        Event {
-            key: Key::of_kind("rollout", "shop", "web").unwrap(),
-            uid: "u".into(),
-            version: Version(version),
-            change: if deleted { Change::Deleted { body: Some(body) } } else { Change::Applied { body } },
-            labels: ObjectLabels::default(),
-            cause: Cause::Watch,
-            again: true,
-            observed: Timestamp::UNIX_EPOCH,
-            fact: None,
-            coalesced: Vec::new(),
-            trace: 0,
-        }
+        let key = Key::of_kind("rollout", "shop", "web").unwrap();
+        let change = if deleted { Change::Deleted { body: Some(body) } } else { Change::Applied { body } };
+        let event = Event::watched(key, "u".into(), Version(version), change, Timestamp::UNIX_EPOCH);
+        Event { again: true, ..event }
     }
 
     fn known(uid: &str, version: u64, settled: Settled) -> Record {

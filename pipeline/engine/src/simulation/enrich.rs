@@ -271,20 +271,7 @@ impl Draft<'_> {
     }
 
     fn report(&self, content: Digest, incomplete: bool) -> Report {
-        Report {
-            key: self.event.key.clone(),
-            uid: self.event.uid.clone(),
-            version: self.event.version,
-            entity: EntityId::OBJECT,
-            kind: OBJECT,
-            decision: digest(&[10]),
-            content,
-            incomplete,
-            ends: false,
-            fact: None,
-            body: Bytes::new(),
-            trace: self.event.trace,
-        }
+        Report { decision: digest(&[10]), incomplete, ..Report::of_object(self.event, OBJECT, content) }
     }
 }
 

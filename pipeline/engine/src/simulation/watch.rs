@@ -225,17 +225,5 @@ impl Resumed {
 
 /// An object is gone, of which nothing but its identity is known.
 fn vanished(key: Key, uid: Uid, version: u64, observed: Timestamp) -> Event {
-    Event {
-        key,
-        uid,
-        version: Version(version),
-        change: Change::Deleted { body: None },
-        cause: Cause::Watch,
-        observed,
-        fact: None,
-        coalesced: Vec::new(),
-        labels: pipeline_core::ObjectLabels::default(),
-        again: false,
-        trace: 0,
-    }
+    Event::watched(key, uid, Version(version), Change::Deleted { body: None }, observed)
 }

@@ -227,22 +227,10 @@ impl World {
     pub(super) fn event(&self, moved: &Moved, cause: Cause, observed: Timestamp) -> Event {
         let body = moved.state.encode();
         let ended = moved.state.operation.filter(|operation| operation.ended);
-        Event {
-            key: self.apps[moved.app].key.clone(),
-            uid: moved.uid.clone(),
-            version: Version(moved.version),
-            change: if moved.deleted {
-                Change::Deleted { body: Some(body) }
-            } else {
-                Change::Applied { body }
-            },
-            cause,
-            observed,
-            fact: ended.map(end),
-            coalesced: Vec::new(),
-            labels: pipeline_core::ObjectLabels::default(),
-            again: false,
-            trace: u128::from(moved.version),
-        }
+        let (key, uid) = (self.apps[moved.app].key.clone(), moved.uid.clone());
+        let change =
+            if moved.deleted { Change::Deleted { body: Some(body) } } else { Change::Applied { body } };
+        let event = Event::watched(key, uid, Version(moved.version), change, observed);
+        Event { cause, fact: ended.map(end), trace: u128::from(moved.version), ..event }
     }
 }

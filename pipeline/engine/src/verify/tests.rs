@@ -10,20 +10,8 @@ fn record(uid: &str, version: u64) -> Record {
 }
 
 fn told(record: Option<Record>, uid: &str, entity: EntityId) -> Option<Record> {
-    let report = Report {
-        key: Key::new("ns", "store").unwrap(),
-        uid: uid.into(),
-        version: Version(1),
-        entity,
-        kind: OBJECT,
-        decision: Digest(1),
-        content: Digest(1),
-        incomplete: false,
-        ends: false,
-        fact: None,
-        body: "{}".into(),
-        trace: 0,
-    };
+    let key = Key::new("ns", "store").unwrap();
+    let report = Report::new(key, uid.into(), Version(1), entity, OBJECT, Digest(1));
     Record::acknowledge(record, &report)
 }
 

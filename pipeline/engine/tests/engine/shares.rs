@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pipeline_bus::jetstream::{Expect, JetStream, LEASES, LEDGER};
-use pipeline_core::{Checkpoint, Digest, EntityId, Key, Report, ReportKind, Shutdown, Version};
+use pipeline_core::{Checkpoint, Digest, EntityId, Key, Report, ReportKind, Shutdown, Uid, Version};
 use pipeline_engine::run::{Config, Engine, EngineError, Leases};
 use pipeline_engine::verify::VerifyOptions;
 use pipeline_ledger::{Ledger, LedgerOptions};
@@ -64,32 +64,11 @@ fn ledger(bus: &JetStream, sink: &str) -> Ledger {
 
 /// All of an object is reported and acknowledged.
 async fn reported(ledger: &Ledger, key: &Key) {
-    let report = Report {
-        key: key.clone(),
-        uid: "gone".into(),
-        version: Version(1),
-        entity: EntityId::OBJECT,
-        kind: OBJECT,
-        decision: Digest(1),
-        content: Digest(1),
-        incomplete: false,
-        ends: false,
-        fact: None,
-        body: bytes::Bytes::new(),
-        trace: 0,
-    };
+    let (uid, version): (Uid, _) = ("gone".into(), Version(1));
+    let report = Report::new(key.clone(), uid.clone(), version, EntityId::OBJECT, OBJECT, Digest(1));
     assert!(ledger.sending(key, &report, None).await, "it may go");
     ledger.acknowledge(key, &report);
-    let settle = Checkpoint {
-        uid: "gone".into(),
-        version: Version(1),
-        state: bytes::Bytes::from_static(b"state"),
-        fact: Digest::NONE,
-        incomplete: false,
-        unsent: Vec::new(),
-        present: Vec::new(),
-    };
-    ledger.checkpoint(key, &settle, &[]);
+    ledger.checkpoint(key, &Checkpoint::new(uid, version, "state".into()), &[]);
 }
 
 struct Member {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use pipeline_core::{Checkpoint, EntityId, Report, ReportKind, Shipment, Version};
 use proptest::prelude::*;
 
@@ -12,20 +11,9 @@ use crate::Ledger;
 const OBJECT: ReportKind = ReportKind::of_object("object");
 
 pub(crate) fn report(n: usize, uid: &str, entity: EntityId, content: u64) -> Report {
-    Report {
-        key: Key::new("ns", &format!("app-{n}")).unwrap(),
-        uid: uid.into(),
-        version: Version(1),
-        entity,
-        kind: OBJECT,
-        decision: Digest(content + 1),
-        content: Digest(content),
-        incomplete: false,
-        ends: false,
-        fact: None,
-        body: Bytes::new(),
-        trace: 0,
-    }
+    let key = Key::new("ns", &format!("app-{n}")).unwrap();
+    let report = Report::new(key, uid.into(), Version(1), entity, OBJECT, Digest(content));
+    Report { decision: Digest(content + 1), ..report }
 }
 
 /// A receiver that remembers the last key of every entity.
@@ -113,15 +101,7 @@ fn neither_a_resource_that_left_counts_nor_what_was_never_acknowledged() {
     ledger.acknowledge(&key, &report(1, "a", EntityId(3), 1));
     let both = ledger.digest(&key).unwrap();
     assert_eq!((both.entities, &*both.uid), (2, "a"));
-    let settle = Checkpoint {
-        uid: "a".into(),
-        version: Version(1),
-        state: bytes::Bytes::from_static(b"state"),
-        fact: Digest(1),
-        incomplete: false,
-        unsent: Vec::new(),
-        present: Vec::new(),
-    };
+    let settle = Checkpoint::new("a".into(), Version(1), "state".into());
     ledger.update(&key, |record| Some(Record::checkpoint(record, &settle)));
     assert_eq!(ledger.digest(&key), Some(alone.clone()));
     let back = report(1, "a", EntityId(3), 1);

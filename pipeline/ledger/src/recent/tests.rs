@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use pipeline_core::{Checkpoint, EntityId, Record, Report, Shipment, Version};
+use pipeline_core::{Cause, Checkpoint, EntityId, Record, Report, Shipment, Version};
 
 use super::*;
 use crate::digests::tests::report;
@@ -30,15 +30,7 @@ fn pending(ends: &[End], gone: &[(&str, u64)]) -> Option<Pending> {
 }
 
 fn settle(uid: &str, fact: Digest) -> Checkpoint {
-    Checkpoint {
-        uid: uid.into(),
-        version: Version(9),
-        state: bytes::Bytes::from_static(b"state"),
-        fact,
-        incomplete: false,
-        unsent: Vec::new(),
-        present: Vec::new(),
-    }
+    Checkpoint { fact, ..Checkpoint::new(uid.into(), Version(9), "state".into()) }
 }
 
 fn last(uid: &str) -> Report {
@@ -283,23 +275,18 @@ fn one_start_with_another_sink_leaves_what_the_first_had_on_its_way() {
     assert_eq!(first.known().len(), 1);
 }
 
+/// The end of an incarnation, with facts.
+fn gone(uid: &str, version: u64, body: Option<bytes::Bytes>, ends: &[Fact]) -> Event {
+    let (change, observed) = (Change::Deleted { body }, pipeline_core::Timestamp::UNIX_EPOCH);
+    let event = Event::watched(key(1), uid.into(), Version(version), change, observed);
+    Event { coalesced: ends.to_vec(), trace: 5, ..event }
+}
+
 #[test]
 fn what_a_settled_round_told_is_taken_out_of_an_event_that_brings_it_again() {
     let ledger = Ledger::memory();
     let ends: Vec<_> = (1..=4).map(|n| end("a", n).2).collect();
-    let event = |uid: &str, ends: &[Fact]| Event {
-        key: key(1),
-        uid: uid.into(),
-        version: Version(7),
-        change: pipeline_core::Change::Deleted { body: None },
-        cause: pipeline_core::Cause::Read,
-        observed: pipeline_core::Timestamp::UNIX_EPOCH,
-        fact: None,
-        coalesced: ends.to_vec(),
-        labels: pipeline_core::ObjectLabels::default(),
-        again: false,
-        trace: 5,
-    };
+    let event = |uid: &str, ends: &[Fact]| Event { cause: Cause::Read, ..gone(uid, 7, None, ends) };
     assert!(ledger.without_reported(&event("a", &ends), None).is_none(), "nothing was told");
     ledger.checkpoint(&key(1), &settle("a", ends[2].id), &ends[..1]);
     let left = ledger.without_reported(&event("a", &ends), None).unwrap();
@@ -311,19 +298,7 @@ fn what_a_settled_round_told_is_taken_out_of_an_event_that_brings_it_again() {
 #[test]
 fn a_list_that_ends_an_incarnation_that_was_told_to_be_over_ends_the_one_that_is_known() {
     let ledger = Ledger::memory();
-    let first = Event {
-        key: key(1),
-        uid: "a".into(),
-        version: Version(20),
-        change: Change::Deleted { body: Some(bytes::Bytes::from_static(b"{}")) },
-        cause: pipeline_core::Cause::Watch,
-        observed: pipeline_core::Timestamp::UNIX_EPOCH,
-        fact: None,
-        coalesced: vec![end("a", 1).2],
-        labels: pipeline_core::ObjectLabels::default(),
-        again: false,
-        trace: 5,
-    };
+    let first = gone("a", 20, Some("{}".into()), &[end("a", 1).2]);
     let known = Record::new("b".into());
     assert!(ledger.without_reported(&first, Some(&known)).is_none(), "both are over, and nobody knows");
     ledger.acknowledge(&key(1), &last("a"));

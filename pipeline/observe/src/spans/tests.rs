@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use pipeline_core::{Cause, Change, Event, Filtered, Folded, Outcome, Peer, Sample, Step, Trace};
+use pipeline_core::{Change, Event, Filtered, Folded, Outcome, Peer, Sample, Step, Trace};
 
 use super::*;
 
@@ -75,19 +75,8 @@ fn now(second: u64) -> (Duration, Timestamp) {
 }
 
 fn event(trace: u128, version: u64) -> Event {
-    Event {
-        key: key(),
-        uid: "a".into(),
-        version: Version(version),
-        change: Change::Deleted { body: None },
-        cause: Cause::Watch,
-        observed: Timestamp::now(),
-        fact: None,
-        coalesced: Vec::new(),
-        labels: pipeline_core::ObjectLabels::default(),
-        again: false,
-        trace,
-    }
+    let change = Change::Deleted { body: None };
+    Event { trace, ..Event::watched(key(), "a".into(), Version(version), change, Timestamp::now()) }
 }
 
 fn call(outcome: Outcome, milliseconds: u64) -> Sample {

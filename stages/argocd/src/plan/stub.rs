@@ -1,6 +1,6 @@
 //! Reports of an application that is gone, of which nothing but the record is left.
 
-use pipeline_core::{Digest, EntityId, Event, Record, Report, Turn, Version};
+use pipeline_core::{Digest, Event, Record, Report, Turn, Version};
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 
@@ -76,18 +76,12 @@ fn payload_of(object: ObjectText, source: Source) -> Payload {
 
 fn report(event: &Event, record: &Record, turn: &Turn, fact: Option<Digest>, payload: &Payload) -> Report {
     Report {
-        key: event.key.clone(),
         uid: record.uid.clone(),
         // Of another life the event's version says nothing.
         version: if record.uid == event.uid { event.version } else { Version(0) },
-        entity: EntityId::OBJECT,
-        kind: labels::APP_REPORT,
         decision: Digest::of(b"gone"),
-        content: payload.content(),
-        incomplete: false,
-        ends: false,
         fact,
         body: payload.body(turn.now),
-        trace: event.trace,
+        ..Report::of_object(event, labels::APP_REPORT, payload.content())
     }
 }

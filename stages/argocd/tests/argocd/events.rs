@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response as HttpResponse};
 use pipeline_core::{
-    Cause, Change, Enrich as _, Enriched, Event, Filtered, Key, ObjectIndex, Outcome, Reason, ReportKind,
+    Change, Enrich as _, Enriched, Event, Filtered, Key, ObjectIndex, Outcome, Reason, ReportKind,
     StageError, Timestamp, Turn, Version,
 };
 use pipeline_redact::Redactor;
@@ -43,19 +43,9 @@ pub(crate) fn application(name: &str) -> Value {
 }
 
 pub(crate) fn event(name: &str) -> Event {
-    Event {
-        key: Key::new("apps", name).unwrap(),
-        uid: name.into(),
-        version: Version(7),
-        change: Change::Applied { body: application(name).to_string().into() },
-        cause: Cause::Watch,
-        observed: Timestamp::UNIX_EPOCH,
-        fact: None,
-        coalesced: Vec::new(),
-        labels: pipeline_core::ObjectLabels::default(),
-        again: false,
-        trace: 0,
-    }
+    let key = Key::new("apps", name).unwrap();
+    let change = Change::Applied { body: application(name).to_string().into() };
+    Event::watched(key, name.into(), Version(7), change, Timestamp::UNIX_EPOCH)
 }
 
 /// What an upstream Argo CD answers to `path`.

@@ -18,19 +18,12 @@ use tokio::net::TcpListener;
 
 /// A report of `body` on its way out.
 pub(crate) fn shipment(body: &str, counter: u32) -> Shipment {
+    let (key, kind) = (Key::new("argocd", "store").unwrap(), ReportKind::of_object("app"));
+    let content = Digest::of(body.as_bytes());
     let report = Report {
-        key: Key::new("argocd", "store").unwrap(),
-        uid: "uid-1".into(),
-        version: Version(7),
-        entity: EntityId::OBJECT,
-        kind: ReportKind::of_object("app"),
-        decision: Digest(1),
-        content: Digest::of(body.as_bytes()),
-        incomplete: false,
-        ends: false,
-        fact: None,
         body: Bytes::copy_from_slice(body.as_bytes()),
         trace: 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c,
+        ..Report::new(key, "uid-1".into(), Version(7), EntityId::OBJECT, kind, content)
     };
     Shipment::new(report, "ledger", "platform", counter.into())
 }

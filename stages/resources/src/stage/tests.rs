@@ -27,19 +27,10 @@ fn event(kind: &str, version: u64, object: &Value) -> Event {
         "workflow" => "workflows.argoproj.io",
         _ => "replicasets.apps",
     };
-    Event {
-        key: Key::of_kind(kind, "shop", "web").unwrap(),
-        uid: "1".into(),
-        version: Version(version),
-        change: Change::Applied { body: object.to_string().into() },
-        cause: Cause::Watch,
-        observed: Timestamp::UNIX_EPOCH,
-        fact: fact_of(&known(resource), object),
-        coalesced: Vec::new(),
-        labels: pipeline_core::ObjectLabels::default(),
-        again: false,
-        trace: 1,
-    }
+    let key = Key::of_kind(kind, "shop", "web").unwrap();
+    let change = Change::Applied { body: object.to_string().into() };
+    let event = Event::watched(key, "1".into(), Version(version), change, Timestamp::UNIX_EPOCH);
+    Event { fact: fact_of(&known(resource), object), trace: 1, ..event }
 }
 
 /// The phase and step that an object shows.

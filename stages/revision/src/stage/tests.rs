@@ -1,5 +1,5 @@
 use git2::{Repository, Signature, Time};
-use pipeline_core::{Change, Key, ObjectLabels, Timestamp, Version};
+use pipeline_core::{Change, Key, Timestamp, Version};
 use stages_git::Checkouts;
 use stages_git::remote::{Access, Config, Projects};
 
@@ -18,19 +18,9 @@ fn event(namespace: &str, project: &str, url: &str, revision: &str) -> Event {
             "history": [{"revision": revision}],
         },
     });
-    Event {
-        key: Key::new(namespace, "web").unwrap(),
-        uid: "u".into(),
-        version: Version(1),
-        change: Change::Applied { body: object.to_string().into() },
-        labels: ObjectLabels::default(),
-        cause: Cause::Watch,
-        again: false,
-        observed: Timestamp::UNIX_EPOCH,
-        fact: None,
-        coalesced: Vec::new(),
-        trace: 0,
-    }
+    let key = Key::new(namespace, "web").unwrap();
+    let change = Change::Applied { body: object.to_string().into() };
+    Event::watched(key, "u".into(), Version(1), change, Timestamp::UNIX_EPOCH)
 }
 
 #[tokio::test]

@@ -42,19 +42,9 @@ fn key(name: &str) -> Key {
 
 /// A state of object `name`, life `a`.
 fn state(name: &str, version: u64) -> Event {
-    Event {
-        key: key(name),
-        uid: "a".into(),
-        version: Version(version),
-        change: Change::Applied { body: Bytes::from_static(b"0123456789") },
-        cause: Cause::Watch,
-        observed: Timestamp::UNIX_EPOCH,
-        fact: None,
-        coalesced: Vec::new(),
-        labels: pipeline_core::ObjectLabels::default(),
-        again: false,
-        trace: u128::from(version),
-    }
+    let change = Change::Applied { body: Bytes::from_static(b"0123456789") };
+    let event = Event::watched(key(name), "a".into(), Version(version), change, Timestamp::UNIX_EPOCH);
+    Event { trace: u128::from(version), ..event }
 }
 
 fn of(uid: &str, event: Event) -> Event {

@@ -7,20 +7,8 @@ use super::*;
 const OBJECT: ReportKind = ReportKind::of_object("object");
 
 fn report(entity: EntityId, content: u64) -> Report {
-    Report {
-        key: Key::new("ns", "app").unwrap(),
-        uid: "uid".into(),
-        version: Version(7),
-        entity,
-        kind: OBJECT,
-        decision: Digest(content),
-        content: Digest(content),
-        incomplete: false,
-        ends: false,
-        fact: None,
-        body: bytes::Bytes::from_static(b"{}"),
-        trace: 1,
-    }
+    let key = Key::new("ns", "app").unwrap();
+    Report::new(key, "uid".into(), Version(7), entity, OBJECT, Digest(content))
 }
 
 fn resource(number: u64) -> Report {
@@ -28,15 +16,7 @@ fn resource(number: u64) -> Report {
 }
 
 fn enriched(reports: Vec<Report>) -> Enriched {
-    let settle = Checkpoint {
-        uid: "uid".into(),
-        version: Version(7),
-        state: bytes::Bytes::from_static(b"state"),
-        fact: Digest::NONE,
-        incomplete: false,
-        unsent: Vec::new(),
-        present: Vec::new(),
-    };
+    let settle = Checkpoint::new("uid".into(), Version(7), "state".into());
     Enriched { reports, settle: Some(settle), filtered: None, refetch: None }
 }
 

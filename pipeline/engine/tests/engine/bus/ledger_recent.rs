@@ -28,19 +28,9 @@ async fn operated(ledger: &Ledger, key: &Key, n: usize) {
 
 /// Which of the first few operations' ends are still to be told, were they delivered again.
 fn untold(ledger: &Ledger, key: &Key) -> Vec<Fact> {
-    let event = Event {
-        key: key.clone(),
-        uid: UID.into(),
-        version: Version(9),
-        change: Change::Deleted { body: None },
-        cause: Cause::Read,
-        observed: Timestamp::UNIX_EPOCH,
-        fact: None,
-        coalesced: (1..=4).map(end).collect(),
-        labels: pipeline_core::ObjectLabels::default(),
-        again: false,
-        trace: 0,
-    };
+    let (change, observed) = (Change::Deleted { body: None }, Timestamp::UNIX_EPOCH);
+    let event = Event::watched(key.clone(), UID.into(), Version(9), change, observed);
+    let event = Event { cause: Cause::Read, coalesced: (1..=4).map(end).collect(), ..event };
     ledger.without_reported(&event, None).unwrap_or(event).coalesced
 }
 

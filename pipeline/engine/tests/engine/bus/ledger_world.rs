@@ -3,7 +3,6 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use bytes::Bytes;
 use pipeline_bus::jetstream::{Bucket, LEDGER};
 use pipeline_core::{Checkpoint, Digest, EntityId, Key, Record, Report, ReportKind, Version};
 use pipeline_ledger::{Claimed, Ledger, LedgerOptions};
@@ -62,32 +61,13 @@ pub(crate) fn counted(n: u64) -> Record {
 }
 
 pub(crate) fn report(key: &Key, content: u64) -> Report {
-    Report {
-        key: key.clone(),
-        uid: UID.into(),
-        version: Version(1),
-        entity: EntityId::OBJECT,
-        kind: OBJECT,
-        decision: Digest(content + 1),
-        content: Digest(content),
-        incomplete: false,
-        ends: false,
-        fact: None,
-        body: Bytes::new(),
-        trace: 0,
-    }
+    let (entity, content) = (EntityId::OBJECT, Digest(content));
+    let report = Report::new(key.clone(), UID.into(), Version(1), entity, OBJECT, content);
+    Report { decision: Digest(content.0 + 1), ..report }
 }
 
 pub(crate) fn settle() -> Checkpoint {
-    Checkpoint {
-        uid: UID.into(),
-        version: Version(9),
-        state: bytes::Bytes::from_static(b"state"),
-        fact: Digest::NONE,
-        incomplete: false,
-        unsent: Vec::new(),
-        present: Vec::new(),
-    }
+    Checkpoint::new(UID.into(), Version(9), "state".into())
 }
 
 /// Reports an object as the engine does: sent, acknowledged, settled.

@@ -7,7 +7,7 @@ use pipeline_bus::jetstream::{
     BusError, Config, Credentials, Deliveries, Delivery, Durable, JetStream, Published, connect,
 };
 use pipeline_bus::{About, Keep, Message, Payload, Subject};
-use pipeline_core::{Digest, EntityId, Fact, Key, Shutdown, Timestamp, Version};
+use pipeline_core::{Change, Digest, EntityId, Event, Fact, Key, Shutdown, Timestamp, Version};
 
 use crate::server::Server;
 
@@ -77,18 +77,10 @@ pub(crate) async fn published(bus: &JetStream, message: &Message) -> Published {
 }
 
 pub(crate) fn state(uid: &str, version: u64, bytes: usize) -> Message {
-    Message {
-        key: Key::new("ns", "shop").unwrap(),
-        uid: uid.into(),
-        version: Version(version),
-        observed: Timestamp::from_millisecond(1_700_000_000_123).unwrap(),
-        trace: 0xabcd << 64 | 0x1234,
-        fact: None,
-        coalesced: Vec::new(),
-        labels: pipeline_core::ObjectLabels::default(),
-        again: false,
-        payload: Payload::Change { body: body(bytes) },
-    }
+    let (key, change) = (Key::new("ns", "shop").unwrap(), Change::Applied { body: body(bytes) });
+    let observed = Timestamp::from_millisecond(1_700_000_000_123).unwrap();
+    let event = Event::watched(key, uid.into(), Version(version), change, observed);
+    Message { trace: 0xabcd << 64 | 0x1234, ..Message::of(event) }
 }
 
 pub(crate) fn deleted(uid: &str, version: u64, bytes: Option<usize>) -> Message {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Cause, Change, Emitter, Event, Fact, Key, Note, Reason, Remembered, Shutdown, Source, StageError, Survey,
+    Change, Emitter, Event, Fact, Key, Note, Reason, Remembered, Shutdown, Source, StageError, Survey,
     Surveyed, Timestamp, Uid, Version, async_trait,
 };
 use tokio::sync::broadcast;
@@ -165,19 +165,9 @@ fn body(object: &Object) -> Bytes {
 }
 
 fn event(key: &Key, object: &Object) -> Event {
-    Event {
-        key: key.clone(),
-        uid: object.uid(key),
-        version: Version(object.version),
-        change: Change::Applied { body: body(object) },
-        cause: Cause::Watch,
-        observed: Timestamp::now(),
-        fact: object.operation.clone(),
-        coalesced: Vec::new(),
-        labels: pipeline_core::ObjectLabels::default(),
-        again: false,
-        trace: u128::from(object.version),
-    }
+    let (version, change) = (Version(object.version), Change::Applied { body: body(object) });
+    let event = Event::watched(key.clone(), object.uid(key), version, change, Timestamp::now());
+    Event { fact: object.operation.clone(), trace: u128::from(object.version), ..event }
 }
 
 #[async_trait]

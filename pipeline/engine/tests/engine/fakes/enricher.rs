@@ -82,13 +82,10 @@ impl Enrich for Enricher {
         reports.extend(states.filter(differs));
         let incomplete = !refetch && self.lacking.lock().unwrap().contains(&event.key);
         let settle = Checkpoint {
-            uid: event.uid.clone(),
-            version: event.version,
-            state: bytes::Bytes::from_static(b"state"),
             fact: event.fact.as_ref().map_or(Digest::NONE, |end| end.id),
             incomplete,
-            unsent: Vec::new(),
             present: (1..=self.resources).map(EntityId).collect(),
+            ..Checkpoint::new(event.uid.clone(), event.version, "state".into())
         };
         Ok(Enriched {
             reports,
@@ -107,18 +104,14 @@ impl Enricher {
         let content = event.body().map_or(0, |body| std::str::from_utf8(body).unwrap().parse().unwrap());
         let shown = event.fact.as_ref().filter(|_| entity == EntityId::OBJECT);
         Report {
-            key: event.key.clone(),
-            uid: event.uid.clone(),
-            version: event.version,
             entity,
-            kind: if entity == EntityId::OBJECT { OBJECT } else { LISTED },
             decision: Digest(event.version.0),
-            content: Digest(content + extra),
-            incomplete: false,
-            ends: false,
-            fact: None,
             body: shown.map_or_else(|| Bytes::from_static(b"{}"), |end| end.body.clone()),
-            trace: event.trace,
+            ..Report::of_object(
+                event,
+                if entity.is_object() { OBJECT } else { LISTED },
+                Digest(content + extra),
+            )
         }
     }
 

@@ -4,26 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pipeline_bus::{Bus, Delivered, Durable, Keep, Message, Payload, durables};
-use pipeline_core::{Key, REQUEST_BYTES, RequestError, Shutdown, Timestamp, Version};
+use pipeline_bus::{Bus, Delivered, Durable, Keep, Message, durables};
+use pipeline_core::{Change, Event, Key, REQUEST_BYTES, RequestError, Shutdown, Timestamp, Version};
 use tokio::sync::mpsc;
 
 use crate::on;
 use crate::running::PATIENCE;
 
 fn message(uid: &str, version: u64) -> Message {
-    Message {
-        key: Key::new("default", "map").unwrap(),
-        uid: uid.into(),
-        version: Version(version),
-        observed: Timestamp::UNIX_EPOCH,
-        trace: 7,
-        fact: None,
-        coalesced: Vec::new(),
-        labels: pipeline_core::ObjectLabels::default(),
-        again: false,
-        payload: Payload::Change { body: Bytes::from_static(b"{}") },
-    }
+    let (key, change) = (Key::new("default", "map").unwrap(), Change::Applied { body: "{}".into() });
+    Message::of(Event::watched(key, uid.into(), Version(version), change, Timestamp::UNIX_EPOCH))
 }
 
 async fn publish(bus: &dyn Bus, shard: u32, message: Message) {

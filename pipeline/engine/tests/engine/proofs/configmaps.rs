@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pipeline_core::{
-    Cause, Change, Checkpoint, Digest, Emitter, Enrich, Enriched, EntityId, Event, Filtered, Key, Note,
-    Reason, Record, Report, ReportKind, Shipment, Shutdown, Sink, Source, StageError, Timestamp, Turn,
-    Version, async_trait,
+    Cause, Change, Checkpoint, Digest, Emitter, Enrich, Enriched, Event, Filtered, Key, Note, Reason, Record,
+    Report, ReportKind, Shipment, Shutdown, Sink, Source, StageError, Timestamp, Turn, Version, async_trait,
 };
 
 use super::api::{Api, Object};
@@ -16,20 +15,10 @@ use super::api::{Api, Object};
 pub(super) struct ConfigMaps(pub(super) Arc<Api>);
 
 fn event(key: &Key, object: &Object, deleted: bool, cause: Cause) -> Event {
-    let body = object.data.clone().into();
-    Event {
-        key: key.clone(),
-        uid: object.uid.as_str().into(),
-        version: Version(object.version),
-        change: if deleted { Change::Deleted { body: Some(body) } } else { Change::Applied { body } },
-        cause,
-        observed: Timestamp::now(),
-        fact: None,
-        coalesced: Vec::new(),
-        labels: pipeline_core::ObjectLabels::default(),
-        again: false,
-        trace: 0,
-    }
+    let (body, uid) = (object.data.clone().into(), object.uid.as_str().into());
+    let change = if deleted { Change::Deleted { body: Some(body) } } else { Change::Applied { body } };
+    let event = Event::watched(key.clone(), uid, Version(object.version), change, Timestamp::now());
+    Event { cause, ..event }
 }
 
 #[async_trait]
@@ -81,20 +70,8 @@ impl Enrich for Data {
         let known = known.filter(|known| known.uid == event.uid);
         let body = event.body().cloned().unwrap_or_default();
         let digest = Digest::of(&body);
-        let report = Report {
-            key: event.key.clone(),
-            uid: event.uid.clone(),
-            version: event.version,
-            entity: EntityId::OBJECT,
-            kind: CONFIG_MAP,
-            decision: digest,
-            content: digest,
-            incomplete: false,
-            ends: event.is_deleted(),
-            fact: None,
-            body,
-            trace: event.trace,
-        };
+        let report = Report::of_object(event, CONFIG_MAP, digest);
+        let report = Report { ends: event.is_deleted(), body, ..report };
         if event.is_deleted() {
             return Ok(match known {
                 Some(_) => Enriched { reports: vec![report], settle: None, filtered: None, refetch: None },
@@ -105,15 +82,7 @@ impl Enrich for Data {
         if known.is_some_and(|known| known.is_settled() && same(known)) {
             return Ok(Enriched::filtered(Filtered::Unchanged));
         }
-        let settle = Checkpoint {
-            uid: event.uid.clone(),
-            version: event.version,
-            state: bytes::Bytes::new(),
-            fact: Digest::NONE,
-            incomplete: false,
-            unsent: Vec::new(),
-            present: Vec::new(),
-        };
+        let settle = Checkpoint::new(event.uid.clone(), event.version, bytes::Bytes::new());
         Ok(Enriched { reports: vec![report], settle: Some(settle), filtered: None, refetch: None })
     }
 }

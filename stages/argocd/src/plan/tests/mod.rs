@@ -76,19 +76,10 @@ pub(super) fn store() -> Value {
 
 pub(super) fn event(object: &Value) -> Event {
     let text = |name: &str| object["metadata"][name].as_str().unwrap_or("").to_owned();
-    Event {
-        key: Key::new("argocd", "store").unwrap(),
-        uid: text("uid").into(),
-        version: Version(text("resourceVersion").parse().unwrap_or(0)),
-        change: Change::Applied { body: object.to_string().into() },
-        cause: Cause::Watch,
-        observed: turn(Duration::ZERO).now,
-        fact: None,
-        coalesced: Vec::new(),
-        labels: pipeline_core::ObjectLabels::default(),
-        again: false,
-        trace: 7,
-    }
+    let (key, uid) = (Key::new("argocd", "store").unwrap(), text("uid").into());
+    let version = Version(text("resourceVersion").parse().unwrap_or(0));
+    let change = Change::Applied { body: object.to_string().into() };
+    Event { trace: 7, ..Event::watched(key, uid, version, change, turn(Duration::ZERO).now) }
 }
 
 pub(super) fn deleted(object: &Value) -> Event {

@@ -33,7 +33,7 @@ mod spawner;
 mod stage;
 mod step;
 mod traceparent;
-pub mod uid;
+mod uid;
 
 pub use async_trait::async_trait;
 pub use backoff::Backoff;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
-use crate::{Key, Uid, Version, uid};
+use crate::{Key, Uid, Version};
 
 /// Shared between the watch, which writes it, and enrichment, which asks it about parents. Bounded by the
 /// number of objects; holds no object. Cloning shares.
@@ -14,64 +14,15 @@ pub struct ObjectIndex {
 
 #[derive(Debug, Default)]
 struct Lives {
-    /// What the watch showed last; version 0 of a life of which a read alone has told.
-    newest: Newest,
+    /// What the watch showed last of each name; version 0 of a life of which a read alone has told.
+    newest: HashMap<Key, (Uid, Version)>,
     /// Later lives that reads have shown, of names of which the watch still shows a former one: few, and for moments.
     ahead: HashMap<Key, (Uid, Version)>,
 }
 
-/// One life of each name, by the short form of its uid. There are tens of thousands, and hardly ever one that has none.
-#[derive(Debug, Default)]
-struct Newest {
-    short: HashMap<Key, ([u8; 16], Version)>,
-    long: HashMap<Key, (Uid, Version)>,
-}
-
-impl Newest {
-    fn get(&self, key: &Key) -> Option<(Uid, Version)> {
-        let short = self.short.get(key).map(|(uuid, version)| (uid::of_uuid(*uuid), *version));
-        short.or_else(|| self.long.get(key).cloned())
-    }
-
-    /// The version that was seen of this life of `key`, if it is the newest.
-    fn version_of(&mut self, key: &Key, uid: &Uid) -> Option<&mut Version> {
-        match uid::to_uuid(uid) {
-            Some(uuid) => {
-                self.short.get_mut(key).filter(|(known, _)| *known == uuid).map(|(_, version)| version)
-            }
-            None => self.long.get_mut(key).filter(|(known, _)| known == uid).map(|(_, version)| version),
-        }
-    }
-
-    fn put(&mut self, key: &Key, uid: &Uid, version: Version) {
-        match uid::to_uuid(uid) {
-            Some(uuid) => {
-                self.long.remove(key);
-                self.short.insert(key.clone(), (uuid, version));
-            }
-            None => {
-                self.short.remove(key);
-                self.long.insert(key.clone(), (uid.clone(), version));
-            }
-        }
-    }
-
-    fn remove(&mut self, key: &Key) -> Option<(Uid, Version)> {
-        let short = self.short.remove(key).map(|(uuid, version)| (uid::of_uuid(uuid), version));
-        short.or_else(|| self.long.remove(key))
-    }
-
-    fn known(&self, key: &Key) -> Option<&Key> {
-        let short = self.short.get_key_value(key).map(|(known, _)| known);
-        short.or_else(|| self.long.get_key_value(key).map(|(known, _)| known))
-    }
-
-    fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.short.keys().chain(self.long.keys())
-    }
-
-    fn len(&self) -> usize {
-        self.short.len() + self.long.len()
+impl Lives {
+    fn put(&mut self, key: &Key, uid: Uid, version: Version) {
+        self.newest.insert(key.clone(), (uid, version));
     }
 }
 
@@ -82,9 +33,9 @@ impl ObjectIndex {
         if lives.ahead.get(key).is_some_and(|(ahead, at)| ahead == uid || *at <= version) {
             lives.ahead.remove(key);
         }
-        match lives.newest.version_of(key, uid) {
-            Some(at) => *at = (*at).max(version),
-            None => lives.newest.put(key, uid, version),
+        match lives.newest.get_mut(key) {
+            Some((known, at)) if *known == *uid => *at = (*at).max(version),
+            _ => lives.put(key, uid.clone(), version),
         }
     }
 
@@ -94,8 +45,8 @@ impl ObjectIndex {
     pub fn read(&self, key: &Key, uid: &Uid, version: Version) {
         let mut lives = self.write();
         match lives.newest.get(key) {
-            None => lives.newest.put(key, uid, Version(0)),
-            Some((known, at)) if known != *uid && at < version => {
+            None => lives.put(key, uid.clone(), Version(0)),
+            Some((known, at)) if known != uid && *at < version => {
                 let ahead = lives.ahead.entry(key.clone()).or_insert_with(|| (uid.clone(), version));
                 if ahead.1 < version {
                     *ahead = (uid.clone(), version);
@@ -119,9 +70,9 @@ impl ObjectIndex {
             // So are all before it.
             lives.ahead.remove(key);
             lives.newest.remove(key);
-        } else if lives.newest.version_of(key, uid).is_some() {
+        } else if lives.newest.get(key).is_some_and(|(known, _)| known == uid) {
             match lives.ahead.remove(key) {
-                Some((ahead, _)) => lives.newest.put(key, &ahead, Version(0)),
+                Some((ahead, _)) => lives.put(key, ahead, Version(0)),
                 None => drop(lives.newest.remove(key)),
             }
         }
@@ -137,7 +88,7 @@ impl ObjectIndex {
     pub fn get(&self, key: &Key) -> Option<(Uid, Version)> {
         let lives = self.lives.read().unwrap_or_else(PoisonError::into_inner);
         let ahead = lives.ahead.get(key).map(|(ahead, _)| (ahead.clone(), Version(0)));
-        ahead.or_else(|| lives.newest.get(key))
+        ahead.or_else(|| lives.newest.get(key).cloned())
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Lives> {
@@ -149,7 +100,7 @@ impl ObjectIndex {
     #[must_use]
     pub fn shared(&self, key: Key) -> Key {
         let lives = self.lives.read().unwrap_or_else(PoisonError::into_inner);
-        lives.newest.known(&key).cloned().unwrap_or(key)
+        lives.newest.get_key_value(&key).map_or(key, |(known, _)| known.clone())
     }
 
     /// Every key that is there, in no order.
@@ -179,19 +130,16 @@ mod tests {
     fn what_is_remembered_of_an_object_shares_one_copy_of_its_name() {
         let (seen, key) = (ObjectIndex::default(), || Key::new("ns", "app").unwrap());
         let place = |key: &Key| key.as_str().as_ptr();
-        for uid in [uid::of_uuid([1; 16]), "one".into()] {
-            seen.note(&key(), &uid, Version(1));
-            let (first, second) = (seen.shared(key()), seen.shared(key()));
-            assert_eq!((place(&first), &first), (place(&second), &key()));
-            seen.forget(&key());
-            assert_ne!(place(&seen.shared(key())), place(&first));
-        }
+        seen.note(&key(), &"one".into(), Version(1));
+        let (first, second) = (seen.shared(key()), seen.shared(key()));
+        assert_eq!((place(&first), &first), (place(&second), &key()));
+        seen.forget(&key());
+        assert_ne!(place(&seen.shared(key())), place(&first));
     }
 
     #[test]
-    fn a_name_has_one_life_whichever_form_its_uid_has() {
-        let (seen, key, [one, ..]) = lives();
-        let other = uid::of_uuid([2; 16]);
+    fn a_name_has_one_life() {
+        let (seen, key, [one, other, _]) = lives();
         for (uid, version) in [(&one, 1), (&other, 2), (&one, 3), (&other, 4)] {
             seen.note(&key, uid, Version(version));
             assert_eq!(seen.get(&key), Some((uid.clone(), Version(version))));

@@ -38,7 +38,7 @@ pub(crate) const ROUTE: &str = "reporter";
 /// The pipeline of the role `change-revision`, which has the same route.
 pub(crate) const CHANGES: &str = "changes";
 
-/// A turn may take the time of all calls for its event, and then that of its reports, before its lane counts
+/// An attempt may take the time of all calls for its event, and then that of its reports, before its lane counts
 /// as stuck.
 const SLACK: Duration = Duration::from_secs(180);
 /// Argo CD's settings are asked for every two seconds until they are known; later than this, health tells.
@@ -174,7 +174,7 @@ async fn applications(
 }
 
 /// The time of all calls for one event.
-fn turn_time(config: &Config, what: What) -> Duration {
+fn attempt_time(config: &Config, what: What) -> Duration {
     match what {
         // The revision of now and the one before are fetched.
         What::Changes => *config.change_revision.repositories.timeout * 2,
@@ -218,7 +218,7 @@ impl Reporter {
             ..MetricsConfig::new(owned.iter().copied(), VERSION)
         });
         let limits = HealthLimits {
-            lane_stuck: turn_time(config, what) + SLACK,
+            lane_stuck: attempt_time(config, what) + SLACK,
             settings: (what == What::Applications).then_some(SETTINGS_KNOWN_WITHIN),
             ..HealthLimits::default()
         };

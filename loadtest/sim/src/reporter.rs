@@ -79,7 +79,7 @@ pub struct Figures {
     pub queued: u64,
     /// Events that wait for a retry or the rate limit.
     pub waiting: u64,
-    /// Events whose turn is running.
+    /// Events whose attempt is running.
     pub in_flight: u64,
     /// Applications to be read again.
     pub dirty: u64,
@@ -89,7 +89,7 @@ pub struct Figures {
     pub owed: u64,
     /// Events that a full queue turned into a mark.
     pub overflowed: u64,
-    /// Turns and reads that are tried again.
+    /// Attempts and reads that are tried again.
     pub retried: u64,
     /// Reads of marked applications.
     pub reads: u64,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use anyhow::Context as _;
 use bytes::Bytes;
 use jiff::Timestamp;
-use pipeline_core::{Change, Enriched, Event, Key, Record, Report, Turn, Version};
+use pipeline_core::{Attempt, Change, Enriched, Event, Key, Record, Report, Version};
 use pipeline_redact::Redactor;
 use serde_json::Value;
 use stages_argocd::plan::{Begun, Fetch, FetchPlan, RawManifests, Response, Settings, TrackingMethod};
@@ -222,8 +222,8 @@ fn find(watched: &[Watched], line: &RoundLine, from: usize) -> Option<usize> {
 }
 
 fn would_report(watched: &Watched, known: Option<&Record>, settings: &Settings, redactor: &Redactor) -> bool {
-    let turn = Turn::at(watched.event.observed);
-    match FetchPlan::begin(&watched.event, known, &turn, settings, redactor) {
+    let attempt = Attempt::at(watched.event.observed);
+    match FetchPlan::begin(&watched.event, known, &attempt, settings, redactor) {
         Ok(Begun::Done(enriched)) => !enriched.reports.is_empty(),
         // A look at what the object does not tell is no report: what it finds, the recorded reporter did not look for.
         Ok(Begun::Go(plan)) => !plan.fetches().iter().all(is_look),
@@ -244,8 +244,8 @@ pub(super) fn enrich(
     redactor: &Redactor,
     mut answer: impl FnMut(&Fetch) -> Response,
 ) -> anyhow::Result<Enriched> {
-    let turn = Turn::at(timestamp(t));
-    match FetchPlan::begin(&watched.event, known, &turn, settings, redactor)? {
+    let attempt = Attempt::at(timestamp(t));
+    match FetchPlan::begin(&watched.event, known, &attempt, settings, redactor)? {
         Begun::Done(enriched) => Ok(enriched),
         Begun::Go(mut plan) => loop {
             let fetches = plan.fetches();

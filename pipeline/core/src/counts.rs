@@ -26,10 +26,10 @@ pub struct LaneCounts {
     pub queued: u64,
     /// Gauge: events that wait for their time (retry, rate limit).
     pub waiting: u64,
-    /// Gauge: events whose turn is running.
+    /// Gauge: events whose attempt is running.
     pub in_flight: u64,
 
-    /// Gauge: keys in line for a turn or a read, which nothing holds up but the want of a place.
+    /// Gauge: keys in line for an attempt or a read, which nothing holds up but the want of a place.
     pub ready: u64,
     /// Gauge: keys that are to be read again, those being read included.
     pub dirty: u64,
@@ -56,13 +56,13 @@ pub struct LaneCounts {
     pub overflowed: u64,
     /// Counter: of `filtered`, the stale redeliveries that the lane itself found.
     pub stale: u64,
-    /// Counter: turns and reads that ended in "try again".
+    /// Counter: attempts and reads that ended in "try again".
     pub retried: u64,
     /// Counter: reads of dirty keys begun.
     pub reads: u64,
-    /// Counter: turns that the rate limit delayed.
+    /// Counter: attempts that the rate limit delayed.
     pub limited: u64,
-    /// Counter: turns that the rate limit would have delayed, were it not only learning.
+    /// Counter: attempts that the rate limit would have delayed, were it not only learning.
     pub limited_learning: u64,
     /// Counter: summaries, or remembered deletions, given up because their bound was reached.
     pub summaries_dropped: u64,

@@ -1,4 +1,4 @@
-//! What a turn takes up of something bounded, and gives back when it ends.
+//! What an attempt takes up of something bounded, and gives back when it ends.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -75,7 +75,7 @@ pub trait Enrich: Send + Sync + 'static {
         &self,
         event: &Event,
         known: Option<&Record>,
-        turn: &Turn,
+        attempt: &Attempt,
     ) -> Result<Enriched, StageError>;
 }
 
@@ -107,18 +107,18 @@ pub trait Sink: Send + Sync + 'static {
 
 /// The circumstances of one try at one event.
 #[derive(Debug, Clone)]
-pub struct Turn {
+pub struct Attempt {
     /// Now: when the event was taken up. The report's `timestamp`, and every other "now".
     pub now: Timestamp,
     /// How long since the first try at this event; zero at the first.
     pub trying_for: Duration,
     /// Takes the calls made for this event, for whoever asks why it took so long.
     pub calls: Samples,
-    /// Takes the memory that the reports were granted: it is given back when the turn ends.
+    /// Takes the memory that the reports were granted: it is given back when the attempt ends.
     pub room: MemoryPermit,
 }
 
-impl Turn {
+impl Attempt {
     /// The first try at an event.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {

@@ -28,7 +28,7 @@ pub enum Step {
     Filtered(Filtered),
     /// The rate limit delays it by this much.
     Limited(Duration),
-    /// Its turn began.
+    /// Its attempt began.
     Started {
         /// How often it was tried before.
         attempt: u32,

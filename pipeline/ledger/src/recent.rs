@@ -19,7 +19,7 @@ use super::state::State;
 use super::stored::{self, checksum};
 use super::tables::Table;
 
-/// Of one shard; far more than can be between an acknowledgement and the end of its turn.
+/// Of one shard; far more than can be between an acknowledgement and the end of its attempt.
 const KEPT: usize = 4096;
 
 /// Of these, the latest that a store holds: 2 kB. At five a second more than a message waits to be delivered again.

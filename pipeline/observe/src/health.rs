@@ -4,7 +4,7 @@
 //! check, each ok, degraded or failing, and since when - fails: never
 //!
 //! *Failing* (`/healthz` answers 503) is what a restart may cure: a watch that neither moves nor tries, a shard
-//! that ended, a lane in which no turn ends. *Degraded* (200, with a text) is what a restart would only make
+//! that ended, a lane in which no attempt ends. *Degraded* (200, with a text) is what a restart would only make
 //! worse: the API server or the receiver is away, a right is missing, a token is refused, the ledger's disk is full, a change waits long while others get through. Reads no clock.
 
 mod refusal;
@@ -32,7 +32,7 @@ pub struct HealthLimits {
     /// Without an event, a bookmark, a page or a try that failed, the watch fails. Bookmarks come about once a
     /// minute, tries after at most three.
     pub watch_silent: Duration,
-    /// While something may run and no turn ends, a lane fails. Longer than the longest turn.
+    /// While something may run and no attempt ends, a lane fails. Longer than the longest attempt.
     pub lane_stuck: Duration,
     /// Beyond this age of the oldest unreported change, a lane is degraded.
     pub oldest_unreported: Duration,
@@ -61,7 +61,7 @@ impl Default for HealthLimits {
 pub enum Check {
     /// The watch has listed, and moves.
     Source,
-    /// Every owned shard runs, and its turns end.
+    /// Every owned shard runs, and its attempts end.
     Lanes,
     /// The sink takes reports.
     Sink,
@@ -164,7 +164,7 @@ struct Lane {
     running: bool,
     counts: LaneCounts,
     taken: Instant,
-    /// When a turn or a read last ended, or there was nothing to do.
+    /// When an attempt or a read last ended, or there was nothing to do.
     progressed: Instant,
 }
 
@@ -366,7 +366,7 @@ impl Heard {
             let found = if !lane.running && !starting {
                 (State::Failing, format!("shard {shard} does not run"))
             } else if may_run(counts) && still > limits.lane_stuck && !self.is_away() {
-                (State::Failing, format!("shard {shard}: no turn has ended for {} s", still.as_secs()))
+                (State::Failing, format!("shard {shard}: no attempt has ended for {} s", still.as_secs()))
             } else if counts.held() > 0 && oldest > limits.oldest_unreported {
                 let age = oldest.as_secs();
                 (State::Degraded, format!("shard {shard}: the oldest change has waited for {age} s"))
@@ -435,7 +435,7 @@ impl Heard {
     }
 }
 
-/// Grows with every turn and read that ends, however it ends.
+/// Grows with every attempt and read that ends, however it ends.
 fn ended(counts: &LaneCounts) -> u64 {
     counts.over() + counts.retried + counts.reads
 }

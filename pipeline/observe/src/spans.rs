@@ -1,16 +1,16 @@
 //! What an event's life looked like in time, for whoever exports traces: one root span an event, from the watch to
 //! its end, and a child for each thing that took time.
 //!
-//! takes: the steps that shards tell, what turns note of their calls and reports - gives: a [`SpanBatch`] when an event
+//! takes: the steps that shards tell, what attempts note of their calls and reports - gives: a [`SpanBatch`] when an event
 //! ends, and one for each try that failed before - calls: nothing - fails: never; what finds no room is dropped and
 //! counted
 //!
 //! Built from what is recorded anyway, with explicit times, when there is something to tell. Without a [`Tap`] nothing
 //! of it runs. It holds names and figures: never an object, a token, or the text of an error.
 
+mod attempt;
 mod recorder;
 mod tap;
-mod turn;
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use pipeline_core::{Call, Key, Reason, ReportKind, Timestamp, Uid, Version};
 
 pub use tap::{Tap, Taps, taps};
 
+pub use attempt::AttemptSpans;
 pub use recorder::Recorder;
-pub use turn::TurnSpans;
 
 /// Spans of one event that belong together.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,8 +13,8 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use moka::sync::Cache;
 use pipeline_core::{
-    Cause, Change, Digest, Enrich, Enriched, Event, Meter, ObjectIndex, Reason, Record, StageError,
-    Timestamp, Turn, Uid, async_trait,
+    Attempt, Cause, Change, Digest, Enrich, Enriched, Event, Meter, ObjectIndex, Reason, Record, StageError,
+    Timestamp, Uid, async_trait,
 };
 use pipeline_redact::Redactor;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -194,11 +194,11 @@ impl Enrich for ArgoCdEnrichment {
         &self,
         event: &Event,
         known: Option<&Record>,
-        turn: &Turn,
+        attempt: &Attempt,
     ) -> Result<Enriched, StageError> {
         let inner = &self.inner;
         let argocd = inner.settings().await?;
-        let budget = CallBudget::noted(Instant::now() + inner.event_timeout, turn.calls.clone());
+        let budget = CallBudget::noted(Instant::now() + inner.event_timeout, attempt.calls.clone());
         let unchanged = inner.unchanged(event, known, &budget).await;
         let (found, text) = unchanged.map_err(|why| StageError::retry(Reason::Timeout, why))?;
         let was_looked_at = || inner.fetcher.was_looked_at(&event.key);
@@ -211,7 +211,7 @@ impl Enrich for ArgoCdEnrichment {
         if !asked_for && let Err(given_up) = inner.content.admit(&event.uid, content) {
             return Err(given_up);
         }
-        match inner.work(event, known, turn, (&argocd, &budget), text).await {
+        match inner.work(event, known, attempt, (&argocd, &budget), text).await {
             Ok(enriched) => {
                 inner.content.worked(&event.uid);
                 Ok(enriched)
@@ -219,7 +219,7 @@ impl Enrich for ArgoCdEnrichment {
             Err(Failed::Stage(error)) => Err(error),
             // That it is gone is certain, whatever it was.
             Err(Failed::Unworked(Unworked::TooSlow(_) | Unworked::Running)) if event.is_deleted() => {
-                inner.without_content(event, known, turn, &argocd)
+                inner.without_content(event, known, attempt, &argocd)
             }
             Err(Failed::Unworked(why)) => Err(inner.content.failed(&event.key, &event.uid, content, why)),
         }
@@ -278,11 +278,11 @@ impl Inner {
         self: &Arc<Self>,
         event: &Event,
         known: Option<&Record>,
-        turn: &Turn,
+        attempt: &Attempt,
         (argocd, budget): (&Known, &CallBudget),
         text: Option<Digest>,
     ) -> Result<Enriched, Failed> {
-        let (begun, found) = self.begin(event, known, turn, (argocd, budget)).await?;
+        let (begun, found) = self.begin(event, known, attempt, (argocd, budget)).await?;
         match (text, found) {
             (Some(text), Some(found)) => self.unchanged.remember(event, text, found),
             _ => self.unchanged.forget(event),
@@ -308,7 +308,7 @@ impl Inner {
         let bytes = bytes.saturating_add(event.size());
         let enriched = self.content.work(&event.key, bytes, budget.deadline, move || plan.finish()).await?;
         let enriched = enriched.map_err(|error| put_off(error, budget))?;
-        turn.room.hold(self.fitted(room, &enriched));
+        attempt.room.hold(self.fitted(room, &enriched));
         Ok(enriched)
     }
 
@@ -316,19 +316,20 @@ impl Inner {
         &self,
         event: &Event,
         known: Option<&Record>,
-        turn: &Turn,
+        attempt: &Attempt,
         (argocd, budget): (&Known, &CallBudget),
     ) -> Result<(Result<Begun, StageError>, Option<Facts>), Unworked> {
         let (settings, size) = (self.plan_settings(argocd), event.size());
         let mut found = None;
         if size <= SMALL {
-            let begun = FetchPlan::begin_noting(event, known, turn, &settings, &self.redactor, &mut found);
+            let begun = FetchPlan::begin_noting(event, known, attempt, &settings, &self.redactor, &mut found);
             return Ok((begun, found));
         }
-        let (of, known, turn, redactor) =
-            (event.clone(), known.cloned(), turn.clone(), self.redactor.clone());
+        let (of, known, attempt, redactor) =
+            (event.clone(), known.cloned(), attempt.clone(), self.redactor.clone());
         let begin = move || {
-            let begun = FetchPlan::begin_noting(&of, known.as_ref(), &turn, &settings, &redactor, &mut found);
+            let begun =
+                FetchPlan::begin_noting(&of, known.as_ref(), &attempt, &settings, &redactor, &mut found);
             (begun, found)
         };
         self.content.work(&event.key, size, budget.deadline, begin).await
@@ -339,11 +340,11 @@ impl Inner {
         &self,
         event: &Event,
         known: Option<&Record>,
-        turn: &Turn,
+        attempt: &Attempt,
         argocd: &Known,
     ) -> Result<Enriched, StageError> {
         let gone = Event { change: Change::Deleted { body: None }, ..event.clone() };
-        match FetchPlan::begin(&gone, known, turn, &self.plan_settings(argocd), &self.redactor)? {
+        match FetchPlan::begin(&gone, known, attempt, &self.plan_settings(argocd), &self.redactor)? {
             Begun::Done(enriched) => Ok(enriched),
             Begun::Go(plan) => plan.finish(),
         }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Cause, Checkpoint, Digest, Enrich, Enriched, Event, Fact, Filtered, Reason, Record, Report, StageError,
-    Turn, Version, async_trait,
+    Attempt, Cause, Checkpoint, Digest, Enrich, Enriched, Event, Fact, Filtered, Reason, Record, Report,
+    StageError, Version, async_trait,
 };
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
@@ -173,12 +173,12 @@ impl Enrich for ResourceEnrichment {
         &self,
         event: &Event,
         known: Option<&Record>,
-        turn: &Turn,
+        attempt: &Attempt,
     ) -> Result<Enriched, StageError> {
         let needs = self.needs(event);
         let room = u32::try_from(needs / 1024).unwrap_or(u32::MAX).clamp(1, self.room);
         let room = self.held.clone().acquire_many_owned(room).await.map_err(|_| stopping())?;
-        turn.room.hold(room);
+        attempt.room.hold(room);
         let mut application = None;
         if let (Some(takes), None) = (&self.takes, known) {
             // Whose it is decides: what is not known is no reason to leave it out.

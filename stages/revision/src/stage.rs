@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use pipeline_core::{
-    Cause, Checkpoint, Digest, Enrich, Enriched, Event, Filtered, Reason, Record, Refetch, Report,
-    StageError, Turn, async_trait,
+    Attempt, Cause, Checkpoint, Digest, Enrich, Enriched, Event, Filtered, Reason, Record, Refetch, Report,
+    StageError, async_trait,
 };
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
@@ -66,7 +66,12 @@ impl RevisionEnrichment {
 
 #[async_trait]
 impl Enrich for RevisionEnrichment {
-    async fn enrich(&self, event: &Event, known: Option<&Record>, _: &Turn) -> Result<Enriched, StageError> {
+    async fn enrich(
+        &self,
+        event: &Event,
+        known: Option<&Record>,
+        _: &Attempt,
+    ) -> Result<Enriched, StageError> {
         let known = known.filter(|known| known.uid == event.uid);
         if event.is_deleted() {
             return Ok(known.map_or_else(|| Enriched::filtered(Filtered::NeverReported), |_| gone(event)));

@@ -26,8 +26,9 @@ impl Lane {
             ..self.counts
         };
         let line = |state| keys().filter(|key| key.state == state).count();
-        let lines = (line(State::Turn), line(State::Read), keys().filter(|key| key.timer.is_some()).count());
-        let told = (self.turns.len(), self.reads.len(), self.timers.len());
+        let lines =
+            (line(State::Attempt), line(State::Read), keys().filter(|key| key.timer.is_some()).count());
+        let told = (self.attempts.len(), self.reads.len(), self.timers.len());
         (held != self.counts || lines != told)
             .then(|| format!("{:?} and lines of {told:?} instead of {held:?} and {lines:?}", self.counts))
     }

@@ -20,9 +20,9 @@ pub enum Input {
     InDoubt(Arc<Event>),
     /// A change that a watch shows again, and that the route is done with: it is counted, and nothing else.
     PassedOver(Arc<Event>),
-    /// A turn that [`Action::Start`] asked for is over.
-    Turned {
-        /// Whose turn.
+    /// An attempt that [`Action::Start`] asked for is over.
+    Attempted {
+        /// Whose attempt.
         key: Key,
         /// How it ended.
         outcome: Outcome,
@@ -54,7 +54,7 @@ pub enum Input {
         /// The watch goes on where the former process ended: what led to it, and what followed, is shown first.
         awaited: bool,
     },
-    /// A turn that is a refetch has made its calls.
+    /// An attempt that is a refetch has made its calls.
     Refetched {
         /// How many.
         calls: u32,
@@ -77,7 +77,7 @@ pub enum Input {
     Pause,
     /// The sink's circuit closed: what waits because of the sink may go at once.
     Resume,
-    /// Start one turn (or the read that leads to one) although paused.
+    /// Start one attempt (or the read that leads to one) although paused.
     Probe,
     /// The process is stopping: start nothing, for good.
     Stop,
@@ -94,7 +94,7 @@ impl Input {
             | Self::Redelivered(event)
             | Self::InDoubt(event)
             | Self::PassedOver(event) => Some(&event.key),
-            Self::Turned { key, .. }
+            Self::Attempted { key, .. }
             | Self::Read { key, .. }
             | Self::Replay { key, .. }
             | Self::Restore { key, .. }
@@ -107,7 +107,7 @@ impl Input {
     }
 }
 
-/// How a turn ended.
+/// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// Every report was acknowledged, and there was at least one.
@@ -133,10 +133,10 @@ pub enum Outcome {
         after: Option<Duration>,
         /// Who failed.
         blame: Blame,
-        /// Reports that were refused for good in this turn or an earlier one of the same event; they are
-        /// handed to the next turn, which does not send them again.
+        /// Reports that were refused for good in this attempt or an earlier one of the same event; they are
+        /// handed to the next attempt, which does not send them again.
         refused: Refused,
-        /// Ends of operations that were told in this turn: the next one does not get them again.
+        /// Ends of operations that were told in this attempt: the next one does not get them again.
         told: Vec<Digest>,
     },
     /// Refused for good: parked.
@@ -155,7 +155,7 @@ pub enum Outcome {
 pub enum Blame {
     /// The object could not be read again.
     Source,
-    /// Enrichment failed, or a turn panicked.
+    /// Enrichment failed, or an attempt panicked.
     Enrich,
     /// The sink did not take a report. Such retries are due at once when the circuit closes.
     Sink,
@@ -203,7 +203,7 @@ impl ReadResult {
 /// What the lane's owner is to do.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// Run one turn and answer with [`Input::Turned`].
+    /// Run one attempt and answer with [`Input::Attempted`].
     Start(Start),
     /// Read one object again and answer with [`Input::Read`].
     Read {
@@ -218,7 +218,7 @@ pub enum Action {
     Tell(Trace),
 }
 
-/// One turn.
+/// One attempt.
 #[derive(Debug, Clone)]
 pub struct Start {
     /// The event.
@@ -227,7 +227,7 @@ pub struct Start {
     pub attempt: u32,
     /// How long since it was first tried.
     pub trying_for: Duration,
-    /// What the sink refused for good in earlier turns of it.
+    /// What the sink refused for good in earlier attempts of it.
     pub refused: Refused,
     /// Whether it is the circuit's one probe.
     pub probe: bool,

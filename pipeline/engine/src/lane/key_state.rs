@@ -25,13 +25,13 @@ const CARRIED: usize = 2 * KEPT_FACTS;
 pub(super) enum State {
     /// Nothing to do now; a timer may run for a refetch.
     Idle,
-    /// In line for a turn.
-    Turn,
+    /// In line for an attempt.
+    Attempt,
     /// In line for a read.
     Read,
     /// Its time has not come (retry, rate limit).
     Waiting,
-    /// Its turn is running.
+    /// Its attempt is running.
     Running,
     /// It is being read.
     Reading,
@@ -104,7 +104,7 @@ pub(super) struct KeyState {
     /// The head of `queue` is counted as waiting.
     pub(super) head_waits: bool,
     pub(super) running: Option<HeldEvent>,
-    /// When the running turn, or the read that led to it, began.
+    /// When the running attempt, or the read that led to it, began.
     pub(super) begun: Duration,
     /// To be read after everything in `queue`.
     pub(super) mark: Option<Box<DirtyEntry>>,
@@ -156,7 +156,7 @@ impl KeyState {
         })
     }
 
-    /// When the next turn or read may begin.
+    /// When the next attempt or read may begin.
     pub(super) fn due(&self) -> Duration {
         let retry = self.retry.as_ref().map_or(Duration::ZERO, |retry| retry.due);
         let awaits = self.awaits.map(|awaited| awaited.until);
@@ -219,7 +219,7 @@ impl KeyState {
         }
         let state = match self.state {
             State::Idle => "idle",
-            State::Turn => "in line",
+            State::Attempt => "in line",
             State::Read => "in line to be read",
             State::Waiting => "waiting",
             State::Running => "in flight",

@@ -3,13 +3,14 @@
 //! takes: what happened ([`Input`]) and what time it is - gives: what to do ([`Action`])
 //! calls: nothing; no clock, no randomness, no I/O, so that a simulation drives the same code
 //!
-//! Per key strictly in order, one turn at a time; across keys up to [`Config::concurrency`]. A key that must
+//! Per key strictly in order, one attempt at a time; across keys up to [`Config::concurrency`]. A key that must
 //! be retried waits with its later events behind it, and the others go on. A full queue drops nothing: the
 //! key becomes dirty and its object is read again on its turn. State may be folded into a newer state;
 //! deletions and ends of operations are kept in the key's mark.
 //!
 //! Every event leaves by exactly one exit; see [`LaneCounts`].
 
+mod attempt;
 mod backlog;
 mod dirty_entry;
 #[cfg(test)]
@@ -23,7 +24,6 @@ mod pending;
 mod read;
 mod refetch_times;
 mod take;
-mod turn;
 
 #[cfg(test)]
 mod tests;
@@ -61,7 +61,7 @@ pub struct Config {
     pub queue_bytes: u64,
     /// Bytes of all summaries of operation ends.
     pub summary_bytes: u64,
-    /// Turns and reads that may run at a time.
+    /// Attempts and reads that may run at a time.
     pub concurrency: u64,
     /// Of these, reads.
     pub reads: u64,
@@ -106,8 +106,8 @@ pub struct Lane {
     /// Hashed without a seed, so that the same inputs always give the same actions. What is held of a key stands apart:
     /// a table has room for more keys than it holds, and for half of them once more while it grows.
     keys: HashMap<Key, Box<KeyState>, BuildHasherDefault<SeaHasher>>,
-    /// Keys in line for a turn, with the ticket that orders them against `reads`.
-    turns: VecDeque<(u64, Key)>,
+    /// Keys in line for an attempt, with the ticket that orders them against `reads`.
+    attempts: VecDeque<(u64, Key)>,
     /// Keys in line for a read.
     reads: VecDeque<(u64, Key)>,
     ticket: u64,
@@ -128,7 +128,7 @@ impl Lane {
         Self {
             config,
             keys: HashMap::default(),
-            turns: VecDeque::new(),
+            attempts: VecDeque::new(),
             reads: VecDeque::new(),
             ticket: 0,
             timers: BTreeSet::new(),
@@ -157,7 +157,7 @@ impl Lane {
             Input::Redelivered(event) => self.take(event, true, now, out),
             Input::InDoubt(event) => self.take_in_doubt(event, now, out),
             Input::PassedOver(event) => self.pass_over(&event, out),
-            Input::Turned { key, outcome, seed } => self.turned(&key, outcome, seed, now, out),
+            Input::Attempted { key, outcome, seed } => self.attempted(&key, outcome, seed, now, out),
             Input::Read { key, result, seed } => self.read(&key, result, seed, now, out),
             Input::Replay { key, uid } => self.replay(&key, uid, now),
             Input::Restore { key, pending, awaited } => self.restore(&key, pending, awaited, now),
@@ -200,7 +200,7 @@ impl Lane {
         LaneCounts {
             oldest_version: held.fold(Version(0), Version::older),
             oldest: since.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
-            ready: (self.turns.len() + self.reads.len()) as u64,
+            ready: (self.attempts.len() + self.reads.len()) as u64,
             parked_keys: self.parked.len() as u64,
             ..self.counts
         }
@@ -211,7 +211,7 @@ impl Lane {
         Backlog::from(&self.counts)
     }
 
-    /// Whether no turn and no read is under way.
+    /// Whether no attempt and no read is under way.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.counts.in_flight == 0 && self.counts.reading == 0
@@ -221,7 +221,7 @@ impl Lane {
     #[must_use]
     pub fn has_probe(&self) -> bool {
         !self.stopped
-            && (!self.turns.is_empty() || !self.reads.is_empty() || self.waiting_for_sink().is_some())
+            && (!self.attempts.is_empty() || !self.reads.is_empty() || self.waiting_for_sink().is_some())
     }
 
     fn has_place(&self) -> bool {
@@ -233,14 +233,14 @@ impl Lane {
             && (self.counts.bytes < self.config.queue_bytes || self.counts.in_flight == 0)
     }
 
-    /// The key that has been in line longest, reads and turns taken together.
+    /// The key that has been in line longest, reads and attempts taken together.
     fn pick(&mut self) -> Option<Key> {
-        let turn = self.turns.front().map(|(ticket, _)| *ticket);
+        let attempt = self.attempts.front().map(|(ticket, _)| *ticket);
         let read = self.reads.front().map(|(ticket, _)| *ticket).filter(|_| self.may_read());
-        let line = match (turn, read) {
-            (Some(turn), Some(read)) if read < turn => &mut self.reads,
+        let line = match (attempt, read) {
+            (Some(attempt), Some(read)) if read < attempt => &mut self.reads,
             (None, Some(_)) => &mut self.reads,
-            _ => &mut self.turns,
+            _ => &mut self.attempts,
         };
         line.pop_front().map(|(_, key)| key)
     }
@@ -283,7 +283,7 @@ impl Lane {
         let (state, timer) = match (has_work, slot.refetch.timer()) {
             (true, _) if due > now => (State::Waiting, Some(due)),
             (true, _) if slot.queue.is_empty() => (State::Read, None),
-            (true, _) => (State::Turn, None),
+            (true, _) => (State::Attempt, None),
             (false, refetch) => (State::Idle, refetch.into_iter().chain(slot.forget(now)).min()),
         };
         slot.state = state;
@@ -301,14 +301,14 @@ impl Lane {
             self.timers.insert((at, key.clone()));
         }
         match state {
-            State::Turn => self.turns.push_back((self.ticket, key.clone())),
+            State::Attempt => self.attempts.push_back((self.ticket, key.clone())),
             State::Read => self.reads.push_back((self.ticket, key.clone())),
             State::Idle if timer.is_none() && !slot.is_ahead() && !slot.refetch.is_some() => {
                 self.keys.remove(key);
                 if self.keys.len() * 8 < self.keys.capacity() && self.keys.capacity() > SPARE_KEYS {
                     // After a burst of all objects few are busy.
                     self.keys.shrink_to(SPARE_KEYS);
-                    self.turns.shrink_to(SPARE_KEYS);
+                    self.attempts.shrink_to(SPARE_KEYS);
                     self.reads.shrink_to(SPARE_KEYS);
                 }
             }
@@ -344,14 +344,14 @@ impl Lane {
 
     fn probe(&mut self, now: Duration, out: &mut Vec<Action>) {
         while !self.stopped {
-            if self.turns.is_empty()
+            if self.attempts.is_empty()
                 && self.reads.is_empty()
                 && let Some(key) = self.waiting_for_sink().cloned()
             {
                 self.hasten(&key, now);
             }
             // A probe may read although other reads are under way: it is one.
-            let line = if self.turns.is_empty() { &mut self.reads } else { &mut self.turns };
+            let line = if self.attempts.is_empty() { &mut self.reads } else { &mut self.attempts };
             let Some((_, key)) = line.pop_front() else { return };
             if self.begin(&key, true, now, out) {
                 return;

@@ -9,7 +9,7 @@ use super::{Lane, Outcome};
 pub(crate) enum Mutant {
     /// An event that finds the queue full is lost: it leaves as coalesced, and no mark remains.
     DropsOnFull,
-    /// A turn that must be tried again is taken for one that had nothing to report.
+    /// An attempt that must be tried again is taken for one that had nothing to report.
     ForgetsRetry,
 }
 
@@ -19,7 +19,7 @@ impl Lane {
         Self { mutant: Some(mutant), ..self }
     }
 
-    /// What the lane makes of how a turn ended.
+    /// What the lane makes of how an attempt ended.
     pub(super) fn heard(&self, outcome: Outcome) -> Outcome {
         if self.mutant == Some(Mutant::ForgetsRetry) && matches!(outcome, Outcome::Retry { .. }) {
             return Outcome::Filtered { why: Filtered::Unchanged, refetch: None, settled: false };

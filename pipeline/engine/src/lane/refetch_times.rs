@@ -45,7 +45,7 @@ impl RefetchTimes {
         self.paced.into_iter().chain(self.refetch.filter(|_| !self.lined)).min()
     }
 
-    /// A turn brought reports: the object changed, or a refetch brought something.
+    /// An attempt brought reports: the object changed, or a refetch brought something.
     pub(super) fn brought(&mut self, refetch: Option<Refetch>, now: Duration, backoff: Backoff) {
         self.failures = 0;
         match refetch {
@@ -55,7 +55,7 @@ impl RefetchTimes {
         }
     }
 
-    /// A turn brought nothing. One that was no refetch, of which there are as many as an object is refreshed, changes
+    /// An attempt brought nothing. One that was no refetch, of which there are as many as an object is refreshed, changes
     /// nothing about when the next one is.
     pub(super) fn brought_nothing(
         &mut self,

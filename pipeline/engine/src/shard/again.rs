@@ -47,7 +47,7 @@ mod tests {
     use pipeline_core::{Change, Digest, Fact, Key, Timestamp};
 
     use super::*;
-    use crate::shard::turn::is_stale;
+    use crate::shard::attempt::is_stale;
 
     fn event(version: u64, deleted: bool) -> Event {
         let body = Bytes::from_static(b"{}");

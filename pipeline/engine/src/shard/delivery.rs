@@ -24,7 +24,7 @@ pub(crate) struct Delivery {
     /// What the ledger holds, moved by each acknowledgement: numbers the next report of an entity.
     record: Option<Record>,
     settle: Option<Checkpoint>,
-    /// When the turn was taken up.
+    /// When the attempt was taken up.
     now: Timestamp,
     filtered: Option<Filtered>,
     refetch: Option<Refetch>,
@@ -46,7 +46,7 @@ pub(crate) struct Delivery {
 pub(crate) struct End {
     /// What moves now in the ledger.
     pub(crate) settle: Option<Checkpoint>,
-    /// How the turn ended.
+    /// How the attempt ended.
     pub(crate) outcome: Outcome,
 }
 

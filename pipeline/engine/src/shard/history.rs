@@ -1,6 +1,6 @@
 //! What happened last to each object, for whoever asks why.
 //!
-//! takes: every step, those of a turn when it ends - gives: the last ones of a key, oldest first
+//! takes: every step, those of an attempt when it ends - gives: the last ones of a key, oldest first
 //! calls: nothing; it belongs to its shard's task - fails: never; what has no room is forgotten
 
 use std::collections::{BTreeMap, HashMap};
@@ -25,7 +25,7 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// Adds a step where its time puts it: what a turn did comes with its end, after what the lane did meanwhile.
+    /// Adds a step where its time puts it: what an attempt did comes with its end, after what the lane did meanwhile.
     pub(super) fn push(&mut self, now: Duration, moment: Moment) {
         if self.steps.len() >= KEPT || (is_detail(moment.step) && self.details() >= DETAILS) {
             let detail = self.steps.iter().position(|(_, known)| is_detail(known.step));
@@ -74,13 +74,13 @@ impl History {
         self.moments_of(key).push(now, moment);
     }
 
-    /// Remembers what a turn did.
-    pub(super) fn append(&mut self, key: &Key, turn: Moments) {
-        if turn.steps.is_empty() {
+    /// Remembers what an attempt did.
+    pub(super) fn append(&mut self, key: &Key, attempt: Moments) {
+        if attempt.steps.is_empty() {
             return;
         }
         let moments = self.moments_of(key);
-        turn.steps.into_iter().for_each(|(now, moment)| moments.push(now, moment));
+        attempt.steps.into_iter().for_each(|(now, moment)| moments.push(now, moment));
     }
 
     /// What happened last to `key`, oldest first.
@@ -169,21 +169,21 @@ mod tests {
     }
 
     #[test]
-    fn what_a_turn_did_stands_where_it_happened() {
+    fn what_an_attempt_did_stands_where_it_happened() {
         let mut history = History::new(3);
-        let mut turn = Moments::default();
+        let mut attempt = Moments::default();
         for second in [2, 4] {
-            turn.push(at(second), moment(second, Step::Enriched { reports: 1, took: Duration::ZERO }));
+            attempt.push(at(second), moment(second, Step::Enriched { reports: 1, took: Duration::ZERO }));
         }
         for second in [1, 3, 5] {
             history.push(&key(0), at(second), moment(second, Step::Observed));
         }
-        history.append(&key(0), turn);
+        history.append(&key(0), attempt);
         history.push(&key(0), at(5), moment(5, Step::Reading));
         assert_eq!(versions(&history, 0), [1, 2, 3, 4, 5, 5]);
         assert_eq!(history.of(&key(0))[5].step, Step::Reading, "of the same moment, in the order told");
         history.append(&key(1), Moments::default());
-        assert_eq!(history.moments.len(), 1, "a turn that did nothing is nothing to remember");
+        assert_eq!(history.moments.len(), 1, "an attempt that did nothing is nothing to remember");
     }
 
     #[test]
@@ -191,17 +191,17 @@ mod tests {
         let mut history = History::new(3);
         let took = Duration::from_millis(5);
         let failed = Step::NotTaken { kind: LISTED, reason: Reason::Timeout, took: Duration::ZERO };
-        let mut turn = Moments::default();
+        let mut attempt = Moments::default();
         history.push(&key(0), at(1), moment(1, Step::Started { attempt: 0 }));
         for second in 2..5 {
-            turn.push(at(second), moment(second, Step::Fetched { call: CALL, took, failed: None }));
+            attempt.push(at(second), moment(second, Step::Fetched { call: CALL, took, failed: None }));
         }
-        turn.push(at(5), moment(5, Step::Reported { kind: OBJECT, took }));
+        attempt.push(at(5), moment(5, Step::Reported { kind: OBJECT, took }));
         for second in 6..500 {
             let taken = Step::Reported { kind: LISTED, took };
-            turn.push(at(second), moment(second, if second == 50 { failed } else { taken }));
+            attempt.push(at(second), moment(second, if second == 50 { failed } else { taken }));
         }
-        history.append(&key(0), turn);
+        history.append(&key(0), attempt);
         history.push(&key(0), at(501), moment(501, Step::Acked { after: took }));
         let known = versions(&history, 0);
         assert_eq!(known[..3], [1, 5, 50]);

@@ -1,10 +1,11 @@
 //! A shard: one task that owns one lane and does what the lane says.
 //!
 //! takes: events from its inbox, at once - gives: reports to the sink, acknowledgements to the ledger
-//! calls: the stages, each turn and each read in a task of its own - fails: a stage that panics is tried again
+//! calls: the stages, each attempt and each read in a task of its own - fails: a stage that panics is tried again
 //! later, like one that fails
 
 mod again;
+pub(crate) mod attempt;
 mod breaker;
 mod command;
 mod deliver;
@@ -16,7 +17,6 @@ mod ports;
 mod receipts;
 mod shared;
 mod tell;
-pub(crate) mod turn;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ use crate::supervise::caught;
 use history::{History, Moments};
 use journal::Journal;
 use pipeline_bus::Acker;
-use pipeline_observe::spans::{Recorder, TurnSpans};
+use pipeline_observe::spans::{AttemptSpans, Recorder};
 use pipeline_observe::top::{Tally, Top};
 use receipts::Receipts;
 use tell::PUBLISH;
@@ -50,7 +50,7 @@ const LONG: Duration = Duration::from_secs(3600);
 
 /// A task that ended.
 enum Done {
-    Turn(Key, (Uid, Version), Outcome, Moments, Tally, Option<Box<TurnSpans>>),
+    Attempt(Key, (Uid, Version), Outcome, Moments, Tally, Option<Box<AttemptSpans>>),
     Read(Key, ReadResult),
 }
 
@@ -230,18 +230,18 @@ impl Shard {
 
     fn done(&mut self, done: Result<Done, tokio::task::JoinError>) {
         let Ok(done) = done else {
-            // Turns and reads catch their panics; only an abort while stopping ends them so.
+            // Attempts and reads catch their panics; only an abort while stopping ends them so.
             return;
         };
         let seed = fastrand::u64(..);
         let (now, at) = (self.shared.now(), Timestamp::now());
         match done {
-            Done::Turn(key, (uid, version), outcome, moments, tally, spans) => {
+            Done::Attempt(key, (uid, version), outcome, moments, tally, spans) => {
                 self.history.append(&key, moments);
                 if let Some((recorder, spans)) = self.spans.as_mut().zip(spans) {
-                    recorder.turned(*spans);
+                    recorder.attempted(*spans);
                 }
-                self.top.turn(&key, &tally, now);
+                self.top.attempt(&key, &tally, now);
                 if let Some(probe) = self.probes.remove(&key) {
                     self.shared.breaker.probe_over(probe, now);
                 }
@@ -253,7 +253,7 @@ impl Shard {
                     self.step(Input::Refetched { calls, lacking: !whole });
                 }
                 let over = !matches!(outcome, Outcome::Retry { .. });
-                self.step(Input::Turned { key: key.clone(), outcome, seed });
+                self.step(Input::Attempted { key: key.clone(), outcome, seed });
                 if over {
                     let done = self.receipts.ended(&key, &uid, version);
                     self.answer(done);
@@ -306,9 +306,10 @@ impl Shard {
                         let mut tally = Tally::of(&start.event);
                         let telling = (&mut moments, &mut tally, &mut spans);
                         let outcome =
-                            caught(turn::turn(&shared, shard, fence.as_ref(), &start, probe, telling)).await;
+                            caught(attempt::attempt(&shared, shard, fence.as_ref(), &start, probe, telling))
+                                .await;
                         let outcome = outcome.unwrap_or_else(|_| {
-                            tracing::error!(%key, "a turn panicked, trying it again later");
+                            tracing::error!(%key, "an attempt panicked, trying it again later");
                             Outcome::Retry {
                                 reason: Reason::Malformed,
                                 after: None,
@@ -318,13 +319,13 @@ impl Shard {
                                 told: Vec::new(),
                             }
                         });
-                        Done::Turn(key, state, outcome, moments, tally, spans)
+                        Done::Attempt(key, state, outcome, moments, tally, spans)
                     });
                 }
                 Action::Read { key, not_older_than, .. } => {
                     let shared = self.shared.clone();
                     let read = async move {
-                        let result = caught(turn::read(&shared, &key, not_older_than)).await;
+                        let result = caught(attempt::read(&shared, &key, not_older_than)).await;
                         let result = result.unwrap_or_else(|_| {
                             tracing::error!(%key, "a read panicked, trying it again later");
                             ReadResult::Failed { reason: Reason::Malformed, after: None }

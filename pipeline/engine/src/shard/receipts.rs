@@ -3,7 +3,7 @@
 //! takes: messages as they come in, and what the lane then holds of their objects - gives: those to be answered
 //! calls: nothing; it is told the time - fails: never
 //!
-//! A message is answered when a turn of its state or a newer one of that life has ended, or when the lane has nothing left to
+//! A message is answered when an attempt of its state or a newer one of that life has ended, or when the lane has nothing left to
 //! do for the object: it was reported, filtered, or refused for good, or a later message says all that it said. Until
 //! then the server keeps it, and delivers it again should this process end.
 
@@ -39,7 +39,7 @@ impl<R: Clone> Receipts<R> {
         self.held.contains_key(key)
     }
 
-    /// A turn of this state has ended for good: what showed it, or an earlier one of the same life, is to be answered.
+    /// An attempt of this state has ended for good: what showed it, or an earlier one of the same life, is to be answered.
     pub(crate) fn ended(&mut self, key: &Key, uid: &Uid, version: Version) -> Vec<R> {
         let Some(held) = self.held.get_mut(key) else { return Vec::new() };
         let done = held.extract_if(.., |(of, shown, _)| of == uid && *shown <= version);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_answers_what_showed_its_state_or_an_earlier_one_of_that_life() {
+    fn an_attempt_answers_what_showed_its_state_or_an_earlier_one_of_that_life() {
         let mut receipts = taken();
         assert_eq!(receipts.ended(&key("a"), &"1".into(), Version(6)), [0]);
         assert_eq!(receipts.ended(&key("a"), &"1".into(), Version(6)), [0; 0], "each once");

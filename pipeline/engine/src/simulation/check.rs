@@ -38,7 +38,7 @@ pub(super) struct Check {
     forgotten: BTreeSet<Uid>,
     /// Whether an entity might be told the same twice, as of its last sending.
     doubtful: BTreeMap<(Uid, EntityId), bool>,
-    /// Objects of whose resources a report was taken in a turn.
+    /// Objects of whose resources a report was taken in an attempt.
     resources: BTreeMap<Uid, u64>,
     /// The latest life of each object of which anything was taken.
     lives: BTreeMap<Key, u32>,
@@ -217,11 +217,11 @@ impl Check {
             );
         }
         if !report.entity.is_object() {
-            self.resources.insert(report.uid.clone(), taken.turn);
+            self.resources.insert(report.uid.clone(), taken.attempt);
             return Ok(());
         }
         ensure!(
-            self.resources.get(&report.uid) != Some(&taken.turn),
+            self.resources.get(&report.uid) != Some(&taken.attempt),
             "the object after its resources: {}",
             show::report(report)
         );
@@ -269,12 +269,12 @@ impl Check {
         ensure!(counts.bytes <= bytes, "{} bytes held: {counts:?}", counts.bytes);
         ensure!(counts.summaries <= keys * 2 * KEPT_FACTS, "too many summaries: {counts:?}");
         ensure!(counts.summary_bytes <= config.summary_bytes, "too long summaries: {counts:?}");
-        // A probe goes beside a full house, and the next one while the turn of the former winds down.
+        // A probe goes beside a full house, and the next one while the attempt of the former winds down.
         ensure!(
             counts.in_flight + counts.reading <= config.concurrency + 2,
             "too much at a time: {counts:?}"
         );
-        ensure!(shard.turns.len() as u64 == counts.in_flight, "turns are not as counted: {counts:?}");
+        ensure!(shard.attempts.len() as u64 == counts.in_flight, "attempts are not as counted: {counts:?}");
         ensure!(shard.reads.len() as u64 == counts.reading, "reads are not as counted: {counts:?}");
         ensure!(counts.parked_keys <= config.parked as u64, "too many parked: {counts:?}");
         Ok(())

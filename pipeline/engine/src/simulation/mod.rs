@@ -2,15 +2,16 @@
 //!
 //! The lane, the circuit, the round of reports, the records, the journal and the idempotency keys are the real ones;
 //! the cluster, the watch, the receiver and a small enrichment are models. There is no runtime, no thread and no clock
-//! in a run: one seeded generator decides what happens next, at every await of every turn, so that a run can be
+//! in a run: one seeded generator decides what happens next, at every await of every attempt, so that a run can be
 //! repeated from its seed. Objects change, end operations, go and come back, and return to exactly what they
 //! were; the watch lists in pages, breaks, repeats itself and is blind; the receiver fails before it takes a report and
-//! after, refuses, does not know our token, or is away for hours; fetching fails; turns panic; the process is stopped,
+//! after, refuses, does not know our token, or is away for hours; fetching fails; attempts panic; the process is stopped,
 //! killed, or loses power at any moment, and the ledger keeps what was committed.
 //!
 //! After every step the lane's books must balance, its memory be bounded, and each record be what was acknowledged.
 //! In the end everything may come to rest, and then the receiver must hold the truth: see [`check`].
 
+mod attempt;
 mod books;
 mod check;
 mod enrich;
@@ -20,7 +21,6 @@ mod receiver;
 mod rest;
 mod show;
 mod tests;
-mod turn;
 mod watch;
 mod world;
 
@@ -146,7 +146,7 @@ impl Simulation {
                 });
             }
             Some(1) if !self.blind => self.watch(),
-            Some(2) => return self.turn(place),
+            Some(2) => return self.attempt(place),
             Some(3) => self.read(place),
             Some(4) => {
                 self.process.heard(place);
@@ -247,33 +247,33 @@ impl Simulation {
         self.process.step(self.process.place(&event.key), input);
     }
 
-    fn turn(&mut self, place: usize) -> Result<(), String> {
-        let turns = &self.process.shards[place].turns;
-        if turns.is_empty() {
+    fn attempt(&mut self, place: usize) -> Result<(), String> {
+        let attempts = &self.process.shards[place].attempts;
+        if attempts.is_empty() {
             return Ok(());
         }
-        let at = self.rng.usize(..turns.len());
-        let turn = &turns[at];
-        if let Some(outcome) = turn.outcome() {
-            let (key, number) = (turn.key().clone(), turn.number);
+        let at = self.rng.usize(..attempts.len());
+        let attempt = &attempts[at];
+        if let Some(outcome) = attempt.outcome() {
+            let (key, number) = (attempt.key().clone(), attempt.number);
             let outcome = outcome.clone();
-            self.note(|_| format!("turn {number} of {key} is over: {}", show::outcome(&outcome)));
-            self.process.turned(place, at, &mut self.rng);
+            self.note(|_| format!("attempt {number} of {key} is over: {}", show::outcome(&outcome)));
+            self.process.attempted(place, at, &mut self.rng);
             return Ok(());
         }
         let panics = self.rng.u16(..1000) < 5;
-        let key = turn.key().clone();
+        let key = attempt.key().clone();
         let parts = (&self.knobs, &mut self.receiver, &mut self.check, &mut self.rng);
-        let (turn, mut around) = self.process.around(place, at, parts);
+        let (attempt, mut around) = self.process.around(place, at, parts);
         if panics {
-            turn.panics(&mut around)?;
+            attempt.panics(&mut around)?;
         } else {
-            turn.advance(&mut around)?;
+            attempt.advance(&mut around)?;
         }
-        let line = self.trace.is_some().then(|| turn.to_string());
+        let line = self.trace.is_some().then(|| attempt.to_string());
         self.note(|it| {
-            let turn = line.unwrap_or_default();
-            format!("{turn}\n                 {}", show::record(it.process.books.get(&key).as_ref()))
+            let attempt = line.unwrap_or_default();
+            format!("{attempt}\n                 {}", show::record(it.process.books.get(&key).as_ref()))
         });
         Ok(())
     }
@@ -357,10 +357,10 @@ impl Simulation {
 
     fn restart(&mut self, end: End) -> Result<(), String> {
         for place in 0..self.process.shards.len() {
-            for at in 0..self.process.shards[place].turns.len() {
+            for at in 0..self.process.shards[place].attempts.len() {
                 let parts = (&self.knobs, &mut self.receiver, &mut self.check, &mut self.rng);
-                let (turn, mut around) = self.process.around(place, at, parts);
-                turn.abandoned(&mut around)?;
+                let (attempt, mut around) = self.process.around(place, at, parts);
+                attempt.abandoned(&mut around)?;
             }
             if end == End::Orderly {
                 self.process.keep_all(place);
@@ -379,7 +379,7 @@ impl Simulation {
         if self.knobs.mutant == Some(Mutant::ForgetsDoubt) {
             books.trusts();
         }
-        self.process = Process::start(books, &self.knobs, self.process.turns, &mut self.check);
+        self.process = Process::start(books, &self.knobs, self.process.attempts, &mut self.check);
         self.note(|it| {
             let journaled = it.process.books.ledger.journaled();
             let lines =

@@ -6,10 +6,10 @@ use std::time::Duration;
 use fastrand::Rng;
 use pipeline_core::{Cause, CircuitState, Event, Key, Timestamp, Version};
 
+use super::attempt::{Around, SimulatedAttempt};
 use super::books::Books;
 use super::check::Check;
 use super::receiver::Receiver;
-use super::turn::{Around, Turn};
 use super::watch::Watch;
 use super::world::World;
 use super::{Knobs, Mutant};
@@ -27,7 +27,7 @@ pub(super) struct Shard {
     pub(super) lane: Lane,
     /// The circuit, as this task has heard of it.
     pub(super) circuit: CircuitState,
-    pub(super) turns: Vec<Turn>,
+    pub(super) attempts: Vec<SimulatedAttempt>,
     pub(super) reads: Vec<(Key, Version)>,
     pub(super) journal: Journal,
     /// Rights to probe, by the key that uses one.
@@ -43,12 +43,12 @@ pub(super) struct Process {
     pub(super) watch: Watch,
     /// Since it started.
     pub(super) now: Duration,
-    /// Turns begun by all processes.
-    pub(super) turns: u64,
+    /// Attempts begun by all processes.
+    pub(super) attempts: u64,
 }
 
 impl Process {
-    pub(super) fn start(books: Books, knobs: &Knobs, turns: u64, check: &mut Check) -> Self {
+    pub(super) fn start(books: Books, knobs: &Knobs, attempts: u64, check: &mut Check) -> Self {
         let lane = || match knobs.mutant {
             Some(Mutant::Lane(mutant)) => Lane::new(knobs.lane).with_mutant(mutant),
             _ => Lane::new(knobs.lane),
@@ -56,7 +56,7 @@ impl Process {
         let shard = |_| Shard {
             lane: lane(),
             circuit: CircuitState::Closed,
-            turns: Vec::new(),
+            attempts: Vec::new(),
             reads: Vec::new(),
             journal: Journal::new(knobs.journal_every),
             probes: BTreeMap::new(),
@@ -66,13 +66,13 @@ impl Process {
         check.restarted(&journaled);
         let done = books.ledger.done_before(KIND).filter(|_| knobs.goes_on);
         // Where another route ended, which may lag behind.
-        let from = done.map(|done| Version(Rng::with_seed(turns ^ done.0).u64(1..=done.0)));
+        let from = done.map(|done| Version(Rng::with_seed(attempts ^ done.0).u64(1..=done.0)));
         let mut process = Self {
             circuit: Circuit::new(knobs.circuit),
             watch: Watch::new(from),
             shards: (0..knobs.shards).map(shard).collect(),
             now: Duration::ZERO,
-            turns,
+            attempts,
             books,
         };
         for (key, parked) in process.books.ledger.parked() {
@@ -121,16 +121,16 @@ impl Process {
         }
     }
 
-    /// A turn is over, and its task tells.
-    pub(super) fn turned(&mut self, place: usize, at: usize, rng: &mut Rng) {
-        let turn = self.shards[place].turns.swap_remove(at);
-        let Some(outcome) = turn.outcome().cloned() else { return };
-        let key = turn.key().clone();
+    /// An attempt is over, and its task tells.
+    pub(super) fn attempted(&mut self, place: usize, at: usize, rng: &mut Rng) {
+        let attempt = self.shards[place].attempts.swap_remove(at);
+        let Some(outcome) = attempt.outcome().cloned() else { return };
+        let key = attempt.key().clone();
         if let Some(probe) = self.shards[place].probes.remove(&key) {
             self.circuit.probe_over(probe, self.now);
         }
         let parked = matches!(outcome, Outcome::Reject { .. });
-        self.step(place, Input::Turned { key: key.clone(), outcome, seed: rng.u64(..) });
+        self.step(place, Input::Attempted { key: key.clone(), outcome, seed: rng.u64(..) });
         if parked {
             self.touched(place, &key, true);
         }
@@ -201,8 +201,8 @@ impl Process {
             match action {
                 Action::Start(start) => {
                     let probe = shard.probes.get(&start.event.key).copied().filter(|_| start.probe);
-                    self.turns += 1;
-                    shard.turns.push(Turn::new(self.turns, start, probe));
+                    self.attempts += 1;
+                    shard.attempts.push(SimulatedAttempt::new(self.attempts, start, probe));
                 }
                 Action::Read { key, not_older_than, .. } => shard.reads.push((key, not_older_than)),
                 Action::Tell(_) => {}
@@ -210,13 +210,13 @@ impl Process {
         }
     }
 
-    /// One turn and everything that it touches.
+    /// One attempt and everything that it touches.
     pub(super) fn around<'a>(
         &'a mut self,
         place: usize,
         at: usize,
         (knobs, receiver, check, rng): (&Knobs, &'a mut Receiver, &'a mut Check, &'a mut Rng),
-    ) -> (&'a mut Turn, Around<'a>) {
+    ) -> (&'a mut SimulatedAttempt, Around<'a>) {
         let around = Around {
             books: &mut self.books,
             circuit: &mut self.circuit,
@@ -229,7 +229,7 @@ impl Process {
             marks_before_ack: knobs.mutant == Some(Mutant::MarksBeforeAck),
             goes_on: knobs.goes_on,
         };
-        (&mut self.shards[place].turns[at], around)
+        (&mut self.shards[place].attempts[at], around)
     }
 
     /// What the API server says when an object is read again: a state that is not older than asked for.

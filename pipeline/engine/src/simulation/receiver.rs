@@ -25,8 +25,8 @@ pub(super) struct Taken {
     pub(super) report: Report,
     /// How many reports of the entity were acknowledged when it was sent.
     pub(super) counter: u64,
-    /// In which turn it was sent.
-    pub(super) turn: u64,
+    /// In which attempt it was sent.
+    pub(super) attempt: u64,
     /// The report of the same entity that it had taken before.
     pub(super) before: Option<usize>,
     /// Its acknowledgement is in the ledger.
@@ -92,7 +92,7 @@ impl Receiver {
         &mut self,
         shipment: &Shipment,
         counter: u64,
-        turn: u64,
+        attempt: u64,
         rng: &mut Rng,
     ) -> (Came, SinkResponse) {
         match self.mood {
@@ -117,7 +117,7 @@ impl Receiver {
             }
             return (Came::Not, SinkResponse::Refused { reason: Reason::Refused });
         }
-        let came = self.take(shipment, counter, turn);
+        let came = self.take(shipment, counter, attempt);
         let lost = SinkResponse::Failed { reason: Reason::Timeout, after: None };
         (came, if fails { lost } else { SinkResponse::Accepted })
     }
@@ -127,7 +127,7 @@ impl Receiver {
     }
 
     /// Takes a report, whatever becomes of the answer. One whose key it knows changes nothing.
-    pub(super) fn take(&mut self, shipment: &Shipment, counter: u64, turn: u64) -> Came {
+    pub(super) fn take(&mut self, shipment: &Shipment, counter: u64, attempt: u64) -> Came {
         let key = &shipment.idempotency_key;
         if let Some(at) = self.by_key.get(key) {
             self.repeated += 1;
@@ -142,7 +142,7 @@ impl Receiver {
         let before = self.last.insert((report.uid.clone(), report.entity), at);
         self.by_key.insert(key.clone(), at);
         let (acked, durable, lost) = (false, false, false);
-        self.taken.push(Taken { report, counter, turn, before, acked, durable, lost });
+        self.taken.push(Taken { report, counter, attempt, before, acked, durable, lost });
         Came::First(at)
     }
 

@@ -50,17 +50,16 @@ impl Simulation {
     fn settle(&mut self) -> Result<(), String> {
         for _ in 0..ENDLESS {
             self.steps += 1;
-            let busy = |turns: bool| {
-                self.process
-                    .shards
-                    .iter()
-                    .position(|shard| if turns { !shard.turns.is_empty() } else { !shard.reads.is_empty() })
+            let busy = |attempts: bool| {
+                self.process.shards.iter().position(|shard| {
+                    if attempts { !shard.attempts.is_empty() } else { !shard.reads.is_empty() }
+                })
             };
-            let (turns, reads) = (busy(true), busy(false));
+            let (attempts, reads) = (busy(true), busy(false));
             if !self.process.watch.is_done(&self.world) {
                 self.watch();
-            } else if let Some(place) = turns {
-                self.turn(place)?;
+            } else if let Some(place) = attempts {
+                self.attempt(place)?;
             } else if let Some(place) = reads {
                 self.read(place);
             } else if let Some(place) = self.unheard() {

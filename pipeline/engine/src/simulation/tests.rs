@@ -175,7 +175,7 @@ fn a_lane_that_forgets_a_retry_is_caught() {
 }
 
 #[test]
-fn a_turn_that_marks_before_the_acknowledgement_is_caught() {
+fn an_attempt_that_marks_before_the_acknowledgement_is_caught() {
     is_caught(Mutant::MarksBeforeAck);
 }
 

@@ -42,7 +42,7 @@ async fn a_source_that_ends_is_started_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_panics_is_tried_again_and_holds_no_other_up() {
+async fn an_attempt_that_panics_is_tried_again_and_holds_no_other_up() {
     let (cluster, enricher) = (Cluster::new(), Enricher::default());
     for number in 0..20 {
         cluster.put(&format!("app-{number}"), number + 1);

@@ -114,7 +114,7 @@ fn a_watch_that_goes_on_trying_never_fails_and_one_that_gives_up_does() {
 }
 
 #[test]
-fn a_lane_in_which_no_turn_ends_is_stuck() {
+fn a_lane_in_which_no_attempt_ends_is_stuck() {
     let now = Instant::now();
     let health = healthy(now);
     let alive = |at: Instant| health.note(&Note::Alive, at);
@@ -125,7 +125,7 @@ fn a_lane_in_which_no_turn_ends_is_stuck() {
     assert_eq!(check(&health, now + 310 * SECOND).0, State::Ok);
     assert_eq!(
         check(&health, now + 311 * SECOND),
-        found(State::Failing, "failing: lanes: shard 3: no turn has ended for 301 s"),
+        found(State::Failing, "failing: lanes: shard 3: no attempt has ended for 301 s"),
         "new events are no progress"
     );
     health.lane(3, &LaneCounts { observed: 9, acked: 3, queued: 5, ..busy }, now + 312 * SECOND);

@@ -50,7 +50,7 @@ impl Lanes {
             gauges: [
                 gauge("events_queued", "Events that may start as soon as there is a place."),
                 gauge("events_waiting", "Events that wait for a retry or the rate limit."),
-                gauge("events_in_flight", "Events whose turn is running."),
+                gauge("events_in_flight", "Events whose attempt is running."),
                 gauge("keys_dirty", "Applications that are to be read again."),
             ],
             oldest: families.measures(
@@ -64,9 +64,9 @@ impl Lanes {
                 families.counter("stale_events_total", "Redeliveries of states already acknowledged."),
                 families.counter("turns_retried_total", "Turns and reads that ended in: try again."),
                 families.counter("dirty_reads_total", "Reads of dirty applications."),
-                families.counter("rate_limited_total", "Turns that the rate limit delayed."),
+                families.counter("rate_limited_total", "Attempts that the rate limit delayed."),
                 families
-                    .counter("rate_limited_learning_total", "Turns that the rate limit would have delayed."),
+                    .counter("rate_limited_learning_total", "Attempts that the rate limit would have delayed."),
                 families
                     .counter("summaries_dropped_total", "Facts that must not be merged, such as ends of operations, given up because of their bound."),
                 families.counter("parked_dropped_total", "Parked entries given up because of their bound."),

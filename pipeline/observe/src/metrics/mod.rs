@@ -230,7 +230,7 @@ impl Metrics {
         self.inner.reports.with_label_values(&[kind.as_str(), result.as_str()]).inc();
     }
 
-    /// A turn or a read is repeated later.
+    /// An attempt or a read is repeated later.
     pub fn retried(&self, why: Reason) {
         self.inner.retries.with_label_values(&[why.as_str()]).inc();
     }

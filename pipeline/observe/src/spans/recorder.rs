@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pipeline_core::{Event, Key, Reason, Step, Timestamp, Trace, Uid, Version};
 
-use super::{End, EventSpan, Span, SpanBatch, Tap, TurnSpans, What, root, span_id};
+use super::{AttemptSpans, End, EventSpan, Span, SpanBatch, Tap, What, root, span_id};
 
 /// Events of one shard that are followed at a time; as many as its queue, what waits and what runs, and some more.
 const OPEN: usize = 4096;
@@ -101,21 +101,21 @@ impl Recorder {
         }
     }
 
-    /// A turn begins.
-    pub fn starts(&mut self, event: &Event, attempt: u32) -> TurnSpans {
+    /// An attempt begins.
+    pub fn starts(&mut self, event: &Event, attempt: u32) -> AttemptSpans {
         let id = (event.trace, event.version);
         let open = self.open.get_mut(&id).map(|open| {
             open.uid = Some(event.uid.clone());
             open.id
         });
-        TurnSpans::new(id, open, attempt, self.started)
+        AttemptSpans::new(id, open, attempt, self.started)
     }
 
-    /// A turn is over; its end is told next.
-    pub fn turned(&mut self, turn: TurnSpans) {
-        if let Some(open) = self.open.get_mut(&(turn.trace, turn.version)) {
-            open.spans.extend(turn.spans);
-            open.left_out = open.left_out.saturating_add(turn.left_out);
+    /// An attempt is over; its end is told next.
+    pub fn attempted(&mut self, attempt: AttemptSpans) {
+        if let Some(open) = self.open.get_mut(&(attempt.trace, attempt.version)) {
+            open.spans.extend(attempt.spans);
+            open.left_out = open.left_out.saturating_add(attempt.left_out);
         }
     }
 

@@ -94,16 +94,16 @@ fn an_event_is_told_when_it_ends_with_all_that_took_time() {
     let mut world = World::new();
     world.step(10, Step::Observed);
     world.step(12, Step::Started { attempt: 0 });
-    let mut turn = world.recorder.starts(&event(TRACE, 7), 0);
+    let mut attempt = world.recorder.starts(&event(TRACE, 7), 0);
     let second = |second| world.started + at(second);
     let calls = [(second(13), call(Outcome::Ok, 500)), (second(13), call(Outcome::Cached, 0))];
     // Enrichment ends now, which the test cannot move: it begins, and its calls lie, before that.
     let began = Instant::now();
-    turn.enriched(began, &calls, 2, None);
-    turn.reported((second(14), at(1)), OBJECT, 0xabc, None);
-    turn.reported((second(15), at(2)), LISTED, 0xdef, Some(Reason::Timeout));
+    attempt.enriched(began, &calls, 2, None);
+    attempt.reported((second(14), at(1)), OBJECT, 0xabc, None);
+    attempt.reported((second(15), at(2)), LISTED, 0xdef, Some(Reason::Timeout));
     assert!(world.all().is_empty(), "nothing is told before the end");
-    world.recorder.turned(turn);
+    world.recorder.attempted(attempt);
     world.step(18, Step::Acked { after: at(8) });
     let told = world.one();
     let root = told.event.clone().unwrap();
@@ -164,9 +164,9 @@ fn a_try_that_failed_is_told_at_once_and_the_wait_after_it_later() {
     world.step(1, Step::Observed);
     world.step(2, Step::Limited(at(2)));
     world.step(4, Step::Started { attempt: 0 });
-    let mut turn = world.recorder.starts(&event(TRACE, 7), 0);
-    turn.reported((world.started + at(4), at(1)), OBJECT, 9, Some(Reason::ServerError));
-    world.recorder.turned(turn);
+    let mut attempt = world.recorder.starts(&event(TRACE, 7), 0);
+    attempt.reported((world.started + at(4), at(1)), OBJECT, 9, Some(Reason::ServerError));
+    world.recorder.attempted(attempt);
     world.step(5, Step::Retried { reason: Reason::ServerError, after: at(60) });
     let first = world.one();
     assert_eq!(first.event, None);
@@ -176,9 +176,9 @@ fn a_try_that_failed_is_told_at_once_and_the_wait_after_it_later() {
         [(What::Queue, 1, 2), (What::RateLimit, 2, 4), (report(Some(Reason::ServerError)), 4, 5)]
     );
     world.step(65, Step::Started { attempt: 1 });
-    let mut turn = world.recorder.starts(&event(TRACE, 7), 1);
-    turn.reported((world.started + at(65), at(1)), OBJECT, 9, None);
-    world.recorder.turned(turn);
+    let mut attempt = world.recorder.starts(&event(TRACE, 7), 1);
+    attempt.reported((world.started + at(65), at(1)), OBJECT, 9, None);
+    world.recorder.attempted(attempt);
     world.step(66, Step::Acked { after: at(65) });
     let last = world.one();
     assert_eq!(
@@ -247,13 +247,13 @@ fn an_event_that_is_not_sampled_is_not_followed_and_its_peers_are_told_so() {
     let mut world = World::with(1000, 0.0);
     world.recorder.arrives(&event(TRACE, 7));
     world.step(1, Step::Observed);
-    let mut turn = world.recorder.starts(&event(TRACE, 7), 0);
-    let header = turn.traceparent().unwrap();
+    let mut attempt = world.recorder.starts(&event(TRACE, 7), 0);
+    let header = attempt.traceparent().unwrap();
     assert!(header.starts_with(&format!("00-{TRACE:032x}-")) && header.ends_with("-00"), "{header}");
-    turn.enriched(Instant::now(), &[], 1, None);
-    turn.reported((world.started, at(1)), OBJECT, 1, None);
-    assert_eq!(turn.spans, []);
-    world.recorder.turned(turn);
+    attempt.enriched(Instant::now(), &[], 1, None);
+    attempt.reported((world.started, at(1)), OBJECT, 1, None);
+    assert_eq!(attempt.spans, []);
+    world.recorder.attempted(attempt);
     world.step(2, Step::Parked(Reason::Refused));
     assert!(world.all().is_empty());
     assert_eq!(world.lost(), 0);
@@ -265,15 +265,15 @@ fn an_event_that_is_not_sampled_is_not_followed_and_its_peers_are_told_so() {
 }
 
 #[test]
-fn a_turn_of_thousands_of_resources_tells_the_first_and_how_many_more() {
+fn an_attempt_of_thousands_of_resources_tells_the_first_and_how_many_more() {
     let mut world = World::new();
     world.step(1, Step::Observed);
     world.step(1, Step::Started { attempt: 0 });
-    let mut turn = world.recorder.starts(&event(TRACE, 7), 0);
+    let mut attempt = world.recorder.starts(&event(TRACE, 7), 0);
     for id in 1..=2000 {
-        turn.reported((world.started, at(1)), LISTED, id, None);
+        attempt.reported((world.started, at(1)), LISTED, id, None);
     }
-    world.recorder.turned(turn);
+    world.recorder.attempted(attempt);
     world.step(2, Step::Acked { after: at(1) });
     let told = world.one();
     assert_eq!((told.spans.len(), told.event.unwrap().left_out), (1 + 512, 2000 - 512));

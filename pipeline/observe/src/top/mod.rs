@@ -1,7 +1,7 @@
 //! What keeps a shard busy: its hottest and slowest applications, those with the most calls, what fails, and examples
 //! of each bucket of the latency histogram.
 //!
-//! takes: every step of an event, and what each turn did - gives: a [`Ranking`] of the last minutes, when asked
+//! takes: every step of an event, and what each attempt did - gives: a [`Ranking`] of the last minutes, when asked
 //! calls: nothing; it belongs to its shard's task - fails: never; whoever has no place in a list is counted there as
 //! [`Ranked`] says
 //!
@@ -70,7 +70,7 @@ pub struct Hot {
 /// Of an application by its calls of Argo CD.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fetched {
-    /// How many. Of one turn the first 64 are counted.
+    /// How many. Of one attempt the first 64 are counted.
     pub calls: u64,
     /// How long they took together.
     pub took: Duration,
@@ -207,8 +207,8 @@ impl Top {
         }
     }
 
-    /// Takes in what a turn did.
-    pub fn turn(&mut self, key: &Key, tally: &Tally, now: Duration) {
+    /// Takes in what an attempt did.
+    pub fn attempt(&mut self, key: &Key, tally: &Tally, now: Duration) {
         self.turn_over(now);
         let Tally { trace, calls, took, reports, .. } = *tally;
         let lists = &mut self.now;

@@ -1,10 +1,10 @@
-//! What one turn did, in figures.
+//! What one attempt did, in figures.
 
 use std::time::Duration;
 
 use pipeline_core::{Cause, Event, Outcome, Peer, Reason, Sample, Timestamp};
 
-/// What one turn did: counted where it happens, and taken in by its shard when it ends.
+/// What one attempt did: counted where it happens, and taken in by its shard when it ends.
 #[derive(Debug)]
 pub struct Tally {
     pub(super) trace: u128,
@@ -21,12 +21,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Of a turn that begins, in this trace.
+    /// Of an attempt that begins, in this trace.
     pub fn new(trace: u128) -> Self {
         Self { trace, calls: 0, refetch: false, took: Duration::ZERO, reports: 0, failed: Vec::new() }
     }
 
-    /// Of a turn that begins with this event.
+    /// Of an attempt that begins with this event.
     pub fn of(event: &Event) -> Self {
         Self { refetch: event.cause == Cause::Refetch, ..Self::new(event.trace) }
     }

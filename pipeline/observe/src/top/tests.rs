@@ -54,7 +54,7 @@ fn each_list_has_its_own_order() {
         tally.report(Ok(()));
         tally.report(Err(Reason::Refused));
         tally.report(Err(Reason::Refused));
-        top.turn(&key(name), &tally, Duration::from_secs(5));
+        top.attempt(&key(name), &tally, Duration::from_secs(5));
     }
     top.not_read(&key("quiet"), Reason::Forbidden, Duration::from_secs(6), at(6));
 
@@ -151,7 +151,7 @@ fn its_size_does_not_depend_on_the_number_of_applications() {
         step(&mut top, &name, second, Step::Observed);
         step(&mut top, &name, second, acked(number));
         step(&mut top, &name, second, Step::Parked(Reason::Refused));
-        top.turn(&key(&name), &tally, Duration::from_secs(second));
+        top.attempt(&key(&name), &tally, Duration::from_secs(second));
     }
     let ranking = top.ranking(usize::MAX, Duration::from_secs(250));
     let lists = [

@@ -30,7 +30,7 @@ impl FetchPlan {
     pub(super) fn build(self) -> Enriched {
         let mut reports: Vec<Report> = Vec::new();
         if let Some(earlier) = &self.earlier {
-            reports.push(stub::end(&self.event, earlier, &self.turn, &self.settings));
+            reports.push(stub::end(&self.event, earlier, &self.attempt, &self.settings));
         }
         let mut unsent = Vec::new();
         let mut incomplete = false;
@@ -47,7 +47,7 @@ impl FetchPlan {
                 }
             }
             let gone = self.event.is_deleted();
-            let draft = self.application(&self.app, gone.then_some(self.turn.now));
+            let draft = self.application(&self.app, gone.then_some(self.attempt.now));
             incomplete = draft.incomplete;
             // An operation's end reported just before is the predecessor then, and never equal.
             let told = reports.iter().any(|report| report.uid == self.event.uid);
@@ -146,7 +146,7 @@ impl FetchPlan {
             incomplete: draft.incomplete,
             ends,
             fact: draft.fact,
-            body: draft.payload.body(self.turn.now),
+            body: draft.payload.body(self.attempt.now),
             trace: self.event.trace,
         }
     }

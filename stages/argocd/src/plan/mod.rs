@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::{OperationEnd, Sections};
-use pipeline_core::{Digest, Enriched, Event, Fact, Filtered, Reason, Record, StageError, Turn, Version};
+use pipeline_core::{Attempt, Digest, Enriched, Event, Fact, Filtered, Reason, Record, StageError, Version};
 use pipeline_redact::Redactor;
 
 use crate::application::{Application, Entry, ParentRef};
@@ -55,7 +55,7 @@ pub struct FetchPlan {
     known: Option<Record>,
     /// What is remembered of an earlier life, whose deletion nobody saw.
     earlier: Option<Record>,
-    turn: Turn,
+    attempt: Attempt,
     settings: Settings,
     redactor: Redactor,
     app: Application,
@@ -126,11 +126,11 @@ impl FetchPlan {
     pub fn begin(
         event: &Event,
         known: Option<&Record>,
-        turn: &Turn,
+        attempt: &Attempt,
         settings: &Settings,
         redactor: &Redactor,
     ) -> Result<Begun, StageError> {
-        Self::begin_noting(event, known, turn, settings, redactor, &mut None)
+        Self::begin_noting(event, known, attempt, settings, redactor, &mut None)
     }
 
     /// The same, and notes what was found in the object, if it was read.
@@ -140,7 +140,7 @@ impl FetchPlan {
     pub(crate) fn begin_noting(
         event: &Event,
         known: Option<&Record>,
-        turn: &Turn,
+        attempt: &Attempt,
         settings: &Settings,
         redactor: &Redactor,
         found: &mut Option<Facts>,
@@ -162,8 +162,8 @@ impl FetchPlan {
             // Of a life that came and went before it could be read, that it is over is all that can be told.
             let unseen = || (!event.uid.is_empty()).then(|| Record::new(event.uid.clone()));
             let remembered = known.cloned().or_else(unseen);
-            let departed = |record| stub::departed(event, record, turn, settings, redactor);
-            let former = earlier.map(|earlier| stub::end(event, earlier, turn, settings));
+            let departed = |record| stub::departed(event, record, attempt, settings, redactor);
+            let former = earlier.map(|earlier| stub::end(event, earlier, attempt, settings));
             let reports: Vec<_> = former.into_iter().chain(remembered.iter().flat_map(departed)).collect();
             let filtered = reports.is_empty().then_some(Filtered::NeverReported);
             Ok(Begun::Done(Enriched { reports, settle: None, filtered, refetch: None }))
@@ -193,7 +193,7 @@ impl FetchPlan {
             event: event.clone(),
             known: known.cloned(),
             earlier: earlier.cloned(),
-            turn: turn.clone(),
+            attempt: attempt.clone(),
             settings: settings.clone(),
             redactor: redactor.clone(),
             deployed: app.deployed_digest(),
@@ -290,7 +290,7 @@ impl FetchPlan {
     /// less than 5 minutes.
     pub fn finish(self) -> Result<Enriched, StageError> {
         if let Some((act, reason)) = self.in_want()
-            && self.turn.trying_for < PATIENCE
+            && self.attempt.trying_for < PATIENCE
         {
             return Err(StageError::retry(reason, act));
         }

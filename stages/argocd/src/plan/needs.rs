@@ -18,7 +18,7 @@ type Want = (&'static str, Reason);
 impl FetchPlan {
     /// Every call that the answers so far show to be needed, answered or not.
     pub(super) fn needs(&self) -> Vec<Fetch> {
-        if self.in_want().is_some() && self.turn.trying_for < PATIENCE {
+        if self.in_want().is_some() && self.attempt.trying_for < PATIENCE {
             return Vec::new();
         }
         let mut fetches = Vec::new();

@@ -1,6 +1,6 @@
 //! Reports of an application that is gone, of which nothing but the record is left.
 
-use pipeline_core::{Digest, Event, Record, Report, Turn, Version};
+use pipeline_core::{Attempt, Digest, Event, Record, Report, Version};
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::payload::{self, ObjectText, Payload, Source};
 pub(super) fn departed(
     event: &Event,
     record: &Record,
-    turn: &Turn,
+    attempt: &Attempt,
     settings: &Settings,
     redactor: &Redactor,
 ) -> Vec<Report> {
@@ -28,23 +28,25 @@ pub(super) fn departed(
         let mut source = source_of(record, settings);
         source.actual_manifest.clone_from(&object.text);
         build::times(&mut source, &app);
-        Some(report(event, record, turn, Some(digest), &payload_of(object, source)))
+        Some(report(event, record, attempt, Some(digest), &payload_of(object, source)))
     });
-    told.chain([end(event, record, turn, settings)]).collect()
+    told.chain([end(event, record, attempt, settings)]).collect()
 }
 
 /// The end of a life.
-pub(super) fn end(event: &Event, record: &Record, turn: &Turn, settings: &Settings) -> Report {
+pub(super) fn end(event: &Event, record: &Record, attempt: &Attempt, settings: &Settings) -> Report {
     let text = |deleted: &str| {
         let mut object = object_of(event, record);
         object["metadata"]["deletionTimestamp"] = deleted.into();
         let app = Application::of_value(object);
         app.map(|app| object::application(&app, Some(&object::Marks::default()), None).text)
     };
-    let object =
-        ObjectText { text: text(&payload::seconds(turn.now)).unwrap_or_default(), timeless: text("").ok() };
+    let object = ObjectText {
+        text: text(&payload::seconds(attempt.now)).unwrap_or_default(),
+        timeless: text("").ok(),
+    };
     let payload = payload_of(object, source_of(record, settings));
-    Report { ends: true, ..report(event, record, turn, None, &payload) }
+    Report { ends: true, ..report(event, record, attempt, None, &payload) }
 }
 
 fn object_of(event: &Event, record: &Record) -> Value {
@@ -74,14 +76,20 @@ fn payload_of(object: ObjectText, source: Source) -> Payload {
     Payload { object, source, errors: Vec::new(), app_versions: json!({}) }
 }
 
-fn report(event: &Event, record: &Record, turn: &Turn, fact: Option<Digest>, payload: &Payload) -> Report {
+fn report(
+    event: &Event,
+    record: &Record,
+    attempt: &Attempt,
+    fact: Option<Digest>,
+    payload: &Payload,
+) -> Report {
     Report {
         uid: record.uid.clone(),
         // Of another life the event's version says nothing.
         version: if record.uid == event.uid { event.version } else { Version(0) },
         decision: Digest::of(b"gone"),
         fact,
-        body: payload.body(turn.now),
+        body: payload.body(attempt.now),
         ..Report::of_object(event, labels::APP_REPORT, payload.content())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use pipeline_core::{
-    Cause, Change, Enrich as _, Enriched, Event, Reason, Record, StageError, Timestamp, Turn, Version,
+    Attempt, Cause, Change, Enrich as _, Enriched, Event, Reason, Record, StageError, Timestamp, Version,
 };
 use serde_json::json;
 use stages_argocd::content;
@@ -132,8 +132,8 @@ async fn an_application_whose_content_was_given_up_is_tried_when_somebody_asks_a
     let body = event.body().unwrap().clone();
     let deleted =
         Event { version: Version(8), change: Change::Deleted { body: Some(body) }, ..event.clone() };
-    let (known, turn) = (Record::new(deleted.uid.clone()), Turn::at(Timestamp::UNIX_EPOCH));
-    let told = stage.stage.enrich(&deleted, Some(&known), &turn).await.unwrap();
+    let (known, attempt) = (Record::new(deleted.uid.clone()), Attempt::at(Timestamp::UNIX_EPOCH));
+    let told = stage.stage.enrich(&deleted, Some(&known), &attempt).await.unwrap();
     assert!(matches!(told.reports.as_slice(), [report] if report.ends));
     gate.open();
     let asked = Event { cause: Cause::Refetch, ..event };

@@ -8,8 +8,8 @@ use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response as HttpResponse};
 use pipeline_core::{
-    Change, Enrich as _, Enriched, Event, Filtered, Key, ObjectIndex, Outcome, Reason, ReportKind,
-    StageError, Timestamp, Turn, Version,
+    Attempt, Change, Enrich as _, Enriched, Event, Filtered, Key, ObjectIndex, Outcome, Reason, ReportKind,
+    StageError, Timestamp, Version,
 };
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
@@ -94,8 +94,8 @@ impl Stage {
     }
 
     pub(crate) async fn enrich(&self, event: &Event) -> Result<Enriched, StageError> {
-        let turn = Turn::at(Timestamp::UNIX_EPOCH);
-        self.stage.enrich(event, None, &turn).await
+        let attempt = Attempt::at(Timestamp::UNIX_EPOCH);
+        self.stage.enrich(event, None, &attempt).await
     }
 }
 
@@ -104,9 +104,9 @@ async fn the_calls_of_an_event_are_told_with_it() {
     let server = Server::new(|_, path| argo_cd(path)).await;
     let stage = Stage::looked(&server, |_| {}).await;
     let calls = async |event: &Event| {
-        let turn = Turn::at(Timestamp::UNIX_EPOCH);
-        stage.stage.enrich(event, None, &turn).await.unwrap();
-        let calls = turn.calls.take();
+        let attempt = Attempt::at(Timestamp::UNIX_EPOCH);
+        stage.stage.enrich(event, None, &attempt).await.unwrap();
+        let calls = attempt.calls.take();
         assert!(calls.iter().all(|sample| sample.call.peer() == labels::ARGOCD));
         let mut told: Vec<_> = calls.iter().map(|sample| (sample.call.as_str(), sample.outcome)).collect();
         told.sort_by_key(|(call, _)| *call);
@@ -254,17 +254,17 @@ async fn events_wait_for_room() {
 }
 
 #[tokio::test]
-async fn reports_take_up_room_until_their_turn_ends() {
+async fn reports_take_up_room_until_their_attempt_ends() {
     let server = Server::new(|_, path| argo_cd(path)).await;
     // Less than the reports of one event, so that there is none for another.
     let change =
         |config: &mut Config| (config.held_bytes, config.event_timeout) = (1024, Duration::from_secs(5));
     let stage = Stage::looked(&server, change).await;
-    let turn = Turn::at(Timestamp::UNIX_EPOCH);
-    assert_eq!(stage.stage.enrich(&event("one"), None, &turn).await.unwrap().reports.len(), 3);
+    let attempt = Attempt::at(Timestamp::UNIX_EPOCH);
+    assert_eq!(stage.stage.enrich(&event("one"), None, &attempt).await.unwrap().reports.len(), 3);
     let error = stage.enrich(&event("two")).await.unwrap_err();
     assert!(matches!(error, StageError::Retry { reason: Reason::Timeout, .. }));
-    drop(turn);
+    drop(attempt);
     assert_eq!(stage.enrich(&event("two")).await.unwrap().reports.len(), 3);
 }
 

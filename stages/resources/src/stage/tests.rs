@@ -351,7 +351,7 @@ async fn a_route_takes_no_room_of_another() {
     let mut object = rollout("Healthy", 5);
     object["spec"] = json!({"text": "x".repeat(4 << 20)});
     let event = event("rollout", 5, &object);
-    let (held, more) = (Turn::at(Timestamp::now()), Turn::at(Timestamp::now()));
+    let (held, more) = (Attempt::at(Timestamp::now()), Attempt::at(Timestamp::now()));
     assert_eq!(slow.enrich(&event, None, &held).await.unwrap().reports.len(), 1);
     let waiting = slow.enrich(&event, None, &more);
     assert!(tokio::time::timeout(std::time::Duration::from_millis(20), waiting).await.is_err());

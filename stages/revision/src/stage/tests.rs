@@ -48,7 +48,7 @@ async fn whoever_may_write_an_application_is_told_of_no_repository_that_its_proj
     let enrich = RevisionEnrichment::new(walks, redactor);
     let told = async |namespace: &str, project: &str| {
         let event = event(namespace, project, &url, &revision);
-        let done = enrich.enrich(&event, None, &Turn::at(Timestamp::UNIX_EPOCH)).await.unwrap();
+        let done = enrich.enrich(&event, None, &Attempt::at(Timestamp::UNIX_EPOCH)).await.unwrap();
         let report: Value = serde_json::from_slice(&done.reports[0].body).unwrap();
         (done.refetch, report)
     };

@@ -108,11 +108,11 @@ impl Bench {
         self.step(Input::Event(Arc::new(event)));
     }
 
-    /// Ends the turn of `name` and takes it off the list of starts.
+    /// Ends the attempt of `name` and takes it off the list of starts.
     fn end(&mut self, name: &str, outcome: Outcome) {
         let at = self.starts.iter().position(|start| start.event.key.name() == name).expect("is running");
         let key = self.starts.remove(at).expect("was found").event.key.clone();
-        self.step(Input::Turned { key, outcome, seed: 0 });
+        self.step(Input::Attempted { key, outcome, seed: 0 });
     }
 
     /// Ends the read of `name`.
@@ -173,7 +173,7 @@ impl Bench {
         self.lane.counts(self.now)
     }
 
-    /// The ends that the running turn of `name` carries from coalesced events.
+    /// The ends that the running attempt of `name` carries from coalesced events.
     fn carried(&self, name: &str) -> Vec<String> {
         let start = self.starts.iter().find(|start| start.event.key.name() == name).expect("is running");
         start.event.coalesced.iter().map(text_of).collect()

@@ -5,7 +5,7 @@ use pipeline_core::Refused;
 use super::*;
 
 #[test]
-fn one_turn_a_key_in_order_and_others_beside_it() {
+fn one_attempt_a_key_in_order_and_others_beside_it() {
     let mut bench = Bench::new(Config { concurrency: 2, ..Config::default() });
     for event in [state("x", 1), state("x", 2), state("y", 3), state("z", 4)] {
         bench.take(event);

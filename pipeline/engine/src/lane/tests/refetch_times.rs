@@ -21,8 +21,8 @@ fn refetch(bench: &mut Bench, outcome: Outcome, seed: u64) -> Duration {
     let (key, version) = bench.reads.pop_front().expect("it is read");
     let event = state(key.name(), version.0.max(1));
     bench.step(Input::Read { key: key.clone(), result: ReadResult::Found(Arc::new(event)), seed });
-    assert_eq!(bench.starts.pop_front().expect("its turn begins").event.cause, Cause::Refetch);
-    bench.step(Input::Turned { key, outcome, seed });
+    assert_eq!(bench.starts.pop_front().expect("its attempt begins").event.cause, Cause::Refetch);
+    bench.step(Input::Attempted { key, outcome, seed });
     bench.now - begun
 }
 
@@ -31,7 +31,7 @@ fn what_stays_missing_is_asked_for_less_and_less_often() {
     for (seed, share) in [(0, 0.5), (u64::MAX, 1.0)] {
         let mut bench = Bench::new(small());
         bench.take(state("x", 1));
-        bench.step(Input::Turned { key: key("x"), outcome: Outcome::Acked { refetch: INCOMPLETE }, seed });
+        bench.step(Input::Attempted { key: key("x"), outcome: Outcome::Acked { refetch: INCOMPLETE }, seed });
         bench.starts.clear();
         assert_eq!(refetch(&mut bench, vain(), seed), MINUTE);
         for doubled in [2, 4, 8, 16, 32, 60, 60, 60] {

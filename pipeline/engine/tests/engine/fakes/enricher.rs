@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Call, Cause, Checkpoint, Digest, Enrich, Enriched, EntityId, Event, Fact, Filtered, Key, Meter as _,
-    Outcome, Peer, Record, Refetch, Report, ReportKind, Sample, Settled, StageError, Turn, async_trait,
+    Attempt, Call, Cause, Checkpoint, Digest, Enrich, Enriched, EntityId, Event, Fact, Filtered, Key,
+    Meter as _, Outcome, Peer, Record, Refetch, Report, ReportKind, Sample, Settled, StageError, async_trait,
 };
 
 const CALL: Call = Call::new(Peer::new("peer"), "call");
@@ -33,15 +33,15 @@ impl Enrich for Enricher {
         &self,
         event: &Event,
         known: Option<&Record>,
-        turn: &Turn,
+        attempt: &Attempt,
     ) -> Result<Enriched, StageError> {
-        self.tries.lock().unwrap().push((event.key.clone(), event.cause, turn.trying_for));
+        self.tries.lock().unwrap().push((event.key.clone(), event.cause, attempt.trying_for));
         if event.key.name().starts_with(QUIET) {
             return Ok(Enriched::filtered(Filtered::Unchanged));
         }
         let took = Duration::from_millis(1);
         tokio::time::sleep(took).await;
-        turn.calls.record(Sample { call: CALL, outcome: Outcome::Ok, took });
+        attempt.calls.record(Sample { call: CALL, outcome: Outcome::Ok, took });
         let panics = match self.panics.lock().unwrap().get_mut(&event.key) {
             Some(left) if *left > 0 => {
                 *left -= 1;

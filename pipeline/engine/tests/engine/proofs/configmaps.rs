@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pipeline_core::{
-    Cause, Change, Checkpoint, Digest, Emitter, Enrich, Enriched, Event, Filtered, Key, Note, Reason, Record,
-    Report, ReportKind, Shipment, Shutdown, Sink, Source, StageError, Timestamp, Turn, Version, async_trait,
+    Attempt, Cause, Change, Checkpoint, Digest, Emitter, Enrich, Enriched, Event, Filtered, Key, Note,
+    Reason, Record, Report, ReportKind, Shipment, Shutdown, Sink, Source, StageError, Timestamp, Version,
+    async_trait,
 };
 
 use super::api::{Api, Object};
@@ -66,7 +67,12 @@ pub(super) struct Data;
 
 #[async_trait]
 impl Enrich for Data {
-    async fn enrich(&self, event: &Event, known: Option<&Record>, _: &Turn) -> Result<Enriched, StageError> {
+    async fn enrich(
+        &self,
+        event: &Event,
+        known: Option<&Record>,
+        _: &Attempt,
+    ) -> Result<Enriched, StageError> {
         let known = known.filter(|known| known.uid == event.uid);
         let body = event.body().cloned().unwrap_or_default();
         let digest = Digest::of(&body);

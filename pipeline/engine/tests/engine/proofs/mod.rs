@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use pipeline_bus::Bus;
 use pipeline_core::{
-    Backoff, Checkpoint, Enrich, Enriched, Event, Reason, Record, Shutdown, StageError, Turn, async_trait,
+    Attempt, Backoff, Checkpoint, Enrich, Enriched, Event, Reason, Record, Shutdown, StageError, async_trait,
 };
 use pipeline_engine::run::{Config, Engine, EngineError, Handle, Match, Pipeline, Route};
 use pipeline_ledger::{Ledger, LedgerOptions};
@@ -284,9 +284,9 @@ impl Enrich for Hoards {
         &self,
         event: &Event,
         known: Option<&Record>,
-        turn: &Turn,
+        attempt: &Attempt,
     ) -> Result<Enriched, StageError> {
-        let enriched = Data.enrich(event, known, turn).await?;
+        let enriched = Data.enrich(event, known, attempt).await?;
         let state = vec![0; self.0].into();
         let settle = enriched.settle.map(|settle| Checkpoint { state, ..settle });
         Ok(Enriched { settle, ..enriched })

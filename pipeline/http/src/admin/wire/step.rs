@@ -44,7 +44,7 @@ pub enum Step {
         /// By this much.
         seconds: f64,
     },
-    /// Its turn began.
+    /// Its attempt began.
     Started {
         /// How often it was tried before.
         attempt: u32,

@@ -115,7 +115,7 @@ pub struct Failing {
     pub app: String,
     /// Its shard.
     pub shard: u32,
-    /// Turns and reads that failed.
+    /// Attempts and reads that failed.
     pub failures: u64,
     /// At most so many.
     pub failures_up_to: u64,
@@ -168,7 +168,7 @@ pub struct ShardFigures {
     pub queued: u64,
     /// Events that wait for their time.
     pub waiting: u64,
-    /// Events whose turn is running.
+    /// Events whose attempt is running.
     pub in_flight: u64,
     /// Applications that are to be read again.
     pub dirty: u64,

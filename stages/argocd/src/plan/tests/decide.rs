@@ -288,9 +288,9 @@ fn a_retried_deletion_has_the_same_content() {
     let known = known_store();
     let content = |at: &str| {
         let (settings, redactor) = (settings(RawManifests::Absent), Redactor::new(b"test"));
-        let turn = Turn::at(at.parse().unwrap());
+        let attempt = Attempt::at(at.parse().unwrap());
         let event = deleted(&store());
-        match FetchPlan::begin(&event, Some(&known), &turn, &settings, &redactor).unwrap() {
+        match FetchPlan::begin(&event, Some(&known), &attempt, &settings, &redactor).unwrap() {
             Begun::Go(plan) => plan.finish().unwrap().reports[0].content,
             Begun::Done(_) => panic!("a deletion is reported"),
         }

@@ -113,9 +113,9 @@ fn what_manifests_are_like_is_learned() {
     ];
     for (response, learned) in responses {
         let (settings, redactor) = (Settings::default(), Redactor::new(b"test"));
-        let (store, turn) = (store(), turn(Duration::ZERO));
+        let (store, attempt) = (store(), attempt(Duration::ZERO));
         let event = event(&store);
-        let Ok(Begun::Go(mut plan)) = FetchPlan::begin(&event, None, &turn, &settings, &redactor) else {
+        let Ok(Begun::Go(mut plan)) = FetchPlan::begin(&event, None, &attempt, &settings, &redactor) else {
             panic!("a first report is begun");
         };
         let fetches = plan.fetches();

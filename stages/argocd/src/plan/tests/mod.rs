@@ -18,7 +18,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pipeline_core::{
-    Cause, Change, Enriched, EntityId, Event, Key, Record, Refetch, StageError, Timestamp, Turn, Version,
+    Attempt, Cause, Change, Enriched, EntityId, Event, Key, Record, Refetch, StageError, Timestamp, Version,
 };
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
@@ -32,8 +32,8 @@ pub(super) fn settings(raw_manifests: RawManifests) -> Settings {
     Settings { raw_manifests, ..Settings::default() }
 }
 
-pub(super) fn turn(trying_for: Duration) -> Turn {
-    Turn { trying_for, ..Turn::at("2026-11-21T12:00:00.250Z".parse::<Timestamp>().unwrap()) }
+pub(super) fn attempt(trying_for: Duration) -> Attempt {
+    Attempt { trying_for, ..Attempt::at("2026-11-21T12:00:00.250Z".parse::<Timestamp>().unwrap()) }
 }
 
 /// An application of one source with a Service and a Deployment, synced at [`REVISION`].
@@ -79,7 +79,7 @@ pub(super) fn event(object: &Value) -> Event {
     let (key, uid) = (Key::new("argocd", "store").unwrap(), text("uid").into());
     let version = Version(text("resourceVersion").parse().unwrap_or(0));
     let change = Change::Applied { body: object.to_string().into() };
-    Event { trace: 7, ..Event::watched(key, uid, version, change, turn(Duration::ZERO).now) }
+    Event { trace: 7, ..Event::watched(key, uid, version, change, attempt(Duration::ZERO).now) }
 }
 
 pub(super) fn deleted(object: &Value) -> Event {
@@ -140,21 +140,22 @@ pub(super) fn run_with(
     trying_for: Duration,
     mut response: impl FnMut(&Fetch) -> Response,
 ) -> (Result<Enriched, StageError>, Vec<Fetch>) {
-    let (turn, redactor) = (turn(trying_for), Redactor::new(b"test"));
+    let (attempt, redactor) = (attempt(trying_for), Redactor::new(b"test"));
     let mut asked = Vec::new();
-    let result = FetchPlan::begin(event, known, &turn, settings, &redactor).and_then(|begun| match begun {
-        Begun::Done(enriched) => Ok(enriched),
-        Begun::Go(mut plan) => {
-            for _ in 0..20 {
-                for fetch in plan.fetches() {
-                    plan.respond(&fetch, response(&fetch));
-                    asked.push(fetch);
+    let result =
+        FetchPlan::begin(event, known, &attempt, settings, &redactor).and_then(|begun| match begun {
+            Begun::Done(enriched) => Ok(enriched),
+            Begun::Go(mut plan) => {
+                for _ in 0..20 {
+                    for fetch in plan.fetches() {
+                        plan.respond(&fetch, response(&fetch));
+                        asked.push(fetch);
+                    }
                 }
+                assert!(plan.fetches().is_empty(), "a plan comes to an end");
+                plan.finish()
             }
-            assert!(plan.fetches().is_empty(), "a plan comes to an end");
-            plan.finish()
-        }
-    });
+        });
     (result, asked)
 }
 

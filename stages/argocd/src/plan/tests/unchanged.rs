@@ -21,8 +21,9 @@ fn refreshed(object: &Value) -> Event {
 /// What was found when the object was read in full, and what that came to, if it needed nothing.
 fn in_full(event: &Event, known: &Record) -> (super::super::Facts, Option<Enriched>) {
     let (settings, redactor) = (settings(RawManifests::Absent), Redactor::new(b"test"));
-    let (turn, mut found) = (turn(Duration::ZERO), None);
-    let begun = FetchPlan::begin_noting(event, Some(known), &turn, &settings, &redactor, &mut found).unwrap();
+    let (attempt, mut found) = (attempt(Duration::ZERO), None);
+    let begun =
+        FetchPlan::begin_noting(event, Some(known), &attempt, &settings, &redactor, &mut found).unwrap();
     let done = match begun {
         Begun::Done(enriched) => Some(enriched),
         Begun::Go(_) => None,

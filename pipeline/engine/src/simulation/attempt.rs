@@ -1,6 +1,6 @@
-//! A turn, as a machine that goes from one await to the next. Its effects come in the order of the real one: the
+//! An attempt, as a machine that goes from one await to the next. Its effects come in the order of the real one: the
 //! ledger notes that a report is about to be sent, the report is sent, the circuit judges the answer, the ledger moves,
-//! the round goes on. At every await the process may end, and the turn may panic.
+//! the round goes on. At every await the process may end, and the attempt may panic.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use super::receiver::Receiver;
 use super::show;
 use crate::circuit::{Circuit, SinkResponse, Verdict};
 use crate::lane::{Blame, Outcome, Start};
+use crate::shard::attempt::{is_stale, is_told};
 use crate::shard::delivery::{Delivery, End};
-use crate::shard::turn::{is_stale, is_told};
 
-/// Everything that a turn touches.
+/// Everything that an attempt touches.
 pub(super) struct Around<'a> {
     pub(super) books: &'a mut Books,
     pub(super) circuit: &'a mut Circuit,
@@ -35,8 +35,8 @@ pub(super) struct Around<'a> {
     pub(super) goes_on: bool,
 }
 
-/// One turn under way.
-pub(super) struct Turn {
+/// One attempt under way.
+pub(super) struct SimulatedAttempt {
     pub(super) number: u64,
     pub(super) start: Start,
     pub(super) probe: Option<u64>,
@@ -74,9 +74,9 @@ enum Leg {
     Answered(SinkResponse),
 }
 
-impl std::fmt::Display for Turn {
+impl std::fmt::Display for SimulatedAttempt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "turn {} of {} at {}", self.number, self.key(), self.event().version.0)?;
+        write!(f, "attempt {} of {} at {}", self.number, self.key(), self.event().version.0)?;
         match &self.stage {
             Stage::Begun => write!(f, " begun"),
             Stage::Fetching(_) => write!(f, " fetches for {}", show::event(self.event())),
@@ -91,7 +91,7 @@ impl std::fmt::Display for Turn {
     }
 }
 
-impl Turn {
+impl SimulatedAttempt {
     pub(super) fn new(number: u64, start: Start, probe: Option<u64>) -> Self {
         Self { number, start, probe, stage: Stage::Begun }
     }
@@ -112,7 +112,7 @@ impl Turn {
         }
     }
 
-    /// The turn panics here: what is on its way may still arrive, and nobody hears the answer.
+    /// The attempt panics here: what is on its way may still arrive, and nobody hears the answer.
     pub(super) fn panics(&mut self, around: &mut Around<'_>) -> Result<(), String> {
         self.abandoned(around)?;
         let refused = self.start.refused.clone();
@@ -172,7 +172,7 @@ impl Turn {
         self.fill(Box::new(Sending { round, state, flying: Vec::new() }), around)
     }
 
-    /// Sends what may be sent now; when nothing is on its way then, the turn is over.
+    /// Sends what may be sent now; when nothing is on its way then, the attempt is over.
     fn fill(&self, mut sending: Box<Sending>, around: &mut Around<'_>) -> Stage {
         while let Some((report, counter)) = sending.round.next() {
             if let Err(reason) = around.circuit.may_send(self.probe) {

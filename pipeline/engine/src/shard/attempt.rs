@@ -1,4 +1,4 @@
-//! One turn: from an event to acknowledged reports, and one read of a dirty key.
+//! One attempt: from an event to acknowledged reports, and one read of a dirty key.
 
 use std::slice;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use pipeline_core::{
-    Cause, Enriched, Event, Filtered, Key, Outcome as CallOutcome, Reason, Record, Refused, Report, Sample,
-    Shipment, StageError, Step, Timestamp, Trace, Turn, Version, traced,
+    Attempt, Cause, Enriched, Event, Filtered, Key, Outcome as CallOutcome, Reason, Record, Refused, Report,
+    Sample, Shipment, StageError, Step, Timestamp, Trace, Version, traced,
 };
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
@@ -19,21 +19,21 @@ use crate::circuit::{SinkResponse, Verdict};
 use crate::lane::{Blame, Outcome, ReadResult, Start};
 use pipeline_ledger::Ledger;
 use pipeline_observe::metrics::ReportResult;
-use pipeline_observe::spans::TurnSpans;
+use pipeline_observe::spans::AttemptSpans;
 use pipeline_observe::top::Tally;
 use pipeline_ownership::Fence;
 
 /// The most that a stage may remember of one object, in bytes.
 const MOST_STATE: usize = 64 << 10;
 
-/// Tells what happens in a turn: at once to whoever listens, and in the end to the shard.
+/// Tells what happens in an attempt: at once to whoever listens, and in the end to the shard.
 struct Teller<'a> {
     shared: &'a Shared,
     shard: u32,
     event: &'a Event,
     moments: &'a mut Moments,
     tally: &'a mut Tally,
-    spans: &'a mut Option<Box<TurnSpans>>,
+    spans: &'a mut Option<Box<AttemptSpans>>,
 }
 
 impl Teller<'_> {
@@ -83,19 +83,19 @@ impl Teller<'_> {
     }
 }
 
-/// Runs one turn to its end; what happens in it is told as well, step by step and in figures.
+/// Runs one attempt to its end; what happens in it is told as well, step by step and in figures.
 ///
-/// Before a report is sent its entity becomes in doubt in the ledger, and an acknowledgement makes it sure again. A turn
+/// Before a report is sent its entity becomes in doubt in the ledger, and an acknowledgement makes it sure again. An attempt
 /// that is dropped in between, and a report that is not taken, leave it in doubt. So does one that is refused for good:
 /// an earlier try of the same report may have arrived although its answer was lost, and the price is at most one
 /// report more when the state returns to what was acknowledged.
-pub(super) async fn turn(
+pub(super) async fn attempt(
     shared: &Shared,
     shard: u32,
     fence: Option<&Fence>,
     start: &Start,
     probe: Option<u64>,
-    (moments, tally, spans): (&mut Moments, &mut Tally, &mut Option<Box<TurnSpans>>),
+    (moments, tally, spans): (&mut Moments, &mut Tally, &mut Option<Box<AttemptSpans>>),
 ) -> Outcome {
     let event = &*start.event;
     let known = shared.ledger.get(&event.key);
@@ -109,11 +109,11 @@ pub(super) async fn turn(
     let untold = shared.ledger.without_reported(event, known.as_ref()).map(Box::new);
     let event = untold.as_deref().unwrap_or(event);
     let mut teller = Teller { shared, shard, event, moments, tally, spans };
-    let turn = Turn { trying_for: start.trying_for, ..Turn::at(Timestamp::now()) };
+    let attempt = Attempt { trying_for: start.trying_for, ..Attempt::at(Timestamp::now()) };
     let began = Instant::now();
     let header = teller.spans.as_ref().and_then(|spans| spans.traceparent());
-    let enriched = traced(header, shared.enrich.enrich(event, known.as_ref(), &turn)).await;
-    let calls = turn.calls.take_ended();
+    let enriched = traced(header, shared.enrich.enrich(event, known.as_ref(), &attempt)).await;
+    let calls = attempt.calls.take_ended();
     teller.enriched(began, &calls, &enriched);
     teller.fetched(calls);
     let enriched = match enriched.and_then(bounded) {
@@ -122,7 +122,7 @@ pub(super) async fn turn(
     };
     teller.tell(Step::Enriched { reports: enriched.reports.len(), took: began.elapsed() });
     let state = enriched.settle.as_ref().map(|settle| settle.state.clone());
-    let mut round = Delivery::new(enriched, known, &start.refused, shared.reports_per_key, turn.now);
+    let mut round = Delivery::new(enriched, known, &start.refused, shared.reports_per_key, attempt.now);
     let mut flying = FuturesUnordered::new();
     loop {
         while let Some((report, counter)) = round.next() {

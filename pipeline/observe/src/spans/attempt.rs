@@ -1,4 +1,4 @@
-//! What took time in one turn.
+//! What took time in one attempt.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ use pipeline_core::{Outcome, Reason, ReportKind, Sample, Version};
 
 use super::{Span, What, root, span_id};
 
-/// Spans kept of one turn: of an application with thousands of resources the first tell what the others would.
+/// Spans kept of one attempt: of an application with thousands of resources the first tell what the others would.
 const KEPT: usize = 512;
 
-/// The spans of one turn, in the making.
+/// The spans of one attempt, in the making.
 #[derive(Debug)]
-pub struct TurnSpans {
+pub struct AttemptSpans {
     pub(super) trace: u128,
     pub(super) version: Version,
     pub(super) spans: Vec<Span>,
@@ -26,7 +26,7 @@ pub struct TurnSpans {
     started: Instant,
 }
 
-impl TurnSpans {
+impl AttemptSpans {
     /// Of the event that the shard knows as `trace` and `version`; `event` is its own span. Times are kept since
     /// `started`.
     pub(super) fn new(

@@ -1,4 +1,4 @@
-//! Turns: how they begin, and what their ends do.
+//! Attempts: how they begin, and what their ends do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::take::{charge, fold};
 use super::{Lane, tell};
 
 impl Lane {
-    /// Begins the turn or the read of a key that was in line. `false` when the rate limit delays it.
+    /// Begins the attempt or the read of a key that was in line. `false` when the rate limit delays it.
     pub(super) fn begin(&mut self, key: &Key, probe: bool, now: Duration, out: &mut Vec<Action>) -> bool {
         let Some(slot) = self.keys.get(key) else { return false };
         let paid = slot.retry.is_some() || slot.queue.front().is_some_and(|head| head.paid);
@@ -86,7 +86,7 @@ impl Lane {
         self.schedule(key, now);
     }
 
-    pub(super) fn turned(
+    pub(super) fn attempted(
         &mut self,
         key: &Key,
         outcome: Outcome,
@@ -242,7 +242,7 @@ fn inherit(next: &mut HeldEvent, former: &HeldEvent) {
     *next = HeldEvent::new(next.event.clone(), former.since, true);
 }
 
-/// Notes what a turn brought of what was incomplete. Returns in how long it is looked at again.
+/// Notes what an attempt brought of what was incomplete. Returns in how long it is looked at again.
 fn note_refetch(
     slot: &mut KeyState,
     counts: &mut LaneCounts,

@@ -37,7 +37,7 @@ impl FileStore {
         let file = file.as_mut().ok_or(Failure::Stopped)?;
         file.commit(&group.rows, group.number, || {
             let state = self.shared.lock();
-            state.image(state.tables.slots())
+            state.image(state.tables.row_ids())
         })
     }
 }
@@ -53,8 +53,8 @@ impl Store for FileStore {
             Ok(()) => self.intents.covered(group.number),
             Err(_) => self.intents.sync(),
         }
-        let slots = || group.rows.iter().map(|(slot, _)| slot.clone()).collect();
-        ready(written.map_err(|failure| Unwritten { slots: slots(), failure, pauses: true })).boxed()
+        let row_ids = || group.rows.iter().map(|(row_id, _)| row_id.clone()).collect();
+        ready(written.map_err(|failure| Unwritten { row_ids: row_ids(), failure, pauses: true })).boxed()
     }
 
     fn intend(&self, intent: Intent) -> BoxFuture<'_, bool> {

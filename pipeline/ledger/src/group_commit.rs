@@ -1,7 +1,7 @@
 //! Writes what changed in groups, and tells those who wait for it.
 //!
-//! A group is one image: its slots are taken out of the waiting set, and what memory holds of them is taken with them,
-//! under one lock. What moved together is written together, and a change during the commit puts its slot back: no
+//! A group is one image: its rows are taken out of the waiting set, and what memory holds of them is taken with them,
+//! under one lock. What moved together is written together, and a change during the commit puts its row back: no
 //! change is missed, and none needs a copy while it waits.
 
 use std::collections::HashMap;
@@ -180,8 +180,8 @@ impl GroupCommit {
         match result {
             Err(mut unwritten) => {
                 // What was let go of meanwhile is another's.
-                unwritten.slots.retain(|(_, key)| state.held(key) == group.held(&state, key));
-                if unwritten.slots.is_empty() {
+                unwritten.row_ids.retain(|(_, key)| state.held(key) == group.held(&state, key));
+                if unwritten.row_ids.is_empty() {
                     self.succeeded(&mut state, group);
                 } else {
                     self.failed(&mut state, group, unwritten);
@@ -211,9 +211,9 @@ impl GroupCommit {
     }
 
     fn failed(&mut self, state: &mut State, group: &Group, unwritten: Unwritten) {
-        let Unwritten { slots, failure, pauses } = unwritten;
+        let Unwritten { row_ids, failure, pauses } = unwritten;
         state.errors += 1;
-        state.dirty.extend(slots);
+        state.dirty.extend(row_ids);
         state.dirty_since = if pauses { group.since.or(state.dirty_since) } else { Some(Instant::now()) };
         let waiting = state.waiting();
         let failure = Arc::new(failure);
@@ -244,8 +244,8 @@ impl Group {
 impl State {
     /// Takes everything that waits, as it is at this moment.
     fn group(&mut self) -> Group {
-        let slots = std::mem::take(&mut self.dirty);
-        let rows = self.image(slots.into_iter());
+        let row_ids = std::mem::take(&mut self.dirty);
+        let rows = self.image(row_ids.into_iter());
         let held = self.shards.as_ref().map(|shards| shards.held.clone()).unwrap_or_default();
         self.committing = rows.len();
         self.numbered += 1;

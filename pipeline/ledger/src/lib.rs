@@ -51,7 +51,7 @@ use intent_log::Owner;
 use state::{Shared, State, new_id};
 pub use status::{Acknowledged, LedgerOptions, LedgerStatus, Origin};
 use store::{Memory, Store};
-use tables::{Bytes, Table, slots};
+use tables::{Bytes, Table, row_ids};
 
 /// Shared by everything that acknowledges; cloning shares. When the last clone is dropped, what waits is
 /// committed, which blocks for that one commit: call [`Ledger::close`] first on a runtime thread.
@@ -197,7 +197,7 @@ impl Ledger {
             state.incarnation_goes_on(key, &report.uid);
         }
         let struck = (report.ends || report.fact.is_some()) && state.strike(key);
-        shared.changed(state, slots(key, moved, struck));
+        shared.changed(state, row_ids(key, moved, struck));
     }
 
     /// Moves the record of `key` by a round whose reports were all acknowledged, as [`Record::checkpoint`] says. The round
@@ -209,7 +209,7 @@ impl Ledger {
         told.iter().for_each(|end| state.add_reported(key, &checkpoint.uid, end.id));
         let moved = state.change(key, |record| Some(Record::checkpoint(record, checkpoint)));
         let struck = state.strike(key);
-        shared.changed(state, slots(key, moved, struck));
+        shared.changed(state, row_ids(key, moved, struck));
     }
 
     /// The sink's name in idempotency keys and digests. Of a file it is [`LedgerOptions::sink`]: what is counted under

@@ -34,7 +34,7 @@ use super::intent_log::Owner;
 use super::intents::{Intent, Intents};
 use super::state::{Shared, State};
 use super::store::{Store, Unwritten};
-use super::tables::{Slot, Table, Tables};
+use super::tables::{RowId, Table, Tables};
 use super::{Ledger, Origin, stored};
 
 const SINK: &str = "simulated";
@@ -124,8 +124,8 @@ impl Store for Disk {
     fn commit<'a>(&'a self, group: &'a Group) -> BoxFuture<'a, Result<(), Unwritten>> {
         let mut held = self.lock();
         if held.full {
-            let slots: Vec<Slot> = group.rows.iter().map(|(slot, _)| slot.clone()).collect();
-            return ready(Err(Unwritten { slots, failure: Failure::Stopped, pauses: true })).boxed();
+            let row_ids: Vec<RowId> = group.rows.iter().map(|(row_id, _)| row_id.clone()).collect();
+            return ready(Err(Unwritten { row_ids, failure: Failure::Stopped, pauses: true })).boxed();
         }
         for ((table, key), bytes) in &group.rows {
             let name = (*table, key.as_str().to_owned());

@@ -12,7 +12,7 @@ use super::error::LedgerError;
 use super::intents::Intent;
 use super::recent::RecentlyReported;
 use super::stored;
-use super::tables::{Bytes, Row, Slot, Table, Tables, slots, weight};
+use super::tables::{Bytes, Row, RowId, Table, Tables, row_ids, weight};
 
 /// All that is journaled may take this many bytes.
 pub(super) const JOURNAL: usize = 16 << 20;
@@ -50,7 +50,7 @@ pub(super) struct State {
     /// Objects whose record is too large for the bus.
     pub(super) cut: HashSet<Key>,
     /// Names, not copies: what waits for a commit is bounded by the number of objects.
-    pub(super) dirty: HashSet<Slot>,
+    pub(super) dirty: HashSet<RowId>,
     /// When the oldest of `dirty` began to wait.
     pub(super) dirty_since: Option<Instant>,
     /// Slots whose commit is under way.
@@ -111,12 +111,12 @@ impl Shared {
 
     /// Lets go of the lock, and wakes the writer when a group has begun or is full. What changed under one lock is in
     /// one commit.
-    pub(super) fn changed(&self, mut state: MutexGuard<'_, State>, slots: impl IntoIterator<Item = Slot>) {
+    pub(super) fn changed(&self, mut state: MutexGuard<'_, State>, row_ids: impl IntoIterator<Item = RowId>) {
         if !self.durable {
             return;
         }
         let before = state.dirty.len();
-        slots.into_iter().for_each(|slot| state.mark(slot));
+        row_ids.into_iter().for_each(|row_id| state.mark(row_id));
         let after = state.dirty.len();
         let full = before < self.group_size && after >= self.group_size;
         drop(state);
@@ -129,11 +129,11 @@ impl Shared {
 impl State {
     /// As [`State::take_in`], of a ledger that nobody has yet.
     pub(super) fn begin(&mut self, tables: Tables, covered: u64, intents: &[Intent]) {
-        self.take_in(tables, covered, intents).into_iter().for_each(|slot| self.mark(slot));
+        self.take_in(tables, covered, intents).into_iter().for_each(|row_id| self.mark(row_id));
     }
 
     /// Takes in what a store holds, moved by the intents of reports that were on their way; returns what is to be written.
-    pub(super) fn take_in(&mut self, tables: Tables, covered: u64, intents: &[Intent]) -> Vec<Slot> {
+    pub(super) fn take_in(&mut self, tables: Tables, covered: u64, intents: &[Intent]) -> Vec<RowId> {
         self.numbered = self.numbered.max(covered);
         for (key, bytes) in tables.records {
             self.change(&key, |_| stored::record(&bytes).ok());
@@ -152,18 +152,18 @@ impl State {
     }
 
     /// Takes in what a former process wrote down; returns what moved.
-    fn resume(&mut self, intent: &Intent) -> Vec<Slot> {
+    fn resume(&mut self, intent: &Intent) -> Vec<RowId> {
         let Intent { number, key, sent } = intent;
         self.numbered = self.numbered.max(*number);
         sent.reported().for_each(|end| self.add_reported(key, &sent.uid, end));
         let moved = self.change(key, |record| Record::resume(record, sent));
         let struck = self.strike(key);
-        slots(key, moved, struck).collect()
+        row_ids(key, moved, struck).collect()
     }
 
-    pub(super) fn mark(&mut self, slot: Slot) {
+    pub(super) fn mark(&mut self, row_id: RowId) {
         self.changed += 1;
-        self.dirty.insert(slot);
+        self.dirty.insert(row_id);
         self.dirty_since.get_or_insert_with(Instant::now);
     }
 
@@ -208,9 +208,9 @@ impl State {
         before: Option<Record>,
         sent: SendIntent,
     ) -> (bool, Option<Intent>) {
-        let slot = (Table::Records, key.clone());
+        let row_id = (Table::Records, key.clone());
         let moved = self.change_from(key, before, |record| Record::resume(record, &sent));
-        if !moved && self.committing == 0 && !self.dirty.contains(&slot) {
+        if !moved && self.committing == 0 && !self.dirty.contains(&row_id) {
             return (false, None);
         }
         self.numbered += 1;
@@ -237,13 +237,13 @@ impl State {
         true
     }
 
-    /// What these slots hold at this moment: `None` is nothing.
-    pub(super) fn image(&self, slots: impl Iterator<Item = Slot>) -> Vec<Row> {
-        let row = |slot: Slot| {
-            let bytes = self.tables.of(slot.0).get(&slot.1).cloned();
-            (slot, bytes)
+    /// What these rows hold at this moment: `None` is nothing.
+    pub(super) fn image(&self, row_ids: impl Iterator<Item = RowId>) -> Vec<Row> {
+        let row = |row_id: RowId| {
+            let bytes = self.tables.of(row_id.0).get(&row_id.1).cloned();
+            (row_id, bytes)
         };
-        slots.map(row).collect()
+        row_ids.map(row).collect()
     }
 
     /// The shard of a key; 0 where everything is held.

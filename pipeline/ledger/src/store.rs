@@ -9,7 +9,7 @@ use super::error::{Failure, LedgerError};
 use super::group_commit::Group;
 use super::intents::Intent;
 use super::state;
-use super::tables::Slot;
+use super::tables::RowId;
 
 /// A file, a bucket of the bus, or nothing. Memory has everything: a store is read when it is opened or a shard of it is
 /// claimed, and written in groups.
@@ -69,7 +69,7 @@ pub(super) trait Store: Send + Sync {
 /// What of a group was not written.
 #[derive(Debug)]
 pub(super) struct Unwritten {
-    pub(super) slots: Vec<Slot>,
+    pub(super) row_ids: Vec<RowId>,
     pub(super) failure: Failure,
     /// The next group may do no better at once.
     pub(super) pauses: bool,

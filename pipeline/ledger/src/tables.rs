@@ -20,14 +20,14 @@ pub(super) enum Table {
     Done,
 }
 
-/// Where one value stands.
-pub(super) type Slot = (Table, Key);
+/// Which row: where one value stands.
+pub(super) type RowId = (Table, Key);
 
 /// One value as it is stored, without its seal.
 pub(super) type Bytes = Arc<[u8]>;
 
-/// A slot and what it is to hold; `None` is nothing.
-pub(super) type Row = (Slot, Option<Bytes>);
+/// A row and what it is to hold; `None` is nothing.
+pub(super) type Row = (RowId, Option<Bytes>);
 
 /// Values by object.
 pub(super) type Values = HashMap<Key, Bytes>;
@@ -75,8 +75,8 @@ impl Tables {
         }
     }
 
-    /// Every slot that holds something.
-    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> {
+    /// Every row that holds something.
+    pub(super) fn row_ids(&self) -> impl Iterator<Item = RowId> {
         Table::ALL.into_iter().flat_map(|table| self.of(table).keys().map(move |key| (table, key.clone())))
     }
 
@@ -91,7 +91,7 @@ pub(super) fn weight(key: &Key, bytes: &[u8]) -> usize {
 }
 
 /// What of `key` moved.
-pub(super) fn slots(key: &Key, record: bool, journal: bool) -> impl Iterator<Item = Slot> {
+pub(super) fn row_ids(key: &Key, record: bool, journal: bool) -> impl Iterator<Item = RowId> {
     let moved = [(record, Table::Records), (journal, Table::Journal)].into_iter().filter(|(moved, _)| *moved);
     moved.map(|(_, table)| (table, key.clone()))
 }

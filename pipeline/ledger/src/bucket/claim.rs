@@ -167,10 +167,10 @@ impl BucketStore {
                 },
                 // What cannot be read says nothing.
                 Some((_, Place::Recent)) => found.recent = open(&key, &value).unwrap_or_default(),
-                Some((_, Place::Row(slot))) if self.sharding.place(&slot.1) == shard => {
-                    match row::unseal(&slot, &value) {
-                        Some(bytes) => drop(found.tables.of_mut(slot.0).insert(slot.1, bytes)),
-                        None if slot.0 == Table::Records => found.damaged = true,
+                Some((_, Place::Row(row_id))) if self.sharding.place(&row_id.1) == shard => {
+                    match row::unseal(&row_id, &value) {
+                        Some(bytes) => drop(found.tables.of_mut(row_id.0).insert(row_id.1, bytes)),
+                        None if row_id.0 == Table::Records => found.damaged = true,
                         None => found.dropped.push(key.clone()),
                     }
                 }

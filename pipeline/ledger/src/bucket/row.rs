@@ -4,7 +4,7 @@ use pipeline_core::{Key, Remembered};
 use serde::{Deserialize, Serialize};
 
 use super::super::stored;
-use super::super::tables::{Bytes, Slot, Table};
+use super::super::tables::{Bytes, RowId, Table};
 use pipeline_bus::jetstream::Entry;
 use pipeline_bus::{SubjectError, escape, plain, token};
 
@@ -35,7 +35,7 @@ pub(super) enum Place {
     Claim,
     Intents,
     Recent,
-    Row(Slot),
+    Row(RowId),
 }
 
 impl Names {
@@ -55,7 +55,7 @@ impl Names {
         format!("recent.{}.{shard}", self.sink)
     }
 
-    pub(super) fn row(&self, shard: u32, (table, key): &Slot) -> String {
+    pub(super) fn row(&self, shard: u32, (table, key): &RowId) -> String {
         let (namespace, name) = (escape(key.namespace()), escape(key.name()));
         let row = format!("{}.{}.{shard}.{namespace}.{name}", kind(*table), self.sink);
         if key.kind().is_empty() { row } else { format!("{row}.{}", escape(key.kind())) }
@@ -68,9 +68,9 @@ impl Names {
 
     /// What a record in the bucket tells; nothing, where it is damaged or nobody of us wrote it.
     pub(super) fn remembered(&self, entry: &Entry) -> Option<Remembered> {
-        let Place::Row(slot) = self.parse(&entry.key)?.1 else { return None };
-        let (uid, version) = stored::incarnation(&unseal(&slot, &entry.value)?).ok()?;
-        Some((slot.1, uid, version))
+        let Place::Row(row_id) = self.parse(&entry.key)?.1 else { return None };
+        let (uid, version) = stored::incarnation(&unseal(&row_id, &entry.value)?).ok()?;
+        Some((row_id.1, uid, version))
     }
 
     /// What matches everything of one shard, its claim included.
@@ -131,7 +131,7 @@ fn seal(key: &Key, bytes: &[u8]) -> bytes::Bytes {
 /// what waited for it would wait for ever, with everything that was acknowledged beside it. What was left out is
 /// reported again by whoever takes the shard over, as [`pipeline_core::Record::without_listed`] says. Journaled and
 /// parked entries are bounded far below.
-pub(super) fn fitting((table, key): &Slot, bytes: &[u8], room: usize) -> (bytes::Bytes, bool) {
+pub(super) fn fitting((table, key): &RowId, bytes: &[u8], room: usize) -> (bytes::Bytes, bool) {
     let whole = seal(key, bytes);
     if *table != Table::Records || whole.len() <= room {
         return (whole, false);
@@ -143,7 +143,7 @@ pub(super) fn fitting((table, key): &Slot, bytes: &[u8], room: usize) -> (bytes:
 }
 
 /// The value of what stands in the bucket; `None` when it is damaged.
-pub(super) fn unseal((table, key): &Slot, value: &[u8]) -> Option<Bytes> {
+pub(super) fn unseal((table, key): &RowId, value: &[u8]) -> Option<Bytes> {
     stored::unseal_row(*table, key.as_str(), value).ok().map(Bytes::from)
 }
 
@@ -154,10 +154,10 @@ mod tests {
     #[test]
     fn keys_are_read_back_and_nothing_else_is() {
         let names = Names::new("a sink.1").unwrap();
-        let slot = (Table::Journal, Key::new("n.s", "shop_ä").unwrap());
-        let row = names.row(7, &slot);
+        let row_id = (Table::Journal, Key::new("n.s", "shop_ä").unwrap());
+        let row = names.row(7, &row_id);
         assert_eq!(row, "journal.a=20sink=2E1.7.n=2Es.shop_=C3=A4");
-        assert_eq!(names.parse(&row), Some((7, Place::Row(slot))));
+        assert_eq!(names.parse(&row), Some((7, Place::Row(row_id))));
         let of_cluster = (Table::Records, Key::of_kind("nodes", "", "one").unwrap());
         let row_of_cluster = names.row(7, &of_cluster);
         assert_eq!(row_of_cluster, "records.a=20sink=2E1.7.=.one.nodes");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pipeline_core::Key;
 
 use super::super::state::State;
-use super::super::tables::{Slot, Table};
+use super::super::tables::{RowId, Table};
 use pipeline_ownership::sharding::Sharding;
 
 /// A shard that is held.
@@ -50,11 +50,12 @@ impl State {
         let Some(shards) = self.shards.as_ref().filter(|shards| shards.held.contains_key(&shard)) else {
             return;
         };
-        let slots: Vec<Slot> = self.tables.slots().filter(|(_, key)| shards.place(key) == shard).collect();
+        let row_ids: Vec<RowId> =
+            self.tables.row_ids().filter(|(_, key)| shards.place(key) == shard).collect();
         let sharding = shards.sharding;
         self.dirty.retain(|(_, key)| sharding.place(key) != shard);
         self.cut.retain(|key| sharding.place(key) != shard);
-        for (table, key) in slots {
+        for (table, key) in row_ids {
             match table {
                 Table::Records => drop(self.change(&key, |_| None)),
                 Table::Journal | Table::Parked | Table::Done => drop(self.put(table, &key, None)),

@@ -12,7 +12,7 @@ use super::super::error::Failure;
 use super::super::group_commit::Group;
 use super::super::store::Unwritten;
 use super::super::stored;
-use super::super::tables::{Row, Slot, Table};
+use super::super::tables::{Row, RowId, Table};
 use super::shards::ClaimedShard;
 use super::{BucketStore, row};
 
@@ -25,7 +25,7 @@ const WINDOW_BYTES: usize = 8 << 20;
 /// What was not written.
 #[derive(Default)]
 struct Failed {
-    slots: Vec<Slot>,
+    row_ids: Vec<RowId>,
     /// One error of each shard.
     shards: BTreeMap<u32, PutError>,
     /// The bus failed, and not one row alone.
@@ -37,7 +37,7 @@ struct Failed {
 impl BucketStore {
     pub(super) async fn write(&self, group: &Group) -> Result<(), Unwritten> {
         let held = &group.held;
-        let place = |slot: &Slot| self.sharding.place(&slot.1);
+        let place = |row_id: &RowId| self.sharding.place(&row_id.1);
         let mut rows: Vec<(u32, &Row)> = group.rows.iter().map(|row| (place(&row.0), row)).collect();
         // What moved together: the journal first.
         rows.sort_by_key(|(_, ((table, _), _))| *table);
@@ -63,7 +63,7 @@ impl BucketStore {
             None => Ok(()),
             Some((_, error)) => {
                 let failure = Failure::Bucket(error);
-                Err(Unwritten { slots: failed.slots, failure, pauses: failed.pauses })
+                Err(Unwritten { row_ids: failed.row_ids, failure, pauses: failed.pauses })
             }
         }
     }
@@ -98,26 +98,26 @@ impl BucketStore {
         let mut sent = FuturesUnordered::new();
         let (mut sending, mut cut) = (0, HashSet::new());
         let room = self.bucket.room();
-        for (shard, (slot, bytes)) in rows {
+        for (shard, (row_id, bytes)) in rows {
             let (Some(held), Some(claim)) = (held.get(shard), claims.get(shard)) else { continue };
             if failed.away {
-                failed.slots.push(slot.clone());
+                failed.row_ids.push(row_id.clone());
                 continue;
             }
             while sent.len() >= WINDOW || sending > WINDOW_BYTES {
-                let Some((shard, slot, size, answer)) = sent.next().await else { break };
+                let Some((shard, row_id, size, answer)) = sent.next().await else { break };
                 sending -= size;
-                failed.judge(shard, slot, answer);
+                failed.judge(shard, row_id, answer);
             }
             let (key, expect) =
-                (self.names.row(*shard, slot), Expect::Other { key: claim, sequence: held.sequence });
+                (self.names.row(*shard, row_id), Expect::Other { key: claim, sequence: held.sequence });
             let mut size = 0;
             let writing = match bytes {
                 Some(bytes) => {
-                    let (sealed, is_cut) = row::fitting(slot, bytes, room);
+                    let (sealed, is_cut) = row::fitting(row_id, bytes, room);
                     size = sealed.len();
                     if is_cut {
-                        cut.insert(&slot.1);
+                        cut.insert(&row_id.1);
                     }
                     self.bucket.send(&key, sealed, expect).await
                 }
@@ -126,17 +126,17 @@ impl BucketStore {
             match writing {
                 Ok(writing) => {
                     sending += size;
-                    sent.push(async move { (*shard, slot, size, writing.answer().await) });
+                    sent.push(async move { (*shard, row_id, size, writing.answer().await) });
                 }
                 Err(error) => {
                     failed.away = matches!(error, BusError::Away);
                     failed.pauses |= failed.away;
-                    failed.add(*shard, slot, error.into());
+                    failed.add(*shard, row_id, error.into());
                 }
             }
         }
-        while let Some((shard, slot, _, answer)) = sent.next().await {
-            failed.judge(shard, slot, answer);
+        while let Some((shard, row_id, _, answer)) = sent.next().await {
+            failed.judge(shard, row_id, answer);
         }
         self.say_cut(rows, &cut);
         failed
@@ -153,19 +153,19 @@ impl BucketStore {
             let (claim, sequence) = (self.names.claim(shard), held.get(&shard)?.sequence);
             Some(async move {
                 let (mut failed, mut cut) = (Failed::default(), HashSet::new());
-                for (slot, bytes) in rows {
+                for (row_id, bytes) in rows {
                     if failed.away {
-                        failed.slots.push(slot.clone());
+                        failed.row_ids.push(row_id.clone());
                         continue;
                     }
-                    let key = self.names.row(shard, slot);
+                    let key = self.names.row(shard, row_id);
                     let expect = Expect::Other { key: &claim, sequence };
                     let _turn = self.turn(shard).await;
                     let written = match bytes {
                         Some(bytes) => {
-                            let (sealed, is_cut) = row::fitting(slot, bytes, room);
+                            let (sealed, is_cut) = row::fitting(row_id, bytes, room);
                             if is_cut {
-                                cut.insert(&slot.1);
+                                cut.insert(&row_id.1);
                             }
                             self.bucket.put(&key, sealed, expect).await
                         }
@@ -173,14 +173,14 @@ impl BucketStore {
                     };
                     // What follows would wait for an answer that does not come either.
                     failed.away = matches!(written, Err(PutError::Bus(BusError::Away | BusError::NoAnswer)));
-                    failed.judge(shard, slot, written);
+                    failed.judge(shard, row_id, written);
                 }
                 (failed, cut)
             })
         });
         let (mut all, mut cut) = (Failed::default(), HashSet::new());
         for (failed, of_shard) in join_all(shards).await {
-            all.slots.extend(failed.slots);
+            all.row_ids.extend(failed.row_ids);
             all.shards.extend(failed.shards);
             all.pauses |= failed.pauses;
             cut.extend(of_shard);
@@ -208,15 +208,15 @@ impl BucketStore {
 }
 
 impl Failed {
-    fn judge(&mut self, shard: u32, slot: &Slot, answer: Result<u64, PutError>) {
+    fn judge(&mut self, shard: u32, row_id: &RowId, answer: Result<u64, PutError>) {
         if let Err(error) = answer {
             self.pauses = true;
-            self.add(shard, slot, error);
+            self.add(shard, row_id, error);
         }
     }
 
-    fn add(&mut self, shard: u32, slot: &Slot, error: PutError) {
-        self.slots.push(slot.clone());
+    fn add(&mut self, shard: u32, row_id: &RowId, error: PutError) {
+        self.row_ids.push(row_id.clone());
         // One that says that the shard is another's is not hidden by one that says less.
         let telling = matches!(error, PutError::Conflict | PutError::Bus(BusError::Gone { .. }));
         if telling || !self.shards.contains_key(&shard) {

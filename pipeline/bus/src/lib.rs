@@ -16,7 +16,7 @@ pub use memory::Memory;
 pub use subject::{escape, plain, token};
 
 pub use message::{About, DecodeError, EncodeError, Encoded, Kind, Message, Payload, decode};
-pub use subject::{Keep, Prefix, PrefixError, Slot, Subject, SubjectError};
+pub use subject::{CompactionKey, Keep, Prefix, PrefixError, Subject, SubjectError};
 
 /// The source of reports that were acknowledged in subjects.
 pub const REPORTS: &str = "reports";

@@ -105,9 +105,9 @@ impl Keep {
     }
 }
 
-/// The last part of a subject.
+/// The last part of a subject: of messages that have all of it in common the stream keeps the newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Slot {
+pub enum CompactionKey {
     /// One place a uid, and one a thing reported of it: coalesces.
     State,
     /// A place of its own.
@@ -125,8 +125,8 @@ pub struct Subject {
     pub shard: u32,
     /// The life of the object.
     pub uid: Uid,
-    /// Which place.
-    pub slot: Slot,
+    /// What it is kept under.
+    pub compaction: CompactionKey,
     /// What a report is about; `None` for a change.
     pub about: Option<EntityId>,
 }
@@ -146,16 +146,16 @@ impl Subject {
     /// The subject of `message`, published by `source` for `shard`.
     #[must_use]
     pub fn of(source: &str, shard: u32, message: &Message, keep: Keep) -> Self {
-        let slot = match keep {
-            Keep::Newest => Slot::State,
-            Keep::Each if message.kind() == Kind::Deleted => Slot::Deleted(message.version),
-            Keep::Each => Slot::Once(message.version),
+        let compaction = match keep {
+            Keep::Newest => CompactionKey::State,
+            Keep::Each if message.kind() == Kind::Deleted => CompactionKey::Deleted(message.version),
+            Keep::Each => CompactionKey::Once(message.version),
         };
         Self {
             source: source.to_owned(),
             shard,
             uid: Uid::clone(&message.uid),
-            slot,
+            compaction,
             about: message.about().map(|about| about.entity),
         }
     }
@@ -165,9 +165,9 @@ impl Subject {
     /// # Errors
     /// [`SubjectError::TooLong`].
     pub fn text(&self, prefix: &Prefix) -> Result<String, SubjectError> {
-        let Self { shard, slot, .. } = self;
+        let Self { shard, compaction, .. } = self;
         let (source, uid) = (token(&self.source)?, token(&self.uid)?);
-        let mut text = format!("{}.{source}.{shard}.{uid}.{slot}", prefix.0);
+        let mut text = format!("{}.{source}.{shard}.{uid}.{compaction}", prefix.0);
         if let Some(EntityId(id)) = self.about {
             text.push_str(&format!(".{id:016x}"));
         }
@@ -191,10 +191,10 @@ impl Subject {
         let parts: Vec<&str> = tail.splitn(9, '.').collect();
         let [source, shard, uid, end @ ..] = parts.as_slice() else { return None };
         let once = |version: &str| version.parse().ok().map(Version);
-        let (slot, rest) = match end {
-            ["state", rest @ ..] => (Slot::State, rest),
-            ["once", version, "deleted", rest @ ..] => (Slot::Deleted(once(version)?), rest),
-            ["once", version, rest @ ..] => (Slot::Once(once(version)?), rest),
+        let (compaction, rest) = match end {
+            ["state", rest @ ..] => (CompactionKey::State, rest),
+            ["once", version, "deleted", rest @ ..] => (CompactionKey::Deleted(once(version)?), rest),
+            ["once", version, rest @ ..] => (CompactionKey::Once(once(version)?), rest),
             _ => return None,
         };
         let about = match rest {
@@ -203,11 +203,11 @@ impl Subject {
             _ => return None,
         };
         let (source, uid) = (plain(source)?, plain(uid)?);
-        Some(Self { source, shard: shard.parse().ok()?, uid: uid.into(), slot, about })
+        Some(Self { source, shard: shard.parse().ok()?, uid: uid.into(), compaction, about })
     }
 }
 
-impl fmt::Display for Slot {
+impl fmt::Display for CompactionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::State => f.write_str("state"),

@@ -9,22 +9,26 @@ fn prefix() -> Prefix {
     Prefix::new("eu.gitops-runtime").unwrap()
 }
 
-fn subject(uid: &str, slot: Slot) -> Subject {
-    Subject { source: "objects".into(), shard: 3, uid: uid.into(), slot, about: None }
+fn subject(uid: &str, compaction: CompactionKey) -> Subject {
+    Subject { source: "objects".into(), shard: 3, uid: uid.into(), compaction, about: None }
 }
 
 #[test]
 fn subjects_say_source_shard_uid_and_place() {
     let text = |subject: &Subject| subject.text(&prefix()).unwrap();
-    assert_eq!(text(&subject("u-1", Slot::State)), "eu.gitops-runtime.objects.3.u-1.state");
-    assert_eq!(text(&subject("u-1", Slot::Once(Version(7)))), "eu.gitops-runtime.objects.3.u-1.once.7");
+    assert_eq!(text(&subject("u-1", CompactionKey::State)), "eu.gitops-runtime.objects.3.u-1.state");
     assert_eq!(
-        text(&subject("a b.*\u{e9}", Slot::Deleted(Version(7)))),
+        text(&subject("u-1", CompactionKey::Once(Version(7)))),
+        "eu.gitops-runtime.objects.3.u-1.once.7"
+    );
+    assert_eq!(
+        text(&subject("a b.*\u{e9}", CompactionKey::Deleted(Version(7)))),
         "eu.gitops-runtime.objects.3.a=20b=2E=2A=C3=A9.once.7.deleted"
     );
-    let of_resource = Subject { about: Some(EntityId(255)), ..subject("", Slot::State) };
+    let of_resource = Subject { about: Some(EntityId(255)), ..subject("", CompactionKey::State) };
     assert_eq!(text(&of_resource), "eu.gitops-runtime.objects.3.=.state.00000000000000ff");
-    let of_object = Subject { about: Some(EntityId::OBJECT), ..subject("u", Slot::Deleted(Version(7))) };
+    let of_object =
+        Subject { about: Some(EntityId::OBJECT), ..subject("u", CompactionKey::Deleted(Version(7))) };
     assert_eq!(text(&of_object), "eu.gitops-runtime.objects.3.u.once.7.deleted.0000000000000000");
 }
 
@@ -48,7 +52,7 @@ fn what_is_no_prefix_or_too_long_is_refused() {
             "a prefix of the bus is 1 to 128 letters, digits, `-` and `_`, in parts between dots"
         );
     }
-    let long = subject(&".".repeat(MAX_TOKEN / 3 + 1), Slot::State).text(&prefix());
+    let long = subject(&".".repeat(MAX_TOKEN / 3 + 1), CompactionKey::State).text(&prefix());
     assert_eq!(long.unwrap_err().to_string(), "a part of a subject of the bus is longer than 512 bytes");
 }
 
@@ -95,10 +99,10 @@ fn deletions_and_ends_that_were_not_told_are_kept() {
     assert_eq!(Keep::of(&folded, None), Keep::Each);
     let gone = Message { payload: Payload::Deleted { body: None }, ..state.clone() };
     assert_eq!(Keep::of(&gone, None), Keep::Each);
-    let at = |message: &Message| Subject::of("objects", 0, message, Keep::of(message, None)).slot;
-    assert_eq!(at(&state), Slot::State);
-    assert_eq!(at(&ended), Slot::Once(Version(7)));
-    assert_eq!(at(&gone), Slot::Deleted(Version(7)), "noticed at the version that was seen last");
+    let at = |message: &Message| Subject::of("objects", 0, message, Keep::of(message, None)).compaction;
+    assert_eq!(at(&state), CompactionKey::State);
+    assert_eq!(at(&ended), CompactionKey::Once(Version(7)));
+    assert_eq!(at(&gone), CompactionKey::Deleted(Version(7)), "noticed at the version that was seen last");
 }
 
 prop_compose! {
@@ -106,13 +110,13 @@ prop_compose! {
         source in "\\PC{0,40}", shard in any::<u32>(), uid in "\\PC{0,40}", version in any::<u64>(), which in 0..3,
         about in proptest::option::of(proptest::option::of(any::<u64>())),
     ) -> Subject {
-        let slot = match which {
-            0 => Slot::State,
-            1 => Slot::Once(Version(version)),
-            _ => Slot::Deleted(Version(version)),
+        let compaction = match which {
+            0 => CompactionKey::State,
+            1 => CompactionKey::Once(Version(version)),
+            _ => CompactionKey::Deleted(Version(version)),
         };
         let about = about.map(|id| id.map_or(EntityId::OBJECT, EntityId));
-        Subject { source, shard, uid: uid.into(), slot, about }
+        Subject { source, shard, uid: uid.into(), compaction, about }
     }
 }
 

@@ -44,17 +44,17 @@ pub struct Watches<M> {
     client: (kube::Client, Option<Arc<TokenFile>>),
     every: Duration,
     deps: Deps,
-    slots: Vec<Slot<M>>,
+    entries: Vec<WatchedKind<M>>,
 }
 
 impl<M> std::fmt::Debug for Watches<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watches").field("kinds", &self.slots.len()).finish_non_exhaustive()
+        f.debug_struct("Watches").field("kinds", &self.entries.len()).finish_non_exhaustive()
     }
 }
 
 /// One kind, and its watch while it is served.
-struct Slot<M> {
+struct WatchedKind<M> {
     wanted: Wanted<M>,
     namespaces: Namespaces,
     /// What its watches have seen, whatever version they asked for.
@@ -62,7 +62,7 @@ struct Slot<M> {
     watch: RwLock<Option<Arc<Watch<M>>>>,
 }
 
-impl<M> Slot<M> {
+impl<M> WatchedKind<M> {
     fn watch(&self) -> Option<Arc<Watch<M>>> {
         self.watch.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -148,12 +148,12 @@ impl Config {
         self.check()?;
         let namespaces = Namespaces::new(&self.namespace, &self.namespaces)?;
         let (client, token) = self.cluster.client().await?;
-        let slot = |wanted: Wanted<M>| {
+        let entry = |wanted: Wanted<M>| {
             let namespaces = namespaces.narrowed(&wanted.only, &wanted.except)?;
-            Ok(Slot { wanted, namespaces, seen: ObjectIndex::default(), watch: RwLock::new(None) })
+            Ok(WatchedKind { wanted, namespaces, seen: ObjectIndex::default(), watch: RwLock::new(None) })
         };
-        let slots: Result<_, ConfigError> = wanted.into_iter().map(slot).collect();
-        Ok(Watches { config: self, client: (client, token.map(Arc::new)), every, deps, slots: slots? })
+        let entries: Result<_, ConfigError> = wanted.into_iter().map(entry).collect();
+        Ok(Watches { config: self, client: (client, token.map(Arc::new)), every, deps, entries: entries? })
     }
 }
 
@@ -161,25 +161,25 @@ impl<M: Mapping> Watches<M> {
     /// The keys of all that is there.
     #[must_use]
     pub fn keys(&self) -> Vec<Key> {
-        self.slots.iter().flat_map(|slot| slot.seen.keys()).collect()
+        self.entries.iter().flat_map(|entry| entry.seen.keys()).collect()
     }
 
-    fn slot(&self, key: &Key) -> Option<&Slot<M>> {
-        self.slots.iter().find(|slot| slot.wanted.named == key.kind())
+    fn entry(&self, key: &Key) -> Option<&WatchedKind<M>> {
+        self.entries.iter().find(|entry| entry.wanted.named == key.kind())
     }
 
     fn watch_of(&self, key: &Key) -> Option<Arc<Watch<M>>> {
-        self.slot(key)?.watch()
+        self.entry(key)?.watch()
     }
 
     /// Waits for one kind and watches it, again and again.
     async fn follow(&self, at: usize, out: &Emitter, standing: &Arc<Mutex<Standing>>) {
-        let Some(slot) = self.slots.get(at) else { return };
+        let Some(entry) = self.entries.get(at) else { return };
         let (mut failures, mut said) = (FailureTracker::default(), false);
-        let (wanted, kind) = (slot.wanted.kind, slot.wanted.named);
+        let (wanted, kind) = (entry.wanted.kind, entry.wanted.named);
         let stands = |state| out.note(Note::Kind { kind, state });
         loop {
-            let pinned = slot.wanted.pinned.then_some(wanted.version);
+            let pinned = entry.wanted.pinned.then_some(wanted.version);
             let (client, token) = &self.client;
             match discovery::served(client, token.as_deref(), wanted, pinned).await {
                 Ok(Some(version)) => {
@@ -188,7 +188,7 @@ impl<M: Mapping> Watches<M> {
                     info!(resource = %kind, version = kind.version, "watching");
                     said = false;
                     self.watch(at, kind, out, standing).await;
-                    slot.set(None);
+                    entry.set(None);
                     // What says that it is served and what serves it may disagree for a while.
                     tokio::time::sleep(self.every).await;
                 }
@@ -218,18 +218,18 @@ impl<M: Mapping> Watches<M> {
 
     /// Watches one kind until the server serves it no more.
     async fn watch(&self, at: usize, kind: Kind, out: &Emitter, standing: &Arc<Mutex<Standing>>) {
-        let Some(slot) = self.slots.get(at) else { return };
+        let Some(entry) = self.entries.get(at) else { return };
         let (client, token) = &self.client;
-        let deps = Deps { seen: slot.seen.clone(), ..self.deps.clone() };
+        let deps = Deps { seen: entry.seen.clone(), ..self.deps.clone() };
         let api = (client.clone(), token.clone());
-        let mapping = (slot.wanted.mapping)(kind);
-        let which = (slot.namespaces.clone(), slot.wanted.selector.clone());
+        let mapping = (entry.wanted.mapping)(kind);
+        let which = (entry.namespaces.clone(), entry.wanted.selector.clone());
         let watch = Arc::new(self.config.clone().watch(api, which, mapping, deps));
-        slot.set(Some(watch.clone()));
+        entry.set(Some(watch.clone()));
         let gone = Shutdown::new();
         let (wants, emits, notes, knows, waits) =
             (out.clone(), out.clone(), out.clone(), out.clone(), out.clone());
-        let (ended, standing, named) = (gone.clone(), standing.clone(), slot.wanted.named);
+        let (ended, standing, named) = (gone.clone(), standing.clone(), entry.wanted.named);
         let emitter = Emitter::new(
             move |key| wants.wants(key),
             move |event| {
@@ -270,9 +270,9 @@ impl<M: Mapping> Source for Watches<M> {
     }
 
     async fn run(&self, out: Emitter, stop: Shutdown) -> Result<(), StageError> {
-        let kinds = vec![State::default(); self.slots.len()];
+        let kinds = vec![State::default(); self.entries.len()];
         let standing = Arc::new(Mutex::new(Standing { kinds, listed: false }));
-        let all = join_all((0..self.slots.len()).map(|at| self.follow(at, &out, &standing)));
+        let all = join_all((0..self.entries.len()).map(|at| self.follow(at, &out, &standing)));
         stop.run_until_cancelled(Box::pin(all)).await;
         Ok(())
     }
@@ -304,9 +304,9 @@ impl<M: Mapping> Survey for Watches<M> {
 
     async fn survey(&self, known: Vec<Remembered>) -> Result<Vec<Surveyed>, StageError> {
         let mut all = Vec::new();
-        for slot in &self.slots {
-            if let Some(watch) = slot.watch() {
-                let of_kind = known.iter().filter(|(key, ..)| key.kind() == slot.wanted.named).cloned();
+        for entry in &self.entries {
+            if let Some(watch) = entry.watch() {
+                let of_kind = known.iter().filter(|(key, ..)| key.kind() == entry.wanted.named).cloned();
                 all.extend(watch.survey(of_kind.collect()).await?);
             }
         }

@@ -33,13 +33,13 @@ struct State {
 
 /// One call may be made. It counts as under way until this is dropped.
 pub(super) struct Pass<'a> {
-    slot: Slot<'a>,
+    slot: SlotGuard<'a>,
     flight: Option<Flight>,
     /// How long the call had to wait for this.
     pub(super) waited: Duration,
 }
 
-struct Slot<'a> {
+struct SlotGuard<'a> {
     gate: &'a Gate,
 }
 
@@ -79,7 +79,7 @@ impl Gate {
         Pass { slot, flight: Some(flight), waited: begun.elapsed() }
     }
 
-    async fn slot(&self) -> Slot<'_> {
+    async fn slot(&self) -> SlotGuard<'_> {
         // The semaphore is never closed; if it were, the calls would only be unlimited.
         let permit = match self.slots.try_acquire() {
             Ok(permit) => Some(permit),
@@ -96,7 +96,7 @@ impl Gate {
         if let Some(permit) = permit {
             permit.forget();
         }
-        Slot { gate: self }
+        SlotGuard { gate: self }
     }
 
     /// Takes the slots of calls that are stuck from them, as soon as they are. Whoever waits does this, for nothing
@@ -166,7 +166,7 @@ impl Drop for Pass<'_> {
     }
 }
 
-impl Drop for Slot<'_> {
+impl Drop for SlotGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.gate.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.surplus > 0 {

@@ -10,19 +10,19 @@ use super::*;
 use crate::labels;
 
 #[derive(Default)]
-struct Told {
+struct RecordingMeter {
     pressures: Mutex<Vec<(usize, usize, usize)>>,
     waited: Mutex<Vec<(Wait, Duration)>>,
 }
 
-impl Told {
+impl RecordingMeter {
     /// Limit, under way, waiting.
     fn last(&self) -> (usize, usize, usize) {
         *self.pressures.lock().unwrap().last().unwrap()
     }
 }
 
-impl Meter for Told {
+impl Meter for RecordingMeter {
     fn record(&self, _: pipeline_core::Sample) {}
 
     fn pressure(&self, told: Pressure) {
@@ -36,8 +36,8 @@ impl Meter for Told {
     }
 }
 
-fn gate(min: usize, max: usize, per_second: u32) -> (Arc<Gate>, Arc<Told>) {
-    let told = Arc::new(Told::default());
+fn gate(min: usize, max: usize, per_second: u32) -> (Arc<Gate>, Arc<RecordingMeter>) {
+    let told = Arc::new(RecordingMeter::default());
     let rate = NonZeroU32::new(per_second).map(CallRate::new);
     (Arc::new(Gate::new(Limit::new(Bounds { min, max }), rate, told.clone())), told)
 }

@@ -8,7 +8,7 @@
 //! stop, each with a [`Fence`].
 //!
 //! What holds, whatever is lost, late, paused or killed, as long as monotonic clocks run at one rate:
-//! - At any moment at most one replica may begin to send for a shard ([`Term::may_send`]), and what it began has ended,
+//! - At any moment at most one replica may begin to send for a shard ([`LeaseTerm::may_send`]), and what it began has ended,
 //!   by an answer or by its time-out, before another one may.
 //! - Every owner of a shard has a higher epoch than all before it, also after the store lost everything.
 //! - A replica that may not claim a shard's part of the ledger leaves that shard to another one that may.
@@ -44,7 +44,7 @@ pub use self::leases::{
 pub use self::driver::{Driven, Fence, Order, Standing, drive};
 pub use self::machine::Ownership;
 pub use self::placement::{place, place_allowed, weight};
-pub use self::words::{Action, Input, Purpose, Refusal, Request, StopHow, Term, Write};
+pub use self::words::{Action, Input, LeaseTerm, Purpose, Refusal, Request, StopHow, Write};
 
 /// Shards when replicas come and go: few enough to renew each by itself, many enough that five or six replicas have
 /// nearly the same number.

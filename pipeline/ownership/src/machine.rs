@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::mine::{HeldLease, Mine, Pending, Work};
 use super::view::{Record, View};
-use super::words::{Action, Input, Purpose, Refusal, Request, StopHow, Term, Write};
+use super::words::{Action, Input, LeaseTerm, Purpose, Refusal, Request, StopHow, Write};
 use super::{Config, Lease, LeaseWrite, Replica, Shown, place_allowed};
 
 /// What one replica owns, and what it does about that: a pure state machine.
@@ -67,9 +67,9 @@ impl Ownership {
         actions
     }
 
-    /// How long `shard` is owned, if it is; see [`Term::may_send`].
+    /// How long `shard` is owned, if it is; see [`LeaseTerm::may_send`].
     #[must_use]
-    pub fn term(&self, shard: u32) -> Option<Term> {
+    pub fn term(&self, shard: u32) -> Option<LeaseTerm> {
         match self.shards.get(shard as usize)? {
             Mine::HeldLease(held) if matches!(held.work, Work::Running | Work::Draining(_)) => {
                 Some(held.term)
@@ -277,7 +277,7 @@ impl Ownership {
         actions: &mut Vec<Action>,
     ) {
         self.view.current(shard, Some(Record { epoch, owner: Some(self.me.clone()), revision }), self.now);
-        let term = Term { epoch, until: pending.sent + self.config.ttl };
+        let term = LeaseTerm { epoch, until: pending.sent + self.config.ttl };
         if self.now >= term.until {
             return;
         }

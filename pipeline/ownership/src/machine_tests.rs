@@ -126,7 +126,7 @@ fn without_a_record_or_with_one_that_stays_the_same_a_lease_long_is_waited() {
 fn a_lease_is_counted_from_when_it_was_asked_for_and_sending_ends_before_it() {
     let mut machine = owner();
     let post = s(4.0);
-    assert_eq!(machine.term(0), Some(Term { epoch: 1_000, until: s(10.0) }));
+    assert_eq!(machine.term(0), Some(LeaseTerm { epoch: 1_000, until: s(10.0) }));
     assert!(machine.may_send(0, s(5.9), post) && !machine.may_send(0, s(6.0), post));
     assert!(!machine.may_send(1, s(1.0), post), "there is no such shard");
     assert_eq!(writes(machine.step(Input::Tick, s(2.9))), []);

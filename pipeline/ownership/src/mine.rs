@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::words::{Purpose, Request, Term};
+use super::words::{LeaseTerm, Purpose, Request};
 
 /// A write that is not answered yet.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ pub(super) enum Work {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HeldLease {
     pub(super) revision: u64,
-    pub(super) term: Term,
+    pub(super) term: LeaseTerm,
     pub(super) work: Work,
     pub(super) pending: Option<Pending>,
     pub(super) next_write: Duration,

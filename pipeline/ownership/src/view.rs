@@ -16,7 +16,7 @@ pub(super) struct Record {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Seen {
+struct ObservedRecord {
     /// `None`: there is none.
     record: Option<Record>,
     /// When it was first seen so.
@@ -40,7 +40,7 @@ pub(super) struct View {
     members: BTreeMap<Replica, Beat>,
     /// Which shards replicas were refused, with the revision of the record that says so.
     refused: BTreeMap<Replica, (u64, BTreeSet<u32>)>,
-    shards: Vec<Seen>,
+    shards: Vec<ObservedRecord>,
 }
 
 impl View {
@@ -51,7 +51,7 @@ impl View {
             listed: false,
             members: BTreeMap::new(),
             refused: BTreeMap::new(),
-            shards: vec![Seen::default(); config.shards.get() as usize],
+            shards: vec![ObservedRecord::default(); config.shards.get() as usize],
         }
     }
 
@@ -178,7 +178,7 @@ impl View {
     }
 }
 
-impl Seen {
+impl ObservedRecord {
     fn take(&mut self, record: Option<Record>, now: Duration) {
         if self.record != record {
             self.highest = self.highest.max(record.as_ref().map_or(0, |record| record.epoch));

@@ -131,14 +131,14 @@ pub struct Write {
 
 /// How long a replica owns a shard, as far as it knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Term {
+pub struct LeaseTerm {
     /// The epoch.
     pub epoch: u64,
     /// When the lease ends, on the monotonic clock of [`super::Ownership::step`].
     pub until: Duration,
 }
 
-impl Term {
+impl LeaseTerm {
     /// Whether something that takes `post_timeout` at most may be begun: it ends before the lease does.
     #[must_use]
     pub fn may_send(&self, now: Duration, post_timeout: Duration) -> bool {

@@ -12,7 +12,7 @@ use super::{Mutant, STEP, Simulation};
 /// Something on its way, and when it is there.
 type Way<T> = Vec<(Duration, T)>;
 
-enum Sent {
+enum StoreRequest {
     Write(Write),
     Announce,
     Leave,
@@ -25,7 +25,7 @@ pub(super) struct Process {
     /// Its clock began then.
     began: Duration,
     /// What was sent over which connection.
-    to_store: Way<(u64, Sent)>,
+    to_store: Way<(u64, StoreRequest)>,
     from_store: Way<Input>,
     /// When requests were answered, for a mutant.
     answered: BTreeMap<u32, Duration>,
@@ -149,13 +149,13 @@ impl Process {
                 continue;
             }
             match sent {
-                Sent::Write(write) => {
+                StoreRequest::Write(write) => {
                     let answer = world.store.write(&write);
                     let answer = if self.is_lost(world) { LeaseWrite::Failed } else { answer };
                     self.answer(write.request, write.shard, answer, world);
                 }
-                Sent::Announce => world.store.announce(&self.me, now),
-                Sent::Leave => world.store.leave(&self.me),
+                StoreRequest::Announce => world.store.announce(&self.me, now),
+                StoreRequest::Leave => world.store.leave(&self.me),
             }
         }
         world.store.expire(now, self.config.ttl);
@@ -164,8 +164,8 @@ impl Process {
         }
     }
 
-    fn fail(&mut self, sent: Sent, world: &mut Simulation) {
-        if let Sent::Write(write) = sent
+    fn fail(&mut self, sent: StoreRequest, world: &mut Simulation) {
+        if let StoreRequest::Write(write) = sent
             && world.rng.bool()
         {
             self.answer(write.request, write.shard, LeaseWrite::Failed, world);
@@ -214,10 +214,10 @@ impl Process {
             match action {
                 Action::Write(write) => {
                     let at = now + self.delay(world);
-                    self.to_store.push((at, (connection, Sent::Write(write))));
+                    self.to_store.push((at, (connection, StoreRequest::Write(write))));
                 }
-                Action::Announce => self.to_store.push((now + STEP, (connection, Sent::Announce))),
-                Action::Leave => self.to_store.push((now + STEP, (connection, Sent::Leave))),
+                Action::Announce => self.to_store.push((now + STEP, (connection, StoreRequest::Announce))),
+                Action::Leave => self.to_store.push((now + STEP, (connection, StoreRequest::Leave))),
                 Action::Start { shard, epoch } => {
                     assert!(self.running.insert(shard, epoch).is_none(), "shard {shard} runs twice");
                     assert!(!self.is_draining(shard), "shard {shard} begins before it has ended");

@@ -79,7 +79,7 @@ pub use credentials::{Credentials, Secret};
 pub use ensure::{Difference, Ensured};
 pub use follow::Following;
 pub use leases::LeaseBucket;
-pub use publish::{Published, Refusal, Sent};
+pub use publish::{PendingAck, Published, Refusal};
 pub use shape::Durable;
 pub use show::{DurableShow, Show, StreamShow};
 pub use streams::{OpenError, StreamError, Streams};

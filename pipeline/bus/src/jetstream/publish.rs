@@ -70,7 +70,7 @@ impl Refusal {
 
 /// A message on its way; dropped, it still travels, and nobody learns what became of it.
 #[must_use = "only the answer says whether the message is on the bus"]
-pub struct Sent {
+pub struct PendingAck {
     answer: PublishAckFuture,
     whole: bool,
     stream: String,
@@ -78,14 +78,14 @@ pub struct Sent {
 }
 
 impl JetStream {
-    /// Sends a message; the answer is awaited with [`Sent::answer`]. Messages arrive in the order in which `send` returned.
-    /// Waits while 256 messages or 32 MiB are unanswered; whoever keeps as many [`Sent`]s and asks none of them waits for
+    /// Sends a message; the answer is awaited with [`PendingAck::answer`]. Messages arrive in the order in which `send` returned.
+    /// Waits while 256 messages or 32 MiB are unanswered; whoever keeps as many [`PendingAck`]s and asks none of them waits for
     /// ever.
     ///
     /// # Errors
     /// [`BusError::Away`] at once without a connection; nothing was sent, as with a message or subject that cannot be
     /// written.
-    pub async fn send(&self, to: &Subject, message: &Message) -> Result<Sent, BusError> {
+    pub async fn send(&self, to: &Subject, message: &Message) -> Result<PendingAck, BusError> {
         let inner = &self.inner;
         let subject = to.text(&inner.prefix)?;
         self.connected()?;
@@ -104,19 +104,19 @@ impl JetStream {
             Err(error) => return Err(BusError::server("publishing to the bus")(error.into())),
         };
         let stream = inner.prefix.stream_of(&to.source);
-        Ok(Sent { answer, whole: encoded.whole, stream, _room: permit })
+        Ok(PendingAck { answer, whole: encoded.whole, stream, _room: permit })
     }
 
     /// Sends a message and waits for the answer.
     ///
     /// # Errors
-    /// Those of [`JetStream::send`] and [`Sent::answer`].
+    /// Those of [`JetStream::send`] and [`PendingAck::answer`].
     pub async fn publish(&self, to: &Subject, message: &Message) -> Result<Published, BusError> {
         self.send(to, message).await?.answer().await
     }
 }
 
-impl Sent {
+impl PendingAck {
     /// What became of the message.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pipeline_bus::jetstream::{Config, Durable, Published, Refusal, Sent};
+use pipeline_bus::jetstream::{Config, Durable, PendingAck, Published, Refusal};
 use pipeline_bus::{Keep, Subject};
 use pipeline_core::EntityId;
 
@@ -157,7 +157,7 @@ async fn messages_arrive_in_the_order_they_were_sent_in_while_answers_wait() {
         // More than may be unanswered at a time: the first answers are taken before the last are sent.
         if sent.len() == 200 {
             for answer in sent.drain(..) {
-                let answer: Sent = answer;
+                let answer: PendingAck = answer;
                 assert!(matches!(answer.answer().await.unwrap(), Published::Stored { .. }));
             }
         }

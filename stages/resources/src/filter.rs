@@ -77,7 +77,7 @@ pub enum FilterError {
 
 /// Why there is no answer for an object. Nothing of the object stands in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unanswered {
+pub enum EvaluationError {
     /// It would take too long.
     #[error("the object's lists are too long for the expression")]
     Steps,
@@ -118,18 +118,18 @@ impl Filter {
     /// Whether it takes an object. What is said of a member that is not there does not apply.
     ///
     /// # Errors
-    /// [`Unanswered`]: there is no answer.
-    pub fn takes(&self, object: &Json) -> Result<bool, Unanswered> {
+    /// [`EvaluationError`]: there is no answer.
+    pub fn takes(&self, object: &Json) -> Result<bool, EvaluationError> {
         if self.shape.steps(longest(object)) > STEPS {
-            return Err(Unanswered::Steps);
+            return Err(EvaluationError::Steps);
         }
         let mut context = Context::with_env(ENV.clone());
         context.add_variable_from_value("object", value(object));
         match self.program.execute(&context) {
             Ok(Value::Bool(takes)) => Ok(takes),
-            Ok(_) => Err(Unanswered::NoCondition),
+            Ok(_) => Err(EvaluationError::NoCondition),
             Err(ExecutionError::NoSuchKey(_) | ExecutionError::IndexOutOfBounds(_)) => Ok(false),
-            Err(_) => Err(Unanswered::Type),
+            Err(_) => Err(EvaluationError::Type),
         }
     }
 }
@@ -189,7 +189,7 @@ mod tests {
 
     use super::*;
 
-    fn takes(expression: &str, object: &Json) -> Result<bool, Unanswered> {
+    fn takes(expression: &str, object: &Json) -> Result<bool, EvaluationError> {
         Filter::compile(expression).unwrap().takes(object)
     }
 
@@ -219,8 +219,8 @@ mod tests {
         ] {
             assert_eq!(takes(expression, &object), Ok(expected), "{expression}");
         }
-        assert_eq!(takes("object.spec.replicas.startsWith('a')", &object), Err(Unanswered::Type));
-        assert_eq!(takes("object.spec.replicas", &object), Err(Unanswered::NoCondition));
+        assert_eq!(takes("object.spec.replicas.startsWith('a')", &object), Err(EvaluationError::Type));
+        assert_eq!(takes("object.spec.replicas", &object), Err(EvaluationError::NoCondition));
     }
 
     #[test]
@@ -260,7 +260,7 @@ mod tests {
         let filter = Filter::compile("object.a.exists(x, object.a.exists(y, x == y + 1))").unwrap();
         let list = |length: usize| json!({"a": vec![0; length]});
         assert_eq!(filter.takes(&list(50)), Ok(false));
-        assert_eq!(filter.takes(&list(5_000)), Err(Unanswered::Steps));
+        assert_eq!(filter.takes(&list(5_000)), Err(EvaluationError::Steps));
         let one = Filter::compile("object.a.exists(x, x == 1)").unwrap();
         assert_eq!(one.takes(&list(5_000)), Ok(false));
     }

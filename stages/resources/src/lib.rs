@@ -21,7 +21,7 @@ mod state;
 mod warnings;
 
 pub use application::{Application, Applications, Objects, Tracking, Unread, Wanted};
-pub use filter::{Filter, FilterError, Unanswered};
+pub use filter::{EvaluationError, Filter, FilterError};
 pub use kind::{KnownKind, Owner, known};
 pub use payload::schema;
 pub use phases::Phases;

@@ -90,7 +90,7 @@ struct Worked {
 }
 
 /// An object as it is shown.
-struct Seen {
+struct ShownObject {
     object: Value,
     text: String,
     nodes: Option<Nodes>,
@@ -280,7 +280,7 @@ impl Inner {
     }
 
     /// The object as it is shown: its text as the API server sent it where nothing of it was changed.
-    fn show(&self, event: &Event, object: Option<Value>) -> Option<Seen> {
+    fn show(&self, event: &Event, object: Option<Value>) -> Option<ShownObject> {
         let (text, mut object) = (std::str::from_utf8(event.body()?).ok()?, object?);
         let nodes = nodes::unpack(&mut object, self.shown.largest);
         let dropped = !self.shown.managed_fields && drop_managed_fields(&mut object);
@@ -293,10 +293,10 @@ impl Inner {
             false => text.to_owned(),
         };
         if text.len() <= self.shown.largest {
-            return Some(Seen { object, text, nodes, unused, cut: Vec::new() });
+            return Some(ShownObject { object, text, nodes, unused, cut: Vec::new() });
         }
         let (text, cut) = budget::fit(&mut object, self.known(event), self.shown.largest);
-        Some(Seen { object, text, nodes, unused, cut })
+        Some(ShownObject { object, text, nodes, unused, cut })
     }
 
     /// Why an object is of no use: nothing of it runs, or the filter of its kind does not take it.
@@ -324,7 +324,7 @@ impl Inner {
     }
 
     /// The object as it is, with the phase and the step that it had, if it was of use then.
-    fn former(&self, event: &Event, seen: &Seen, fact: &Fact) -> Option<Report> {
+    fn former(&self, event: &Event, seen: &ShownObject, fact: &Fact) -> Option<Report> {
         let mut object = seen.object.clone();
         if !phase::lay(&fact.body, &mut object) || self.unused(event, &object).is_some() {
             return None;
@@ -347,7 +347,7 @@ impl Inner {
         let seen = self.show(event, object).unwrap_or_else(|| {
             let object = stub(event, &known.map(State::of).unwrap_or_default(), &event.uid);
             let text = object.to_string();
-            Seen { object, text, nodes: None, unused: None, cut: Vec::new() }
+            ShownObject { object, text, nodes: None, unused: None, cut: Vec::new() }
         });
         let untold = Record::unreported(known, &event.coalesced);
         let untold = untold.filter_map(|fact| self.former(event, &seen, fact)).collect();

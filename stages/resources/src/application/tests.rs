@@ -6,7 +6,7 @@ use crate::known;
 
 /// Objects by path, and what was asked for.
 #[derive(Default)]
-struct Kept {
+struct StoredObjects {
     objects: BTreeMap<String, Value>,
     /// Paths that cannot be read.
     away: BTreeSet<String>,
@@ -14,7 +14,7 @@ struct Kept {
 }
 
 #[async_trait]
-impl Objects for Kept {
+impl Objects for StoredObjects {
     async fn read(&self, path: &str, wanted: Wanted) -> Result<Option<Value>, Unread> {
         self.asked.lock().unwrap().push(format!("{wanted:?} {path}"));
         match self.away.contains(path) {
@@ -27,7 +27,7 @@ impl Objects for Kept {
 const SHOP: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/shop";
 const ROLLOUT: &str = "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts/web";
 
-fn cluster() -> Arc<Kept> {
+fn cluster() -> Arc<StoredObjects> {
     let application = json!({"spec": {"project": "retail"}, "status": {"sync": {"revision": "abc"}}});
     let tracked = json!({"metadata": {
         "uid": "r1", "annotations": {"argocd.argoproj.io/tracking-id": "shop:argoproj.io/Rollout:shop/web"},
@@ -35,10 +35,10 @@ fn cluster() -> Arc<Kept> {
     let other = "/apis/argoproj.io/v1alpha1/namespaces/team/applications/web";
     let objects = [(SHOP, application.clone()), (ROLLOUT, tracked), (other, application)];
     let objects = objects.map(|(path, object)| (path.to_owned(), object)).into();
-    Arc::new(Kept { objects, ..Kept::default() })
+    Arc::new(StoredObjects { objects, ..StoredObjects::default() })
 }
 
-fn applications(kept: &Arc<Kept>) -> Applications {
+fn applications(kept: &Arc<StoredObjects>) -> Applications {
     let tracking =
         Tracking { label: "app.kubernetes.io/instance".to_owned(), namespace: "argocd".to_owned() };
     Applications::new(kept.clone(), tracking)
@@ -102,7 +102,7 @@ async fn what_has_an_owner_belongs_where_its_owner_does_and_both_are_asked_for_o
 /// Whether it has an application is not known of what cannot be read, and each is asked for once in a while.
 #[tokio::test]
 async fn what_cannot_be_read_is_no_answer() {
-    let kept = Arc::new(Kept {
+    let kept = Arc::new(StoredObjects {
         away: [SHOP.to_owned(), ROLLOUT.to_owned()].into(),
         ..Arc::into_inner(cluster()).unwrap()
     });

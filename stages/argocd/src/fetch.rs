@@ -24,7 +24,7 @@ use tokio::time::timeout_at;
 use crate::client::{ArgoCd, CallBudget};
 use crate::plan::{AppRef, Fetch, ManifestsKey, Response};
 use crate::responses::Manifests;
-use crate::sources::{Answer, Sources};
+use crate::sources::{ManifestsResponse, Sources};
 use crate::ttl_set::TtlSet;
 
 /// What is kept, and for how long.
@@ -245,7 +245,7 @@ impl Fetcher {
             return response;
         };
         match &response {
-            Response::Body(body) => match Answer::read(body) {
+            Response::Body(body) => match ManifestsResponse::read(body) {
                 Some(answer) => {
                     let described = sources.describe(of, answer.compiled()).await;
                     Response::Body(answer.composed(described.as_ref()))

@@ -37,7 +37,7 @@ impl Marks {
     /// The members in the order that receivers know.
     fn annotation(&self) -> String {
         let list = |revisions: &Option<Vec<Revision>>| {
-            revisions.as_ref().map(|revisions| revisions.iter().map(Mark::of).collect())
+            revisions.as_ref().map(|revisions| revisions.iter().map(MarkedRevision::of).collect())
         };
         text(&Annotation { sync_revisions: list(&self.synced), change_revisions: list(&self.changed) })
     }
@@ -46,12 +46,12 @@ impl Marks {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Annotation {
-    sync_revisions: Option<Vec<Mark>>,
-    change_revisions: Option<Vec<Mark>>,
+    sync_revisions: Option<Vec<MarkedRevision>>,
+    change_revisions: Option<Vec<MarkedRevision>>,
 }
 
 #[derive(Serialize)]
-struct Mark {
+struct MarkedRevision {
     revision: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<MarkMetadata>,
@@ -71,7 +71,7 @@ struct MarkMetadata {
     signature_info: String,
 }
 
-impl Mark {
+impl MarkedRevision {
     fn of((revision, commit): &Revision) -> Self {
         let metadata = commit.as_ref().map(|commit| MarkMetadata {
             author: commit.author.clone(),

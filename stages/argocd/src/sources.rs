@@ -84,7 +84,7 @@ impl AsksGit {
 
 /// What Argo CD answers of manifests.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
+pub struct ManifestsResponse {
     compiled: Vec<String>,
     /// What a fork says of each beside that; of upstream's, nothing.
     own: Vec<SourceFile>,
@@ -132,7 +132,7 @@ struct Manifest<'a> {
     path: &'a str,
 }
 
-impl Answer {
+impl ManifestsResponse {
     /// Reads an answer of upstream's, or of a fork; `None` when it is neither.
     pub fn read(body: &[u8]) -> Option<Self> {
         // A list would pass for an object all of whose members are missing.
@@ -182,14 +182,14 @@ impl Answer {
 
 /// An answer of upstream's, which has these manifests, with what Git says of each.
 pub fn composed(compiled: &[String], described: Option<&Described>) -> Bytes {
-    Answer { compiled: compiled.to_vec(), ..Answer::default() }.composed(described)
+    ManifestsResponse { compiled: compiled.to_vec(), ..ManifestsResponse::default() }.composed(described)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Answer, Described, SourceFile, composed};
+    use super::{Described, ManifestsResponse, SourceFile, composed};
     use crate::plan::RawManifests;
     use crate::responses::Manifests;
 
@@ -197,7 +197,7 @@ mod tests {
     fn an_answer_of_upstreams_becomes_one_of_the_forks() {
         let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}"#;
         let body = json!({"manifests": [pod, "{}"], "revision": "abc"}).to_string();
-        let answer = Answer::read(body.as_bytes()).unwrap();
+        let answer = ManifestsResponse::read(body.as_bytes()).unwrap();
         assert_eq!(answer.compiled(), [pod, "{}"]);
         let file = SourceFile { path: "a/p.yaml".to_owned(), text: "kind: Pod\n".into() };
         let versions = json!({"appVersion": "1"});
@@ -220,7 +220,7 @@ mod tests {
         let own = |compiled: &str, raw: &str, path: &str| json!({"compiledManifest": compiled, "rawManifest": raw, "path": path});
         let versions = json!({"appVersion": "1"});
         let body = json!({"manifests": [own("{}", "a", "a.yaml"), own("[]", "b", "b.yaml")], "applicationVersions": versions});
-        let answer = Answer::read(body.to_string().as_bytes()).unwrap();
+        let answer = ManifestsResponse::read(body.to_string().as_bytes()).unwrap();
         assert_eq!(answer.compiled(), ["{}", "[]"]);
         let file = SourceFile { path: "git.yaml".to_owned(), text: "git".into() };
         let described = Described { files: vec![Some(file), None], versions: None };
@@ -247,8 +247,8 @@ mod tests {
     #[test]
     fn an_answer_that_is_none_of_argo_cds_is_left_alone() {
         for body in [json!({"manifests": [{"path": "a"}]}), json!([]), json!({"manifests": [1]})] {
-            assert_eq!(Answer::read(body.to_string().as_bytes()), None, "{body}");
+            assert_eq!(ManifestsResponse::read(body.to_string().as_bytes()), None, "{body}");
         }
-        assert_eq!(Answer::read(b"{}"), Some(Answer::default()));
+        assert_eq!(ManifestsResponse::read(b"{}"), Some(ManifestsResponse::default()));
     }
 }

@@ -35,15 +35,15 @@ pub enum Token {
     /// The content of a file.
     File(Arc<TokenFile>),
     /// What somebody tells who follows where it stands.
-    Told(Arc<Told>),
+    Followed(Arc<FollowedToken>),
 }
 
 /// A token that is told anew while the process runs.
-pub struct Told(watch::Receiver<SecretString>, tokio::sync::Mutex<watch::Receiver<SecretString>>);
+pub struct FollowedToken(watch::Receiver<SecretString>, tokio::sync::Mutex<watch::Receiver<SecretString>>);
 
-impl fmt::Debug for Told {
+impl fmt::Debug for FollowedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Told").finish_non_exhaustive()
+        f.debug_struct("FollowedToken").finish_non_exhaustive()
     }
 }
 
@@ -115,7 +115,7 @@ impl Token {
     pub fn told(first: SecretString) -> (Self, watch::Sender<SecretString>) {
         let (sender, receiver) = watch::channel(first);
         let waiting = tokio::sync::Mutex::new(receiver.clone());
-        (Self::Told(Arc::new(Told(receiver, waiting))), sender)
+        (Self::Followed(Arc::new(FollowedToken(receiver, waiting))), sender)
     }
 
     /// A token that is read of `path` when it is first needed, and again whenever the file has changed; for headers it is
@@ -138,7 +138,7 @@ impl Token {
         match self {
             Self::Literal(token) => Ok(token.clone()),
             Self::File(file) => file.read().await,
-            Self::Told(told) => Ok(told.0.borrow().clone()),
+            Self::Followed(followed) => Ok(followed.0.borrow().clone()),
         }
     }
 
@@ -150,8 +150,8 @@ impl Token {
         match self {
             Self::Literal(_) => std::future::pending().await,
             Self::File(file) => file.changed().await,
-            Self::Told(told) => {
-                if told.1.lock().await.changed().await.is_err() {
+            Self::Followed(followed) => {
+                if followed.1.lock().await.changed().await.is_err() {
                     // Nobody tells anything any more.
                     std::future::pending::<()>().await;
                 }
@@ -166,7 +166,7 @@ impl Token {
     pub async fn header(&self, prefix: &str) -> Result<HeaderValue, TokenError> {
         let token = match self {
             Self::Literal(token) => token.clone(),
-            Self::Told(told) => told.0.borrow().clone(),
+            Self::Followed(followed) => followed.0.borrow().clone(),
             Self::File(file) => match file.lately() {
                 Some(token) => token,
                 None => file.read().await?,

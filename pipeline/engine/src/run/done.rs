@@ -41,11 +41,11 @@ struct OfRoute {
     ledger: Ledger,
     table: Arc<Table>,
     /// What it had not taken in when that was looked at last.
-    waits: Mutex<Option<Mark>>,
+    waits: Mutex<Option<Watermark>>,
 }
 
 /// What was reached at one moment, and what had been emitted into each shard by then.
-struct Mark {
+struct Watermark {
     reached: BTreeMap<Box<str>, Version>,
     emitted: Vec<u64>,
 }
@@ -84,23 +84,26 @@ impl Done {
     fn look(&self) {
         for route in &self.routes {
             let mut waits = route.waits.lock().unwrap_or_else(PoisonError::into_inner);
-            let mark = waits.take().unwrap_or_else(|| self.mark());
-            *waits = Some(mark).filter(|mark| !route.note(mark));
+            let watermark = waits.take().unwrap_or_else(|| self.watermark());
+            *waits = Some(watermark).filter(|watermark| !route.note(watermark));
         }
     }
 
     /// What was reached was emitted before: whatever was is counted here.
-    fn mark(&self) -> Mark {
+    fn watermark(&self) -> Watermark {
         let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Mark { reached, emitted: self.emitted.iter().map(|count| count.load(Ordering::SeqCst)).collect() }
+        Watermark {
+            reached,
+            emitted: self.emitted.iter().map(|count| count.load(Ordering::SeqCst)).collect(),
+        }
     }
 }
 
 impl OfRoute {
     /// Notes what is done of what was reached; `false` while something of it is still on its way to its lane.
-    fn note(&self, mark: &Mark) -> bool {
-        let Some(held) = self.oldest_held(&mark.emitted) else { return false };
-        for (kind, reached) in &mark.reached {
+    fn note(&self, watermark: &Watermark) -> bool {
+        let Some(held) = self.oldest_held(&watermark.emitted) else { return false };
+        for (kind, reached) in &watermark.reached {
             let done = if held.0 == 0 { *reached } else { (*reached).min(held.before()) };
             if self.ledger.done_before(kind).is_none_or(|known| known < done) && done.number() > 0 {
                 self.ledger.done(kind, done);
@@ -149,13 +152,13 @@ mod tests {
     use crate::run::table::ShardHandle;
 
     /// What the two shards of a route tell, its ledger, and what its shards are.
-    struct Told {
+    struct RouteShards {
         counts: [watch::Sender<LaneCounts>; 2],
         ledger: Ledger,
         table: Arc<Table>,
     }
 
-    impl Told {
+    impl RouteShards {
         fn new(sharding: Sharding) -> Self {
             let table = Arc::new(Table::new(sharding));
             let counts = [0, 1].map(|number| {
@@ -183,10 +186,10 @@ mod tests {
     }
 
     /// So many routes of two shards.
-    fn world<const ROUTES: usize>() -> (Done, [Told; ROUTES]) {
+    fn world<const ROUTES: usize>() -> (Done, [RouteShards; ROUTES]) {
         let sharding = Sharding::Jump { shards: NonZeroU32::new(2).unwrap() };
-        let told = std::array::from_fn(|_| Told::new(sharding));
-        let routes = told.iter().map(|told: &Told| (told.ledger.clone(), told.table.clone()));
+        let told = std::array::from_fn(|_| RouteShards::new(sharding));
+        let routes = told.iter().map(|told: &RouteShards| (told.ledger.clone(), told.table.clone()));
         (Done::of(sharding, routes), told)
     }
 
@@ -245,11 +248,11 @@ mod tests {
         first.came(0, 1, 0);
         slow.came(0, 1, 13);
         done.look();
-        assert_eq!([&first, &slow, &late].map(Told::rollouts), [Some(20), Some(12), None]);
+        assert_eq!([&first, &slow, &late].map(RouteShards::rollouts), [Some(20), Some(12), None]);
         assert_eq!(done.done("rollout"), [20, 12].map(Version));
         done.reached("rollout", Version(30));
         done.look();
-        assert_eq!([&first, &slow, &late].map(Told::rollouts), [Some(30), Some(12), None]);
+        assert_eq!([&first, &slow, &late].map(RouteShards::rollouts), [Some(30), Some(12), None]);
         // What it was waited for is noted before what was reached since.
         late.came(0, 1, 0);
         done.look();

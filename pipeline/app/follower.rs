@@ -17,7 +17,7 @@ use anyhow::Context as _;
 use pipeline_bus::jetstream::{BusError, Following, JetStream};
 use pipeline_bus::{Delivered, Message};
 use pipeline_core::{
-    Change, Emitter, Event, Key, Note, ObjectIndex, Shutdown, Source, StageError, Survey, Version,
+    Change, Emitter, Event, Key, ObjectIndex, Shutdown, Source, SourceNote, StageError, Survey, Version,
     async_trait,
 };
 use tokio::sync::Notify;
@@ -135,7 +135,7 @@ impl<W: Survey> Follower<W> {
         let listed = Arc::new(Notify::new());
         let told = listed.clone();
         let listing = out.clone().progressing(None).noting(move |note| {
-            if matches!(note, Note::Listed { .. }) {
+            if matches!(note, SourceNote::Listed { .. }) {
                 told.notify_one();
             }
         });
@@ -162,7 +162,7 @@ impl<W: Survey> Follower<W> {
                 _ = look.tick() => {
                     missed = if self.is_published().await.unwrap_or(false) { 0 } else { missed + 1 };
                     anyhow::ensure!(missed < LOOKS, "no reporter consumes each of its shards");
-                    out.note(Note::Alive);
+                    out.note(SourceNote::Alive);
                 }
             }
         }

@@ -63,7 +63,7 @@ impl Source for Watch {
             self.delivered(&event);
             assert!(out.emit(event).await);
         }
-        out.note(Note::Listed { objects: all.len() });
+        out.note(SourceNote::Listed { objects: all.len() });
         stop.cancelled().await;
         Ok(())
     }

@@ -65,8 +65,8 @@ pub use served::Served;
 pub use service::{Given, Service};
 pub use spawner::Spawner;
 pub use stage::{
-    Attempt, Emitter, Enrich, Enriched, Filtered, KindState, Note, Progress, Refetch, Remembered, Shipment,
-    Sink, Source, Survey, Surveyed, idempotency_key,
+    Attempt, Emitter, Enrich, Enriched, Filtered, KindState, Progress, Refetch, Remembered, Shipment, Sink,
+    Source, SourceNote, Survey, Surveyed, idempotency_key,
 };
 pub use step::{Folded, Step, Trace};
 pub use traceparent::{traced, traceparent};

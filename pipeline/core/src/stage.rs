@@ -282,7 +282,7 @@ fn key_of(parts: &[&str]) -> String {
 
 /// What a source tells beside its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Note {
+pub enum SourceNote {
     /// A list has begun.
     Listing,
     /// One page of `objects` has been read.
@@ -333,9 +333,9 @@ pub enum KindState {
 
 type Wants = dyn Fn(&Key) -> bool + Send + Sync;
 type Emit = dyn Fn(Event) -> BoxFuture<'static, bool> + Send + Sync;
-type TakeNote = dyn Fn(Note) + Send + Sync;
+type TakeNote = dyn Fn(SourceNote) + Send + Sync;
 type Known = dyn Fn() -> Pin<Box<dyn Future<Output = Vec<Remembered>> + Send>> + Send + Sync;
-type Pace = dyn Fn(u64) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
+type AwaitCapacity = dyn Fn(u64) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
 /// What a source emits into: each event goes to the shard that owns its key.
 ///
@@ -348,7 +348,7 @@ pub struct Emitter {
     note: Arc<TakeNote>,
     known: Arc<Known>,
     emitted: Arc<AtomicU64>,
-    pace: Option<Arc<Pace>>,
+    pace: Option<Arc<AwaitCapacity>>,
     progress: Option<Arc<dyn Progress>>,
 }
 
@@ -369,7 +369,7 @@ impl Emitter {
     pub fn new(
         wants: impl Fn(&Key) -> bool + Send + Sync + 'static,
         emit: impl Fn(Event) -> BoxFuture<'static, bool> + Send + Sync + 'static,
-        note: impl Fn(Note) + Send + Sync + 'static,
+        note: impl Fn(SourceNote) + Send + Sync + 'static,
     ) -> Self {
         Self {
             wants: Arc::new(wants),
@@ -396,7 +396,7 @@ impl Emitter {
 
     /// The same, and `also` hears what is told beside events, after whoever heard it before.
     #[must_use]
-    pub fn noting(self, also: impl Fn(Note) + Send + Sync + 'static) -> Self {
+    pub fn noting(self, also: impl Fn(SourceNote) + Send + Sync + 'static) -> Self {
         let note = self.note;
         let both = move |told| {
             note(told);
@@ -448,7 +448,7 @@ impl Emitter {
     }
 
     /// Tells something beside events.
-    pub fn note(&self, note: Note) {
+    pub fn note(&self, note: SourceNote) {
         (self.note)(note);
     }
 

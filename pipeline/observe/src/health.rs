@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pipeline_core::{CircuitState, LaneCounts, Note};
+use pipeline_core::{CircuitState, LaneCounts, SourceNote};
 use serde::Serialize;
 
 use pipeline_ledger::LedgerStatus;
@@ -194,18 +194,22 @@ impl Health {
     }
 
     /// What the source tells.
-    pub fn note(&self, note: &Note, now: Instant) {
+    pub fn note(&self, note: &SourceNote, now: Instant) {
         let mut heard = self.heard();
         match note {
-            Note::Listing | Note::Malformed | Note::Ended | Note::Kind { .. } | Note::Gap { .. } => {}
-            Note::Broken(reason) => {
+            SourceNote::Listing
+            | SourceNote::Malformed
+            | SourceNote::Ended
+            | SourceNote::Kind { .. }
+            | SourceNote::Gap { .. } => {}
+            SourceNote::Broken(reason) => {
                 let since = heard.broken.as_ref().map_or(now, |broken| broken.since);
                 heard.broken = Some(Broken { since, reason: reason.as_str(), tried: now });
             }
-            Note::Page { .. } | Note::Alive | Note::Listed { .. } => {
+            SourceNote::Page { .. } | SourceNote::Alive | SourceNote::Listed { .. } => {
                 heard.moved = now;
                 heard.broken = None;
-                heard.listed |= matches!(note, Note::Listed { .. });
+                heard.listed |= matches!(note, SourceNote::Listed { .. });
             }
         }
     }

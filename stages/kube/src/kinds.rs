@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use pipeline_core::{
-    Emitter, Event, Key, KindState, Note, ObjectIndex, Reason, Remembered, Shutdown, Source, StageError,
-    Survey, Surveyed, Version, async_trait,
+    Emitter, Event, Key, KindState, ObjectIndex, Reason, Remembered, Shutdown, Source, SourceNote,
+    StageError, Survey, Surveyed, Version, async_trait,
 };
 use tracing::info;
 
@@ -96,20 +96,24 @@ impl Standing {
     /// What is told of the source when kind `at` tells `note`. While one kind is broken the others are no sign of life:
     /// what is broken shows for as long as it is. That all is listed is told once, when every kind is listed, is not there,
     /// or cannot be read for now.
-    fn take(&mut self, at: usize, note: Note) -> Vec<Note> {
+    fn take(&mut self, at: usize, note: SourceNote) -> Vec<SourceNote> {
         let mut told = Vec::new();
         if let Some(kind) = self.kinds.get_mut(at) {
             match note {
-                Note::Broken(_) => (kind.broken, kind.settled) = (true, true),
-                Note::Listed { objects } => *kind = State { settled: true, objects, broken: false },
-                Note::Alive | Note::Page { .. } => kind.broken = false,
-                Note::Listing | Note::Malformed | Note::Ended | Note::Kind { .. } | Note::Gap { .. } => {}
+                SourceNote::Broken(_) => (kind.broken, kind.settled) = (true, true),
+                SourceNote::Listed { objects } => *kind = State { settled: true, objects, broken: false },
+                SourceNote::Alive | SourceNote::Page { .. } => kind.broken = false,
+                SourceNote::Listing
+                | SourceNote::Malformed
+                | SourceNote::Ended
+                | SourceNote::Kind { .. }
+                | SourceNote::Gap { .. } => {}
             }
         }
         let broken = self.kinds.iter().any(|kind| kind.broken);
         match note {
-            Note::Listed { .. } => {}
-            Note::Alive | Note::Page { .. } if broken => {}
+            SourceNote::Listed { .. } => {}
+            SourceNote::Alive | SourceNote::Page { .. } if broken => {}
             note => told.push(note),
         }
         told.extend(self.all_listed());
@@ -117,19 +121,19 @@ impl Standing {
     }
 
     /// Kind `at` is not there.
-    fn absent(&mut self, at: usize) -> Option<Note> {
+    fn absent(&mut self, at: usize) -> Option<SourceNote> {
         if let Some(kind) = self.kinds.get_mut(at) {
             *kind = State { settled: true, ..State::default() };
         }
         self.all_listed()
     }
 
-    fn all_listed(&mut self) -> Option<Note> {
+    fn all_listed(&mut self) -> Option<SourceNote> {
         if self.listed || !self.kinds.iter().all(|kind| kind.settled) {
             return None;
         }
         self.listed = true;
-        Some(Note::Listed { objects: self.kinds.iter().map(|kind| kind.objects).sum() })
+        Some(SourceNote::Listed { objects: self.kinds.iter().map(|kind| kind.objects).sum() })
     }
 }
 
@@ -177,7 +181,7 @@ impl<M: Mapping> Watches<M> {
         let Some(entry) = self.entries.get(at) else { return };
         let (mut failures, mut said) = (FailureTracker::default(), false);
         let (wanted, kind) = (entry.wanted.kind, entry.wanted.named);
-        let stands = |state| out.note(Note::Kind { kind, state });
+        let stands = |state| out.note(SourceNote::Kind { kind, state });
         loop {
             let pinned = entry.wanted.pinned.then_some(wanted.version);
             let (client, token) = &self.client;
@@ -207,7 +211,7 @@ impl<M: Mapping> Watches<M> {
                 }
                 Err(failure) => {
                     stands(KindState::Unreadable);
-                    let notes = lock(standing).take(at, Note::Broken(failure.reason()));
+                    let notes = lock(standing).take(at, SourceNote::Broken(failure.reason()));
                     notes.into_iter().for_each(|note| out.note(note));
                     failures.add(&failure, wanted, &self.config);
                     tokio::time::sleep(failures.wait(&failure, &self.config)).await;
@@ -238,7 +242,7 @@ impl<M: Mapping> Watches<M> {
             },
             move |note| {
                 // What defines the kind may be gone.
-                if note == Note::Broken(Reason::NotFound) {
+                if note == SourceNote::Broken(Reason::NotFound) {
                     ended.cancel();
                     return;
                 }
@@ -322,13 +326,13 @@ mod tests {
     #[test]
     fn all_is_listed_once_every_kind_is_or_is_not_there_or_cannot_be_read() {
         let mut standing = Standing { kinds: vec![State::default(); 3], listed: false };
-        assert_eq!(standing.take(0, Note::Listing), [Note::Listing]);
-        assert_eq!(standing.take(0, Note::Listed { objects: 4 }), []);
+        assert_eq!(standing.take(0, SourceNote::Listing), [SourceNote::Listing]);
+        assert_eq!(standing.take(0, SourceNote::Listed { objects: 4 }), []);
         assert_eq!(standing.absent(1), None);
-        let broken = Note::Broken(Reason::Forbidden);
-        assert_eq!(standing.take(2, broken), [broken, Note::Listed { objects: 4 }]);
-        assert_eq!(standing.take(0, Note::Alive), [], "what is broken shows for as long as it is");
-        assert_eq!(standing.take(2, Note::Alive), [Note::Alive]);
-        assert_eq!(standing.take(2, Note::Listed { objects: 1 }), [], "it was told once");
+        let broken = SourceNote::Broken(Reason::Forbidden);
+        assert_eq!(standing.take(2, broken), [broken, SourceNote::Listed { objects: 4 }]);
+        assert_eq!(standing.take(0, SourceNote::Alive), [], "what is broken shows for as long as it is");
+        assert_eq!(standing.take(2, SourceNote::Alive), [SourceNote::Alive]);
+        assert_eq!(standing.take(2, SourceNote::Listed { objects: 1 }), [], "it was told once");
     }
 }

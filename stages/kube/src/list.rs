@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use futures::future::join_all;
-use pipeline_core::{Emitter, Key, KindState, Note, Timestamp, Uid, Version};
+use pipeline_core::{Emitter, Key, KindState, SourceNote, Timestamp, Uid, Version};
 use serde::de::IgnoredAny;
 use tokio::time::{Duration, Instant};
 use tracing::{info, warn};
@@ -71,7 +71,7 @@ enum ByName {
 impl<M: Mapping> Watch<M> {
     /// Reads all pages, hands over what is there, then what is not there any more.
     pub(crate) async fn list(&self, out: &Emitter, position: &mut Position) -> Result<(), Stopped> {
-        out.note(Note::Listing);
+        out.note(SourceNote::Listing);
         let known = self.known(out, position.listed).await;
         for (_, version) in known.values() {
             self.era.knows(*version);
@@ -100,7 +100,7 @@ impl<M: Mapping> Watch<M> {
         self.take_vanished(out, version, &mut listed).await?;
         (position.objects, position.unreadable) = (listed.objects, false);
         self.stands(out, KindState::Watched { objects: listed.objects });
-        out.note(Note::Listed { objects: listed.objects });
+        out.note(SourceNote::Listed { objects: listed.objects });
         (position.listed, position.begun) = (true, false);
         position.resumed = listed.resumed.map(|resumed| resumed.until(version));
         position.at = Some(match &position.resumed {
@@ -142,7 +142,7 @@ impl<M: Mapping> Watch<M> {
         for item in page.items() {
             self.take_listed(out, &page.whole(item.get()), relist, listed).await?;
         }
-        out.note(Note::Page { objects: page.items().len() });
+        out.note(SourceNote::Page { objects: page.items().len() });
         Ok(pages.turn(page)?)
     }
 
@@ -277,7 +277,7 @@ impl<M: Mapping> Watch<M> {
                     ByName::Unknown(failure) => return Err(failure.into()),
                 }
             }
-            out.note(Note::Alive);
+            out.note(SourceNote::Alive);
             tokio::time::sleep_until(paced).await;
         }
         Ok(())

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pipeline_core::{
-    Cause, Emitter, Event, Key, KindState, Meter, Note, ObjectIndex, Reason, Remembered, Shutdown, Source,
-    StageError, Survey, Surveyed, Timestamp, Version, async_trait,
+    Cause, Emitter, Event, Key, KindState, Meter, ObjectIndex, Reason, Remembered, Shutdown, Source,
+    SourceNote, StageError, Survey, Surveyed, Timestamp, Version, async_trait,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -214,7 +214,7 @@ impl<M: Mapping> Watch<M> {
 
     /// Says how the kind stands.
     pub(crate) fn stands(&self, out: &Emitter, state: KindState) {
-        out.note(Note::Kind { kind: self.named(), state });
+        out.note(SourceNote::Kind { kind: self.named(), state });
     }
 
     /// Whether an object that is shown is in a namespace that is watched; of one that is not somebody may hear.
@@ -256,7 +256,7 @@ impl<M: Mapping> Watch<M> {
                 Err(Stopped::NobodyListens) => return,
                 Err(Stopped::Restored) => position.at = None,
                 Err(Stopped::Failed(failure)) => {
-                    out.note(Note::Broken(failure.reason()));
+                    out.note(SourceNote::Broken(failure.reason()));
                     self.stands(out, KindState::Unreadable);
                     position.unreadable = true;
                     failures.add(&failure, self.kind, &self.config);
@@ -271,7 +271,7 @@ impl<M: Mapping> Watch<M> {
                             resumed.ends(self.kind);
                         }
                         if !listing {
-                            out.note(Note::Gap { kind: self.named() });
+                            out.note(SourceNote::Gap { kind: self.named() });
                         }
                         position.at = None;
                         position.doubts = 0;
@@ -300,7 +300,7 @@ impl<M: Mapping> Watch<M> {
         if std::mem::take(&mut position.unreadable) {
             self.stands(out, KindState::Watched { objects: position.objects });
         }
-        out.note(Note::Alive);
+        out.note(SourceNote::Alive);
         let begun = Instant::now();
         let mut restored = std::pin::pin!(self.era.begun());
         loop {
@@ -350,7 +350,7 @@ impl<M: Mapping> Watch<M> {
         if let Some((deleted, object)) = plain(&text)
             && let Ok(head) = object::head::<M::Status>(self.mapping.named(), object)
         {
-            out.note(Note::Alive);
+            out.note(SourceNote::Alive);
             return self.take(out, head, deleted, position).await;
         }
         let Ok(change) = serde_json::from_str::<Change<'_>>(&text) else {
@@ -368,7 +368,7 @@ impl<M: Mapping> Watch<M> {
                 position.go_on_from(at);
                 position.moved = true;
                 self.reached(out, position, self.era.of(version));
-                out.note(Note::Alive);
+                out.note(SourceNote::Alive);
                 return Ok(());
             }
             "ERROR" => {
@@ -381,7 +381,7 @@ impl<M: Mapping> Watch<M> {
                 return Ok(());
             }
         };
-        out.note(Note::Alive);
+        out.note(SourceNote::Alive);
         match object::head::<M::Status>(self.mapping.named(), object) {
             Ok(head) => self.take(out, head, deleted, position).await,
             Err(Unreadable { part, resource_version, .. }) => {
@@ -480,7 +480,7 @@ fn plain(line: &str) -> Option<(bool, &str)> {
 }
 
 pub(crate) fn malformed(out: &Emitter, part: &'static str) {
-    out.note(Note::Malformed);
+    out.note(SourceNote::Malformed);
     warn!(part, "something in the watch cannot be read and was skipped");
 }
 

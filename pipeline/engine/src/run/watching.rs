@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Emitter, Event, Key, Note, Progress, Remembered, Shutdown, Uid, Version};
+use pipeline_core::{Emitter, Event, Key, Progress, Remembered, Shutdown, SourceNote, Uid, Version};
 use tokio::sync::watch;
 
 use super::done::Done;
@@ -88,7 +88,7 @@ impl Watching {
         let (config, leased) = (*config, *leased);
         let wants = move |key: &Key| leased || config.owned.lane(config.sharding, key).is_some();
         let shared: Arc<[Arc<Shared>]> = routes.as_slice().into();
-        let broken = |reason| note(&shared, &Note::Broken(reason));
+        let broken = |reason| note(&shared, &SourceNote::Broken(reason));
         let start = || {
             let (told, remembering, emit) = (shared.clone(), shared.clone(), emit.clone());
             let counting = done.cloned();
@@ -113,12 +113,12 @@ impl Watching {
             feed.source.run(emitter, stop.clone())
         };
         supervise(feed.source.name(), config.restart, &stop, broken, start).await;
-        note(&shared, &Note::Ended);
+        note(&shared, &SourceNote::Ended);
     }
 }
 
 /// Every route depends on the watch.
-fn note(routes: &[Arc<Shared>], note: &Note) {
+fn note(routes: &[Arc<Shared>], note: &SourceNote) {
     for shared in routes {
         shared.metrics.note(note);
         shared.health.note(note, std::time::Instant::now());

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Instant;
 
 use futures::FutureExt as _;
-use pipeline_core::{LaneCounts, Note, ObjectIndex, Reason, Shutdown, Uid, Version};
+use pipeline_core::{LaneCounts, ObjectIndex, Reason, Shutdown, SourceNote, Uid, Version};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::net::TcpStream;
@@ -72,7 +72,7 @@ async fn run(config: ServeConfig) -> Running {
 
 impl Running {
     fn become_ready(&self) {
-        self.served.health.note(&Note::Listed { objects: 0 }, Instant::now());
+        self.served.health.note(&SourceNote::Listed { objects: 0 }, Instant::now());
         [0, 1].into_iter().for_each(|shard| self.served.health.shard(shard, true, Instant::now()));
     }
 
@@ -548,7 +548,7 @@ async fn a_further_route_is_shown_beside_the_first() {
     assert_eq!(running.get("/readyz").await, text(503, &format!("not ready: {missing}\n")));
     assert_eq!(running.json("/status").await["routes"][0]["ledger"], Value::Null);
     assert!(route.works.set(WorkingRoute { ledger: Ledger::memory(), engine: Arc::new(looked) }).is_ok());
-    route.health.note(&Note::Listed { objects: 0 }, Instant::now());
+    route.health.note(&SourceNote::Listed { objects: 0 }, Instant::now());
     route.health.shard(0, true, Instant::now());
     assert_eq!(running.get("/readyz").await, text(200, "ready\n"));
 

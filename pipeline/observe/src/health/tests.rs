@@ -11,7 +11,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Healthy at `now`: listed, two shards running, ledger open.
 fn healthy(now: Instant) -> Health {
     let health = Health::new(HealthLimits::default(), [0, 3], now);
-    health.note(&Note::Listed { objects: 7 }, now);
+    health.note(&SourceNote::Listed { objects: 7 }, now);
     health.shard(0, true, now);
     health.shard(3, true, now);
     health.ledger(&Ledger::memory().status());
@@ -39,9 +39,9 @@ fn a_process_is_ready_when_it_has_listed_and_runs_and_remembers() {
     assert_eq!(check(&health, now), found(State::Ok, "ok"), "a process that starts is well");
     let all = ["the first list is not complete", "not every shard runs", "the ledger is not open"];
     assert_eq!(missing(), all);
-    health.note(&Note::Page { objects: 100 }, now);
+    health.note(&SourceNote::Page { objects: 100 }, now);
     assert_eq!(missing(), all);
-    health.note(&Note::Listed { objects: 100 }, now);
+    health.note(&SourceNote::Listed { objects: 100 }, now);
     health.shard(0, true, now);
     assert_eq!(missing(), all[1..]);
     health.shard(3, true, now);
@@ -60,10 +60,10 @@ fn a_watch_that_does_not_move_fails_and_one_that_moves_again_does_not() {
     assert_eq!(check(&health, now + 300 * SECOND), found(State::Ok, "ok"));
     let silent = found(State::Failing, "failing: source: watching: nothing has moved for 301 s");
     assert_eq!(check(&health, now + 301 * SECOND), silent);
-    health.note(&Note::Malformed, now + 301 * SECOND);
-    health.note(&Note::Listing, now + 301 * SECOND);
+    health.note(&SourceNote::Malformed, now + 301 * SECOND);
+    health.note(&SourceNote::Listing, now + 301 * SECOND);
     assert_eq!(check(&health, now + 301 * SECOND), silent, "neither is progress");
-    health.note(&Note::Alive, now + 302 * SECOND);
+    health.note(&SourceNote::Alive, now + 302 * SECOND);
     assert_eq!(check(&health, now + 302 * SECOND), found(State::Ok, "ok"));
 }
 
@@ -71,7 +71,7 @@ fn a_watch_that_does_not_move_fails_and_one_that_moves_again_does_not() {
 fn a_first_list_that_never_ends_fails_unless_its_pages_come() {
     let now = Instant::now();
     let health = Health::new(HealthLimits::default(), [], now);
-    health.note(&Note::Page { objects: 1 }, now + 299 * SECOND);
+    health.note(&SourceNote::Page { objects: 1 }, now + 299 * SECOND);
     assert_eq!(check(&health, now + 400 * SECOND).0, State::Ok);
     assert_eq!(
         check(&health, now + 600 * SECOND),
@@ -83,13 +83,13 @@ fn a_first_list_that_never_ends_fails_unless_its_pages_come() {
 fn a_broken_watch_is_shown_until_it_moves() {
     let now = Instant::now();
     let health = healthy(now);
-    health.note(&Note::Broken(Reason::Unreachable), now + 10 * SECOND);
-    health.note(&Note::Broken(Reason::Timeout), now + 20 * SECOND);
+    health.note(&SourceNote::Broken(Reason::Unreachable), now + 10 * SECOND);
+    health.note(&SourceNote::Broken(Reason::Timeout), now + 20 * SECOND);
     assert_eq!(
         check(&health, now + 30 * SECOND),
         found(State::Degraded, "degraded: source: watching: broken for 20 s (timeout), begun again")
     );
-    health.note(&Note::Alive, now + 31 * SECOND);
+    health.note(&SourceNote::Alive, now + 31 * SECOND);
     assert_eq!(check(&health, now + 31 * SECOND).0, State::Ok);
 }
 
@@ -100,15 +100,15 @@ fn a_watch_that_goes_on_trying_never_fails_and_one_that_gives_up_does() {
         let health = if listed { healthy(now) } else { Health::new(HealthLimits::default(), [], now) };
         let doing = if listed { "watching" } else { "listing" };
         for minute in 1..=60 {
-            health.note(&Note::Listing, now + minute * 60 * SECOND);
-            health.note(&Note::Broken(Reason::Forbidden), now + minute * 60 * SECOND);
+            health.note(&SourceNote::Listing, now + minute * 60 * SECOND);
+            health.note(&SourceNote::Broken(Reason::Forbidden), now + minute * 60 * SECOND);
         }
         let text = format!("degraded: source: {doing}: broken for 3600 s (forbidden), begun again");
         assert_eq!(check(&health, now + 3660 * SECOND), (State::Degraded, text));
         assert_eq!(check(&health, now + 3900 * SECOND).0, State::Degraded);
         let text = format!("failing: source: {doing}: nothing has moved for 3901 s");
         assert_eq!(check(&health, now + 3901 * SECOND), (State::Failing, text));
-        health.note(&Note::Alive, now + 3902 * SECOND);
+        health.note(&SourceNote::Alive, now + 3902 * SECOND);
         assert_eq!(check(&health, now + 3902 * SECOND).0, State::Ok);
     }
 }
@@ -117,7 +117,7 @@ fn a_watch_that_goes_on_trying_never_fails_and_one_that_gives_up_does() {
 fn a_lane_in_which_no_attempt_ends_is_stuck() {
     let now = Instant::now();
     let health = healthy(now);
-    let alive = |at: Instant| health.note(&Note::Alive, at);
+    let alive = |at: Instant| health.note(&SourceNote::Alive, at);
     let busy = LaneCounts { observed: 5, acked: 2, queued: 2, in_flight: 1, ..LaneCounts::default() };
     health.lane(3, &busy, now + 10 * SECOND);
     health.lane(3, &LaneCounts { observed: 9, queued: 6, ..busy }, now + 200 * SECOND);
@@ -141,7 +141,7 @@ fn a_lane_that_waits_or_rests_or_is_paused_is_not_stuck() {
     for counts in [LaneCounts::default(), waiting, paused] {
         let health = healthy(now);
         health.lane(0, &counts, now);
-        health.note(&Note::Alive, later);
+        health.note(&SourceNote::Alive, later);
         assert_eq!(check(&health, later), found(State::Ok, "ok"), "{counts:?}");
     }
 }
@@ -153,7 +153,7 @@ fn a_lane_that_was_idle_for_hours_has_its_full_time_once_work_comes() {
     health.lane(0, &LaneCounts::default(), now);
     let work = now + 7200 * SECOND;
     health.lane(0, &LaneCounts { observed: 1, in_flight: 1, ..LaneCounts::default() }, work - SECOND);
-    health.note(&Note::Alive, work);
+    health.note(&SourceNote::Alive, work);
     assert_eq!(check(&health, work), found(State::Ok, "ok"));
 }
 
@@ -299,13 +299,13 @@ fn what_waits_for_the_bus_is_no_failure_and_has_its_full_time_afterwards() {
     assert_eq!(health.report(now).missing[0], "the bus was not reached yet");
     health.bus(Link::Whole, now + 1_000 * SECOND);
     assert_eq!(check(&health, now + 1_050 * SECOND), found(State::Ok, "ok"));
-    health.note(&Note::Listed { objects: 0 }, now + 1_050 * SECOND);
+    health.note(&SourceNote::Listed { objects: 0 }, now + 1_050 * SECOND);
     health.shard(0, true, now + 1_050 * SECOND);
     health.settings_known();
     health.lane(0, &LaneCounts { in_flight: 1, ..LaneCounts::default() }, now + 1_050 * SECOND);
 
     health.bus(Link::Away, now + 1_060 * SECOND);
-    health.note(&Note::Alive, now + 1_500 * SECOND);
+    health.note(&SourceNote::Alive, now + 1_500 * SECOND);
     let away = "degraded: bus: no connection for 440 s, tried again";
     assert_eq!(check(&health, now + 1_500 * SECOND), found(State::Degraded, away));
     assert_eq!(health.report(now).missing[0], "the bus does not answer");

@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pipeline_core::{
-    CircuitState, DigestOutcome, Filtered, Labels, LaneCounts, Meter, Note, Outcome, Peer, Pressure, Reason,
-    ReportKind, Sample, Wait,
+    CircuitState, DigestOutcome, Filtered, Labels, LaneCounts, Meter, Outcome, Peer, Pressure, Reason,
+    ReportKind, Sample, SourceNote, Wait,
 };
 use prometheus::proto::MetricFamily;
 use prometheus::{
@@ -251,22 +251,22 @@ impl Metrics {
     }
 
     /// What the source tells.
-    pub fn note(&self, note: &Note) {
+    pub fn note(&self, note: &SourceNote) {
         let inner = &*self.inner;
         match note {
-            Note::Listing => {}
-            Note::Malformed => inner.malformed.inc(),
-            Note::Broken(_) => inner.watch_restarts.inc(),
-            Note::Listed { objects } => {
+            SourceNote::Listing => {}
+            SourceNote::Malformed => inner.malformed.inc(),
+            SourceNote::Broken(_) => inner.watch_restarts.inc(),
+            SourceNote::Listed { objects } => {
                 inner.lists.inc();
                 show(&inner.listed, *objects as u64);
             }
-            Note::Kind { kind, state } => inner.kinds.stands(kind, *state),
-            Note::Gap { kind } => inner.kinds.gap(kind),
-            Note::Ended => inner.kinds.ended(),
-            Note::Page { .. } | Note::Alive => {}
+            SourceNote::Kind { kind, state } => inner.kinds.stands(kind, *state),
+            SourceNote::Gap { kind } => inner.kinds.gap(kind),
+            SourceNote::Ended => inner.kinds.ended(),
+            SourceNote::Page { .. } | SourceNote::Alive => {}
         }
-        if matches!(note, Note::Page { .. } | Note::Listed { .. } | Note::Alive) {
+        if matches!(note, SourceNote::Page { .. } | SourceNote::Listed { .. } | SourceNote::Alive) {
             *inner.moved.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         }
     }

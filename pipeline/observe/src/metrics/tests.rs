@@ -56,11 +56,15 @@ fn exercise(metrics: &Metrics) {
     for reason in Reason::ALL {
         metrics.retried(reason);
         metrics.parked(reason);
-        metrics.note(&Note::Broken(reason));
+        metrics.note(&SourceNote::Broken(reason));
     }
-    for note in
-        [Note::Listing, Note::Page { objects: 1 }, Note::Listed { objects: 2 }, Note::Alive, Note::Malformed]
-    {
+    for note in [
+        SourceNote::Listing,
+        SourceNote::Page { objects: 1 },
+        SourceNote::Listed { objects: 2 },
+        SourceNote::Alive,
+        SourceNote::Malformed,
+    ] {
         metrics.note(&note);
     }
     metrics.acknowledged(Duration::from_millis(30));
@@ -71,11 +75,11 @@ fn exercise(metrics: &Metrics) {
 #[test]
 fn how_each_kind_stands_is_shown_once_it_is_known() {
     let metrics = metrics(1);
-    let note = |kind, state| metrics.note(&Note::Kind { kind, state });
+    let note = |kind, state| metrics.note(&SourceNote::Kind { kind, state });
     note("rollout", KindState::Watched { objects: 2 });
     note("workflow", KindState::Absent);
     note("job", KindState::Unreadable);
-    metrics.note(&Note::Gap { kind: "rollout" });
+    metrics.note(&SourceNote::Gap { kind: "rollout" });
     for (kind, shown) in
         [("rollout", [0.0, 2.0, 1.0]), ("workflow", [1.0, 0.0, 0.0]), ("job", [2.0, 0.0, 0.0])]
     {
@@ -88,7 +92,7 @@ fn how_each_kind_stands_is_shown_once_it_is_known() {
     assert_eq!(value(&metrics, "gitops_runtime_kind_state{kind=\"workflow\"}"), 0.0, "it was installed");
     note("workflow", KindState::Unreadable);
     assert_eq!(value(&metrics, "gitops_runtime_kind_objects{kind=\"workflow\"}"), 7.0);
-    metrics.note(&Note::Ended);
+    metrics.note(&SourceNote::Ended);
     let left: Vec<String> =
         scrape(&metrics).into_keys().filter(|series| series.contains("kind=\"workflow\"")).collect();
     assert_eq!(left, ["gitops_runtime_watch_gaps_total{kind=\"workflow\"}"]);
@@ -341,7 +345,7 @@ fn the_ledger_and_health_are_shown() {
     metrics.ledger(&status);
     let health = crate::health::Health::new(crate::health::HealthLimits::default(), [], Instant::now());
     health.ledger(&status);
-    health.note(&Note::Listed { objects: 0 }, Instant::now());
+    health.note(&SourceNote::Listed { objects: 0 }, Instant::now());
     metrics.health(&health.report(Instant::now()));
     for (series, expected) in [
         ("ledger_records", 3.0),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use pipeline_core::{Key, KindState, Note, Reason, Version};
+use pipeline_core::{Key, KindState, Reason, SourceNote, Version};
 
 use crate::fake::{Answer, Asked, Fake, app, list, stream};
 use crate::harness::{Run, config};
@@ -53,11 +53,11 @@ async fn a_watch_that_ends_goes_on_from_the_last_bookmark() {
     let (second, again) = stream();
     let fake = Fake::start(script(vec![], vec![], vec![open, again])).await;
     let mut run = Run::start(config(fake.address)).await;
-    run.until(|note| note == Note::Alive).await;
+    run.until(|note| note == SourceNote::Alive).await;
     first.change("ADDED", &app("home", "a", "u1", 11));
     first.change("BOOKMARK", r#"{"kind":"Widget","metadata":{"resourceVersion":"40"}}"#);
     assert_eq!(run.next().await, "home/a u1 11");
-    assert_eq!(run.until(|note| note == Note::Alive).await, [Note::Alive]);
+    assert_eq!(run.until(|note| note == SourceNote::Alive).await, [SourceNote::Alive]);
     drop(first);
     second.change("MODIFIED", &app("home", "a", "u1", 41));
     assert_eq!(run.next().await, "home/a u1 41");
@@ -79,13 +79,13 @@ async fn a_watch_cut_mid_line_goes_on_from_the_last_whole_change() {
     assert_eq!(run.next().await, "home/a u1 11");
     first.text(r#"{"type":"MODIFIED","object":{"metadata":{"na"#);
     first.cut();
-    let cut = run.until(|note| matches!(note, Note::Broken(_))).await.pop().unwrap();
-    assert_eq!(cut, Note::Broken(Reason::CutShort));
+    let cut = run.until(|note| matches!(note, SourceNote::Broken(_))).await.pop().unwrap();
+    assert_eq!(cut, SourceNote::Broken(Reason::CutShort));
     // The same with a clean end of the connection.
     second.text(r#"{"type":"MODIFIED","object":{"metadata":{"na"#);
     drop(second);
-    let cut = run.until(|note| matches!(note, Note::Broken(_))).await.pop().unwrap();
-    assert_eq!(cut, Note::Broken(Reason::CutShort));
+    let cut = run.until(|note| matches!(note, SourceNote::Broken(_))).await.pop().unwrap();
+    assert_eq!(cut, SourceNote::Broken(Reason::CutShort));
     third.change("MODIFIED", &app("home", "a", "u1", 12));
     assert_eq!(run.next().await, "home/a u1 12");
     let versions: Vec<_> =
@@ -126,16 +126,18 @@ async fn a_version_that_is_too_old_for_a_watch_is_replaced_by_a_list() {
     let fake = Fake::start(script(vec![], vec![], vec![Answer::Status(410), open])).await;
     let mut run = Run::start(config(fake.address)).await;
     run.listed().await;
-    let notes = run.until(|note| matches!(note, Note::Listed { .. })).await;
+    let notes = run.until(|note| matches!(note, SourceNote::Listed { .. })).await;
     let kind = "widget";
-    let stands: Vec<_> =
-        notes.into_iter().filter(|note| matches!(note, Note::Kind { .. } | Note::Gap { .. })).collect();
+    let stands: Vec<_> = notes
+        .into_iter()
+        .filter(|note| matches!(note, SourceNote::Kind { .. } | SourceNote::Gap { .. }))
+        .collect();
     assert_eq!(
         stands,
         [
-            Note::Kind { kind, state: KindState::Unreadable },
-            Note::Gap { kind },
-            Note::Kind { kind, state: KindState::Watched { objects: 0 } }
+            SourceNote::Kind { kind, state: KindState::Unreadable },
+            SourceNote::Gap { kind },
+            SourceNote::Kind { kind, state: KindState::Watched { objects: 0 } }
         ]
     );
     feed.change("ADDED", &app("home", "a", "u1", 101));
@@ -174,9 +176,9 @@ async fn it_begins_again_after_every_kind_of_failure() {
     let mut impatient = config(fake.address);
     impatient.call_timeout = Duration::from_secs(2);
     let mut run = Run::start(impatient).await;
-    let notes = run.until(|note| note == Note::Broken(Reason::Timeout)).await;
+    let notes = run.until(|note| note == SourceNote::Broken(Reason::Timeout)).await;
     let mut broken: Vec<Reason> = notes.into_iter().filter_map(reason).collect();
-    let notes = run.until(|note| note == Note::Broken(Reason::Timeout)).await;
+    let notes = run.until(|note| note == SourceNote::Broken(Reason::Timeout)).await;
     broken.extend(notes.into_iter().filter_map(reason));
     assert_eq!(
         broken.iter().map(|reason| reason.as_str()).collect::<Vec<_>>(),
@@ -201,9 +203,9 @@ async fn it_begins_again_after_every_kind_of_failure() {
     run.finish().await.unwrap();
 }
 
-fn reason(note: Note) -> Option<Reason> {
+fn reason(note: SourceNote) -> Option<Reason> {
     match note {
-        Note::Broken(reason) => Some(reason),
+        SourceNote::Broken(reason) => Some(reason),
         _ => None,
     }
 }
@@ -214,7 +216,7 @@ async fn after_three_failures_in_a_row_it_lists_again() {
     let fake = Fake::start(script(vec![], vec![], failures)).await;
     let mut run = Run::start(config(fake.address)).await;
     for _ in 0..7 {
-        run.until(|note| note == Note::Broken(Reason::Refused)).await;
+        run.until(|note| note == SourceNote::Broken(Reason::Refused)).await;
     }
     assert_eq!(fake.asked("list").len(), 3);
     run.finish().await.unwrap();
@@ -245,12 +247,12 @@ async fn after_an_absence_a_version_that_is_too_old_is_replaced_without_the_wait
     (patient.backoff_min, patient.backoff_max) = (Duration::from_millis(100), Duration::from_secs(30));
     let mut run = Run::start(patient).await;
     run.listed().await;
-    run.until(|note| note == Note::Broken(Reason::Refused)).await;
+    run.until(|note| note == SourceNote::Broken(Reason::Refused)).await;
     let begun = Instant::now();
     run.listed().await;
     // The seventh failure in a row would wait for at least 3.2 s.
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-    run.until(|note| note == Note::Broken(Reason::Refused)).await;
+    run.until(|note| note == SourceNote::Broken(Reason::Refused)).await;
     let begun = Instant::now();
     run.listed().await;
     assert!(begun.elapsed() > Duration::from_millis(10), "what does not help is not repeated without pause");
@@ -267,8 +269,8 @@ async fn a_server_that_repeats_itself_is_not_asked_without_pause() {
     let fake = Fake::start(script(vec![], vec![], vec![repeated(), repeated(), repeated()])).await;
     let mut run = Run::start(config(fake.address)).await;
     for _ in 0..2 {
-        let notes = run.until(|note| matches!(note, Note::Broken(_))).await;
-        assert_eq!(notes.last(), Some(&Note::Broken(Reason::CutShort)));
+        let notes = run.until(|note| matches!(note, SourceNote::Broken(_))).await;
+        assert_eq!(notes.last(), Some(&SourceNote::Broken(Reason::CutShort)));
     }
     assert_eq!(run.waiting(), ["home/a u1 11"; 3], "the first is progress, the others are not");
     run.finish().await.unwrap();
@@ -282,8 +284,8 @@ async fn a_silent_watch_is_taken_for_dead() {
     let mut impatient = config(fake.address);
     impatient.idle_limit = Duration::from_secs(2);
     let mut run = Run::start(impatient).await;
-    let notes = run.until(|note| matches!(note, Note::Broken(_))).await;
-    assert_eq!(notes.last(), Some(&Note::Broken(Reason::Timeout)));
+    let notes = run.until(|note| matches!(note, SourceNote::Broken(_))).await;
+    assert_eq!(notes.last(), Some(&SourceNote::Broken(Reason::Timeout)));
     feed.change("ADDED", &app("home", "a", "u1", 11));
     assert_eq!(run.next().await, "home/a u1 11");
     run.finish().await.unwrap();
@@ -297,7 +299,7 @@ async fn what_cannot_be_read_is_skipped_counted_and_made_good_by_a_list() {
     let mut bounded = config(fake.address);
     bounded.max_body = 2_000;
     let mut run = Run::start(bounded).await;
-    run.until(|note| note == Note::Alive).await;
+    run.until(|note| note == SourceNote::Alive).await;
     feed.text("this is not json\n\n");
     feed.text(&format!("{{\"type\":\"ADDED\",\"object\":{{\"x\":\"{}\"}}}}\n", "y".repeat(3_000)));
     feed.change("RENAMED", "{}");
@@ -307,9 +309,9 @@ async fn what_cannot_be_read_is_skipped_counted_and_made_good_by_a_list() {
     assert_eq!(run.next().await, "home/a u1 11");
     assert_eq!(fake.asked("watch").len(), 1, "the watch went on");
     drop(feed);
-    let notes = run.until(|note| matches!(note, Note::Listed { .. })).await;
-    assert_eq!(notes.iter().filter(|note| **note == Note::Malformed).count(), 5);
-    assert!(!notes.iter().any(|note| matches!(note, Note::Broken(_))));
+    let notes = run.until(|note| matches!(note, SourceNote::Listed { .. })).await;
+    assert_eq!(notes.iter().filter(|note| **note == SourceNote::Malformed).count(), 5);
+    assert!(!notes.iter().any(|note| matches!(note, SourceNote::Broken(_))));
     assert_eq!(run.waiting(), ["home/missed u2 12"]);
     run.finish().await.unwrap();
 }
@@ -320,7 +322,7 @@ async fn an_unreadable_deletion_is_found_by_a_list() {
     let fake = Fake::start(script(vec![app("home", "a", "u1", 1)], vec![], vec![open])).await;
     let mut run = Run::start(config(fake.address)).await;
     assert_eq!(run.next().await, "home/a u1 1");
-    run.until(|note| note == Note::Alive).await;
+    run.until(|note| note == SourceNote::Alive).await;
     feed.change("DELETED", r#"{"metadata":{"name":"a","namespace":"home","resourceVersion":"13"}}"#);
     drop(feed);
     assert_eq!(run.next().await, "-home/a u1 100 (gone)");
@@ -334,7 +336,7 @@ async fn changes_elsewhere_and_of_other_shards_are_not_handed_over() {
     let mut wide = config(fake.address);
     wide.namespaces = vec!["team-*".to_owned()];
     let mut run = Run::with(wide, &[], |key| key.name() != "theirs").await;
-    run.until(|note| note == Note::Alive).await;
+    run.until(|note| note == SourceNote::Alive).await;
     feed.change("ADDED", &app("kube-system", "x", "u1", 11));
     feed.change("ADDED", &app("team-a", "theirs", "u2", 12));
     feed.change("ADDED", &app("team-a", "ours", "u3", 13));
@@ -366,7 +368,7 @@ async fn it_stops_quickly_wherever_it_waits() {
     for wait in waits {
         let fake = Fake::start(move |asked| if asked.kind() == "list" { wait() } else { Answer::Hang }).await;
         let mut run = Run::start(config(fake.address)).await;
-        run.until(|note| note == Note::Listing).await;
+        run.until(|note| note == SourceNote::Listing).await;
         run.finish().await.unwrap();
     }
 }
@@ -376,7 +378,7 @@ async fn it_ends_when_nobody_listens() {
     let (feed, open) = stream();
     let fake = Fake::start(script(vec![], vec![], vec![open])).await;
     let mut run = Run::start(config(fake.address)).await;
-    run.until(|note| note == Note::Alive).await;
+    run.until(|note| note == SourceNote::Alive).await;
     let ended = run.nobody_listens();
     feed.change("ADDED", &app("home", "a", "u1", 11));
     ended.await.unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pipeline_core::{Key, Note, Reason, Source as _, Version};
+use pipeline_core::{Key, Reason, Source as _, SourceNote, Version};
 
 use crate::fake::{Answer, Asked, Fake, app, cut, list, page, stream};
 use crate::harness::{Run, config};
@@ -22,9 +22,9 @@ fn items(from: usize, to: usize) -> Vec<String> {
     (from..to).map(|n| app("home", &format!("app-{n:02}"), &format!("u{n}"), 1)).collect()
 }
 
-fn broken(notes: &[Note]) -> Vec<Reason> {
-    let reason = |note: &Note| match note {
-        Note::Broken(reason) => Some(*reason),
+fn broken(notes: &[SourceNote]) -> Vec<Reason> {
+    let reason = |note: &SourceNote| match note {
+        SourceNote::Broken(reason) => Some(*reason),
         _ => None,
     };
     notes.iter().filter_map(reason).collect()
@@ -41,7 +41,7 @@ async fn deleted_while_the_watch_was_down_for_a_moment() {
     })
     .await;
     let mut run = Run::start(config(fake.address)).await;
-    run.until(|note| note == Note::Alive).await;
+    run.until(|note| note == SourceNote::Alive).await;
     run.waiting();
     first.cut();
     second.change("DELETED", &app("home", "a", "u1", 11));
@@ -90,10 +90,10 @@ async fn deleted_while_the_api_server_could_not_be_reached() {
     let fake = fake.await.unwrap();
     let address = fake.address;
     let mut run = Run::start(config(address)).await;
-    run.until(|note| note == Note::Alive).await;
+    run.until(|note| note == SourceNote::Alive).await;
     run.waiting();
     before.stop().await;
-    run.until(|note| note == Note::Broken(Reason::Unreachable)).await;
+    run.until(|note| note == SourceNote::Broken(Reason::Unreachable)).await;
     assert_eq!(run.waiting(), [""; 0], "that it cannot be reached says nothing of what is there");
     // Back, and so late that its history does not reach back to where the watch was.
     let fake = Fake::start_at(address, |asked| match (asked.kind(), asked.get("resourceVersion")) {
@@ -217,7 +217,7 @@ async fn a_second_page_that_fails_in_any_way_deletes_nothing() {
         impatient.call_timeout = Duration::from_secs(2);
         let known = named(5);
         let mut run = Run::with(impatient, &borrowed(&known), |_| true).await;
-        let notes = run.until(|note| matches!(note, Note::Broken(_))).await;
+        let notes = run.until(|note| matches!(note, SourceNote::Broken(_))).await;
         let met = broken(&notes);
         // How a connection that closes without an answer is told depends on who notices first.
         assert!(
@@ -327,7 +327,7 @@ async fn those_that_are_not_found_are_deleted_although_the_list_is_not_believed(
         false => Answer::Status(404),
     })
     .await;
-    run.until(|note| note == Note::Broken(Reason::ServerError)).await;
+    run.until(|note| note == SourceNote::Broken(Reason::ServerError)).await;
     assert_eq!(
         run.waiting(),
         ["-home/app-00 u0 50 (gone)", "-home/app-01 u1 50 (gone)", "-home/app-02 u2 50 (gone)"]

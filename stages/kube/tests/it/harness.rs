@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pipeline_core::{
-    Emitter, Event, Key, Meter, Note, ObjectIndex, Progress, Remembered, Sample, Shutdown, Source as _,
+    Emitter, Event, Key, Meter, ObjectIndex, Progress, Remembered, Sample, Shutdown, Source as _, SourceNote,
     StageError, Version,
 };
 use serde::Deserialize;
@@ -93,7 +93,7 @@ pub(crate) struct Run {
     pub(crate) paced: Arc<Mutex<Vec<u64>>>,
     pub(crate) stop: Shutdown,
     events: mpsc::Receiver<Event>,
-    notes: mpsc::UnboundedReceiver<Note>,
+    notes: mpsc::UnboundedReceiver<SourceNote>,
     task: JoinHandle<Result<(), StageError>>,
 }
 
@@ -175,7 +175,7 @@ impl Run {
     }
 
     /// Waits for a note, and returns it and all before it.
-    pub(crate) async fn until(&mut self, wanted: impl Fn(Note) -> bool) -> Vec<Note> {
+    pub(crate) async fn until(&mut self, wanted: impl Fn(SourceNote) -> bool) -> Vec<SourceNote> {
         let mut passed = Vec::new();
         loop {
             let note = tokio::time::timeout(PATIENCE, self.notes.recv()).await;
@@ -188,15 +188,15 @@ impl Run {
     }
 
     pub(crate) async fn listed(&mut self) -> usize {
-        match self.until(|note| matches!(note, Note::Listed { .. })).await.pop() {
-            Some(Note::Listed { objects }) => objects,
+        match self.until(|note| matches!(note, SourceNote::Listed { .. })).await.pop() {
+            Some(SourceNote::Listed { objects }) => objects,
             _ => unreachable!(),
         }
     }
 
     /// What came until a list is complete, as deletions and the rest.
-    pub(crate) async fn until_listed(&mut self) -> (Vec<Note>, Vec<String>, Vec<String>) {
-        let notes = self.until(|note| matches!(note, Note::Listed { .. })).await;
+    pub(crate) async fn until_listed(&mut self) -> (Vec<SourceNote>, Vec<String>, Vec<String>) {
+        let notes = self.until(|note| matches!(note, SourceNote::Listed { .. })).await;
         let (deleted, there) = self.waiting().into_iter().partition(|event| event.starts_with('-'));
         (notes, deleted, there)
     }

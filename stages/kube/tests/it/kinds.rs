@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pipeline_core::{Emitter, Event, Key, Note, ObjectIndex, Shutdown, Source as _, Version};
+use pipeline_core::{Emitter, Event, Key, ObjectIndex, Shutdown, Source as _, SourceNote, Version};
 use serde_json::json;
 use stages_kube::{Config, Deps, Kind, Mapping, Selector, Wanted, Watches};
 use tokio::sync::mpsc;
@@ -74,7 +74,7 @@ impl Run {
                 Box::pin(async move { sent })
             },
             move |note| {
-                if let Note::Listed { objects } = note {
+                if let SourceNote::Listed { objects } = note {
                     let _ = to_listed.send(objects);
                 }
             },

@@ -1,6 +1,6 @@
 //! Lists: pages, what vanished, what cannot be read, which namespaces.
 
-use pipeline_core::{Change, KindState, Note, Outcome, Reason, Version};
+use pipeline_core::{Change, KindState, Outcome, Reason, SourceNote, Version};
 
 use crate::fake::{ALL, Answer, Fake, HOME, app, list, page, paged, stream};
 use crate::harness::{Run, config};
@@ -21,17 +21,17 @@ async fn a_list_of_250_comes_in_three_pages() {
     })
     .await;
     let mut run = Run::start(config(fake.address)).await;
-    let notes = run.until(|note| note == Note::Alive).await;
+    let notes = run.until(|note| note == SourceNote::Alive).await;
     assert_eq!(
         notes,
         [
-            Note::Listing,
-            Note::Page { objects: 100 },
-            Note::Page { objects: 100 },
-            Note::Page { objects: 50 },
-            Note::Kind { kind: "widget", state: KindState::Watched { objects: 250 } },
-            Note::Listed { objects: 250 },
-            Note::Alive
+            SourceNote::Listing,
+            SourceNote::Page { objects: 100 },
+            SourceNote::Page { objects: 100 },
+            SourceNote::Page { objects: 50 },
+            SourceNote::Kind { kind: "widget", state: KindState::Watched { objects: 250 } },
+            SourceNote::Listed { objects: 250 },
+            SourceNote::Alive
         ]
     );
     let events = run.waiting();
@@ -69,7 +69,7 @@ async fn the_first_list_asks_between_its_pages_whether_it_may_go_on_and_later_on
     .await;
     let mut run = Run::start(config(fake.address)).await;
     for _ in 0..2 {
-        run.until(|note| note == Note::Listed { objects: 250 }).await;
+        run.until(|note| note == SourceNote::Listed { objects: 250 }).await;
     }
     assert_eq!(*run.paced.lock().unwrap(), [100, 200]);
     assert_eq!(fake.asked("list").len(), 6);
@@ -109,9 +109,12 @@ async fn an_object_that_cannot_be_read_is_skipped_and_counted() {
     })
     .await;
     let mut run = Run::start(config(fake.address)).await;
-    let notes = run.until(|note| matches!(note, Note::Listed { .. })).await;
-    assert_eq!(notes.iter().filter(|note| **note == Note::Malformed).count(), 3);
-    assert!(notes.contains(&Note::Page { objects: 5 }) && notes.contains(&Note::Listed { objects: 2 }));
+    let notes = run.until(|note| matches!(note, SourceNote::Listed { .. })).await;
+    assert_eq!(notes.iter().filter(|note| **note == SourceNote::Malformed).count(), 3);
+    assert!(
+        notes.contains(&SourceNote::Page { objects: 5 })
+            && notes.contains(&SourceNote::Listed { objects: 2 })
+    );
     assert_eq!(run.waiting(), ["home/a u1 1", "home/c u4 4"]);
     run.finish().await.unwrap();
 }
@@ -188,17 +191,17 @@ async fn a_list_that_failed_half_way_deletes_nothing() {
     .await;
     let mut run =
         Run::with(config(fake.address), &[("home/app-149", "u149"), ("home/gone", "x")], |_| true).await;
-    let notes = run.until(|note| matches!(note, Note::Listed { .. })).await;
-    let broken: Vec<_> = notes.iter().filter(|note| matches!(note, Note::Broken(_))).collect();
+    let notes = run.until(|note| matches!(note, SourceNote::Listed { .. })).await;
+    let broken: Vec<_> = notes.iter().filter(|note| matches!(note, SourceNote::Broken(_))).collect();
     assert_eq!(
         broken,
         [
-            &Note::Broken(Reason::Refused),
-            &Note::Broken(Reason::ServerError),
-            &Note::Broken(Reason::Malformed),
-            &Note::Broken(Reason::Malformed),
-            &Note::Broken(Reason::Malformed),
-            &Note::Broken(Reason::Malformed)
+            &SourceNote::Broken(Reason::Refused),
+            &SourceNote::Broken(Reason::ServerError),
+            &SourceNote::Broken(Reason::Malformed),
+            &SourceNote::Broken(Reason::Malformed),
+            &SourceNote::Broken(Reason::Malformed),
+            &SourceNote::Broken(Reason::Malformed)
         ]
     );
     let events = run.waiting();
@@ -247,8 +250,8 @@ async fn an_object_larger_than_the_bound_fails_the_list_and_says_so() {
     let mut bounded = config(fake.address);
     bounded.max_body = 2_500;
     let mut run = Run::start(bounded).await;
-    let notes = run.until(|note| matches!(note, Note::Broken(_))).await;
-    assert_eq!(notes, [Note::Listing, Note::Broken(Reason::TooLarge)]);
+    let notes = run.until(|note| matches!(note, SourceNote::Broken(_))).await;
+    assert_eq!(notes, [SourceNote::Listing, SourceNote::Broken(Reason::TooLarge)]);
     run.finish().await.unwrap();
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pipeline_core::{Note, Source as _, Survey as _, Surveyed, Version};
+use pipeline_core::{Source as _, SourceNote, Survey as _, Surveyed, Version};
 
 use crate::fake::{Answer, Asked, Fake, Feed, app, list, stream};
 use crate::harness::{Run, build, config, remembered};
@@ -142,7 +142,7 @@ async fn a_survey_notices_a_restored_store_and_has_the_watch_list_again() {
     let at = |number| Version(number).in_era(1);
     let after = [("a", 20), ("b", 30), ("c", 10)].map(|(name, number)| (format!("home/{name}"), at(number)));
     assert_eq!(survey(&run).await, after);
-    run.until(|note| matches!(note, Note::Listed { objects: 3 })).await;
+    run.until(|note| matches!(note, SourceNote::Listed { objects: 3 })).await;
     assert_eq!(run.waiting(), all(60));
     assert_eq!(survey(&run).await, after);
     assert_eq!(log.text().matches(SAID).count(), 1, "{}", log.text());
@@ -175,7 +175,7 @@ async fn a_survey_that_is_told_of_a_later_era_has_the_watch_list_again_in_it() {
     let at = |number| Version(number).in_era(1).0;
     let there = run.watch.survey(vec![remembered(("home/elsewhere", "u9", at(20)))]).await.unwrap();
     assert!(there.iter().all(|found| found.version.era() == 1), "{there:?}");
-    run.until(|note| matches!(note, Note::Listed { objects: 2 })).await;
+    run.until(|note| matches!(note, SourceNote::Listed { objects: 2 })).await;
     assert_eq!(run.waiting(), [format!("home/a u1 {}", at(50)), format!("home/b u2 {}", at(60))]);
     assert_eq!(log.text().matches(SAID).count(), 0, "whoever began the era said so: {}", log.text());
     run.finish().await.unwrap();

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use pipeline_core::{Note, Progress, Version};
+use pipeline_core::{Progress, SourceNote, Version};
 
 use crate::fake::{Answer, Asked, Fake, app, list, stream};
 use crate::harness::{Run, brief, config};
@@ -113,10 +113,10 @@ async fn where_the_server_knows_no_more_what_changed_all_is_handed_over_as_it_is
     assert_eq!(run.next().await, "home/a u1 5");
     feed.change("ERROR", r#"{"kind":"Status","code":410}"#);
     let (notes, deleted, there) = run.until_listed().await;
-    assert!(notes.iter().any(|note| matches!(note, Note::Broken(_))), "{notes:?}");
+    assert!(notes.iter().any(|note| matches!(note, SourceNote::Broken(_))), "{notes:?}");
     assert_eq!(deleted, ["-home/c u3 20 (gone)"]);
     assert_eq!(there, ["home/a u1 5", "home/b u2 15"]);
-    run.until(|note| note == Note::Alive).await;
+    run.until(|note| note == SourceNote::Alive).await;
     assert_eq!(from(&fake), ["7", "20"]);
     assert_eq!(former.reached(), [20]);
     run.finish().await.unwrap();
@@ -137,7 +137,7 @@ async fn what_neither_list_nor_watch_shows_is_found_by_another_list() {
     let (_, deleted, there) = run.until_listed().await;
     assert_eq!(deleted, ["-home/c u3 20 (gone)"]);
     assert_eq!(there, ["home/a u1 5", "home/b u2 15"]);
-    run.until(|note| note == Note::Alive).await;
+    run.until(|note| note == SourceNote::Alive).await;
     assert_eq!(from(&fake), ["7", "20"]);
     run.finish().await.unwrap();
 }
@@ -206,7 +206,7 @@ async fn a_route_that_ended_before_the_versions_went_back_holds_up_no_other() {
     let mut run = Run::resuming(config(fake.address), &known, Former::of([Version(900), now(12)])).await;
     assert_eq!(run.listed().await, 2);
     assert_eq!(run.event().await.version, now(5));
-    run.until(|note| note == Note::Alive).await;
+    run.until(|note| note == SourceNote::Alive).await;
     assert_eq!(from(&fake), ["12"]);
     run.finish().await.unwrap();
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
-use pipeline_core::{Note, Reason};
+use pipeline_core::{Reason, SourceNote};
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::fake::{Answer, Fake, app, list, stream};
@@ -103,7 +103,7 @@ async fn it_says_when_it_works_again() {
     })
     .await;
     let mut run = Run::start(config(fake.address)).await;
-    run.until(|note| note == Note::Alive).await;
+    run.until(|note| note == SourceNote::Alive).await;
     feed.change("ADDED", &app("home", "a", "u1", 2));
     run.next().await;
     drop(feed);
@@ -136,12 +136,12 @@ async fn nothing_of_an_answer_and_no_token_is_logged() {
         *token = Some("hunter2".into());
     }
     let mut run = Run::start(secretive).await;
-    run.until(|note| note == Note::Alive).await;
+    run.until(|note| note == SourceNote::Alive).await;
     feed.text("hunter2\n");
     feed.change("ADDED", &nameless);
     feed.change("hunter2", &secret);
     feed.change("ERROR", r#"{"code":500,"message":"hunter2"}"#);
-    run.until(|note| note == Note::Broken(Reason::ServerError)).await;
+    run.until(|note| note == SourceNote::Broken(Reason::ServerError)).await;
     assert_eq!(fake.asked("list")[0].headers["authorization"], "Bearer hunter2");
     run.finish().await.unwrap();
     assert!(log.count("cannot be read and was skipped") >= 3, "the log is taken down: {}", log.text());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Change, Emitter, Event, Fact, Key, Note, Reason, Remembered, Shutdown, Source, StageError, Survey,
+    Change, Emitter, Event, Fact, Key, Reason, Remembered, Shutdown, Source, SourceNote, StageError, Survey,
     Surveyed, Timestamp, Uid, Version, async_trait,
 };
 use tokio::sync::broadcast;
@@ -189,7 +189,7 @@ impl Source for Cluster {
             None => {}
         }
         let mut events = self.events.subscribe();
-        out.note(Note::Listing);
+        out.note(SourceNote::Listing);
         let known = out.known().await;
         *self.known[0].lock().unwrap() = known;
         let objects = self.objects.lock().unwrap().clone();
@@ -198,7 +198,7 @@ impl Source for Cluster {
                 out.emit(event(key, object)).await;
             }
         }
-        out.note(Note::Listed { objects: objects.len() });
+        out.note(SourceNote::Listed { objects: objects.len() });
         loop {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pipeline_core::{
-    Attempt, Cause, Change, Checkpoint, Digest, Emitter, Enrich, Enriched, Event, Filtered, Key, Note,
-    Reason, Record, Report, ReportKind, Shipment, Shutdown, Sink, Source, StageError, Timestamp, Version,
+    Attempt, Cause, Change, Checkpoint, Digest, Emitter, Enrich, Enriched, Event, Filtered, Key, Reason,
+    Record, Report, ReportKind, Shipment, Shutdown, Sink, Source, SourceNote, StageError, Timestamp, Version,
     async_trait,
 };
 
@@ -30,7 +30,7 @@ impl Source for ConfigMaps {
 
     async fn run(&self, out: Emitter, stop: Shutdown) -> Result<(), StageError> {
         let mut changes = self.0.watch();
-        out.note(Note::Listing);
+        out.note(SourceNote::Listing);
         let (known, there) = (out.known().await, self.0.list());
         let listed: BTreeSet<&Key> = there.iter().map(|(key, _)| key).collect();
         for (key, uid, version) in known {
@@ -44,7 +44,7 @@ impl Source for ConfigMaps {
             out.wait_for_capacity().await;
             out.emit(event(key, object, false, Cause::Watch)).await;
         }
-        out.note(Note::Listed { objects: there.len() });
+        out.note(SourceNote::Listed { objects: there.len() });
         loop {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),

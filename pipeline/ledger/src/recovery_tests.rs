@@ -94,7 +94,7 @@ fn what_a_kill_left_is_committed_and_the_file_of_intents_emptied() {
 }
 
 #[test]
-fn a_retry_of_what_the_file_knows_to_be_unsure_writes_nothing() {
+fn a_retry_of_what_the_file_knows_to_be_in_doubt_writes_nothing() {
     let folder = fast_folder();
     let path = folder.path().join("ledger.redb");
     let (ledger, runtime) = (open(&path), runtime());

@@ -1,4 +1,4 @@
-//! What a shard owes to the bus: an answer to each message that it took, once it is done with the object.
+//! What of the bus a shard has not answered: each message that it took is answered once it is done with the object.
 //!
 //! takes: messages as they come in, and what the lane then holds of their objects - gives: those to be answered
 //! calls: nothing; it is told the time - fails: never

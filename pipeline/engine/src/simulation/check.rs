@@ -20,7 +20,7 @@ const KEPT_FACTS: u64 = 64;
 /// Deletions that one mark keeps.
 const KEPT_LIVES: u64 = 8;
 
-/// What is owed to the receiver, and what it was given.
+/// What the receiver is to be told, and what it was told.
 #[derive(Debug, Default)]
 pub(super) struct Check {
     /// Ends of operations that this process knows of, or that were journaled.
@@ -194,8 +194,8 @@ impl Check {
         if let Some(before) = taken.before.map(|before| &receiver.taken[before]) {
             // What leads to a state that was not answered, or of which the answer was lost, is shown again, and so told after it;
             // or after what happened before it, which is told with a later state.
-            let unsure = before.lost || before.report.fact.is_some();
-            let (unanswered, before) = (self.goes_on && unsure, &before.report);
+            let doubted = before.lost || before.report.fact.is_some();
+            let (unanswered, before) = (self.goes_on && doubted, &before.report);
             let doubtful = excused || self.doubtful.get(&entity).copied().unwrap_or_default();
             // What was refused for good is left out of a round: what follows may equal what went before it.
             let doubtful = doubtful || receiver.refused.contains(&report.key) || told_again;

@@ -52,7 +52,7 @@ pub(super) fn record(record: Option<&Record>) -> String {
     out += &format!("settled {:?}, op {}", it.settled, short(it.fact));
     for row in &it.entities {
         out += &format!(", {} {}#{}", entity(row.id), short(row.content), row.counter);
-        out += &[mark(row.incomplete, " incomplete"), mark(row.in_doubt, " unsure")].concat();
+        out += &[mark(row.incomplete, " incomplete"), mark(row.in_doubt, " in doubt")].concat();
     }
     out
 }

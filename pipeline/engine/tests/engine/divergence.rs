@@ -84,7 +84,7 @@ async fn a_difference_counts_when_nothing_is_under_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_or_is_unsure_accuses_nobody() {
+async fn what_waits_or_is_in_doubt_accuses_nobody() {
     let engine = telling(Compares::Yes);
     told(&engine, 1).await;
     engine.receiver.held.spoil(&key("app-5"), EntityId::OBJECT);

@@ -12,6 +12,7 @@ mod explain;
 mod fakes;
 mod flow;
 mod hostile;
+mod in_doubt;
 mod on_jetstream;
 mod proofs;
 mod replayed;
@@ -22,7 +23,6 @@ mod running;
 mod server;
 mod shares;
 mod top;
-mod unsure;
 mod verify;
 
 use on_jetstream as on;

@@ -9,6 +9,7 @@ mod divergence;
 mod explain;
 mod fakes;
 mod flow;
+mod in_doubt;
 mod on_memory;
 mod proofs;
 mod replayed;
@@ -16,7 +17,6 @@ mod reports;
 mod restart;
 mod running;
 mod top;
-mod unsure;
 mod verify;
 
 use on_memory as on;

@@ -199,7 +199,7 @@ async fn redeliveries_of_what_is_acknowledged_cost_no_enrichment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_owed_is_read_again_after_its_time() {
+async fn what_is_incomplete_is_read_again_after_its_time() {
     let (cluster, enricher) = (Cluster::new(), Enricher::default());
     cluster.put("app", 5);
     enricher.lacking.lock().unwrap().insert(key("app"));

@@ -30,7 +30,7 @@ fn killed(committed: Option<Record>, told: &[Report]) -> (Option<Record>, Option
 }
 
 #[test]
-fn a_report_on_its_way_makes_its_entity_unsure_until_it_is_acknowledged() {
+fn a_report_on_its_way_leaves_its_entity_in_doubt_until_it_is_acknowledged() {
     let first = report("a", 5, EntityId::OBJECT, 1);
     let sent = Record::sending(None, &first, Some(&state())).unwrap();
     assert_eq!(
@@ -80,7 +80,7 @@ fn an_object_whose_only_report_was_on_its_way_can_be_reported_as_deleted() {
 }
 
 #[test]
-fn an_end_on_its_way_makes_an_object_unsure_and_no_record() {
+fn an_end_on_its_way_leaves_an_object_in_doubt_and_makes_no_record() {
     let committed = Record::acknowledge(None, &report("a", 5, EntityId::OBJECT, 1));
     let (live, resumed) = killed(committed, &[end("a", 6)]);
     assert_eq!((live.as_ref().unwrap().object().in_doubt, resumed.clone()), (true, live));

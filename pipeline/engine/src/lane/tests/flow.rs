@@ -71,7 +71,7 @@ fn what_an_event_completes_is_not_refetched() {
 }
 
 #[test]
-fn a_busy_object_does_not_put_off_what_it_owes() {
+fn a_busy_object_does_not_put_off_its_refetch() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 1));
     bench.end("x", incomplete());

@@ -14,7 +14,7 @@ use crate::server::Server;
 const INTENTS: &str = "intents.>";
 
 #[tokio::test]
-async fn what_was_on_its_way_when_a_replica_was_killed_is_unsure() {
+async fn what_was_on_its_way_when_a_replica_was_killed_is_in_doubt() {
     let server = Server::start();
     let first = replica(&server).await;
     claim(&first, 1, 1).await;

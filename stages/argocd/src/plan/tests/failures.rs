@@ -35,7 +35,7 @@ fn managed_resources_are_waited_for_and_then_done_without() {
 }
 
 #[test]
-fn a_missing_commit_is_owed_and_made_up_for() {
+fn a_report_without_its_commit_is_incomplete_and_made_up_for() {
     let event = event(&store());
     let (enriched, _) = run(&event, None, failing("revision_metadata"));
     assert_eq!(kinds(&enriched).len(), 3);

@@ -5,13 +5,13 @@ mod child;
 mod decide;
 mod drift;
 mod failures;
+mod in_doubt;
 mod merged;
 mod resource;
 mod robust;
 mod sources;
 mod tree;
 mod unchanged;
-mod unsure;
 
 use std::time::Duration;
 

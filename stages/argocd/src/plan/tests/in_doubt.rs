@@ -98,7 +98,7 @@ fn a_resource_whose_health_returns_in_the_tree_is_reported_again() {
 }
 
 /// The record of [`store_with_health_in_tree`], with one resource that nothing is sure of.
-fn with_unsure_deployment(app: &Value) -> (Event, Record) {
+fn with_deployment_in_doubt(app: &Value) -> (Event, Record) {
     let event = event(app);
     let (enriched, _) = run(&event, None, healthy);
     let known = remember(None, &enriched).unwrap();
@@ -107,7 +107,7 @@ fn with_unsure_deployment(app: &Value) -> (Event, Record) {
 
 #[test]
 fn a_retry_carries_the_same_key_and_only_what_is_not_sure_is_looked_at() {
-    let (event, known) = with_unsure_deployment(&store());
+    let (event, known) = with_deployment_in_doubt(&store());
     let (first, asked) = run(&event, Some(&known), healthy);
     assert_eq!(kinds(&first), ["Deployment"]);
     assert_eq!(calls(&asked), ["resource_tree", "managed_resources", "revision_metadata"]);
@@ -124,8 +124,8 @@ fn a_retry_carries_the_same_key_and_only_what_is_not_sure_is_looked_at() {
 }
 
 #[test]
-fn a_tree_that_is_not_had_keeps_what_is_not_sure_owed() {
-    let (event, known) = with_unsure_deployment(&store_with_health_in_tree());
+fn a_tree_that_is_not_had_leaves_what_is_in_doubt_incomplete() {
+    let (event, known) = with_deployment_in_doubt(&store_with_health_in_tree());
     // Never left out because it was read just before.
     let (_, asked) = run(&event, Some(&known), healthy);
     assert!(matches!(asked[0], Fetch::ResourceTree { paced: false, .. }), "{asked:?}");
@@ -144,7 +144,7 @@ fn a_tree_that_is_not_had_keeps_what_is_not_sure_owed() {
 
 #[test]
 fn a_failed_tree_spoils_no_resource_when_only_the_application_is_not_sure() {
-    let (event, mut known) = with_unsure_deployment(&store_with_health_in_tree());
+    let (event, mut known) = with_deployment_in_doubt(&store_with_health_in_tree());
     known.object_mut().in_doubt = true;
     let (enriched, _) = run(&event, Some(&known), |fetch| match fetch {
         Fetch::ResourceTree { .. } => Response::Failed(Reason::Timeout),
@@ -155,8 +155,8 @@ fn a_failed_tree_spoils_no_resource_when_only_the_application_is_not_sure() {
 }
 
 #[test]
-fn a_resource_whose_state_cannot_be_had_stays_unsure() {
-    let (event, known) = with_unsure_deployment(&store());
+fn a_resource_whose_state_cannot_be_had_stays_in_doubt() {
+    let (event, known) = with_deployment_in_doubt(&store());
     let upstream = settings(RawManifests::Absent);
     let (result, _) =
         run_with(&event, Some(&known), &upstream, Duration::from_secs(300), |fetch| match fetch {
@@ -172,7 +172,7 @@ fn a_resource_whose_state_cannot_be_had_stays_unsure() {
 
 #[test]
 fn a_resource_that_left_is_not_waited_for() {
-    let (_, known) = with_unsure_deployment(&store());
+    let (_, known) = with_deployment_in_doubt(&store());
     let mut app = store();
     app["status"]["resources"].as_array_mut().unwrap().pop();
     let (enriched, _) = run(&event(&app), Some(&known), healthy);
@@ -184,7 +184,7 @@ fn a_resource_that_left_is_not_waited_for() {
 
 #[test]
 fn an_older_state_does_not_overtake_the_one_that_is_not_sure() {
-    let (mut event, mut known) = with_unsure_deployment(&store());
+    let (mut event, mut known) = with_deployment_in_doubt(&store());
     event.version = Version(9);
     known.doubt();
     assert_eq!(run(&event, Some(&known), healthy).0.filtered, Some(Filtered::Stale));

@@ -100,7 +100,7 @@ async fn a_replay_of_the_whole_reports_what_is_acknowledged_and_any_other_only_w
 
 /// As after a restart: the list shows the acknowledged state once more.
 #[tokio::test(start_paused = true)]
-async fn a_repeated_state_of_which_a_report_is_unsure_is_not_stale() {
+async fn a_repeated_state_of_which_a_report_is_in_doubt_is_not_stale() {
     let cluster = Cluster::new();
     cluster.put("app", 5);
     let engine = start(one_shard(), cluster, Enricher::default(), Receiver::new());

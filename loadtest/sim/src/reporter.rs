@@ -85,8 +85,6 @@ pub struct Figures {
     pub dirty: u64,
     /// Applications being read.
     pub reading: u64,
-    /// Applications of which something is owed.
-    pub owed: u64,
     /// Events that a full queue turned into a mark.
     pub overflowed: u64,
     /// Attempts and reads that are tried again.

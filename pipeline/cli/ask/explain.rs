@@ -28,10 +28,13 @@ pub(super) fn text(explained: &Explained, route: Option<&str>) -> String {
             "acknowledged",
             explained.acknowledged.as_ref().map_or_else(|| "nothing yet".to_owned(), acknowledged),
         ),
-        ("owed", doubt(explained, |acknowledged| acknowledged.owed, "lacked a fact and is looked at again")),
         (
-            "unsure",
-            doubt(explained, |acknowledged| acknowledged.unsure, "was sent and not answered for certain"),
+            "incomplete",
+            doubt(explained, |acknowledged| acknowledged.incomplete, "lacked a fact and is looked at again"),
+        ),
+        (
+            "in doubt",
+            doubt(explained, |acknowledged| acknowledged.in_doubt, "was sent and not answered for certain"),
         ),
         ("trace", trace(explained)),
         ("parked", explained.parked.as_ref().map_or_else(|| "no".to_owned(), |it| parked(it, route))),
@@ -106,7 +109,7 @@ fn standing(standing: &Standing) -> String {
     if let Some(unreported) = standing.unreported_seconds {
         text += &format!(", unreported for {}", span(unreported));
     }
-    if let Some(after) = standing.owed_seconds {
+    if let Some(after) = standing.refetch_seconds {
         text += &format!(", looked at again in {}", span(after));
     }
     text

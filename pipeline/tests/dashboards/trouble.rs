@@ -95,7 +95,7 @@ impl Trouble {
         prometheus.moved(&["events_in_flight", "events_waiting", "calls_in_flight"]).await;
         faults.remove(tried);
         faults.remove(hung);
-        prometheus.moved(&["keys_owed", "keys_parked", "malformed_objects_total"]).await;
+        prometheus.moved(&["keys_incomplete", "keys_parked", "malformed_objects_total"]).await;
         let acknowledged = format!("sum(gitops_runtime_events_acked_total) >= {}", APPLICATIONS - 1);
         prometheus.until(&acknowledged).await;
 
@@ -110,7 +110,7 @@ impl Trouble {
         change(60);
         let held = ["queue_bytes", "keys_dirty", "summaries", "shards_paused"];
         prometheus.moved(&held).await;
-        prometheus.moved(&["ledger_unsure", "ledger_journal"]).await;
+        prometheus.moved(&["ledger_in_doubt", "ledger_journal"]).await;
         prometheus.until("max(gitops_runtime_circuit_state) == 2").await;
         simulation.platform.faults().remove(away);
         prometheus.until("max(gitops_runtime_circuit_state) == 0").await;

@@ -134,7 +134,7 @@ async fn explain_tells_what_happened_to_an_application() {
     assert!((version..simulation.kube.version()).contains(&acknowledged), "{explained:#}");
     assert_eq!(explained["standing"]["state"], "waiting", "{explained:#}");
     assert_eq!((&explained["standing"]["blame"], &explained["parked"]), (&json!("sink"), &Value::Null));
-    assert!(explained["acknowledged"]["unsure"].as_u64() > Some(0), "{explained:#}");
+    assert!(explained["acknowledged"]["in_doubt"].as_u64() > Some(0), "{explained:#}");
     let steps = explained["steps"].as_array().unwrap();
     assert!(
         steps.iter().any(|step| step["step"] == "not_taken" && step["reason"] == "server_error"),

@@ -189,7 +189,7 @@ mod tests {
             (
                 asked("", "", "ackd"),
                 "`ackd` is no step: observed, coalesced, filtered, limited, started, fetched, enriched, reported, \
-                 not_taken, acked, retried, parked, reading, owed, gave_up",
+                 not_taken, acked, retried, parked, reading, refetch, gave_up",
             ),
             (
                 asked("a/b/c/d", "", ""),

@@ -94,7 +94,7 @@ pub struct Standing {
     /// In how long it goes on, while it waits.
     pub due_seconds: Option<f64>,
     /// In how long it is looked at again because something was incomplete.
-    pub owed_seconds: Option<f64>,
+    pub refetch_seconds: Option<f64>,
     /// How long something of it has been unreported.
     pub unreported_seconds: Option<f64>,
 }
@@ -115,9 +115,9 @@ pub struct Acknowledged {
     /// Resources that it has.
     pub resources: u64,
     /// Entities whose last report lacked a fact: they are looked at again.
-    pub owed: u64,
+    pub incomplete: u64,
     /// Entities of which a report was sent and not answered for certain: their next state is reported whatever it is.
-    pub unsure: u64,
+    pub in_doubt: u64,
 }
 
 /// `GET /v1/parked`.
@@ -262,7 +262,7 @@ impl From<lane::Standing> for Standing {
                 .to_owned()
             }),
             due_seconds: seconds(standing.due),
-            owed_seconds: seconds(standing.refetch),
+            refetch_seconds: seconds(standing.refetch),
             unreported_seconds: seconds(standing.unreported),
         }
     }
@@ -277,8 +277,8 @@ impl From<&Record> for Acknowledged {
             complete: record.is_settled(),
             own_reports: Record::counted(record.object().counter),
             resources: record.listed().count() as u64,
-            owed: record.entities.iter().filter(|row| row.incomplete).count() as u64,
-            unsure: record.entities.iter().filter(|row| row.in_doubt).count() as u64,
+            incomplete: record.entities.iter().filter(|row| row.incomplete).count() as u64,
+            in_doubt: record.entities.iter().filter(|row| row.in_doubt).count() as u64,
         }
     }
 }

@@ -87,7 +87,7 @@ fn figures(counts: &LaneCounts) -> Value {
         "ready": counts.ready,
         "dirty": counts.dirty,
         "reading": counts.reading,
-        "owed": counts.incomplete,
+        "incomplete": counts.incomplete,
         "parked_keys": counts.parked_keys,
         "bytes": counts.bytes,
         "summaries": counts.summaries,

@@ -62,7 +62,7 @@ impl Lanes {
                 families
                     .counter("queue_overflows_total", "Events that a full queue turned into a dirty mark."),
                 families.counter("stale_events_total", "Redeliveries of states already acknowledged."),
-                families.counter("turns_retried_total", "Turns and reads that ended in: try again."),
+                families.counter("attempts_retried_total", "Attempts and reads that ended in: try again."),
                 families.counter("dirty_reads_total", "Reads of dirty applications."),
                 families.counter("rate_limited_total", "Attempts that the rate limit delayed."),
                 families
@@ -72,7 +72,7 @@ impl Lanes {
                 families.counter("parked_dropped_total", "Parked entries given up because of their bound."),
             ],
             held: [
-                families.gauge("keys_owed", "Applications of which a fact is still owed."),
+                families.gauge("keys_incomplete", "Applications of which something could not be fetched."),
                 families.gauge("keys_parked", "Applications whose last event was refused for good."),
                 families.gauge("queue_bytes", "Bytes of the events held."),
                 families.gauge("summaries", "Facts that must not be merged, kept of dirty objects."),

@@ -11,7 +11,7 @@ pub(super) struct LedgerSeries {
     bytes: IntGauge,
     file: IntGauge,
     waiting: IntGauge,
-    unsure: IntGauge,
+    in_doubt: IntGauge,
     journal: IntGauge,
     refused: IntCounter,
     failing: IntGauge,
@@ -28,7 +28,7 @@ impl LedgerSeries {
             bytes: make.gauge("ledger_bytes", "Bytes of the ledger in memory."),
             file: make.gauge("ledger_file_bytes", "Bytes of the ledger's file."),
             waiting: make.gauge("ledger_waiting", "Records newer in memory than in the file."),
-            unsure: make.gauge("ledger_unsure", "Entities of which the receiver's state is not known."),
+            in_doubt: make.gauge("ledger_in_doubt", "Entities of which the receiver's state is not known."),
             journal: make.gauge("ledger_journal", "Applications with journaled ends or deletions."),
             refused: make.counter("ledger_journal_refused_total", "Journal entries that found no room."),
             failing: make.gauge("ledger_failing", "1 while the ledger cannot be written."),
@@ -44,7 +44,7 @@ impl LedgerSeries {
         show(&self.bytes, status.bytes as u64);
         show(&self.file, status.file_bytes);
         show(&self.waiting, status.waiting as u64);
-        show(&self.unsure, status.in_doubt as u64);
+        show(&self.in_doubt, status.in_doubt as u64);
         show(&self.journal, status.journal as u64);
         say(&self.refused, status.journal_refused);
         show(&self.failing, u64::from(status.failing));

@@ -355,7 +355,7 @@ fn the_ledger_and_health_are_shown() {
         ("ledger_errors_total", 1.0),
         ("ledger_failing", 1.0),
         ("ledger_file_bytes", 4096.0),
-        ("ledger_unsure", 6.0),
+        ("ledger_in_doubt", 6.0),
         ("ledger_journal", 7.0),
         ("ledger_journal_refused_total", 8.0),
         ("ledger_flight_errors_total", 9.0),

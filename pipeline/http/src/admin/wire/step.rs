@@ -103,7 +103,6 @@ pub enum Step {
     /// The object is being read again.
     Reading,
     /// Something is incomplete: it is looked at again.
-    #[serde(rename = "owed")]
     Refetch {
         /// In so long.
         seconds: f64,
@@ -183,7 +182,7 @@ impl Step {
         "retried",
         "parked",
         "reading",
-        "owed",
+        "refetch",
         "gave_up",
     ];
 
@@ -204,7 +203,7 @@ impl Step {
             Self::Retried { .. } => "retried",
             Self::Parked { .. } => "parked",
             Self::Reading => "reading",
-            Self::Refetch { .. } => "owed",
+            Self::Refetch { .. } => "refetch",
             Self::GaveUp { .. } => "gave_up",
         }
     }

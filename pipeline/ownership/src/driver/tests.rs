@@ -74,33 +74,6 @@ impl Reporter {
     }
 }
 
-/// Every shard is owned by exactly one of them.
-fn all_owned(reporters: &[&Reporter]) -> bool {
-    let mut owned: Vec<u32> = reporters.iter().flat_map(|reporter| reporter.may_send()).collect();
-    owned.sort_unstable();
-    owned.iter().copied().eq(0..32)
-}
-
-#[tokio::test(start_paused = true)]
-async fn two_replicas_share_all_shards_and_say_so() {
-    let memory = Memory::default();
-    let (one, two) = (Reporter::start(&memory, "one.1"), Reporter::start(&memory, "two.2"));
-    sleep(SECOND * 11).await;
-    assert!(all_owned(&[&one, &two]), "{:?} {:?}", one.may_send(), two.may_send());
-    assert_eq!((one.may_send().len(), two.may_send().len()), (16, 16));
-    let standing = one.status.borrow().clone();
-    assert_eq!(standing.owned, one.may_send());
-    assert_eq!(standing.members, BTreeSet::from([replica("one.1"), replica("two.2")]));
-    assert!(standing.listed);
-    let zero = memory.lease(0).unwrap();
-    assert_eq!(standing.zero, Some((zero.owner.unwrap(), zero.epoch)));
-    assert_eq!(two.status.borrow().zero, standing.zero);
-    sleep(SECOND * 100).await;
-    assert!(all_owned(&[&one, &two]));
-    assert_eq!(*one.stopped.lock().unwrap(), [], "nothing moves while nothing happens");
-    assert!(memory.lease(0).unwrap().until > pipeline_core::Timestamp::now(), "it says until when");
-}
-
 #[tokio::test(start_paused = true)]
 async fn epochs_begin_with_the_time_of_day() {
     let memory = Memory::default();
@@ -108,36 +81,6 @@ async fn epochs_begin_with_the_time_of_day() {
     let one = Reporter::start(&memory, "one.1");
     sleep(SECOND * 11).await;
     assert!((before..before + 600).contains(&one.epoch(0)), "{}", one.epoch(0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_replica_that_is_dropped_without_a_word_is_replaced() {
-    let memory = Memory::default();
-    let (one, two) = (Reporter::start(&memory, "one.1"), Reporter::start(&memory, "two.2"));
-    sleep(SECOND * 11).await;
-    let lost = one.may_send();
-    let epochs: Vec<u64> = lost.iter().map(|shard| one.epoch(*shard)).collect();
-    one.driver.abort();
-    sleep(SECOND * 11).await;
-    assert_eq!(two.may_send(), (0..32).collect::<Vec<_>>());
-    assert_eq!(one.may_send(), NONE, "its fences closed by themselves");
-    assert!(lost.iter().zip(epochs).all(|(shard, epoch)| two.epoch(*shard) > epoch));
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_stopped_is_handed_over_at_once() {
-    let memory = Memory::default();
-    let (one, two) = (Reporter::start(&memory, "one.1"), Reporter::start(&memory, "two.2"));
-    sleep(SECOND * 11).await;
-    let mine = one.may_send().len();
-    one.stop.cancel();
-    sleep(SECOND).await;
-    assert_eq!(two.may_send().len(), 32);
-    assert_eq!(memory.members(), [replica("two.2")]);
-    let stopped = one.stopped.lock().unwrap().clone();
-    assert_eq!(stopped.len(), mine);
-    assert!(stopped.iter().all(|(_, how, may_send)| *how == StopHow::Drain && *may_send), "{stopped:?}");
-    one.ended().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -53,7 +53,7 @@ pub(super) struct State {
     pub(super) dirty: HashSet<RowId>,
     /// When the oldest of `dirty` began to wait.
     pub(super) dirty_since: Option<Instant>,
-    /// Slots whose commit is under way.
+    /// Rows whose commit is under way.
     pub(super) committing: usize,
     /// Changes made, and changes made when the last commit began that succeeded.
     pub(super) changed: u64,

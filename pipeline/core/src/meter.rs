@@ -131,7 +131,7 @@ pub struct Samples {
     samples: Arc<Mutex<Vec<(Instant, Sample)>>>,
 }
 
-/// A round that made more calls than this is told by the first of them.
+/// An attempt that made more calls than this is told by the first of them.
 const SAMPLES: usize = 64;
 
 impl Samples {

@@ -77,7 +77,7 @@ pub struct Report {
     /// Its acknowledgement ends the object's record: it reports a deletion.
     pub ends: bool,
     /// The fact that it tells and that the reported state does not show any more. It is told once: an acknowledgement
-    /// moves [`Record::fact`](crate::Record::fact) to it at once, so that a round that is cut off goes on with later
+    /// moves [`Record::fact`](crate::Record::fact) to it at once, so that a delivery that is cut off goes on with later
     /// ones. Of an end ([`Report::ends`]), which end it is, where a life may end more than once under its uid:
     /// [`Record::stay`](crate::Record::stay).
     pub fact: Option<Digest>,

@@ -200,7 +200,7 @@ impl Ledger {
         shared.changed(state, row_ids(key, moved, struck));
     }
 
-    /// Moves the record of `key` by a round whose reports were all acknowledged, as [`Record::checkpoint`] says. The round
+    /// Moves the record of `key` by a delivery whose reports were all acknowledged, as [`Record::checkpoint`] says. The delivery
     /// told the ends of operations `told` and the one that its state shows: they go from the journal in the same
     /// commit, so that no process tells them again.
     pub fn checkpoint(&self, key: &Key, checkpoint: &Checkpoint, told: &[Fact]) {

@@ -110,7 +110,7 @@ impl Ledger {
     /// The event without what was reported, by this process or in a bucket by a former owner, beside what the
     /// object's record says, which is `known`; `None` when that is the event itself.
     ///
-    /// What the journal and the bus both hold, or the bus delivers again, comes a second time after its round was settled:
+    /// What the journal and the bus both hold, or the bus delivers again, comes a second time after its delivery was settled:
     /// so an end of an operation. And a list that lacks a name names the incarnation that whoever asked for it knew, which
     /// may be one of long ago: where its end was reported, it is the known incarnation that is over.
     #[must_use]

@@ -28,12 +28,12 @@ fn an_acknowledgement_moves_only_its_own_entity() {
 }
 
 #[test]
-fn the_version_of_a_settled_record_moves_only_with_its_round() {
+fn the_version_of_a_settled_record_moves_only_with_its_delivery() {
     let first = Record::acknowledge(None, &report("a", 5, EntityId::OBJECT, 1));
     assert_eq!(first.as_ref().unwrap().version, Version(5), "tells a life from an earlier one");
     let settled = Record::checkpoint(first, &settle("a", 5, &[]));
     let begun = Record::acknowledge(Some(settled), &report("a", 8, EntityId::OBJECT, 2)).unwrap();
-    assert_eq!(begun.version, Version(5), "the round at 8 is not acknowledged as a whole");
+    assert_eq!(begun.version, Version(5), "the delivery at 8 is not acknowledged as a whole");
     assert_eq!(Record::checkpoint(Some(begun), &settle("a", 8, &[])).version, Version(8));
 }
 
@@ -119,27 +119,27 @@ fn no_counter_of_one_era_reaches_those_of_the_next() {
 fn a_record_does_not_grow_with_the_resources_that_left() {
     let mut record = None;
     let mut keys = std::collections::BTreeSet::new();
-    for round in 0..10_000_u64 {
-        let entity = EntityId(round / 2 % 1_500);
-        let report = report("a", round, entity, round % 3);
+    for delivery in 0..10_000_u64 {
+        let entity = EntityId(delivery / 2 % 1_500);
+        let report = report("a", delivery, entity, delivery % 3);
         record = Record::sending(record, &report, None);
         let counter = record.as_ref().map_or(0, |record| record.counter(entity));
-        assert!(keys.insert((entity, counter, report.content)), "round {round} repeats a key");
-        let answered = if round % 7 == 0 { record } else { Record::acknowledge(record, &report) };
-        // Every other round nothing is left.
-        let present: &[u64] = if round % 2 == 0 { &[round / 2 % 1_500] } else { &[] };
-        record = Some(Record::checkpoint(answered, &settle("a", round, present)));
+        assert!(keys.insert((entity, counter, report.content)), "delivery {delivery} repeats a key");
+        let answered = if delivery % 7 == 0 { record } else { Record::acknowledge(record, &report) };
+        // Every other delivery nothing is left.
+        let present: &[u64] = if delivery % 2 == 0 { &[delivery / 2 % 1_500] } else { &[] };
+        record = Some(Record::checkpoint(answered, &settle("a", delivery, present)));
         let rows = record.as_ref().map_or(0, |record| record.listed().count());
-        assert!(rows <= 1, "{rows} rows after round {round}, of one resource at a time");
+        assert!(rows <= 1, "{rows} rows after delivery {delivery}, of one resource at a time");
     }
 }
 
 #[test]
 fn what_was_not_sent_moves_its_decision_and_not_its_counter() {
     let first = Record::acknowledge(None, &report("a", 5, EntityId(9), 2));
-    let mut round = settle("a", 6, &[9]);
-    round.unsent = vec![(EntityId(9), Digest(55), true)];
-    let record = Record::checkpoint(first, &round);
+    let mut delivery = settle("a", 6, &[9]);
+    delivery.unsent = vec![(EntityId(9), Digest(55), true)];
+    let record = Record::checkpoint(first, &delivery);
     let row = record.entity(EntityId(9)).unwrap();
     assert_eq!((row.decision, row.content, row.counter, row.incomplete), (Digest(55), Digest(2), 1, true));
 }
@@ -150,7 +150,7 @@ fn an_acknowledged_end_of_an_operation_moves_the_record_at_once() {
     let record = Record::acknowledge(None, &showing(Some(Digest(3)))).unwrap();
     assert_eq!(record.fact, Digest(3));
     let record = Record::acknowledge(Some(record), &showing(None)).unwrap();
-    assert_eq!(record.fact, Digest(3), "only a settled round forgets it");
+    assert_eq!(record.fact, Digest(3), "only a settled delivery forgets it");
     assert_eq!(Record::checkpoint(Some(record), &settle("a", 5, &[])).fact, Digest(7));
 }
 
@@ -207,7 +207,7 @@ fn an_idempotency_key_is_repeated_for_the_same_content_alone() {
 
 /// Else a return to the settled state would look like no change, and the receiver would keep what came between.
 #[test]
-fn between_a_report_and_its_round_no_state_counts_as_reported() {
+fn between_a_report_and_its_delivery_no_state_counts_as_reported() {
     let first = report("a", 5, EntityId::OBJECT, 1);
     let of = |version, state| Checkpoint { state: Bytes::from_static(state), ..settle("a", version, &[9]) };
     let settled = Record::checkpoint(Record::acknowledge(None, &first), &of(5, b"one"));
@@ -234,7 +234,7 @@ fn facts_are_told_but_for_the_one_that_was_told_last() {
     let begun = Record::new("a".into());
     assert_eq!(untold(Some(&begun)), [&first, &second, &third]);
     let shows = |end: &Fact| Report { fact: Some(end.id), ..report("a", 5, EntityId::OBJECT, 1) };
-    // A read may have shown the second before the watch showed the first, whatever came of the round that told it.
+    // A read may have shown the second before the watch showed the first, whatever came of the delivery that told it.
     let told = Record::acknowledge(Some(begun.clone()), &shows(&second)).unwrap();
     assert_eq!(untold(Some(&told)), [&first, &third]);
     let settled = Checkpoint { fact: second.id, ..settle("a", 5, &[]) };
@@ -244,7 +244,7 @@ fn facts_are_told_but_for_the_one_that_was_told_last() {
 }
 
 #[test]
-fn a_round_whose_acknowledgements_a_killed_process_lost_is_not_settled() {
+fn a_delivery_whose_acknowledgements_a_killed_process_lost_is_not_settled() {
     let second = end(2);
     let state = Checkpoint { fact: second.id, ..settle("a", 5, &[]) };
     let committed =

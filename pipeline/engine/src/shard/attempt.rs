@@ -122,12 +122,12 @@ pub(super) async fn attempt(
     };
     teller.tell(Step::Enriched { reports: enriched.reports.len(), took: began.elapsed() });
     let state = enriched.settle.as_ref().map(|settle| settle.state.clone());
-    let mut round = Delivery::new(enriched, known, &start.refused, shared.reports_per_key, attempt.now);
+    let mut delivery = Delivery::new(enriched, known, &start.refused, shared.reports_per_key, attempt.now);
     let mut flying = FuturesUnordered::new();
     loop {
-        while let Some((report, counter)) = round.next() {
+        while let Some((report, counter)) = delivery.next() {
             if let Err(reason) = shared.breaker.may_send(probe) {
-                round.halt(reason);
+                delivery.halt(reason);
                 break;
             }
             let ledger = shared.ledger.id_of(&event.key);
@@ -141,8 +141,8 @@ pub(super) async fn attempt(
             Ok(shipped) => shipped,
             Err(Unsent(report, reason)) => {
                 // Nothing was sent, and so nothing is said of the sink.
-                round.settled(&report, Verdict::Retry, reason, None);
-                round.halt(reason);
+                delivery.settled(&report, Verdict::Retry, reason, None);
+                delivery.halt(reason);
                 continue;
             }
         };
@@ -156,9 +156,9 @@ pub(super) async fn attempt(
         if let Some((spans, (began, id))) = teller.spans.as_mut().zip(sent) {
             spans.reported((began, took), report.kind, id, failed);
         }
-        round.settled(&report, verdict, reason, after);
+        delivery.settled(&report, verdict, reason, after);
     }
-    let End { settle, outcome } = round.end();
+    let End { settle, outcome } = delivery.end();
     if let Some(settle) = settle {
         shared.ledger.checkpoint(&event.key, &settle, &start.event.coalesced);
     }

@@ -1,7 +1,7 @@
-//! One round of reports: which may be sent now, and what it all comes to.
+//! A delivery, the reports of one attempt: which may be sent now, and what it all comes to.
 //!
 //! Pure. Reports of objects go strictly one after the other, then those of resources, some at a time.
-//! Each acknowledgement moves its own report's digests; what the whole round moves ([`Checkpoint`]) moves only
+//! Each acknowledgement moves its own report's digests; what the whole delivery moves ([`Checkpoint`]) moves only
 //! when every report was acknowledged, so that a later try finds what is missing.
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use pipeline_core::{
 use crate::circuit::Verdict;
 use crate::lane::{Blame, Outcome};
 
-/// A round under way.
+/// A delivery under way.
 #[derive(Debug)]
 pub(crate) struct Delivery {
     /// Reports of objects not sent yet, in order.
@@ -41,7 +41,7 @@ pub(crate) struct Delivery {
     told: Vec<Digest>,
 }
 
-/// What a round came to.
+/// What a delivery came to.
 #[derive(Debug)]
 pub(crate) struct End {
     /// What moves now in the ledger.
@@ -51,7 +51,7 @@ pub(crate) struct End {
 }
 
 impl Delivery {
-    /// Begins a round. What `refused` lists is not sent again.
+    /// Begins a delivery. What `refused` lists is not sent again.
     pub(crate) fn new(
         enriched: Enriched,
         known: Option<Record>,
@@ -65,7 +65,7 @@ impl Delivery {
             };
             refused.iter().find(same).copied()
         };
-        let mut round = Self {
+        let mut delivery = Self {
             objects: VecDeque::new(),
             resources: VecDeque::new(),
             record: known,
@@ -84,15 +84,15 @@ impl Delivery {
         };
         for report in enriched.reports {
             if let Some(refusal) = earlier(&report) {
-                round.rejected = Some(refusal.2);
-                round.refused.push(refusal);
+                delivery.rejected = Some(refusal.2);
+                delivery.refused.push(refusal);
             } else if report.entity.is_object() {
-                round.objects.push_back(report);
+                delivery.objects.push_back(report);
             } else {
-                round.resources.push_back(report);
+                delivery.resources.push_back(report);
             }
         }
-        round
+        delivery
     }
 
     /// The next report to send now, and how many reports of its entity were acknowledged before.
@@ -158,7 +158,7 @@ impl Delivery {
         self.failed.get_or_insert((reason, None));
     }
 
-    /// What the round came to, once nothing is on its way and nothing is left to send.
+    /// What the delivery came to, once nothing is on its way and nothing is left to send.
     pub(crate) fn end(self) -> End {
         if let Some((reason, after)) = self.failed {
             let (refused, told, blame) = (self.refused.into(), self.told, Blame::Sink);

@@ -12,7 +12,7 @@ use super::Moment;
 
 /// Steps kept of each object.
 const KEPT: usize = 24;
-/// Of these, calls that succeeded and resources that were reported: of one large round they would take the place of
+/// Of these, calls that succeeded and resources that were reported: of one large delivery they would take the place of
 /// all other steps.
 const DETAILS: usize = 5;
 /// Room is made for so many steps at a time: most objects take few.
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_of_many_resources_does_not_hide_how_it_began_or_what_failed() {
+    fn a_delivery_of_many_resources_does_not_hide_how_it_began_or_what_failed() {
         let mut history = History::new(3);
         let took = Duration::from_millis(5);
         let failed = Step::NotTaken { kind: LISTED, reason: Reason::Timeout, took: Duration::ZERO };

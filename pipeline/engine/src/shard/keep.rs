@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_that_was_told_last_is_not_kept_until_its_round_is_settled() {
+    fn the_end_that_was_told_last_is_not_kept_until_its_delivery_is_settled() {
         let all = [fact("a", 1), fact("b", 2), fact("b", 3), fact("b", 4)];
         let pending = |facts: &[_], gone: &[_]| Pending { facts: facts.to_vec(), gone: gone.to_vec() };
         let second = all[2].2.id;

@@ -1,6 +1,6 @@
 //! An attempt, as a machine that goes from one await to the next. Its effects come in the order of the real one: the
 //! ledger notes that a report is about to be sent, the report is sent, the circuit judges the answer, the ledger moves,
-//! the round goes on. At every await the process may end, and the attempt may panic.
+//! the delivery goes on. At every await the process may end, and the attempt may panic.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ enum Stage {
 }
 
 struct Sending {
-    round: Delivery,
+    delivery: Delivery,
     state: Option<bytes::Bytes>,
     flying: Vec<Flight>,
 }
@@ -167,16 +167,16 @@ impl SimulatedAttempt {
         let event = untold.as_ref().unwrap_or_else(|| self.event());
         let enriched: Enriched = enrich(event, known.as_ref(), &facts);
         let state = enriched.settle.as_ref().map(|settle| settle.state.clone());
-        let round =
+        let delivery =
             Delivery::new(enriched, known, &self.start.refused, around.reports, Timestamp::UNIX_EPOCH);
-        self.fill(Box::new(Sending { round, state, flying: Vec::new() }), around)
+        self.fill(Box::new(Sending { delivery, state, flying: Vec::new() }), around)
     }
 
     /// Sends what may be sent now; when nothing is on its way then, the attempt is over.
     fn fill(&self, mut sending: Box<Sending>, around: &mut Around<'_>) -> Stage {
-        while let Some((report, counter)) = sending.round.next() {
+        while let Some((report, counter)) = sending.delivery.next() {
             if let Err(reason) = around.circuit.may_send(self.probe) {
-                sending.round.halt(reason);
+                sending.delivery.halt(reason);
                 break;
             }
             let shipment =
@@ -186,7 +186,7 @@ impl SimulatedAttempt {
         if !sending.flying.is_empty() {
             return Stage::Sending(sending);
         }
-        let End { settle, outcome } = sending.round.end();
+        let End { settle, outcome } = sending.delivery.end();
         if let Some(settle) = settle {
             around.books.checkpoint(self.key(), &settle, &self.event().coalesced);
         }
@@ -224,7 +224,7 @@ impl SimulatedAttempt {
                 if verdict == Verdict::Acked && !around.marks_before_ack {
                     self.acknowledge(&shipment, around);
                 }
-                sending.round.settled(&shipment.report, verdict, reason, after);
+                sending.delivery.settled(&shipment.report, verdict, reason, after);
                 return Ok(self.fill(sending, around));
             }
         }

@@ -197,7 +197,7 @@ impl Check {
             let doubted = before.lost || before.report.fact.is_some();
             let (unanswered, before) = (self.goes_on && doubted, &before.report);
             let doubtful = excused || self.doubtful.get(&entity).copied().unwrap_or_default();
-            // What was refused for good is left out of a round: what follows may equal what went before it.
+            // What was refused for good is left out of a delivery: what follows may equal what went before it.
             let doubtful = doubtful || receiver.refused.contains(&report.key) || told_again;
             let last = self.arrived.get(&entity).copied();
             ensure!(

@@ -200,7 +200,7 @@ impl Draft<'_> {
                 let showing = State { operation: Some(end), ..*state };
                 let content = object(&showing, commit);
                 let fact = Some(operation(Some(end)));
-                // A round that was cut off may have told it as the state that it was then.
+                // A delivery that was cut off may have told it as the state that it was then.
                 let told = own.is_some_and(|own| own.content == content && !own.in_doubt);
                 if !told || !reports.is_empty() {
                     reports.push(Report {

@@ -1,6 +1,6 @@
 //! A deterministic simulation: lane, ledger, sink and watch against a model of the world.
 //!
-//! The lane, the circuit, the round of reports, the records, the journal and the idempotency keys are the real ones;
+//! The lane, the circuit, the delivery of reports, the records, the journal and the idempotency keys are the real ones;
 //! the cluster, the watch, the receiver and a small enrichment are models. There is no runtime, no thread and no clock
 //! in a run: one seeded generator decides what happens next, at every await of every attempt, so that a run can be
 //! repeated from its seed. Objects change, end operations, go and come back, and return to exactly what they

@@ -86,7 +86,7 @@ fn runs_that_once_failed_hold() {
     for (seed, why) in [
         (7_016_515, "a deletion that lost its body told nothing of the operation that its body showed"),
         (20_244_729, "a list that ended a life once more moved its end behind that of a later one"),
-        (30_016_587, "a killed process knew the counter of a settled round, and not its operation"),
+        (30_016_587, "a killed process knew the counter of a settled delivery, and not its operation"),
         (30_032_217, "a deletion of which only the name was known ended the life that followed"),
         (30_060_403, "a list made the watch forget a later life that a read had shown"),
         (30_085_662, "what two reads told was told again when the watch came to it"),
@@ -95,12 +95,12 @@ fn runs_that_once_failed_hold() {
             3_176_335_769,
             "two ends of operations were told again after an end that nobody knew to have arrived",
         ),
-        (3_176_385_704, "an end before the one of a settled round was taken for told by a killed process"),
+        (3_176_385_704, "an end before the one of a settled delivery was taken for told by a killed process"),
         (200_026_366, "a late watch made a later life forgotten that a read had shown"),
         (400_105_447, "a replay of a life that was over asked for no more than a state of it"),
         (
             300_618_304,
-            "an end that a late watch showed after a broken round had told a later one was not told",
+            "an end that a late watch showed after a broken delivery had told a later one was not told",
         ),
         (400_379_413, "the same"),
         (700_137_096, "the same"),

@@ -88,7 +88,7 @@ async fn reports_that_wait_for_a_place_when_the_circuit_opens_are_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reports_of_a_round_stop_when_the_circuit_opens() {
+async fn reports_of_a_delivery_stop_when_the_circuit_opens() {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
     cluster.put("app", 1);
     receiver.answers(|_, number| match number {

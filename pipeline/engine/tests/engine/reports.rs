@@ -40,7 +40,7 @@ async fn more_objects_than_the_queue_holds_are_all_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_objects_states_arrive_in_order_and_rounds_do_not_overlap() {
+async fn each_objects_states_arrive_in_order_and_deliveries_do_not_overlap() {
     let delays = std::sync::Mutex::new(fastrand::Rng::with_seed(7));
     let mut receiver = Receiver::new();
     receiver.delay = std::sync::Arc::new(move || Duration::from_millis(delays.lock().unwrap().u64(0..40)));

@@ -38,7 +38,7 @@ fn last(uid: &str) -> Report {
 }
 
 #[test]
-fn a_settled_round_strikes_what_it_told_and_nothing_else() {
+fn a_settled_delivery_strikes_what_it_told_and_nothing_else() {
     let ledger = Ledger::memory();
     let ends = [end("a", 1), end("b", 1), end("b", 2), end("b", 3), end("b", 4)];
     assert!(ledger.journal(&key(1), pending(&ends, &[("a", 1)])));
@@ -96,7 +96,7 @@ fn an_end_that_was_told_is_struck_at_once_and_an_earlier_one_that_comes_late_is_
     assert!(ledger.journal(&key(1), pending(&ends[1..], &[])));
     ledger.acknowledge(&key(1), &tells("a", &ends[1]));
     ledger.acknowledge(&key(1), &tells("a", &ends[2]));
-    // The round broke off, and a watch that was behind shows the first.
+    // The delivery broke off, and a watch that was behind shows the first.
     assert!(ledger.journal(&key(1), pending(&ends, &[])));
     let left = pending(&[ends[0].clone(), ends[3].clone()], &[]).unwrap();
     assert_eq!(ledger.journaled(), [(key(1), left)]);
@@ -283,7 +283,7 @@ fn gone(uid: &str, version: u64, body: Option<bytes::Bytes>, ends: &[Fact]) -> E
 }
 
 #[test]
-fn what_a_settled_round_told_is_taken_out_of_an_event_that_brings_it_again() {
+fn what_a_settled_delivery_told_is_taken_out_of_an_event_that_brings_it_again() {
     let ledger = Ledger::memory();
     let ends: Vec<_> = (1..=4).map(|n| end("a", n).2).collect();
     let event = |uid: &str, ends: &[Fact]| Event { cause: Cause::Read, ..gone(uid, 7, None, ends) };

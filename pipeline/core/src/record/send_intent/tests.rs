@@ -117,13 +117,13 @@ fn an_end_is_told_again_as_the_same_however_it_is_told() {
 }
 
 #[test]
-fn an_end_is_told_again_as_the_same_after_a_kill_that_lost_the_round_before_it() {
+fn an_end_is_told_again_as_the_same_after_a_kill_that_lost_the_delivery_before_it() {
     let told = |version| report("a", version, EntityId::OBJECT, version);
-    let round = |version| settle("a", version, &[]);
-    let committed = Record::checkpoint(Record::acknowledge(None, &told(5)), &round(5));
+    let delivery = |version| settle("a", version, &[]);
+    let committed = Record::checkpoint(Record::acknowledge(None, &told(5)), &delivery(5));
     let mut notes: Vec<_> = SendIntent::new(Some(&committed), &told(7), None).into_iter().collect();
     let live = Record::acknowledge(Record::sending(Some(committed.clone()), &told(7), None), &told(7));
-    let live = Record::checkpoint(live, &round(7));
+    let live = Record::checkpoint(live, &delivery(7));
     notes.extend(SendIntent::new(Some(&live), &end("a", 9), None));
     let (first, _) = of_end(Some(live), 0);
     let resumed = notes.iter().fold(Some(committed), Record::resume);

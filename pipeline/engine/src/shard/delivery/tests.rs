@@ -29,33 +29,33 @@ fn none() -> Refused {
     Arc::new([])
 }
 
-/// Runs a round to its end; returns what was sent, in order.
-fn run(mut round: Delivery, verdict: impl Fn(&Report) -> (Verdict, Reason)) -> (Vec<Report>, End) {
+/// Runs a delivery to its end; returns what was sent, in order.
+fn run(mut delivery: Delivery, verdict: impl Fn(&Report) -> (Verdict, Reason)) -> (Vec<Report>, End) {
     let (mut sent, mut flying) = (Vec::new(), VecDeque::new());
     loop {
-        while let Some((report, _)) = round.next() {
+        while let Some((report, _)) = delivery.next() {
             sent.push(report.clone());
             flying.push_back(report);
         }
         let Some(report) = flying.pop_front() else { break };
         let (verdict, reason) = verdict(&report);
-        round.settled(&report, verdict, reason, None);
+        delivery.settled(&report, verdict, reason, None);
     }
-    (sent, round.end())
+    (sent, delivery.end())
 }
 
 #[test]
 fn the_object_goes_alone_then_resources_up_to_the_limit() {
-    let mut round = Delivery::new(eleven(), None, &none(), 4, Timestamp::UNIX_EPOCH);
-    let (object, _) = round.next().unwrap();
+    let mut delivery = Delivery::new(eleven(), None, &none(), 4, Timestamp::UNIX_EPOCH);
+    let (object, _) = delivery.next().unwrap();
     assert_eq!(object.entity, EntityId::OBJECT);
-    assert_eq!(round.next(), None, "resources wait for the object's answer");
-    round.settled(&object, Verdict::Acked, Reason::Refused, None);
-    let flying: Vec<_> = std::iter::from_fn(|| round.next()).collect();
+    assert_eq!(delivery.next(), None, "resources wait for the object's answer");
+    delivery.settled(&object, Verdict::Acked, Reason::Refused, None);
+    let flying: Vec<_> = std::iter::from_fn(|| delivery.next()).collect();
     assert_eq!(flying.len(), 4);
-    round.settled(&flying[0].0, Verdict::Acked, Reason::Refused, None);
-    assert!(round.next().is_some());
-    assert_eq!(round.next(), None);
+    delivery.settled(&flying[0].0, Verdict::Acked, Reason::Refused, None);
+    assert!(delivery.next().is_some());
+    assert_eq!(delivery.next(), None);
 }
 
 #[test]
@@ -63,22 +63,22 @@ fn several_reports_of_the_object_go_one_after_the_other_with_counters_that_rise(
     let mut known = Record::new("uid".into());
     known.object_mut().counter = 5;
     let reports = vec![report(EntityId::OBJECT, 1), report(EntityId::OBJECT, 2), resource(3)];
-    let mut round = Delivery::new(enriched(reports), Some(known), &none(), 4, Timestamp::UNIX_EPOCH);
+    let mut delivery = Delivery::new(enriched(reports), Some(known), &none(), 4, Timestamp::UNIX_EPOCH);
     for counter in [5, 6] {
-        let (report, at) = round.next().unwrap();
+        let (report, at) = delivery.next().unwrap();
         assert_eq!((report.entity, at), (EntityId::OBJECT, counter));
-        assert_eq!(round.next(), None);
-        round.settled(&report, Verdict::Acked, Reason::Refused, None);
+        assert_eq!(delivery.next(), None);
+        delivery.settled(&report, Verdict::Acked, Reason::Refused, None);
     }
-    assert_eq!(round.next().unwrap().1, 0);
+    assert_eq!(delivery.next().unwrap().1, 0);
 }
 
 #[test]
 fn another_lifes_counter_is_not_taken() {
     let mut known = Record::new("earlier".into());
     known.object_mut().counter = 5;
-    let mut round = Delivery::new(eleven(), Some(known), &none(), 4, Timestamp::UNIX_EPOCH);
-    assert_eq!(round.next().unwrap().1, 0);
+    let mut delivery = Delivery::new(eleven(), Some(known), &none(), 4, Timestamp::UNIX_EPOCH);
+    assert_eq!(delivery.next().unwrap().1, 0);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn failed_resources_do_not_hold_the_others_up_and_nothing_settles() {
 }
 
 #[test]
-fn ends_that_were_told_before_a_round_broke_off_are_told_no_more() {
+fn ends_that_were_told_before_a_delivery_broke_off_are_told_no_more() {
     let end = |number| Report { fact: Some(Digest(number)), ..report(EntityId::OBJECT, number) };
     let reports = vec![end(1), end(2), end(3), report(EntityId::OBJECT, 100)];
     let fails = |report: &Report| match report.content {
@@ -152,13 +152,13 @@ fn an_object_that_failed_holds_its_resources_up() {
 
 #[test]
 fn the_longest_retry_after_counts() {
-    let mut round =
+    let mut delivery =
         Delivery::new(enriched((1..=3).map(resource).collect()), None, &none(), 4, Timestamp::UNIX_EPOCH);
-    let flying: Vec<_> = std::iter::from_fn(|| round.next()).collect();
+    let flying: Vec<_> = std::iter::from_fn(|| delivery.next()).collect();
     for ((report, _), after) in flying.iter().zip([Some(5), Some(9), None]) {
-        round.settled(report, Verdict::Retry, Reason::RateLimited, after.map(Duration::from_secs));
+        delivery.settled(report, Verdict::Retry, Reason::RateLimited, after.map(Duration::from_secs));
     }
-    let Outcome::Retry { after, .. } = round.end().outcome else { panic!("not a retry") };
+    let Outcome::Retry { after, .. } = delivery.end().outcome else { panic!("not a retry") };
     assert_eq!(after, Some(Duration::from_secs(9)));
 }
 
@@ -210,12 +210,12 @@ fn a_refused_report_is_not_sent_again_when_another_must_be_retried() {
 }
 
 #[test]
-fn an_open_circuit_halts_the_round() {
-    let mut round = Delivery::new(eleven(), None, &none(), 4, Timestamp::UNIX_EPOCH);
-    let (object, _) = round.next().unwrap();
-    round.settled(&object, Verdict::Acked, Reason::Refused, None);
-    round.next().unwrap();
-    round.halt(Reason::Unauthorized);
-    assert_eq!(round.next(), None);
-    assert!(matches!(round.end().outcome, Outcome::Retry { reason: Reason::Unauthorized, .. }));
+fn an_open_circuit_halts_the_delivery() {
+    let mut delivery = Delivery::new(eleven(), None, &none(), 4, Timestamp::UNIX_EPOCH);
+    let (object, _) = delivery.next().unwrap();
+    delivery.settled(&object, Verdict::Acked, Reason::Refused, None);
+    delivery.next().unwrap();
+    delivery.halt(Reason::Unauthorized);
+    assert_eq!(delivery.next(), None);
+    assert!(matches!(delivery.end().outcome, Outcome::Retry { reason: Reason::Unauthorized, .. }));
 }

@@ -30,7 +30,7 @@ type Answer = dyn Fn(&Report, usize) -> Result<(), StageError> + Send + Sync;
 /// Reports on their way: entity and version, by object.
 type Flying = BTreeMap<Key, Vec<(EntityId, u64)>>;
 
-/// Answers as it is told, after `delay`, and asserts that a key's rounds keep their order.
+/// Answers as it is told, after `delay`, and asserts that a key's deliveries keep their order.
 #[derive(Clone)]
 pub(crate) struct Receiver {
     pub(crate) came: Arc<Mutex<Vec<Came>>>,
@@ -97,7 +97,7 @@ impl Sink for Receiver {
             {
                 let mut flying = self.flying.lock().unwrap();
                 let others = flying.entry(report.key.clone()).or_default();
-                assert!(others.iter().all(|(_, version)| *version == report.version.0), "rounds overlap");
+                assert!(others.iter().all(|(_, version)| *version == report.version.0), "deliveries overlap");
                 let alone = |entity: &EntityId| *entity == EntityId::OBJECT;
                 let beside = others.iter().any(|(entity, _)| alone(entity) || alone(&report.entity));
                 assert!(!beside, "an object's report goes alone");

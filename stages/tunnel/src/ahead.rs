@@ -2,12 +2,12 @@
 //! records that have 16.
 
 use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf as _, Bytes};
+use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::io::poll_read_buf;
 
 /// Bytes that are read at once.
 const PIECE: usize = 32 << 10;
@@ -17,12 +17,12 @@ const PIECE: usize = 32 << 10;
 pub(crate) struct Ahead<S> {
     inner: S,
     /// What was read and nobody asked for yet.
-    rest: Bytes,
+    rest: BytesMut,
 }
 
 impl<S> Ahead<S> {
     pub(crate) fn new(inner: S) -> Self {
-        Self { inner, rest: Bytes::new() }
+        Self { inner, rest: BytesMut::new() }
     }
 }
 
@@ -33,21 +33,16 @@ impl<S: AsyncRead + Unpin> AsyncRead for Ahead<S> {
             if out.remaining() >= PIECE {
                 return Pin::new(&mut this.inner).poll_read(cx, out);
             }
-            let mut piece = [const { MaybeUninit::uninit() }; PIECE];
-            let mut piece = ReadBuf::uninit(&mut piece);
-            ready!(Pin::new(&mut this.inner).poll_read(cx, &mut piece))?;
-            let (now, later) = piece.filled().split_at(piece.filled().len().min(out.remaining()));
-            out.put_slice(now);
-            if !later.is_empty() {
-                this.rest = Bytes::copy_from_slice(later);
-            }
-            return Poll::Ready(Ok(()));
+            // Given up again when nothing comes.
+            let mut piece = BytesMut::with_capacity(PIECE);
+            ready!(poll_read_buf(Pin::new(&mut this.inner), cx, &mut piece))?;
+            this.rest = piece;
         }
         let length = this.rest.len().min(out.remaining());
         out.put_slice(&this.rest[..length]);
         this.rest.advance(length);
         if this.rest.is_empty() {
-            this.rest = Bytes::new();
+            this.rest = BytesMut::new();
         }
         Poll::Ready(Ok(()))
     }

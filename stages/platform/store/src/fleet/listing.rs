@@ -152,14 +152,7 @@ impl Store {
         selection: &Selection,
         name: &ApplicationName,
     ) -> Result<Position, StoreError> {
-        let mut query = Query::placed(view, selection);
-        let [runtime, namespace, own] =
-            [&name.runtime, &name.namespace, &name.name].map(|text| query.text(text));
-        query.sql.push_str(&format!(
-            "SELECT (SELECT count(*) FROM matching), p.position, b.runtime, b.namespace, b.name, c.runtime, c.namespace, \
-             c.name FROM (SELECT 1 AS one) q LEFT JOIN placed p ON p.runtime = {runtime} AND p.namespace = {namespace} \
-             AND p.name = {own} LEFT JOIN matching b ON b.id = p.previous LEFT JOIN matching c ON c.id = p.following"
-        ));
+        let query = Query::place(view, selection, name);
         let rows = query.rows(&mut self.read().await?).await?;
         let Some(row) = rows.first() else { return Ok(Position::default()) };
         let beside = |first: usize| -> Result<Option<ApplicationName>, StoreError> {
@@ -167,7 +160,7 @@ impl Store {
             Ok(Some(ApplicationName { runtime, namespace: row.text(first + 1)?, name: row.text(first + 2)? }))
         };
         Ok(Position {
-            position: row.int_or_null(1)?.map(count),
+            position: Some(count(row.int(1)?)).filter(|position| *position > 0),
             matching: count(row.int(0)?),
             previous: beside(2)?,
             next: beside(5)?,

@@ -4,6 +4,7 @@
 use crate::act::Value;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
+use crate::fleet::listing::ApplicationName;
 use crate::report::Millis;
 use crate::rule::View;
 
@@ -146,17 +147,29 @@ impl Query {
         query
     }
 
-    /// The same, and then as the table `placed` with its position, and who stands before and after it.
-    pub(super) fn placed(view: &View, selection: &Selection) -> Self {
-        let mut query = Self::matching(view, selection);
+    /// Where an application stands among what somebody sees of a selection: how many there are, its own position, and the runtime,
+    /// namespace and name of who stands before and after it. All others are compared to it, which is a fraction of what it takes to
+    /// put them in their order.
+    pub(super) fn place(view: &View, selection: &Selection, name: &ApplicationName) -> Self {
+        let mut query = Self::begin(view, selection, "AS MATERIALIZED");
+        let [runtime, namespace, own] =
+            [&name.runtime, &name.namespace, &name.name].map(|text| query.text(text));
+        let (others, own_ranks) = (ranks("grouped", selection), ranks("here", selection));
+        let compared = |how: &str| {
+            let [others, own] = [&others, &own_ranks].map(|all| all.join(", "));
+            format!("FROM grouped JOIN here ON ({others}) {how} ({own})")
+        };
+        let backwards: Vec<String> = others.iter().map(|rank| format!("{rank} DESC")).collect();
+        let before = format!("{} ORDER BY {} LIMIT 1", compared("<"), backwards.join(", "));
+        let behind = format!("{} ORDER BY {} LIMIT 1", compared(">"), others.join(", "));
         query.sql.push_str(&format!(
-            ", grouped AS (SELECT matching.*, min(attention) OVER (PARTITION BY in_group) AS urgency, \
-             max(deployed) OVER (PARTITION BY in_group) AS newest, \
-             count(*) OVER (PARTITION BY in_group) AS of_group, count(*) OVER () AS of_all FROM matching), \
-             placed AS (SELECT grouped.*, row_number() OVER w AS position, lag(id) OVER w AS previous, \
-             lead(id) OVER w AS following FROM grouped \
-             WINDOW w AS (ORDER BY {})) ",
-            order("grouped", selection)
+            ", {GROUPS}, grouped AS MATERIALIZED (SELECT matching.*, urgency, newest FROM matching JOIN groups ON own = in_group), \
+             here AS MATERIALIZED (SELECT * FROM grouped WHERE runtime = {runtime} AND namespace = {namespace} AND name = {own}) \
+             SELECT (SELECT count(*) FROM matching), (SELECT count(*) {}), p.name, b.namespace, b.name, n.name, c.namespace, c.name \
+             FROM (SELECT 1 AS one) q \
+             LEFT JOIN applications b ON b.id = (SELECT grouped.id {before}) LEFT JOIN runtimes p ON p.id = b.runtime_id \
+             LEFT JOIN applications c ON c.id = (SELECT grouped.id {behind}) LEFT JOIN runtimes n ON n.id = c.runtime_id",
+            compared("<=")
         ));
         query
     }
@@ -274,15 +287,28 @@ pub(super) fn order_of_groups(selection: &Selection) -> &'static [&'static str] 
     }
 }
 
-/// What rows of a table are ordered by.
-pub(super) fn order(table: &str, selection: &Selection) -> String {
+/// What rows are ordered by: no two have all of it alike.
+fn order_of_rows(selection: &Selection) -> impl Iterator<Item = &'static str> {
     let columns: &[&str] = match selection.sort_by {
         SortBy::Attention => &["attention", "name", "namespace", "runtime"],
         SortBy::Name => &["name", "namespace", "runtime"],
         SortBy::Deployed => &["deployed DESC", "name", "namespace", "runtime"],
     };
-    let all = order_of_groups(selection).iter().chain(columns);
-    all.map(|column| format!("{table}.{column}")).collect::<Vec<_>>().join(", ")
+    order_of_groups(selection).iter().chain(columns).copied()
+}
+
+/// The same of a table.
+pub(super) fn order(table: &str, selection: &Selection) -> String {
+    order_of_rows(selection).map(|column| format!("{table}.{column}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The same as values that all ascend, so that rows are compared by them.
+fn ranks(table: &str, selection: &Selection) -> Vec<String> {
+    let rank = |column: &'static str| match column.strip_suffix(" DESC") {
+        Some(column) => format!("-{table}.{column}"),
+        None => format!("{table}.{column}"),
+    };
+    order_of_rows(selection).map(rank).collect()
 }
 
 /// Text that means itself within a pattern; what is searched is kept in lower case.
@@ -305,6 +331,28 @@ mod tests {
             let read = lines.iter().filter(|line| line.starts_with("SCAN a")).count();
             let ordered = lines.iter().filter(|line| line.contains("FOR ORDER BY")).count();
             assert_eq!((read, ordered), (1, 1), "{lines:#?}");
+        }
+        plans.close().await;
+    }
+
+    #[tokio::test]
+    async fn where_an_application_stands_is_told_without_an_order_of_all() {
+        let plans = Plans::open().await;
+        let name = |text: &str| text.to_owned();
+        let name = ApplicationName { runtime: name("prod"), namespace: name("argocd"), name: name("web") };
+        for (group_by, sort_by) in
+            [(GroupBy::Environment, SortBy::Attention), (GroupBy::Application, SortBy::Deployed)]
+        {
+            let selection = Selection { group_by, sort_by, ..Selection::default() };
+            let query = Query::place(&View::ALL, &selection, &name);
+            assert!(!query.sql.contains(" OVER "), "{}", query.sql);
+            let lines = plans.of(&query.sql).await;
+            let read = lines.iter().filter(|line| line.starts_with("SCAN a")).count();
+            // Of each the first alone is kept.
+            let ordered = lines.iter().filter(|line| line.contains("FOR ORDER BY")).count();
+            let beside = |table: &str| format!("SEARCH {table} USING INTEGER PRIMARY KEY (rowid=?)");
+            let looked_up = |table: &str| lines.iter().any(|line| line.starts_with(&beside(table)));
+            assert_eq!((read, ordered, looked_up("b"), looked_up("c")), (1, 2, true, true), "{lines:#?}");
         }
         plans.close().await;
     }

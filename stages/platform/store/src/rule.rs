@@ -300,6 +300,20 @@ impl View {
     /// As a condition on the table `r` alone: runtimes that a rule names by nothing else, and those that have an
     /// application which is seen.
     pub(crate) fn condition_of_runtimes(&self, values: &mut Vec<Value>) -> String {
+        if self.is_all() {
+            return "1 = 1".to_owned();
+        }
+        let seen = self.condition(values);
+        // Of its own runtimes: the applications are read once, and not for each runtime.
+        let seen = format!(
+            "SELECT a.runtime_id FROM applications a JOIN runtimes r ON r.id = a.runtime_id \
+             WHERE a.name <> '' AND a.deleted = 0 AND {seen}"
+        );
+        self.condition_of_runtimes_within(&seen, values)
+    }
+
+    /// The same, where a query of the numbers of those that have an application which is seen is at hand.
+    pub(crate) fn condition_of_runtimes_within(&self, seen: &str, values: &mut Vec<Value>) -> String {
         let Some(alternatives) = self.0.as_ref().filter(|_| !self.is_all()) else {
             return "1 = 1".to_owned();
         };
@@ -308,10 +322,7 @@ impl View {
         for wanted in alternatives.iter().filter(whole) {
             any.extend(wanted.iter().filter_map(|want| want_condition(want, values)));
         }
-        any.push(format!(
-            "EXISTS (SELECT 1 FROM applications a WHERE a.runtime_id = r.id AND a.name <> '' AND a.deleted = 0 AND {})",
-            self.condition(values)
-        ));
+        any.push(format!("r.id IN ({seen})"));
         format!("({})", any.join(" OR "))
     }
 }

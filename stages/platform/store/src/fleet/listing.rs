@@ -100,13 +100,7 @@ pub(super) fn count(number: i64) -> u64 {
 
 /// How many applications and runtimes somebody sees.
 pub(super) async fn totals(connection: &mut Connection, view: &View) -> Result<(u64, u64), StoreError> {
-    let mut query = Query::default();
-    let (seen, runtimes) = (query.seen(view), query.seen_runtimes(view));
-    query.sql = format!(
-        "SELECT (SELECT count(*) FROM applications a JOIN runtimes r ON r.id = a.runtime_id WHERE a.name <> '' \
-         AND a.deleted = 0 AND {seen}), (SELECT count(*) FROM runtimes r WHERE {runtimes})"
-    );
-    let rows = query.rows(connection).await?;
+    let rows = Query::totals(view).rows(connection).await?;
     rows.first().map_or(Ok((0, 0)), |row| Ok((count(row.int(0)?), count(row.int(1)?))))
 }
 

@@ -156,6 +156,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0023_pods.sql"),
         include_str!("../migrations/postgres/0023_pods.sql"),
     ),
+    (
+        24,
+        "deployed_before",
+        include_str!("../migrations/sqlite/0024_deployed_before.sql"),
+        include_str!("../migrations/postgres/0024_deployed_before.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

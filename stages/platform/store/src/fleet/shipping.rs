@@ -112,30 +112,7 @@ impl Store {
         selection: &Selection,
         (begin, end): (Millis, Millis),
     ) -> Result<Vec<Shipped>, StoreError> {
-        let mut query = Query::matching(view, selection);
-        let (begin, end) = (query.int(begin), query.int(end));
-        query.sql.push_str(&format!(
-            ", ended AS (SELECT d.*, e.id AS entity, (SELECT min(n.started_at) FROM deployments n \
-             WHERE n.application_id = d.application_id AND n.started_at > d.started_at) AS next_at \
-             FROM deployments d JOIN matching m ON m.id = d.application_id \
-             JOIN entities e ON e.application_id = d.application_id AND e.kind = '' \
-             WHERE d.finished_at >= {begin} AND d.finished_at < {end} AND d.phase IN ('Succeeded', 'Failed', 'Error') \
-             ORDER BY d.finished_at DESC, d.id DESC LIMIT {MOST_SHIPPED}), \
-             hurt AS (SELECT ended.*, CASE WHEN phase <> 'Succeeded' THEN finished_at ELSE (SELECT min(t.at) FROM transitions t \
-             WHERE t.entity_id = ended.entity AND t.health = 'Degraded' AND t.at > ended.started_at \
-             AND t.at <= ended.finished_at + {BLAMED_FOR} AND (ended.next_at IS NULL OR t.at < ended.next_at) \
-             AND COALESCE((SELECT p.health FROM transitions p WHERE p.entity_id = t.entity_id \
-             AND (p.at, p.id) < (t.at, t.id) ORDER BY p.at DESC, p.id DESC LIMIT 1), '') <> 'Degraded') END AS hurt_at FROM ended) \
-             SELECT r.name, a.namespace, a.name, h.started_at, h.finished_at, h.phase, h.revision, h.commit_date, h.hurt_at, \
-             CASE WHEN h.hurt_at IS NULL THEN NULL WHEN h.phase = 'Succeeded' THEN (SELECT min(t.at) FROM transitions t \
-             WHERE t.entity_id = h.entity AND t.health = 'Healthy' AND t.at > h.hurt_at) \
-             ELSE (SELECT min(n.finished_at) FROM deployments n WHERE n.application_id = h.application_id \
-             AND n.started_at > h.started_at AND n.phase = 'Succeeded') END, \
-             (SELECT count(*) FROM deployments b WHERE b.application_id = h.application_id \
-             AND b.started_at < h.started_at AND b.revision = h.revision AND b.phase = 'Succeeded') AS again \
-             FROM hurt h JOIN applications a ON a.id = h.application_id JOIN runtimes r ON r.id = a.runtime_id \
-             ORDER BY h.finished_at DESC, h.id DESC"
-        ));
+        let query = shipped(view, selection, (begin, end));
         let one = |row: Row| {
             Ok(Shipped {
                 application: ApplicationName {
@@ -156,9 +133,49 @@ impl Store {
     }
 }
 
+/// Deployments with what each of them led to, a row of which [`Store::shipped`] reads.
+fn shipped(view: &View, selection: &Selection, (begin, end): (Millis, Millis)) -> Query {
+    let mut query = Query::matching(view, selection);
+    let (begin, end) = (query.int(begin), query.int(end));
+    query.sql.push_str(&format!(
+        ", ended AS (SELECT d.*, e.id AS entity, (SELECT min(n.started_at) FROM deployments n \
+         WHERE n.application_id = d.application_id AND n.started_at > d.started_at) AS next_at \
+         FROM deployments d JOIN matching m ON m.id = d.application_id \
+         JOIN entities e ON e.application_id = d.application_id AND e.kind = '' \
+         WHERE d.finished_at >= {begin} AND d.finished_at < {end} AND d.phase IN ('Succeeded', 'Failed', 'Error') \
+         ORDER BY d.finished_at DESC, d.id DESC LIMIT {MOST_SHIPPED}), \
+         hurt AS (SELECT ended.*, CASE WHEN phase <> 'Succeeded' THEN finished_at ELSE (SELECT min(t.at) FROM transitions t \
+         WHERE t.entity_id = ended.entity AND t.health = 'Degraded' AND t.at > ended.started_at \
+         AND t.at <= ended.finished_at + {BLAMED_FOR} AND (ended.next_at IS NULL OR t.at < ended.next_at) \
+         AND COALESCE((SELECT p.health FROM transitions p WHERE p.entity_id = t.entity_id \
+         AND (p.at, p.id) < (t.at, t.id) ORDER BY p.at DESC, p.id DESC LIMIT 1), '') <> 'Degraded') END AS hurt_at FROM ended) \
+         SELECT r.name, a.namespace, a.name, h.started_at, h.finished_at, h.phase, h.revision, h.commit_date, h.hurt_at, \
+         CASE WHEN h.hurt_at IS NULL THEN NULL WHEN h.phase = 'Succeeded' THEN (SELECT min(t.at) FROM transitions t \
+         WHERE t.entity_id = h.entity AND t.health = 'Healthy' AND t.at > h.hurt_at) \
+         ELSE (SELECT min(n.finished_at) FROM deployments n WHERE n.application_id = h.application_id \
+         AND n.started_at > h.started_at AND n.phase = 'Succeeded') END, \
+         (SELECT count(*) FROM deployments b WHERE b.application_id = h.application_id \
+         AND b.started_at < h.started_at AND b.revision = h.revision AND b.phase = 'Succeeded') AS again \
+         FROM hurt h JOIN applications a ON a.id = h.application_id JOIN runtimes r ON r.id = a.runtime_id \
+         ORDER BY h.finished_at DESC, h.id DESC"
+    ));
+    query
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Plans;
+
+    #[tokio::test]
+    async fn whether_a_revision_was_deployed_before_is_found_in_an_index() {
+        let plans = Plans::open().await;
+        let lines = plans.of(&shipped(&View::ALL, &Selection::default(), (0, 1)).sql).await;
+        let before: Vec<_> = lines.iter().filter(|line| line.starts_with("SEARCH b ")).collect();
+        let found = "deployments_revision (application_id=? AND revision=? AND started_at<?)";
+        assert!(before.len() == 1 && before[0].ends_with(found), "{lines:#?}");
+        plans.close().await;
+    }
 
     #[test]
     fn the_median_is_the_one_in_the_middle() {

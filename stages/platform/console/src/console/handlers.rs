@@ -77,8 +77,8 @@ pub(crate) async fn home(
     headers: HeaderMap,
 ) -> Answer {
     let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
-    let home = session.fleet.home().await.map_err(failed)?;
-    let trend = session.fleet.trend(page::shipping::DAYS).await.map_err(failed)?;
+    let (home, trend) = (session.fleet.home(), session.fleet.trend(page::shipping::DAYS));
+    let (home, trend) = tokio::try_join!(home, trend).map_err(failed)?;
     Ok(page_of(&page::home::page(&home, &trend, console.now()), &session, &headers))
 }
 
@@ -123,7 +123,9 @@ pub(crate) async fn application(
     let id = console.application_at(&session, at).await.map_err(failed)?;
     let asked = Asked::parse(id.clone(), &query.unwrap_or_default());
     let mut window = asked.window(now);
-    let Some(mut application) = fleet.application(&id, window).await.map_err(failed)? else {
+    let (application, neighbours) = (fleet.application(&id, window), fleet.neighbours(&asked.filter, &id));
+    let (application, neighbours) = tokio::try_join!(application, neighbours).map_err(failed)?;
+    let Some(mut application) = application else {
         let markup = shell(&page::application::unknown(&id), &session.user, theme(&headers));
         return Ok(send(StatusCode::NOT_FOUND, &markup));
     };
@@ -142,15 +144,15 @@ pub(crate) async fn application(
     };
     let mut interval = Interval { from, to, resource, before: None, after: None, desired: None };
     if let Some(key) = &interval.resource {
+        let manifest = |side, at| fleet.manifest(&id, key, side, at);
         if asked.tab == Tab::Compare {
-            interval.before = fleet.manifest(&id, key, asked.side, from).await.map_err(failed)?;
-            interval.after = fleet.manifest(&id, key, asked.side, to).await.map_err(failed)?;
+            let both = (manifest(asked.side, from), manifest(asked.side, to));
+            (interval.before, interval.after) = tokio::try_join!(both.0, both.1).map_err(failed)?;
         } else {
-            interval.after = fleet.manifest(&id, key, Side::Live, to).await.map_err(failed)?;
-            interval.desired = fleet.manifest(&id, key, Side::Desired, to).await.map_err(failed)?;
+            let both = (manifest(Side::Live, to), manifest(Side::Desired, to));
+            (interval.after, interval.desired) = tokio::try_join!(both.0, both.1).map_err(failed)?;
         }
     }
-    let neighbours = fleet.neighbours(&asked.filter, &id).await.map_err(failed)?;
     let acts = super::acts::of(&console, &session, &id, &application, interval.resource.as_ref()).await;
     let acts = acts.map_err(|error| failed(Unavailable(Box::new(error))))?;
     let page = page::application::page(&asked, &application, &interval, &neighbours, &acts, now);

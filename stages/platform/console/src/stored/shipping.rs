@@ -17,8 +17,9 @@ pub(super) async fn read(
 ) -> Result<Shipping, StoreError> {
     let end = now.as_millisecond();
     let begin = end - i64::from(days) * DAY;
-    let deployments = store.shipped(view, selection, (begin, end)).await?;
-    let before = store.shipped(view, selection, (begin - i64::from(days) * DAY, begin)).await?;
+    let now = store.shipped(view, selection, (begin, end));
+    let before = store.shipped(view, selection, (begin - i64::from(days) * DAY, begin));
+    let (deployments, before) = tokio::try_join!(now, before)?;
     let trend = Trend { days, now: Figures::of(&deployments), before: Figures::of(&before) };
     Ok(Shipping { trend, deployments })
 }

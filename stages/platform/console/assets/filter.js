@@ -1,5 +1,8 @@
 // The field: typing filters at once, `key:value` and a blank make a chip, the address is the whole state.
-import { go } from "./swap.js";
+import { go, outdate } from "./swap.js";
+
+// So long after a key, which is longer than from one to the next: whoever types is not held up by rows of half a word.
+const REST = 150;
 
 function address(form) {
   const values = new FormData(form);
@@ -25,11 +28,12 @@ export function start() {
     const form = event.target.closest("[data-filter]");
     if (!form) return;
     clearTimeout(timer);
+    outdate();
     if (event.target.matches("select") || /(^|\s)[a-z]+:(?:"[^"]+"|[^\s"]+)\s$/.test(event.target.value)) {
       if (event.target.matches("select")) go(address(form), { replace: true });
       else chip(form);
     } else {
-      timer = setTimeout(() => go(address(form), { replace: true, keep: true, scroll: false }), 80);
+      timer = setTimeout(() => go(address(form), { replace: true, keep: true, scroll: false }), REST);
     }
   });
   document.addEventListener("submit", (event) => {

@@ -139,6 +139,29 @@ async fn keys_walk_a_filter_find_anything_and_say_themselves() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_of_half_a_word_are_not_shown_to_somebody_who_has_typed_on() {
+    const HELD: &str = "const asked = window.fetch; window.held = []; window.told = []; \
+        window.fetch = (url, ...rest) => String(url).endsWith('q=ba') ? new Promise((go) => held.push(() => go(asked(url, ...rest)))) : asked(url, ...rest); \
+        document.addEventListener('shown', () => told.push(new URLSearchParams(location.search).get('q')))";
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    browser.client.goto(&format!("{}/applications", served.url)).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    browser.client.execute(HELD, vec![]).await.unwrap();
+    browser.keys("/").await;
+    browser.type_into("[data-filter] input", "ba").await;
+    browser.until("held.length === 1").await;
+    // The answer comes with the next letter.
+    let on = "const field = document.activeElement; field.value += 's'; \
+              field.dispatchEvent(new Event('input', { bubbles: true })); held[0]()";
+    browser.client.execute(on, vec![]).await.unwrap();
+    browser.until("told.includes('bas')").await;
+    assert_eq!(browser.client.execute("return told.includes('ba')", vec![]).await.unwrap(), false);
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_changes_in_place_while_somebody_looks() {
     let served = Served::new().await;
     let browser = Browser::open(1_440, 900).await;

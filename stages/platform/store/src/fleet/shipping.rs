@@ -144,7 +144,7 @@ fn shipped(view: &View, selection: &Selection, (begin, end): (Millis, Millis)) -
          JOIN entities e ON e.application_id = d.application_id AND e.kind = '' \
          WHERE d.finished_at >= {begin} AND d.finished_at < {end} AND d.phase IN ('Succeeded', 'Failed', 'Error') \
          ORDER BY d.finished_at DESC, d.id DESC LIMIT {MOST_SHIPPED}), \
-         hurt AS (SELECT ended.*, CASE WHEN phase <> 'Succeeded' THEN finished_at ELSE (SELECT min(t.at) FROM transitions t \
+         hurt AS MATERIALIZED (SELECT ended.*, CASE WHEN phase <> 'Succeeded' THEN finished_at ELSE (SELECT min(t.at) FROM transitions t \
          WHERE t.entity_id = ended.entity AND t.health = 'Degraded' AND t.at > ended.started_at \
          AND t.at <= ended.finished_at + {BLAMED_FOR} AND (ended.next_at IS NULL OR t.at < ended.next_at) \
          AND COALESCE((SELECT p.health FROM transitions p WHERE p.entity_id = t.entity_id \
@@ -168,12 +168,14 @@ mod tests {
     use crate::plan::Plans;
 
     #[tokio::test]
-    async fn whether_a_revision_was_deployed_before_is_found_in_an_index() {
+    async fn what_failed_is_looked_for_once_and_what_was_deployed_before_in_an_index() {
         let plans = Plans::open().await;
         let lines = plans.of(&shipped(&View::ALL, &Selection::default(), (0, 1)).sql).await;
         let before: Vec<_> = lines.iter().filter(|line| line.starts_with("SEARCH b ")).collect();
         let found = "deployments_revision (application_id=? AND revision=? AND started_at<?)";
         assert!(before.len() == 1 && before[0].ends_with(found), "{lines:#?}");
+        let hurt = "SEARCH t USING INDEX transitions_at (entity_id=? AND at>? AND at<?)";
+        assert_eq!(lines.iter().filter(|line| *line == hurt).count(), 1, "{lines:#?}");
         plans.close().await;
     }
 

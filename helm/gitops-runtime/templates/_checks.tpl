@@ -2,10 +2,10 @@
 {{- define "gitops-runtime.problems" -}}
 {{- $problems := list -}}
 {{- $foreign := list -}}
-{{- range $key := list "anchors" "app-proxy" "argo-gateway" "argo-workflows" "cf-argocd-extras" "codefreshWorkflowLogStoreCM" "event-reporters" "gitops-operator" "installer" "internal-router" "redis" "redis-ha" "redis-secret-init" "sealed-secrets" "tunnel-client" -}}
+{{- range $key := list "anchors" "app-proxy" "argo-events" "argo-gateway" "argo-rollouts" "argo-workflows" "cf-argocd-extras" "codefreshWorkflowLogStoreCM" "event-reporters" "garage-workflows-artifact-storage" "gitops-operator" "installer" "internal-router" "redis" "redis-ha" "redis-secret-init" "sealed-secrets" "tunnel-client" -}}
 {{- if hasKey $.Values $key -}}{{- $foreign = append $foreign $key -}}{{- end -}}
 {{- end -}}
-{{- range $key := list "event-reporters" "external-argo-cd" -}}
+{{- range $key := list "event-reporters" "external-argo-cd" "external-argo-rollouts" -}}
 {{- if hasKey $.Values.global $key -}}{{- $foreign = append $foreign (printf "global.%s" $key) -}}{{- end -}}
 {{- end -}}
 {{- if $foreign -}}

@@ -107,8 +107,20 @@ priorityClassName: {{ . | quote }}
 {{- ternary "password" $auth.type (and $isNew (not $auth.token) (eq $auth.tokenSecretKeyRef.name "argocd-token")) -}}
 {{- end }}
 
+{{/* Where Argo CD is; a new one beside the release, or where its own values say. */}}
 {{- define "gitops-runtime.argocdNamespace" -}}
-{{- default .Release.Namespace (index .Values.global.integrations "argo-cd").namespace -}}
+{{- $new := index .Values "argo-cd" -}}
+{{- $beside := ternary (default .Release.Namespace $new.namespaceOverride) .Release.Namespace $new.enabled -}}
+{{- default $beside (index .Values.global.integrations "argo-cd").namespace -}}
+{{- end }}
+
+{{/* The Service of a new Argo CD's API server, as the published chart calls it by the same values. */}}
+{{- define "gitops-runtime.newArgocdService" -}}
+{{- $new := index .Values "argo-cd" -}}
+{{- $name := default "argocd" $new.nameOverride -}}
+{{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
+{{- $full = default $full $new.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- printf "%s-%s" $full (default dict $new.server | dig "name" "" | default "server") | trunc 63 | trimSuffix "-" -}}
 {{- end }}
 
 {{/* The address of Argo CD; a new one is called as its own values say. */}}
@@ -119,8 +131,8 @@ priorityClassName: {{ . | quote }}
 {{- $server.url -}}
 {{- else -}}
 {{- $service := $server.svc -}}
-{{- if and $new.enabled $new.fullnameOverride (eq $service "argocd-server") -}}
-{{- $service = printf "%s-server" $new.fullnameOverride -}}
+{{- if and $new.enabled (eq $service "argocd-server") -}}
+{{- $service = include "gitops-runtime.newArgocdService" . -}}
 {{- end -}}
 {{- ternary "https" "http" (eq (int $server.port) 443) }}://{{ $service }}.{{ include "gitops-runtime.argocdNamespace" . }}.svc:{{ int $server.port }}
 {{- end -}}

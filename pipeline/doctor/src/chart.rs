@@ -13,11 +13,14 @@ const VALUES: &str = include_str!("../../../helm/gitops-runtime/values.yaml");
 pub(crate) const FOREIGN: &[&str] = &[
     "anchors",
     "app-proxy",
+    "argo-events",
     "argo-gateway",
+    "argo-rollouts",
     "argo-workflows",
     "cf-argocd-extras",
     "codefreshWorkflowLogStoreCM",
     "event-reporters",
+    "garage-workflows-artifact-storage",
     "gitops-operator",
     "installer",
     "internal-router",
@@ -26,6 +29,19 @@ pub(crate) const FOREIGN: &[&str] = &[
     "redis-secret-init",
     "sealed-secrets",
     "tunnel-client",
+];
+
+/// Keys of the incumbent's chart below `global`, in one version or another of it, that this chart does not take.
+pub(crate) const FOREIGN_BELOW: &[&str] = &[
+    "global.codefresh.gitIntegration",
+    "global.codefresh.iscRepo",
+    "global.event-reporters",
+    "global.external-argo-cd",
+    "global.external-argo-rollouts",
+    "global.runtime.argoCDApplication",
+    "global.runtime.eventBus",
+    "global.runtime.eventBusName",
+    "global.runtime.repoCredentialsTemplate",
 ];
 
 /// A value that the chart takes.

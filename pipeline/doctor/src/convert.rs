@@ -2,12 +2,16 @@
 //! has none.
 
 mod above;
+mod bundled;
+mod components;
 mod settle;
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value as Json};
 
+use self::bundled::Bundled;
+use self::components::{app_proxy, reporter, router, sources, tunnel};
 use crate::chart::{Chart, FOREIGN};
 use crate::finding::nearest;
 use crate::tree::{File, Node, Value};
@@ -48,17 +52,19 @@ pub struct Converted {
     is_foreign: bool,
     /// Whether it has values of the other chart's reporter of resources, which shares those of all reporters.
     has_resources: bool,
-    /// What the other chart's Argo CD is called.
-    argocd: String,
+    /// The other chart's Argo CD.
+    argocd: Bundled,
 }
 
 const NO_SUCH_VALUE: &str = "this component has no such value here";
 const IMAGE: &str = "the image is this runtime's: `image`";
-const MONITOR: &str = "metrics.serviceMonitor serves every component";
 const NAMES: &str = "names are made of the release's, no account is needed, and every pod is restricted";
 const ARGOCD: &str = "Argo CD is no part of this chart: install its own chart beside it, with these values";
 const REDIS: &str = "nothing here needs a Redis";
 const OTHER: &str = "is no key that is known of the other chart";
+const PART: &str = "is no part of this chart: install its own chart beside it, with these values";
+const ONE_MONITOR: &str = "metrics.serviceMonitor serves every component here, and another one's was given as well: the later of the two is taken";
+const TEMPLATE: &str = "holds a template, and is a plain text here: write what it stands for";
 const MANY_DIGITS: &str = "YAML takes it for a number and loses digits of it: write it in quotes";
 const CONSTRAINT: &str =
     "a constraint's labelSelector named the other chart's labels; the pods' own are taken";
@@ -91,7 +97,7 @@ impl Converted {
             has_resources: root
                 .at("event-reporters.cluster-event-reporter")
                 .is_some_and(|node| !node.entries().is_empty()),
-            argocd: root.at("argo-cd.fullnameOverride").and_then(Node::text).unwrap_or("argo-cd").to_owned(),
+            argocd: Bundled::of(root),
         }
     }
 
@@ -158,7 +164,11 @@ fn walk(converted: &mut Converted, path: &[&str], node: &Node) {
 fn meant(path: &[&str]) -> Option<String> {
     let (last, group) = path.split_last()?;
     if group.is_empty() {
-        return nearest(last, FOREIGN.iter().copied().chain(["argo-cd", "global"]));
+        let global = format!("global.{last}");
+        return match has(&global) {
+            true => Some(global),
+            false => nearest(last, FOREIGN.iter().copied().chain(["argo-cd", "global"])),
+        };
     }
     // What stands below `global` is called alike in both.
     let group = format!("{}.", group.join("."));
@@ -197,9 +207,19 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
             value = if host.contains("://") { host.into() } else { format!("https://{host}").into() };
         }
         // There it is said that the hook does not run.
-        "validation.enabled" => {
-            let skips = node.value == Value::Bool(true) || node.text() == Some("true");
-            value = (!skips).into();
+        "validation.enabled" => value = (!is_true(node)).into(),
+        "appProxy.config.appProxy.skipGitPermissionValidation" => value = true.into(),
+        // It is there where one component asks for it.
+        "metrics.serviceMonitor.enabled" => {
+            value = (is_true(node) || at(&converted.values, to) == Some(&Json::Bool(true))).into();
+        }
+        _ if to.starts_with("metrics.serviceMonitor.") => {
+            if at(&converted.values, to).is_some_and(|before| *before != value) {
+                converted.note(path, node, ONE_MONITOR);
+            }
+        }
+        _ if to.contains(".extraEnv.") && node.text().is_some_and(|text| text.contains("{{")) => {
+            converted.note(path, node, TEMPLATE);
         }
         "tunnelClient.allow" => {
             let text = node.text().unwrap_or_default();
@@ -244,7 +264,7 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
         set(&mut converted.values, &other, laid(value.clone(), own));
     }
     // One component's own stands above what all of them have, whatever comes first.
-    let is_of_all = matches!(path, ["global", "event-reporters", ..]);
+    let is_of_all = matches!(path, ["global", "event-reporters", ..]) && !to.starts_with("metrics.");
     let before = at(&converted.values, to).filter(|_| to != "global.imagePullSecrets").cloned();
     let value = match before {
         Some(before) if is_of_all => laid(value, Some(before)),
@@ -279,6 +299,10 @@ fn as_wanted(to: &str, value: &Json) -> Option<Json> {
         _ => true,
     };
     match value {
+        // As older versions have it: `tls: {}`.
+        Json::Object(none) if none.is_empty() && takes("array") && !takes("object") => {
+            Some(Json::Array(Vec::new()))
+        }
         // One where a list is wanted: `hosts: runtime.example.com`.
         Json::String(_) | Json::Object(_) if takes("array") && !takes("string") && !takes("object") => {
             Some(Json::Array(vec![value.clone()]))
@@ -307,6 +331,7 @@ fn fate(path: &[&str], node: &Node) -> Fate {
             let head = ["global", "integrations", "argo-cd"];
             match rest {
                 [] => Fate::Below,
+                ["redis", ..] => Fate::None(REDIS),
                 ["auth", rest @ ..] => shared(&[&head[..], &["server", "auth"], rest].concat()),
                 rest => shared(&[&head[..], rest].concat()),
             }
@@ -314,13 +339,20 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         ["global", "event-reporters", rest @ ..]
         | ["event-reporters", "runtime-event-reporter", rest @ ..]
         | ["cf-argocd-extras", "eventReporter", rest @ ..] => reporter("reporter", rest),
+        ["global", "external-argo-rollouts"] => {
+            Fate::None("resourceReporter reports Rollouts, whoever installed what works on them")
+        }
         // Charts above this one share the rest of `global`.
         ["global", key] => to(format!("global.{key}")),
         ["event-reporters", "cluster-event-reporter", rest @ ..] => reporter("resourceReporter", rest),
-        ["event-reporters", _] => {
-            Fate::None("this reporter left the other chart; resources are reported with their applications")
+        ["event-reporters", "events"] => {
+            Fate::None("this reporter left the other chart; `reporter` reports Applications here")
         }
+        ["event-reporters", _] => Fate::None(
+            "this reporter left the other chart; resourceReporter reports Rollouts and Workflows here",
+        ),
         ["cf-argocd-extras", "sourcesServer", rest @ ..] | ["argo-gateway", rest @ ..] => sources(rest),
+        ["cf-argocd-extras", "libraryMode"] => Fate::None("this chart renders these itself"),
         ["cf-argocd-extras", _] => Fate::None(OTHER),
         ["internal-router", "ipv6"] => Fate::Below,
         ["internal-router", "ipv6", "enabled"] => to("ipv6.enabled".to_owned()),
@@ -331,7 +363,7 @@ fn fate(path: &[&str], node: &Node) -> Fate {
             Fate::None("global.imagePullSecrets serves all pods")
         }
         ["internal-router", "clusterDomain"] => to("router.config.router.dns.clusterDomain".to_owned()),
-        ["internal-router", rest @ ..] => router(rest),
+        ["internal-router", rest @ ..] => router(rest, node),
         ["tunnel-client", rest @ ..] => tunnel(rest),
         ["argo-cd"] => Fate::Below,
         ["argo-cd", "enabled"] => Fate::None(
@@ -344,6 +376,9 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         ["argo-cd", "acrController"] if has("changeRevision") => Fate::Below,
         ["argo-cd", "acrController", "enabled"] => to("changeRevision.enabled".to_owned()),
         ["argo-cd", "openshift", "enabled"] => to("openshift.enabled".to_owned()),
+        ["argo-cd", "configs", "tls"] => Fate::None(
+            "are certificates of Git servers: give them to Argo CD, and a Secret with them as appProxy.git.caSecretKeyRef",
+        ),
         ["argo-cd", ..] => Fate::None(ARGOCD),
         ["redis" | "redis-ha" | "redis-secret-init"] => Fate::None(REDIS),
         ["installer"] => Fate::Below,
@@ -351,11 +386,20 @@ fn fate(path: &[&str], node: &Node) -> Fate {
             to("validation.enabled".to_owned())
         }
         ["installer", "image"] => Fate::None(IMAGE),
+        ["installer", "argoCdVersionCheck"] => Fate::None(
+            "nothing is found by labels: where Argo CD's pods carry others than its own, give networkPolicy.extraEgress",
+        ),
         ["installer", ..] => Fate::None("the hook of `validation` has no such value"),
-        ["anchors"] => Fate::None("anchors were expanded where they are used"),
-        ["sealed-secrets" | "argo-workflows" | "argo-events" | "argo-rollouts"] => {
-            Fate::None("is no part of this chart: install its own chart beside it, with these values")
+        [key] if *key == "anchors" || key.starts_with("x-") || key.starts_with('.') => {
+            Fate::None("anchors were expanded where they are used")
         }
+        [
+            "sealed-secrets"
+            | "argo-workflows"
+            | "argo-events"
+            | "argo-rollouts"
+            | "garage-workflows-artifact-storage",
+        ] => Fate::None(PART),
         ["app-proxy", rest @ ..] => app_proxy(rest, node),
         ["gitops-operator"] => Fate::None("no promotions and no restricted Git sources are made here"),
         ["codefreshWorkflowLogStoreCM"] => Fate::None(
@@ -366,6 +410,11 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         [key, ..] if is_own(key) => shared(path),
         _ => Fate::None(OTHER),
     }
+}
+
+/// Whether a switch is on; templates without a schema take it in quotes as well.
+fn is_true(node: &Node) -> bool {
+    node.value == Value::Bool(true) || node.text() == Some("true")
 }
 
 /// Whether this chart has a component of a name, which the other has not.
@@ -392,13 +441,24 @@ fn of(component: &str, key: &str) -> Fate {
 /// What stands under the same path here, where it does.
 fn shared(path: &[&str]) -> Fate {
     let here = path.join(".");
-    if let ["global", "runtime", "repoCredentialsTemplate", ..] = path {
-        return Fate::None("nothing here asks Git for repositories; give this to Argo CD");
-    }
-    if let ["global", "runtime", "eventBus", ..] = path {
-        return Fate::None(
-            "no Argo Events, and no bus of theirs: `nats` is the bus of this chart's own components",
-        );
+    let gone = match path {
+        ["global", "runtime", "repoCredentialsTemplate", ..] => {
+            Some("nothing here asks Git for repositories; give this to Argo CD")
+        }
+        ["global", "runtime", "eventBus" | "eventBusName", ..] => {
+            Some("no Argo Events, and no bus of theirs: `nats` is the bus of this chart's own components")
+        }
+        ["global", "runtime", "argoCDApplication", ..] => {
+            Some("no Application of the runtime is made: Argo CD takes this chart as any other")
+        }
+        ["global", "codefresh", "gitIntegration" | "iscRepo", ..] => {
+            Some("is a setting of the account: the platform holds it")
+        }
+        ["global", "integrations", "argo-cd", "redis", ..] => Some(REDIS),
+        _ => None,
+    };
+    if let Some(gone) = gone {
+        return Fate::None(gone);
     }
     let values = &Chart::get().values;
     let below = format!("{here}.");
@@ -408,157 +468,6 @@ fn shared(path: &[&str]) -> Fate {
         Fate::Below
     } else {
         Fate::None(OTHER)
-    }
-}
-
-/// Variables of proxies, which every process heeds.
-const PROXIES: &[&str] = &["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
-
-/// What every role without state has under the same key, in the incumbent's chart and here.
-const ROLE: &[&str] = &[
-    "replicaCount",
-    "nodeSelector",
-    "tolerations",
-    "affinity",
-    "resources",
-    "topologySpreadConstraints",
-    "podAnnotations",
-    "podLabels",
-    "priorityClassName",
-];
-
-/// What a key of the incumbent's router means here.
-fn router(path: &[&str]) -> Fate {
-    match path {
-        [] | ["pdb" | "service"] => Fate::Below,
-        [key] if ROLE.contains(key) => Fate::To(format!("router.{key}")),
-        ["pdb", key @ ("enabled" | "minAvailable" | "maxUnavailable")] => {
-            Fate::To(format!("router.pdb.{key}"))
-        }
-        ["service", "annotations"] => Fate::To("router.service.annotations".to_owned()),
-        ["service", _] => Fate::None("the Service is a ClusterIP with port 80"),
-        ["fullnameOverride"] => Fate::To("router.service.name".to_owned()),
-        ["image"] => Fate::None(IMAGE),
-        ["resolver" | "dnsService" | "dnsNamespace"] => {
-            Fate::None("names are asked of the servers of /etc/resolv.conf, on OpenShift as well")
-        }
-        ["routing"] => Fate::None("give router.appProxyUrl and router.workflowsUrl"),
-        ["env"] => Fate::None("no variable is heeded: set router.config"),
-        ["nameOverride" | "serviceAccount" | "podSecurityContext" | "securityContext"] => Fate::None(NAMES),
-        _ => Fate::None(OTHER),
-    }
-}
-
-/// What a key of the incumbent's client of a tunnel means here.
-fn tunnel(path: &[&str]) -> Fate {
-    match path {
-        [] | ["tunnelServer" | "tunnel"] => Fate::Below,
-        [
-            key @ ("enabled" | "nodeSelector" | "tolerations" | "affinity" | "resources" | "podAnnotations"),
-        ] => Fate::To(format!("tunnelClient.{key}")),
-        ["libraryMode"] => Fate::None("this chart renders the client itself"),
-        ["tunnelServer", "host"] => Fate::To("tunnelClient.to".to_owned()),
-        ["tunnelServer", "subdomainHost"] => Fate::To("tunnelClient.domain".to_owned()),
-        ["tunnelServer", "authorization"] => Fate::Below,
-        ["tunnelServer", "authorization", "secretKeyRef"] => {
-            Fate::To("tunnelClient.tokenSecretKeyRef".to_owned())
-        }
-        ["tunnelServer", "port" | "protocol" | "tls"] => {
-            Fate::None("is part of the address: tunnelClient.to")
-        }
-        ["tunnel", "ipsAllowList"] => Fate::To("tunnelClient.allow".to_owned()),
-        ["tunnel", "subdomainPrefix"] => Fate::To("tunnelClient.name".to_owned()),
-        ["tunnel", "forwardTo"] => Fate::None("give tunnelClient.forward; visitors are led to the router"),
-        ["logLevel"] => Fate::To("tunnelClient.config.log.level".to_owned()),
-        ["image"] => Fate::None(IMAGE),
-        ["replicaCount"] => {
-            Fate::None("one client opens the tunnel; tunnelClient.replicaCount adds those that stand by")
-        }
-        _ => Fate::None(OTHER),
-    }
-}
-
-/// What a key of an event reporter means here: of that of applications, or of that of resources.
-fn reporter(component: &str, path: &[&str]) -> Fate {
-    match path {
-        [] | ["pdb" | "serviceAccount" | "serviceMonitor" | "service" | "env"] => Fate::Below,
-        [key @ ("readinessProbe" | "livenessProbe")] => of(component, key),
-        [key] if ROLE.contains(key) => of(component, key),
-        ["pdb", key @ ("enabled" | "minAvailable" | "maxUnavailable")] => {
-            of(component, &format!("pdb.{key}"))
-        }
-        ["serviceAccount", key @ ("create" | "name" | "annotations")] => {
-            of(component, &format!("serviceAccount.{key}"))
-        }
-        ["serviceMonitor", key @ ("enabled" | "interval" | "scrapeTimeout" | "labels")] => {
-            Fate::To(format!("metrics.serviceMonitor.{key}"))
-        }
-        ["service", "annotations"] => of(component, "service.annotations"),
-        ["service", _] => Fate::None("the Service is a ClusterIP with the ports 8087 and 8088"),
-        ["env", name] if name.starts_with("OTEL_") => {
-            Fate::None("no variable of OpenTelemetry is heeded: set config.traces of the component")
-        }
-        ["env", name] => of(component, &format!("extraEnv.{name}")),
-        ["image"] => Fate::None(IMAGE),
-        ["config"] => Fate::None(
-            "are another program's settings; `gitops-runtime config print` shows those for reporter.config",
-        ),
-        ["nameOverride" | "fullnameOverride"] => Fate::None("names are made of the release's"),
-        _ => Fate::None(OTHER),
-    }
-}
-
-/// What a key of the incumbent's server of sources means here.
-fn sources(path: &[&str]) -> Fate {
-    match path {
-        ["hpa"] => Fate::Below,
-        ["hpa", key] => of("sourceServer", &format!("autoscaling.{key}")),
-        ["serviceMonitor"] => Fate::None(MONITOR),
-        ["service", "annotations"] => of("sourceServer", "service.annotations"),
-        ["service", _] => Fate::None("the Service is a ClusterIP"),
-        ["env" | "config"] => Fate::None("no variable is heeded: set sourceServer.config"),
-        path => reporter("sourceServer", path),
-    }
-}
-
-/// What a key of the incumbent's app proxy means here.
-fn app_proxy(path: &[&str], node: &Node) -> Fate {
-    let to = |to: &str| Fate::To(to.to_owned());
-    match path {
-        [] | ["config" | "pdb" | "service" | "serviceAccount" | "env"] => Fate::Below,
-        ["env", name] if PROXIES.contains(name) => of("appProxy", &format!("extraEnv.{name}")),
-        [key @ ("readinessProbe" | "livenessProbe")] => of("appProxy", key),
-        [key] if ROLE.contains(key) => of("appProxy", key),
-        ["fullnameOverride"] => to("appProxy.service.name"),
-        ["pdb", key] => of("appProxy", &format!("pdb.{key}")),
-        ["service" | "serviceAccount", "annotations"] => to(&format!("appProxy.{}", path.join("."))),
-        ["service", _] => Fate::None("the Service is a ClusterIP with port 3017"),
-        ["serviceAccount", _] => Fate::None("the account is named after the release"),
-        ["serviceMonitor"] => Fate::None(MONITOR),
-        ["config", "cors"] if node.text().is_some_and(|text| !text.contains(',')) => {
-            to("appProxy.config.appProxy.cors")
-        }
-        ["config", "cors"] => Fate::None("one origin may ask: give appProxy.config.appProxy.cors"),
-        ["config", "logLevel"] => to("appProxy.config.log.level"),
-        ["config", "argoCdUrl" | "argoCdUsername"] => Fate::None("give global.integrations.argo-cd.server"),
-        ["config", "argoWorkflowsUrl" | "argoWorkflowsInsecure"] => Fate::None(
-            "Workflows are changed through the API server of Kubernetes; appProxy.config.appProxy.workflows asks another",
-        ),
-        ["config", "skipGitPermissionValidation"]
-            if matches!(node.value, Value::Bool(true)) || node.text() == Some("true") =>
-        {
-            Fate::None("give appProxy.config.appProxy.skipGitPermissionValidation: true")
-        }
-        ["config", _] => Fate::None(
-            "is another program's setting; `gitops-runtime config print` shows those for appProxy.config",
-        ),
-        ["env", _] => Fate::None("no such variable is heeded: set appProxy.config"),
-        ["image"] => Fate::None(IMAGE),
-        ["image-enrichment"] => Fate::None("no workflow enriches images here"),
-        ["initContainer" | "leader-elector"] => Fate::None("there is one container, and it needs no other"),
-        [key @ ("extraVolumes" | "extraVolumeMounts")] => of("appProxy", key),
-        ["nameOverride" | "podSecurityContext" | "securityContext"] => Fate::None(NAMES),
-        _ => Fate::None(OTHER),
     }
 }
 

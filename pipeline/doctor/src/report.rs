@@ -1,5 +1,6 @@
 //! What was found, for people, programs, and code scanners.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -7,6 +8,9 @@ use serde_json::json;
 
 use crate::finding::{Finding, Severity, Unmeasured};
 use crate::rules::CODES;
+
+/// So many that nobody looked at for one reason stand in one line.
+const MANY: usize = 5;
 
 /// How a report is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,9 +100,16 @@ impl Report {
             let _ = writeln!(text, "    wanted {}{meant}", finding.wanted);
             let _ = writeln!(text, "    do     {}", finding.todo);
         }
+        let mut told = BTreeSet::new();
         for unmeasured in &self.unmeasured {
-            let _ =
-                writeln!(text, "not measured {}: {} ({})", unmeasured.code, unmeasured.what, unmeasured.why);
+            let why = unmeasured.why.as_str();
+            let alike: Vec<&str> =
+                self.unmeasured.iter().filter(|other| other.why == why).map(|other| other.code).collect();
+            if alike.len() < MANY {
+                let _ = writeln!(text, "not measured {}: {} ({why})", unmeasured.code, unmeasured.what);
+            } else if told.insert(why) {
+                let _ = writeln!(text, "not measured {} ({why})", alike.join(", "));
+            }
         }
         let _ = writeln!(
             text,
@@ -150,21 +161,45 @@ pub(crate) fn about(code: &str) -> &'static str {
 
 fn result(finding: &Finding) -> serde_json::Value {
     let level = finding.severity.name();
-    let message =
-        format!("{}: found {}, wanted {}; {}", finding.path, finding.found, finding.wanted, finding.todo);
+    // What is wrong with a cluster or a peer is at no value.
+    let place = if finding.path.is_empty() { about(finding.code) } else { finding.path.as_str() };
+    let mut message = format!("{place}: found {}", finding.found);
+    // Writing to a text cannot fail.
+    if finding.severity > Severity::Note {
+        let _ = write!(message, ", wanted {}", finding.wanted);
+        if let Some(meant) = &finding.meant {
+            let _ = write!(message, " (did you mean '{meant}'?)");
+        }
+        let _ = write!(message, "; {}", finding.todo);
+    }
     let mut result = json!({
         "ruleId": finding.code,
         "level": level,
         "message": {"text": message},
-        "locations": [{"logicalLocations": [{"fullyQualifiedName": finding.path}]}],
+        "locations": [{"logicalLocations": [{"fullyQualifiedName": place}]}],
     });
+    // Scanners refuse a result without a place in a file.
     if let Some(file) = &finding.file {
         result["locations"][0]["physicalLocation"] = json!({
-            "artifactLocation": {"uri": file},
+            "artifactLocation": {"uri": uri(file)},
             "region": {"startLine": finding.line.max(1)},
         });
     }
     result
+}
+
+/// A name of a file as a reference, such as that of a release, which has a space.
+fn uri(name: &str) -> String {
+    let is_plain = |c: &u8| c.is_ascii_alphanumeric() || b"-._~/:@!$&'()*+,;=".contains(c);
+    name.bytes().fold(String::new(), |mut text, c| {
+        if is_plain(&c) {
+            text.push(c.into());
+        } else {
+            // Writing to a text cannot fail.
+            let _ = write!(text, "%{c:02X}");
+        }
+        text
+    })
 }
 
 fn pretty(value: &serde_json::Value) -> String {

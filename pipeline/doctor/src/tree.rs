@@ -79,6 +79,9 @@ impl File {
         if root.value == Value::Null {
             root.value = Value::Map(Vec::new());
         }
+        if let Value::Map(entries) = &mut root.value {
+            entries.retain(|(key, node)| !(HEADINGS.contains(&key.as_str()) && node.value == Value::Null));
+        }
         if let (Some(_), Some(kind)) = (root.get("apiVersion"), root.get("kind")) {
             return Err(Unreadable { line: kind.line, why: OBJECT });
         }
@@ -118,6 +121,9 @@ pub struct Dependency<'a> {
     /// What stands there.
     pub values: &'a Node,
 }
+
+/// What `helm get values` sets above the values, which is none of them.
+const HEADINGS: [&str; 2] = ["USER-SUPPLIED VALUES", "COMPUTED VALUES"];
 
 /// What is said of a file that is no values, but may hold some.
 const OBJECT: &str = "an object of Kubernetes: give the values in it, such as what stands under spec.values";
@@ -277,6 +283,18 @@ impl Node {
     }
 }
 
+/// A number as Helm has it, to which 1.0 and 1e3 are whole ones.
+fn whole(number: Number) -> Number {
+    /// Up to here a float tells one whole number from the next.
+    const MOST: f64 = 9_007_199_254_740_992.0;
+    match number.as_f64().filter(|_| number.is_f64()) {
+        Some(float) if float.fract() == 0.0 && float.abs() < MOST => {
+            format!("{float:.0}").parse().unwrap_or(number)
+        }
+        _ => number,
+    }
+}
+
 /// A file as it was written.
 struct Written<'a> {
     file: &'a Arc<str>,
@@ -289,7 +307,7 @@ impl Written<'_> {
         let value = match spanned.value {
             Raw::Null => Value::Null,
             Raw::Bool(truth) => Value::Bool(truth),
-            Raw::Number(number) => Value::Number(number),
+            Raw::Number(number) => Value::Number(whole(number)),
             Raw::Boundless => {
                 let text = self.number(&spanned.defined);
                 Value::Text(text.ok_or(Unreadable { line, why: "a number that is none" })?)
@@ -506,6 +524,21 @@ mod tests {
         for files in [&[all_none][..], &[one, all_none]] {
             assert_eq!(helm(files), serde_json::json!({}));
         }
+    }
+
+    #[test]
+    fn numbers_and_headings_are_read_as_helm_has_them() {
+        let read = |text: &str| File::read("x", text).unwrap().root.json();
+        assert_eq!(
+            read("a: 1.0\nb: 1e3\nc: 1.5\nd: -2.0\n").to_string(),
+            r#"{"a":1,"b":1000,"c":1.5,"d":-2}"#
+        );
+        assert_eq!(read("USER-SUPPLIED VALUES:\na: 1\n"), serde_json::json!({"a": 1}));
+        // A null is what it says, and so do all others.
+        assert_eq!(
+            read("USER-SUPPLIED VALUES: 1\nVALUES:\n").to_string(),
+            r#"{"USER-SUPPLIED VALUES":1,"VALUES":null}"#
+        );
     }
 
     #[test]

@@ -97,6 +97,36 @@ fn a_report_for_programs_names_file_line_and_path() {
     let place = &result["locations"][0]["physicalLocation"];
     assert_eq!(place["artifactLocation"]["uri"], "values.yaml");
     assert_eq!(place["region"]["startLine"], 3);
+    let text = "global.runtime.nmae: found an unknown key, wanted a key that is known (did you mean 'name'?); correct the key, or take it away";
+    assert_eq!(result["message"]["text"], text);
+    // A scanner takes no name with a space for a reference, and no result without a place.
+    let files =
+        [("release prod".to_owned(), File::read("release prod", "global: {runtime: {name: prod}}\n"))];
+    let report = validate(&files, Tiers::default(), Around { helm: Ok("v3.7.2"), ..ALONE });
+    let sarif: serde_json::Value = serde_json::from_str(&report.write(Format::Sarif)).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    let old = results.iter().find(|result| result["ruleId"] == "GR0108").unwrap();
+    assert!(
+        old["message"]["text"].as_str().unwrap().starts_with("Helm 3.8 or newer: found Helm 3.7"),
+        "{old}"
+    );
+    for result in results {
+        let place = &result["locations"][0]["physicalLocation"]["artifactLocation"];
+        assert_eq!(place["uri"], "release%20prod", "{result}");
+    }
+}
+
+#[test]
+fn what_many_are_not_measured_for_is_said_once() {
+    let text = judge("values", "global: {runtime: {name: prod}}\n").write(Format::Table);
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("not measured")).collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(
+        lines[0].contains("GR0101, GR0102, ") && lines[0].ends_with("(offline: no cluster was asked)"),
+        "{text}"
+    );
+    assert_eq!(lines[1], "not measured GR0108: Helm 3.8 or newer (no helm on the PATH)");
+    assert!(text.ends_with(", 18 not measured\n"), "{text}");
 }
 
 #[test]
@@ -250,6 +280,23 @@ fn a_new_argo_cd_need_not_be_there_before_the_release_that_makes_it() {
         "  integrations: {argo-cd: {server: {auth: {passwordSecretKeyRef: {name: own, key: password}}}}}\n";
     let found = of_argocd(&new.replace("  runtime:", &format!("{own}  runtime:")));
     assert_eq!(found.len(), 1, "{found:?}");
+    // By what Service it is asked depends on what it is called, and a name that nobody gives it reaches nothing.
+    let called = |server: &str, argocd: &str| {
+        let values = format!(
+            "{WITH_A_CLUSTER}  integrations: {{argo-cd: {{server: {{{server}}}}}}}\nargo-cd: {{enabled: true{argocd}}}\n"
+        );
+        lines_of(&asked(&held, &values), "GR0041")
+    };
+    let none: [&str; 0] = [];
+    for argocd in
+        [", fullnameOverride: ours", ", fullnameOverride: null, nameOverride: ours", ", server: {name: api}"]
+    {
+        assert_eq!(called("", argocd), none, "{argocd}");
+    }
+    assert_eq!(called("svc: ours-api", ", fullnameOverride: ours, server: {name: api}"), none);
+    assert_eq!(called("svc: argo-cd-server, url: 'http://argo-cd-server.prod.svc'", ""), none);
+    let other = "error global.integrations.argo-cd.server.svc: \"argo-cd-server\"";
+    assert_eq!(called("svc: argo-cd-server", ""), [other]);
 }
 
 fn lines_of(report: &Report, code: &str) -> Vec<String> {

@@ -65,6 +65,19 @@ fn a_new_argo_cd_is_found_by_its_service_and_logged_in_to() {
     let called = format!("{NEW},argo-cd.fullnameOverride=ours");
     let ours = settings(&objects_of(folder.path(), &["--set", &called]).unwrap());
     assert!(ours.contains(&format!("url: http://ours-server.{NAMESPACE}.svc:80\n")), "{ours}");
+    // As the published chart makes its names, where nobody gives a whole one: of the release and of its own.
+    for (values, name) in [
+        ("argo-cd.fullnameOverride=,argo-cd.nameOverride=cd", "prod-cd-server"),
+        ("argo-cd.fullnameOverride=", "prod-argocd-server"),
+        ("argo-cd.fullnameOverride=,argo-cd.nameOverride=pro", "prod-server"),
+        ("argo-cd.server.name=api", "argocd-api"),
+    ] {
+        let found = settings(&objects_of(folder.path(), &["--set", &format!("{NEW},{values}")]).unwrap());
+        assert!(found.contains(&format!("url: http://{name}.{NAMESPACE}.svc:80\n")), "{values}: {found}");
+    }
+    let elsewhere = format!("{NEW},argo-cd.namespaceOverride=argocd");
+    let elsewhere = settings(&objects_of(folder.path(), &["--set", &elsewhere]).unwrap());
+    assert!(elsewhere.contains("url: http://argocd-server.argocd.svc:80\n"), "{elsewhere}");
     let given = format!("{called},global.integrations.argo-cd.server.svc=another");
     let another = settings(&objects_of(folder.path(), &["--set", &given]).unwrap());
     assert!(another.contains(&format!("url: http://another.{NAMESPACE}.svc:80\n")), "{another}");

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::{Converted, Note, at, has, set};
+use super::{Bundled, Converted, Note, at, has, set};
 
 /// What follows from several keys together.
 pub(super) fn settle(converted: &mut Converted) {
@@ -13,6 +13,7 @@ pub(super) fn settle(converted: &mut Converted) {
     tunnel(converted);
     components(converted);
     argocd(converted);
+    budgets(converted);
     proxies(converted);
     let number = |path: &str| converted.values.pointer(path).and_then(Json::as_u64);
     let needs_bus = number("/reporter/replicaCount").is_some_and(|count| count > 1);
@@ -53,16 +54,24 @@ fn tunnel(converted: &mut Converted) {
     let is_on = |path: &str| at(path) == Some(&Json::Bool(true));
     let is_given = |path: &str| at(path).and_then(Json::as_str).is_some_and(|text| !text.is_empty());
     let has_server = is_given("/tunnelClient/to");
-    let other = ["/global/runtime/ingress/enabled", "/global/runtime/httpRoute/enabled"]
+    let leads_in = ["/global/runtime/ingress/enabled", "/global/runtime/httpRoute/enabled"]
         .iter()
-        .any(|path| is_on(path))
-        || is_given("/global/runtime/ingressUrl");
+        .any(|path| is_on(path));
+    let other = leads_in || is_given("/global/runtime/ingressUrl");
     let is_off = at("/tunnelClient/enabled") == Some(&Json::Bool(false));
     let is_public = at("/global/codefresh/url")
         .and_then(Json::as_str)
         .is_none_or(|url| url.trim_end_matches('/') == "https://g.codefresh.io");
     let is_meant = is_given("/global/codefresh/accountId") && is_public && !other && !is_off;
     if !has_server && !is_meant {
+        return;
+    }
+    if leads_in {
+        if !is_off {
+            set(&mut converted.values, "tunnelClient.enabled", false.into());
+            let why = "the other chart opens no tunnel where an Ingress or an HTTPRoute leads in".to_owned();
+            converted.notes.push(Note { path: "tunnelClient".to_owned(), line: 0, why });
+        }
         return;
     }
     let mut added = Vec::new();
@@ -111,11 +120,13 @@ fn components(converted: &mut Converted) {
         ),
     ] {
         let is_given = needed || converted.values.get(component).is_some();
-        let is_said = at(&converted.values, &format!("{component}.enabled")).is_some();
-        if is_given && !is_said && has(&format!("{component}.enabled")) {
+        let said = at(&converted.values, &format!("{component}.enabled")).and_then(Json::as_bool);
+        if is_given && said != Some(false) && has(&format!("{component}.enabled")) {
             set(&mut converted.values, &format!("{component}.enabled"), true.into());
             if component == "sourceServer" {
                 set(&mut converted.values, "sourceServer.argocdCredentials", true.into());
+            } else if said.is_some() {
+                continue;
             }
             converted.notes.push(Note { path: component.to_owned(), line: 0, why: why.to_owned() });
         }
@@ -140,14 +151,55 @@ fn argocd(converted: &mut Converted) {
         let why = "password is what the other chart takes where nothing is said".to_owned();
         converted.notes.push(Note { path, line: 0, why });
     }
-    if !has_address {
-        let path = format!("{SERVER}.svc");
-        let name = format!("{}-server", converted.argocd);
-        set(&mut converted.values, &path, name.into());
+    let say = |converted: &mut Converted, key: &str, value: Json, why: &str| {
+        let path = format!("{SERVER}.{key}");
+        set(&mut converted.values, &path, value);
+        converted.notes.push(Note { path, line: 0, why: why.to_owned() });
+    };
+    let Bundled { service, rootpath, speaks_tls } = converted.argocd.clone();
+    if !has_address && let Some(service) = service {
         let why =
             "the Argo CD of the other chart is called so: take it out where argo-cd.enabled makes a new one";
-        converted.notes.push(Note { path, line: 0, why: why.to_owned() });
+        say(converted, "svc", service.into(), why);
     }
+    if at(&converted.values, &format!("{SERVER}.url")).is_some() {
+        return;
+    }
+    let given = |converted: &Converted, key: &str| at(&converted.values, &format!("{SERVER}.{key}")).cloned();
+    if let Some(rootpath) = rootpath.filter(|_| given(converted, "rootpath").is_none_or(|path| path == "")) {
+        say(converted, "rootpath", rootpath.into(), "argo-cd.configs.params has it as server.rootpath");
+    }
+    if speaks_tls && given(converted, "port").is_none_or(|port| port == 80) {
+        let why = "argo-cd.configs.params has server.insecure: false, so that Argo CD speaks TLS: give tls.caSecretKeyRef as well";
+        say(converted, "port", 443.into(), why);
+    }
+}
+
+/// Budgets by which no pod may go: of reporters, of which the other chart runs two where nothing is said, and this one runs one.
+fn budgets(converted: &mut Converted) {
+    for component in ["reporter", "resourceReporter"] {
+        let of = |key: &str| at(&converted.values, &format!("{component}.{key}"));
+        let holds =
+            of("pdb.minAvailable").is_some_and(|least| !["", "0", "0%"].contains(&shown(least).as_str()));
+        let is_one = of("replicaCount").is_none() || component == "resourceReporter";
+        if !is_one || !holds || of("pdb.enabled") == Some(&Json::Bool(false)) {
+            continue;
+        }
+        set(&mut converted.values, &format!("{component}.pdb.minAvailable"), "".into());
+        set(&mut converted.values, &format!("{component}.pdb.maxUnavailable"), 1.into());
+        converted.notes.push(Note {
+            path: format!("{component}.pdb"),
+            line: 0,
+            why: "the other chart runs two, and here is one: maxUnavailable 1 was set in the place of minAvailable, which would keep \
+                  its node from being drained"
+                .to_owned(),
+        });
+    }
+}
+
+/// A value of one line as a text.
+fn shown(value: &Json) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
 
 /// Variables of a component that the chart sets itself, of the proxies that all pods have.

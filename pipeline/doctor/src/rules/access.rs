@@ -65,7 +65,16 @@ pub(super) fn check(judged: &mut Judged) {
     if ways == 0 {
         let wanted =
             "one of ingress.enabled, httpRoute.enabled, virtualService.enabled, ingressUrl, tunnelClient.to";
-        let todo = "choose one when the platform is to reach into the runtime; reports go out without it";
+        // The other chart opens a tunnel where nothing else is said.
+        let is_public = judged.text("global.codefresh.url").trim_end_matches('/') == PLATFORM;
+        let is_switched = judged.given.at("tunnelClient.enabled").is_some();
+        let todo = match !judged.is_empty("global.codefresh.accountId") && is_public && !is_switched {
+            true => {
+                "choose one, or run gitops-runtime values convert FILE on values of the incumbent's chart, which has a tunnel where \
+                 nothing is said; reports go out without any"
+            }
+            false => "choose one when the platform is to reach into the runtime; reports go out without it",
+        };
         judged.warning("GR0024", RUNTIME, wanted, todo);
     }
     if ways > 1 {

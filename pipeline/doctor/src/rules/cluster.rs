@@ -378,12 +378,11 @@ fn storage(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The namespace of Argo CD.
+/// The namespace of Argo CD: that of the release, or what is said of one that is there, or of a new one.
 pub(super) fn argocd(judged: &Judged, place: &Place<'_>) -> String {
-    match judged.at("global.integrations.argo-cd.namespace").and_then(Node::text) {
-        Some(name) if !name.is_empty() => name.to_owned(),
-        _ => place.namespace.to_owned(),
-    }
+    let given = |path: &str| judged.at(path).and_then(Node::text).filter(|name| !name.is_empty());
+    let new = judged.truth("argo-cd.enabled").then(|| given("argo-cd.namespaceOverride")).flatten();
+    given("global.integrations.argo-cd.namespace").or(new).unwrap_or(place.namespace).to_owned()
 }
 
 /// A quantity of Kubernetes, such as 1930m, 16Gi or 4; 0 for what is none.
@@ -407,6 +406,9 @@ fn quantity(value: &Json) -> f64 {
     number.parse::<f64>().unwrap_or_default() * factor
 }
 
+/// The setting of the app proxy by which nobody asks what a Git token may do.
+pub(super) const SKIPS_GIT: &str = "appProxy.config.appProxy.skipGitPermissionValidation";
+
 impl Judged {
     /// Adds a finding whose text says what was found.
     pub(super) fn told(
@@ -426,11 +428,11 @@ impl Judged {
 
     /// The value that says not to look, where one does.
     pub(super) fn skips(&self, code: &str) -> Option<&'static str> {
-        let own = match code {
-            "GR0101" | "GR0109" | "GR0201" => "global.runtime.ingress.skipValidation",
-            "GR0203" => "app-proxy.config.skipGitPermissionValidation",
-            "GR0204" => "installer.skipUsageValidation",
-            _ => "installer.skipValidation",
+        let own: &[&'static str] = match code {
+            "GR0101" | "GR0109" | "GR0201" => &["global.runtime.ingress.skipValidation"],
+            "GR0203" => &[SKIPS_GIT, "app-proxy.config.skipGitPermissionValidation"],
+            "GR0204" => &["installer.skipUsageValidation"],
+            _ => &[],
         };
         let is_on = |path: &&str| {
             self.at(path).is_some_and(|node| match &node.value {
@@ -439,7 +441,7 @@ impl Judged {
                 _ => false,
             })
         };
-        [own, "installer.skipValidation"].into_iter().find(is_on)
+        own.iter().copied().chain(["installer.skipValidation"]).find(is_on)
     }
 }
 

@@ -197,6 +197,9 @@ fn argocd(judged: &mut Judged) {
     }
 }
 
+/// The Service of Argo CD's API server where nothing is said; a new one is found whatever it is called.
+const USUAL: &str = "argocd-server";
+
 /// Whether the reporter finds a new Argo CD, which is called and listens as its own values say.
 fn new_argocd(judged: &mut Judged) {
     let (svc, port, rootpath) =
@@ -207,10 +210,15 @@ fn new_argocd(judged: &mut Judged) {
         node.map(|node| node.text().map_or_else(|| node.json().to_string(), str::to_owned))
             .unwrap_or_default()
     };
-    let name = "argo-cd.fullnameOverride";
-    if judged.is_empty(name) && judged.text(&svc) == "argocd-server" {
-        let todo = format!("give it, or {svc}");
-        judged.error("GR0041", name, "a name, by which the reporter finds the Service", &todo);
+    // Without a name of its own it is called after the release, and the chart asks it by that.
+    let own = judged.text("argo-cd.fullnameOverride").to_owned();
+    let server = judged.text("argo-cd.server.name").to_owned();
+    let server = if server.is_empty() { "server" } else { server.as_str() };
+    let service = format!("{own}-{server}");
+    if !own.is_empty() && ![USUAL, service.as_str()].contains(&judged.text(&svc)) {
+        let wanted = format!("{service}, as the new Argo CD is called by argo-cd.fullnameOverride");
+        let todo = "take it away: the reporter finds a new Argo CD by the values of that";
+        judged.error("GR0041", &svc, &wanted, todo);
     }
     if setting(judged, "server.insecure") != "true" && judged.number(&port) != Some(443.0) {
         let todo =

@@ -6,8 +6,11 @@ use regex::Regex;
 use serde_json::Value as Json;
 
 use super::{Finding, Judged, Node, Severity, Value, nearest, shown};
-use crate::chart::{Chart, FOREIGN};
+use crate::chart::{Chart, FOREIGN, FOREIGN_BELOW};
 use crate::finding::MASKED;
+
+/// So many keys of a mapping are named.
+const FEW: usize = 4;
 
 /// Checks what a file gives.
 pub(super) fn check(judged: &mut Judged, root: &Node) {
@@ -50,7 +53,16 @@ fn walk(judged: &mut Judged, path: &str, node: &Node, schema: &Json) {
         return;
     }
     if let Some(wanted) = types(schema).filter(|types| !types.iter().any(|name| is(node, name))) {
-        let mut finding = finding(node, "GR0004", path, &wanted.join(" or "), cure(node, &wanted));
+        let keys = schema["properties"].as_object().filter(|_| wanted.contains(&"object"));
+        let keys: Vec<&str> = keys.into_iter().flat_map(|keys| keys.keys().map(String::as_str)).collect();
+        let mut name = wanted.join(" or ");
+        if !keys.is_empty() {
+            name = format!(
+                "{name} with keys such as {}",
+                keys.iter().take(FEW).copied().collect::<Vec<_>>().join(", ")
+            );
+        }
+        let mut finding = finding(node, "GR0004", path, &name, cure(node, &wanted));
         let article = if kind(node).starts_with(['a', 'i', 'o']) { "an" } else { "a" };
         finding.found = format!("{article} {}", kind(node));
         judged.findings.push(finding);
@@ -63,11 +75,7 @@ fn walk(judged: &mut Judged, path: &str, node: &Node, schema: &Json) {
                 let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
                 match schema["properties"].get(key) {
                     _ if path.is_empty() && FOREIGN.contains(&key.as_str()) => foreign(judged, &below, node),
-                    _ if path == "global"
-                        && matches!(key.as_str(), "event-reporters" | "external-argo-cd") =>
-                    {
-                        foreign(judged, &below, node);
-                    }
+                    _ if FOREIGN_BELOW.contains(&below.as_str()) => foreign(judged, &below, node),
                     Some(schema) => walk(judged, &below, node, schema),
                     None if schema["additionalProperties"] == false => {
                         unknown(judged, &below, key, node, schema);
@@ -116,6 +124,12 @@ fn cure(node: &Node, wanted: &[&str]) -> &'static str {
         }
         Value::List(items) if takes("object") && items.iter().any(|item| item.get("name").is_some()) => {
             "write a mapping: each name, a colon, and what belongs to it"
+        }
+        Value::Text(_) if takes("array") => {
+            "write a list, each on a line of its own after a dash, or in brackets"
+        }
+        Value::Text(_) | Value::Bool(_) | Value::Number(_) if takes("object") => {
+            "write a mapping: a key, a colon and its value, on lines below that stand further in"
         }
         _ => "write it so, or take it away",
     }
@@ -169,15 +183,20 @@ fn unknown(judged: &mut Judged, path: &str, key: &str, node: &Node, schema: &Jso
     let known =
         || schema["properties"].as_object().into_iter().flat_map(|map| map.keys().map(String::as_str));
     let few = known().filter(|name| !FOREIGN.contains(name)).collect::<Vec<_>>().join(", ");
-    let mut finding =
-        finding(node, "GR0002", path, &format!("one of {few}"), "correct the key, or take it away");
-    finding.found = "an unknown key".to_owned();
     let in_group = || part_of(key, known());
     // At the top a key stands that belongs into a group; in a group, one that is called otherwise.
-    finding.meant = nearest(key, known()).or_else(|| match path.contains('.') {
+    let meant = nearest(key, known()).or_else(|| match path.contains('.') {
         true => in_group().or_else(|| elsewhere(key)),
         false => elsewhere(key).or_else(in_group),
     });
+    // Whoever is told which one need not read them all.
+    let wanted = match &meant {
+        Some(_) => "a key that is known".to_owned(),
+        None => format!("one of {few}"),
+    };
+    let mut finding = finding(node, "GR0002", path, &wanted, "correct the key, or take it away");
+    finding.found = "an unknown key".to_owned();
+    finding.meant = meant;
     judged.findings.push(finding);
 }
 

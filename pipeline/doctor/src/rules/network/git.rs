@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::platform::Account;
 use super::{Asking, DAY, PeerResponse, Request, SOON, Token, Way, origin, within};
+use crate::rules::cluster::SKIPS_GIT;
 use crate::rules::{Judged, Node, Severity};
 
 const GROUP: &str = "global.runtime.gitCredentials";
@@ -164,9 +165,8 @@ impl Attempt<'_, '_> {
 
     fn wrong(&mut self, found: String) {
         let wanted = "a token of the account's Git server with the scopes that the documentation names";
-        let todo =
-            "make such a token, and give it; app-proxy.config.skipGitPermissionValidation does not look";
-        self.judged.told(Severity::Error, "GR0203", self.path, found, wanted, todo);
+        let todo = format!("make such a token, and give it; {SKIPS_GIT}: true does not look");
+        self.judged.told(Severity::Error, "GR0203", self.path, found, wanted, &todo);
     }
 
     /// Tells of scopes that a token lacks; each is met by any of its names.

@@ -1,5 +1,7 @@
 //! Reads where an application comes from and where it goes.
 
+use std::mem;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use stages_platform_store::Placement;
@@ -16,7 +18,7 @@ const LABEL: usize = 512;
 const PRODUCT: &str = "codefresh.io/product";
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct Spec<'a> {
     #[serde(deserialize_with = "lenient")]
     project: String,
@@ -26,6 +28,16 @@ struct Spec<'a> {
     source: Option<Source>,
     #[serde(borrow)]
     sources: Option<&'a RawValue>,
+    #[serde(deserialize_with = "lenient")]
+    source_hydrator: Hydrator,
+}
+
+/// What another branch is made from: what is written to that comes from there.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Hydrator {
+    #[serde(deserialize_with = "lenient")]
+    dry_source: Option<Source>,
 }
 
 #[derive(Deserialize, Default)]
@@ -50,26 +62,29 @@ struct Source {
     chart: String,
 }
 
+impl Spec<'_> {
+    /// Its sources, in their order: as Argo CD reads them, several go before one.
+    fn all(self) -> Vec<Source> {
+        let several = Entries::of(self.sources).all;
+        let read = |source: &RawValue| serde_json::from_str(source.get()).unwrap_or_default();
+        match several.is_empty() {
+            true => self.source_hydrator.dry_source.or(self.source).into_iter().collect(),
+            false => several.into_iter().map(read).collect(),
+        }
+    }
+}
+
 /// The addresses of its repositories, in the order of its sources.
 pub(crate) fn repositories(spec: &RawValue) -> Vec<String> {
-    let Spec { source, sources, .. } = serde_json::from_str(spec.get()).unwrap_or_default();
-    let several = Entries::of(sources);
-    let read =
-        |source: &RawValue| serde_json::from_str::<Source>(source.get()).unwrap_or_default().repository;
-    match several.all.is_empty() {
-        true => source.map(|source| source.repository).into_iter().collect(),
-        false => several.all.into_iter().map(read).collect(),
-    }
+    let spec: Spec<'_> = serde_json::from_str(spec.get()).unwrap_or_default();
+    spec.all().into_iter().map(|source| source.repository).collect()
 }
 
 /// Of an application's `spec`, labels and annotations; of an odd one nothing is known, which is no reason to refuse its report.
 pub(crate) fn of(spec: &RawValue, labels: &Fields<'_>, annotations: &Fields<'_>) -> Placement {
-    let Spec { project, destination, source, sources } = serde_json::from_str(spec.get()).unwrap_or_default();
-    let first = || {
-        let sources: Entries<'_> = serde_json::from_str(sources?.get()).ok()?;
-        serde_json::from_str(sources.all.first()?.get()).ok()
-    };
-    let source: Source = source.or_else(first).unwrap_or_default();
+    let mut spec: Spec<'_> = serde_json::from_str(spec.get()).unwrap_or_default();
+    let (project, destination) = (mem::take(&mut spec.project), mem::take(&mut spec.destination));
+    let source = spec.all().into_iter().next().unwrap_or_default();
     // What the reporter writes there of the commit is kept in places of its own.
     let own = labels.texts().filter(|(key, _)| !key.starts_with("app.meta."));
     Placement {

@@ -201,6 +201,8 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
             }),
         },
     };
+    // Of an application that is a resource of another, it is the other whose revision stands beside it.
+    let is_its_own = of("appName").is_none_or(|name| name.is_empty() || name == metadata.name);
     let labels = Fields::of(metadata.labels);
     let label = |name: &str| labels.text(name).unwrap_or_default();
     let own =
@@ -227,7 +229,10 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
         sync: own(of("syncStatus"), Fields::of(status.sync).text("status")),
         health: health.or(phase),
         health_message: of("healthMessage").or(step).map(|message| short(message, TEXT)),
-        revision: own(of("revision").filter(|text| !text.is_empty()), revision(&Fields::of(status.sync))),
+        revision: match is_application {
+            true => revision(&Fields::of(status.sync)).or_else(|| revision(&source).filter(|_| is_its_own)),
+            false => revision(&source),
+        },
         pods,
         operation: status.operation_state.filter(|_| is_application).and_then(operation),
         commit: Commit {
@@ -378,13 +383,14 @@ fn listed(resources: Option<&RawValue>) -> Result<Vec<Listing>, Refusal> {
     Ok(entries.all.into_iter().map(one).collect())
 }
 
-/// A revision, or those of several sources with commas between them.
+/// A revision, or those of several sources with commas between them; `None` of none.
 fn revision(of: &Fields<'_>) -> Option<String> {
     let several = || {
         let revisions: Entries<'_> = serde_json::from_str(of.get("revisions")?.get()).ok()?;
         Some(revisions.all.into_iter().filter_map(string).collect::<Vec<_>>().join(","))
     };
-    of.text("revision").filter(|revision| !revision.is_empty()).or_else(several)
+    let is_told = |revision: &String| !revision.is_empty();
+    of.text("revision").filter(is_told).or_else(several).filter(is_told)
 }
 
 fn operation(state: &RawValue) -> Option<Operation> {

@@ -455,7 +455,7 @@ mod tests {
         let text = "mode: 0400\nother: 0o400\non: yes\noff: No\nquoted: 'yes'\nid: 612345678901234567890123\nlate: 08\n";
         let file = File::read("x", text).unwrap();
         let expected = serde_json::json!({
-            "mode": 256, "other": 256, "on": true, "off": false, "quoted": "yes", "id": 6.123456789012346e23, "late": 8.0
+            "mode": 256, "other": 256, "on": true, "off": false, "quoted": "yes", "id": 6.123456789012346e23, "late": 8
         });
         assert_eq!(file.root.json(), expected);
     }

@@ -221,6 +221,9 @@ fn proxies(converted: &mut Converted) {
                 exceptions = Some(value);
             }
         }
+        if variables.is_empty() {
+            values.as_object_mut().and_then(|values| values.remove("extraEnv"));
+        }
     }
     if let Some(value) = exceptions {
         set(&mut converted.values, "global.noProxy", value);

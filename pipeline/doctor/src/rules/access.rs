@@ -1,7 +1,7 @@
 //! The runtime's name, and how the platform reaches it: Ingress, HTTPRoute, tunnel, VirtualService, or an address of one's
 //! own; and the server of tunnels.
 
-use super::{Judged, Node, Value};
+use super::{Judged, Node, Severity, Value};
 
 const RUNTIME: &str = "global.runtime";
 /// Where the tunnels of the public platform are.
@@ -75,7 +75,7 @@ pub(super) fn check(judged: &mut Judged) {
             }
             false => "choose one when the platform is to reach into the runtime; reports go out without it",
         };
-        judged.warning("GR0024", RUNTIME, wanted, todo);
+        judged.told(Severity::Warning, "GR0024", RUNTIME, "none of them".to_owned(), wanted, todo);
     }
     if ways > 1 {
         let wanted =

@@ -44,6 +44,9 @@ Left to do:
 {{- else }}
 {{- with $codefresh.runtimeToken.secretKeyRef }}
 {{- $todo = append $todo (printf "the Secret %s must hold the runtime's token under the key %s; the pods wait for it" .name .key) }}
+{{- if and $.Values.appProxy.enabled (or $codefresh.userToken.token $codefresh.userToken.secretKeyRef) }}
+{{- $todo = append $todo "or, where the runtime is not registered yet, set appProxy.register: it does so with global.codefresh.userToken, and keeps that token" }}
+{{- end }}
 {{- if $.Values.platform.enabled }}
 {{- $todo = append $todo (printf "that is: kubectl --namespace %s create secret generic %s --from-literal=%s=\"$(kubectl --namespace %s exec deploy/%s-platform -- /gitops-runtime platform token create --runtime %s%s)\"" $.Release.Namespace .name .key $.Release.Namespace $name $runtime.name (ternary "" " --adopted" (eq (include "gitops-runtime.runtimeId" $) $runtime.name))) }}
 {{- end }}

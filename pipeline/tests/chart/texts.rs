@@ -50,7 +50,15 @@ fn the_notes_list_what_is_left_to_do_for_these_values() {
         "{plain}"
     );
     assert!(plain.contains("the Secret argocd-token must hold a token of Argo CD"), "{plain}");
-    assert!(!plain.contains("without effect"), "{plain}");
+    assert!(!plain.contains("without effect") && !plain.contains("appProxy.register"), "{plain}");
+    // Whoever has the user's token and an app proxy need not fetch another.
+    let user =
+        "global.runtime.name=prod,global.codefresh.userToken.secretKeyRef.name=user,appProxy.enabled=true";
+    assert!(
+        notes(&["--set", user]).contains("set appProxy.register: it does so with global.codefresh.userToken")
+    );
+    let registers = "global.codefresh.userToken.secretKeyRef.key=token,appProxy.register=true";
+    assert!(!notes(&["--set", user, "--set", registers]).contains("set appProxy.register"));
     let file = values("bad-inline-secrets").remove(0);
     let inline = notes(&["--values", file.to_str().unwrap()]);
     assert!(!inline.contains("not-to-be-shown") && !inline.contains("argocd-token"), "{inline}");

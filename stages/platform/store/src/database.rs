@@ -170,6 +170,9 @@ const READERS: u32 = 4;
 const STATEMENTS: usize = 256;
 /// Rows of an answer of SQLite's that do not wait for whoever takes them.
 const ROWS: usize = 256;
+/// Pages of the log that are taken over into the file at a time (16 MiB): a page that many commits change is written there once for all
+/// of them. A group of reports changes some hundred pages, so that by SQLite's 1,000 every third of them waited for the whole file.
+const LOG_PAGES: &str = "4096";
 /// A lock or a connection is waited for so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -282,6 +285,7 @@ pub(crate) fn sqlite(path: &Path) -> SqliteConnectOptions {
         .busy_timeout(PATIENCE)
         .foreign_keys(true)
         .pragma("journal_size_limit", "67108864")
+        .pragma("wal_autocheckpoint", LOG_PAGES)
         .pragma("cache_size", "-16384")
         .disable_statement_logging()
 }

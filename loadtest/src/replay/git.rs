@@ -106,7 +106,7 @@ impl Git {
             let source = Source::read(serde_json::from_str(&at.source).ok()?)?;
             let repository = GitRepository::open(&self.directory).ok()?;
             let commit = repository.resolve(&at.revision).ok()?;
-            let at = source.chart.is_none().then_some((repository, commit));
+            let at = source.has_commits().then_some((repository, commit));
             Some(Checkout { source, at })
         };
         let checkouts = of.sources.iter().map(checkout).collect::<Option<Vec<_>>>()?;

@@ -7,6 +7,7 @@ use crate::OperationEnd;
 use pipeline_core::{Digest, EntityId, Hasher};
 use pipeline_redact::Redactor;
 use serde_json::{Map, Value};
+use stages_client::has_commits;
 
 use crate::canonical;
 use crate::changes::Newest;
@@ -82,8 +83,8 @@ pub(crate) struct Source {
     pub(crate) repo_url: String,
     /// Names other sources' values; has no manifests of its own.
     pub(crate) is_ref: bool,
-    /// From a chart repository: has no commits.
-    pub(crate) is_chart: bool,
+    /// Its revisions are commits: see [`has_commits`].
+    pub(crate) has_commits: bool,
 }
 
 /// The revisions of an operation's `sync`, or of `status.sync`.
@@ -350,9 +351,12 @@ impl Application {
         sources
     }
 
-    /// The repositories of its sources.
+    /// The repositories of its sources that have commits.
     pub(crate) fn repositories(&self) -> impl Iterator<Item = &str> {
-        self.asked_sources().into_iter().map(|source| text(source.get("repoURL")))
+        self.asked_sources().into_iter().filter_map(|source| {
+            let [repo_url, chart] = ["repoURL", "chart"].map(|name| text(source.get(name)));
+            has_commits(repo_url, chart).then_some(repo_url)
+        })
     }
 
     /// Its sources, each at one of `revisions`; `None` where these are not one for each.

@@ -67,12 +67,12 @@ pub enum AsksGit {
     Never,
     /// About all.
     Always,
-    /// About those that have a source in a repository that it is asked of.
+    /// About those that have a source with commits in a repository that it is asked of.
     By(Arc<dyn Sources>),
 }
 
 impl AsksGit {
-    /// Whether it is asked about an application with sources in these repositories.
+    /// Whether it is asked about an application whose sources with commits are in these repositories.
     pub(crate) fn of<'a>(&self, mut repositories: impl Iterator<Item = &'a str>) -> bool {
         match self {
             Self::Never => false,

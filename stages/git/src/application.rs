@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use stages_client::has_commits;
 
 use crate::address::Address;
 use crate::error::GitError;
@@ -43,7 +44,7 @@ pub struct Source {
     pub target_revision: String,
     /// The directory; empty is the root, or nothing for a source that others refer to alone.
     pub path: String,
-    /// The name of a chart of a Helm repository: such a source has no commits.
+    /// The name of a chart of a Helm repository.
     pub chart: Option<String>,
     /// What others call its files by: `$name/values.yaml`.
     pub reference: Option<String>,
@@ -61,6 +62,11 @@ impl Source {
         let [repo_url, target_revision, path] = ["repoURL", "targetRevision", "path"].map(text);
         let (chart, reference) = (filled("chart"), filled("ref"));
         Some(Self { repo_url, target_revision, path, chart, reference, settings: source })
+    }
+
+    /// Whether it comes from Git.
+    pub fn has_commits(&self) -> bool {
+        has_commits(&self.repo_url, self.chart.as_deref().unwrap_or_default())
     }
 
     /// All that the manifest says of it.
@@ -107,8 +113,7 @@ impl Application {
 
     /// The sources that are of a repository.
     pub fn of<'a>(&'a self, repository: &'a Address) -> impl Iterator<Item = usize> + 'a {
-        let is_of =
-            |source: &Source| source.chart.is_none() && Address::read(&source.repo_url) == *repository;
+        let is_of = |source: &Source| source.has_commits() && Address::read(&source.repo_url) == *repository;
         (0..self.sources.len()).filter(move |n| is_of(&self.sources[*n]))
     }
 
@@ -120,7 +125,7 @@ impl Application {
     pub fn paths(&self, source: usize, files: &Snapshot<'_>) -> Result<Vec<String>, GitError> {
         let of = &self.sources[source];
         let mut found = BTreeSet::new();
-        if of.chart.is_some() {
+        if !of.has_commits() {
             return Ok(Vec::new());
         }
         if let Some(annotated) = &self.annotated {

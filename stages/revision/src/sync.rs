@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use stages_git::has_commits;
 
 /// What was told of one source last: kept in the record of its application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,8 +26,8 @@ pub struct Synced {
     pub index: usize,
     /// Where its repository is.
     pub repo_url: String,
-    /// It is a chart of a Helm repository, which has no commits.
-    pub is_chart: bool,
+    /// Whether its revisions are commits.
+    pub has_commits: bool,
     /// The revision it stands at; `None` when it was never synced.
     pub current: Option<String>,
     /// The revision it stood at before; `None` when there was none.
@@ -106,10 +107,11 @@ impl Place<'_> {
             Some((last, before)) if *last == current => before,
             _ => &history,
         };
+        let text = |name: &str| self.source[name].as_str().unwrap_or_default();
         Synced {
             index: self.index,
-            repo_url: self.source["repoURL"].as_str().unwrap_or_default().to_owned(),
-            is_chart: self.source["chart"].as_str().is_some_and(|chart| !chart.is_empty()),
+            repo_url: text("repoURL").to_owned(),
+            has_commits: has_commits(text("repoURL"), text("chart")),
             previous: before.last().cloned().flatten(),
             current,
             history: history.into_iter().flatten().collect(),

@@ -122,8 +122,10 @@ impl Walks {
             ..ShownSource::default()
         };
         match &of.current {
-            // A chart of a Helm repository has no commits: its version is what changes.
-            Some(version) if of.is_chart => ShownSource { change_revision: Some(version.clone()), ..known },
+            // Of a chart of a Helm repository the version is what changes, and of what a registry holds the digest.
+            Some(version) if !of.has_commits => {
+                ShownSource { change_revision: Some(version.clone()), ..known }
+            }
             Some(current) => {
                 let asked = Asked {
                     application: application.clone(),

@@ -13,7 +13,7 @@ use crate::names::Name;
 use crate::tool::Tool;
 use crate::{directory, kustomize};
 
-/// A source, and the files of its commit; none for a chart of a Helm repository, or a source that is told of elsewhere.
+/// A source, and the files of its commit; none for a source that has no commits, or is told of elsewhere.
 pub struct At<'s, 'r> {
     /// What Argo CD is told of it.
     pub source: &'s Source,
@@ -139,9 +139,11 @@ impl<'s, 'r> Known<'s, 'r> {
             made: Made::default(),
             values: Vec::new(),
         };
-        let Some(files) = at.files.filter(|_| source.chart.is_none()) else {
+        let Some(files) = at.files.filter(|_| source.has_commits()) else {
             if source.chart.is_some() {
                 known.made.gap("the chart is one of a Helm repository".to_owned());
+            } else if !source.has_commits() {
+                known.made.gap("the source is an artifact of an OCI registry".to_owned());
             } else {
                 known.tool = Tool::Reference;
                 // What others only take files of makes nothing.

@@ -69,7 +69,7 @@ pub struct File {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Told {
-    /// The commits that the revisions name, one for each source; empty for what is not looked at, as a chart of a Helm repository.
+    /// The commits that the revisions name, one for each source; empty for what is not looked at, as what has no commits.
     pub revisions: Vec<String>,
     /// What made each compiled manifest, in their order.
     pub objects: Vec<Answer>,

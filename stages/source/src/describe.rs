@@ -12,7 +12,7 @@ use crate::versions::{VersionError, VersionSource, Versions, versions};
 pub struct Checkout {
     /// What Argo CD is told of it.
     pub source: Source,
-    /// Its repository and its commit; none for a chart of a Helm repository.
+    /// Its repository and its commit; none for a source that has no commits.
     pub at: Option<(GitRepository, Oid)>,
 }
 
@@ -82,7 +82,7 @@ fn directory<'s, 'r>(source: &Source, files: Option<&'s Snapshot<'r>>) -> Option
     let files = files?;
     let directory = join("", source.path.trim_start_matches('/'))?;
     let tool = Tool::of(source, &directory, files);
-    let has_files = source.chart.is_none() && !matches!(tool, Ok(Tool::Reference));
+    let has_files = source.has_commits() && !matches!(tool, Ok(Tool::Reference));
     has_files.then_some((directory, files))
 }
 
@@ -111,8 +111,8 @@ mod tests {
             .iter()
             .map(|source| {
                 let source = Source::read(source.clone()).unwrap();
-                let is_git = source.chart.is_none();
-                let at = is_git.then(|| (GitRepository::open(directory.path()).unwrap(), commit));
+                let at =
+                    source.has_commits().then(|| (GitRepository::open(directory.path()).unwrap(), commit));
                 Checkout { source, at }
             })
             .collect();

@@ -259,9 +259,11 @@ impl Library {
                 .sources
                 .get(asked.source)
                 .ok_or(SourceError::Asked("the application has no source at this position"))?;
-            if source.chart.is_some() {
-                let why = "the source is a chart of a Helm repository, which has no commits";
-                return Err(SourceError::Asked(why));
+            if !source.has_commits() {
+                return Err(SourceError::Asked(match source.chart {
+                    Some(_) => "the source is a chart of a Helm repository, which has no commits",
+                    None => "the source is an artifact of an OCI registry, which has no commits",
+                }));
             }
             let project = asked.app["spec"]["project"].as_str().unwrap_or_default();
             let of = &tenant(&asked.app["metadata"], project);
@@ -320,7 +322,7 @@ impl Library {
 struct Wanted {
     source: Source,
     revision: String,
-    /// It has files, and nobody else tells of them.
+    /// It has commits, and nobody else tells of them.
     is_looked_at: bool,
 }
 
@@ -336,7 +338,7 @@ fn read(sources: &[AskedSource]) -> Result<Vec<Wanted>, SourceError> {
         let source = Source::read(asked.source.clone()).ok_or(SourceError::Asked("a source is no object"))?;
         let revision = if asked.revision.is_empty() { &source.target_revision } else { &asked.revision };
         let revision = revision.clone();
-        let is_looked_at = source.chart.is_none() && !asked.elsewhere;
+        let is_looked_at = source.has_commits() && !asked.elsewhere;
         Ok(Wanted { source, revision, is_looked_at })
     };
     sources.iter().map(read).collect()

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use pipeline_core::Digest;
 use pipeline_redact::Redactor;
 use serde_json::{Map, Value};
+use stages_client::has_commits;
 
 use super::{
     Application, Condition, Entry, Health, Operation, REFRESH_ANNOTATION, Revisions, Source, SyncedResource,
@@ -109,7 +110,7 @@ fn sources(spec: &Map<String, Value>) -> (Vec<Source>, bool) {
     let read = |source: &Map<String, Value>| Source {
         repo_url: text(source.get("repoURL")).to_owned(),
         is_ref: !text(source.get("ref")).is_empty(),
-        is_chart: !text(source.get("chart")).is_empty(),
+        has_commits: has_commits(text(source.get("repoURL")), text(source.get("chart"))),
     };
     let several: Vec<Source> = list(spec.get("sources")).filter_map(Value::as_object).map(read).collect();
     if !several.is_empty() {

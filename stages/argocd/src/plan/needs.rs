@@ -336,7 +336,7 @@ impl FetchPlan {
             return None;
         }
         let commit = |(index, revision): (usize, &String)| match commit_fetch(app, index, revision) {
-            None => is_chart(app, index).then(|| (revision.clone(), None)),
+            None => (!has_commits(app, index)).then(|| (revision.clone(), None)),
             Some(fetch) => match self.responses.get(&fetch)? {
                 Parsed::Commit(commit) => Some((revision.clone(), Some(Commit::clone(commit)))),
                 _ => None,
@@ -375,17 +375,17 @@ fn manifests_key(app: &Application, revisions: Vec<String>) -> Option<ManifestsK
     })
 }
 
-fn is_chart(app: &Application, index: usize) -> bool {
-    app.sources.get(index).or(app.sources.first()).is_some_and(|source| source.is_chart)
+fn has_commits(app: &Application, index: usize) -> bool {
+    app.sources.get(index).or(app.sources.first()).is_none_or(|source| source.has_commits)
 }
 
 fn commit_fetches(app: &Application, revisions: &[String]) -> Vec<Fetch> {
     revisions.iter().enumerate().filter_map(|(index, revision)| commit_fetch(app, index, revision)).collect()
 }
 
-/// Charts have no commits, and an empty revision names none.
+/// Not every source has commits, and an empty revision names none.
 fn commit_fetch(app: &Application, index: usize, revision: &str) -> Option<Fetch> {
-    if revision.is_empty() || is_chart(app, index) {
+    if revision.is_empty() || !has_commits(app, index) {
         return None;
     }
     let source = app.sources.get(index).or(app.sources.first());

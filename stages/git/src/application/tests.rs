@@ -120,6 +120,19 @@ fn what_cannot_be_read_of_a_chart_leaves_its_directory() {
 }
 
 #[test]
+fn what_a_registry_holds_belongs_to_no_repository() {
+    let sources = json!([
+        {"repoURL": "https://git.example.com/team/web", "chart": "web", "path": "a"},
+        {"repoURL": "oci://git.example.com/team/web", "path": "a"},
+        {"repoURL": "https://git.example.com/team/web", "path": "a"},
+    ]);
+    let shop = application(None, &json!({ "sources": sources }));
+    let repository = Address::read("https://git.example.com/team/web");
+    assert_eq!(shop.of(&repository).collect::<Vec<_>>(), [2]);
+    assert_eq!([0, 1, 2].map(|source| paths(&shop, source, &[])), [vec![], vec![], vec!["a".to_owned()]]);
+}
+
+#[test]
 fn applications_are_read_from_lists_and_documents_and_other_kinds_are_passed_over() {
     let text = "# all\n---\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec: {source: {repoURL: x}}\n\
                 ---\napiVersion: argoproj.io/v1alpha1\nkind: AppProject\nmetadata: {name: p}\n---\napiVersion: v1\nkind: List\n\

@@ -73,3 +73,19 @@ async fn whoever_may_write_an_application_is_told_of_no_repository_that_its_proj
         }
     }
 }
+
+#[tokio::test]
+async fn what_a_registry_holds_is_told_with_its_digest_and_looked_for_in_no_repository() {
+    const DIGEST: &str = "sha256:2d7a6b0c";
+    let folder = tempfile::tempdir().unwrap();
+    let checkouts = Checkouts::new(Config::new(folder.path().join("clones"))).await.unwrap();
+    let redactor = Redactor::new(b"0123456789abcdef0123456789abcdef");
+    let enrich = RevisionEnrichment::new(Walks::new(checkouts, 100, 1 << 16, redactor.clone()), redactor);
+    let event = event("argocd", "default", "oci://registry.example.com/team/web", DIGEST);
+    let done = enrich.enrich(&event, None, &Attempt::at(Timestamp::UNIX_EPOCH)).await.unwrap();
+    let report: Value = serde_json::from_slice(&done.reports[0].body).unwrap();
+    assert_eq!(done.refetch, None, "{report}");
+    assert_eq!(report["changeRevisions"], json!([DIGEST]), "{report}");
+    let source = &report["sources"][0];
+    assert_eq!((&source["revision"], source.get("error")), (&json!(DIGEST), None), "{report}");
+}

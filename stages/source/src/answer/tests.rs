@@ -100,6 +100,10 @@ fn what_cannot_be_known_is_not_guessed() {
         ),
         (vec![json!({"path": "a", "plugin": {"name": "x"}})], "what a plugin makes is not known"),
         (vec![json!({"chart": "redis"})], "the chart is one of a Helm repository"),
+        (
+            vec![json!({"repoURL": "oci://registry.example.com/a", "path": "a"})],
+            "the source is an artifact of an OCI registry",
+        ),
         (vec![json!({"path": "../out"})], "../out leads out of the repository"),
         (vec![json!({"path": "gone"})], "the directory gone is not there"),
         (vec![json!({"path": "gone", "helm": {"releaseName": "x"}})], "the directory gone is not there"),

@@ -95,6 +95,28 @@ async fn without_compiled_manifests_all_that_the_files_make_is_listed() {
 }
 
 #[tokio::test]
+async fn what_a_registry_holds_is_not_looked_for_in_repositories() {
+    let (directory, _repository, commit) =
+        repository(&[("a/web.yaml", WEB), ("a/Chart.yaml", "appVersion: \"1\"\n")]);
+    let library = library(Directories::new([(URL, directory.path().to_owned())]), OneForAll(None));
+    // The repository is at the same place, but for the scheme; and nobody knows the other.
+    for repo_url in ["oci://git.example.com/team/mono", "oci://registry.example.com/team/web"] {
+        let artifact = json!({"repoURL": repo_url, "path": ".", "targetRevision": "1.2.3"});
+        let alone = library.describe(asked(artifact.clone(), &[WEB])).await.unwrap();
+        assert_eq!(alone.revisions, [""], "{repo_url}");
+        assert_eq!(alone.gaps, ["the source is an artifact of an OCI registry"], "{repo_url}");
+        assert_eq!((alone.objects[0].origin(), &alone.versions), (None, &None), "{repo_url}");
+        let mut beside = asked(artifact, &[WEB]);
+        let git = json!({"repoURL": URL, "path": "a", "directory": {"recurse": true}});
+        beside.sources.push(AskedSource { source: git, ..AskedSource::default() });
+        let beside = library.describe(beside).await.unwrap();
+        assert_eq!(beside.revisions, [String::new(), commit.to_string()], "{repo_url}");
+        assert_eq!(beside.objects[0].origin().unwrap().path, "a/web.yaml", "{repo_url}");
+        assert_eq!(beside.versions.as_ref().unwrap().app_version, "1", "{repo_url}");
+    }
+}
+
+#[tokio::test]
 async fn every_refusal_says_what_to_do() {
     let (directory, _repository, _) = repository(&[("a/x.yaml", WEB)]);
     let library = library(Directories::new([(URL, directory.path().to_owned())]), OneForAll(None));

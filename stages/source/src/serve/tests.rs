@@ -196,6 +196,10 @@ async fn the_commits_and_files_that_changed_an_application_are_told() {
     chart["app"]["spec"]["source"]["chart"] = json!("web");
     let why = "the source is a chart of a Helm repository, which has no commits";
     refused(post(&chart), 400, why).await;
+    let mut artifact = asked("", "HEAD");
+    artifact["app"]["spec"]["source"]["repoURL"] = json!("oci://git.example.com/team/mono");
+    let why = "the source is an artifact of an OCI registry, which has no commits";
+    refused(post(&artifact), 400, why).await;
     let unasked = "the body is no question: /openapi.json describes it";
     refused(post(&json!({"app": application("plain")})), 400, unasked).await;
     let why = "no commit is named gone: neither a branch, a tag nor an object of the repository is";

@@ -116,6 +116,35 @@ fn several_sources_are_marked_each_and_labelled_by_the_first_that_is_no_referenc
 }
 
 #[test]
+fn nobody_is_asked_who_committed_what_a_registry_holds() {
+    const DIGEST: &str = "sha256:2d7a6b0c";
+    let commits_of = |source: Value| {
+        let mut store = store();
+        store["spec"]["source"] = source;
+        store["status"]["sync"]["revision"] = json!(DIGEST);
+        store["status"]["operationState"]["operation"]["sync"] = json!({"revision": DIGEST});
+        let (enriched, asked) = run(&event(&store), None, healthy);
+        let object = object(&payload(&enriched, "Application"));
+        let marks = object["metadata"]["annotations"]["app.meta.revisions-metadata"].as_str().unwrap();
+        let marks: Value = serde_json::from_str(marks).unwrap();
+        assert!(enriched.reports.iter().all(|report| !report.incomplete));
+        assert_eq!(marks["syncRevisions"][0]["revision"], DIGEST);
+        let is_asked = asked.iter().any(|fetch| matches!(fetch, Fetch::RevisionMetadata { .. }));
+        let is_told = !marks["syncRevisions"][0]["metadata"].is_null();
+        (is_asked, is_told, object["metadata"]["labels"]["app.meta.commit-author"].is_string())
+    };
+    for of_a_registry in [
+        json!({"repoURL": "oci://registry.example.com/team/web", "path": "."}),
+        json!({"repoURL": "oci://registry.example.com/team/web", "chart": ""}),
+        json!({"repoURL": "oci://registry.example.com/team", "chart": "web"}),
+    ] {
+        assert_eq!(commits_of(of_a_registry.clone()), (false, false, false), "{of_a_registry}");
+    }
+    let of_git = json!({"repoURL": "https://registry.example.com/team/web", "path": "."});
+    assert_eq!(commits_of(of_git), (true, true, true));
+}
+
+#[test]
 fn what_changed_it_is_told_as_it_is_annotated_but_not_of_another_revision() {
     let changed = |annotations: Value| {
         let payload = report(|app| app["metadata"]["annotations"] = annotations);

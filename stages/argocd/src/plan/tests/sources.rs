@@ -1,12 +1,14 @@
 //! What Git says where Argo CD does not.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use pipeline_core::async_trait;
 use serde_json::{Value, json};
 
 use super::{REVISION, body, event, healthy, payload, run_with, settings, store};
 use crate::plan::{Fetch, RawManifests, Response, Settings};
-use crate::sources::{AsksGit, Described, SourceFile, composed};
+use crate::sources::{AsksGit, Described, SourceFile, Sources, SourcesAt, composed};
 
 const SERVICE: &str = r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","namespace":"store"}}"#;
 
@@ -45,6 +47,46 @@ fn git_is_asked_about_the_sources_at_the_revisions_that_argo_cd_resolved() {
         metadata,
         json!({"name": "store", "namespace": "argocd", "uid": "u1", "labels": {"team": "web"}})
     );
+}
+
+/// Is asked of every repository.
+#[derive(Debug)]
+struct Git;
+
+#[async_trait]
+impl Sources for Git {
+    fn is_asked_of(&self, _: &str) -> bool {
+        true
+    }
+
+    async fn describe(&self, _: &SourcesAt, _: &[String]) -> Option<Described> {
+        None
+    }
+}
+
+#[test]
+fn git_is_asked_about_no_application_that_comes_from_elsewhere_alone() {
+    let settings = Settings { sources: AsksGit::By(Arc::new(Git)), ..settings(RawManifests::Absent) };
+    let is_asked = |sources: Value| {
+        let mut store = store();
+        store["status"]["sync"]["revisions"] = sources.as_array().unwrap().iter().map(|_| "1.2.3").collect();
+        store["spec"]["sources"] = sources;
+        let (result, asked) = run_with(&event(&store), None, &settings, Duration::ZERO, healthy);
+        result.unwrap();
+        asked.iter().any(|fetch| matches!(fetch, Fetch::Manifests { sources: Some(_), .. }))
+    };
+    let chart = json!({"repoURL": "https://charts.example.com", "chart": "web"});
+    let artifact = json!({"repoURL": "oci://registry.example.com/team/web", "path": "."});
+    let git = json!({"repoURL": "https://git.example.com/mono.git", "path": "store"});
+    for (sources, expected) in [
+        (json!([chart]), false),
+        (json!([artifact]), false),
+        (json!([artifact, chart]), false),
+        (json!([git]), true),
+        (json!([artifact, git]), true),
+    ] {
+        assert_eq!(is_asked(sources.clone()), expected, "{sources}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use stages_platform_store::{CommitOf, FileDiff, Millis, SourceChange};
 
 use crate::fields::{Entries, Fields, string};
-use crate::placement;
+use crate::placement::{self, Source};
 use crate::refusal::Refusal;
 use crate::wire::{not_json, time};
 
@@ -98,13 +98,14 @@ fn diff(file: &RawValue) -> FileDiff {
     FileDiff { path: text("path"), text: text("text"), untold: text("untold"), cut }
 }
 
-/// What an application's annotations say: of each source the commit that last changed it, and whose it is.
+/// What an application's annotations say: of each source the commit that last changed it, and whose it is; of one that has no
+/// commits what it stands at, alone.
 pub(crate) fn noted(annotations: &Fields<'_>, spec: &RawValue) -> Vec<SourceChange> {
     let Some(noted) = annotations.get(REVISIONS).and_then(string) else { return Vec::new() };
     let Ok(noted) = serde_json::from_str::<Fields<'_>>(&noted) else { return Vec::new() };
     let (changed, synced) =
         (Entries::of(noted.get("changeRevisions")), Entries::of(noted.get("syncRevisions")));
-    let repositories = placement::repositories(spec);
+    let sources = placement::sources(spec);
     let one = |(index, changed): (usize, &RawValue)| {
         let changed = Fields::of(Some(changed));
         let of = Fields::of(changed.get("metadata"));
@@ -113,10 +114,12 @@ pub(crate) fn noted(annotations: &Fields<'_>, spec: &RawValue) -> Vec<SourceChan
         let (author, date, message) = (text("author"), text("date"), text("message"));
         let commit = CommitOf { revision, author, date, message, ..CommitOf::default() };
         let synced = synced.all.get(index).and_then(|synced| Fields::of(Some(synced)).text("revision"));
+        let source = sources.get(index);
+        let is_commit = !commit.revision.is_empty() && source.is_none_or(Source::has_commits);
         SourceChange {
-            repository: repositories.get(index).cloned().unwrap_or_default(),
+            repository: source.map(|source| source.repository.clone()).unwrap_or_default(),
             revision: synced.unwrap_or_default(),
-            commits: if commit.revision.is_empty() { Vec::new() } else { vec![commit] },
+            commits: if is_commit { vec![commit] } else { Vec::new() },
             ..SourceChange::default()
         }
     };

@@ -4,6 +4,7 @@ use std::mem;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use stages_client::has_commits;
 use stages_platform_store::Placement;
 
 use crate::fields::{Entries, Fields, lenient};
@@ -53,13 +54,20 @@ struct Destination {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Source {
+pub(crate) struct Source {
     #[serde(rename = "repoURL", deserialize_with = "lenient")]
-    repository: String,
+    pub(crate) repository: String,
     #[serde(deserialize_with = "lenient")]
     path: String,
     #[serde(deserialize_with = "lenient")]
     chart: String,
+}
+
+impl Source {
+    /// Whether its revisions are commits.
+    pub(crate) fn has_commits(&self) -> bool {
+        has_commits(&self.repository, &self.chart)
+    }
 }
 
 impl Spec<'_> {
@@ -74,10 +82,10 @@ impl Spec<'_> {
     }
 }
 
-/// The addresses of its repositories, in the order of its sources.
-pub(crate) fn repositories(spec: &RawValue) -> Vec<String> {
+/// Its sources, in their order.
+pub(crate) fn sources(spec: &RawValue) -> Vec<Source> {
     let spec: Spec<'_> = serde_json::from_str(spec.get()).unwrap_or_default();
-    spec.all().into_iter().map(|source| source.repository).collect()
+    spec.all()
 }
 
 /// Of an application's `spec`, labels and annotations; of an odd one nothing is known, which is no reason to refuse its report.

@@ -128,6 +128,33 @@ async fn the_commits_that_a_report_notes_stand_with_its_deployment_and_an_odd_no
 }
 
 #[tokio::test]
+async fn versions_of_charts_and_digests_of_registries_are_no_commits() {
+    let platform = start(config()).await;
+    let note = json!({
+        "syncRevisions": [{"revision": "1.2.3"}, {"revision": "sha256:2d7a"}, {"revision": "abc"}],
+        "changeRevisions": [{"revision": "1.2.3"}, {"revision": "sha256:2d7a"}, {"revision": "aaa"}],
+    });
+    let mut shop = application(&json!({"app.meta.revisions-metadata": note.to_string()}));
+    shop["spec"]["sources"] = json!([
+        {"repoURL": "https://charts.example", "chart": "web"},
+        {"repoURL": "oci://registry.example/team/web", "path": "."},
+        {"repoURL": "https://git.example/one", "path": "web"},
+    ]);
+    assert_eq!(platform.report(&event(&shop, "01")).await, taken());
+    let brought = platform.brought().await;
+    let told: Vec<_> = brought
+        .iter()
+        .map(|of| (&*of.repository, &*of.revision, of.commits.iter().map(|of| &*of.revision).collect()))
+        .collect();
+    let expected: [(&str, &str, Vec<&str>); 3] = [
+        ("https://charts.example", "1.2.3", vec![]),
+        ("oci://registry.example/team/web", "sha256:2d7a", vec![]),
+        ("https://git.example/one", "abc", vec!["aaa"]),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[tokio::test]
 async fn what_is_no_report_of_changes_is_refused() {
     let platform = start(config()).await;
     let headers = [("authorization", &*platform.token)];

@@ -5,7 +5,7 @@
 //! why it is none; what is odd within an annotation is no reason to refuse a report
 
 use serde_json::value::RawValue;
-use stages_platform_store::{CommitOf, FileDiff, Millis, SourceChange};
+use stages_platform_store::{Commit, CommitOf, FileDiff, Millis, SourceChange};
 
 use crate::fields::{Entries, Fields, string};
 use crate::placement::{self, Source};
@@ -98,20 +98,29 @@ fn diff(file: &RawValue) -> FileDiff {
     FileDiff { path: text("path"), text: text("text"), untold: text("untold"), cut }
 }
 
-/// What an application's annotations say: of each source the commit that last changed it, and whose it is; of one that has no
-/// commits what it stands at, alone.
-pub(crate) fn noted(annotations: &Fields<'_>, spec: &RawValue) -> Vec<SourceChange> {
-    let Some(noted) = annotations.get(REVISIONS).and_then(string) else { return Vec::new() };
-    let Ok(noted) = serde_json::from_str::<Fields<'_>>(&noted) else { return Vec::new() };
+/// What a report of an application says of commits.
+#[derive(Default)]
+pub(crate) struct Noted {
+    /// Of each source the commit that last changed it, and whose it is; of one that has no commits what it stands at, alone.
+    pub(crate) sources: Vec<SourceChange>,
+    /// What was synced of the first source that has manifests.
+    pub(crate) commit: Commit,
+}
+
+/// Reads it of the application's annotations, else of what stands `beside` the application, which is the same as JSON.
+pub(crate) fn noted(annotations: &Fields<'_>, beside: Option<&RawValue>, spec: &RawValue) -> Noted {
+    let annotated = annotations.get(REVISIONS).and_then(string);
+    let noted = match &annotated {
+        Some(text) => serde_json::from_str(text).unwrap_or_default(),
+        None => Fields::of(beside),
+    };
     let (changed, synced) =
         (Entries::of(noted.get("changeRevisions")), Entries::of(noted.get("syncRevisions")));
     let sources = placement::sources(spec);
     let one = |(index, changed): (usize, &RawValue)| {
         let changed = Fields::of(Some(changed));
-        let of = Fields::of(changed.get("metadata"));
-        let text = |name: &str| of.text(name).unwrap_or_default();
+        let Commit { author, message, date } = committed(&changed);
         let revision = changed.text("revision").unwrap_or_default();
-        let (author, date, message) = (text("author"), text("date"), text("message"));
         let commit = CommitOf { revision, author, date, message, ..CommitOf::default() };
         let synced = synced.all.get(index).and_then(|synced| Fields::of(Some(synced)).text("revision"));
         let source = sources.get(index);
@@ -123,5 +132,17 @@ pub(crate) fn noted(annotations: &Fields<'_>, spec: &RawValue) -> Vec<SourceChan
             ..SourceChange::default()
         }
     };
-    changed.all.into_iter().take(SOURCES).enumerate().map(one).collect()
+    let first = sources.iter().position(|source| !source.is_reference()).unwrap_or(0);
+    let commit = synced.all.get(first).map(|synced| committed(&Fields::of(Some(synced))));
+    Noted {
+        sources: changed.all.iter().copied().take(SOURCES).enumerate().map(one).collect(),
+        commit: commit.unwrap_or_default(),
+    }
+}
+
+/// Who made a revision, when, and what they said.
+fn committed(revision: &Fields<'_>) -> Commit {
+    let of = Fields::of(revision.get("metadata"));
+    let text = |name: &str| of.text(name).unwrap_or_default();
+    Commit { author: text("author"), message: text("message"), date: text("date") }
 }

@@ -61,12 +61,19 @@ pub(crate) struct Source {
     path: String,
     #[serde(deserialize_with = "lenient")]
     chart: String,
+    #[serde(rename = "ref", deserialize_with = "lenient")]
+    reference: String,
 }
 
 impl Source {
     /// Whether its revisions are commits.
     pub(crate) fn has_commits(&self) -> bool {
         has_commits(&self.repository, &self.chart)
+    }
+
+    /// Whether others take files of it, and it has no manifests of its own.
+    pub(crate) fn is_reference(&self) -> bool {
+        !self.reference.is_empty()
     }
 }
 

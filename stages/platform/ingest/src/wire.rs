@@ -14,9 +14,10 @@ use stages_platform_store::{
     Commit, EntityName, Listing, Millis, Operation, Placement, Report, ResourceName, Text,
 };
 
+use crate::changes::{self, Noted};
 use crate::fields::{Entries, Fields, LISTED, string};
 use crate::refusal::Refusal;
-use crate::{changes, placement, steps};
+use crate::{placement, steps};
 
 /// Bytes of a key.
 const KEY: usize = 256;
@@ -204,7 +205,13 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
     // Of an application that is a resource of another, it is the other whose revision stands beside it.
     let is_its_own = of("appName").is_none_or(|name| name.is_empty() || name == metadata.name);
     let labels = Fields::of(metadata.labels);
-    let label = |name: &str| labels.text(name).unwrap_or_default();
+    let noted = match read.spec.filter(|_| is_application) {
+        Some(spec) => changes::noted(&Fields::of(metadata.annotations), data.get("revisionsMetadata"), spec),
+        None => Noted::default(),
+    };
+    let commit = |name: &str, noted: String, most: usize| {
+        short(labels.text(&format!("app.meta.commit-{name}")).unwrap_or(noted), most)
+    };
     let own =
         |told: Option<String>, status: Option<String>| told.or_else(|| status.filter(|_| is_application));
     let health = own(of("healthStatus"), Fields::of(status.health).text("status"));
@@ -236,14 +243,11 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
         pods,
         operation: status.operation_state.filter(|_| is_application).and_then(operation),
         commit: Commit {
-            author: short(label("app.meta.commit-author"), NAME),
-            message: short(label("app.meta.commit-message"), TEXT),
-            date: short(label("app.meta.commit-date"), NAME),
+            author: commit("author", noted.commit.author, NAME),
+            message: commit("message", noted.commit.message, TEXT),
+            date: commit("date", noted.commit.date, NAME),
         },
-        changes: match (is_application, read.spec) {
-            (true, Some(spec)) => changes::noted(&Fields::of(metadata.annotations), spec),
-            _ => Vec::new(),
-        },
+        changes: noted.sources,
         images: Fields::of(status.summary.filter(|_| is_application))
             .get("images")
             .map_or("[]", RawValue::get)

@@ -128,6 +128,51 @@ async fn the_commits_that_a_report_notes_stand_with_its_deployment_and_an_odd_no
 }
 
 #[tokio::test]
+async fn the_commits_that_stand_beside_an_application_are_kept_as_those_that_it_is_annotated_with() {
+    let commit = |author: &str| json!({"author": author, "date": "2026-11-21T10:00:00Z", "message": format!("of {author}")});
+    let beside = json!({
+        "syncRevisions": [{"revision": "abc", "metadata": commit("Val")}, {"revision": "def", "metadata": commit("Ada")}],
+        "changeRevisions": [{"revision": "aaa", "metadata": commit("Eve")}, {"revision": "ddd", "metadata": commit("Bob")}],
+    });
+    let mut shop = application(&json!({}));
+    shop["spec"]["sources"][0]["ref"] = json!("values");
+    let told = async |application: &Value, beside: &Value| {
+        let platform = start(config()).await;
+        let headers = [("authorization", &*platform.token), ("content-encoding", "gzip")];
+        let body = json!({
+            "timestamp": "2026-11-21T12:00:01.000Z", "actualManifest": application.to_string(), "revisionsMetadata": beside,
+        });
+        let body = gzip(body.to_string().as_bytes());
+        assert_eq!(platform.post("/2.0/api/applications", &headers, body).await, taken(), "{beside}");
+        let known = platform.store.visible_one(&View::ALL, (&platform.runtime.name, "argocd", "shop")).await;
+        let known = known.unwrap().unwrap();
+        let commits = platform.brought().await.into_iter().flat_map(|source| source.commits);
+        let commits: Vec<_> =
+            commits.map(|of| [of.revision, of.author, of.message, of.date].join("; ")).collect();
+        ((known.author, known.message), commits)
+    };
+    let text = |author: &str, message: &str| (author.to_owned(), message.to_owned());
+    let changed = ["aaa; Eve; of Eve; 2026-11-21T10:00:00Z", "ddd; Bob; of Bob; 2026-11-21T10:00:00Z"];
+    let changed = changed.map(str::to_owned).to_vec();
+    // The first source has no manifests of its own.
+    assert_eq!(told(&shop, &beside).await, (text("Ada", "of Ada"), changed));
+    for odd in [
+        json!(null),
+        json!(7),
+        json!("{}"),
+        json!([]),
+        json!({"syncRevisions": 7}),
+        json!({"syncRevisions": [7, 7]}),
+    ] {
+        assert_eq!(told(&shop, &odd).await, (text("", ""), Vec::new()), "{odd}");
+    }
+    // What the application says itself goes before.
+    shop["metadata"]["labels"] = json!({"app.meta.commit-author": "Own", "app.meta.commit-message": "own"});
+    shop["metadata"]["annotations"] = json!({"app.meta.revisions-metadata": "{}"});
+    assert_eq!(told(&shop, &beside).await, (text("Own", "own"), Vec::new()));
+}
+
+#[tokio::test]
 async fn versions_of_charts_and_digests_of_registries_are_no_commits() {
     let platform = start(config()).await;
     let note = json!({

@@ -214,7 +214,10 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
     };
     let own =
         |told: Option<String>, status: Option<String>| told.or_else(|| status.filter(|_| is_application));
-    let health = own(of("healthStatus"), Fields::of(status.health).text("status"));
+    // The endpoints of their own have it as Argo CD does.
+    let whole = Fields::of(source.get("healthStatus"));
+    let told_health = of("healthStatus").or_else(|| whole.text("status"));
+    let health = own(told_health, Fields::of(status.health).text("status"));
     let kind = (&*read.api_version, &*read.kind);
     let pods = steps::pods(kind, metadata.annotations, read.spec, read.status);
     let stepped = match (is_application, &health) {
@@ -235,7 +238,10 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
         listed: if is_application { listed(status.resources)? } else { Vec::new() },
         sync: own(of("syncStatus"), Fields::of(status.sync).text("status")),
         health: health.or(phase),
-        health_message: of("healthMessage").or(step).map(|message| short(message, TEXT)),
+        health_message: of("healthMessage")
+            .or_else(|| whole.text("message"))
+            .or(step)
+            .map(|message| short(message, TEXT)),
         revision: match is_application {
             true => revision(&Fields::of(status.sync)).or_else(|| revision(&source).filter(|_| is_its_own)),
             false => revision(&source),

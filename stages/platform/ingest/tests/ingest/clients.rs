@@ -70,6 +70,35 @@ async fn a_resource_of_several_sources_is_at_the_revisions_of_all() {
     }
 }
 
+/// The endpoints of their own say how a resource is as Argo CD does, in an object.
+#[tokio::test]
+async fn the_health_of_a_resource_is_read_in_either_form() {
+    let platform = start(config()).await;
+    let live =
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"}});
+    let headers = [("authorization", &*platform.token)];
+    for (health, message, expected) in [
+        (json!("Degraded"), json!("it hurts"), (Some("Degraded"), Some("it hurts"))),
+        (json!({"status": "Healthy"}), json!(null), (Some("Healthy"), None)),
+        (
+            json!({"status": "Progressing", "message": "soon"}),
+            json!(null),
+            (Some("Progressing"), Some("soon")),
+        ),
+        (json!({"status": 7}), json!(null), (None, None)),
+        (json!([]), json!(null), (None, None)),
+        (json!(null), json!(null), (None, None)),
+    ] {
+        let source = json!({"appName": "shop", "appNamespace": "argocd", "syncStatus": "Synced",
+            "healthStatus": health, "healthMessage": message});
+        let body = json!({"timestamp": "2026-11-21T12:00:01.000Z", "actualManifest": live.to_string(), "source": source});
+        assert_eq!(platform.post("/2.0/api/resources", &headers, body.to_string()).await, taken());
+        let timeline = platform.timeline(("argocd", "shop")).await;
+        let current = timeline.iter().find(|one| one.current).unwrap();
+        assert_eq!((current.health.as_deref(), current.health_message.as_deref()), expected, "{health}");
+    }
+}
+
 /// As Argo CD reads them: several sources go before one, and what is hydrated comes from its dry source.
 #[tokio::test]
 async fn an_application_comes_from_where_argo_cd_takes_it() {

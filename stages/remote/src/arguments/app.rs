@@ -242,10 +242,12 @@ pub(crate) struct Action {
     pub(crate) way: Way,
 }
 
+/// One label of a selector, as `kubectl` takes it: with spaces about its parts, and with `==` for `=`.
 pub(super) fn label(text: &str) -> Result<String, String> {
-    match text.split_once('=') {
+    let parts = text.split_once('=').map(|(key, value)| (key, value.strip_prefix('=').unwrap_or(value)));
+    match parts.map(|(key, value)| (key.trim(), value.trim())) {
         Some((key, value)) if !key.is_empty() && !key.ends_with('!') && !value.starts_with('=') => {
-            Ok(text.to_owned())
+            Ok(format!("{key}={value}"))
         }
         _ => Err("a label is KEY=VALUE".to_owned()),
     }
@@ -401,4 +403,26 @@ pub(crate) enum AppCommand {
     /// Do to a resource what Argo CD knows can be done to its kind, or list that.
     #[command(after_help = ACTION)]
     Action(Box<Action>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::label;
+
+    #[test]
+    fn a_label_is_taken_as_kubectl_takes_it_and_whatever_else_a_selector_may_say_is_refused() {
+        for (text, expected) in [
+            ("team=shop", "team=shop"),
+            ("team==shop", "team=shop"),
+            (" team = shop ", "team=shop"),
+            ("team =", "team="),
+            ("example.com/team=shop", "example.com/team=shop"),
+        ] {
+            assert_eq!(label(text).as_deref(), Ok(expected), "{text}");
+        }
+        for text in ["", " ", "team", "!team", "=shop", " =shop", "team!=shop", "team != shop", "team===shop"]
+        {
+            assert_eq!(label(text).unwrap_err(), "a label is KEY=VALUE", "{text}");
+        }
+    }
 }

@@ -412,9 +412,18 @@ fn fate(path: &[&str], node: &Node) -> Fate {
     }
 }
 
-/// Whether a switch is on; templates without a schema take it in quotes as well.
+/// How a switch stands; templates without a schema take it in quotes as well.
+fn truth(node: &Node) -> Option<bool> {
+    match &node.value {
+        Value::Bool(truth) => Some(*truth),
+        Value::Text(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Whether a switch is on.
 fn is_true(node: &Node) -> bool {
-    node.value == Value::Bool(true) || node.text() == Some("true")
+    truth(node) == Some(true)
 }
 
 /// Whether this chart has a component of a name, which the other has not.

@@ -1,6 +1,7 @@
 //! The Argo CD that the other chart brings along, as far as the reporter sees it.
 
-use crate::tree::{Node, Value};
+use super::truth;
+use crate::tree::Node;
 
 /// What the other chart calls its Argo CD.
 const NAME: &str = "argo-cd";
@@ -41,14 +42,5 @@ impl Bundled {
             rootpath: rootpath.map(ToOwned::to_owned),
             speaks_tls: setting("server.insecure").and_then(truth) == Some(false),
         }
-    }
-}
-
-/// A switch, which templates take in quotes as well.
-fn truth(node: &Node) -> Option<bool> {
-    match &node.value {
-        Value::Bool(truth) => Some(*truth),
-        Value::Text(text) => text.parse().ok(),
-        _ => None,
     }
 }

@@ -56,9 +56,7 @@ impl Report {
     /// The worst first, a line each, in so many bytes at most: for the last words of a container.
     #[must_use]
     pub fn brief(&self, most: usize) -> String {
-        let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
-        let mut text =
-            format!("{errors} errors, {warnings} warnings, {} not measured\n", self.unmeasured.len());
+        let mut text = self.summary();
         let mut findings: Vec<&Finding> = self.findings.iter().collect();
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         for finding in findings.into_iter().filter(|finding| finding.severity > Severity::Note) {
@@ -111,14 +109,18 @@ impl Report {
                 let _ = writeln!(text, "not measured {} ({why})", alike.join(", "));
             }
         }
-        let _ = writeln!(
-            text,
-            "{} errors, {} warnings, {} not measured",
-            self.count(Severity::Error),
-            self.count(Severity::Warning),
-            self.unmeasured.len()
-        );
+        text.push_str(&self.summary());
         text
+    }
+
+    /// How many of each there are, in a line.
+    fn summary(&self) -> String {
+        let many = |severity: Severity| match self.count(severity) {
+            1 => format!("1 {}", severity.name()),
+            count => format!("{count} {}s", severity.name()),
+        };
+        let (errors, warnings) = (many(Severity::Error), many(Severity::Warning));
+        format!("{errors}, {warnings}, {} not measured\n", self.unmeasured.len())
     }
 
     fn sarif(&self) -> serde_json::Value {

@@ -55,7 +55,7 @@ fn the_hook_is_given_no_secret_and_judges_what_it_is_given() {
     assert!(text.contains("not measured GR0108: Helm 3.8 or newer (a hook is run by Helm)"), "{text}");
     assert_eq!(judged("--hook=enforce", &[]).0, Some(1));
     let said = std::fs::read_to_string(&words).unwrap();
-    assert!(said.starts_with("1 errors, ") && said.len() <= 4_096, "{said}");
+    assert!(said.starts_with("1 error, ") && said.len() <= 4_096, "{said}");
     assert!(said.lines().nth(1).unwrap().starts_with("error GR0035 global.codefresh.tls."), "{said}");
     // What was masked is asked of nobody.
     let (_, text) = judged("--hook=warn", &["--skip", "static"]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::controller::Controller;
 use super::hop::Hops;
-use crate::rules::{PeerResponse, Unreached};
+use crate::rules::{PeerResponse, Unreached, within};
 
 /// Below the address of a runtime, answered by its router.
 pub(super) const PROBE: &str = "/webhooks/_access";
@@ -144,12 +144,12 @@ fn certified(visitor: &dyn Visitor, url: &str, said: &PeerResponse, controller: 
         let todo = "the platform's page, in a browser, reaches https addresses alone: give the entrance a certificate";
         return hops.doubts("certificate", "the address is one of plain HTTP", todo);
     }
-    let left = said.certificates.iter().map(|one| (one.ends - visitor.now()) / DAY).min();
+    let left = said.certificates.iter().map(|one| one.ends - visitor.now()).min();
     match left {
-        Some(days) if days <= SOON => {
-            hops.doubts("certificate", format!("it ends in {days} days"), controller.certificate());
+        Some(left) if left / DAY <= SOON => {
+            hops.doubts("certificate", format!("it ends {}", within(left)), controller.certificate());
         }
-        Some(days) => hops.works("certificate", format!("is trusted here, for {days} days")),
+        Some(left) => hops.works("certificate", format!("is trusted here, for {} days", left / DAY)),
         None => hops.works("certificate", "is trusted here"),
     }
 }

@@ -322,7 +322,7 @@ fn origin(url: &str) -> String {
 }
 
 /// Days until something ends.
-fn within(seconds: i64) -> String {
+pub(crate) fn within(seconds: i64) -> String {
     match seconds.div_euclid(DAY) {
         ..0 => "in the past".to_owned(),
         0 => "within a day".to_owned(),

@@ -239,8 +239,12 @@ impl ArgoCd {
             }
             (several, all) => {
                 let (sources, given) = (several.map_or(1, Vec::len), all.len());
-                let text =
-                    format!("the application has {sources} sources: give as many revisions, not {given}");
+                let text = match sources {
+                    1 => format!("the application has one source: give one revision, not {given}"),
+                    _ => {
+                        format!("the application has {sources} sources: give as many revisions, not {given}")
+                    }
+                };
                 return Err(ActError::Wrong(text));
             }
         };

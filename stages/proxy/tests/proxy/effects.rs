@@ -186,6 +186,9 @@ async fn what_argo_cd_says_is_told_without_secrets() {
         let refused = running.refused(&running.admin, &pair(given)).await;
         assert_eq!(refused, (said, "BAD_REQUEST".to_owned()));
     }
+    let many = asked(r#"{ applicationDiff(application: APP, revisions: ["a", "b"]) { name } }"#);
+    let said = "the application has one source: give one revision, not 2".to_owned();
+    assert_eq!(running.refused(&running.admin, &many).await, (said, "BAD_REQUEST".to_owned()));
     let both = pair(r#"revision: "a", revisions: ["b"]"#);
     assert_eq!(running.refused(&running.admin, &both).await.0, "give revision or revisions");
     let history =

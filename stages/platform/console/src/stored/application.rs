@@ -30,10 +30,18 @@ struct Object {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct Spec {
     source: Option<Source>,
     sources: Vec<Source>,
+    source_hydrator: Option<Hydrator>,
+}
+
+/// What another branch is made from: what is written to that comes from there.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Hydrator {
+    dry_source: Option<Source>,
 }
 
 #[derive(Deserialize, Default)]
@@ -190,8 +198,9 @@ fn parse(object: &ObjectAt) -> Object {
 
 /// Those that are folders of repositories: where there are several, the single one says nothing.
 fn sources(spec: serde_json::Value) -> Vec<ManifestSource> {
-    let Spec { source, sources } = serde_json::from_value(spec).unwrap_or_default();
-    let all = if sources.is_empty() { source.into_iter().collect() } else { sources };
+    let Spec { source, sources, source_hydrator } = serde_json::from_value(spec).unwrap_or_default();
+    let single = source_hydrator.and_then(|hydrator| hydrator.dry_source).or(source);
+    let all = if sources.is_empty() { single.into_iter().collect() } else { sources };
     let one = |of: Source| ManifestSource {
         repository: of.repo_url,
         path: of.path,
@@ -507,6 +516,9 @@ mod tests {
         assert_eq!(of(serde_json::json!({ "source": own })), [source("https://git/a/b", "web", "")]);
         let several = serde_json::json!({ "source": own, "sources": [chart, values] });
         assert_eq!(of(several), [source("https://git/a/c", "", "main")]);
+        let dry =
+            serde_json::json!({"drySource": own, "syncSource": {"targetBranch": "env/prod", "path": "web"}});
+        assert_eq!(of(serde_json::json!({ "sourceHydrator": dry })), [source("https://git/a/b", "web", "")]);
         assert_eq!(of(serde_json::json!({ "source": chart })), []);
         assert_eq!(of(serde_json::json!({})), []);
     }

@@ -69,6 +69,7 @@ async fn labels_runtimes_and_limits_choose_what_is_listed() {
     let own = label(&labels[0]);
     assert!(names(&["-l", &own]).await.0.contains(&"store".to_owned()));
     assert!(names(&["-l", &format!("{own},none=such")]).await.0.is_empty());
+    assert!(names(&["-l", &format!("{own}, {own}")]).await.0.contains(&"store".to_owned()));
     assert!(names(&["-l", "none=such"]).await.0.is_empty());
     assert_eq!(names(&["--runtime", "prod"]).await.0, ["failing", "store"]);
     assert!(names(&["--runtime", "eu1"]).await.0.is_empty());
@@ -209,10 +210,13 @@ async fn what_is_not_there_or_not_meant_is_told_with_what_is() {
     assert_eq!(desk.run(&["app", "get", "store"]).await.refused(), (1, told(several)));
     let other = desk.json(&["app", "get", "team-a/store"]).await;
     assert_eq!(other["metadata"]["namespace"], "team-a");
-    for wrong in ["team", "=shop", "team!=shop"] {
+    for (wrong, part) in
+        [("team", "team"), ("=shop", "=shop"), ("team!=shop", "team!=shop"), ("team=shop,tier", "tier")]
+    {
         let said = desk.run(&["app", "list", "-l", wrong]).await;
-        assert_eq!(said.code, 2);
-        assert!(said.err.contains("a label is KEY=VALUE"), "{said:?}");
+        let why =
+            format!("error: invalid value '{part}' for '--selector <KEY=VALUE>': a label is KEY=VALUE\n");
+        assert_eq!((said.code, said.err.split("\n\n").next()), (2, Some(why.trim_end())), "{wrong}");
     }
     desk.stop().await;
 }

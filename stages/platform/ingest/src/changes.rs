@@ -116,6 +116,9 @@ pub(crate) fn noted(annotations: &Fields<'_>, beside: Option<&RawValue>, spec: &
     };
     let (changed, synced) =
         (Entries::of(noted.get("changeRevisions")), Entries::of(noted.get("syncRevisions")));
+    if changed.all.is_empty() && synced.all.is_empty() {
+        return Noted::default();
+    }
     let sources = placement::sources(spec);
     let one = |(index, changed): (usize, &RawValue)| {
         let changed = Fields::of(Some(changed));

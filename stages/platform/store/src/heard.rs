@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::act::Statement;
-use crate::connection::Connection;
+use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::report::Millis;
 use crate::store::Store;
@@ -60,6 +60,18 @@ impl Store {
             all.push(Statement::may(sql, [runtime.into(), role.into(), version.into(), now.into()]));
         }
         self.change(all).await
+    }
+
+    /// The roles of a runtime that were heard of, by name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn roles(&self, runtime: &str) -> Result<Vec<HeardRole>, StoreError> {
+        let sql = "SELECT o.role, o.version, o.at FROM roles o JOIN runtimes r ON r.id = o.runtime_id WHERE r.name = $1 \
+                   ORDER BY o.role";
+        let rows = self.read().await?.rows(sql, &[Arg::Text(runtime)]).await?;
+        let one = |row: Row| Ok(HeardRole { role: row.text(0)?, version: row.text(1)?, at: row.int(2)? });
+        rows.into_iter().map(one).collect()
     }
 
     /// Counts what was not taken, by why; `None`: nobody knows whose it was.

@@ -66,6 +66,17 @@ impl Store {
         rows.into_iter().map(one).collect()
     }
 
+    /// The runtime that was added first of those that there are; `None`: there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn first_runtime(&self) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT r.name FROM runtimes r WHERE EXISTS (SELECT 1 FROM registrations g WHERE g.runtime_id = r.id) \
+                   OR EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id) ORDER BY r.id LIMIT 1";
+        let row = self.read().await?.row(sql, &[]).await?;
+        row.map(|row| row.text(0)).transpose()
+    }
+
     /// Registers a runtime and makes its token; `None`: there is one of that name, and it is not to be recovered. The runtime may be
     /// an adopter's: whether a new one may be called so says
     /// [`is_new_runtime_name`](crate::is_new_runtime_name).

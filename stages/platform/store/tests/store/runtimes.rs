@@ -1,7 +1,9 @@
 //! Runtimes as people and their programs know them: each of these holds on both databases.
 
 use pipeline_core::ExposeSecret as _;
-use stages_platform_store::{HeardRole, Place, RefusedReports, View, adopt, create_token};
+use stages_platform_store::{
+    HeardRole, Place, RefusedReports, SharedConfiguration, View, adopt, create_token,
+};
 
 use crate::accounts::{NOW, by};
 use crate::support::{Opened, open, report};
@@ -11,6 +13,7 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     a_runtime_is_registered_once_and_taken_away(open(&place().await).await).await;
     what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports(open(&place().await).await).await;
     an_adopter_keeps_its_name_and_has_an_id_beside_that_no_other_has(open(&place().await).await).await;
+    the_shared_repository_is_suggested_once_and_set_at_any_time(open(&place().await).await).await;
 }
 
 async fn an_adopter_keeps_its_name_and_has_an_id_beside_that_no_other_has(opened: Opened) {
@@ -68,6 +71,8 @@ async fn what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports
         at: reported + after,
     };
     assert_eq!(now.roles, [role("change-revision", "", 6_000), role("reporter", "1.2.4", 7_000)]);
+    assert_eq!(store.roles("prod").await.unwrap(), now.roles);
+    assert_eq!(store.roles("none").await.unwrap(), []);
     assert_eq!(now.refused, []);
 
     store.count_refused(Some(id), &[("malformed", 2), ("quota", 5)], NOW).await.unwrap();
@@ -161,5 +166,29 @@ async fn a_runtime_is_registered_once_and_taken_away(opened: Opened) {
         store.register(&by(), "eu1", "{}", false, NOW).await.unwrap().is_some(),
         "its name is free again"
     );
+    opened.close().await;
+}
+
+async fn the_shared_repository_is_suggested_once_and_set_at_any_time(opened: Opened) {
+    let store = &opened.store;
+    let shared = |repository: &str, provider: Option<&str>| SharedConfiguration {
+        git_provider: provider.map(str::to_owned),
+        git_api_url: None,
+        repository: repository.to_owned(),
+    };
+    let (one, two) = (shared("https://a.b/c/d.git", None), shared("https://a.b/c/e.git", Some("GITHUB")));
+    assert_eq!(store.shared_configuration().await.unwrap(), None);
+    let suggest = async |of: &SharedConfiguration| {
+        store.suggest_shared_configuration(&by(), of.clone(), NOW).await.unwrap()
+    };
+    assert_eq!((suggest(&one).await, suggest(&two).await), (one.clone(), one.clone()));
+    store.set_shared_configuration(&by(), &two, NOW).await.unwrap();
+    assert_eq!(suggest(&one).await, two);
+    assert_eq!(store.shared_configuration().await.unwrap(), Some(two));
+    // The runtime that was added first of those that there are.
+    store.register(&by(), "eu1", "{}", false, NOW - 1).await.unwrap().unwrap();
+    assert_eq!(store.first_runtime().await.unwrap().as_deref(), Some("prod"));
+    assert!(store.unregister(&by(), "prod", NOW).await.unwrap());
+    assert_eq!(store.first_runtime().await.unwrap().as_deref(), Some("eu1"));
     opened.close().await;
 }

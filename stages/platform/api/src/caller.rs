@@ -229,6 +229,14 @@ impl Caller {
         self.writes().and(self.manages())
     }
 
+    /// A runtime, or somebody who changes accounts: who does something.
+    pub(crate) fn changes(&self) -> Result<By, Refusal> {
+        match self {
+            Self::Runtime(own) => Ok(By { who: own.name.clone(), how: "token" }),
+            Self::Person(_) => self.governs().map(|person| person.by.clone()),
+        }
+    }
+
     /// The runtime itself, or somebody who changes accounts.
     pub(crate) fn acts_for(&self, name: &str) -> Result<(), Refusal> {
         match self {

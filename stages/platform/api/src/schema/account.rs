@@ -1,10 +1,11 @@
 //! People, their keys and teams, rules, and what was done.
 
-use async_graphql::{Enum, InputObject, Result, SimpleObject};
+use async_graphql::{ComplexObject, Context, Enum, InputObject, Result, SimpleObject};
+use serde::{Deserialize, Serialize};
 use stages_platform_store as kept;
 
-use super::time;
-use crate::caller::Refusal;
+use super::{caller, store, time};
+use crate::caller::{Refusal, unread};
 
 /// There is one account.
 pub(crate) const ACCOUNT: &str = "default";
@@ -14,6 +15,8 @@ pub(crate) const ACCOUNT: &str = "default";
 pub(crate) struct Me {
     pub(crate) id: String,
     pub(crate) name: String,
+    /// Null: people are known by their names alone.
+    pub(crate) email: Option<String>,
     pub(crate) is_admin: bool,
     /// Where a runtime asks: its name.
     pub(crate) runtime_name: Option<String>,
@@ -21,22 +24,27 @@ pub(crate) struct Me {
     pub(crate) active_account: Account,
 }
 
-/// The account of everything here. It has no Git server and no repository of its own: each runtime says its, and what clients of
-/// other platforms ask of that is null.
-#[derive(SimpleObject)]
+/// The account of everything here.
+#[derive(SimpleObject, Clone)]
+#[graphql(complex)]
 pub(crate) struct Account {
     id: String,
     name: String,
+    /// The kind of the Git server of the repository below,
     git_provider: Option<GitProviders>,
+    /// and the URL of its API.
     git_api_url: Option<String>,
+    /// The repository that runtimes have their configuration in together; null: nobody set it, and each runtime says its own.
     shared_config_repo: Option<String>,
+    /// Null: nobody here looks whether these can be used.
     csdp_validated: Option<bool>,
     features: Features,
 }
 
 /// Kinds of Git servers.
-#[derive(Enum, Clone, Copy, PartialEq, Eq)]
-enum GitProviders {
+#[derive(Enum, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(crate) enum GitProviders {
     Bitbucket,
     BitbucketServer,
     Gerrit,
@@ -45,7 +53,7 @@ enum GitProviders {
 }
 
 /// What holds of an account.
-#[derive(SimpleObject)]
+#[derive(SimpleObject, Clone)]
 struct Features {
     /// Whether there are limits that a plan sets.
     gitops_plan_enforcement: bool,
@@ -57,6 +65,8 @@ pub(crate) struct LimitsStatus {
     /// As far as whoever asks sees it.
     pub(crate) usage: Limits,
     pub(crate) limits: Limits,
+    /// Whether there is no more than there may be.
+    pub(crate) status: bool,
 }
 
 /// How many there are, or may be; null: any number.
@@ -66,17 +76,43 @@ pub(crate) struct Limits {
     pub(crate) applications: Option<u64>,
 }
 
+impl GitProviders {
+    fn of(name: &str) -> Option<Self> {
+        serde_json::from_value(name.into()).ok()
+    }
+
+    /// As it is kept.
+    pub(crate) fn name(self) -> String {
+        name_of(&self)
+    }
+}
+
 impl Account {
-    pub(crate) fn only() -> Self {
+    pub(crate) fn only(shared: Option<kept::SharedConfiguration>) -> Self {
+        let provider = shared.as_ref().and_then(|shared| shared.git_provider.as_deref());
         Self {
             id: ACCOUNT.to_owned(),
             name: ACCOUNT.to_owned(),
-            git_provider: None,
-            git_api_url: None,
-            shared_config_repo: None,
+            git_provider: provider.and_then(GitProviders::of),
+            git_api_url: shared.as_ref().and_then(|shared| shared.git_api_url.clone()),
+            shared_config_repo: shared.map(|shared| shared.repository),
             csdp_validated: None,
             features: Features { gitops_plan_enforcement: false },
         }
+    }
+}
+
+#[ComplexObject]
+impl Account {
+    /// The ids of admins who may come in; null for whoever may not list people.
+    #[graphql(complexity = 100)]
+    async fn admins(&self, context: &Context<'_>) -> Result<Option<Vec<String>>> {
+        if caller(context)?.manages().is_err() {
+            return Ok(None);
+        }
+        let people = store(context)?.people().await.map_err(unread)?.into_iter();
+        let admins = people.filter(|one| one.role == kept::Role::Admin && !one.disabled);
+        Ok(Some(admins.map(|one| one.name).collect()))
     }
 }
 

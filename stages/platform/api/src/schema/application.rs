@@ -58,10 +58,23 @@ impl SyncStatus {
 
 /// What something is called.
 #[derive(SimpleObject, Clone)]
+#[graphql(complex)]
 pub(crate) struct ObjectMeta {
     pub(crate) runtime: String,
     pub(crate) namespace: String,
     pub(crate) name: String,
+}
+
+#[ComplexObject]
+impl ObjectMeta {
+    async fn account(&self) -> &'static str {
+        super::ACCOUNT
+    }
+
+    /// Where the object itself is, which is where Argo CD runs.
+    async fn cluster(&self) -> &'static str {
+        super::cluster::OWN_SERVER
+    }
 }
 
 /// An application of a runtime.
@@ -265,6 +278,17 @@ struct ResourceArgs {
     name: String,
 }
 
+/// Where an application takes its manifests from, as it says itself: the first of several sources.
+#[derive(SimpleObject)]
+struct SpecSource {
+    #[graphql(name = "repoURL")]
+    repo_url: String,
+    /// The branch, tag or version that it follows; null: its object is not kept, or says none.
+    target_revision: Option<String>,
+    /// The path, or the chart.
+    path: String,
+}
+
 /// An operation that deployed.
 #[derive(SimpleObject)]
 struct Deployment {
@@ -324,6 +348,20 @@ impl Application {
     }
 }
 
+/// What an Application follows of a repository, by its object.
+fn target_revision(object: &str, repository: &str) -> Option<String> {
+    let object: serde_json::Value = serde_json::from_str(object).ok()?;
+    let spec = object.get("spec")?;
+    let several = spec.get("sources").and_then(serde_json::Value::as_array).into_iter().flatten();
+    // As Argo CD reads them: several go before what another branch is made from, and that before one.
+    let mut all = several.chain(spec.pointer("/sourceHydrator/drySource")).chain(spec.get("source"));
+    let text = |source: &serde_json::Value, name: &str| {
+        source.get(name).and_then(serde_json::Value::as_str).map(str::to_owned)
+    };
+    let of = all.find(|source| text(source, "repoURL").as_deref() == Some(repository))?;
+    text(of, "targetRevision").filter(|revision| !revision.is_empty())
+}
+
 #[ComplexObject]
 impl Application {
     /// What happened to it and its resources, the newest first, from before the number `before`.
@@ -355,6 +393,21 @@ impl Application {
                 revision: one.revision,
             };
         Ok(found.into_iter().map(one).collect())
+    }
+
+    /// Where it takes its manifests from; null: that was not reported.
+    #[graphql(complexity = "200 + child_complexity")]
+    async fn spec_source(&self, context: &Context<'_>) -> Result<Option<SpecSource>> {
+        if self.repo_url.is_empty() {
+            return Ok(None);
+        }
+        let (store, view) = (store(context)?, caller(context)?.view());
+        let Some(known) = store.known(&view, &self.known_as()).await.map_err(unread)? else {
+            return Ok(None);
+        };
+        let object = store.object_at(known.id, None).await.map_err(unread)?.and_then(|found| found.object);
+        let target_revision = object.as_deref().and_then(|object| target_revision(object, &self.repo_url));
+        Ok(Some(SpecSource { repo_url: self.repo_url.clone(), target_revision, path: self.path.clone() }))
     }
 
     /// What it lists, each as it was last reported.

@@ -1,5 +1,7 @@
 //! Clusters that applications are deployed to, as those list them who manage clusters by a runtime.
 
+use std::collections::BTreeMap;
+
 use async_graphql::SimpleObject;
 use stages_platform_store::FleetCluster;
 
@@ -8,7 +10,7 @@ use super::page::SliceInfo;
 /// Where Argo CD runs is told by this name,
 const OWN_NAME: &str = "in-cluster";
 /// and has this address there.
-const OWN_SERVER: &str = "https://kubernetes.default.svc";
+pub(super) const OWN_SERVER: &str = "https://kubernetes.default.svc";
 
 /// What a cluster is called.
 #[derive(SimpleObject)]
@@ -70,6 +72,25 @@ pub(crate) struct ClusterSlice {
 pub(crate) struct ClusterEdge {
     pub(crate) node: Cluster,
     pub(crate) cursor: String,
+}
+
+/// How many clusters each runtime manages, by its name.
+#[derive(Default)]
+pub(crate) struct Managed(BTreeMap<String, usize>);
+
+impl Managed {
+    pub(crate) fn of(clusters: &[FleetCluster]) -> Self {
+        let mut all = BTreeMap::new();
+        for one in clusters {
+            *all.entry(one.runtime.clone()).or_default() += 1;
+        }
+        Self(all)
+    }
+
+    /// Those of one runtime; `None`: nothing is known of any.
+    pub(crate) fn number(&self, runtime: &str) -> Option<usize> {
+        self.0.get(runtime).copied()
+    }
 }
 
 /// Its place in the list: the runtime, which has no slash, and then its name.

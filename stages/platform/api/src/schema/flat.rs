@@ -146,6 +146,8 @@ impl Flat for ObjectMeta {
             "runtime" => Some(text(|one: &Self| &one.runtime)),
             "namespace" => Some(text(|one: &Self| &one.namespace)),
             "name" => Some(text(|one: &Self| &one.name)),
+            "account" => Some(text(|_: &Self| super::ACCOUNT)),
+            "cluster" => Some(text(|_: &Self| super::cluster::OWN_SERVER)),
             _ => None,
         }
     }

@@ -4,6 +4,7 @@ mod account;
 mod application;
 mod change;
 mod cluster;
+mod component;
 mod flat;
 mod git_source;
 mod mutation;
@@ -12,6 +13,7 @@ mod promotion;
 mod query;
 mod runtime;
 mod subscription;
+mod workflow;
 
 use async_graphql::{Context, Error, SchemaBuilder};
 use jiff::Timestamp;

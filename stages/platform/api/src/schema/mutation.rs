@@ -1,13 +1,13 @@
 //! What may be changed.
 
-use async_graphql::{Context, Object, Result, SimpleObject};
+use async_graphql::{Context, InputValueResult, Object, Result, Scalar, ScalarType, SimpleObject, Value};
 use pipeline_core::{ExposeSecret as _, SecretString};
-use stages_platform_store::{RULES, Role, Scope, VersionSource, runtime_id};
+use stages_platform_store::{RULES, Role, Scope, SharedConfiguration, VersionSource, runtime_id};
 
-use super::account::AbacRuleInput;
+use super::account::{AbacRuleInput, GitProviders};
 use super::promotion::VersionSourceInput;
 use super::runtime::{
-    ReportRuntimeErrorsArgs, ReportRuntimeVersionArgs, RuntimeCreationResponse, RuntimeInstallationArgs,
+    self, ReportRuntimeErrorsArgs, ReportRuntimeVersionArgs, RuntimeCreationResponse, RuntimeInstallationArgs,
 };
 use super::{caller, now, store};
 use crate::caller::{Caller, Refusal, kept, unread};
@@ -20,6 +20,20 @@ pub(crate) struct Mutation;
 struct NewApiKey {
     /// Shown this once.
     key: String,
+}
+
+/// Nothing: what is done is done. Clients of other platforms read no other answer where they expect none.
+struct Void;
+
+#[Scalar]
+impl ScalarType for Void {
+    fn parse(_: Value) -> InputValueResult<Self> {
+        Ok(Self)
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Null
+    }
 }
 
 /// Problems of a runtime that are kept.
@@ -90,6 +104,70 @@ impl Mutation {
         }
     }
 
+    /// The same of a runtime that was registered as one that somebody else runs, and of no other.
+    async fn delete_managed_runtime(&self, context: &Context<'_>, name: String) -> Result<i32> {
+        let person = caller(context)?.governs()?;
+        let found = store(context)?.registrations(Some(&name)).await.map_err(unread)?;
+        match found.first() {
+            None => return Err(Refusal::NoRuntime(name).into()),
+            Some(one) if !runtime::is_managed(one) => {
+                let said = format!("runtime '{name}' is not managed: deleteRuntime takes it away");
+                return Err(wrong(said));
+            }
+            Some(_) => {}
+        }
+        match store(context)?.unregister(&person.by, &name, now(context)?).await.map_err(kept)? {
+            true => Ok(1),
+            false => Err(Refusal::NoRuntime(name).into()),
+        }
+    }
+
+    /// Refused: what a runtime is made of is changed where it runs, by its chart.
+    async fn migrate_runtime(&self, context: &Context<'_>, runtime_name: String) -> Result<Option<Void>> {
+        caller(context)?.governs()?;
+        if store(context)?.registrations(Some(&runtime_name)).await.map_err(unread)?.is_empty() {
+            return Err(Refusal::NoRuntime(runtime_name).into());
+        }
+        Err(wrong(format!(
+            "this platform migrates no runtime: convert the values of '{runtime_name}' with `gitops-runtime values convert`, install the \
+             chart with them, and register the name anew with recover: true"
+        )))
+    }
+
+    /// Sets the repository that runtimes have their configuration in together, and its Git server; an empty `gitApiUrl`: that of the
+    /// provider.
+    async fn update_csdp_settings(
+        &self,
+        context: &Context<'_>,
+        git_provider: GitProviders,
+        git_api_url: String,
+        shared_config_repo: String,
+    ) -> Result<Option<Void>> {
+        let person = caller(context)?.governs()?;
+        let shared = SharedConfiguration {
+            git_provider: Some(git_provider.name()),
+            git_api_url: Some(git_api_url.trim().to_owned()).filter(|url| !url.is_empty()),
+            repository: shared_config_repo.trim().to_owned(),
+        };
+        shared.check().map_err(wrong)?;
+        store(context)?.set_shared_configuration(&person.by, &shared, now(context)?).await.map_err(kept)?;
+        Ok(None)
+    }
+
+    /// Sets that repository where none is set, as the first runtime does; the one that holds.
+    async fn suggest_isc_repo(
+        &self,
+        context: &Context<'_>,
+        suggested_shared_config_repo: String,
+    ) -> Result<String> {
+        let by = caller(context)?.changes()?;
+        let repository = suggested_shared_config_repo.trim().to_owned();
+        let shared = SharedConfiguration { git_provider: None, git_api_url: None, repository };
+        shared.check().map_err(wrong)?;
+        let holds = store(context)?.suggest_shared_configuration(&by, shared, now(context)?).await;
+        Ok(holds.map_err(kept)?.repository)
+    }
+
     /// Takes what a runtime says is wrong with it, instead of what it said before; how many that are.
     async fn report_runtime_errors(
         &self,
@@ -104,7 +182,7 @@ impl Mutation {
         let (store, now, count) = (store(context)?, now(context)?, errors.len());
         let known = store.registrations(Some(&runtime)).await.map_err(unread)?;
         let before = known.first().map_or("[]", |one| &*one.problems);
-        let problems = super::runtime::kept(errors, before, now).map_err(|_| Refusal::Store)?;
+        let problems = runtime::kept(errors, before, now).map_err(|_| Refusal::Store)?;
         match store.keep_problems(&runtime, &problems, now).await.map_err(kept)? {
             true => Ok(i32::try_from(count).unwrap_or(i32::MAX)),
             false => Err(Refusal::NoRuntime(runtime).into()),

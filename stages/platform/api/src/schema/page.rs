@@ -25,6 +25,13 @@ pub(crate) struct SliceInfo {
     has_prev_page: bool,
 }
 
+impl SliceInfo {
+    /// Of a list that is told at once, from the first to the last of its places.
+    pub(crate) fn whole(start: Option<String>, end: Option<String>) -> Self {
+        Self { start_cursor: start, end_cursor: end, has_next_page: false, has_prev_page: false }
+    }
+}
+
 /// So many rows, whatever is asked for.
 pub(crate) fn rows(first: Option<i32>) -> usize {
     usize::try_from(first.unwrap_or(FIRST).clamp(1, MOST)).unwrap_or(1)

@@ -7,7 +7,42 @@ use stages_platform_store as kept;
 /// What is known of how an application is promoted.
 #[derive(SimpleObject)]
 pub(crate) struct PromotionTemplate {
-    version_source: VersionSource,
+    /// What of its files is taken over; empty: nothing was set, and whoever asks takes whole files.
+    promotion: Vec<PromotionSource>,
+    version_source: Option<VersionSource>,
+}
+
+/// Values of files that are taken over.
+#[derive(SimpleObject)]
+struct PromotionSource {
+    glob: String,
+    json_paths: Vec<String>,
+}
+
+/// A part of a product.
+#[derive(SimpleObject)]
+pub(crate) struct ProductComponent {
+    id: String,
+    name: String,
+    /// Requests that it waits for.
+    pending_pull_requests: Option<Vec<PullRequest>>,
+}
+
+/// A request to take a change into a repository.
+#[derive(SimpleObject)]
+struct PullRequest {
+    id: String,
+    repo: String,
+}
+
+/// Which parts of products are listed.
+#[derive(InputObject)]
+pub(crate) struct ProductComponentFilterArgs {
+    partial_name: Option<String>,
+    app_names: Option<Vec<Option<String>>>,
+    products: Option<Vec<String>>,
+    environments: Option<Vec<String>>,
+    has_pending_pull_requests: Option<bool>,
 }
 
 /// Where a version stands.
@@ -50,9 +85,10 @@ impl ScalarType for Metadata {
     }
 }
 
-impl From<kept::VersionSource> for PromotionTemplate {
-    fn from(one: kept::VersionSource) -> Self {
-        Self { version_source: VersionSource { file: one.file, json_path: one.json_path } }
+impl From<Option<kept::VersionSource>> for PromotionTemplate {
+    fn from(one: Option<kept::VersionSource>) -> Self {
+        let version_source = one.map(|one| VersionSource { file: one.file, json_path: one.json_path });
+        Self { promotion: Vec::new(), version_source }
     }
 }
 

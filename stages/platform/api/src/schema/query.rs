@@ -1,19 +1,23 @@
 //! What may be read.
 
-use async_graphql::{Context, Object, Result};
+use async_graphql::{Context, Lookahead, Object, Result};
 use stages_platform_store::{self as kept, FleetCluster, SeenApplication, Which};
 
 use super::account::{AbacRule, Account, ApiKey, AuditEntry, Limits, LimitsStatus, Me, User};
 use super::application::{
     self, Application, ApplicationEdge, ApplicationSlice, ApplicationsFilterArgs, place,
 };
-use super::cluster::{self, ClusterEdge, ClusterSlice};
+use super::cluster::{self, ClusterEdge, ClusterSlice, Managed};
+use super::component::ComponentSlice;
 use super::flat::Rows;
 use super::git_source::{self, GitSourceEdge, GitSourceSlice};
 use super::page::{self, SlicePaginationArgs, rows};
-use super::promotion::{Metadata, PromotionTemplate};
+use super::promotion::{Metadata, ProductComponent, ProductComponentFilterArgs, PromotionTemplate};
 use super::runtime::{Runtime, RuntimeEdge, RuntimeSlice};
-use super::{caller, store};
+use super::workflow::{
+    Pipeline, PipelineSlice, PipelinesFilterArgs, Workflow, WorkflowSlice, WorkflowsFilterArgs,
+};
+use super::{caller, now, store};
 use crate::caller::{Caller, Refusal, unread};
 
 /// Clusters that are looked through for a page.
@@ -37,6 +41,21 @@ async fn applications(
     Ok(store(context)?.visible(&view, which, place(after), limit).await.map_err(unread)?)
 }
 
+/// Whether something is asked of a runtime that follows from its clusters.
+fn asks_for_clusters(asked: &Lookahead<'_>) -> bool {
+    ["managedClustersNum", "isRemoteClusterConnected"].iter().any(|name| asked.field(name).exists())
+}
+
+/// The clusters of runtimes that whoever asks sees, where they are asked for.
+async fn managed(context: &Context<'_>, is_asked: bool) -> Result<Managed> {
+    if !is_asked {
+        return Ok(Managed::default());
+    }
+    let view = caller(context)?.view();
+    let (all, _) = store(context)?.clusters(&view, CLUSTERS).await.map_err(unread)?;
+    Ok(Managed::of(&all))
+}
+
 #[Object]
 impl Query {
     /// Whoever asks.
@@ -50,14 +69,9 @@ impl Query {
                 (kept::runtime_id(name).into_owned(), name.clone(), false, Some(name.clone()))
             }
         };
-        Ok(Me {
-            id,
-            name,
-            is_admin,
-            runtime_name,
-            accounts: vec![Account::only()],
-            active_account: Account::only(),
-        })
+        let account = Account::only(store(context)?.shared_configuration().await.map_err(unread)?);
+        let accounts = vec![account.clone()];
+        Ok(Me { id, name, email: None, is_admin, runtime_name, accounts, active_account: account })
     }
 
     /// How much there is of what plans of other platforms limit: here nothing is limited.
@@ -68,7 +82,7 @@ impl Query {
         let runtimes = store.runtimes(&view).await.map_err(unread)?;
         let applications = runtimes.iter().map(|one| one.applications).sum();
         let usage = Limits { clusters: Some(clusters), applications: Some(applications) };
-        Ok(LimitsStatus { usage, limits: Limits::default() })
+        Ok(LimitsStatus { usage, limits: Limits::default(), status: true })
     }
 
     /// The runtime of a name or an id; null: there is none that whoever asks sees.
@@ -79,7 +93,9 @@ impl Query {
             return Ok(None);
         }
         let found = store(context)?.registrations(Some(&name)).await.map_err(unread)?;
-        Ok(found.into_iter().next().map(Runtime::of))
+        let is_asked = asks_for_clusters(&context.look_ahead());
+        let (clusters, now) = (managed(context, is_asked).await?, now(context)?);
+        Ok(found.into_iter().next().map(|one| Runtime::of(one, &clusters, now)))
     }
 
     /// Runtimes, by name.
@@ -92,7 +108,10 @@ impl Query {
         let (caller, page) = (caller(context)?, pagination.unwrap_or_default());
         let found = store(context)?.registrations(None).await.map_err(unread)?;
         let seen = found.into_iter().filter(|one| &*one.name > page.after() && caller.sees_of(&one.name));
-        let mut all: Vec<Runtime> = seen.take(page.first() + 1).map(Runtime::of).collect();
+        let is_asked = asks_for_clusters(&context.look_ahead().field("edges").field("node"));
+        let (clusters, now) = (managed(context, is_asked).await?, now(context)?);
+        let runtimes = seen.take(page.first() + 1).map(|one| Runtime::of(one, &clusters, now));
+        let mut all: Vec<Runtime> = runtimes.collect();
         let page_info = page.info(&mut all, |one| one.name().to_owned());
         let edge = |node: Runtime| RuntimeEdge { cursor: node.name().to_owned(), node };
         Ok(RuntimeSlice { edges: all.into_iter().map(edge).collect(), page_info })
@@ -193,7 +212,90 @@ impl Query {
         let application = &application_metadata.0;
         let found =
             store(context)?.version_source(&runtime, (&application.namespace, &application.name)).await;
-        Ok(found.map_err(unread)?.map(PromotionTemplate::from))
+        Ok(found.map_err(unread)?.map(|one| PromotionTemplate::from(Some(one))))
+    }
+
+    /// How an application is promoted, as far as that was set; null: there is none that whoever asks sees.
+    async fn promotion_template(
+        &self,
+        context: &Context<'_>,
+        runtime: String,
+        namespace: String,
+        name: String,
+    ) -> Result<Option<PromotionTemplate>> {
+        let (view, store) = (caller(context)?.view(), store(context)?);
+        let Some(runtime) = store.runtime_called(&runtime).await.map_err(unread)? else { return Ok(None) };
+        if store.visible_one(&view, (&runtime, &namespace, &name)).await.map_err(unread)?.is_none() {
+            return Ok(None);
+        }
+        let found = store.version_source(&runtime, (&namespace, &name)).await.map_err(unread)?;
+        Ok(Some(PromotionTemplate::from(found)))
+    }
+
+    /// Whether a runtime is the one that has what holds of all, unless it is said which: the one that was added first of those
+    /// that there are. A runtime asks it of itself; a person is refused.
+    async fn should_be_implicit_configuration_runtime(&self, context: &Context<'_>) -> Result<bool> {
+        let Caller::Runtime(own) = caller(context)? else { return Err(Refusal::NotARuntime.into()) };
+        let first = store(context)?.first_runtime().await.map_err(unread)?;
+        Ok(first.as_deref() == Some(&*own.name))
+    }
+
+    /// The newest version of the command line that this platform knows: its own.
+    async fn latest_cli_release(&self) -> &'static str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    /// The roles of a runtime that were heard of, by name; none of one that whoever asks does not see.
+    #[graphql(complexity = "20 * child_complexity")]
+    async fn components(&self, context: &Context<'_>, runtime: String) -> Result<ComponentSlice> {
+        let (caller, store, now) = (caller(context)?, store(context)?, now(context)?);
+        let called = store.runtime_called(&runtime).await.map_err(unread)?;
+        let Some(name) = called.filter(|name| caller.sees_of(name)) else {
+            return Ok(ComponentSlice::of(&runtime, Vec::new(), now));
+        };
+        let roles = store.roles(&name).await.map_err(unread)?;
+        Ok(ComponentSlice::of(&name, roles, now))
+    }
+
+    /// Parts of products that wait for something: there are no products here.
+    async fn product_components_list(
+        &self,
+        #[graphql(name = "filters")] _filters: Option<ProductComponentFilterArgs>,
+    ) -> Vec<ProductComponent> {
+        Vec::new()
+    }
+
+    /// None: workflows are told as resources of their applications.
+    async fn workflows(
+        &self,
+        #[graphql(name = "filters")] _filters: Option<WorkflowsFilterArgs>,
+        #[graphql(name = "pagination")] _pagination: Option<SlicePaginationArgs>,
+    ) -> WorkflowSlice {
+        WorkflowSlice::none()
+    }
+
+    /// Null: workflows are told as resources of their applications.
+    async fn workflow(&self, #[graphql(name = "uid")] _uid: String) -> Option<Workflow> {
+        None
+    }
+
+    /// None: this platform keeps no pipelines.
+    async fn pipelines(
+        &self,
+        #[graphql(name = "filters")] _filters: Option<PipelinesFilterArgs>,
+        #[graphql(name = "pagination")] _pagination: Option<SlicePaginationArgs>,
+    ) -> PipelineSlice {
+        PipelineSlice::none()
+    }
+
+    /// Null: this platform keeps no pipelines.
+    async fn pipeline(
+        &self,
+        #[graphql(name = "name")] _name: String,
+        #[graphql(name = "namespace")] _namespace: Option<String>,
+        #[graphql(name = "runtime")] _runtime: String,
+    ) -> Option<Pipeline> {
+        None
     }
 
     /// Everybody who may sign in.

@@ -4,8 +4,15 @@ use async_graphql::{Enum, InputObject, Json, SimpleObject};
 use serde::{Deserialize, Serialize};
 use stages_platform_store::{self as kept_as, Millis, Registration};
 
+use super::application::{HealthStatus, SyncStatus};
+use super::cluster::Managed;
 use super::page::SliceInfo;
 use super::time;
+
+/// A runtime that says nothing for so long is silent: what it said last need not hold any more.
+pub(super) const SILENT: Millis = 20 * 60_000;
+/// The most that is told of what is wrong with a runtime.
+const MESSAGE: usize = 1_024;
 
 /// What a runtime says of itself when it is installed.
 #[derive(InputObject, Serialize, Deserialize, Default)]
@@ -56,6 +63,14 @@ struct RuntimeMeta {
     name: String,
 }
 
+/// How a runtime is.
+#[derive(SimpleObject, Clone, Default)]
+struct RuntimeCondition {
+    sync_status: Option<SyncStatus>,
+    health_status: Option<HealthStatus>,
+    health_message: Option<String>,
+}
+
 /// A runtime.
 #[derive(SimpleObject)]
 pub(crate) struct Runtime {
@@ -63,6 +78,18 @@ pub(crate) struct Runtime {
     /// digits alone.
     id: String,
     metadata: RuntimeMeta,
+    /// The same as stands beside, as clients of other platforms ask for it.
+    #[graphql(name = "self")]
+    own: RuntimeCondition,
+    /// Null: nobody reports whether it is as it was installed.
+    sync_status: Option<SyncStatus>,
+    /// By what it says is wrong with it, unless it is silent for 20 minutes; null: it was never heard of.
+    health_status: Option<HealthStatus>,
+    health_message: Option<String>,
+    /// Null: nobody reports how Argo CD reaches its clusters.
+    is_remote_cluster_connected: Option<bool>,
+    /// The clusters that its applications go to; null: it has no application.
+    managed_clusters_num: Option<usize>,
     installation_status: InstallationStatus,
     installation_type: Option<String>,
     cluster: Option<String>,
@@ -165,7 +192,7 @@ pub(crate) struct ReportRuntimeVersionArgs {
 /// How bad it is.
 #[derive(Enum, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-enum ErrorLevels {
+pub(super) enum ErrorLevels {
     Error,
     Warning,
 }
@@ -208,12 +235,50 @@ impl From<kept_as::RefusedReports> for RefusedReports {
     }
 }
 
+impl RuntimeCondition {
+    fn of(errors: &[HealthError], heard_at: Option<Millis>, now: Millis) -> Self {
+        let Some(heard_at) = heard_at else { return Self::default() };
+        let error = errors.iter().find(|error| error.level == ErrorLevels::Error);
+        let (health, message) = match error {
+            _ if now - heard_at >= SILENT => {
+                let said = format!("nothing was heard of it since {}", time(heard_at));
+                (HealthStatus::Unknown, Some(said))
+            }
+            Some(error) => {
+                let said = format!("{}: {}", error.title, error.message);
+                (HealthStatus::Degraded, Some(said.chars().take(MESSAGE).collect()))
+            }
+            None => (HealthStatus::Healthy, None),
+        };
+        Self { sync_status: None, health_status: Some(health), health_message: message }
+    }
+}
+
+/// What a runtime said of itself when it was registered; one whose token was made by hand said nothing.
+fn said(one: &Registration) -> RuntimeInstallationArgs {
+    serde_json::from_str(&one.body).unwrap_or_default()
+}
+
+/// Whether a runtime is run by somebody else than whoever registered it.
+pub(crate) fn is_managed(one: &Registration) -> bool {
+    said(one).managed == Some(true)
+}
+
 impl Runtime {
-    pub(crate) fn of(one: Registration) -> Self {
-        // A runtime whose token was made by hand said nothing of itself.
-        let said: RuntimeInstallationArgs = serde_json::from_str(&one.body).unwrap_or_default();
+    /// With the clusters that it manages, where they are asked for.
+    pub(crate) fn of(one: Registration, clusters: &Managed, now: Millis) -> Self {
+        let said = said(&one);
         let reported = one.last_report.is_some();
+        let errors: Vec<HealthError> = serde_json::from_str(&one.problems).unwrap_or_default();
+        let condition = RuntimeCondition::of(&errors, one.heard_at.or(one.last_report), now);
+        let RuntimeCondition { sync_status, health_status, health_message } = condition.clone();
         Self {
+            own: condition,
+            sync_status,
+            health_status,
+            health_message,
+            is_remote_cluster_connected: None,
+            managed_clusters_num: clusters.number(&one.name),
             id: kept_as::runtime_id(&one.name).into_owned(),
             metadata: RuntimeMeta {
                 account: super::account::ACCOUNT.to_owned(),
@@ -244,7 +309,7 @@ impl Runtime {
             last_report_at: one.last_report.map(time),
             last_heard_at: one.heard_at.map(time),
             refused: one.refused.into_iter().map(RefusedReports::from).collect(),
-            errors: serde_json::from_str(&one.problems).unwrap_or_default(),
+            errors,
         }
     }
 

@@ -21,6 +21,18 @@ const OPERATIONS: &[(&str, [&str; 4])] = &[
     ("{ gitSources { edges { cursor } } }", ["", "", "", ""]),
     ("{ clusters { edges { cursor } } }", ["", "", "", ""]),
     ("{ limitsStatus { usage { clusters applications } } }", ["", "", "", ""]),
+    (
+        r#"{ promotionTemplate(runtime: "prod", namespace: "a", name: "b") { versionSource { file } } }"#,
+        ["", "", "", ""],
+    ),
+    ("{ shouldBeImplicitConfigurationRuntime }", [PROXY, PROXY, PROXY, ""]),
+    ("{ latestCliRelease }", ["", "", "", ""]),
+    (r#"{ components(runtime: "prod") { edges { cursor } } }"#, ["", "", "", ""]),
+    ("{ productComponentsList(filters: {hasPendingPullRequests: true}) { id } }", ["", "", "", ""]),
+    ("{ workflows { edges { cursor } } }", ["", "", "", ""]),
+    (r#"{ workflow(uid: "a") { projects } }"#, ["", "", "", ""]),
+    ("{ pipelines { edges { cursor } } }", ["", "", "", ""]),
+    (r#"{ pipeline(runtime: "prod", name: "ci") { projects } }"#, ["", "", "", ""]),
     ("subscription { applicationsChanged { sequence } }", ["", "", "", ""]),
     (
         r#"subscription { applicationChanged(runtime: "prod", namespace: "a", name: "b") { sequence } }"#,
@@ -35,6 +47,22 @@ const OPERATIONS: &[(&str, [&str; 4])] = &[
         ["", READS, ADMIN, PERSON],
     ),
     (r#"mutation { deleteRuntime(name: "eu1") }"#, ["", READS, ADMIN, PERSON]),
+    (
+        r#"mutation { deleteManagedRuntime(name: "prod") }"#,
+        ["runtime 'prod' is not managed: deleteRuntime takes it away", READS, ADMIN, PERSON],
+    ),
+    (
+        r#"mutation { migrateRuntime(runtimeName: "none") }"#,
+        ["there is no runtime 'none'", READS, ADMIN, PERSON],
+    ),
+    (
+        r#"mutation { updateCsdpSettings(gitProvider: GITHUB, gitApiUrl: "", sharedConfigRepo: "https://github.com/a/b.git") }"#,
+        ["", READS, ADMIN, PERSON],
+    ),
+    (
+        r#"mutation { suggestIscRepo(suggestedSharedConfigRepo: "https://github.com/a/b.git") }"#,
+        ["", READS, ADMIN, ""],
+    ),
     (
         r#"mutation { reportRuntimeErrors(reportErrorsArgs: {runtime: "prod", errors: []}) }"#,
         ["", READS, ADMIN, ""],
@@ -62,6 +90,7 @@ const OPERATIONS: &[(&str, [&str; 4])] = &[
 ];
 const ADMIN: &str = "only an admin may do this";
 const PERSON: &str = "only a person may do this: send an API key instead of the token of a runtime";
+const PROXY: &str = "only the app proxy of a runtime may ask this: send the runtime's token";
 const READS: &str = "this key may only read: make one of the scope 'full'";
 
 #[tokio::test]

@@ -4,6 +4,8 @@
 mod access;
 mod authorize;
 mod forward;
+mod library;
+mod library_operations;
 mod limits;
 mod operations;
 mod places;

@@ -162,6 +162,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0024_deployed_before.sql"),
         include_str!("../migrations/postgres/0024_deployed_before.sql"),
     ),
+    (
+        25,
+        "told",
+        include_str!("../migrations/sqlite/0025_told.sql"),
+        include_str!("../migrations/postgres/0025_told.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

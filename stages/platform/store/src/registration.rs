@@ -207,6 +207,8 @@ impl Store {
             of("DELETE FROM tokens WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
             of("DELETE FROM problems WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
             of("DELETE FROM roles WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
+            of("DELETE FROM clusters WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
+            of("DELETE FROM sealing_keys WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
             of("DELETE FROM registrations WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
             of("UPDATE runtimes SET version = '' WHERE name = $1"),
             by.did("runtime.remove", name, now),

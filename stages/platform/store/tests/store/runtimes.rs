@@ -2,7 +2,8 @@
 
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
-    HeardRole, Place, RefusedReports, SharedConfiguration, View, adopt, create_token,
+    HeardRole, Place, RefusedReports, Runtime, SEALING_KEYS, SealingKey, SharedConfiguration, TOLD_CLUSTERS,
+    ToldCluster, View, adopt, create_token,
 };
 
 use crate::accounts::{NOW, by};
@@ -13,6 +14,9 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     a_runtime_is_registered_once_and_taken_away(open(&place().await).await).await;
     what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports(open(&place().await).await).await;
     an_adopter_keeps_its_name_and_has_an_id_beside_that_no_other_has(open(&place().await).await).await;
+    what_a_runtime_told_of_a_cluster_last_is_kept_and_of_the_newest_thousand(open(&place().await).await)
+        .await;
+    sealing_keys_are_kept_once_each_and_so_many(open(&place().await).await).await;
     the_shared_repository_is_suggested_once_and_set_at_any_time(open(&place().await).await).await;
 }
 
@@ -166,6 +170,66 @@ async fn a_runtime_is_registered_once_and_taken_away(opened: Opened) {
         store.register(&by(), "eu1", "{}", false, NOW).await.unwrap().is_some(),
         "its name is free again"
     );
+    opened.close().await;
+}
+
+async fn what_a_runtime_told_of_a_cluster_last_is_kept_and_of_the_newest_thousand(opened: Opened) {
+    let (store, id) = (&opened.store, opened.runtime.id);
+    let cluster = |name: &str, status: &str| ToldCluster {
+        runtime: "prod".to_owned(),
+        name: name.to_owned(),
+        server: format!("https://{name}"),
+        status: status.to_owned(),
+        message: Some("it is".to_owned()),
+        resources: Some(7),
+        api_versions: vec!["v1".to_owned(), "apps/v1".to_owned()],
+        ..ToldCluster::default()
+    };
+    let listed = |one: ToldCluster| ToldCluster { api_versions: Vec::new(), ..one };
+    store.keep_clusters(id, vec![cluster("east", "Failed"), cluster("west", "Failed")], NOW).await.unwrap();
+    store.keep_clusters(id, vec![cluster("east", "Successful")], NOW + 1).await.unwrap();
+    let told = store.told_clusters(Some("prod"), 10).await.unwrap();
+    assert_eq!(told, [listed(cluster("east", "Successful")), listed(cluster("west", "Failed"))]);
+    assert_eq!(store.told_clusters(None, 1).await.unwrap().len(), 1);
+    assert_eq!(store.told_clusters(Some("none"), 10).await.unwrap(), []);
+    assert_eq!(store.api_versions("prod", "east").await.unwrap(), ["v1", "apps/v1"]);
+    assert_eq!(store.api_versions("prod", "none").await.unwrap(), [""; 0]);
+    // Those that were told of longest ago go.
+    let many = (0..TOLD_CLUSTERS - 1).map(|n| cluster(&format!("c{n:04}"), "Unknown")).collect();
+    store.keep_clusters(id, many, NOW + 2).await.unwrap();
+    let told = store.told_clusters(None, 2_000).await.unwrap();
+    assert_eq!(told.len(), TOLD_CLUSTERS);
+    assert!(told.iter().any(|one| one.name == "east") && told.iter().all(|one| one.name != "west"));
+    assert!(store.unregister(&by(), "prod", NOW).await.unwrap());
+    assert_eq!(store.told_clusters(None, 10).await.unwrap(), []);
+    opened.close().await;
+}
+
+async fn sealing_keys_are_kept_once_each_and_so_many(opened: Opened) {
+    let (store, own) = (&opened.store, &opened.runtime);
+    let key = |n: usize| {
+        let pem = format!("-----BEGIN PRIVATE KEY-----\na2V5{n}\n-----END PRIVATE KEY-----\n");
+        SealingKey::read(&pem.into()).unwrap()
+    };
+    let keep = async |n: usize| store.keep_sealing_key(own, &key(n), NOW).await.unwrap();
+    let first = keep(0).await.expect("is kept");
+    assert_eq!(keep(0).await.as_ref(), Some(&first));
+    for n in 1..SEALING_KEYS {
+        assert!(keep(n).await.is_some());
+    }
+    assert_eq!(keep(SEALING_KEYS).await, None);
+    let found = store.sealing_key(own, &first).await.unwrap().unwrap();
+    assert_eq!(found.expose(), key(0).expose());
+    store.register(&by(), "eu1", "{}", false, NOW).await.unwrap().unwrap();
+    let id = store.runtime_named("eu1").await.unwrap().unwrap();
+    let other = Runtime { id, name: "eu1".to_owned() };
+    assert!(store.sealing_key(&other, &first).await.unwrap().is_none());
+    assert!(
+        store.keep_sealing_key(&other, &key(0), NOW).await.unwrap().is_some(),
+        "another may have the same"
+    );
+    assert!(store.unregister(&by(), "prod", NOW).await.unwrap());
+    assert!(store.sealing_key(own, &first).await.unwrap().is_none());
     opened.close().await;
 }
 

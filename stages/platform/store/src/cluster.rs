@@ -1,0 +1,125 @@
+//! What runtimes tell of the clusters that they manage.
+
+use std::sync::Arc;
+
+use crate::act::Statement;
+use crate::connection::{Arg, Row};
+use crate::error::StoreError;
+use crate::report::Millis;
+use crate::store::Store;
+
+/// Clusters of one runtime that are kept: those that were told of last.
+pub const TOLD_CLUSTERS: usize = 1_000;
+
+/// What a runtime told of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToldCluster {
+    /// The runtime.
+    pub runtime: String,
+    /// What the cluster is called there.
+    pub name: String,
+    /// Its address.
+    pub server: String,
+    /// Whether it was reached, such as `Successful`.
+    pub status: String,
+    /// What was said of that,
+    pub message: Option<String>,
+    /// and when it was tried, as it was written.
+    pub attempted_at: Option<String>,
+    /// The version of its Kubernetes.
+    pub server_version: Option<String>,
+    /// Resources that Argo CD holds of it.
+    pub resources: Option<i64>,
+    /// Kinds of them,
+    pub apis: Option<i64>,
+    /// and when it read them last, as it was written.
+    pub cached_at: Option<String>,
+    /// Versions of the kinds that it has; where many clusters are listed, none.
+    pub api_versions: Vec<String>,
+}
+
+impl Store {
+    /// Keeps what a runtime told of clusters of its, instead of what it told of them before.
+    ///
+    /// # Errors
+    /// [`StoreError`] when nothing of it was kept.
+    pub async fn keep_clusters(
+        &self,
+        runtime: i64,
+        clusters: Vec<ToldCluster>,
+        now: Millis,
+    ) -> Result<(), Arc<StoreError>> {
+        let sql = "INSERT INTO clusters (runtime_id, name, server, status, message, attempted_at, server_version, resources, \
+                   apis, cached_at, api_versions, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
+                   ON CONFLICT (runtime_id, name) DO UPDATE SET server = excluded.server, status = excluded.status, \
+                   message = excluded.message, attempted_at = excluded.attempted_at, \
+                   server_version = excluded.server_version, resources = excluded.resources, apis = excluded.apis, \
+                   cached_at = excluded.cached_at, api_versions = excluded.api_versions, at = excluded.at";
+        let one = |one: ToldCluster| {
+            let values = [
+                runtime.into(),
+                (&*one.name).into(),
+                (&*one.server).into(),
+                (&*one.status).into(),
+                one.message.as_deref().into(),
+                one.attempted_at.as_deref().into(),
+                one.server_version.as_deref().into(),
+                one.resources.into(),
+                one.apis.into(),
+                one.cached_at.as_deref().into(),
+                (&*one.api_versions.join("\n")).into(),
+                now.into(),
+            ];
+            Statement::may(sql, values)
+        };
+        let mut all: Vec<Statement> = clusters.into_iter().map(one).collect();
+        let more = "DELETE FROM clusters WHERE runtime_id = $1 AND name NOT IN (\
+                    SELECT name FROM clusters WHERE runtime_id = $1 ORDER BY at DESC, name LIMIT $2)";
+        let most = i64::try_from(TOLD_CLUSTERS).unwrap_or(i64::MAX);
+        all.push(Statement::may(more, [runtime.into(), most.into()]));
+        self.change(all).await
+    }
+
+    /// What runtimes, or the one of a name, told of their clusters, by runtime and name: `limit` at most, without versions of kinds.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn told_clusters(
+        &self,
+        only: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<ToldCluster>, StoreError> {
+        let sql = "SELECT r.name, c.name, c.server, c.status, c.message, c.attempted_at, c.server_version, c.resources, c.apis, \
+                   c.cached_at FROM clusters c JOIN runtimes r ON r.id = c.runtime_id WHERE ($1 = '' OR r.name = $1) \
+                   ORDER BY r.name, c.name LIMIT $2";
+        let arguments = [Arg::Text(only.unwrap_or("")), Arg::Int(limit.into())];
+        let one = |row: Row| {
+            Ok(ToldCluster {
+                runtime: row.text(0)?,
+                name: row.text(1)?,
+                server: row.text(2)?,
+                status: row.text(3)?,
+                message: row.text_or_null(4)?,
+                attempted_at: row.text_or_null(5)?,
+                server_version: row.text_or_null(6)?,
+                resources: row.int_or_null(7)?,
+                apis: row.int_or_null(8)?,
+                cached_at: row.text_or_null(9)?,
+                api_versions: Vec::new(),
+            })
+        };
+        self.read().await?.rows(sql, &arguments).await?.into_iter().map(one).collect()
+    }
+
+    /// The versions of kinds that a runtime told of a cluster.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn api_versions(&self, runtime: &str, cluster: &str) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT c.api_versions FROM clusters c JOIN runtimes r ON r.id = c.runtime_id \
+                   WHERE r.name = $1 AND c.name = $2";
+        let row = self.read().await?.row(sql, &[Arg::Text(runtime), Arg::Text(cluster)]).await?;
+        let text = row.map_or_else(|| Ok(String::new()), |row| row.text(0))?;
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+}

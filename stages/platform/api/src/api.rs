@@ -24,6 +24,8 @@ use crate::schema::{self, Credentials, Schema};
 
 /// The most that a body may be long.
 pub(crate) const BODY: usize = 256 * 1_024;
+/// The most that the body of a runtime may be long: 50 clusters are told of at a time, each with the versions of all its kinds.
+const BODY_OF_RUNTIME: usize = 2 * 1_024 * 1_024;
 /// A comment on a stream of events on which nothing comes, so that whoever listens knows that it lives.
 const BEAT: Duration = Duration::from_secs(5);
 const STREAM: &str = "text/event-stream";
@@ -83,7 +85,11 @@ impl Api {
     /// Who asks, and then the body.
     pub(crate) async fn asked(&self, head: &Parts, body: Body) -> Result<(Caller, Vec<u8>), Refusal> {
         let caller = Caller::of(&self.store, &head.headers, self.now()).await?;
-        let body = to_bytes(body, BODY).await.map_err(|_| Refusal::TooLong(BODY))?;
+        let most = match caller {
+            Caller::Runtime(_) => BODY_OF_RUNTIME,
+            Caller::Person(_) => BODY,
+        };
+        let body = to_bytes(body, most).await.map_err(|_| Refusal::TooLong(most))?;
         Ok((caller, body.into()))
     }
 }
@@ -110,6 +116,10 @@ async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Res
             return Refusal::Wrong(text).into_response();
         }
     };
+    // Values may be long, where a runtime tells of much; what is asked is not.
+    if request.query.len() > BODY {
+        return Refusal::TooLong(BODY).into_response();
+    }
     let request = request.data(caller);
     let accepted = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     if accepted.is_some_and(|accepted| accepted.contains(STREAM)) {

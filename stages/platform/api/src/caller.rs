@@ -206,6 +206,14 @@ impl Caller {
         }
     }
 
+    /// Whether they see everything of a runtime.
+    pub(crate) fn sees_all_of(&self, runtime: &str) -> bool {
+        match self {
+            Self::Person(person) => person.access.role == Role::Admin,
+            Self::Runtime(own) => own.name == runtime,
+        }
+    }
+
     /// Somebody who changes something of their own.
     pub(crate) fn writes(&self) -> Result<&Person, Refusal> {
         match self {

@@ -2,9 +2,13 @@
 
 use async_graphql::{Context, InputValueResult, Object, Result, Scalar, ScalarType, SimpleObject, Value};
 use pipeline_core::{ExposeSecret as _, SecretString};
-use stages_platform_store::{RULES, Role, Scope, SharedConfiguration, VersionSource, runtime_id};
+use stages_platform_store::{
+    RULES, Role, SEALING_KEYS, Scope, SealingKey, SharedConfiguration, TOLD_CLUSTERS, VersionSource,
+    runtime_id,
+};
 
 use super::account::{AbacRuleInput, GitProviders};
+use super::cluster::ClusterUpsertArgs;
 use super::promotion::VersionSourceInput;
 use super::runtime::{
     self, ReportRuntimeErrorsArgs, ReportRuntimeVersionArgs, RuntimeCreationResponse, RuntimeInstallationArgs,
@@ -205,6 +209,41 @@ impl Mutation {
             true => Ok(true),
             false => Err(Refusal::NoRuntime(runtime).into()),
         }
+    }
+
+    /// Takes what a runtime says of clusters of its, each instead of what it said of it before; how many that are. Of the newest
+    /// 1,000 that is kept.
+    async fn update_runtime_clusters(
+        &self,
+        context: &Context<'_>,
+        clusters: Vec<ClusterUpsertArgs>,
+    ) -> Result<i32> {
+        let Caller::Runtime(own) = caller(context)? else { return Err(Refusal::NotARuntime.into()) };
+        if clusters.len() > TOLD_CLUSTERS {
+            return Err(wrong(format!("at most {TOLD_CLUSTERS} clusters are told of at a time")));
+        }
+        if clusters.iter().any(|one| one.runtime != own.name) {
+            return Err(Refusal::AnotherRuntime.into());
+        }
+        let told = clusters.into_iter().map(ClusterUpsertArgs::told).collect::<Result<Vec<_>, _>>()?;
+        let number = i32::try_from(told.len()).unwrap_or(i32::MAX);
+        store(context)?.keep_clusters(own.id, told, now(context)?).await.map_err(kept)?;
+        Ok(number)
+    }
+
+    /// Keeps a private key of the runtime that asks against its loss, and gives it to nobody else: PEM, or base64 of that. The id
+    /// that it is asked for by, which is the same for the same key.
+    async fn save_sealing_key(&self, context: &Context<'_>, private_key: String) -> Result<String> {
+        let private_key = SecretString::from(private_key);
+        let Caller::Runtime(own) = caller(context)? else { return Err(Refusal::NotARuntime.into()) };
+        let key = SealingKey::read(&private_key).map_err(wrong)?;
+        let id = store(context)?.keep_sealing_key(own, &key, now(context)?).await.map_err(kept)?;
+        id.ok_or_else(|| {
+            wrong(format!(
+                "a runtime has at most {SEALING_KEYS} sealing keys, and none is dropped, as what was sealed for it could not be opened \
+                 any more: deleteRuntime takes them with the runtime"
+            ))
+        })
     }
 
     /// Makes a key of whoever asks; `scope` is `read` or `full`.

@@ -1,13 +1,13 @@
 //! What may be read.
 
 use async_graphql::{Context, Lookahead, Object, Result};
-use stages_platform_store::{self as kept, FleetCluster, SeenApplication, Which};
+use stages_platform_store::{self as kept, SeenApplication, Which};
 
 use super::account::{AbacRule, Account, ApiKey, AuditEntry, Limits, LimitsStatus, Me, User};
 use super::application::{
     self, Application, ApplicationEdge, ApplicationSlice, ApplicationsFilterArgs, place,
 };
-use super::cluster::{self, ClusterEdge, ClusterSlice, Managed};
+use super::cluster::{self, ClusterEdge, ClusterSlice, Known, Managed};
 use super::component::ComponentSlice;
 use super::flat::Rows;
 use super::git_source::{self, GitSourceEdge, GitSourceSlice};
@@ -19,9 +19,6 @@ use super::workflow::{
 };
 use super::{caller, now, store};
 use crate::caller::{Caller, Refusal, unread};
-
-/// Clusters that are looked through for a page.
-const CLUSTERS: u32 = 10_000;
 
 /// What may be read.
 pub(crate) struct Query;
@@ -47,13 +44,11 @@ fn asks_for_clusters(asked: &Lookahead<'_>) -> bool {
 }
 
 /// The clusters of runtimes that whoever asks sees, where they are asked for.
-async fn managed(context: &Context<'_>, is_asked: bool) -> Result<Managed> {
+async fn managed(context: &Context<'_>, runtime: Option<&str>, is_asked: bool) -> Result<Managed> {
     if !is_asked {
         return Ok(Managed::default());
     }
-    let view = caller(context)?.view();
-    let (all, _) = store(context)?.clusters(&view, CLUSTERS).await.map_err(unread)?;
-    Ok(Managed::of(&all))
+    Ok(Managed::of(cluster::known(context, runtime).await?))
 }
 
 #[Object]
@@ -94,7 +89,7 @@ impl Query {
         }
         let found = store(context)?.registrations(Some(&name)).await.map_err(unread)?;
         let is_asked = asks_for_clusters(&context.look_ahead());
-        let (clusters, now) = (managed(context, is_asked).await?, now(context)?);
+        let (clusters, now) = (managed(context, Some(&name), is_asked).await?, now(context)?);
         Ok(found.into_iter().next().map(|one| Runtime::of(one, &clusters, now)))
     }
 
@@ -109,7 +104,7 @@ impl Query {
         let found = store(context)?.registrations(None).await.map_err(unread)?;
         let seen = found.into_iter().filter(|one| &*one.name > page.after() && caller.sees_of(&one.name));
         let is_asked = asks_for_clusters(&context.look_ahead().field("edges").field("node"));
-        let (clusters, now) = (managed(context, is_asked).await?, now(context)?);
+        let (clusters, now) = (managed(context, None, is_asked).await?, now(context)?);
         let runtimes = seen.take(page.first() + 1).map(|one| Runtime::of(one, &clusters, now));
         let mut all: Vec<Runtime> = runtimes.collect();
         let page_info = page.info(&mut all, |one| one.name().to_owned());
@@ -157,7 +152,8 @@ impl Query {
         Ok(GitSourceSlice { edges: all.into_iter().map(edge).collect(), page_info })
     }
 
-    /// Clusters that the applications which whoever asks sees are deployed to, by runtime and name, of one runtime or of all.
+    /// Clusters that the applications which whoever asks sees are deployed to, by runtime and name, of one runtime or of all, with
+    /// what the runtime told of them; and those that no application goes to, of a runtime of which they see everything.
     #[graphql(complexity = "page::of(pagination.as_ref()) * child_complexity")]
     async fn clusters(
         &self,
@@ -165,16 +161,13 @@ impl Query {
         runtime: Option<String>,
         pagination: Option<SlicePaginationArgs>,
     ) -> Result<ClusterSlice> {
-        let (page, view) = (pagination.unwrap_or_default(), caller(context)?.view());
-        let (mut all, _) = store(context)?.clusters(&view, CLUSTERS).await.map_err(unread)?;
-        all.sort_by(|one, other| (&one.runtime, &one.name).cmp(&(&other.runtime, &other.name)));
+        let page = pagination.unwrap_or_default();
+        let mut all = cluster::known(context, runtime.as_deref()).await?;
         let after = page.after().split_once('/').unwrap_or_default();
-        all.retain(|one| {
-            runtime.as_ref().is_none_or(|name| one.runtime == *name) && (&*one.runtime, &*one.name) > after
-        });
+        all.retain(|one| one.place() > after);
         all.truncate(page.first() + 1);
         let page_info = page.info(&mut all, cluster::cursor);
-        let edge = |one: FleetCluster| ClusterEdge { cursor: cluster::cursor(&one), node: one.into() };
+        let edge = |one: Known| ClusterEdge { cursor: cluster::cursor(&one), node: one.into() };
         Ok(ClusterSlice { edges: all.into_iter().map(edge).collect(), page_info })
     }
 
@@ -296,6 +289,15 @@ impl Query {
         #[graphql(name = "runtime")] _runtime: String,
     ) -> Option<Pipeline> {
         None
+    }
+
+    /// A sealing key of the runtime that asks, as base64 of PEM.
+    async fn get_sealing_key(&self, context: &Context<'_>, id: String) -> Result<String> {
+        let Caller::Runtime(own) = caller(context)? else { return Err(Refusal::NotARuntime.into()) };
+        let found = store(context)?.sealing_key(own, &id).await.map_err(unread)?;
+        let key =
+            found.ok_or_else(|| Refusal::Wrong("this runtime has no sealing key of that id".to_owned()))?;
+        Ok(key.expose().to_owned())
     }
 
     /// Everybody who may sign in.

@@ -86,9 +86,9 @@ pub(crate) struct Runtime {
     /// By what it says is wrong with it, unless it is silent for 20 minutes; null: it was never heard of.
     health_status: Option<HealthStatus>,
     health_message: Option<String>,
-    /// Null: nobody reports how Argo CD reaches its clusters.
+    /// Whether Argo CD reaches a cluster beside its own; null: the runtime told nothing of its clusters.
     is_remote_cluster_connected: Option<bool>,
-    /// The clusters that its applications go to; null: it has no application.
+    /// The clusters that it told of, and those that its applications go to; null: it told nothing, and has no application.
     managed_clusters_num: Option<usize>,
     installation_status: InstallationStatus,
     installation_type: Option<String>,
@@ -277,7 +277,7 @@ impl Runtime {
             sync_status,
             health_status,
             health_message,
-            is_remote_cluster_connected: None,
+            is_remote_cluster_connected: clusters.is_remote_connected(&one.name),
             managed_clusters_num: clusters.number(&one.name),
             id: kept_as::runtime_id(&one.name).into_owned(),
             metadata: RuntimeMeta {

@@ -26,6 +26,7 @@ const OPERATIONS: &[(&str, [&str; 4])] = &[
         ["", "", "", ""],
     ),
     ("{ shouldBeImplicitConfigurationRuntime }", [PROXY, PROXY, PROXY, ""]),
+    (r#"{ getSealingKey(id: "none") }"#, [PROXY, PROXY, PROXY, "this runtime has no sealing key of that id"]),
     ("{ latestCliRelease }", ["", "", "", ""]),
     (r#"{ components(runtime: "prod") { edges { cursor } } }"#, ["", "", "", ""]),
     ("{ productComponentsList(filters: {hasPendingPullRequests: true}) { id } }", ["", "", "", ""]),
@@ -58,6 +59,11 @@ const OPERATIONS: &[(&str, [&str; 4])] = &[
     (
         r#"mutation { updateCsdpSettings(gitProvider: GITHUB, gitApiUrl: "", sharedConfigRepo: "https://github.com/a/b.git") }"#,
         ["", READS, ADMIN, PERSON],
+    ),
+    ("mutation { updateRuntimeClusters(clusters: []) }", [PROXY, PROXY, PROXY, ""]),
+    (
+        r#"mutation { saveSealingKey(privateKey: "made-up") }"#,
+        [PROXY, PROXY, PROXY, "a sealing key is a private key in PEM, or base64 of that"],
     ),
     (
         r#"mutation { suggestIscRepo(suggestedSharedConfigRepo: "https://github.com/a/b.git") }"#,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::served::{Served, told};
+use crate::served::{Credential, Served, told};
 
 #[tokio::test]
 async fn what_is_too_deep_too_much_or_too_long_is_refused() {
@@ -48,6 +48,17 @@ async fn what_is_too_deep_too_much_or_too_long_is_refused() {
     let asked = served.client.post(format!("{}/2.0/api/graphql", served.url));
     let response = asked.header(served.runtime.0, &served.runtime.1).body(long.clone()).send().await.unwrap();
     assert_eq!(told(response).await, (413, "the body is longer than 262144 bytes\n".to_owned()));
+    // The values of a runtime may be longer, as it tells of all its clusters.
+    let ask_long = async |who: &Credential, length: usize| {
+        let asked = json!({"query": "{ me { name } }", "variables": {"a": " ".repeat(length)}}).to_string();
+        let sent = served.client.post(format!("{}/2.0/api/graphql", served.url)).header(who.0, &who.1);
+        told(sent.body(asked).send().await.unwrap()).await
+    };
+    assert_eq!(ask_long(&served.runtime, 2_000_000).await.0, 200);
+    let said = (413, "the body is longer than 2097152 bytes\n".to_owned());
+    assert_eq!(ask_long(&served.runtime, 2_097_152).await, said);
+    let said = (413, "the body is longer than 262144 bytes\n".to_owned());
+    assert_eq!(ask_long(&served.admin, 300_000).await, said);
     // Who is not known is told so before anything is read.
     let response = served.client.post(format!("{}/2.0/api/graphql", served.url)).body(long).send().await;
     assert_eq!(response.unwrap().status(), 401);

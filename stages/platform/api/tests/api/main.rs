@@ -11,3 +11,4 @@ mod operations;
 mod places;
 mod served;
 mod subscriptions;
+mod told;

@@ -6,7 +6,7 @@
 use super::shape;
 use super::words::{
     ABOUT, EXEMPT, KEPT_KEYS, KEY_OWNERS, MARKERS, NOT_KEY_OWNERS, NOT_PASS, NOT_STEMS, OBJECTS, PIECES,
-    REFERRERS, SETTINGS, STEMS, SUFFIXES, TERMS, VALUE_OWNERS, WEAK,
+    REFERRERS, SETTINGS, STAGES, STEMS, SUFFIXES, TERMS, VALUE_OWNERS, WEAK,
 };
 
 /// Bytes of a name that are judged, at its end.
@@ -84,6 +84,8 @@ impl Class {
                         .split_once(':')
                         .is_some_and(|(kind, hex)| kind.starts_with("sha") && shape::is_hash(hex));
                 let duration = !is_password(name) && shape::is_duration(text);
+                let stage = STAGES.contains(text)
+                    && words(name).last().is_some_and(|last| last.ends_with('s') && !last.ends_with("ss"));
                 let bare = is_locator(name) && names_no_logon(text);
                 // `proxy_pass http://backend`.
                 let address = is_password(name) && shape::is_address(text);
@@ -113,6 +115,7 @@ impl Class {
                     || place
                     || bare
                     || duration
+                    || stage
                     || address
                     || variable
                     || attribute

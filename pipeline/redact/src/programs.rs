@@ -64,7 +64,7 @@ const VERBS: [&str; 10] =
 pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
     let named = PROGRAMS.iter().flat_map(|program| program.names.iter().copied());
     let long = named.filter(|name| name.len() > 3);
-    let other = " -u |--user |--user=|-U |\"-u\"|mc alias|mc config|mc admin|7z a|7z x|rar a|rar x|zip -P|creds |creds=|\
+    let other = " -u |--user |--user=|-U |\"-u\"|mc alias|mc config|mc admin|7z a|7z x|rar a|rar x|zip -P|bcp |creds |creds=|\
                  net ads|aws configure|aws ssm|config set|create secret|secret set|secrets set|variables set|:set |\
                  git config|hey -a|oha -a|ab -A|--key |--key=";
     long.chain(other.split('|')).chain(USERS)
@@ -447,6 +447,23 @@ impl<'t> Words<'t> {
 }
 
 impl<'t> Words<'t> {
+    /// Where the word from `start` to `stop` ends when a template that it opens closes behind it.
+    fn filled(&self, start: usize, stop: usize) -> usize {
+        let opens = self.text.get(start..stop).and_then(|word| word.rfind("{{")).map(|at| start + at);
+        let Some(at) = opens.filter(|at| self.text.get(*at..stop).is_some_and(|rest| !rest.contains("}}")))
+        else {
+            return stop;
+        };
+        let mut until = self.end.min(at + 256);
+        while !self.text.is_char_boundary(until) {
+            until -= 1;
+        }
+        match self.text.get(at..until).and_then(|rest| rest.find("}}")) {
+            Some(close) => at + close + 2,
+            None => stop,
+        }
+    }
+
     /// The next word; with `whole`, one in quotes is taken as a whole, else what is quoted is read word by word.
     pub(crate) fn next(&mut self, whole: bool) -> Option<(Range<usize>, &'t str)> {
         let bytes = self.text.as_bytes().get(..self.end)?;
@@ -465,6 +482,11 @@ impl<'t> Words<'t> {
             None => rest.iter().position(|byte| byte.is_ascii_whitespace() || quote(byte)),
         };
         let stop = stop.map_or(self.end, |found| start + found);
+        // What is filled in is one word, whatever spaces are in it: `${{ secrets.X }}`.
+        let stop = match opening {
+            Some(_) => stop,
+            None => self.filled(start, stop),
+        };
         // `user:"password"` is one word.
         let inner = bytes.get(stop).filter(|byte| quote(byte)).filter(|_| {
             opening.is_none() && stop > start && matches!(bytes.get(stop - 1), Some(b':' | b'=' | b'%'))

@@ -72,6 +72,15 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
         || function
 }
 
+/// Whether a name and its text are the subject of a commit: `fix(auth): token refresh races with logout`.
+pub(super) fn is_subject(name: &str, text: &str) -> bool {
+    let scope = name.trim_end_matches('!').strip_suffix(')').and_then(|name| name.split_once('('));
+    scope.is_some_and(|(kind, _)| {
+        kind.len() <= 12 && !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase())
+    }) && text.split_whitespace().nth(1).is_some()
+        && text.split_whitespace().all(is_letters)
+}
+
 /// Whether a word is made of letters alone, but for what ends it.
 fn is_letters(word: &str) -> bool {
     let word = word.trim_matches(['.', ',', ':', ';', '!', '?', ')', '(', '"', '\'', '`']);
@@ -263,7 +272,8 @@ pub(super) fn checked(line: &str) -> Option<Range<usize>> {
     let quote = line.get(..at)?.chars().next_back()?;
     let text = line.get(at..)?.split(quote).next()?;
     let word = !TYPES.contains(text) && !is_name_of_field(text) && !is_state(text) && !text.contains(' ');
-    (at <= 160 && word && !shape::is_harmless(text) && !shape::is_switch(text)).then(|| at..at + text.len())
+    let told = shape::is_harmless(text) || shape::is_switch(text) || shape::is_address(text);
+    (at <= 160 && word && !told).then(|| at..at + text.len())
 }
 
 /// Whether what follows this word and a colon is something else than the secret of which the sentence speaks.

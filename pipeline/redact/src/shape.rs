@@ -166,6 +166,10 @@ fn is_plea(text: &str) -> bool {
             && (word.bytes().all(|byte| byte.is_ascii_lowercase())
                 || word.len() <= 3 && word.bytes().all(|byte| byte.is_ascii_digit()))
     };
+    // `to-be-set-by-ci`.
+    if text.len() <= 80 && ["to-be-", "to_be_", "to be "].iter().any(|begin| text.starts_with(begin)) {
+        return words.all(|word| small(word) && !word.bytes().any(|byte| byte.is_ascii_digit()));
+    }
     text.len() <= 80
         && words.clone().next().is_some_and(|first| PLEAS.contains(first))
         && words.clone().count() >= 3
@@ -355,6 +359,17 @@ fn is_place(text: &str) -> bool {
     if (text.starts_with("./") || text.starts_with("../")) && signs(text) {
         return true;
     }
+    // `certs/node.key`.
+    let kept = [".key", ".pem", ".crt", ".cer", ".p12", ".pfx", ".jks", ".keytab"];
+    if text.contains('/')
+        && kept.iter().any(|end| text.ends_with(end))
+        && text.starts_with(|letter: char| letter.is_ascii_lowercase())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._/".contains(&byte))
+    {
+        return true;
+    }
     // `$dir/private/ca.key`.
     if let Some((variable, path)) = text.strip_prefix('$').and_then(|text| text.split_once('/'))
         && variable.len() > 1
@@ -429,9 +444,12 @@ pub(super) fn is_credential(text: &str) -> bool {
         .iter()
         .any(|name| lower.starts_with(name));
     let place = text.contains("://") && !text.contains('@');
+    // `auth: bearer tokens may end in a sign`: behind a scheme there is one word.
+    let small = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let sentence = text.split_whitespace().nth(3).is_some() && text.split_whitespace().take(3).all(small);
     let number =
         text.len() <= 3 && text.trim_end_matches([',', ';']).bytes().all(|byte| byte.is_ascii_digit());
-    !(number || attribute || is_harmless(text) || is_switch(text) || word || title || place)
+    !(sentence || number || attribute || is_harmless(text) || is_switch(text) || word || title || place)
 }
 
 /// Whether a text speaks of a manifest of kind Secret, in YAML or JSON, however spaced and quoted.

@@ -373,9 +373,11 @@ impl<'t> Scan<'t> {
         let owned = head.trim_end_matches(is_quote_letter).trim_end();
         // In the line before: of YAML, or of what is written in brackets.
         let above = (owned.is_empty() && text == "key").then(|| self.line_above(start - head.len()));
-        let owned = above.unwrap_or(owned).trim_end_matches(['{', '[', '(', ' ']);
+        let listed = owned.ends_with(',') && self.opens_quoted(start);
+        let opened = self.opened(start).filter(|_| listed);
+        let owned = above.or(opened).unwrap_or(owned).trim_end_matches(['{', '[', '(', ' ']);
         let owner = owned.strip_suffix(':').or_else(|| owned.strip_suffix("=>"));
-        let nested = above.is_some() || head.contains(['{', '[']);
+        let nested = above.or(opened).is_some() || head.contains(['{', '[']);
         let head = match owner.filter(|_| nested) {
             Some(owner) => owner.replace(['{', '[', '"', '\''], " ").trim_end().to_owned() + " ",
             None => head.to_owned(),

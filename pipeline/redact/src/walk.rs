@@ -17,8 +17,9 @@ use super::{Redactor, packed, shape};
 mod members;
 
 use members::{
-    Members, container, is_captions, is_injected, is_keyring, is_list_of_users, is_logons, is_named_secret,
-    is_odd, is_pair_value, is_roll, is_tracking_id, lower, names_secret, pair_is_secret, repeatable,
+    Members, container, generated, is_captions, is_injected, is_keyring, is_list_of_users, is_logons,
+    is_named_secret, is_odd, is_pair_value, is_roll, is_tracking_id, lower, names_secret, pair_is_secret,
+    repeatable,
 };
 pub(super) use members::{is_bare, is_key_reference, is_schema, is_secret_value, stays};
 
@@ -172,6 +173,9 @@ impl<'r> Walk<'r> {
             self.program = Some(container(image, map));
         }
         let web_key = members.web_key;
+        for value in generated(map) {
+            self.seal(value, Place::Secret, depth + 1);
+        }
         let values = if whole { repeatable(map) } else { Vec::new() };
         for (name, value) in map.iter_mut() {
             self.step(|| name.clone());

@@ -85,7 +85,8 @@ pub(super) static TERMS: Words = LazyLock::new(|| {
          chacha20poly1305 poly1305 blake2b bcrypt2 v1alpha1 v1beta1 v1alpha2 v1beta2 v2beta1 v2beta2 oauth2-proxy \
          aad-pod java17 java21 python3 node18 node20 node22 php8 net8 amd64 arm64 x86_64 win32 win64 bcrypt \
          scrypt plaintext scram-sha-1 hs1 es512 eddsa ps256 sha256sum id_token access_token refresh_token \
-         client_secret_basic client_secret_post client_secret_jwt private_key_jwt",
+         client_secret_basic client_secret_post client_secret_jwt private_key_jwt workload-identity \
+         managed-identity pod-identity instance-profile",
     )
 });
 
@@ -117,7 +118,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          reuse fill leeway skew separator delimiter matcher matchers injector injection watcher syncer rotator \
          bindings visibility level tier priority notice warning alert alerts notification notifications audit \
          log logs logging dashboard burst lookback algo algos algorithms ciphers live init realm timestamp timestamps \
-         kwargs meter scan scans lambda function mtime position stage stages",
+         kwargs meter scan scans lambda function mtime position stage stages handling symbol",
     )
 });
 
@@ -143,7 +144,7 @@ pub(super) static EXEMPT: Words = LazyLock::new(|| {
 /// Words behind which something is told of a secret, not the secret: `secret: rotate`, `token: expired`.
 pub(super) static TELL: Words = LazyLock::new(|| {
     set(
-        "must is was are were be should shall may required missing invalid incorrect wrong empty expired not the \
+        "must is was are were be should shall may required missing invalid illegal incorrect wrong empty expired not the \
          a an your my our this that these use used uses using set sets reset change changed changes update \
          updated updates rotate rotated rotates rotating rotation add added adds remove removed removes fix fixed \
          fixes cannot too never for of to from in and or with without at by please enter string optional field \
@@ -165,7 +166,8 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          unless instead rather also always sometimes here there now then them their us page button screen dialog \
          form link endpoint handling handler expiry lifetime parsing validation leak storage manager provider \
          generation flow review controller fallback logic module plugin backend cache limit limits min max current remaining quota exhausted \
-         argument arguments flag flags option options parameter parameters minlength maxlength",
+         argument arguments flag flags option options parameter parameters minlength maxlength environment variable \
+         variables",
     )
 });
 
@@ -231,8 +233,20 @@ pub(super) static EXPRESSIONS: Words = LazyLock::new(|| {
 
 /// Words that stand for a value that is not shown.
 pub(super) static MASKS: Words = LazyLock::new(|| {
-    set("redacted masked hidden filtered none null nil undefined n/a tbd todo fixme sanitized omitted unset")
+    set(
+        "redacted masked hidden filtered none null nil undefined n/a tbd todo fixme sanitized omitted unset removed",
+    )
 });
+
+/// Programs that print secrets: what calls them is none.
+pub(super) static TELLERS: Words = LazyLock::new(|| {
+    set("vault pass op gopass bw aws gcloud az kubectl oc sops doppler security secret-tool chamber consul \
+         terraform tofu pulumi gh glab heroku openssl pwgen uuidgen keyring lpass rbw akeyless infisical")
+});
+
+/// How far something is: a feature of that name, `apiKeys: beta`.
+pub(super) static STAGES: Words =
+    LazyLock::new(|| set("alpha beta preview experimental stable deprecated ga canary"));
 
 /// Words that ask for a value, and those that stand beside them: `REPLACE_ME`, `your-api-key-here`.
 pub(super) static FILLERS: Words = LazyLock::new(|| {

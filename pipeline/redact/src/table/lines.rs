@@ -264,6 +264,28 @@ pub(super) const LINES: &[Row] = &[
         ],
     ),
     line(
+        "logon-of-exim",
+        "Exim: client_send = ^user^password, or : user : password",
+        &["lient_send"],
+        r#"\bclient_send\s*=\s*"?(?:\^[^\s^]*\^([^\s"]+)|:\s*[^\s:]+\s*:\s*([^\s":]+))"#,
+        ["client_send = ^app^thistle", "  client_send = : app@example.org : thistle"],
+        ["client_send = : app", "client_send = ${lookup{$host}lsearch{/etc/exim/passwd}}"],
+    ),
+    line(
+        "generated-password",
+        "Terraform: the state of random_password",
+        &["random_pas"],
+        r#"\brandom_password\\?"[^\n]*?\\?"result\\?"\s*:\s*\\?"([^"\\]+)"#,
+        [
+            r#"{"type":"random_password","instances":[{"attributes":{"length":9,"result":"thistle"}}]}"#,
+            r#""random_password", "result": "th1stle""#,
+        ],
+        [
+            r#"resource "random_password" "db" { length = 9 }"#,
+            r#"{"type":"random_pet","attributes":{"result":"kind-fox"}}"#,
+        ],
+    ),
+    line(
         "logon-of-a-transfer",
         "ftp: user user password, from a here-string",
         &["<<< \"user ", "<<< 'user ", "<<<\"user ", "<<<'user "],

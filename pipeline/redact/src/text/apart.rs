@@ -188,6 +188,21 @@ impl<'t> Scan<'t> {
             .map(|range| (range, "told in a sentence"))
     }
 
+    /// What stands before the brace in which the name at `start` is one of several: `"Jwt": {"Issuer": "x", "Key": "y"}`.
+    pub(super) fn opened(&self, start: usize) -> Option<&'t str> {
+        let head = self.line_before(start, NAME);
+        let mut depth = 0_usize;
+        for (at, byte) in head.bytes().enumerate().rev() {
+            match byte {
+                b'}' => depth += 1,
+                b'{' if depth > 0 => depth -= 1,
+                b'{' => return head.get(..=at),
+                _ => {}
+            }
+        }
+        None
+    }
+
     /// What a name is compared with: `$http_x_token != "x"`; a variable of nginx with any word.
     fn compared(&self, name: &Name<'t>, from: usize, class: Class) -> Option<Range<usize>> {
         let line = self.line_from(from);

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::super::words::TELLERS;
 use super::super::{names, placeholders, prose, shape};
 use super::{LINE, NAME, Name, Scan, is_end, is_quote, is_quote_letter};
 
@@ -409,14 +410,20 @@ fn is_command(text: &str) -> bool {
     text.split_once(' ').is_some_and(|(program, rest)| {
         !matches!(program, "echo" | "printf")
             && program.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_/".contains(&byte))
-            && (rest.starts_with(['/', '-', '$', '.', '"', '\'']) || rest.contains(" | "))
+            && (rest.starts_with(['/', '-', '$', '.', '"', '\''])
+                || rest.contains(" | ")
+                || TELLERS.contains(program))
     })
 }
 
 /// Whether every line of a block gives a name what looks like a key.
 pub(super) fn holds_keys(block: &str) -> bool {
-    let mut lines =
-        block.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
+    // In one line they are parted by commas.
+    let mut lines = block
+        .split(['\n', ','])
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .peekable();
     lines.peek().is_some()
         && lines.all(|line| {
             line.split_once('=').is_some_and(|(_, value)| {

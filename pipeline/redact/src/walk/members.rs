@@ -56,6 +56,10 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     {
         return true;
     }
+    // Its other half may be known: `vapid: {private_key: x, public_key: y}`.
+    if value.is_string() && names::words(name).ends_with(&["public".to_owned(), "key".to_owned()]) {
+        return true;
+    }
     if HASHES.contains(name) && is_hashing(value) {
         return true;
     }
@@ -244,6 +248,13 @@ pub(super) fn is_named_secret(map: &Map<String, Value>) -> bool {
             || matches!(member.as_str(), "key" | "name" | "namespace")
                 && value.as_str().is_some_and(|text| !shape::is_key(text))
     })
+}
+
+/// The passwords that Terraform made, in the state of a resource.
+pub(super) fn generated(map: &mut Map<String, Value>) -> impl Iterator<Item = &mut Value> {
+    let makes = map.get("type").and_then(Value::as_str) == Some("random_password");
+    let instances = map.get_mut("instances").filter(|_| makes).and_then(Value::as_array_mut);
+    instances.into_iter().flatten().filter_map(|instance| instance.get_mut("attributes")?.get_mut("result"))
 }
 
 /// Whether a file lists users and their passwords: `realm.properties`.
@@ -450,7 +461,7 @@ fn tells(name: &str, text: &str) -> bool {
     let words = text.split_whitespace().count();
     let ends = words >= 3 && text.ends_with('.') && text.starts_with(char::is_uppercase);
     let sentence = name.split_whitespace().count() >= 3 || words >= 5 || ends;
-    prose::is_label(text) || sentence && prose::follows(name, text)
+    prose::is_label(text) || prose::is_subject(name, text) || sentence && prose::follows(name, text)
 }
 
 /// What names the program of a container: its image, and its command.

@@ -5,7 +5,7 @@
 //! names the act and the host and never a path, a query, a body or a token.
 //!
 //! It decides nothing: whether a failure is retried, and when, is the caller's business. The one rule that stands here, since all
-//! who read Applications need it, is [`has_commits`].
+//! who read Applications need it, is [`has_commits()`].
 
 mod client;
 mod data_answer;

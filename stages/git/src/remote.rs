@@ -29,6 +29,7 @@ mod scan;
 mod session;
 mod slots;
 mod ssh;
+mod ssh_key;
 mod tenant;
 mod url;
 

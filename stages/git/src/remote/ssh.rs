@@ -9,14 +9,14 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use russh::client::{self, AuthResult, Handle};
 use russh::keys::ssh_key::PublicKey;
-use russh::keys::{Algorithm, HashAlg, PrivateKeyWithHashAlg, PublicKeyOrCertificate, decode_secret_key};
+use russh::keys::{Algorithm, HashAlg, PrivateKeyWithHashAlg, PublicKeyOrCertificate};
 use russh::{ChannelStream, Preferred};
 use secrecy::ExposeSecret as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::credentials::Credential;
 use super::hosts::{Judgement, KnownHosts};
-use super::{FetchError, RepositoryUrl};
+use super::{FetchError, RepositoryUrl, ssh_key};
 
 /// What the SSH way is given.
 pub(super) struct SshCall<'a> {
@@ -72,7 +72,7 @@ impl SshChannel {
         let none = || FetchError::NoCredentials { url: call.url.to_string() };
         let credential = call.credential.filter(|of| of.ssh_key.is_some()).ok_or_else(none)?;
         let key = credential.ssh_key.as_ref().ok_or_else(none)?;
-        let key = decode_secret_key(key.expose_secret(), None).map_err(|_| FetchError::BadCredentials {
+        let key = ssh_key::decode(key.expose_secret()).map_err(|_| FetchError::BadCredentials {
             from: credential.from.clone(),
             why: "its SSH key is none, or has a passphrase".to_owned(),
         })?;

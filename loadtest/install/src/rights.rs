@@ -22,7 +22,7 @@ const ASKING: [&str; 6] =
     ["app-proxy", "change-revision", "reporter", "resource-reporter", "source-server", "validation"];
 /// Rights that nothing here can use, or that leave no line of their own: whose they are, what their text begins with, and why they
 /// are granted.
-const ARGUED: [(&str, &str, &str); 5] = [
+const ARGUED: [(&str, &str, &str); 6] = [
     (
         "app-proxy",
         "create secrets called ",
@@ -39,6 +39,11 @@ const ARGUED: [(&str, &str, &str); 5] = [
         "the runtime is given a Git token, which its provider is asked about: that is not here",
     ),
     ("change-revision", "get applications", "an object is read again after a queue was full, or it was lost"),
+    (
+        "change-revision",
+        "watch applications",
+        "no reporter is on its bus, or all of them are away: it follows one here",
+    ),
     ("resource-reporter", "get ", "an object is read again after a queue was full, or it was lost"),
 ];
 

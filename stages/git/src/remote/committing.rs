@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use git2::Oid;
 
-use super::checkouts::{Checkouts, Held};
+use super::checkouts::{Checkout, Checkouts, Held};
 use super::push::{Push, Pushed};
 use super::{Credential, FetchError, RepositoryUrl};
 use crate::draft::{self, Draft, DraftError, NewCommit};
@@ -177,20 +177,23 @@ impl Checkouts {
         name: &str,
         new: &NewCommit,
     ) -> Result<Seen, FetchError> {
-        let none = match self.checkout_as(url, name, who).await {
-            Ok(found) => {
-                let at = Some(found.commit);
-                return Ok(Seen { held: found.held().clone(), at, follows: at });
-            }
-            Err(error @ FetchError::NoRevision { .. }) => error,
-            Err(error) => return Err(error),
+        let there = |found: Checkout| {
+            let at = Some(found.commit);
+            Seen { held: found.held().clone(), at, follows: at }
         };
+        match self.checkout_as(url, name, who).await {
+            Err(FetchError::NoRevision { .. }) => {}
+            looked => return looked.map(there),
+        }
         if let Some(base) = &new.base {
             let found = self.checkout_as(url, base, who).await?;
             return Ok(Seen { held: found.held().clone(), at: None, follows: Some(found.commit) });
         }
-        let held = self.empty_as(url, who).await?.ok_or(none)?;
-        Ok(Seen { held, at: None, follows: None })
+        match self.empty_as(url, who).await? {
+            Some(held) => Ok(Seen { held, at: None, follows: None }),
+            // It has branches: of several first commits at once another one may have made this since it was looked for.
+            None => self.checkout_as(url, name, who).await.map(there),
+        }
     }
 
     /// The commits that the files' revisions name; they are here afterwards.

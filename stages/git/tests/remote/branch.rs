@@ -1,14 +1,16 @@
 //! Commits to branches that were not there, and first commits, pushed to a real server.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use axum::extract::{Request, State};
+use axum::response::Response;
 use futures::future::join_all;
 use stages_git::{NewCommit, NewFile};
 
 use crate::commit::{Meddling, Scene, change, deleted, meddle, serving, who, written};
-use crate::support::{Cache, Forge, address, commit, git, serve};
+use crate::support::{Cache, Forge, Serving, address, backend, commit, git, serve};
 
 /// A commit to a new branch that begins at another.
 fn branched(branch: &str, base: &str, files: Vec<NewFile>) -> NewCommit {
@@ -121,6 +123,43 @@ async fn an_empty_repository_takes_its_first_commit_and_those_that_follow() {
     scene.commit("ada", change(vec![written("a.yaml", "a: 2\n")])).await.unwrap();
     assert_eq!(git(&scene.repository, &["show", "main:a.yaml"]), "a: 2");
     git(&scene.repository, &["fsck", "--strict", "--full"]);
+}
+
+/// A server at which somebody makes the first commit right before it is looked at for the nth time.
+#[derive(Clone)]
+struct Overtaking {
+    serving: Serving,
+    repository: PathBuf,
+    before: Arc<AtomicUsize>,
+}
+
+async fn overtake(State(overtaking): State<Overtaking>, request: Request) -> Response {
+    let is_look = request.uri().path().ends_with("/info/refs");
+    if is_look && overtaking.before.fetch_sub(1, Ordering::SeqCst) == 1 {
+        let repository = overtaking.repository.clone();
+        let made = move || commit(&repository, "main", "a.yaml", "a: 1\n");
+        tokio::task::spawn_blocking(made).await.unwrap();
+    }
+    backend(State(overtaking.serving), request).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_commit_that_another_one_overtakes_at_any_moment_follows_it() {
+    // It looks for the branch and then whether there is any, both twice, and last when it pushes.
+    for before in 1..=5 {
+        let scene = Scene::empty().await;
+        let (repository, count) = (scene.repository.clone(), Arc::new(AtomicUsize::new(before)));
+        let overtaking = Overtaking { serving: scene.serving(), repository, before: count };
+        let server = serve(axum::Router::new().fallback(overtake).with_state(overtaking)).await;
+        let url = address(&format!("{server}/team/mono.git"));
+        let cache = Cache::new(|_| {}).await;
+        let new = change(vec![written("b.yaml", "b: 1\n")]);
+        let done = cache.checkouts.commit_as(&url, &who("ada"), new).await;
+        let done = done.unwrap_or_else(|error| panic!("before look {before}: {error}"));
+        assert_eq!(at(&scene.repository, "main"), done.id.to_string(), "before look {before}");
+        assert_eq!(git(&scene.repository, &["ls-tree", "--name-only", "main"]), "a.yaml\nb.yaml");
+        assert_eq!(git(&scene.repository, &["rev-list", "--count", "main"]), "2");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -64,7 +64,7 @@ pub(crate) struct Scene {
     pub(crate) repository: PathBuf,
     pub(crate) url: String,
     cache: Cache,
-    _forge: Forge,
+    forge: Forge,
 }
 
 impl Scene {
@@ -84,7 +84,12 @@ impl Scene {
 
     async fn of(forge: Forge, repository: PathBuf) -> Self {
         let url = format!("{}/team/mono.git", serving(&forge).http().await);
-        Self { repository, url, cache: Cache::new(|_| {}).await, _forge: forge }
+        Self { repository, url, cache: Cache::new(|_| {}).await, forge }
+    }
+
+    /// For another server of the same.
+    pub(crate) fn serving(&self) -> Serving {
+        serving(&self.forge)
     }
 
     pub(crate) async fn commit(&self, name: &str, new: NewCommit) -> Result<Committed, CommitError> {

@@ -1,7 +1,6 @@
 //! Ports for programs that cannot say which one they took.
 
-use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -12,16 +11,18 @@ use anyhow::bail;
 const FROM: Range<u16> = 20_000..32_000;
 const TRIES: usize = 1_000;
 
-static TAKEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+/// Ports that were given, as sockets of datagrams: those are apart from the ports that programs listen on, and only one
+/// process has one at a time.
+static TAKEN: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
 
-/// A port of loopback that nobody listens on, never given twice by this process.
+/// A port of loopback that nobody listens on, never given twice while this process runs, nor by another one that asks here.
 pub fn free() -> anyhow::Result<u16> {
-    let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
     for _ in 0..TRIES {
-        let port = fastrand::u16(FROM);
-        if !taken.contains(&port) && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            taken.insert(port);
-            return Ok(port);
+        let address = (Ipv4Addr::LOCALHOST, fastrand::u16(FROM));
+        let Ok(taken) = UdpSocket::bind(address) else { continue };
+        if TcpListener::bind(address).is_ok() {
+            TAKEN.lock().unwrap_or_else(PoisonError::into_inner).push(taken);
+            return Ok(address.1);
         }
     }
     bail!("no port of loopback is free between {} and {}", FROM.start, FROM.end)
@@ -29,6 +30,8 @@ pub fn free() -> anyhow::Result<u16> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -39,5 +42,7 @@ mod tests {
         assert_eq!(others.len(), 100);
         assert!(!others.contains(&held.local_addr().unwrap().port()));
         assert!(others.iter().all(|port| FROM.contains(port)));
+        // What another process would begin with.
+        assert!(UdpSocket::bind((Ipv4Addr::LOCALHOST, first)).is_err(), "another process is given it");
     }
 }

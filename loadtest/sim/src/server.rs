@@ -11,7 +11,7 @@ use axum::Router;
 use axum::serve::Listener;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
@@ -52,6 +52,8 @@ impl Listen {
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
+    /// Bound and not listening, so that nobody else is given the port while it is down.
+    _held: TcpSocket,
     tls: Option<Arc<ServerConfig>>,
     router: Router,
     running: Mutex<Option<Running>>,
@@ -72,10 +74,10 @@ impl Drop for Running {
 impl Server {
     /// Starts it.
     pub async fn start(router: Router, listen: Listen) -> anyhow::Result<Self> {
-        let listener = bind(listen.address).await?;
-        let address = listener.local_addr().context("ask for the address")?;
-        let running = run(listener, address, listen.tls.clone(), router.clone());
-        Ok(Self { address, tls: listen.tls, router, running: Mutex::new(Some(running)) })
+        let held = hold(listen.address).with_context(|| format!("listen on {}", listen.address))?;
+        let address = held.local_addr().context("ask for the address")?;
+        let running = run(bind(address).await?, address, listen.tls.clone(), router.clone());
+        Ok(Self { address, _held: held, tls: listen.tls, router, running: Mutex::new(Some(running)) })
     }
 
     /// Its address, as `http://127.0.0.1:1234`.
@@ -105,6 +107,14 @@ impl Server {
         *self.running.lock().await = Some(running);
         Ok(())
     }
+}
+
+/// Takes a port beside which one may listen.
+fn hold(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {

@@ -199,6 +199,9 @@ async fn the_server_goes_down_and_comes_up_with_its_objects() {
     let url = format!("{}{APPS}", kube.url());
     kube.down().await;
     assert!(super::client().get(&url).send().await.unwrap_err().is_connect());
+    let address = kube.url().trim_start_matches("http://").parse().unwrap();
+    let other = tokio::net::TcpSocket::new_v4().unwrap().bind(address).unwrap_err();
+    assert_eq!(other.kind(), std::io::ErrorKind::AddrInUse, "its port stays its own");
     kube.up().await.unwrap();
     assert_eq!(names(&json(&url).await.1), ["a"]);
 }

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 
 /// Version that `.ci/setup` installs.
 const VERSION: &str = "2.15.0";
@@ -17,7 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Server {
     folder: TempDir,
     child: Child,
-    starts: u32,
+    /// Bound and not listening, so that nobody else is given the port while the server is away.
+    _held: TcpSocket,
     pub(crate) port: u16,
 }
 
@@ -36,9 +38,13 @@ impl Server {
             folder.path()
         );
         std::fs::write(folder.path().join("nats.conf"), config).unwrap();
-        let child = spawn(folder.path(), "-1");
-        let mut server = Self { folder, child, starts: 0, port: 0 };
-        server.port = server.ready(Instant::now() + PATIENCE).unwrap();
+        let held = TcpSocket::new_v4().unwrap();
+        held.set_reuseaddr(true).unwrap();
+        held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let port = held.local_addr().unwrap().port();
+        let child = spawn(folder.path(), port);
+        let mut server = Self { folder, child, _held: held, port };
+        server.ready();
         server
     }
 
@@ -57,16 +63,10 @@ impl Server {
         std::fs::remove_dir_all(self.folder.path().join("jetstream")).unwrap();
     }
 
-    /// Starts it again at the port it had; another process may hold that for a moment.
+    /// Starts it again at the port it had.
     pub(crate) fn restart(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            self.child = spawn(self.folder.path(), &self.port.to_string());
-            if self.ready(deadline).is_some() {
-                return;
-            }
-            assert!(Instant::now() < deadline, "the server did not start again: {}", self.log());
-        }
+        self.child = spawn(self.folder.path(), self.port);
+        self.ready();
     }
 
     /// Kills it, and starts it again without what it stored; `away` waits until that was noticed.
@@ -90,20 +90,13 @@ impl Server {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// The port that it listens on; `None` if it ended.
-    fn ready(&mut self, deadline: Instant) -> Option<u16> {
+    /// Waits until it listens: then it tells its ports in a file.
+    fn ready(&mut self) {
         let ports = self.folder.path().join(format!("{}_{}.ports", name(), self.child.id()));
-        self.starts += 1;
-        loop {
-            let text = std::fs::read(&ports).unwrap_or_default();
-            if let Ok(found) = serde_json::from_slice::<serde_json::Value>(&text) {
-                let url = found["nats"][0].as_str().unwrap().to_owned();
-                return Some(url.rsplit(':').next().unwrap().parse().unwrap());
-            }
-            if self.child.try_wait().unwrap().is_some() {
-                assert!(self.starts > 1, "the server ended: {}", self.log());
-                return None;
-            }
+        let deadline = Instant::now() + PATIENCE;
+        while !ports.exists() {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "the server ended: {}", self.log());
             assert!(Instant::now() < deadline, "the server does not listen: {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -117,10 +110,10 @@ impl Drop for Server {
     }
 }
 
-fn spawn(folder: &Path, port: &str) -> Child {
+fn spawn(folder: &Path, port: u16) -> Child {
     let log = File::options().create(true).append(true).open(folder.join("log")).unwrap();
     Command::new(program())
-        .args(["--config", "nats.conf", "--port", port])
+        .args(["--config", "nats.conf", "--port", &port.to_string()])
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(log.try_clone().unwrap())

@@ -114,7 +114,7 @@ impl Fake {
         Self::start_at(([127, 0, 0, 1], 0).into(), handler).await
     }
 
-    /// As `start`, at an address that another one had before.
+    /// As `start`, at an address that is held for it.
     pub(crate) async fn start_at(
         address: SocketAddr,
         handler: impl FnMut(&Asked) -> Answer + Send + 'static,

@@ -81,14 +81,18 @@ async fn deleted_while_the_api_server_could_not_be_reached() {
     let before = Machine::new();
     let (_feed, open) = stream();
     let mut open = Some(open);
-    let fake = before.0.as_ref().unwrap().spawn(Fake::start(move |asked| match asked.kind() {
+    // Bound and not listening, so that nobody else is given the port between the two.
+    let held = tokio::net::TcpSocket::new_v4().unwrap();
+    held.set_reuseaddr(true).unwrap();
+    held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = held.local_addr().unwrap();
+    let fake = Fake::start_at(address, move |asked| match asked.kind() {
         "list" => {
             list(10, &[app("home", "a", "u1", 1), app("home", "b", "u2", 2), app("home", "c", "u3", 3)])
         }
         _ => open.take().unwrap_or(Answer::Hang),
-    }));
-    let fake = fake.await.unwrap();
-    let address = fake.address;
+    });
+    let _fake = before.0.as_ref().unwrap().spawn(fake).await.unwrap();
     let mut run = Run::start(config(address)).await;
     run.until(|note| note == SourceNote::Alive).await;
     run.waiting();

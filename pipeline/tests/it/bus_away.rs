@@ -37,7 +37,10 @@ async fn waiting(simulation: &Simulation, settings: &Value) -> Runtime {
 #[tokio::test]
 async fn a_process_without_a_bus_serves_health_and_ends_when_it_is_told_to() {
     let simulation = fleet(1, 1, |_| {}).await;
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Bound, so that nobody else is given the port, and not listening.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let closed = taken.local_addr().unwrap();
     let runtime = waiting(&simulation, &on(&format!("nats://{closed}"), &json!({}))).await;
     runtime.stop().await;
 }

@@ -120,7 +120,10 @@ async fn a_body_cut_short_and_a_server_that_is_not_there_are_retried() {
         ("get widget: the answer ended before its end", true)
     );
 
-    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // Bound, so that nobody else is given the port, and not listening.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let nobody = taken.local_addr().unwrap();
     let (watch, _, samples) = build(config(nobody)).await;
     let error = watch.read(&key("a"), Version(1)).await.unwrap_err();
     assert_eq!(

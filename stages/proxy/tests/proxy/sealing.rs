@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::{Value, json};
 use stages_proxy::ProxyConfig;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::support::{Running, SOON};
 
@@ -77,7 +77,10 @@ async fn without_a_controller_that_answers_it_is_said_what_to_set() {
     assert_eq!(refused(Some(format!("{controller}/other"))).await, told(other, "PEER_REFUSED"));
     let page = "the controller of sealed-secrets answered what cannot be read";
     assert_eq!(refused(Some(format!("{controller}/page"))).await, told(page, "PEER_AWAY"));
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // Bound, so that nobody else is given the port, and not listening.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let closed = taken.local_addr().unwrap();
     let (said, code) = refused(Some(format!("http://{closed}"))).await;
     assert!(said.starts_with("the controller of sealed-secrets did not show its certificate: "), "{said}");
     assert_eq!(code, "PEER_AWAY");

@@ -6,15 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use stages_router::{CertificateFiles, RouterConfig};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::support::{LONG, Running, Upstream, config, empty, eventually, full, proxied, send, text, within};
-
-/// Where nobody listens.
-async fn nobody() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    format!("http://{}", listener.local_addr().unwrap())
-}
 
 #[tokio::test]
 async fn the_path_is_kept_for_the_app_proxy_and_the_prefix_taken_away_for_workflows() {
@@ -60,7 +54,10 @@ async fn a_browser_may_see_that_the_app_proxy_is_away() {
         "content-type,x-access-token,authorization",
         "true",
     ];
-    let away = proxied(&nobody().await);
+    // Bound, so that nobody else is given the port, and not listening.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let away = proxied(&format!("http://{}", taken.local_addr().unwrap()));
     let settings = RouterConfig { app_proxy: Some(away.clone()), workflows: Some(away), ..config() };
     let running = Running::start(settings).await;
     let ask = async |method: Method, path: &str| {

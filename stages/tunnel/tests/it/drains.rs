@@ -109,8 +109,10 @@ async fn a_newer_client_whose_service_is_away_takes_nothing_over() {
     let (world, service) = (World::start().await, Service::default());
     let client = world.client(service.start().await, |_| {});
     client.is_ready().await;
-    // A port that nobody listens on.
-    let nowhere = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // Bound, so that nobody else is given the port, and not listening.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let nowhere = taken.local_addr().unwrap();
     let newer = world.client(nowhere, |config| config.generation = 2);
     for _ in 0..20 {
         assert_eq!(world.answer("/").await.0, 200);

@@ -13,7 +13,7 @@ use futures::{StreamExt as _, stream};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use stages_platform_store::Scope;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Notify;
 
 use crate::served::{Credential, Served, by, still, told};
@@ -217,7 +217,10 @@ async fn a_runtime_that_does_not_answer_as_an_app_proxy_is_told_with_what_to_do(
         served.at(json!({"ingressHost": address})).await;
         served.said(&served.admin, "{ application { name } }").await
     };
-    let nowhere = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // Bound, so that nobody else is given the port, and not listening.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let nowhere = taken.local_addr().unwrap();
     let away = format!(
         "runtime 'prod' cannot be reached at {nowhere}: look whether its router and app proxy run, and whether this platform may connect there\n"
     );

@@ -5,7 +5,7 @@ use fantoccini::key::Key;
 use jiff::Timestamp;
 use serde_json::json;
 use stages_platform_store::{Action, Attribute, AttributeName, Entity};
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 
 use crate::browser::Browser;
 use crate::platform::Platform;
@@ -92,7 +92,10 @@ async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_
     browser.until("!document.querySelector('#act')").await;
 
     // A runtime that cannot be reached is told with what to do.
-    let nowhere = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // Bound, so that nobody else is given the port, and not listening.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let nowhere = taken.local_addr().unwrap();
     platform.at(&format!("http://{nowhere}")).await;
     browser.press("[data-act=refresh]").await;
     browser.press("#act .primary").await;

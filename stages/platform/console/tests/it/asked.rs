@@ -4,7 +4,7 @@ use fantoccini::key::Key;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use stages_platform_store::{Action, Delivery, Entity, Role, Text};
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 
 use crate::acts::listen;
 use crate::browser::Browser;
@@ -83,7 +83,10 @@ async fn events_are_read_in_the_cluster_and_a_runtime_without_a_way_in_says_why_
     comes_from(&platform, json!({"repoURL": "https://github.com/team/mono.git", "path": "web"})).await;
     browser.until("window.patched && document.querySelector('.events').same").await;
 
-    let nowhere = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // Bound, so that nobody else is given the port, and not listening.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let nowhere = taken.local_addr().unwrap();
     platform.at(&format!("http://{nowhere}")).await;
     browser.press(".asked > button").await;
     let said = format!("runtime 'prod' cannot be reached at {nowhere}: ");

@@ -5,8 +5,8 @@ use std::fmt;
 
 use secrecy::SecretString;
 
-use super::RepositoryUrl;
 use super::prefix::{begins, comparable};
+use super::{FetchError, RepositoryUrl, Scheme};
 
 /// The label of Argo CD's Secrets that says what one is for: `repository` or `repo-creds`.
 pub const SECRET_TYPE: &str = "argocd.argoproj.io/secret-type";
@@ -34,9 +34,29 @@ pub struct Credential {
     pub client_certificate: Option<SecretString>,
     /// Of HTTP: the proxy.
     pub proxy: Option<SecretString>,
+    /// Of HTTP: hosts that are asked without the proxy, between commas.
+    pub no_proxy: Option<String>,
     /// Neither certificates nor host keys are verified.
     pub insecure: bool,
+    /// Why what else its Secret holds cannot be used, and what to do.
+    pub unsupported: Option<&'static str>,
 }
+
+/// Keys of Argo CD's Secrets with what cannot be used here.
+const UNSUPPORTED: [(&str, &str); 3] = [
+    (
+        "githubAppPrivateKey",
+        "they are those of a GitHub App, which is not supported here: a file or the environment gives a token or an SSH key instead",
+    ),
+    (
+        "gcpServiceAccountKey",
+        "they are those of a Google service account, which is not supported here: a file or the environment gives a token or an SSH key instead",
+    ),
+    (
+        "useAzureWorkloadIdentity",
+        "they are those of an Azure workload identity, which is not supported here: a file or the environment gives a token or an SSH key instead",
+    ),
+];
 
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -46,16 +66,19 @@ impl fmt::Debug for Credential {
 
 impl Credential {
     /// Reads the data of one of Argo CD's Secrets of the type `repository` or `repo-creds`; `None` when it is of another
-    /// type, of a Helm registry, or names no address. `name` is `namespace/name`.
+    /// type, of charts of Helm or OCI, or names no address. `name` is `namespace/name`.
     ///
-    /// GitHub Apps are not supported: such a Secret gives no credentials.
+    /// GitHub Apps, service accounts of Google and workload identities of Azure are not supported: such a Secret shows nothing.
     pub fn of_argo_cd(name: &str, secret_type: &str, data: &BTreeMap<String, Vec<u8>>) -> Option<Self> {
         let is_prefix = match secret_type {
             "repository" => false,
             "repo-creds" => true,
             _ => return None,
         };
-        Self::of_data(format!("the Secret {name}"), is_prefix, data)
+        let mut read = Self::of_data(format!("the Secret {name}"), is_prefix, data)?;
+        // Argo CD takes this of a repository alone.
+        read.insecure &= !is_prefix;
+        Some(read)
     }
 
     /// Reads the files of a directory, which are called as the keys of Argo CD's Secrets are: those of a mounted Secret, or some
@@ -75,24 +98,38 @@ impl Credential {
             let value = std::str::from_utf8(data.get(key)?).ok()?;
             (!value.is_empty()).then(|| value.to_owned())
         };
-        if text("type").is_some_and(|kind| kind != "git") {
+        // `echo` and editors end a value in a new line, which none of these holds.
+        let line = |key: &str| {
+            let value = text(key)?.trim_end_matches(['\r', '\n']).to_owned();
+            (!value.is_empty()).then_some(value)
+        };
+        if line("type").is_some_and(|kind| ["helm", "oci"].contains(&kind.to_ascii_lowercase().as_str())) {
             return None;
         }
-        let secret = |key: &str| text(key).map(SecretString::from);
-        let is_true = |key: &str| text(key).is_some_and(|value| value.trim() == "true");
+        let secret = |key: &str| line(key).map(SecretString::from);
         let certificate = text("tlsClientCertData").zip(text("tlsClientCertKey"));
+        let unsupported = UNSUPPORTED.iter().find(|(key, _)| match *key {
+            "useAzureWorkloadIdentity" => is_true(line(key)),
+            _ => line(key).is_some(),
+        });
+        let (password, bearer, ssh_key) =
+            (secret("password"), secret("bearerToken"), text("sshPrivateKey").map(SecretString::from));
+        // Argo CD looks at the others only where it has none of these.
+        let has_other = password.is_some() || bearer.is_some() || ssh_key.is_some();
         Some(Self {
             from,
             url: text("url")?.trim().to_owned(),
             is_prefix,
-            project: text("project"),
-            username: text("username"),
-            password: secret("password"),
-            bearer: secret("bearerToken"),
-            ssh_key: secret("sshPrivateKey"),
+            project: line("project"),
+            username: line("username"),
+            password,
+            bearer,
+            ssh_key,
             client_certificate: certificate.map(|(of, key)| SecretString::from(format!("{of}\n{key}\n"))),
             proxy: secret("proxy"),
-            insecure: is_true("insecure") || is_true("insecureIgnoreHostKey"),
+            no_proxy: line("noProxy"),
+            insecure: is_true(line("insecure")) || is_true(line("insecureIgnoreHostKey")),
+            unsupported: unsupported.filter(|_| !has_other).map(|(_, why)| *why),
         })
     }
 
@@ -102,8 +139,32 @@ impl Credential {
     }
 
     fn shows_something(&self) -> bool {
-        self.is_for_http() || self.ssh_key.is_some()
+        self.unsupported.is_none() && (self.is_for_http() || self.ssh_key.is_some())
     }
+
+    /// They hold something that cannot be used.
+    pub(super) fn unusable(&self, why: &str) -> FetchError {
+        FetchError::BadCredentials { from: self.from.clone(), why: why.to_owned() }
+    }
+
+    /// Who wants credentials for this address can be shown nothing of these.
+    pub(super) fn shows_nothing(&self, url: &RepositoryUrl) -> FetchError {
+        match (self.unsupported, url.scheme()) {
+            (Some(why), _) => self.unusable(why),
+            (None, Scheme::Ssh) if self.is_for_http() => {
+                self.unusable("they are of HTTP, and the address is one of SSH: give an SSH key, or the address of HTTP")
+            }
+            (None, Scheme::Https | Scheme::Http) if self.ssh_key.is_some() => self.unusable(
+                "they are an SSH key, and the address is one of HTTP: give a password or a token, or the address of SSH",
+            ),
+            _ => FetchError::NoCredentials { url: url.to_string() },
+        }
+    }
+}
+
+/// As Argo CD reads what is true.
+fn is_true(value: Option<String>) -> bool {
+    value.is_some_and(|value| matches!(value.trim(), "1" | "t" | "T" | "true" | "True" | "TRUE"))
 }
 
 /// Credentials of many repositories.
@@ -176,16 +237,22 @@ impl Credentials {
         if own.is_some_and(Credential::shows_something) {
             return own.cloned();
         }
-        let prefixes = usable().filter(|(at, of)| of.is_prefix && begins(&wanted, at)).map(|(_, of)| of);
-        // Of equally long ones that of a project, and of these the first.
-        let longest = prefixes.rev().max_by_key(|of| (of.url.len(), of.project.is_some()));
+        let prefixes = usable().filter(|(at, of)| of.is_prefix && begins(&wanted, at));
+        // Of equally long ones that of a project, and of these the first; one that cannot be used only where there is no other.
+        let longest = prefixes
+            .rev()
+            .max_by_key(|(at, of)| (of.unsupported.is_none(), at.len(), of.project.is_some()))
+            .map(|(_, of)| of);
         match (own, longest) {
-            (Some(own), Some(longest)) => Some(Credential {
-                insecure: own.insecure,
-                proxy: own.proxy.clone().or_else(|| longest.proxy.clone()),
-                ..longest.clone()
-            }),
-            (own, longest) => longest.or(own).cloned(),
+            (Some(own), Some(longest)) if own.unsupported.is_none() || longest.shows_something() => {
+                Some(Credential {
+                    insecure: own.insecure,
+                    proxy: own.proxy.clone().or_else(|| longest.proxy.clone()),
+                    no_proxy: own.no_proxy.clone().or_else(|| longest.no_proxy.clone()),
+                    ..longest.clone()
+                })
+            }
+            (own, longest) => own.or(longest).cloned(),
         }
     }
 }
@@ -261,6 +328,100 @@ mod tests {
         assert!(all.of(&RepositoryUrl::read("git@example.com:team/a.git").unwrap()).is_some());
         assert!(all.of(&RepositoryUrl::read("ssh://git@example.com/team/a").unwrap()).is_some());
         assert!(all.of(&RepositoryUrl::read("git@example.com:teams/a.git").unwrap()).is_none());
+    }
+
+    #[test]
+    fn addresses_begin_as_argo_cd_reads_them() {
+        let all = |urls: &[&str]| {
+            let secret = |(at, url): (usize, &&str)| {
+                secret(&format!("argocd/{at}"), "repo-creds", &[("url", url), ("sshPrivateKey", "key")])
+            };
+            Credentials::new(urls.iter().enumerate().filter_map(secret).collect())
+        };
+        let ssh = "git@Example.com:team/web/a.git";
+        for (beginning, url, covers) in [
+            ("git@example.com", ssh, true),
+            ("git@example.com:", ssh, true),
+            ("git@example.com/team/", ssh, true),
+            ("git@example.com:team", ssh, true),
+            ("ssh://git@example.com", ssh, true),
+            (" ssh://git@EXAMPLE.com/team/web/a\n", ssh, true),
+            ("git@example", ssh, false),
+            ("git@example.com:tea", ssh, false),
+            ("ada@example.com", ssh, false),
+            ("example.com", ssh, false),
+            ("git@example.com", "ssh://git@example.com:2222/team/a", false),
+            ("ssh://git@example.com:2222", "ssh://git@example.com:2222/team/a", true),
+            ("https://ada@example.com/team", "https://example.com/team/_git/a", true),
+            ("https://example.com/My Team", "https://example.com/My%20Team/a", true),
+        ] {
+            let found = all(&[beginning]).of(&RepositoryUrl::read(url).unwrap());
+            assert_eq!(found.is_some(), covers, "{beginning} and {url}");
+        }
+        // The longest is that of the address, however it is written.
+        let two = all(&["ssh://git@example.com/team", "git@example.com:team/web"]);
+        assert_eq!(two.of(&RepositoryUrl::read(ssh).unwrap()).unwrap().from, "the Secret argocd/1");
+    }
+
+    #[test]
+    fn what_argo_cd_s_secrets_hold_is_read_as_argo_cd_reads_it() {
+        let url = ("url", "https://example.com/team");
+        let read = |kind: &str, more: &[(&str, &str)]| secret("argocd/a", kind, &[&[url], more].concat());
+        for kind in ["helm", "Helm", "oci", "oci\n"] {
+            assert!(read("repository", &[("type", kind)]).is_none(), "{kind:?}");
+        }
+        for kind in ["git", "Git", "git\n", ""] {
+            assert!(read("repository", &[("type", kind)]).is_some(), "{kind:?}");
+        }
+        for kind in ["repository-write", "repo-write-creds", "cluster"] {
+            assert!(read(kind, &[]).is_none(), "{kind}");
+        }
+        for (value, insecure) in
+            [("true", true), ("True", true), ("1", true), ("true\n", true), ("false", false), ("yes", false)]
+        {
+            for key in ["insecure", "insecureIgnoreHostKey"] {
+                assert_eq!(
+                    read("repository", &[(key, value)]).unwrap().insecure,
+                    insecure,
+                    "{key}: {value:?}"
+                );
+                // Argo CD has it of repositories alone.
+                assert!(!read("repo-creds", &[(key, value)]).unwrap().insecure, "{key}: {value:?}");
+            }
+        }
+        let all = Credentials::new(vec![read("repository", &[("project", "shop\n")]).unwrap()]);
+        assert!(all.names(&RepositoryUrl::read(url.1).unwrap(), "shop"));
+        // What goes before others in Argo CD goes before them here.
+        let app = ("githubAppPrivateKey", "key");
+        for (more, usable) in [
+            (&[app][..], false),
+            (&[app, ("password", "one")], true),
+            (&[app, ("sshPrivateKey", "key")], true),
+            (&[app, ("tlsClientCertData", "a"), ("tlsClientCertKey", "b")], false),
+            (&[("useAzureWorkloadIdentity", "false")], true),
+        ] {
+            assert_eq!(read("repository", more).unwrap().unsupported.is_none(), usable, "{more:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_holds_up_nothing_that_can() {
+        let creds =
+            |name: &str, kind: &str, url: &str, data: (&str, &str)| secret(name, kind, &[("url", url), data]);
+        let app = ("githubAppPrivateKey", "key");
+        let of = |all: &[Option<Credential>]| {
+            let all = Credentials::new(all.iter().flatten().cloned().collect());
+            found(&all, "https://example.com/team/a").unwrap().0
+        };
+        let own = creds("argocd/own", "repository", "https://example.com/team/a", app);
+        let team = creds("argocd/team", "repo-creds", "https://example.com/team", app);
+        let any = creds("argocd/any", "repo-creds", "https://example.com", ("password", "one"));
+        let blank = creds("argocd/blank", "repo-creds", "https://example.com", ("username", "ada"));
+        assert_eq!(of(&[own.clone(), team.clone()]), "the Secret argocd/own");
+        assert_eq!(of(&[own.clone(), blank]), "the Secret argocd/own");
+        assert_eq!(of(&[own.clone(), team.clone(), any.clone()]), "the Secret argocd/any");
+        assert_eq!(of(&[team.clone(), any]), "the Secret argocd/any");
+        assert_eq!(of(&[team]), "the Secret argocd/team");
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub enum FetchError {
     },
     /// The server's certificate is not trusted.
     #[error(
-        "the certificate of {host} is not trusted ({why}): add its authority to the ConfigMap argocd-tls-certs-cm under the key {host}, or to the file of authorities"
+        "the certificate of {host} is not trusted ({why}): add its authority to the ConfigMap argocd-tls-certs-cm under the key {}, or to the file of authorities",
+        without_port(host)
     )]
     Certificate {
         /// Whose.
@@ -46,6 +47,16 @@ pub enum FetchError {
         "the SSH host {host} is not known ({fingerprint}): compare that with what its operator publishes, and add the key to the ConfigMap argocd-ssh-known-hosts-cm or the file of known hosts"
     )]
     UnknownHost {
+        /// Whose.
+        host: String,
+        /// Of its key.
+        fingerprint: String,
+    },
+    /// The host's SSH key is not among the known ones, and of the host an authority is known.
+    #[error(
+        "the SSH host {host} is known by a @cert-authority alone, which is not supported: add its own key ({fingerprint}) to the ConfigMap argocd-ssh-known-hosts-cm or the file of known hosts"
+    )]
+    HostAuthority {
         /// Whose.
         host: String,
         /// Of its key.
@@ -262,6 +273,11 @@ pub enum FetchError {
     Stopping,
 }
 
+/// A host as Argo CD looks for its authorities; no key of a ConfigMap may hold a colon.
+fn without_port(host: &str) -> &str {
+    host.rsplit_once(':').map_or(host, |(name, _)| name)
+}
+
 /// Why fetches fail, as they are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchFailure {
@@ -348,7 +364,9 @@ impl FetchError {
             Self::Address { .. } | Self::FilesRefused { .. } => FetchFailure::Address,
             Self::Connect { .. } => FetchFailure::Unreachable,
             Self::Certificate { .. } => FetchFailure::Certificate,
-            Self::UnknownHost { .. } | Self::ChangedHostKey { .. } => FetchFailure::HostKey,
+            Self::UnknownHost { .. } | Self::HostAuthority { .. } | Self::ChangedHostKey { .. } => {
+                FetchFailure::HostKey
+            }
             Self::NoCredentials { .. } | Self::Refused { .. } => FetchFailure::Credentials,
             Self::NotWritten { .. } | Self::BadCredentials { .. } => FetchFailure::Credentials,
             Self::OtherProjects { .. } | Self::OfProjects { .. } | Self::NoProject { .. } => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
-use reqwest::{Certificate, Client, Identity, Method, RequestBuilder, Response, StatusCode};
+use reqwest::{Certificate, Client, Identity, Method, NoProxy, RequestBuilder, Response, StatusCode};
 use secrecy::ExposeSecret as _;
 use url::Url;
 
@@ -125,8 +125,9 @@ impl HttpExchange {
         Ok(match (&credential.bearer, &credential.password) {
             (Some(token), _) => request.bearer_auth(token.expose_secret()),
             (None, Some(password)) => {
-                // Forges that take a token for a password do not look at the name, but want one.
-                let user = credential.username.as_deref().filter(|user| !user.is_empty()).unwrap_or("git");
+                // Forges that take a token for a password hardly look at the name, but want one: that of Argo CD.
+                let user = credential.username.as_deref().filter(|user| !user.is_empty());
+                let user = user.unwrap_or("x-access-token");
                 request.basic_auth(user, Some(password.expose_secret()))
             }
             (None, None) => request,
@@ -162,14 +163,15 @@ impl HttpExchange {
         match answer.status() {
             status if status.is_success() => Ok(answer),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(match &self.credential {
-                Some(credential) if credential.is_for_http() => {
+                Some(credential) if credential.is_for_http() && credential.unsupported.is_none() => {
                     let (url, from) = (url(), credential.from.clone());
                     match self.service {
                         Service::Upload => FetchError::Refused { url, from },
                         Service::Receive => FetchError::NotWritten { url, from },
                     }
                 }
-                _ => FetchError::NoCredentials { url: url() },
+                Some(credential) => credential.shows_nothing(&self.url),
+                None => FetchError::NoCredentials { url: url() },
             }),
             StatusCode::NOT_FOUND | StatusCode::GONE => Err(FetchError::NoRepository { url: url() }),
             status => Err(FetchError::Status { host: self.url.host(), status: status.as_u16() }),
@@ -207,10 +209,6 @@ fn below(base: &Url, path: &str) -> Result<Url, FetchError> {
 fn client(call: &HttpCall<'_>) -> Result<Client, FetchError> {
     stages_client::install_crypto();
     let host = call.url.host();
-    let unusable = |why: &str| FetchError::BadCredentials {
-        from: call.credential.map_or_else(|| "no one".to_owned(), |credential| credential.from.clone()),
-        why: why.to_owned(),
-    };
     let mut headers = HeaderMap::new();
     headers.insert(HeaderName::from_static("git-protocol"), HeaderValue::from_static("version=2"));
     let mut builder = Client::builder()
@@ -232,15 +230,21 @@ fn client(call: &HttpCall<'_>) -> Result<Client, FetchError> {
         if credential.insecure {
             builder = builder.tls_danger_accept_invalid_certs(true);
         }
-        if let Some(identity) = &credential.client_certificate {
-            let identity = Identity::from_pem(identity.expose_secret().as_bytes())
-                .map_err(|_| unusable("its client certificate and key are not PEM"))?;
-            builder = builder.identity(identity);
+        if let Some(token) = &credential.bearer
+            && HeaderValue::from_str(token.expose_secret()).is_err()
+        {
+            return Err(
+                credential.unusable("its bearer token holds a line break or what else no header takes")
+            );
+        }
+        if let Some(pem) = &credential.client_certificate {
+            builder = builder.identity(identity(credential, pem.expose_secret())?);
         }
         if let Some(proxy) = &credential.proxy {
             let proxy = reqwest::Proxy::all(proxy.expose_secret())
-                .map_err(|_| unusable("the address of its proxy is no URL"))?;
-            builder = builder.proxy(proxy);
+                .map_err(|_| credential.unusable("the address of its proxy is no URL"))?;
+            let without = credential.no_proxy.as_deref().and_then(NoProxy::from_string);
+            builder = builder.proxy(proxy.no_proxy(without));
         }
     }
     let none = authorities.is_empty();
@@ -253,4 +257,20 @@ fn client(call: &HttpCall<'_>) -> Result<Client, FetchError> {
         }
         .to_owned(),
     })
+}
+
+/// A client's certificate and its key.
+fn identity(of: &Credential, pem: &str) -> Result<Identity, FetchError> {
+    if ["-----BEGIN ENCRYPTED PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED"]
+        .iter()
+        .any(|line| pem.contains(line))
+    {
+        return Err(of.unusable("the key of its client certificate has a passphrase: give one without"));
+    }
+    let read = || Identity::from_pem(pem.as_bytes());
+    let identity = read().map_err(|_| of.unusable("its client certificate and key are not PEM"))?;
+    // Whether they belong together is looked at where they are used, and is said there of nobody.
+    let used = read().and_then(|identity| Client::builder().identity(identity).tls_certs_only([]).build());
+    used.map_err(|_| of.unusable("its client certificate and its key do not belong together"))?;
+    Ok(identity)
 }

@@ -1,5 +1,7 @@
 //! How addresses of repositories begin.
 
+use std::borrow::Cow;
+
 use super::{FetchError, RepositoryUrl};
 
 /// The beginning of addresses: `https://git.example.com/team` is one of `https://git.example.com/team/mono.git`, and none of
@@ -31,7 +33,18 @@ impl UrlPrefix {
 pub(super) fn comparable(url: &str) -> String {
     match RepositoryUrl::read(url) {
         Ok(url) => comparable_of(&url),
-        Err(_) => comparable_text(url.trim()),
+        Err(_) => comparable_text(&beginning_of_ssh(url.trim())),
+    }
+}
+
+/// `git@host`, `git@host:` and `git@host/team` are no addresses, but how those of SSH begin: to Argo CD their first colon is a
+/// slash.
+fn beginning_of_ssh(text: &str) -> Cow<'_, str> {
+    let is_one =
+        |(user, host): (&str, &str)| !user.contains(['/', ':']) && !host.is_empty() && !host.contains('@');
+    match text.split_once('@').is_some_and(is_one) {
+        true => format!("ssh://{}", text.replacen(':', "/", 1)).into(),
+        false => text.into(),
     }
 }
 

@@ -5,9 +5,17 @@ use std::collections::BTreeMap;
 use axum::http::StatusCode;
 use axum::response::Redirect;
 use base64::Engine as _;
-use stages_git::remote::{Access, Credential};
+use stages_git::remote::{Access, Credential, Credentials};
 
 use crate::support::{Authority, Cache, Forge, Serving, commit, git, serve, status, text};
+
+/// What a Secret of Argo CD holds.
+fn of_secret(kind: &str, url: &str, data: &[(&str, &str)]) -> Credential {
+    let url = ("url", url);
+    let data = data.iter().chain([&url]);
+    let data = data.map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec())).collect();
+    Credential::of_argo_cd("argocd/repo", kind, &data).unwrap()
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_branch_a_tag_and_a_commit_are_fetched_in_both_versions_of_the_protocol() {
@@ -135,6 +143,116 @@ async fn credentials_are_shown_where_they_are_configured_and_nowhere_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_argo_cd_s_secrets_hold_is_shown_as_argo_cd_shows_it() {
+    let forge = Forge::new();
+    forge.repository("a");
+    let basic = |of: &str| format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(of));
+    for (authorization, data) in [
+        (basic("x-access-token:a:b/c@d e"), &[("password", "a:b/c@d e")][..]),
+        (
+            basic("ada@example.com:p\u{e4}\u{df}%20+#"),
+            &[("username", "ada@example.com"), ("password", "p\u{e4}\u{df}%20+#")],
+        ),
+        // What `echo` wrote before it was encoded.
+        (
+            basic("ada:right"),
+            &[
+                ("username", "ada\n"),
+                ("password", "right\r\n"),
+                ("type", "git\n"),
+                ("forceHttpBasicAuth", "true"),
+            ],
+        ),
+        ("Bearer right".to_owned(), &[("bearerToken", "right\n")]),
+        ("Bearer right".to_owned(), &[("bearerToken", "right"), ("username", "ada"), ("password", "other")]),
+    ] {
+        let server = Serving { authorization: Some(authorization), ..Serving::new(&forge) }.http().await;
+        let cache = Cache::new(|_| {}).await;
+        cache.give(of_secret("repo-creds", &server, data));
+        let found = cache.checkout(&format!("{server}/a.git"), "main").await;
+        assert!(found.is_ok(), "{data:?}: {:?}", found.err().map(|error| error.to_string()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_argo_cd_s_secrets_hold_and_cannot_be_used_is_named() {
+    const INSTEAD: &str =
+        "which is not supported here: a file or the environment gives a token or an SSH key instead";
+    let forge = Forge::new();
+    forge.repository("a");
+    let server =
+        Serving { authorization: Some("Bearer right".to_owned()), ..Serving::new(&forge) }.http().await;
+    let url = format!("{server}/a.git");
+    let cache = Cache::new(|_| {}).await;
+    let of_one = rcgen::generate_simple_self_signed(vec!["ada".to_owned()]).unwrap();
+    let certificate = of_one.cert.pem();
+    let other = rcgen::KeyPair::generate().unwrap().serialize_pem();
+    let locked = include_str!("keys/locked_pkcs8");
+    for (data, why) in [
+        (
+            &[("githubAppID", "1"), ("githubAppInstallationID", "2"), ("githubAppPrivateKey", "key")][..],
+            format!("they are those of a GitHub App, {INSTEAD}"),
+        ),
+        (&[("gcpServiceAccountKey", "{}")], format!("they are those of a Google service account, {INSTEAD}")),
+        (
+            &[("useAzureWorkloadIdentity", "true")],
+            format!("they are those of an Azure workload identity, {INSTEAD}"),
+        ),
+        (
+            &[("sshPrivateKey", "key")],
+            "they are an SSH key, and the address is one of HTTP: give a password or a token, or the address of SSH"
+                .to_owned(),
+        ),
+        (
+            &[("bearerToken", "one\ntwo")],
+            "its bearer token holds a line break or what else no header takes".to_owned(),
+        ),
+        (
+            &[("tlsClientCertData", &certificate), ("tlsClientCertKey", "key")],
+            "its client certificate and key are not PEM".to_owned(),
+        ),
+        (
+            &[("tlsClientCertData", &certificate), ("tlsClientCertKey", locked)],
+            "the key of its client certificate has a passphrase: give one without".to_owned(),
+        ),
+        (
+            &[("tlsClientCertData", &certificate), ("tlsClientCertKey", &other)],
+            "its client certificate and its key do not belong together".to_owned(),
+        ),
+    ] {
+        cache.give(of_secret("repository", &url, data));
+        let wanted = format!("the credentials of the Secret argocd/repo cannot be used: {why}");
+        assert_eq!(cache.refusal(&url, "main").await, wanted);
+    }
+    // An open repository is had without them, and one of another credential with that.
+    let open = format!("{}/a.git", Serving::new(&forge).http().await);
+    let app = [("githubAppPrivateKey", "key")];
+    cache.give(of_secret("repository", &open, &app));
+    cache.checkout(&open, "main").await.unwrap();
+    let both = vec![
+        of_secret("repository", &url, &app),
+        of_secret("repo-creds", &server, &[("bearerToken", "right")]),
+    ];
+    cache.checkouts.set_access(Access { credentials: Credentials::new(both), ..Access::default() });
+    cache.checkout(&url, "main").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_is_gone_round_for_the_hosts_that_the_secret_names() {
+    let forge = Forge::new();
+    forge.repository("a");
+    let server = Serving::new(&forge).http().await;
+    let url = format!("{server}/a.git");
+    let cache = Cache::new(|_| {}).await;
+    let nowhere = ("proxy", "http://127.0.0.1:1\n");
+    cache.give(of_secret("repository", &url, &[nowhere]));
+    let refusal = cache.refusal(&url, "main").await;
+    assert!(refusal.starts_with("cannot connect to 127.0.0.1:"), "{refusal}");
+    cache.give(of_secret("repository", &url, &[nowhere, ("noProxy", ".example.com,127.0.0.1\n")]));
+    cache.checkout(&url, "main").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_redirect_to_another_host_is_named_and_not_followed() {
     let forge = Forge::new();
     forge.repository("a");
@@ -185,10 +303,8 @@ async fn a_certificate_must_be_trusted() {
         refusal.starts_with(&format!("the certificate of {host} is not trusted (invalid peer certificate")),
         "{refusal}"
     );
-    let what = format!(
-        "): add its authority to the ConfigMap argocd-tls-certs-cm under the key {host}, or to the file of authorities"
-    );
-    assert!(refusal.ends_with(&what), "{refusal}");
+    let what = "): add its authority to the ConfigMap argocd-tls-certs-cm under the key localhost, or to the file of authorities";
+    assert!(refusal.ends_with(what), "{refusal}");
     cache.checkouts.set_access(trust(&authority.pem));
     cache.checkout(&url, "main").await.unwrap();
     cache.checkouts.set_access(trust("nothing"));

@@ -67,7 +67,14 @@ impl RepositoryUrl {
                 }
             },
         };
-        let url = Url::parse(&whole).map_err(|_| refused("it is no URL"))?;
+        let url = Url::parse(&whole).map_err(|error| {
+            refused(match error {
+                url::ParseError::InvalidPort => {
+                    "no port follows the colon behind its host: write user@host:path or ssh://user@host/path"
+                }
+                _ => "it is no URL",
+            })
+        })?;
         if !matches!(url.scheme(), "https" | "http" | "ssh" | "file") {
             return Err(refused("it must begin with https://, http://, ssh:// or file://"));
         }
@@ -187,6 +194,10 @@ mod tests {
             (
                 "https://me:hidden@example.com/a",
                 "it holds a password: give it in a Secret, a file or the environment",
+            ),
+            (
+                "ssh://git@github.com:team/a.git",
+                "no port follows the colon behind its host: write user@host:path or ssh://user@host/path",
             ),
             ("https://example.com/a?token=hidden", "it holds a query or a fragment"),
             ("https://example.com/team%2f..%2fother/a", "its path leads upwards"),

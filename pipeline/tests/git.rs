@@ -272,6 +272,6 @@ fn a_repository_over_ssh_is_asked_with_a_key_and_known_hosts() {
     std::fs::write(folder.path().join("key"), "nonsense").unwrap();
     assert_eq!(
         asked(&["--ssh-key-file", "key"]),
-        "gitops-runtime: the credentials of key cannot be used: its SSH key is none, or has a passphrase\n"
+        "gitops-runtime: the credentials of key cannot be used: its SSH key is none: give a private key, which begins with a line such as -----BEGIN OPENSSH PRIVATE KEY-----\n"
     );
 }

@@ -419,7 +419,7 @@ mod tests {
         let blank = creds("argocd/blank", "repo-creds", "https://example.com", ("username", "ada"));
         assert_eq!(of(&[own.clone(), team.clone()]), "the Secret argocd/own");
         assert_eq!(of(&[own.clone(), blank]), "the Secret argocd/own");
-        assert_eq!(of(&[own.clone(), team.clone(), any.clone()]), "the Secret argocd/any");
+        assert_eq!(of(&[own, team.clone(), any.clone()]), "the Secret argocd/any");
         assert_eq!(of(&[team.clone(), any]), "the Secret argocd/any");
         assert_eq!(of(&[team]), "the Secret argocd/team");
     }

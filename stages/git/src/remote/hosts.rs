@@ -28,12 +28,17 @@ pub(super) enum Judgement {
     Unknown,
     /// Others are known, or this one is revoked.
     Changed,
+    /// No key of this host is known, but an authority that signs such keys.
+    OfAuthority,
 }
 
 impl KnownHosts {
-    /// Reads a text of the form of `known_hosts`; lines that are none are passed over.
+    /// Reads a text of the form of `known_hosts`; lines that are none are passed over. Any blanks may stand between and before
+    /// the parts of a line.
     pub fn read(text: &str) -> Self {
-        Self { entries: Lines::new(text).flatten().take(MOST).collect() }
+        let parts = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lines: String = text.lines().flat_map(|line| [parts(line), "\n".to_owned()]).collect();
+        Self { entries: Lines::new(&lines).flatten().take(MOST).collect() }
     }
 
     /// Whether any key of a host is known.
@@ -54,7 +59,8 @@ impl KnownHosts {
         }
         let mut keys = self.keys(host, port).peekable();
         if keys.peek().is_none() {
-            return Judgement::Unknown;
+            let signs = |entry: &Entry| entry.marker() == Some(&Marker::CertAuthority);
+            return if self.of(host, port).any(signs) { Judgement::OfAuthority } else { Judgement::Unknown };
         }
         if keys.any(same) { Judgement::Known } else { Judgement::Changed }
     }
@@ -113,6 +119,34 @@ mod tests {
         let line = format!("|1|AAECAwQFBgcICQoLDA0ODxAREhM=|nnUK16ANsXd3hL31YfAkGOluSjU= {ONE}");
         assert_eq!(judge(&line, "example.com", 22), Judgement::Known);
         assert_eq!(judge(&line, "else.example.com", 22), Judgement::Unknown);
+    }
+
+    #[test]
+    fn blanks_of_any_kind_stand_between_and_before_the_parts_of_a_line() {
+        for line in [
+            format!("  example.com {ONE}"),
+            format!("example.com\t{}\r\n", ONE.replace(' ', "\t")),
+            format!("example.com   {ONE} the key of the host # with a note\n"),
+        ] {
+            assert_eq!(judge(&line, "example.com", 22), Judgement::Known, "{line:?}");
+        }
+        let revoked = format!("example.com {ONE}\n\t@revoked\texample.com  {ONE}\n");
+        assert_eq!(judge(&revoked, "example.com", 22), Judgement::Changed);
+    }
+
+    #[test]
+    fn an_authority_makes_no_key_known() {
+        let authority = format!("@cert-authority *.example.com {ONE}");
+        assert_eq!(judge(&authority, "git.example.com", 22), Judgement::OfAuthority);
+        assert_eq!(judge(&authority, "example.org", 22), Judgement::Unknown);
+        assert_eq!(
+            judge(&format!("{authority}\ngit.example.com {ONE}"), "git.example.com", 22),
+            Judgement::Known
+        );
+        assert_eq!(
+            judge(&format!("{authority}\ngit.example.com {OTHER}"), "git.example.com", 22),
+            Judgement::Changed
+        );
     }
 
     #[test]

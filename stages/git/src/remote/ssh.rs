@@ -69,13 +69,11 @@ impl SshChannel {
         let url = call.url.url().ok_or(FetchError::Address { why: "it is no URL" })?;
         let host = call.url.host();
         let (name, port) = (url.host_str().unwrap_or_default().to_owned(), url.port().unwrap_or(22));
-        let none = || FetchError::NoCredentials { url: call.url.to_string() };
-        let credential = call.credential.filter(|of| of.ssh_key.is_some()).ok_or_else(none)?;
-        let key = credential.ssh_key.as_ref().ok_or_else(none)?;
-        let key = ssh_key::decode(key.expose_secret()).map_err(|_| FetchError::BadCredentials {
-            from: credential.from.clone(),
-            why: "its SSH key is none, or has a passphrase".to_owned(),
-        })?;
+        let Some(credential) = call.credential else {
+            return Err(FetchError::NoCredentials { url: call.url.to_string() });
+        };
+        let key = credential.ssh_key.as_ref().ok_or_else(|| credential.shows_nothing(call.url))?;
+        let key = ssh_key::decode(key.expose_secret()).map_err(|why| credential.unusable(why))?;
         let found = Arc::new(Mutex::new(None));
         let handler = HostKey {
             host: name.clone(),
@@ -101,6 +99,9 @@ impl SshChannel {
             (Ok(handle), _) => handle,
             (Err(russh::Error::UnknownKey), Some((Judgement::Unknown, fingerprint))) => {
                 return Err(FetchError::UnknownHost { host, fingerprint });
+            }
+            (Err(russh::Error::UnknownKey), Some((Judgement::OfAuthority, fingerprint))) => {
+                return Err(FetchError::HostAuthority { host, fingerprint });
             }
             (Err(russh::Error::UnknownKey), Some((_, fingerprint))) => {
                 return Err(FetchError::ChangedHostKey { host, fingerprint });

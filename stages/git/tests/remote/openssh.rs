@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use stages_git::remote::{Access, Credential, Credentials, KnownHosts};
 use tempfile::TempDir;
 
-use crate::ssh::{UNUSABLE_KEY, changed_key, no_repository, refused_key, unknown_host};
+use crate::ssh::{LOCKED, changed_key, no_repository, refused_key, unknown_host, unusable};
 use crate::support::{Cache, Forge, commit, git, text};
 
 /// As root the server wants an account of its own and a directory of the system's: it finds them where it alone sees them.
@@ -65,6 +65,12 @@ impl Pair {
     fn lock(&self) {
         let mut command = Command::new(program("ssh-keygen"));
         run(command.args(["-q", "-p", "-P", "", "-N", "a passphrase", "-f"]).arg(&self.private));
+    }
+
+    /// Writes it in another form.
+    fn write_as(&self, form: &str) {
+        let mut command = Command::new(program("ssh-keygen"));
+        run(command.args(["-q", "-p", "-P", "", "-N", "", "-m", form, "-f"]).arg(&self.private));
     }
 
     fn fingerprint(&self) -> String {
@@ -204,9 +210,53 @@ async fn openssh_lets_in_a_key_whose_number_is_short() {
     let locked = Pair::read(host.folder.path(), "locked", SHORT);
     locked.lock();
     let cut = SHORT.replacen("AAAA", "", 1);
-    for text in [locked.private(), cut] {
+    let damaged = "its SSH key is damaged: give the whole file as ssh-keygen wrote it";
+    for (text, why) in [(locked.private(), LOCKED), (cut, damaged)] {
         cache.checkouts.set_access(host.access(&text, host.known()));
-        assert_eq!(cache.refusal(&host.url(&path), "main").await, UNUSABLE_KEY);
+        assert_eq!(cache.refusal(&host.url(&path), "main").await, unusable(why));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn openssh_lets_in_keys_in_each_form_of_their_files() {
+    // Made by OpenSSH, for this test alone, and those of PuTTY from them.
+    const KEYS: [(&str, &str); 8] = [
+        ("ed25519", include_str!("keys/ed25519")),
+        ("rsa_2048", include_str!("keys/rsa_2048")),
+        ("rsa_3072", include_str!("keys/rsa_3072")),
+        ("rsa_4096", include_str!("keys/rsa_4096")),
+        ("ecdsa_256", include_str!("keys/ecdsa_256")),
+        ("ecdsa_384", include_str!("keys/ecdsa_384")),
+        ("ecdsa_521", include_str!("keys/ecdsa_521")),
+        ("short_p256", include_str!("keys/short_p256")),
+    ];
+    const OF_PUTTY: [(&str, &str); 3] = [
+        ("ed25519", include_str!("keys/ed25519.ppk")),
+        ("rsa_2048", include_str!("keys/rsa_2048.ppk")),
+        ("ecdsa_256", include_str!("keys/ecdsa_256.ppk")),
+    ];
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let host = Sshd::new(&["ed25519"], true);
+    for (name, text) in KEYS {
+        let key = Pair::read(host.folder.path(), name, text);
+        host.authorize(&key);
+        // PKCS#1 and SEC1, and PKCS#8; OpenSSH has one form of Ed25519.
+        let mut forms = vec![("OpenSSH", key.private())];
+        for form in ["PEM", "PKCS8"].into_iter().filter(|_| name != "ed25519") {
+            key.write_as(form);
+            assert!(!key.private().contains("OPENSSH"), "{name}: {}", key.private());
+            forms.push((form, key.private()));
+        }
+        forms.extend(
+            OF_PUTTY.iter().filter(|(of, _)| *of == name).map(|(_, text)| ("PuTTY", (*text).to_owned())),
+        );
+        for (form, text) in forms {
+            let cache = Cache::new(|_| {}).await;
+            cache.checkouts.set_access(host.access(&text, host.known()));
+            let found = cache.checkout(&host.url(&path), "main").await;
+            assert!(found.is_ok(), "{name} as {form}: {:?}", found.err().map(|error| error.to_string()));
+        }
     }
 }
 
@@ -268,7 +318,7 @@ async fn openssh_refuses_a_wrong_key_and_has_no_repository_and_another_host_is_a
     let locked = Pair::new(host.folder.path(), "locked", "ed25519");
     locked.lock();
     cache.checkouts.set_access(host.access(&locked.private(), host.known()));
-    assert_eq!(cache.refusal(&url, "main").await, UNUSABLE_KEY);
+    assert_eq!(cache.refusal(&url, "main").await, unusable(LOCKED));
     cache.checkouts.set_access(host.access(&right.private(), host.known()));
     cache.checkout(&url, "main").await.unwrap();
     let none = host.url(Path::new("/none.git"));

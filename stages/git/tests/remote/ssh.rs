@@ -107,8 +107,13 @@ impl server::Handler for Host {
     }
 }
 
-pub(crate) const UNUSABLE_KEY: &str =
-    "the credentials of the Secret argocd/ssh cannot be used: its SSH key is none, or has a passphrase";
+/// What is said of a key that cannot be used.
+pub(crate) fn unusable(why: &str) -> String {
+    format!("the credentials of the Secret argocd/ssh cannot be used: {why}")
+}
+
+pub(crate) const LOCKED: &str =
+    "its SSH key has a passphrase, which nobody is here to type: give one without";
 
 pub(crate) fn unknown_host(port: u16, fingerprint: &impl Display) -> String {
     format!(
@@ -210,6 +215,14 @@ async fn a_host_is_believed_only_by_its_key() {
     assert_eq!(cache.refusal(&url, "main").await, unknown_host(port, &fingerprint));
     cache.checkouts.set_access(access(port, credential(1), known(port, 3)));
     assert_eq!(cache.refusal(&url, "main").await, changed_key(port, &fingerprint));
+    let authority = format!("@cert-authority * {}", key(2).public_key().to_openssh().unwrap());
+    cache.checkouts.set_access(access(port, credential(1), KnownHosts::read(&authority)));
+    assert_eq!(
+        cache.refusal(&url, "main").await,
+        format!(
+            "the SSH host 127.0.0.1:{port} is known by a @cert-authority alone, which is not supported: add its own key ({fingerprint}) to the ConfigMap argocd-ssh-known-hosts-cm or the file of known hosts"
+        )
+    );
     let insecure = Credential { insecure: true, ..credential(1) };
     cache.checkouts.set_access(access(port, insecure, KnownHosts::default()));
     cache.checkout(&url, "main").await.unwrap();
@@ -233,7 +246,12 @@ async fn a_wrong_key_no_key_and_a_repository_that_is_not_there_are_told_apart() 
     );
     let broken = Credential { ssh_key: Some("nonsense".to_owned().into()), ..credential(1) };
     cache.checkouts.set_access(access(port, broken, known(port, 2)));
-    assert_eq!(cache.refusal(&url, "main").await, UNUSABLE_KEY);
+    let why = "its SSH key is none: give a private key, which begins with a line such as -----BEGIN OPENSSH PRIVATE KEY-----";
+    assert_eq!(cache.refusal(&url, "main").await, unusable(why));
+    let of_http = Credential { ssh_key: None, password: Some("hidden".to_owned().into()), ..credential(1) };
+    cache.checkouts.set_access(access(port, of_http, known(port, 2)));
+    let why = "they are of HTTP, and the address is one of SSH: give an SSH key, or the address of HTTP";
+    assert_eq!(cache.refusal(&url, "main").await, unusable(why));
     cache.checkouts.set_access(access(port, credential(1), known(port, 2)));
     let none = format!("ssh://git@127.0.0.1:{port}/none.git");
     assert_eq!(cache.refusal(&none, "main").await, no_repository(&none));

@@ -60,9 +60,23 @@ impl SshChannel {
     pub(super) async fn open(call: SshCall<'_>) -> Result<Self, FetchError> {
         let limit = call.connect_timeout;
         let host = call.url.host();
-        tokio::time::timeout(limit, Self::connect(call))
+        let proxied = call.credential.filter(|of| of.proxy.is_some()).map(|of| of.from.clone());
+        let opened = tokio::time::timeout(limit, Self::connect(call))
             .await
-            .unwrap_or_else(|_| Err(FetchError::Idle { host, limit }))
+            .unwrap_or_else(|_| Err(FetchError::Idle { host: host.clone(), limit }));
+        let Some(from) = proxied else { return opened };
+        // Where a proxy is wanted, the host is hardly to be had without.
+        let without = |why: &str| FetchError::Connect {
+            host,
+            why: format!("{why}; SSH goes without the proxy of {from}"),
+        };
+        opened.map_err(|error| match &error {
+            FetchError::Idle { limit, .. } => {
+                without(&format!("it sent nothing for {} s", limit.as_secs_f32()))
+            }
+            FetchError::Connect { why, .. } => without(why),
+            _ => error,
+        })
     }
 
     async fn connect(call: SshCall<'_>) -> Result<Self, FetchError> {

@@ -256,3 +256,25 @@ async fn a_wrong_key_no_key_and_a_repository_that_is_not_there_are_told_apart() 
     let none = format!("ssh://git@127.0.0.1:{port}/none.git");
     assert_eq!(cache.refusal(&none, "main").await, no_repository(&none));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_is_not_to_be_had_without_a_proxy_is_named_as_such() {
+    // One that nobody listens at, and one that says nothing.
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    for (port, limit, why) in [
+        (closed, 120_000, "Connection refused (os error 111)"),
+        (silent.local_addr().unwrap().port(), 100, "it sent nothing for 0.1 s"),
+    ] {
+        let cache =
+            Cache::new(|config| config.connect_timeout = std::time::Duration::from_millis(limit)).await;
+        let proxied = Credential { proxy: Some("socks5://127.0.0.1:1".to_owned().into()), ..credential(1) };
+        cache.checkouts.set_access(access(port, proxied, known(port, 2)));
+        assert_eq!(
+            cache.refusal(&format!("ssh://git@127.0.0.1:{port}/a.git"), "main").await,
+            format!(
+                "cannot connect to 127.0.0.1:{port}: {why}; SSH goes without the proxy of the Secret argocd/ssh"
+            )
+        );
+    }
+}

@@ -4,13 +4,15 @@
 mod above;
 mod bundled;
 mod components;
+mod older;
 mod settle;
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
-use self::bundled::Bundled;
+use self::bundled::{Beside, Bundled};
 use self::components::{app_proxy, reporter, router, sources, tunnel};
 use crate::chart::{Chart, FOREIGN};
 use crate::finding::nearest;
@@ -31,10 +33,19 @@ enum Fate {
 pub struct Note {
     /// Its path in the file.
     pub path: String,
-    /// Its line.
+    /// Its file, where it stands in one.
+    pub file: Option<Arc<str>>,
+    /// Its line; 0 where it stands in none.
     pub line: u64,
     /// Why it has none, and what to do.
     pub why: String,
+}
+
+impl Note {
+    /// Of what stands in no file, as the other chart has it where nothing is said.
+    fn of(path: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { path: path.into(), file: None, line: 0, why: why.into() }
+    }
 }
 
 /// What came of a file.
@@ -50,10 +61,14 @@ pub struct Converted {
     under: String,
     /// Whether the file is one for the other chart, and none that was converted already.
     is_foreign: bool,
-    /// Whether it has values of the other chart's reporter of resources, which shares those of all reporters.
+    /// Whether it has values of the other chart's reporter of resources, or of all reporters.
     has_resources: bool,
+    /// Whether it was several files, so that a line alone says not where something stands.
+    is_several: bool,
     /// The other chart's Argo CD.
     argocd: Bundled,
+    /// What else the other chart brings along, as far as others ask it.
+    beside: Beside,
 }
 
 const NO_SUCH_VALUE: &str = "this component has no such value here";
@@ -69,6 +84,15 @@ const MANY_DIGITS: &str = "YAML takes it for a number and loses digits of it: wr
 const CONSTRAINT: &str =
     "a constraint's labelSelector named the other chart's labels; the pods' own are taken";
 
+/// A key that has a place here.
+struct Leaf<'a> {
+    /// What stands before its path in the file.
+    under: String,
+    path: Vec<&'a str>,
+    node: &'a Node,
+    to: String,
+}
+
 /// Converts a file.
 #[must_use]
 pub fn convert(file: &File) -> Converted {
@@ -76,12 +100,24 @@ pub fn convert(file: &File) -> Converted {
     match below.as_slice() {
         [] => {
             let mut converted = Converted::of(&file.root);
-            walk(&mut converted, &[], &file.root);
+            let mut leaves = Vec::new();
+            walk(&mut converted, &[], &file.root, &mut leaves);
+            take(&mut converted, leaves);
             settle::settle(&mut converted);
             converted
         }
         below => above::convert(&file.root, below),
     }
+}
+
+/// Converts files that Helm is given together, later ones over earlier ones: what one leaves unsaid another may say, and only what none
+/// of them says is as the other chart has it.
+#[must_use]
+pub fn convert_all(mut first: File, later: &[File]) -> Converted {
+    for file in later {
+        first.root.join(&file.root);
+    }
+    Converted { is_several: !later.is_empty(), ..convert(&first) }
 }
 
 impl Converted {
@@ -94,10 +130,12 @@ impl Converted {
             under: String::new(),
             is_foreign: root.entries().iter().all(|(key, _)| !is_own(key))
                 || FOREIGN.iter().any(|key| root.get(key).is_some()),
-            has_resources: root
-                .at("event-reporters.cluster-event-reporter")
-                .is_some_and(|node| !node.entries().is_empty()),
+            has_resources: ["event-reporters.cluster-event-reporter", "global.event-reporters"]
+                .iter()
+                .any(|path| root.at(path).is_some_and(|node| !node.entries().is_empty())),
+            is_several: false,
             argocd: Bundled::of(root),
+            beside: Beside::of(root),
         }
     }
 
@@ -119,7 +157,11 @@ impl Converted {
         for note in &self.notes {
             let path: String = note.path.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
             // What the other chart has where nothing is said stands in no line.
-            let line = if note.line > 0 { format!(" (line {})", note.line) } else { String::new() };
+            let line = match &note.file {
+                Some(file) if self.is_several => format!(" ({file}, line {})", note.line),
+                _ if note.line > 0 => format!(" (line {})", note.line),
+                _ => String::new(),
+            };
             let _ = writeln!(text, "#   {path}{line}: {}", note.why);
         }
         text.push_str(&serde_saphyr::to_string(&self.values)?);
@@ -128,7 +170,7 @@ impl Converted {
 
     fn note(&mut self, path: &[&str], node: &Node, why: impl Into<String>) {
         let path = format!("{}{}", self.under, path.join("."));
-        self.notes.push(Note { path, line: node.line, why: why.into() });
+        self.notes.push(Note { path, file: node.file.clone(), line: node.line, why: why.into() });
     }
 
     fn put(&mut self, from: &[&str], to: &str, value: Json) {
@@ -137,7 +179,8 @@ impl Converted {
     }
 }
 
-fn walk(converted: &mut Converted, path: &[&str], node: &Node) {
+/// Names what has no place here, and finds what has one.
+fn walk<'a>(converted: &mut Converted, path: &[&'a str], node: &'a Node, leaves: &mut Vec<Leaf<'a>>) {
     match fate(path, node) {
         Fate::None(OTHER) => {
             let meant = meant(path).map(|meant| format!(": did you mean '{meant}'?"));
@@ -146,7 +189,7 @@ fn walk(converted: &mut Converted, path: &[&str], node: &Node) {
         Fate::None(why) => converted.note(path, node, why),
         Fate::Below if !node.entries().is_empty() => {
             for (key, node) in node.entries() {
-                walk(converted, &[path, &[key.as_str()]].concat(), node);
+                walk(converted, &[path, &[key.as_str()]].concat(), node, leaves);
             }
         }
         // An empty file, or a group that nothing stands in.
@@ -156,8 +199,26 @@ fn walk(converted: &mut Converted, path: &[&str], node: &Node) {
         }
         Fate::Below => converted.note(path, node, "is not the mapping that stands there"),
         Fate::To(_) if node.value == Value::Null => converted.note(path, node, "holds nothing"),
-        Fate::To(to) => keep(converted, path, &to, node),
+        Fate::To(to) => leaves.push(Leaf { under: converted.under.clone(), path: path.to_vec(), node, to }),
     }
+}
+
+/// Takes over what has a place here: what is said of all reporters below what is said of one, wherever either stands.
+fn take(converted: &mut Converted, mut leaves: Vec<Leaf<'_>>) {
+    older::leave_out(converted, &mut leaves);
+    leaves.sort_by_key(|leaf| !is_of_all(&leaf.path));
+    let under = std::mem::take(&mut converted.under);
+    for Leaf { under, path, node, to } in leaves {
+        converted.under = under;
+        keep(converted, &path, &to, node);
+    }
+    converted.under = under;
+    converted.notes.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+}
+
+/// Whether something is said of all reporters.
+fn is_of_all(path: &[&str]) -> bool {
+    matches!(path, ["global", "event-reporters", ..])
 }
 
 /// The key of the other chart that one which it does not have is nearest to.
@@ -218,6 +279,14 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
                 converted.note(path, node, ONE_MONITOR);
             }
         }
+        _ if to.ends_with(".log.level") && node.text().is_some() => {
+            match level(node.text().unwrap_or_default()) {
+                Some(level) => value = level.into(),
+                None => {
+                    return converted.note(path, node, "is no level here: error, warn, info, debug or trace");
+                }
+            }
+        }
         _ if to.contains(".extraEnv.") && node.text().is_some_and(|text| text.contains("{{")) => {
             converted.note(path, node, TEMPLATE);
         }
@@ -260,18 +329,27 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
         && let Fate::To(other) = reporter("resourceReporter", rest)
         && other != to
     {
-        let own = at(&converted.values, &other).cloned();
-        set(&mut converted.values, &other, laid(value.clone(), own));
+        let before = at(&converted.values, &other).cloned().unwrap_or_default();
+        set(&mut converted.values, &other, laid(before, Some(value.clone())));
     }
-    // One component's own stands above what all of them have, whatever comes first.
-    let is_of_all = matches!(path, ["global", "event-reporters", ..]) && !to.starts_with("metrics.");
     let before = at(&converted.values, to).filter(|_| to != "global.imagePullSecrets").cloned();
     let value = match before {
-        Some(before) if is_of_all => laid(value, Some(before)),
         Some(before) => laid(before, Some(value)),
         None => value,
     };
     converted.put(path, to, value);
+}
+
+/// A level of logs by this program's name for it; those of others are written in either case, and some have more of them.
+fn level(text: &str) -> Option<&'static str> {
+    Some(match text.to_ascii_lowercase().as_str() {
+        "error" | "fatal" | "critical" => "error",
+        "warn" | "warning" => "warn",
+        "info" => "info",
+        "debug" | "http" | "verbose" => "debug",
+        "trace" | "silly" => "trace",
+        _ => return None,
+    })
 }
 
 /// One value over another, as Helm lays them.
@@ -373,6 +451,8 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         ["argo-cd", "configs", "params", "application.namespaces"] if node.text().is_some() => {
             to("reporter.applicationNamespaces".to_owned())
         }
+        // As the first versions have it, whose Argo CD brought the reporter along.
+        ["argo-cd", "eventReporter", rest @ ..] => reporter("reporter", rest),
         ["argo-cd", "acrController"] if has("changeRevision") => Fate::Below,
         ["argo-cd", "acrController", "enabled"] => to("changeRevision.enabled".to_owned()),
         ["argo-cd", "openshift", "enabled"] => to("openshift.enabled".to_owned()),

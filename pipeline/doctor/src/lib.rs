@@ -16,7 +16,7 @@ mod tree;
 
 pub use self::access::{Access, Hop, Side, Upgraded, Verdict, Visitor, Wanted, access};
 pub use self::chart::{Chart, Value as ChartValue};
-pub use self::convert::{Converted, Note, convert};
+pub use self::convert::{Converted, Note, convert, convert_all};
 pub use self::finding::{Finding, MASKED, Severity, Unmeasured, nearest};
 pub use self::installation::{Installation, Looked, Part, installation};
 pub use self::report::{Format, Report};

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 pub use self::cluster::Cluster;
 use self::cluster::Place;
+pub(crate) use self::cluster::quantity;
 pub(crate) use self::network::within;
 pub use self::network::{Certificate, Network, PeerResponse, Proxies, Request, Unreached, Way};
 pub use self::pods::is_own_volume;

@@ -2,12 +2,14 @@
 //! what becomes of them.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod converted;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use pipeline_doctor::{
     Around, Chart, Cluster, File, Finding, Format, Node, Report, Severity, Tiers, Value, codes, convert,
-    validate,
+    convert_all, validate,
 };
 use serde_json::{Value as Json, json};
 
@@ -481,90 +483,10 @@ fn an_old_helm_is_found_and_one_that_says_nothing_is_unmeasured() {
     }
 }
 
-/// Every path with a value that is no mapping, or an empty one.
-fn leaves(node: &Node, path: &str, found: &mut Vec<String>) {
-    match &node.value {
-        Value::Map(entries) if !entries.is_empty() => {
-            for (key, node) in entries {
-                let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                leaves(node, &below, found);
-            }
-        }
-        _ => found.push(path.to_owned()),
-    }
-}
-
-fn converts_without_loss(name: &str, text: &str) -> (String, Report) {
-    let file = File::read(name, text).unwrap();
-    let converted = convert(&file);
-    let mut all = Vec::new();
-    leaves(&file.root, "", &mut all);
-    for path in all {
-        let covers = |at: &str| path == at || path.starts_with(&format!("{at}."));
-        let kept = converted.kept.iter().any(|(from, _)| covers(from));
-        let noted = converted.notes.iter().any(|note| covers(&note.path));
-        assert!(kept || noted, "{name}: {path} is neither taken over nor named");
-    }
-    let yaml = converted.yaml().unwrap();
-    let report = judge(name, &yaml);
-    let refused = ["GR0001", "GR0002", "GR0003", "GR0004", "GR0006", "GR0040", "GR0060", "GR0064"];
-    let is_wrong = |finding: &&Finding| finding.severity > Severity::Note && refused.contains(&finding.code);
-    let wrong: Vec<_> = report.findings.iter().filter(is_wrong).collect();
-    assert!(wrong.is_empty(), "{name}: {wrong:?}\n{yaml}");
-    (yaml, report)
-}
-
-#[test]
-fn files_of_the_incumbent_are_converted_without_loss() {
-    for case in cases(INCUMBENT) {
-        let (yaml, _) = converts_without_loss(name(&case), &std::fs::read_to_string(&case).unwrap());
-        expect(&case.with_extension("out.yaml"), &yaml);
-    }
-    // Further files, where there are some.
-    if let Some(folder) = std::env::var_os("DOCTOR_INCUMBENT_VALUES") {
-        for case in cases(folder.to_str().unwrap()) {
-            converts_without_loss(name(&case), &std::fs::read_to_string(&case).unwrap());
-        }
-    }
-}
-
-#[test]
-fn files_of_values_for_this_chart_are_left_as_they_are() {
-    for case in cases(VALUES).iter().filter(|case| name(case).starts_with("good-")) {
-        let file = File::read("x", &std::fs::read_to_string(case).unwrap()).unwrap();
-        let mut global = convert(&file).values["global"].clone();
-        let given = file.root.get("global").unwrap().json();
-        // The other chart calls the Service of Argo CD otherwise, and a file of what both have may be of either.
-        if given.get("integrations").is_none() {
-            global.as_object_mut().unwrap().remove("integrations");
-        }
-        assert_eq!(global, given, "{}", case.display());
-    }
-}
-
 #[test]
 fn parts_of_pods_and_policies_are_taken_as_kubernetes_takes_them() {
     let report = judge("parts", include_str!("parts.yaml"));
     assert!(report.findings.is_empty(), "{}", report.write(Format::Table));
-}
-
-#[test]
-fn values_for_a_chart_above_are_converted_below_its_keys() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    for (name, text) in [("above", include_str!("above.yaml")), ("several", include_str!("several.yaml"))] {
-        let (yaml, report) = converts_without_loss(name, text);
-        assert!(!report.is_wrong(), "{}", report.write(Format::Table));
-        expect(&folder.join(format!("{name}.out.yaml")), &yaml);
-    }
-}
-
-#[test]
-fn what_was_converted_is_left_as_it_is() {
-    for case in cases(INCUMBENT) {
-        let first = convert(&File::read("x", &std::fs::read_to_string(&case).unwrap()).unwrap());
-        let again = convert(&File::read("x", &first.yaml().unwrap()).unwrap());
-        assert_eq!(again.values, first.values, "{}", case.display());
-    }
 }
 
 #[test]

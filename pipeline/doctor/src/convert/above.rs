@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::{Converted, at, settle, walk};
+use super::{Converted, at, settle, take, walk};
 use crate::tree::{Dependency, Node};
 
 /// Converts what a chart above gives each of these, and leaves what it gives to others.
@@ -42,11 +42,14 @@ pub(super) fn convert(root: &Node, below: &[Dependency<'_>]) -> Converted {
 fn each(dependency: &Dependency<'_>, global: Option<&Node>, is_only: bool) -> Converted {
     let mut one = Converted::of(dependency.values);
     one.under = format!("{}.", dependency.key);
-    walk(&mut one, &[], dependency.values);
+    let mut leaves = Vec::new();
+    walk(&mut one, &[], dependency.values, &mut leaves);
     one.under.clear();
     if let Some(global) = global {
-        walk(&mut one, &["global"], global);
+        one.has_resources |= global.get("event-reporters").is_some_and(|all| !all.entries().is_empty());
+        walk(&mut one, &["global"], global, &mut leaves);
     }
+    take(&mut one, leaves);
     let said = one.notes.len();
     settle::settle(&mut one);
     for note in one.notes.iter_mut().skip(said) {
@@ -60,7 +63,9 @@ fn each(dependency: &Dependency<'_>, global: Option<&Node>, is_only: bool) -> Co
 /// What is said for all, by itself.
 fn of_all(global: &Node) -> Json {
     let mut shared = Converted::of(global);
-    walk(&mut shared, &["global"], global);
+    let mut leaves = Vec::new();
+    walk(&mut shared, &["global"], global, &mut leaves);
+    take(&mut shared, leaves);
     at(&shared.values, "global").cloned().unwrap_or_else(|| Map::new().into())
 }
 

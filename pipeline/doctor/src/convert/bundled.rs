@@ -1,4 +1,4 @@
-//! The Argo CD that the other chart brings along, as far as the reporter sees it.
+//! What the other chart brings along, as far as the runtime's own processes ask it.
 
 use super::truth;
 use crate::tree::Node;
@@ -42,5 +42,45 @@ impl Bundled {
             rootpath: rootpath.map(ToOwned::to_owned),
             speaks_tls: setting("server.insecure").and_then(truth) == Some(false),
         }
+    }
+}
+
+/// Where others are that the other chart brings along, by its values: `None` where those are this chart's defaults, and "" where it is
+/// off.
+#[derive(Debug, Clone)]
+pub(super) struct Beside {
+    /// The server of Argo Workflows, which the router leads to.
+    pub(super) workflows: Option<String>,
+    /// The controller of sealed-secrets, which the app proxy asks for its certificate.
+    pub(super) sealing: Option<String>,
+}
+
+impl Beside {
+    /// Those of a file of values.
+    pub(super) fn of(root: &Node) -> Self {
+        let is_off = |part: &Node| part.get("enabled").and_then(truth) == Some(false);
+        let name = |part: &Node| {
+            let name = part.get("fullnameOverride").and_then(Node::text).filter(|name| !name.is_empty());
+            name.map(ToOwned::to_owned)
+        };
+        let workflows = root.get("argo-workflows").and_then(|part| {
+            let is_secure = part.at("server.secure").and_then(truth) == Some(true);
+            match name(part) {
+                _ if is_off(part) => Some(String::new()),
+                None if !is_secure => None,
+                name => {
+                    let scheme = if is_secure { "https" } else { "http" };
+                    Some(format!("{scheme}://{}-server:2746", name.as_deref().unwrap_or("argo")))
+                }
+            }
+        });
+        let sealing = root.get("sealed-secrets").and_then(|part| match name(part) {
+            _ if is_off(part) => Some(String::new()),
+            name => name.map(|name| format!("http://{name}:8080")),
+        });
+        let is_usual = |address: &String| {
+            ["http://argo-server:2746", "http://sealed-secrets-controller:8080"].contains(&address.as_str())
+        };
+        Self { workflows: workflows.filter(|at| !is_usual(at)), sealing: sealing.filter(|at| !is_usual(at)) }
     }
 }

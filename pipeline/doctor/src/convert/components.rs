@@ -5,6 +5,7 @@ use super::{Fate, IMAGE, NAMES, NO_SUCH_VALUE, OTHER, is_true, of};
 use crate::tree::Node;
 
 const EXPOSED: &str = "the Service is a ClusterIP: make one of that type yourself, which selects the router's pods, where visitors come by it";
+const TELEMETRY: &str = "no variable of OpenTelemetry is heeded: set config.traces of the component";
 const MONITOR: &str = "metrics.serviceMonitor serves every component";
 
 /// Variables of proxies, which every process heeds.
@@ -88,7 +89,7 @@ pub(super) fn reporter(component: &str, path: &[&str]) -> Fate {
         ["container", key @ ("image" | "env" | "resources"), rest @ ..] => {
             reporter(component, &[&[*key], rest].concat())
         }
-        ["controller", "replicas"] => of(component, "replicaCount"),
+        ["replicas"] | ["controller", "replicas"] => of(component, "replicaCount"),
         ["serviceMonitor", "main", key] => reporter(component, &["serviceMonitor", key]),
         ["container" | "controller", ..] => Fate::None(NO_SUCH_VALUE),
         [key @ ("enabled" | "readinessProbe" | "livenessProbe")] => of(component, key),
@@ -102,9 +103,7 @@ pub(super) fn reporter(component: &str, path: &[&str]) -> Fate {
         ["serviceMonitor", key] => monitor(key),
         ["service", "annotations"] => of(component, "service.annotations"),
         ["service", _] => Fate::None("the Service is a ClusterIP with the ports 8087 and 8088"),
-        ["env", name] if name.starts_with("OTEL_") => {
-            Fate::None("no variable of OpenTelemetry is heeded: set config.traces of the component")
-        }
+        ["env", name] if name.starts_with("OTEL_") => Fate::None(TELEMETRY),
         ["env", name] => of(component, &format!("extraEnv.{name}")),
         ["image"] => Fate::None(IMAGE),
         ["config"] => Fate::None(
@@ -132,7 +131,9 @@ pub(super) fn app_proxy(path: &[&str], node: &Node) -> Fate {
     let to = |to: &str| Fate::To(to.to_owned());
     match path {
         [] | ["config" | "pdb" | "service" | "serviceAccount" | "serviceMonitor" | "env"] => Fate::Below,
-        ["env", name] if PROXIES.contains(name) => of("appProxy", &format!("extraEnv.{name}")),
+        ["env", name] if PROXIES.contains(&&*name.to_ascii_uppercase()) => {
+            of("appProxy", &format!("extraEnv.{}", name.to_ascii_uppercase()))
+        }
         [key @ ("readinessProbe" | "livenessProbe")] => of("appProxy", key),
         [key] if ROLE.contains(key) => of("appProxy", key),
         ["fullnameOverride"] => to("appProxy.service.name"),
@@ -146,6 +147,9 @@ pub(super) fn app_proxy(path: &[&str], node: &Node) -> Fate {
         }
         ["config", "cors"] => Fate::None("one origin may ask: give appProxy.config.appProxy.cors"),
         ["config", "logLevel"] => to("appProxy.config.log.level"),
+        ["config", "argoCdUsername"] if node.text().is_some_and(|name| !name.is_empty()) => {
+            to("global.integrations.argo-cd.server.auth.username")
+        }
         ["config", "argoCdUrl" | "argoCdUsername"] => Fate::None("give global.integrations.argo-cd.server"),
         ["config", "argoWorkflowsUrl" | "argoWorkflowsInsecure"] => Fate::None(
             "Workflows are changed through the API server of Kubernetes; appProxy.config.appProxy.workflows asks another",
@@ -159,6 +163,7 @@ pub(super) fn app_proxy(path: &[&str], node: &Node) -> Fate {
         ["env", name] if CERTIFICATES.contains(name) => Fate::None(
             "give global.codefresh.tls.caCerts for the platform's authorities, and appProxy.git.caSecretKeyRef for those of Git",
         ),
+        ["env", name] if name.starts_with("OTEL_") => Fate::None(TELEMETRY),
         ["env", _] => Fate::None("no such variable is heeded: set appProxy.config"),
         ["image"] => Fate::None(IMAGE),
         ["image-enrichment"] => Fate::None("no workflow enriches images here"),

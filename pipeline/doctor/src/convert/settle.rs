@@ -1,8 +1,10 @@
 //! What follows from several keys together, and from what the other chart has where nothing is said.
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
-use super::{Bundled, Converted, Note, at, has, set};
+use super::{Beside, Bundled, Converted, Note, at, has, set};
+use crate::chart::Chart;
+use crate::rules::quantity;
 
 /// What follows from several keys together.
 pub(super) fn settle(converted: &mut Converted) {
@@ -13,6 +15,9 @@ pub(super) fn settle(converted: &mut Converted) {
     tunnel(converted);
     components(converted);
     argocd(converted);
+    beside(converted);
+    scaling(converted);
+    limits(converted);
     budgets(converted);
     proxies(converted);
     let number = |path: &str| converted.values.pointer(path).and_then(Json::as_u64);
@@ -21,29 +26,22 @@ pub(super) fn settle(converted: &mut Converted) {
     let namespaces = converted.values.pointer("/reporter/applicationNamespaces");
     if single && namespaces.and_then(Json::as_array).is_some_and(|names| !names.is_empty()) {
         set(&mut converted.values, "reporter.applicationNamespaces", Json::Array(Vec::new()));
-        converted.notes.push(Note {
-            path: "argo-cd.configs.params.application.namespaces".to_owned(),
-            line: 0,
-            why: "global.runtime.singleNamespace excludes other namespaces: left out".to_owned(),
-        });
+        converted.notes.push(Note::of(
+            "argo-cd.configs.params.application.namespaces",
+            "global.runtime.singleNamespace excludes other namespaces: left out",
+        ));
     }
     if single && converted.values.get("resourceReporter").is_some() {
         set(&mut converted.values, "resourceReporter.namespaces", Json::Array(Vec::new()));
-        converted.notes.push(Note {
-            path: "resourceReporter.namespaces".to_owned(),
-            line: 0,
-            why: "global.runtime.singleNamespace excludes other namespaces: none".to_owned(),
-        });
+        converted.notes.push(Note::of(
+            "resourceReporter.namespaces",
+            "global.runtime.singleNamespace excludes other namespaces: none",
+        ));
     }
     let has_bus = at(&converted.values, "nats.mode").is_some_and(|mode| mode != "none");
     if needs_bus && !has_bus {
         set(&mut converted.values, "nats.mode", "embedded".into());
-        converted.notes.push(Note {
-            path: "reporter.replicaCount".to_owned(),
-            line: 0,
-            why: "replicas share a bus here: nats.mode is set to embedded; nats.mode existing takes servers that you have"
-                .to_owned(),
-        });
+        converted.notes.push(Note::of("reporter.replicaCount", "replicas share a bus here: nats.mode is set to embedded; nats.mode existing takes servers that you have"));
     }
 }
 
@@ -70,7 +68,7 @@ fn tunnel(converted: &mut Converted) {
         if !is_off {
             set(&mut converted.values, "tunnelClient.enabled", false.into());
             let why = "the other chart opens no tunnel where an Ingress or an HTTPRoute leads in".to_owned();
-            converted.notes.push(Note { path: "tunnelClient".to_owned(), line: 0, why });
+            converted.notes.push(Note::of("tunnelClient".to_owned(), why));
         }
         return;
     }
@@ -92,7 +90,7 @@ fn tunnel(converted: &mut Converted) {
     }
     let mut why = format!("{} set as the other chart has it", added.join(", "));
     why.push_str(": its servers speak frp; native is better where yours do");
-    converted.notes.push(Note { path: "tunnelClient".to_owned(), line: 0, why });
+    converted.notes.push(Note::of("tunnelClient".to_owned(), why));
 }
 
 /// What the incumbent's chart always runs, where this one has a switch for it: the app proxy behind each way in, and whatever
@@ -112,7 +110,7 @@ fn components(converted: &mut Converted) {
             way_in,
             "always runs in the other chart: enabled; its account in Argo CD must be allowed what people ask for",
         ),
-        ("resourceReporter", false, "always runs in the other chart: enabled"),
+        ("resourceReporter", converted.has_resources, "always runs in the other chart: enabled"),
         (
             "sourceServer",
             false,
@@ -128,7 +126,7 @@ fn components(converted: &mut Converted) {
             } else if said.is_some() {
                 continue;
             }
-            converted.notes.push(Note { path: component.to_owned(), line: 0, why: why.to_owned() });
+            converted.notes.push(Note::of(component.to_owned(), why.to_owned()));
         }
     }
     let name = converted.values.pointer("/appProxy/service/name").and_then(Json::as_str);
@@ -149,12 +147,12 @@ fn argocd(converted: &mut Converted) {
         let path = format!("{SERVER}.auth.type");
         set(&mut converted.values, &path, "password".into());
         let why = "password is what the other chart takes where nothing is said".to_owned();
-        converted.notes.push(Note { path, line: 0, why });
+        converted.notes.push(Note::of(path, why));
     }
     let say = |converted: &mut Converted, key: &str, value: Json, why: &str| {
         let path = format!("{SERVER}.{key}");
         set(&mut converted.values, &path, value);
-        converted.notes.push(Note { path, line: 0, why: why.to_owned() });
+        converted.notes.push(Note::of(path, why));
     };
     let Bundled { service, rootpath, speaks_tls } = converted.argocd.clone();
     if !has_address && let Some(service) = service {
@@ -175,6 +173,78 @@ fn argocd(converted: &mut Converted) {
     }
 }
 
+/// What the router and the app proxy ask of others that the other chart brings along: where that is off there, nobody is asked.
+fn beside(converted: &mut Converted) {
+    let Beside { workflows, sealing } = converted.beside.clone();
+    let is_on = at(&converted.values, "appProxy.enabled") == Some(&Json::Bool(true));
+    for (path, address, off) in [
+        (
+            "router.workflowsUrl",
+            workflows,
+            "Argo Workflows is off in the other chart, which leads no /workflows then: give the address of another",
+        ),
+        (
+            "appProxy.sealingUrl",
+            sealing.filter(|_| is_on),
+            "sealed-secrets is off in the other chart, and nothing is sealed: give the address of another controller",
+        ),
+    ] {
+        let Some(address) = address.filter(|_| at(&converted.values, path).is_none()) else { continue };
+        let why = if address.is_empty() { off } else { "the other chart calls it so" };
+        set(&mut converted.values, path, address.into());
+        converted.notes.push(Note::of(path, why));
+    }
+}
+
+/// Replicas of the server of sources come and go in the other chart, from 1 to 10, where nothing is said.
+fn scaling(converted: &mut Converted) {
+    const SCALING: &str = "sourceServer.autoscaling";
+    let given =
+        |converted: &Converted, key: &str| at(&converted.values, &format!("{SCALING}.{key}")).is_some();
+    let of = at(&converted.values, SCALING).and_then(Json::as_object);
+    if of.is_none_or(Map::is_empty)
+        || at(&converted.values, &format!("{SCALING}.enabled")) == Some(&Json::Bool(false))
+    {
+        return;
+    }
+    let mut added = Vec::new();
+    for (key, usual) in [("enabled", Json::Bool(true)), ("minReplicas", 1.into()), ("maxReplicas", 10.into())]
+    {
+        if !given(converted, key) {
+            set(&mut converted.values, &format!("{SCALING}.{key}"), usual);
+            added.push(key);
+        }
+    }
+    if !added.is_empty() {
+        let why = format!("{} set as the other chart has it", added.join(", "));
+        converted.notes.push(Note::of(SCALING, why));
+    }
+}
+
+/// Requests above this chart's own limits, where no others are given: the other chart has fewer limits, and higher ones.
+fn limits(converted: &mut Converted) {
+    for value in Chart::get().values.iter().filter(|value| value.path.ends_with(".resources")) {
+        let place = format!("/{}", value.path.replace('.', "/"));
+        let requests =
+            converted.values.pointer(&format!("{place}/requests")).and_then(Json::as_object).cloned();
+        // A null takes the chart's own limits away.
+        if converted.values.pointer(&format!("{place}/limits")).is_some_and(Json::is_null) {
+            continue;
+        }
+        for (name, request) in requests.into_iter().flatten() {
+            let is_given = converted.values.pointer(&format!("{place}/limits/{name}")).is_some();
+            let own = value.default["limits"].get(&name).map(quantity);
+            if is_given || own.is_none_or(|own| own >= quantity(&request)) {
+                continue;
+            }
+            let path = format!("{}.limits.{name}", value.path);
+            set(&mut converted.values, &path, request);
+            let why = "the limit of this chart is less than what is requested: set to that";
+            converted.notes.push(Note::of(path, why));
+        }
+    }
+}
+
 /// Budgets by which no pod may go: of reporters, of which the other chart runs two where nothing is said, and this one runs one.
 fn budgets(converted: &mut Converted) {
     for component in ["reporter", "resourceReporter"] {
@@ -187,13 +257,8 @@ fn budgets(converted: &mut Converted) {
         }
         set(&mut converted.values, &format!("{component}.pdb.minAvailable"), "".into());
         set(&mut converted.values, &format!("{component}.pdb.maxUnavailable"), 1.into());
-        converted.notes.push(Note {
-            path: format!("{component}.pdb"),
-            line: 0,
-            why: "the other chart runs two, and here is one: maxUnavailable 1 was set in the place of minAvailable, which would keep \
-                  its node from being drained"
-                .to_owned(),
-        });
+        converted.notes.push(Note::of(format!("{component}.pdb"), "the other chart runs two, and here is one: maxUnavailable 1 was set in the place of minAvailable, which would keep \
+                  its node from being drained"));
     }
 }
 
@@ -228,8 +293,14 @@ fn proxies(converted: &mut Converted) {
     if let Some(value) = exceptions {
         set(&mut converted.values, "global.noProxy", value);
     }
+    if let Some(components) = converted.values.as_object_mut() {
+        let is_gone = |name: &str| gone.iter().any(|path: &String| path.starts_with(&format!("{name}.")));
+        components.retain(|name, values| {
+            !is_gone(name) || values.as_object().is_none_or(|values| !values.is_empty())
+        });
+    }
     for path in gone {
         let why = "the proxies of `global` are those of every pod, and so is global.noProxy".to_owned();
-        converted.notes.push(Note { path, line: 0, why });
+        converted.notes.push(Note::of(path, why));
     }
 }

@@ -386,7 +386,7 @@ pub(super) fn argocd(judged: &Judged, place: &Place<'_>) -> String {
 }
 
 /// A quantity of Kubernetes, such as 1930m, 16Gi or 4; 0 for what is none.
-fn quantity(value: &Json) -> f64 {
+pub(crate) fn quantity(value: &Json) -> f64 {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(end).unwrap_or((&text, ""));

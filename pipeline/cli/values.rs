@@ -77,15 +77,20 @@ pub(crate) fn validate(given: &Validate) -> anyhow::Result<ExitCode> {
 
 /// Converts values of the incumbent's chart.
 pub(crate) fn convert(command: &ValuesCommand) -> anyhow::Result<ExitCode> {
-    let ValuesCommand::Convert { file } = command;
-    let (name, read) = read(file);
-    match read {
-        Ok(file) => {
-            print(&pipeline_doctor::convert(&file).yaml().context("write the values as YAML")?)?;
-            Ok(ExitCode::SUCCESS)
+    let ValuesCommand::Convert { files } = command;
+    let mut all = Vec::new();
+    for path in files {
+        let (name, read) = read(path);
+        match read {
+            Ok(file) => all.push(file),
+            Err(Unreadable { line, why }) => bail!("{name}: line {line}: {why}"),
         }
-        Err(Unreadable { line, why }) => bail!("{name}: line {line}: {why}"),
     }
+    let mut all = all.into_iter();
+    let first = all.next().context("no file was given")?;
+    let converted = pipeline_doctor::convert_all(first, all.as_slice());
+    print(&converted.yaml().context("write the values as YAML")?)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Leaves the findings where Kubernetes shows them of a container that has ended.

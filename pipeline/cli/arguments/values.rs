@@ -23,7 +23,9 @@ const CONVERT: &str = "\
 Examples:
   Values of the Codefresh chart as values of this one, with what has no place here in comments:
     gitops-runtime values convert codefresh-values.yaml > values.yaml
-    gitops-runtime validate -f values.yaml";
+    gitops-runtime validate -f values.yaml
+  Files that Helm is given together, as one:
+    gitops-runtime values convert base.yaml prod.yaml > values.yaml";
 
 const CHECK: &str = "\
 Examples:
@@ -176,8 +178,9 @@ pub(crate) enum ValuesCommand {
     /// Print values of the Codefresh chart as values of this one; what has no place here is named in comments.
     #[command(after_help = CONVERT)]
     Convert {
-        /// The file; - is standard input
-        file: PathBuf,
+        /// Files, as Helm is given them: later ones over earlier ones; - is standard input
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
     },
 }
 

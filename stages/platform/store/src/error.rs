@@ -113,6 +113,12 @@ impl StoreError {
     }
 }
 
+impl From<serde_json::Error> for StoreError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Unreadable(error.into())
+    }
+}
+
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let code = match &error {

@@ -218,8 +218,7 @@ impl Store {
         let rows = self.read().await?.rows("SELECT id, body FROM rules ORDER BY id", &[]).await?;
         let one = |row: Row| {
             let body = row.text(1)?;
-            let rule: Rule =
-                serde_json::from_str(&body).map_err(|error| StoreError::Unreadable(error.into()))?;
+            let rule: Rule = serde_json::from_str(&body)?;
             Ok(Rule { id: row.int(0)?, ..rule })
         };
         rows.into_iter().map(one).collect()
@@ -230,7 +229,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when it was not kept.
     pub async fn add_rule(&self, by: &By, rule: &Rule, now: Millis) -> Result<bool, Arc<StoreError>> {
-        let body = serde_json::to_string(rule).map_err(|error| StoreError::Unreadable(error.into()))?;
+        let body = serde_json::to_string(rule).map_err(StoreError::from)?;
         let sql =
             "INSERT INTO rules (body, created_at) SELECT $1, $2 WHERE (SELECT count(*) FROM rules) < $3";
         let most = i64::try_from(RULES).unwrap_or(i64::MAX);
@@ -243,7 +242,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the one before it still holds.
     pub async fn change_rule(&self, by: &By, rule: &Rule, now: Millis) -> Result<bool, Arc<StoreError>> {
-        let body = serde_json::to_string(rule).map_err(|error| StoreError::Unreadable(error.into()))?;
+        let body = serde_json::to_string(rule).map_err(StoreError::from)?;
         let changed =
             Statement::must("UPDATE rules SET body = $2 WHERE id = $1", [rule.id.into(), (&*body).into()]);
         self.whether(vec![changed, by.did("rule.change", &format!("{}: {body}", rule.id), now)]).await

@@ -247,14 +247,13 @@ pub(crate) async fn payload(
         }
     }
     let [object, actual, desired, git, details] = texts;
-    let unreadable = |error: serde_json::Error| StoreError::Unreadable(error.into());
     let mut payload: Map<String, Value> =
-        details.map_or(Ok(Map::new()), |details| serde_json::from_str(&details).map_err(unreadable))?;
+        details.map_or(Ok(Map::new()), |details| serde_json::from_str(&details))?;
     payload.insert("timestamp".to_owned(), text_of(row.int(0)?).into());
     if let Some(object) = object {
         let object = match row.int(1)? {
             0 => STANDARD.encode(object).into(),
-            _ => serde_json::from_str(&object).map_err(unreadable)?,
+            _ => serde_json::from_str(&object)?,
         };
         payload.insert("object".to_owned(), object);
     }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::act::Statement;
 use crate::audit::By;
-use crate::connection::Arg;
+use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
 use crate::report::Millis;
 use crate::retention::Retention;
@@ -62,17 +63,33 @@ impl RetentionDays {
     }
 }
 
+/// What is set under a name; `None`: nothing is.
+pub(crate) async fn setting<T: DeserializeOwned>(
+    connection: &mut Connection,
+    name: &str,
+) -> Result<Option<T>, StoreError> {
+    let row = connection.row("SELECT body FROM settings WHERE name = $1", &[Arg::Text(name)]).await?;
+    row.map(|row| Ok(serde_json::from_str(&row.text(0)?)?)).transpose()
+}
+
+/// Sets that, instead of what was set before.
+pub(crate) fn set_setting(name: &str, body: &str) -> Statement {
+    let sql = "INSERT INTO settings (name, body) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET body = excluded.body";
+    Statement::must(sql, [name.into(), body.into()])
+}
+
+/// Takes it back.
+pub(crate) fn drop_setting(name: &str) -> Statement {
+    Statement::may("DELETE FROM settings WHERE name = $1", [name.into()])
+}
+
 impl Store {
     /// How long what is kept, as it was set on a page; `None`: as the file says.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn retention_days(&self) -> Result<Option<RetentionDays>, StoreError> {
-        let sql = "SELECT body FROM settings WHERE name = $1";
-        let row = self.read().await?.row(sql, &[Arg::Text(RETENTION)]).await?;
-        let read =
-            |body: String| serde_json::from_str(&body).map_err(|error| StoreError::Unreadable(error.into()));
-        row.map(|row| row.text(0).and_then(read)).transpose()
+        setting(&mut self.read().await?, RETENTION).await
     }
 
     /// Keeps how long what is kept from now on, or with `None` that it is as the file says; [`Store::set_retention`] makes it so.
@@ -86,14 +103,12 @@ impl Store {
         now: Millis,
     ) -> Result<(), Arc<StoreError>> {
         let Some(days) = days else {
-            let gone = Statement::may("DELETE FROM settings WHERE name = $1", [RETENTION.into()]);
-            return self.change(vec![gone, by.did("retention.reset", "as the file says", now)]).await;
+            let gone = by.did("retention.reset", "as the file says", now);
+            return self.change(vec![drop_setting(RETENTION), gone]).await;
         };
-        let body = serde_json::to_string(&days).map_err(|error| StoreError::Unreadable(error.into()))?;
-        let sql = "INSERT INTO settings (name, body) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET body = excluded.body";
+        let body = serde_json::to_string(&days).map_err(StoreError::from)?;
         let said = format!("history {} d, keys {} d", days.history, days.keys);
-        let kept = Statement::must(sql, [RETENTION.into(), (&*body).into()]);
-        self.change(vec![kept, by.did("retention.set", &said, now)]).await
+        self.change(vec![set_setting(RETENTION, &body), by.did("retention.set", &said, now)]).await
     }
 
     /// What goes if history is kept for so many days.

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::act::Statement;
 use crate::audit::By;
-use crate::connection::Arg;
 use crate::error::StoreError;
 use crate::report::Millis;
+use crate::settings::{set_setting, setting};
 use crate::store::Store;
 
 const NAME: &str = "shared-configuration";
@@ -80,10 +80,6 @@ impl SharedConfiguration {
         }
         Ok(())
     }
-
-    fn body(&self) -> Result<String, StoreError> {
-        serde_json::to_string(self).map_err(|error| StoreError::Unreadable(error.into()))
-    }
 }
 
 impl Store {
@@ -92,11 +88,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn shared_configuration(&self) -> Result<Option<SharedConfiguration>, StoreError> {
-        let sql = "SELECT body FROM settings WHERE name = $1";
-        let row = self.read().await?.row(sql, &[Arg::Text(NAME)]).await?;
-        let read =
-            |body: String| serde_json::from_str(&body).map_err(|error| StoreError::Unreadable(error.into()));
-        row.map(|row| row.text(0).and_then(read)).transpose()
+        setting(&mut self.read().await?, NAME).await
     }
 
     /// Sets where that is.
@@ -109,10 +101,8 @@ impl Store {
         shared: &SharedConfiguration,
         now: Millis,
     ) -> Result<(), Arc<StoreError>> {
-        let sql = "INSERT INTO settings (name, body) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET body = excluded.body";
-        let body = shared.body()?;
-        let set = Statement::must(sql, [NAME.into(), (&*body).into()]);
-        self.change(vec![set, by.did("shared-configuration.set", &body, now)]).await
+        let body = serde_json::to_string(shared).map_err(StoreError::from)?;
+        self.change(vec![set_setting(NAME, &body), by.did("shared-configuration.set", &body, now)]).await
     }
 
     /// Sets it where nobody has; what holds then.
@@ -126,7 +116,7 @@ impl Store {
         now: Millis,
     ) -> Result<SharedConfiguration, Arc<StoreError>> {
         let sql = "INSERT INTO settings (name, body) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
-        let body = shared.body()?;
+        let body = serde_json::to_string(&shared).map_err(StoreError::from)?;
         let set = Statement::must(sql, [NAME.into(), (&*body).into()]);
         match self.whether(vec![set, by.did("shared-configuration.set", &body, now)]).await? {
             true => Ok(shared),

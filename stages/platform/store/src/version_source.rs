@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::act::Statement;
 use crate::audit::By;
-use crate::connection::Arg;
 use crate::error::StoreError;
 use crate::report::Millis;
+use crate::settings::{drop_setting, set_setting, setting};
 use crate::store::Store;
 
 /// Where a version stands.
@@ -63,10 +62,8 @@ impl Store {
     ) -> Result<Option<VersionSource>, StoreError> {
         let mut connection = self.read().await?;
         for key in [key(runtime, Some(application)), key(runtime, None)] {
-            let sql = "SELECT body FROM settings WHERE name = $1";
-            if let Some(row) = connection.row(sql, &[Arg::Text(&key)]).await? {
-                let source = serde_json::from_str(&row.text(0)?);
-                return source.map(Some).map_err(|error| StoreError::Unreadable(error.into()));
+            if let Some(source) = setting(&mut connection, &key).await? {
+                return Ok(Some(source));
             }
         }
         Ok(None)
@@ -85,12 +82,10 @@ impl Store {
     ) -> Result<(), Arc<StoreError>> {
         let key = key(runtime, application);
         let Some(source) = source else {
-            let gone = Statement::may("DELETE FROM settings WHERE name = $1", [(&*key).into()]);
-            return self.change(vec![gone, by.did("version-source.remove", &key, now)]).await;
+            return self.change(vec![drop_setting(&key), by.did("version-source.remove", &key, now)]).await;
         };
-        let body = serde_json::to_string(source).map_err(|error| StoreError::Unreadable(error.into()))?;
-        let sql = "INSERT INTO settings (name, body) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET body = excluded.body";
-        let set = Statement::must(sql, [(&*key).into(), (&*body).into()]);
-        self.change(vec![set, by.did("version-source.set", &format!("{key}: {body}"), now)]).await
+        let body = serde_json::to_string(source).map_err(StoreError::from)?;
+        let did = by.did("version-source.set", &format!("{key}: {body}"), now);
+        self.change(vec![set_setting(&key, &body), did]).await
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Postgres, Row as _, Sqlite};
+use sqlx::{AssertSqlSafe, Postgres, Row as _, SqlSafeStr, Sqlite};
 
 use crate::error::StoreError;
 
@@ -118,7 +118,7 @@ impl Connection {
     /// The rows of an answer.
     pub(crate) async fn rows(
         &mut self,
-        sql: &'static str,
+        sql: impl SqlSafeStr,
         arguments: &[Arg<'_>],
     ) -> Result<Vec<Row>, StoreError> {
         self.statements += 1;
@@ -140,18 +140,8 @@ impl Connection {
         sql: impl Into<Arc<str>>,
         arguments: &[Arg<'_>],
     ) -> Result<Vec<Row>, StoreError> {
-        self.statements += 1;
-        let sql: sqlx::AssertSqlSafe<Arc<str>> = sqlx::AssertSqlSafe(sql.into());
-        Ok(match &mut self.to {
-            To::Sqlite(connection) => {
-                let rows = bound!(sql, arguments).fetch_all(&mut **connection).await?;
-                rows.into_iter().map(Row::Sqlite).collect()
-            }
-            To::Postgres(connection) => {
-                let rows = bound!(sql, arguments).fetch_all(&mut **connection).await?;
-                rows.into_iter().map(Row::Postgres).collect()
-            }
-        })
+        let sql: Arc<str> = sql.into();
+        self.rows(AssertSqlSafe(sql), arguments).await
     }
 
     /// The first row, if there is one.

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pipeline_core::SecretString;
 use sha2::{Digest as _, Sha256};
-use stages_platform_store::{Access, By, Role, Runtime, Scope, Store, StoreError, View};
+use stages_platform_store::{Access, By, Registration, Role, Runtime, Scope, Store, StoreError, View};
 
 /// How somebody came in whose page asks.
 const SESSION: &str = "session";
@@ -129,6 +129,12 @@ pub(crate) fn kept(error: impl AsRef<StoreError>) -> Refusal {
 pub(crate) fn unread(error: StoreError) -> Refusal {
     tracing::warn!(error = &error as &dyn std::error::Error, "the API could not be answered");
     Refusal::Store
+}
+
+/// What is known of the runtime of a name.
+pub(crate) async fn registered(store: &Store, name: &str) -> Result<Registration, Refusal> {
+    let found = store.registrations(Some(name)).await.map_err(unread)?;
+    found.into_iter().next().ok_or_else(|| Refusal::NoRuntime(name.to_owned()))
 }
 
 impl IntoResponse for Refusal {

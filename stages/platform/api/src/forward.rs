@@ -24,7 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::addresses::{Addresses, RefusedName};
 use crate::api::Api;
-use crate::caller::{Caller, Refusal, kept, unread};
+use crate::caller::{Caller, Refusal, kept, registered, unread};
 use crate::stored;
 
 /// The most that a body may be long: files that are committed are in it.
@@ -195,8 +195,7 @@ async fn asked(api: &Api, runtime: &str, request: Request) -> Result<Response, R
 
 /// Where a runtime is, as it was registered.
 async fn address(api: &Api, runtime: &str) -> Result<Target, Refusal> {
-    let found = api.store.registrations(Some(runtime)).await.map_err(unread)?;
-    let found = found.into_iter().next().ok_or_else(|| Refusal::NoRuntime(runtime.to_owned()))?;
+    let found = registered(&api.store, runtime).await?;
     let said: Address = serde_json::from_str(&found.body).unwrap_or_default();
     let given = |address: Option<String>| address.filter(|address| !address.trim().is_empty());
     let address = given(said.internal_ingress_host).or(given(said.ingress_host));

@@ -14,7 +14,7 @@ use super::runtime::{
     self, ReportRuntimeErrorsArgs, ReportRuntimeVersionArgs, RuntimeCreationResponse, RuntimeInstallationArgs,
 };
 use super::{caller, now, store};
-use crate::caller::{Caller, Refusal, kept, unread};
+use crate::caller::{Caller, Refusal, kept, registered, unread};
 
 /// What may be changed.
 pub(crate) struct Mutation;
@@ -111,14 +111,8 @@ impl Mutation {
     /// The same of a runtime that was registered as one that somebody else runs, and of no other.
     async fn delete_managed_runtime(&self, context: &Context<'_>, name: String) -> Result<i32> {
         let person = caller(context)?.governs()?;
-        let found = store(context)?.registrations(Some(&name)).await.map_err(unread)?;
-        match found.first() {
-            None => return Err(Refusal::NoRuntime(name).into()),
-            Some(one) if !runtime::is_managed(one) => {
-                let said = format!("runtime '{name}' is not managed: deleteRuntime takes it away");
-                return Err(wrong(said));
-            }
-            Some(_) => {}
+        if !runtime::is_managed(&registered(store(context)?, &name).await?) {
+            return Err(wrong(format!("runtime '{name}' is not managed: deleteRuntime takes it away")));
         }
         match store(context)?.unregister(&person.by, &name, now(context)?).await.map_err(kept)? {
             true => Ok(1),
@@ -129,9 +123,7 @@ impl Mutation {
     /// Refused: what a runtime is made of is changed where it runs, by its chart.
     async fn migrate_runtime(&self, context: &Context<'_>, runtime_name: String) -> Result<Option<Void>> {
         caller(context)?.governs()?;
-        if store(context)?.registrations(Some(&runtime_name)).await.map_err(unread)?.is_empty() {
-            return Err(Refusal::NoRuntime(runtime_name).into());
-        }
+        registered(store(context)?, &runtime_name).await?;
         Err(wrong(format!(
             "this platform migrates no runtime: convert the values of '{runtime_name}' with `gitops-runtime values convert`, install the \
              chart with them, and register the name anew with recover: true"
@@ -337,9 +329,7 @@ impl Mutation {
         if let Some(source) = &source {
             source.check().map_err(wrong)?;
         }
-        if store(context)?.registrations(Some(&runtime)).await.map_err(unread)?.is_empty() {
-            return Err(Refusal::NoRuntime(runtime).into());
-        }
+        registered(store(context)?, &runtime).await?;
         let application = match &application {
             Some(name) => {
                 let parts = name.split_once('/').filter(|(_, name)| !name.is_empty() && name.len() <= 253);

@@ -7,7 +7,7 @@ use crate::OperationEnd;
 use pipeline_core::{Digest, EntityId, Hasher};
 use pipeline_redact::Redactor;
 use serde_json::{Map, Value};
-use stages_client::has_commits;
+use stages_client::{has_commits, manifest_sources};
 
 use crate::canonical;
 use crate::changes::Newest;
@@ -343,12 +343,8 @@ impl Application {
     /// Its sources, as Git is asked about them.
     fn asked_sources(&self) -> Vec<&Value> {
         let Some(spec) = map(self.object.get("spec")) else { return Vec::new() };
-        let mut sources: Vec<&Value> = list(spec.get("sources")).collect();
         let dry = map(spec.get("sourceHydrator")).and_then(|hydrator| hydrator.get("drySource"));
-        if sources.is_empty() {
-            sources.extend(dry.or_else(|| spec.get("source")));
-        }
-        sources
+        manifest_sources(list(spec.get("sources")).collect(), dry, spec.get("source"))
     }
 
     /// The repositories of its sources that have commits.

@@ -4,8 +4,8 @@
 //! errors carry a [`pipeline_core::Reason`] - calls: what it is told to - fails: with [`HttpError`], which
 //! names the act and the host and never a path, a query, a body or a token.
 //!
-//! It decides nothing: whether a failure is retried, and when, is the caller's business. The one rule that stands here, since all
-//! who read Applications need it, is [`has_commits()`].
+//! It decides nothing: whether a failure is retried, and when, is the caller's business. The two rules that stand here, since all
+//! who read Applications need them, are [`has_commits()`] and [`manifest_sources()`].
 
 mod client;
 mod data_answer;
@@ -15,6 +15,7 @@ mod family;
 mod forwarded;
 mod gauge_guard;
 mod has_commits;
+mod manifest_sources;
 mod metered;
 mod no_tunnel;
 mod retry_after;
@@ -30,6 +31,7 @@ pub use family::Family;
 pub use forwarded::says_who_asked;
 pub use gauge_guard::GaugeGuard;
 pub use has_commits::has_commits;
+pub use manifest_sources::manifest_sources;
 pub use no_tunnel::NO_TUNNEL;
 pub use reqwest::{Method, RequestBuilder, Url, header};
 pub use retry_after::{MAX_RETRY_AFTER, retry_after};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use pipeline_core::Digest;
 use pipeline_redact::Redactor;
 use serde_json::{Map, Value};
-use stages_client::has_commits;
+use stages_client::{has_commits, manifest_sources};
 
 use super::{
     Application, Condition, Entry, Health, Operation, REFRESH_ANNOTATION, Revisions, Source, SyncedResource,
@@ -112,12 +112,11 @@ fn sources(spec: &Map<String, Value>) -> (Vec<Source>, bool) {
         is_ref: !text(source.get("ref")).is_empty(),
         has_commits: has_commits(text(source.get("repoURL")), text(source.get("chart"))),
     };
-    let several: Vec<Source> = list(spec.get("sources")).filter_map(Value::as_object).map(read).collect();
-    if !several.is_empty() {
-        return (several, true);
-    }
+    let several: Vec<_> = list(spec.get("sources")).filter_map(Value::as_object).collect();
+    let are_several = !several.is_empty();
     let dry = map(spec.get("sourceHydrator")).and_then(|hydrator| map(hydrator.get("drySource")));
-    (dry.or_else(|| map(spec.get("source"))).map(read).into_iter().collect(), false)
+    let all = manifest_sources(several, dry, map(spec.get("source")));
+    (all.into_iter().map(read).collect(), are_several)
 }
 
 /// Of an entry: its health, and what its id is of. Entries that differ in nothing else have one digest, and a record

@@ -4,7 +4,7 @@ use std::mem;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use stages_client::has_commits;
+use stages_client::{has_commits, manifest_sources};
 use stages_platform_store::Placement;
 
 use crate::fields::{Entries, Fields, lenient};
@@ -78,14 +78,11 @@ impl Source {
 }
 
 impl Spec<'_> {
-    /// Its sources, in their order: as Argo CD reads them, several go before one.
+    /// Its sources, in their order.
     fn all(self) -> Vec<Source> {
-        let several = Entries::of(self.sources).all;
         let read = |source: &RawValue| serde_json::from_str(source.get()).unwrap_or_default();
-        match several.is_empty() {
-            true => self.source_hydrator.dry_source.or(self.source).into_iter().collect(),
-            false => several.into_iter().map(read).collect(),
-        }
+        let several = Entries::of(self.sources).all.into_iter().map(read);
+        manifest_sources(several.collect(), self.source_hydrator.dry_source, self.source)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use async_graphql::{ComplexObject, Context, Enum, InputObject, Result, SimpleObject};
 use jiff::Timestamp;
+use stages_client::manifest_sources;
 use stages_platform_store as kept;
 
 use super::change::{ChangedFiles, SourceChange};
@@ -353,12 +354,12 @@ fn target_revision(object: &str, repository: &str) -> Option<String> {
     let object: serde_json::Value = serde_json::from_str(object).ok()?;
     let spec = object.get("spec")?;
     let several = spec.get("sources").and_then(serde_json::Value::as_array).into_iter().flatten();
-    // As Argo CD reads them: several go before what another branch is made from, and that before one.
-    let mut all = several.chain(spec.pointer("/sourceHydrator/drySource")).chain(spec.get("source"));
+    let dry = spec.pointer("/sourceHydrator/drySource").filter(|dry| dry.is_object());
+    let all = manifest_sources(several.collect(), dry, spec.get("source"));
     let text = |source: &serde_json::Value, name: &str| {
         source.get(name).and_then(serde_json::Value::as_str).map(str::to_owned)
     };
-    let of = all.find(|source| text(source, "repoURL").as_deref() == Some(repository))?;
+    let of = all.into_iter().find(|source| text(source, "repoURL").as_deref() == Some(repository))?;
     text(of, "targetRevision").filter(|revision| !revision.is_empty())
 }
 

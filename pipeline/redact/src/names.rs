@@ -572,6 +572,14 @@ pub(super) fn words(name: &str) -> Vec<String> {
     words
 }
 
+/// Whether the letters and digits of a name end so, whatever parts them. Of a name that ends otherwise the last words are others
+/// too, and it need not be cut to know that.
+pub(super) fn may_end(name: &str, end: &str) -> bool {
+    let letters = name.chars().rev().filter(|letter| letter.is_alphanumeric());
+    let mut letters = letters.flat_map(|letter| letter.to_lowercase().rev());
+    end.chars().rev().all(|letter| letters.next() == Some(letter))
+}
+
 fn take(words: &mut Vec<String>, word: &mut String) {
     if !word.is_empty() {
         words.push(std::mem::take(word));

@@ -171,6 +171,27 @@ fn words_are_cut_where_people_cut_them() {
     }
 }
 
+/// The sign of the kelvin is a `k` in lower case.
+#[test]
+fn a_name_whose_last_words_are_asked_for_is_cut_only_where_its_letters_end_so() {
+    for (name, is, may) in [
+        ("public_key", true, true),
+        ("vapidPublicKey", true, true),
+        ("PUBLIC KEY:", true, true),
+        ("public_\u{212a}ey", true, true),
+        ("publickey", false, true),
+        ("pub_lic_key", false, true),
+        ("private_key", false, false),
+        ("public_keys", false, false),
+        ("public_key_2", false, false),
+        ("key", false, false),
+        ("", false, false),
+    ] {
+        assert_eq!(words(name).ends_with(&["public".to_owned(), "key".to_owned()]), is, "{name}");
+        assert_eq!(may_end(name, "publickey"), may, "{name}");
+    }
+}
+
 #[test]
 fn what_a_name_holds_depends_on_what_stands_there() {
     for (name, text, secret) in [

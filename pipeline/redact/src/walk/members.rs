@@ -37,7 +37,7 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     let is_name = names::is_reference(name)
         || matches!(name, "nameOverride" | "fullnameOverride")
         // Of Drone: `password: {from_secret: docker_password}`.
-        || names::words(name) == ["from", "secret"];
+        || names::may_end(name, "fromsecret") && names::words(name) == ["from", "secret"];
     if is_name && shape::is_reference(value) {
         return !value.as_str().is_some_and(shape::is_key);
     }
@@ -57,7 +57,10 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
         return true;
     }
     // Its other half may be known: `vapid: {private_key: x, public_key: y}`.
-    if value.is_string() && names::words(name).ends_with(&["public".to_owned(), "key".to_owned()]) {
+    if value.is_string()
+        && names::may_end(name, "publickey")
+        && names::words(name).ends_with(&["public".to_owned(), "key".to_owned()])
+    {
         return true;
     }
     if HASHES.contains(name) && is_hashing(value) {
@@ -74,12 +77,14 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     if names::classify(name) == names::Class::Plain && value.as_str().is_some_and(shape::is_duration) {
         return true;
     }
-    let last = names::words(name).pop();
-    if value.as_str().is_some_and(|text| match last.as_deref() {
-        Some("email" | "mail" | "username" | "user") => shape::is_mail_address(text),
-        // Of AppRole one goes with the other: `{roleId: x, secretId: y}`.
-        Some("id") => shape::is_uuid(text) && names::classify(name) == Class::Plain,
-        _ => false,
+    let last = || names::words(name).pop();
+    if value.as_str().is_some_and(|text| {
+        shape::is_mail_address(text)
+            && matches!(last().as_deref(), Some("email" | "mail" | "username" | "user"))
+            // Of AppRole one goes with the other: `{roleId: x, secretId: y}`.
+            || shape::is_uuid(text)
+                && last().as_deref() == Some("id")
+                && names::classify(name) == Class::Plain
     }) {
         return true;
     }

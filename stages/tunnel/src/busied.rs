@@ -1,27 +1,25 @@
-//! The answer to a visitor, whose connection is no idle one before all of it is on its way.
+//! The body of an answer, and what lasts until all of it is on its way: the place of a visitor's connection, which is no idle one
+//! before, and that among the requests under way.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hyper::body::{Frame, SizeHint};
-use pipeline_core::Busy;
+use hyper::body::{Body, Frame, SizeHint};
 
-use crate::session::Body;
-
-/// A body that keeps the place of its connection.
-pub(crate) struct Busied {
-    body: Body,
-    _busy: Busy,
+/// A body that keeps a place.
+pub(crate) struct Busied<B, P> {
+    body: B,
+    _place: P,
 }
 
-impl Busied {
-    pub(crate) fn new(body: Body, busy: Busy) -> Self {
-        Self { body, _busy: busy }
+impl<B, P> Busied<B, P> {
+    pub(crate) fn new(body: B, place: P) -> Self {
+        Self { body, _place: place }
     }
 }
 
-impl hyper::body::Body for Busied {
+impl<B: Body<Data = Bytes, Error = hyper::Error> + Unpin, P: Unpin> Body for Busied<B, P> {
     type Data = Bytes;
     type Error = hyper::Error;
 

@@ -5,20 +5,19 @@
 //! the service is. Tried again is only what was not sent, or what asks for nothing but an answer.
 
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt as _, Empty, Full};
-use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use stages_client::{NO_TUNNEL, says_who_asked};
 
+use crate::busied::Busied;
 use crate::metrics::{Metrics, Outcome, Refusal};
 use crate::moved::{Moved, Moving};
 use crate::registry::{Registry, Route};
@@ -288,6 +287,19 @@ pub(crate) fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
+/// The answer that makes a WebSocket of a client's connection.
+pub(crate) fn switched(accept: &str) -> Response<Body> {
+    let mut answer = Response::new(empty());
+    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = answer.headers_mut();
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    if let Ok(accept) = HeaderValue::from_str(accept) {
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    }
+    answer
+}
+
 /// Takes out what belongs to one connection alone, and keeps an upgrade and the wish for trailers. Whose request it is, and who
 /// asked, no visitor takes away.
 fn strip(headers: &mut HeaderMap) {
@@ -374,33 +386,7 @@ fn answered(
     strip(answer.headers_mut());
     // The service behind the tunnel cannot say that there is none.
     answer.headers_mut().remove(NO_TUNNEL);
-    answer.map(|body| Counted { body, _active: active }.boxed_unsync())
-}
-
-/// The body of an answer, which is under way until it is dropped.
-struct Counted {
-    body: Incoming,
-    _active: Active,
-}
-
-impl hyper::body::Body for Counted {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+    answer.map(|body| Busied::new(body, active).boxed_unsync())
 }
 
 /// How long a visitor's head may take, and a connection is kept without one: longer than most proxies in front keep theirs, as

@@ -187,16 +187,25 @@ fn apply(bytes: &mut [u8], mask: [u8; 4], at: usize) {
     }
 }
 
+/// Writes what waits.
+pub(crate) fn drain(
+    inner: &mut (impl AsyncWrite + Unpin),
+    waiting: &mut BytesMut,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<()>> {
+    while !waiting.is_empty() {
+        let written = ready!(Pin::new(&mut *inner).poll_write(cx, waiting))?;
+        if written == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        waiting.advance(written);
+    }
+    Poll::Ready(Ok(()))
+}
+
 impl<S: AsyncWrite + Unpin> WebSocket<S> {
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.waiting.is_empty() {
-            let written = ready!(Pin::new(&mut self.inner).poll_write(cx, &self.waiting))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.waiting.advance(written);
-        }
-        Poll::Ready(Ok(()))
+        drain(&mut self.inner, &mut self.waiting, cx)
     }
 }
 

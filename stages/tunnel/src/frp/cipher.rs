@@ -8,10 +8,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use aes::Aes128;
-use bytes::{Buf as _, BytesMut};
+use bytes::BytesMut;
 use cfb_mode::cipher::KeyIvInit as _;
 use cfb_mode::{BufDecryptor, BufEncryptor};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::ws::drain;
 
 /// PBKDF2 with HMAC-SHA-1 of an empty password, the salt `frp`, and 64 rounds.
 const KEY: [u8; 16] =
@@ -37,14 +39,7 @@ impl<S> Encrypted<S> {
 
 impl<S: AsyncWrite + Unpin> Encrypted<S> {
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.waiting.is_empty() {
-            let written = ready!(Pin::new(&mut self.inner).poll_write(cx, &self.waiting))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.waiting.advance(written);
-        }
-        Poll::Ready(Ok(()))
+        drain(&mut self.inner, &mut self.waiting, cx)
     }
 }
 

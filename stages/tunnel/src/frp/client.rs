@@ -115,19 +115,10 @@ pub(crate) async fn run(
         return Err(ClientError::Login(answer.error));
     }
     to.known.is_called(&answer.run_id);
-    let (mut reading, mut writing) = tokio::io::split(Encrypted::new(control));
+    let (reading, mut writing) = tokio::io::split(Encrypted::new(control));
     let (tell, mut told) = mpsc::channel(4);
     let (mut tasks, visits) = (JoinSet::new(), TaskTracker::new());
-    // A message is read in pieces, and what of it was read is not to be lost when something else happens.
-    tasks.spawn(async move {
-        loop {
-            let message = Message::read(&mut reading).await;
-            let is_last = message.is_err();
-            if tell.send(message).await.is_err() || is_last {
-                return;
-            }
-        }
-    });
+    tasks.spawn(Message::tell_all(reading, tell));
     let proxy = NewProxy::of(to.name.as_str(), token.expose_secret(), &to.allowed, packing);
     let mut bytes = Message::bytes(kind::NEW_PROXY, &proxy).map_err(|_| ClientError::Header)?;
     // Every thirty seconds, as the family does.

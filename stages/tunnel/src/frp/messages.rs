@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
 
 use super::packing::Packing;
 use super::privilege_key;
@@ -199,6 +200,18 @@ impl Message {
         let mut json = vec![0; length.ok_or_else(|| wrong("a message that is longer than one may be"))?];
         from.read_exact(&mut json).await?;
         Ok(Self { kind, json })
+    }
+
+    /// Tells of each, and of what ends them. A message is read in pieces, and what of it was read is not to be lost when something
+    /// else happens.
+    pub(crate) async fn tell_all(mut from: impl AsyncRead + Unpin, tell: mpsc::Sender<io::Result<Self>>) {
+        loop {
+            let message = Self::read(&mut from).await;
+            let is_last = message.is_err();
+            if tell.send(message).await.is_err() || is_last {
+                return;
+            }
+        }
     }
 
     pub(crate) fn content<T: DeserializeOwned>(&self) -> io::Result<T> {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use pipeline_core::SecretString;
@@ -29,7 +29,7 @@ use super::{VERSION, hex, or_never, privilege_key};
 use crate::metrics::Refusal;
 use crate::mux::{Mux, MuxStream};
 use crate::native::server::{Closing, refuse};
-use crate::proxy::{empty, say};
+use crate::proxy::{say, switched};
 use crate::registry::Conflict;
 use crate::server::Shared;
 use crate::session::{Body, Io, Owner, Session};
@@ -81,15 +81,7 @@ pub(crate) fn upgrade(
             }
         }
     });
-    let mut answer = Response::new(empty());
-    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = answer.headers_mut();
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    if let Ok(accept) = HeaderValue::from_str(&accept) {
-        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    }
-    answer
+    switched(&accept)
 }
 
 /// Streams of a client that has a multiplexer.
@@ -268,19 +260,10 @@ impl Connection {
         };
         let (want, mut wanted) = mpsc::channel(64);
         let (supersede, mut superseded) = mpsc::channel(1);
-        let (mut reading, mut writing) = tokio::io::split(self.control);
+        let (reading, mut writing) = tokio::io::split(self.control);
         let (tell, mut told) = mpsc::channel(4);
         let mut tasks = JoinSet::new();
-        // A message is read in pieces, and what of it was read is not to be lost when something else happens.
-        tasks.spawn(async move {
-            loop {
-                let message = Message::read(&mut reading).await;
-                let is_last = message.is_err();
-                if tell.send(message).await.is_err() || is_last {
-                    return;
-                }
-            }
-        });
+        tasks.spawn(Message::tell_all(reading, tell));
         for _ in 0..self.pool {
             Message::write(&mut writing, kind::WANT_WORK, &Bare {}).await?;
         }

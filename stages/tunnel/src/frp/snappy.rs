@@ -4,10 +4,12 @@ use std::io::{self, Read as _, Write as _};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf as _, BytesMut};
+use bytes::BytesMut;
 use snap::read::FrameDecoder;
 use snap::write::FrameEncoder;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::ws::drain;
 
 /// What a stream begins with; it may stand again anywhere.
 const BEGINNING: &[u8] = b"\xff\x06\x00\x00sNaPpY";
@@ -60,14 +62,7 @@ impl<S> Compressed<S> {
 
 impl<S: AsyncWrite + Unpin> Compressed<S> {
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.waiting.is_empty() {
-            let written = ready!(Pin::new(&mut self.inner).poll_write(cx, &self.waiting))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.waiting.advance(written);
-        }
-        Poll::Ready(Ok(()))
+        drain(&mut self.inner, &mut self.waiting, cx)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use pipeline_core::SecretString;
@@ -18,7 +18,7 @@ use yamux::Mode;
 use super::{ALLOW, CLIENT, GENERATION, Note, PROBE, REACHED, TUNNEL, VISIT, WAIT};
 use crate::metrics::Refusal;
 use crate::mux::{Mux, OpenError};
-use crate::proxy::{empty, say};
+use crate::proxy::{say, switched};
 use crate::registry::Conflict;
 use crate::server::Shared;
 use crate::session::{Body, Io, Lead, LeadError, Owner, Session};
@@ -125,15 +125,7 @@ pub(crate) async fn upgrade(
             }
         }
     });
-    let mut answer = Response::new(empty());
-    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = answer.headers_mut();
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    if let Ok(accept) = HeaderValue::from_str(&accept) {
-        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    }
-    answer
+    switched(&accept)
 }
 
 /// Whether the client may have the tunnel; one that waits is told so when the newer life of it is gone, or its time is up.

@@ -9,6 +9,8 @@ use crate::error::StoreError;
 use crate::report::Millis;
 use crate::store::Store;
 
+/// A runtime that says nothing for so long is silent: what it said last need not hold any more.
+pub const SILENT: Millis = 20 * 60_000;
 /// The number under which it is counted what nobody knows whose it is.
 const NOBODY: i64 = 0;
 

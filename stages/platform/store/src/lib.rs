@@ -58,7 +58,7 @@ pub use fleet::{
     ListedApplication, MATRIX_CELLS, MOST_DRIFTS, MOST_OF_LIFE, MOST_SHIPPED, MOST_STEPS, ManifestsAt,
     ObjectAt, Page, Position, ResourceAt, Selection, Shipped, SortBy, StateOf, StepOf,
 };
-pub use heard::{HeardRole, RefusedReports};
+pub use heard::{HeardRole, RefusedReports, SILENT};
 pub use held::{HeldApplication, Placed};
 pub use identity::{Identified, Identity, Provided};
 pub use key::{Key, Scope};

@@ -1,11 +1,11 @@
 //! What a runtime is made of: its roles, as far as they were heard of.
 
 use async_graphql::SimpleObject;
-use stages_platform_store::{HeardRole, Millis};
+use stages_platform_store::{HeardRole, Millis, SILENT};
 
 use super::application::{HealthStatus, SyncStatus};
 use super::page::SliceInfo;
-use super::runtime::{ErrorLevels, SILENT};
+use super::runtime::ErrorLevels;
 
 /// What a component is called.
 #[derive(SimpleObject)]

@@ -2,15 +2,13 @@
 
 use async_graphql::{Enum, InputObject, Json, SimpleObject};
 use serde::{Deserialize, Serialize};
-use stages_platform_store::{self as kept_as, Millis, Registration};
+use stages_platform_store::{self as kept_as, Millis, Registration, SILENT};
 
 use super::application::{HealthStatus, SyncStatus};
 use super::cluster::Managed;
 use super::page::SliceInfo;
 use super::time;
 
-/// A runtime that says nothing for so long is silent: what it said last need not hold any more.
-pub(super) const SILENT: Millis = 20 * 60_000;
 /// The most that is told of what is wrong with a runtime.
 const MESSAGE: usize = 1_024;
 

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_store::{
     ApplicationName, CommitOf, FleetCluster, FleetDeployment, FleetRuntime, FoundResource, HeardRole,
-    ListedApplication, RefusedReports, ResourceName, SourceChange, version,
+    ListedApplication, RefusedReports, ResourceName, SILENT, SourceChange, version,
 };
 
 use crate::view::application::{ApplicationId, ApplicationRow, Change};
@@ -12,9 +12,6 @@ use crate::view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome}
 use crate::view::resource::{Resource, ResourceKey, ResourceRow};
 use crate::view::runtime::{Refused, RuntimeRole, RuntimeRow};
 use crate::view::state::{Health, SyncStatus};
-
-/// A runtime that says nothing for so long is silent.
-const SILENT: SignedDuration = SignedDuration::from_mins(20);
 
 pub(super) fn time(at: i64) -> Timestamp {
     Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH)
@@ -137,7 +134,7 @@ pub(super) fn resource(row: FoundResource) -> ResourceRow {
 
 /// Since when whoever was heard of then is silent.
 pub(super) fn silent(seen: Option<i64>, now: Timestamp) -> Option<Timestamp> {
-    seen.map(time).filter(|seen| now.duration_since(*seen) >= SILENT)
+    seen.map(time).filter(|seen| now.duration_since(*seen) >= SignedDuration::from_millis(SILENT))
 }
 
 pub(super) fn runtime(row: FleetRuntime, now: Timestamp) -> RuntimeRow {

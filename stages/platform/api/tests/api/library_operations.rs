@@ -119,6 +119,7 @@ async fn a_managed_runtime_is_taken_away_as_one_and_none_is_migrated() {
         async |name: &str| served.refused(&served.admin, DELETE_MANAGED, json!({"name": name})).await;
     assert_eq!(delete("prod").await, "runtime 'prod' is not managed: deleteRuntime takes it away");
     assert_eq!(delete("none").await, "there is no runtime 'none'");
+    assert_eq!(delete("").await, "there is no runtime ''");
     let done = served.data(&served.admin, DELETE_MANAGED, json!({"name": "hosted"})).await;
     assert_eq!(done, json!({"deleteManagedRuntime": 1}));
     assert_eq!(delete("hosted").await, "there is no runtime 'hosted'");
@@ -128,6 +129,7 @@ async fn a_managed_runtime_is_taken_away_as_one_and_none_is_migrated() {
                 chart with them, and register the name anew with recover: true";
     assert_eq!(migrate("prod").await, said);
     assert_eq!(migrate("none").await, "there is no runtime 'none'");
+    assert_eq!(migrate("").await, "there is no runtime ''");
 }
 
 #[tokio::test]

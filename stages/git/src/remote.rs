@@ -20,6 +20,7 @@ mod fetch;
 mod global_projects;
 mod hosts;
 mod http;
+mod http_client;
 mod local;
 mod pack;
 mod packet;

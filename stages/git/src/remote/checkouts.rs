@@ -21,10 +21,11 @@ use super::access::{Access, Scoped};
 use super::clone_dir::{CloneDir, Reading};
 use super::credentials::{Credential, Credentials};
 use super::push::{Push, Pushed};
+use super::session::{self, Reach};
 use super::slots::Slots;
 use super::tenant::Tenant;
 use super::url::Scheme;
-use super::{FetchError, RepositoryUrl, bare, session};
+use super::{FetchError, RepositoryUrl, bare};
 use crate::{GitRepository, GitSeries};
 
 /// Names that are remembered of one repository.
@@ -416,8 +417,7 @@ impl Checkouts {
     /// They may not fetch it, or it is not there.
     pub async fn named_as(&self, url: &RepositoryUrl, who: &Credential) -> Result<Named, FetchError> {
         let access = self.access_of(url, who)?;
-        let slot = self.inner.slots.take(&url.host()).await?;
-        let refs = self.within(url, session::refs(url, &self.inner.config, &access, slot)).await?;
+        let refs = self.within(url, session::refs(url, &self.reach(url, &access).await?)).await?;
         let of = |prefix: &str| {
             let names = refs.iter().filter_map(|of| of.name.strip_prefix(prefix));
             let mut names: Vec<String> = names.map(str::to_owned).collect();
@@ -434,8 +434,13 @@ impl Checkouts {
         push: &Push<'_>,
     ) -> Result<Pushed, FetchError> {
         let access = self.access_of(url, who)?;
+        self.within(url, session::push(url, push, &self.reach(url, &access).await?)).await
+    }
+
+    /// What a server is reached with, once there is a slot for it.
+    async fn reach<'a>(&'a self, url: &RepositoryUrl, access: &'a Access) -> Result<Reach<'a>, FetchError> {
         let slot = self.inner.slots.take(&url.host()).await?;
-        self.within(url, session::push(url, push, &self.inner.config, &access, slot)).await
+        Ok(Reach { config: &self.inner.config, access, slot })
     }
 
     /// What is asked with as somebody: their credential, and no other.
@@ -475,9 +480,9 @@ impl Checkouts {
     ) -> Result<Oid, FetchError> {
         let config = &self.inner.config;
         let waits = config.series.waits();
-        let slot = self.inner.slots.take(&url.host()).await?;
+        let reach = self.reach(url, access).await?;
         drop(waits);
-        let fetching = session::fetch(url, &entry.clone, revision, config, (access, slot));
+        let fetching = session::fetch(url, &entry.clone, revision, reach);
         let started = Instant::now();
         let fetched = self.within(url, fetching).await;
         let took = started.elapsed();

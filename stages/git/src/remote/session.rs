@@ -23,18 +23,24 @@ const MOST_BRANCHES: usize = 1_000;
 /// What is fetched: names in the clone, and what they mean.
 type Wanted = Vec<(String, Oid)>;
 
+/// What a server is reached with.
+pub(super) struct Reach<'a> {
+    pub(super) config: &'a Config,
+    pub(super) access: &'a Access,
+    pub(super) slot: Arc<Slot>,
+}
+
 /// Fetches what a revision means into the clone.
 pub(super) async fn fetch(
     url: &RepositoryUrl,
     clone: &Arc<CloneDir>,
     revision: &str,
-    config: &Config,
-    (access, slot): (&Access, Arc<Slot>),
+    reach: Reach<'_>,
 ) -> Result<Oid, FetchError> {
     if url.scheme() == Scheme::File {
-        return local::fetch(url, clone, revision, config).await;
+        return local::fetch(url, clone, revision, reach.config).await;
     }
-    let session = Session { url, clone, config, access, slot };
+    let session = Session { url, clone, reach };
     let is_id = (7..=40).contains(&revision.len()) && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     let whole = (revision.len() == 40).then(|| Oid::from_str(revision).ok()).flatten();
     let mut connection = session.connect().await?;
@@ -75,13 +81,8 @@ fn named<'a>(refs: &'a [Ref], revision: &str) -> Option<&'a Ref> {
 }
 
 /// The branches and tags of a server.
-pub(super) async fn refs(
-    url: &RepositoryUrl,
-    config: &Config,
-    access: &Access,
-    slot: Arc<Slot>,
-) -> Result<Vec<Ref>, FetchError> {
-    let mut connection = connect(url, Service::Upload, config, (access, slot)).await?;
+pub(super) async fn refs(url: &RepositoryUrl, reach: &Reach<'_>) -> Result<Vec<Ref>, FetchError> {
+    let mut connection = connect(url, Service::Upload, reach).await?;
     let prefixes = ["refs/heads/".to_owned(), "refs/tags/".to_owned()];
     Ok(Advertised::read(&mut connection, &prefixes).await?.refs)
 }
@@ -90,20 +91,13 @@ pub(super) async fn refs(
 pub(super) async fn push(
     url: &RepositoryUrl,
     push: &Push<'_>,
-    config: &Config,
-    access: &Access,
-    slot: Arc<Slot>,
+    reach: &Reach<'_>,
 ) -> Result<Pushed, FetchError> {
-    push.over(&mut connect(url, Service::Receive, config, (access, slot)).await?).await
+    push.over(&mut connect(url, Service::Receive, reach).await?).await
 }
 
-async fn connect(
-    url: &RepositoryUrl,
-    service: Service,
-    config: &Config,
-    (access, slot): (&Access, Arc<Slot>),
-) -> Result<Connection, FetchError> {
-    let host = url.host();
+async fn connect(url: &RepositoryUrl, service: Service, reach: &Reach<'_>) -> Result<Connection, FetchError> {
+    let (config, access, slot) = (reach.config, reach.access, &reach.slot);
     let credential = access.credentials.of(url);
     let (connect_timeout, idle) = (config.connect_timeout, config.idle);
     let credential = credential.as_ref();
@@ -111,19 +105,16 @@ async fn connect(
         let call = SshCall { url, credential, hosts: &access.hosts, connect_timeout };
         Way::Ssh(Box::new(slot.wait(Box::pin(SshChannel::open(call))).await?))
     } else {
-        let authorities = access.authorities(&host);
-        let call = HttpCall { url, service, credential, authorities, connect_timeout, idle };
+        let call = HttpCall { url, service, credential, access, connect_timeout, idle };
         Way::Http(Box::new(slot.wait(Box::pin(HttpExchange::open(call))).await?))
     };
-    Ok(Connection::new(way, host, idle, slot))
+    Ok(Connection::new(way, url.host(), idle, slot.clone()))
 }
 
 struct Session<'a> {
     url: &'a RepositoryUrl,
     clone: &'a Arc<CloneDir>,
-    config: &'a Config,
-    access: &'a Access,
-    slot: Arc<Slot>,
+    reach: Reach<'a>,
 }
 
 impl Session<'_> {
@@ -132,7 +123,7 @@ impl Session<'_> {
     }
 
     async fn connect(&self) -> Result<Connection, FetchError> {
-        connect(self.url, Service::Upload, self.config, (self.access, self.slot.clone())).await
+        connect(self.url, Service::Upload, &self.reach).await
     }
 
     async fn advertised(
@@ -188,8 +179,9 @@ impl Session<'_> {
             })
             .await?;
         if !missing.is_empty() {
-            let limits = PackLimits { bytes: self.config.fetch_bytes, object: self.config.object_bytes };
-            let series = self.config.series.clone();
+            let config = self.reach.config;
+            let limits = PackLimits { bytes: config.fetch_bytes, object: config.object_bytes };
+            let series = config.series.clone();
             let receiver = PackReceiver::new(self.clone.path(), self.url, limits, series);
             protocol::fetch(connection, found, &missing, &haves, receiver).await?;
             let (url, all) = (self.url.clone(), self.clone.clone());

@@ -1,0 +1,112 @@
+//! What asks hosts over HTTP: with the authorities, the proxy and the certificate that are configured for them.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use reqwest::header::HeaderValue;
+use reqwest::{Certificate, Client, Identity, NoProxy};
+use secrecy::ExposeSecret as _;
+use url::Url;
+
+use super::FetchError;
+use super::access::Access;
+use super::credentials::Credential;
+
+/// What asks a host, through the proxy of a credential and with its certificate, and follows no redirect.
+pub(super) fn client(
+    host: &str,
+    access: &Access,
+    credential: Option<&Credential>,
+    connect_timeout: Duration,
+) -> Result<Client, FetchError> {
+    stages_client::install_crypto();
+    let mut builder = Client::builder()
+        .user_agent(concat!("git/gitops-runtime-", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .connect_timeout(connect_timeout)
+        .pool_max_idle_per_host(1);
+    let mut authorities = Vec::new();
+    for pem in access.authorities(host) {
+        let found = Certificate::from_pem_bundle(pem.as_bytes()).ok().filter(|found| !found.is_empty());
+        authorities.extend(found.ok_or_else(|| FetchError::Certificate {
+            host: host.to_owned(),
+            why: "what is configured for it holds no certificate in PEM".to_owned(),
+        })?);
+    }
+    if let Some(credential) = credential {
+        if credential.insecure {
+            builder = builder.tls_danger_accept_invalid_certs(true);
+        }
+        if let Some(token) = &credential.bearer
+            && HeaderValue::from_str(token.expose_secret()).is_err()
+        {
+            return Err(
+                credential.unusable("its bearer token holds a line break or what else no header takes")
+            );
+        }
+        if let Some(pem) = &credential.client_certificate {
+            builder = builder.identity(identity(credential, pem.expose_secret())?);
+        }
+        if let Some(proxy) = &credential.proxy {
+            let proxy = reqwest::Proxy::all(proxy.expose_secret())
+                .map_err(|_| credential.unusable("the address of its proxy is no URL"))?;
+            let without = credential.no_proxy.as_deref().and_then(NoProxy::from_string);
+            builder = builder.proxy(proxy.no_proxy(without));
+        }
+    }
+    let none = authorities.is_empty();
+    builder.tls_certs_merge(authorities).build().map_err(|_| FetchError::Certificate {
+        host: host.to_owned(),
+        why: if none {
+            "this machine has no certificate authorities"
+        } else {
+            "the authorities cannot be used"
+        }
+        .to_owned(),
+    })
+}
+
+/// A client's certificate and its key.
+fn identity(of: &Credential, pem: &str) -> Result<Identity, FetchError> {
+    if ["-----BEGIN ENCRYPTED PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED"]
+        .iter()
+        .any(|line| pem.contains(line))
+    {
+        return Err(of.unusable("the key of its client certificate has a passphrase: give one without"));
+    }
+    let read = || Identity::from_pem(pem.as_bytes());
+    let identity = read().map_err(|_| of.unusable("its client certificate and key are not PEM"))?;
+    // Whether they belong together is looked at where they are used, and is said there of nobody.
+    let used = read().and_then(|identity| Client::builder().identity(identity).tls_certs_only([]).build());
+    used.map_err(|_| of.unusable("its client certificate and its key do not belong together"))?;
+    Ok(identity)
+}
+
+/// Why a host could not be asked.
+pub(super) fn failed(host: String, error: &reqwest::Error) -> FetchError {
+    let mut why = None;
+    let mut next = error.source();
+    while let Some(of) = next {
+        let text = of.to_string();
+        if text.contains("certificate") || text.contains("UnknownIssuer") {
+            return FetchError::Certificate { host, why: text };
+        }
+        why = Some(text);
+        next = of.source();
+    }
+    let why =
+        why.unwrap_or_else(|| if error.is_timeout() { "it takes too long" } else { "it failed" }.to_owned());
+    FetchError::Connect { host, why }
+}
+
+/// An address with more of a path.
+pub(super) fn below(base: &Url, path: &str) -> Result<Url, FetchError> {
+    let mut address = base.clone();
+    address
+        .path_segments_mut()
+        .map_err(|()| FetchError::Address { why: "it is no URL" })?
+        .pop_if_empty()
+        .extend(path.split('/'));
+    Ok(address)
+}

@@ -20,6 +20,7 @@ use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 use super::access::{Access, Scoped};
 use super::clone_dir::{CloneDir, Reading};
 use super::credentials::{Credential, Credentials};
+use super::github_tokens::GitHubApps;
 use super::push::{Push, Pushed};
 use super::session::{self, Reach};
 use super::slots::Slots;
@@ -93,6 +94,7 @@ pub struct Checkouts {
 struct Inner {
     config: Config,
     access: Mutex<Arc<Access>>,
+    apps: GitHubApps,
     entries: Mutex<HashMap<Scoped, Arc<Entry>>>,
     slots: Slots,
     // Another process that names the same directory is told so.
@@ -250,7 +252,8 @@ impl Checkouts {
             }
         }
         let slots = Slots::new(config.concurrent);
-        let inner = Inner { config, access: Mutex::default(), entries: Mutex::default(), slots, _lock: lock };
+        let (access, apps, entries) = (Mutex::default(), GitHubApps::new(config.pause), Mutex::default());
+        let inner = Inner { config, access, apps, entries, slots, _lock: lock };
         inner.evict();
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -259,6 +262,7 @@ impl Checkouts {
     /// again at once.
     pub fn set_access(&self, access: Access) {
         *lock(&self.inner.access) = Arc::new(access);
+        self.inner.apps.forget_failures();
         let all: Vec<Arc<Entry>> = lock(&self.inner.entries).values().cloned().collect();
         for entry in all {
             // One that is being fetched right now is asked with the former ones and pauses if that fails.
@@ -440,7 +444,7 @@ impl Checkouts {
     /// What a server is reached with, once there is a slot for it.
     async fn reach<'a>(&'a self, url: &RepositoryUrl, access: &'a Access) -> Result<Reach<'a>, FetchError> {
         let slot = self.inner.slots.take(&url.host()).await?;
-        Ok(Reach { config: &self.inner.config, access, slot })
+        Ok(Reach { config: &self.inner.config, access, apps: &self.inner.apps, slot })
     }
 
     /// What is asked with as somebody: their credential, and no other.

@@ -5,6 +5,7 @@ use std::fmt;
 
 use secrecy::SecretString;
 
+use super::github_app::GitHubApp;
 use super::prefix::{begins, comparable};
 use super::{FetchError, RepositoryUrl, Scheme};
 
@@ -28,6 +29,8 @@ pub struct Credential {
     pub password: Option<SecretString>,
     /// Of HTTP: sent as `Authorization: Bearer`.
     pub bearer: Option<SecretString>,
+    /// Of HTTP: an app that is given tokens.
+    pub github_app: Option<GitHubApp>,
     /// Of SSH: a private key without a passphrase.
     pub ssh_key: Option<SecretString>,
     /// Of HTTPS: a certificate and its key, both PEM.
@@ -43,11 +46,7 @@ pub struct Credential {
 }
 
 /// Keys of Argo CD's Secrets with what cannot be used here.
-const UNSUPPORTED: [(&str, &str); 3] = [
-    (
-        "githubAppPrivateKey",
-        "they are those of a GitHub App, which is not supported here: a file or the environment gives a token or an SSH key instead",
-    ),
+const UNSUPPORTED: [(&str, &str); 2] = [
     (
         "gcpServiceAccountKey",
         "they are those of a Google service account, which is not supported here: a file or the environment gives a token or an SSH key instead",
@@ -68,7 +67,7 @@ impl Credential {
     /// Reads the data of one of Argo CD's Secrets of the type `repository` or `repo-creds`; `None` when it is of another
     /// type, of charts of Helm or OCI, or names no address. `name` is `namespace/name`.
     ///
-    /// GitHub Apps, service accounts of Google and workload identities of Azure are not supported: such a Secret shows nothing.
+    /// Service accounts of Google and workload identities of Azure are not supported: such a Secret shows nothing.
     pub fn of_argo_cd(name: &str, secret_type: &str, data: &BTreeMap<String, Vec<u8>>) -> Option<Self> {
         let is_prefix = match secret_type {
             "repository" => false,
@@ -114,8 +113,15 @@ impl Credential {
         });
         let (password, bearer, ssh_key) =
             (secret("password"), secret("bearerToken"), text("sshPrivateKey").map(SecretString::from));
-        // Argo CD looks at the others only where it has none of these.
+        // Argo CD looks at an app only where it has none of these, and at the others only where there is no app.
         let has_other = password.is_some() || bearer.is_some() || ssh_key.is_some();
+        let unsupported = unsupported.map(|(_, why)| *why);
+        let (github_app, unsupported) = match GitHubApp::read(line) {
+            _ if has_other => (None, None),
+            Ok(None) => (None, unsupported),
+            Ok(app) => (app, None),
+            Err(why) => (None, unsupported.or(Some(why))),
+        };
         Some(Self {
             from,
             url: text("url")?.trim().to_owned(),
@@ -124,18 +130,20 @@ impl Credential {
             username: line("username"),
             password,
             bearer,
+            github_app,
             ssh_key,
             client_certificate: certificate.map(|(of, key)| SecretString::from(format!("{of}\n{key}\n"))),
             proxy: secret("proxy"),
             no_proxy: line("noProxy"),
             insecure: is_true(line("insecure")) || is_true(line("insecureIgnoreHostKey")),
-            unsupported: unsupported.filter(|_| !has_other).map(|(_, why)| *why),
+            unsupported,
         })
     }
 
     /// It has something to show over HTTP.
     pub(super) fn is_for_http(&self) -> bool {
-        self.password.is_some() || self.bearer.is_some() || self.client_certificate.is_some()
+        let of_their_own = self.password.is_some() || self.bearer.is_some() || self.github_app.is_some();
+        of_their_own || self.client_certificate.is_some()
     }
 
     fn shows_something(&self) -> bool {
@@ -392,15 +400,23 @@ mod tests {
         let all = Credentials::new(vec![read("repository", &[("project", "shop\n")]).unwrap()]);
         assert!(all.names(&RepositoryUrl::read(url.1).unwrap(), "shop"));
         // What goes before others in Argo CD goes before them here.
-        let app = ("githubAppPrivateKey", "key");
+        let (app, id) = (("githubAppPrivateKey", "key"), ("githubAppID", "7"));
+        let of_google = ("gcpServiceAccountKey", "{}");
         for (more, usable) in [
             (&[app][..], false),
-            (&[app, ("password", "one")], true),
+            (&[app, id], true),
+            (&[app, id, of_google], true),
+            (&[app, of_google], false),
+            (&[app, id, ("password", "one")], true),
             (&[app, ("sshPrivateKey", "key")], true),
             (&[app, ("tlsClientCertData", "a"), ("tlsClientCertKey", "b")], false),
             (&[("useAzureWorkloadIdentity", "false")], true),
         ] {
-            assert_eq!(read("repository", more).unwrap().unsupported.is_none(), usable, "{more:?}");
+            let found = read("repository", more).unwrap();
+            assert_eq!(found.unsupported.is_none(), usable, "{more:?}");
+            let has_other = more.iter().any(|(key, _)| ["password", "sshPrivateKey"].contains(key));
+            let is_app = more.contains(&id) && !has_other;
+            assert_eq!(found.github_app.is_some(), is_app, "{more:?}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use git2::Oid;
 
+use super::no_token::NoToken;
 use crate::GitError;
 
 /// A repository elsewhere, or a revision of it, could not be had. No address's password, token or key ever stands in one.
@@ -149,6 +150,16 @@ pub enum FetchError {
         from: String,
         /// Why not.
         why: String,
+    },
+    /// GitHub gives no token for the app that the credentials are of.
+    #[error("{host} gives no token for the GitHub App of {from}: {why}")]
+    NoToken {
+        /// Who gives none.
+        host: String,
+        /// Where the credentials are from.
+        from: String,
+        /// Why not, and what to do.
+        why: NoToken,
     },
     /// There is no repository.
     #[error("no repository is at {url}: it was moved or deleted, or the credentials may not see it")]
@@ -373,6 +384,14 @@ impl FetchError {
                 FetchFailure::Credentials
             }
             Self::NotOfProject { .. } | Self::NotPermitted { .. } => FetchFailure::Credentials,
+            Self::NoToken { why, .. } => match why {
+                NoToken::Refused | NoToken::NoInstallation => FetchFailure::Credentials,
+                NoToken::NotInstalled { .. } | NoToken::Forbidden => FetchFailure::Credentials,
+                NoToken::TooOften { .. } | NoToken::Status { .. } => FetchFailure::Server,
+                NoToken::Unreachable { .. } => FetchFailure::Unreachable,
+                NoToken::Redirected { .. } => FetchFailure::Redirected,
+                NoToken::NoApi => FetchFailure::Protocol,
+            },
             Self::NoRepository { .. } => FetchFailure::NoRepository,
             Self::Redirected { .. } => FetchFailure::Redirected,
             Self::Status { .. } | Self::Remote { .. } => FetchFailure::Server,
@@ -392,6 +411,7 @@ impl FetchError {
             Self::Connect { .. } | Self::Idle { .. } | Self::TooSlow { .. } | Self::Stopping => true,
             Self::Cache { .. } | Self::Damaged { .. } | Self::NotSent { .. } | Self::Protocol { .. } => true,
             Self::Status { status, .. } => *status == 429 || *status >= 500,
+            Self::NoToken { why, .. } => why.is_transient(),
             _ => false,
         }
     }

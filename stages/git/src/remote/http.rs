@@ -1,10 +1,13 @@
 //! Git over HTTP: `GET {url}/info/refs`, then one `POST {url}/git-upload-pack` after another, or one `git-receive-pack`.
 //!
-//! Credentials go to the configured host alone: a redirect to another one is not followed, and named.
+//! Credentials go to the configured host alone: a redirect to another one is not followed, and named. The token of a GitHub App is
+//! asked for first; one that is kept and refused all at once is replaced once.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use secrecy::ExposeSecret as _;
@@ -12,11 +15,14 @@ use url::Url;
 
 use super::access::Access;
 use super::credentials::Credential;
+use super::github_tokens::{AppCall, GitHubApps, Token};
 use super::http_client::{below, client, failed};
 use super::{FetchError, RepositoryUrl};
 
 /// Redirects that are followed one after another, all on one host.
 const REDIRECTS: usize = 3;
+/// The user to whom a token belongs, to forges that want one.
+const TOKEN_USER: &str = "x-access-token";
 
 /// What a server is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +49,20 @@ pub(super) struct HttpCall<'a> {
     pub(super) credential: Option<&'a Credential>,
     /// Whose authorities are trusted beside those of the system.
     pub(super) access: &'a Access,
+    /// Where the tokens of GitHub Apps are kept.
+    pub(super) apps: &'a GitHubApps,
     pub(super) connect_timeout: Duration,
     pub(super) idle: Duration,
+}
+
+impl<'a> HttpCall<'a> {
+    /// Whose token is shown, where the credential is that of a GitHub App.
+    fn app(&self) -> Option<AppCall<'a>> {
+        let Self { url, access, apps, connect_timeout, .. } = *self;
+        let credential = self.credential?;
+        let app = credential.github_app.as_ref()?;
+        Some(AppCall { apps, app, credential, url, access, connect_timeout })
+    }
 }
 
 /// Requests to one repository.
@@ -54,6 +72,8 @@ pub(super) struct HttpExchange {
     base: Url,
     service: Service,
     credential: Option<Credential>,
+    /// Of a GitHub App.
+    token: Option<Arc<Token>>,
     answer: Option<Response>,
 }
 
@@ -64,18 +84,24 @@ impl HttpExchange {
         let limit = call.idle;
         let (url, host) = (call.url.clone(), call.url.host());
         let client = client(&host, call.access, call.credential, call.connect_timeout)?;
+        let app = call.app();
+        let token = match &app {
+            Some(app) => Some(app.token(None, Timestamp::now()).await?),
+            None => None,
+        };
         let credential = call.credential.cloned();
-        let mut this = Self { client, url, base, service: call.service, credential, answer: None };
-        tokio::time::timeout(limit, this.greet()).await.unwrap_or(Err(FetchError::Idle { host, limit }))?;
+        let mut this = Self { client, url, base, service: call.service, credential, token, answer: None };
+        let greeted = tokio::time::timeout(limit, this.greet(app.as_ref())).await;
+        greeted.unwrap_or(Err(FetchError::Idle { host, limit }))?;
         Ok(this)
     }
 
-    async fn greet(&mut self) -> Result<(), FetchError> {
+    async fn greet(&mut self, app: Option<&AppCall<'_>>) -> Result<(), FetchError> {
         for _ in 0..=REDIRECTS {
-            let mut address = below(&self.base, "info/refs")?;
-            address.set_query(Some(&format!("service={}", self.service.name())));
-            let request = self.request(Method::GET, address)?;
-            let answer = request.send().await.map_err(|error| failed(self.url.host(), &error))?;
+            let mut answer = self.ask().await?;
+            if answer.status() == StatusCode::UNAUTHORIZED && self.renew(app).await? {
+                answer = self.ask().await?;
+            }
             if answer.status().is_redirection() {
                 self.base = self.moved(&answer)?;
                 continue;
@@ -88,10 +114,29 @@ impl HttpExchange {
                     .to_owned();
                 return Err(FetchError::Protocol { host: self.url.host(), why });
             }
+            if let Some(token) = &self.token {
+                token.was_taken();
+            }
             self.answer = Some(answer);
             return Ok(());
         }
         Err(self.redirected(self.url.host()))
+    }
+
+    async fn ask(&self) -> Result<Response, FetchError> {
+        let mut address = below(&self.base, "info/refs")?;
+        address.set_query(Some(&format!("service={}", self.service.name())));
+        let request = self.request(Method::GET, address)?;
+        request.send().await.map_err(|error| failed(self.url.host(), &error))
+    }
+
+    /// Has another token in the place of one that was taken once and no more is.
+    async fn renew(&mut self, app: Option<&AppCall<'_>>) -> Result<bool, FetchError> {
+        let Some((app, refused)) = app.zip(self.token.take_if(|token| token.has_been_taken())) else {
+            return Ok(false);
+        };
+        self.token = Some(app.token(Some(&refused), Timestamp::now()).await?);
+        Ok(true)
     }
 
     /// Sends a request; what is read from now on is its answer.
@@ -123,15 +168,16 @@ impl HttpExchange {
     fn request(&self, method: Method, address: Url) -> Result<RequestBuilder, FetchError> {
         let request = self.client.request(method, address).header("git-protocol", "version=2");
         let Some(credential) = &self.credential else { return Ok(request) };
-        Ok(match (&credential.bearer, &credential.password) {
-            (Some(token), _) => request.bearer_auth(token.expose_secret()),
-            (None, Some(password)) => {
+        Ok(match (&credential.bearer, &credential.password, &self.token) {
+            (Some(token), ..) => request.bearer_auth(token.expose_secret()),
+            (None, Some(password), _) => {
                 // Forges that take a token for a password hardly look at the name, but want one: that of Argo CD.
                 let user = credential.username.as_deref().filter(|user| !user.is_empty());
-                let user = user.unwrap_or("x-access-token");
+                let user = user.unwrap_or(TOKEN_USER);
                 request.basic_auth(user, Some(password.expose_secret()))
             }
-            (None, None) => request,
+            (None, None, Some(token)) => request.basic_auth(TOKEN_USER, Some(token.secret())),
+            (None, None, None) => request,
         })
     }
 

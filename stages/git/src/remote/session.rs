@@ -9,6 +9,7 @@ use super::advertised::{Advertised, Ref};
 use super::checkouts::Config;
 use super::clone_dir::CloneDir;
 use super::connection::{Connection, Way};
+use super::github_tokens::GitHubApps;
 use super::http::{HttpCall, HttpExchange, Service};
 use super::pack::{PackLimits, PackReceiver};
 use super::push::{Push, Pushed};
@@ -27,6 +28,7 @@ type Wanted = Vec<(String, Oid)>;
 pub(super) struct Reach<'a> {
     pub(super) config: &'a Config,
     pub(super) access: &'a Access,
+    pub(super) apps: &'a GitHubApps,
     pub(super) slot: Arc<Slot>,
 }
 
@@ -105,7 +107,7 @@ async fn connect(url: &RepositoryUrl, service: Service, reach: &Reach<'_>) -> Re
         let call = SshCall { url, credential, hosts: &access.hosts, connect_timeout };
         Way::Ssh(Box::new(slot.wait(Box::pin(SshChannel::open(call))).await?))
     } else {
-        let call = HttpCall { url, service, credential, access, connect_timeout, idle };
+        let call = HttpCall { url, service, credential, access, apps: reach.apps, connect_timeout, idle };
         Way::Http(Box::new(slot.wait(Box::pin(HttpExchange::open(call))).await?))
     };
     Ok(Connection::new(way, url.host(), idle, slot.clone()))

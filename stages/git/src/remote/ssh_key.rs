@@ -45,7 +45,7 @@ pub(super) fn decode(text: &str) -> Result<PrivateKey, &'static str> {
 }
 
 /// Without what editors and YAML add: a mark of the order of bytes, indentation, blanks at the ends of lines.
-fn tidy(text: &str) -> Zeroizing<String> {
+pub(super) fn tidy(text: &str) -> Zeroizing<String> {
     let text = text.trim_start_matches('\u{feff}').trim();
     // `Comment: ` may end in a blank that counts.
     let is_putty = is_putty(text);

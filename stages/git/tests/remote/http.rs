@@ -191,7 +191,13 @@ async fn what_argo_cd_s_secrets_hold_and_cannot_be_used_is_named() {
     for (data, why) in [
         (
             &[("githubAppID", "1"), ("githubAppInstallationID", "2"), ("githubAppPrivateKey", "key")][..],
-            format!("they are those of a GitHub App, {INSTEAD}"),
+            "its githubAppPrivateKey is no key in PEM: give the whole file that GitHub gave, with its line breaks"
+                .to_owned(),
+        ),
+        (
+            &[("githubAppPrivateKey", "key")],
+            "they are those of a GitHub App without its githubAppID: add the number that stands on the app's page"
+                .to_owned(),
         ),
         (&[("gcpServiceAccountKey", "{}")], format!("they are those of a Google service account, {INSTEAD}")),
         (

@@ -5,6 +5,7 @@ mod branch;
 mod broken;
 mod cache;
 mod commit;
+mod github_app;
 mod hostile;
 mod http;
 mod openssh;

@@ -86,7 +86,9 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     // Of jobs that went well the CronJob keeps one, whoever made them.
     let jobs = ["delete", "job", BACKUP, RESTORE, "--namespace", NAMESPACE, "--ignore-not-found"];
     ground.tools.run("kubectl", &jobs).await?;
-    // Steps after this one begin with a platform of their own.
+    // Steps after this one begin with a platform of their own. A Deployment that is given more pods together with another template
+    // makes some of the old one, which would show the former platform's token to that one: so there is none to be made more of.
+    scaled(ground, "reporter", 0).await?;
     ground.values = before;
     ground.upgrade(&json!({})).await?;
     for claim in ["platform", "platform-backup"] {

@@ -52,8 +52,13 @@ impl Monorepo {
         let who = Signature::new("Ada", "ada@example.com", &Time::new(1_700_000_000, 0)).unwrap();
         let parents: Vec<_> = parents.iter().collect();
         let id = of.commit(None, &who, &who, "Change it\n", &tree, &parents).unwrap();
-        of.reference("refs/heads/main", id, true, "moved").unwrap();
+        self.branch("main", id);
         id
+    }
+
+    /// Makes or moves a branch.
+    pub(crate) fn branch(&self, name: &str, to: Oid) {
+        self.repository.reference(&format!("refs/heads/{name}"), to, true, "moved").unwrap();
     }
 }
 
@@ -81,7 +86,7 @@ fn reports(simulation: &Simulation) -> PathBuf {
     simulation.directory().join("changes.ndjson")
 }
 
-fn how(simulation: &Simulation, more: &Value) -> Start {
+pub(crate) fn how(simulation: &Simulation, more: &Value) -> Start {
     let mut settings = json!({
         "reporter": {"sink": {"kind": "file", "file": {"path": reports(simulation)}}},
         "changeRevision": {"repositories": {"files": true}},
@@ -91,7 +96,7 @@ fn how(simulation: &Simulation, more: &Value) -> Start {
 }
 
 /// What was told of one application, in order. What a kill may repeat stands once.
-fn told_of(simulation: &Simulation, name: &str) -> Vec<Value> {
+pub(crate) fn told_of(simulation: &Simulation, name: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(reports(simulation)).unwrap_or_default();
     let whole = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut all: Vec<Value> =
@@ -101,7 +106,7 @@ fn told_of(simulation: &Simulation, name: &str) -> Vec<Value> {
 }
 
 /// Of each report of an application: its change revision, the revision before, and the commits, of the first source.
-fn changes(simulation: &Simulation, name: &str) -> Vec<(String, String, Vec<String>)> {
+pub(crate) fn changes(simulation: &Simulation, name: &str) -> Vec<(String, String, Vec<String>)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let of = |report: &Value| {
         let source = &report["sources"][0];
@@ -112,7 +117,7 @@ fn changes(simulation: &Simulation, name: &str) -> Vec<(String, String, Vec<Stri
     told_of(simulation, name).iter().map(of).collect()
 }
 
-fn change(newest: Oid, previous: Oid, commits: &[Oid]) -> (String, String, Vec<String>) {
+pub(crate) fn change(newest: Oid, previous: Oid, commits: &[Oid]) -> (String, String, Vec<String>) {
     (newest.to_string(), previous.to_string(), commits.iter().map(Oid::to_string).collect())
 }
 

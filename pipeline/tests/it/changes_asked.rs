@@ -22,12 +22,12 @@ fn marks(simulation: &Simulation, name: &str) -> Option<Value> {
     serde_json::from_str(of["metadata"]["annotations"]["app.meta.revisions-metadata"].as_str()?).ok()
 }
 
-fn changed_by(simulation: &Simulation, name: &str) -> Option<Value> {
+pub(crate) fn changed_by(simulation: &Simulation, name: &str) -> Option<Value> {
     marks(simulation, name).map(|marks| marks["changeRevisions"].clone())
 }
 
 /// The commit as Argo CD's simulator describes any.
-fn commit(id: Oid) -> Value {
+pub(crate) fn commit(id: Oid) -> Value {
     let commit = json!({"author": "A <a@example.com>", "date": "2026-01-01T00:00:00Z", "message": "first"});
     json!([{"revision": id.to_string(), "metadata": commit}])
 }

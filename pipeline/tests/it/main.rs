@@ -12,6 +12,7 @@ mod bus_commands;
 mod changes;
 mod changes_asked;
 mod changes_followed;
+mod changes_hydrated;
 mod changes_shared;
 mod credentials;
 mod dry_run;

@@ -3,11 +3,13 @@
 mod changes_question;
 mod read;
 
+use std::borrow::Cow;
+
 use crate::OperationEnd;
 use pipeline_core::{Digest, EntityId, Hasher};
 use pipeline_redact::Redactor;
 use serde_json::{Map, Value};
-use stages_client::{has_commits, manifest_sources};
+use stages_client::synced_sources;
 
 use crate::canonical;
 use crate::changes::Newest;
@@ -83,7 +85,7 @@ pub(crate) struct Source {
     pub(crate) repo_url: String,
     /// Names other sources' values; has no manifests of its own.
     pub(crate) is_ref: bool,
-    /// Its revisions are commits: see [`has_commits`].
+    /// Its revisions are commits: see [`stages_client::has_commits`].
     pub(crate) has_commits: bool,
 }
 
@@ -340,29 +342,19 @@ impl Application {
         self.sources.first().map_or("", |source| &source.repo_url)
     }
 
-    /// Its sources, as Git is asked about them.
-    fn asked_sources(&self) -> Vec<&Value> {
-        let Some(spec) = map(self.object.get("spec")) else { return Vec::new() };
-        let dry = map(spec.get("sourceHydrator")).and_then(|hydrator| hydrator.get("drySource"));
-        manifest_sources(list(spec.get("sources")).collect(), dry, spec.get("source"))
-    }
-
     /// The repositories of its sources that have commits.
     pub(crate) fn repositories(&self) -> impl Iterator<Item = &str> {
-        self.asked_sources().into_iter().filter_map(|source| {
-            let [repo_url, chart] = ["repoURL", "chart"].map(|name| text(source.get(name)));
-            has_commits(repo_url, chart).then_some(repo_url)
-        })
+        self.sources.iter().filter(|source| source.has_commits).map(|source| &*source.repo_url)
     }
 
     /// Its sources, each at one of `revisions`; `None` where these are not one for each.
     pub(crate) fn sources_at(&self, revisions: &[String]) -> Option<SourcesAt> {
-        let spec = map(self.object.get("spec"))?;
-        let sources = self.asked_sources();
+        let whole = self.object.get("spec")?;
+        let (spec, sources) = (map(Some(whole))?, synced_sources(whole).all);
         if sources.is_empty() || sources.len() != revisions.len() {
             return None;
         }
-        let at = |(source, revision): (&Value, &String)| SourceAt {
+        let at = |(source, revision): (Cow<'_, Value>, &String)| SourceAt {
             source: source.to_string(),
             revision: revision.clone(),
         };

@@ -4,8 +4,8 @@
 //! errors carry a [`pipeline_core::Reason`] - calls: what it is told to - fails: with [`HttpError`], which
 //! names the act and the host and never a path, a query, a body or a token.
 //!
-//! It decides nothing: whether a failure is retried, and when, is the caller's business. The two rules that stand here, since all
-//! who read Applications need them, are [`has_commits()`] and [`manifest_sources()`].
+//! It decides nothing: whether a failure is retried, and when, is the caller's business. The three rules that stand here, since all
+//! who read Applications need them, are [`has_commits()`], [`manifest_sources()`] and [`synced_sources()`].
 
 mod client;
 mod data_answer;
@@ -20,6 +20,7 @@ mod metered;
 mod no_tunnel;
 mod retry_after;
 mod session;
+mod synced_sources;
 mod target;
 mod token;
 
@@ -36,6 +37,7 @@ pub use no_tunnel::NO_TUNNEL;
 pub use reqwest::{Method, RequestBuilder, Url, header};
 pub use retry_after::{MAX_RETRY_AFTER, retry_after};
 pub use session::{Login, Session, Sessions};
+pub use synced_sources::{SyncedSources, synced_sources};
 pub use target::{Target, TargetError};
 pub use token::{Token, TokenError};
 

@@ -2,11 +2,12 @@
 //!
 //! The annotation `argocd.argoproj.io/manifest-generate-paths` says so; without it the sources do: their directories, value
 //! files, charts that are elsewhere in the repository, what a Kustomization is made of, and what other sources take by `$ref`.
+//! Of an application whose manifests Argo CD writes to a branch first, they are what it writes there.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use stages_client::has_commits;
+use stages_client::{SyncedSources, has_commits, synced_sources};
 
 use crate::address::Address;
 use crate::error::GitError;
@@ -16,6 +17,10 @@ use crate::yaml;
 const ANNOTATION: &str = "argocd.argoproj.io/manifest-generate-paths";
 /// The names that a Kustomization may have.
 pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+/// What Argo CD's source hydrator writes beside manifests, of the commit that they are made from.
+const HYDRATED_FROM: &str = "hydrator.metadata";
+/// The files of a directory that Argo CD takes for manifests: it writes the first, and people the others at most.
+const HYDRATED: [&str; 5] = ["manifest.yaml", "*.yaml", "*.yml", "*.json", "*.jsonnet"];
 /// Kustomizations and charts that are read of one source: a circle of them ends as well.
 const MAX_READ: usize = 256;
 /// Bytes of a Kustomization or chart.
@@ -30,13 +35,15 @@ pub struct Application {
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
-    /// In the order of the manifest.
+    /// What it is synced to, in the order of the manifest: a source's place is its revision's. One that cannot be read is empty.
     pub sources: Vec<Source>,
     annotated: Option<String>,
+    /// Its manifests stand in a branch that Argo CD writes to.
+    is_hydrated: bool,
 }
 
 /// One source of an application.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Source {
     /// Where its repository is.
     pub repo_url: String,
@@ -88,10 +95,8 @@ impl Application {
         if object["kind"] != "Application" || group != "argoproj.io" {
             return None;
         }
-        let spec = &object["spec"];
-        let several = spec["sources"].as_array().filter(|sources| !sources.is_empty()).cloned();
-        let sources = several.unwrap_or_else(|| vec![spec["source"].clone()]);
-        let sources = sources.into_iter().filter_map(Source::read);
+        let SyncedSources { all, is_hydrated, .. } = synced_sources(&object["spec"]);
+        let sources = all.into_iter().map(|source| Source::read(source.into_owned()).unwrap_or_default());
         let metadata = &object["metadata"];
         Some(Self {
             namespace: metadata["namespace"].as_str().map(str::to_owned),
@@ -101,6 +106,7 @@ impl Application {
                 .as_str()
                 .filter(|text| !text.is_empty())
                 .map(str::to_owned),
+            is_hydrated,
         })
     }
 
@@ -128,7 +134,15 @@ impl Application {
         if !of.has_commits() {
             return Ok(Vec::new());
         }
-        if let Some(annotated) = &self.annotated {
+        // What is annotated is of the branch that they are made from: Argo CD passes over it as well when it makes them.
+        if self.is_hydrated {
+            if let Some(directory) = join("", &of.path)
+                && is_hydrated(&directory, files)?
+            {
+                found.extend(HYDRATED.iter().filter_map(|name| join(&directory, name)));
+                return Ok(found.into_iter().collect());
+            }
+        } else if let Some(annotated) = &self.annotated {
             let paths = annotated.split(';').map(str::trim).filter(|path| !path.is_empty());
             found.extend(paths.filter_map(|path| join(&of.path, path)));
             return Ok(found.into_iter().collect());
@@ -167,6 +181,18 @@ pub fn applications(text: &str) -> Result<Vec<Application>, GitError> {
         }
     }
     Ok(all)
+}
+
+/// Whether the source hydrator wrote what stands in this directory. Beside the manifests it notes there from which commit it made them,
+/// so that each of its commits changes every directory, and most of them no manifest.
+fn is_hydrated(directory: &str, files: &Snapshot<'_>) -> Result<bool, GitError> {
+    let Some(path) = join(directory, HYDRATED_FROM) else { return Ok(false) };
+    match files.read(&path, MAX_FILE) {
+        Ok(found) => Ok(found.is_some()),
+        Err(GitError::Read { what, source }) => Err(GitError::Read { what, source }),
+        // What is too large or elsewhere Argo CD did not write.
+        Err(_) => Ok(false),
+    }
 }
 
 /// The files of values that a source names.

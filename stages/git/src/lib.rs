@@ -35,4 +35,4 @@ pub use remote::{Checkout, Checkouts, FetchError, RepositoryUrl, UrlPrefix};
 pub use repository::{Commit, GitRepository};
 pub use series::GitSeries;
 pub use snapshot::{Listed, Snapshot, join, shown};
-pub use stages_client::has_commits;
+pub use stages_client::{SyncedSources, has_commits, synced_sources};

@@ -178,8 +178,12 @@ fn gone(event: &Event) -> Enriched {
 fn decision(object: &Value, all: &[Synced], started_at: Option<&str>) -> Digest {
     let between: Vec<_> = all.iter().map(|of| (&of.repo_url, &of.current, &of.previous)).collect();
     let spec = &object["spec"];
+    let source = match &spec["sourceHydrator"]["syncSource"] {
+        synced if synced.is_object() => synced,
+        _ => &spec["source"],
+    };
     let paths = &object["metadata"]["annotations"]["argocd.argoproj.io/manifest-generate-paths"];
-    let of = json!([between, spec["source"], spec["sources"], paths, started_at]);
+    let of = json!([between, source, spec["sources"], paths, started_at]);
     Digest::of(of.to_string().as_bytes())
 }
 

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stages_git::has_commits;
+use stages_git::{SyncedSources, has_commits, synced_sources};
 
 /// What was told of one source last: kept in the record of its application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub(crate) fn waits_to_begin(application: &Value) -> bool {
 /// When the sync began that brought the sources where they are; `None` where it has not begun, or is not known any more.
 pub(crate) fn started_at(application: &Value, all: &[Synced]) -> Option<String> {
     let operation = &application["status"]["operationState"];
-    let is_multiple = application["spec"]["sources"].as_array().is_some_and(|sources| !sources.is_empty());
+    let is_multiple = synced_sources(&application["spec"]).are_several;
     let brought = |holder: &Value| {
         let of = |synced: &Synced| Place::revision(holder, synced.index, is_multiple) == synced.current;
         all.iter().any(|synced| synced.current.is_some()) && all.iter().all(of)
@@ -80,14 +80,8 @@ pub(crate) fn started_at(application: &Value, all: &[Synced]) -> Option<String> 
 
 /// The sources of an Application, in its order.
 pub fn synced(application: &Value) -> Vec<Synced> {
-    let spec = &application["spec"];
-    let several = spec["sources"].as_array().filter(|sources| !sources.is_empty());
-    let sources: Vec<&Value> = match several {
-        Some(sources) => sources.iter().collect(),
-        None => vec![&spec["source"]],
-    };
-    let is_multiple = several.is_some();
-    let sources = sources.into_iter().enumerate().filter(|(_, source)| source.is_object());
+    let SyncedSources { all, are_several: is_multiple, .. } = synced_sources(&application["spec"]);
+    let sources = all.iter().enumerate().filter(|(_, source)| source.is_object());
     sources.map(|(index, source)| Place { index, source, is_multiple }.read(application)).collect()
 }
 
@@ -303,5 +297,54 @@ mod tests {
             },
         });
         assert_eq!(between(&application), [pair("a2", "a1"), pair("b2", "b1"), pair("n1", "")]);
+    }
+
+    #[test]
+    fn what_is_hydrated_stands_at_a_revision_of_the_branch_that_argo_cd_writes_to() {
+        let mut application = json!({
+            "spec": {"sourceHydrator": {
+                "drySource": {"repoURL": "https://example.com/a", "path": "charts/x", "targetRevision": "main"},
+                "syncSource": {"targetBranch": "environments/dev", "path": "x"},
+            }},
+            "status": {
+                "sync": {"status": "Synced", "revision": "wet2"},
+                "operationState": {"startedAt": "2026-11-25T10:00:00Z", "syncResult": {"revision": "wet2"}},
+                "history": [{"revision": "wet1"}, {"revision": "wet2"}],
+                "sourceHydrator": {"lastSuccessfulOperation": {"drySHA": "dry3", "hydratedSHA": "wet3"}},
+            },
+        });
+        let of = |application: &Value| {
+            let all = synced(application);
+            let begun = started_at(application, &all);
+            (all.into_iter().map(|of| (of.repo_url, of.current, of.previous)).collect::<Vec<_>>(), begun)
+        };
+        let stands =
+            vec![("https://example.com/a".to_owned(), Some("wet2".to_owned()), Some("wet1".to_owned()))];
+        let expected = (stands, Some("2026-11-25T10:00:00Z".to_owned()));
+        assert_eq!(of(&application), expected);
+        // What else stands there Argo CD passes over.
+        application["spec"]["source"] = json!({"repoURL": "https://example.com/old"});
+        application["spec"]["sources"] =
+            json!([{"repoURL": "https://example.com/b"}, {"repoURL": "https://example.com/c"}]);
+        assert_eq!(of(&application), expected);
+    }
+
+    #[test]
+    fn a_source_that_cannot_be_read_keeps_its_place_among_the_revisions() {
+        let source = |name: &str| json!({"repoURL": format!("https://example.com/{name}"), "path": name});
+        let object = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "odd"},
+            "spec": {"sources": [source("a"), null, source("b")]},
+            "status": {
+                "sync": {"status": "Synced"},
+                "operationState": {"syncResult": {"revisions": ["a1", "x", "b1"]}},
+                "history": [{"revisions": ["a1", "x", "b1"], "sources": [source("a"), {}, source("b")]}],
+            },
+        });
+        let application = stages_git::application::Application::read(&object).unwrap();
+        let all = synced(&object);
+        let paths: Vec<&str> = all.iter().map(|of| &*application.sources[of.index].path).collect();
+        assert_eq!(paths, ["a", "b"]);
+        assert_eq!(all.iter().map(|of| of.current.as_deref()).collect::<Vec<_>>(), [Some("a1"), Some("b1")]);
     }
 }

@@ -1,9 +1,12 @@
 //! What may be asked, and what is answered: the same over HTTP and over a bus.
 
+use std::borrow::Cow;
+
 use axum::http::StatusCode;
 use prometheus::{IntCounterVec, Opts, Registry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use stages_git::{SyncedSources, synced_sources};
 
 use crate::asked::{Asked, AskedSource};
 use crate::changed::AskedChange;
@@ -143,24 +146,18 @@ const fn shown(status: StatusCode) -> &'static str {
 
 /// The sources of an Application: at `revision` where it has but one, else at what it was compared with.
 fn sources_of(app: &Value, revision: &str) -> Vec<AskedSource> {
-    let several = app["spec"]["sources"].as_array().filter(|sources| !sources.is_empty());
-    let at = |source: &Value, revision: &Value| AskedSource {
-        source: source.clone(),
-        revision: revision.as_str().unwrap_or_default().to_owned(),
-        elsewhere: false,
+    let compared = &app["status"]["sync"];
+    let SyncedSources { all, are_several, .. } = synced_sources(&app["spec"]);
+    let at = |(place, source): (usize, Cow<'_, Value>)| {
+        let compared = if are_several { &compared["revisions"][place] } else { &compared["revision"] };
+        let given = Some(revision).filter(|revision| !are_several && !revision.is_empty());
+        AskedSource {
+            source: source.into_owned(),
+            revision: given.or(compared.as_str()).unwrap_or_default().to_owned(),
+            elsewhere: false,
+        }
     };
-    match several {
-        Some(sources) => {
-            let compared = &app["status"]["sync"]["revisions"];
-            sources.iter().enumerate().map(|(n, source)| at(source, &compared[n])).collect()
-        }
-        None if app["spec"]["source"].is_object() => {
-            let compared = &app["status"]["sync"]["revision"];
-            let given = Value::String(revision.to_owned());
-            vec![at(&app["spec"]["source"], if revision.is_empty() { compared } else { &given })]
-        }
-        None => Vec::new(),
-    }
+    all.into_iter().enumerate().map(at).collect()
 }
 
 /// As other programs read it; of an application that packages nothing there is nothing.

@@ -1,6 +1,7 @@
 //! With what it is asked which commits changed an application.
 
 use serde_json::{Map, Value, json};
+use stages_client::synced_sources;
 
 use super::{Application, list, map};
 
@@ -30,7 +31,9 @@ impl Application {
         named.insert("annotations".to_owned(), part(annotations, &[PATHS_ANNOTATION]).into());
         let spec = map(self.object.get("spec"))?;
         let mut of = part(Some(spec), &["project"]);
-        if self.multi_source {
+        if synced_sources(self.object.get("spec")?).is_hydrated {
+            of.insert("sourceHydrator".to_owned(), hydrator(map(spec.get("sourceHydrator"))));
+        } else if self.multi_source {
             of.insert("sources".to_owned(), list(spec.get("sources")).map(source).collect());
         } else {
             of.insert("source".to_owned(), spec.get("source").map(source)?);
@@ -84,6 +87,12 @@ fn source(source: &Value) -> Value {
         }
     }
     told.into()
+}
+
+/// Where a source hydrator writes: the directory, and the repository unless it is that of what it reads.
+fn hydrator(of: Option<&Map<String, Value>>) -> Value {
+    let side = |name: &str, members: &[&str]| part(of.and_then(|of| map(of.get(name))), members);
+    json!({"drySource": side("drySource", &["repoURL"]), "syncSource": side("syncSource", &["repoURL", "path"])})
 }
 
 fn part(of: Option<&Map<String, Value>>, names: &[&str]) -> Map<String, Value> {
@@ -182,6 +191,30 @@ mod tests {
             });
         });
         assert!(of_another.is_some(), "a note of another revision does not count");
+    }
+
+    #[test]
+    fn of_what_is_hydrated_it_is_asked_where_argo_cd_writes_it() {
+        let mut object = synced();
+        object["spec"] = json!({
+            "project": "shop",
+            "source": {"repoURL": "https://git.example.com/old.git", "path": "old"},
+            "sources": [{"repoURL": "https://git.example.com/old.git", "path": "old"}],
+            "sourceHydrator": {
+                "drySource": {"repoURL": "https://git.example.com/mono.git", "path": "charts/shop", "targetRevision": "main",
+                    "helm": {"values": "a: b"}},
+                "syncSource": {"targetBranch": "environments/dev", "path": "shop"},
+                "hydrateTo": {"targetBranch": "environments/dev-next"},
+            },
+        });
+        let asked = question(&object).unwrap();
+        assert_eq!(
+            asked["spec"],
+            json!({"project": "shop", "sourceHydrator": {
+                "drySource": {"repoURL": "https://git.example.com/mono.git"}, "syncSource": {"path": "shop"},
+            }})
+        );
+        assert_eq!(asked["status"]["history"], json!([{"revision": "a"}, {"revision": "b"}]));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use pipeline_core::Digest;
 use pipeline_redact::Redactor;
 use serde_json::{Map, Value};
-use stages_client::{has_commits, manifest_sources};
+use stages_client::{SyncedSources, has_commits, synced_sources};
 
 use super::{
     Application, Condition, Entry, Health, Operation, REFRESH_ANNOTATION, Revisions, Source, SyncedResource,
@@ -53,7 +53,7 @@ impl Application {
         if name.is_empty() {
             return Err(Malformed::NoName);
         }
-        let (sources, multi_source) = sources(spec);
+        let (sources, multi_source) = sources(object.get("spec").unwrap_or(&Value::Null));
         let sync = map(status.get("sync"));
         let compared = sync.and_then(|sync| map(sync.get("comparedTo")));
         let health = map(status.get("health"));
@@ -106,17 +106,14 @@ impl Revisions {
     }
 }
 
-fn sources(spec: &Map<String, Value>) -> (Vec<Source>, bool) {
+fn sources(spec: &Value) -> (Vec<Source>, bool) {
     let read = |source: &Map<String, Value>| Source {
         repo_url: text(source.get("repoURL")).to_owned(),
         is_ref: !text(source.get("ref")).is_empty(),
         has_commits: has_commits(text(source.get("repoURL")), text(source.get("chart"))),
     };
-    let several: Vec<_> = list(spec.get("sources")).filter_map(Value::as_object).collect();
-    let are_several = !several.is_empty();
-    let dry = map(spec.get("sourceHydrator")).and_then(|hydrator| map(hydrator.get("drySource")));
-    let all = manifest_sources(several, dry, map(spec.get("source")));
-    (all.into_iter().map(read).collect(), are_several)
+    let SyncedSources { all, are_several, .. } = synced_sources(spec);
+    (all.iter().filter_map(|source| source.as_object()).map(read).collect(), are_several)
 }
 
 /// Of an entry: its health, and what its id is of. Entries that differ in nothing else have one digest, and a record

@@ -95,6 +95,69 @@ fn what_a_kustomization_is_made_of_belongs_to_a_source() {
 }
 
 #[test]
+fn what_argo_cd_writes_to_a_branch_are_the_manifests_in_the_directory_it_is_synced_from() {
+    let of = |annotation: Option<&str>, path: &str| {
+        let dry = json!({"repoURL": "https://x/y", "path": "charts/shop", "targetRevision": "main"});
+        let synced = json!({"targetBranch": "environments/dev", "path": path});
+        let spec = json!({
+            "source": {"repoURL": "https://x/old", "path": "old"}, "sources": [{"repoURL": "https://x/old", "path": "old"}],
+            "sourceHydrator": {"drySource": dry, "syncSource": synced, "hydrateTo": {"targetBranch": "next"}},
+        });
+        application(annotation, &spec)
+    };
+    let shop = of(None, "shop");
+    let [source] = &*shop.sources else { panic!("{:?}", shop.sources) };
+    assert_eq!(
+        (&*source.repo_url, &*source.path, &*source.target_revision),
+        ("https://x/y", "shop", "environments/dev")
+    );
+    assert_eq!(shop.of(&Address::read("https://x/y.git")).collect::<Vec<_>>(), [0]);
+    // Of each commit it notes there what it made that from, and how, though no manifest changed.
+    let made_from = "{\"drySha\": \"c0ffee\"}\n";
+    let written = [
+        file("hydrator.metadata", made_from),
+        file("shop/README.md", "git checkout c0ffee\n"),
+        file("shop/hydrator.metadata", made_from),
+        file("shop/manifest.yaml", "kind: Service\n"),
+    ];
+    let manifests = |directory: &str| {
+        ["*.json", "*.jsonnet", "*.yaml", "*.yml", "manifest.yaml"].map(|name| format!("{directory}{name}"))
+    };
+    // An annotation is of the branch that they are made from.
+    for annotation in [None, Some("."), Some("/charts/shop;/charts/lib")] {
+        for path in ["shop", "./shop/", "/shop"] {
+            assert_eq!(
+                paths(&of(annotation, path), 0, &written),
+                manifests("shop/"),
+                "{annotation:?}, {path}"
+            );
+        }
+    }
+    assert_eq!(paths(&of(None, "."), 0, &written), manifests(""));
+    // What something else wrote is a directory like any other.
+    let kustomized = [file("shop/kustomization.yaml", "resources: [../base]\n")];
+    assert_eq!(paths(&of(Some("."), "shop"), 0, &kustomized), ["base", "shop"]);
+    let elsewhere = [link("shop/hydrator.metadata", "/etc/passwd")];
+    assert_eq!(paths(&of(None, "shop"), 0, &elsewhere), ["shop"]);
+}
+
+#[test]
+fn a_path_is_the_same_however_it_is_written() {
+    for (path, expected) in
+        [("", ""), (".", ""), ("./", ""), ("/x", "x"), ("x/", "x"), ("./x//y/../z/", "x/z")]
+    {
+        let spec = json!({"source": {"repoURL": "https://x/y", "path": path}});
+        assert_eq!(paths(&application(None, &spec), 0, &[]), [expected], "{path:?}");
+        let beside = if expected.is_empty() { "a".to_owned() } else { format!("{expected}/a") };
+        assert_eq!(paths(&application(Some("a;./a;/b/"), &spec), 0, &[]), {
+            let mut both = [beside, "b".to_owned()];
+            both.sort();
+            both
+        });
+    }
+}
+
+#[test]
 fn a_source_that_others_refer_to_has_the_files_they_take() {
     let shop = application(
         None,

@@ -89,3 +89,19 @@ async fn what_a_registry_holds_is_told_with_its_digest_and_looked_for_in_no_repo
     let source = &report["sources"][0];
     assert_eq!((&source["revision"], source.get("error")), (&json!(DIGEST), None), "{report}");
 }
+
+#[test]
+fn what_is_hydrated_is_told_anew_when_it_is_synced_from_elsewhere_and_not_when_it_is_made_from_elsewhere() {
+    let decided = |dry: &str, synced_from: &str| {
+        let object = json!({
+            "spec": {"source": {"repoURL": "https://example.com/old"}, "sourceHydrator": {
+                "drySource": {"repoURL": "https://example.com/a", "path": dry},
+                "syncSource": {"targetBranch": "environments/dev", "path": synced_from},
+            }},
+            "status": {"sync": {"status": "Synced", "revision": "b"}},
+        });
+        decision(&object, &synced(&object), None)
+    };
+    assert_eq!(decided("charts/web", "web"), decided("charts/shop", "web"));
+    assert_ne!(decided("charts/web", "web"), decided("charts/web", "shop"));
+}

@@ -105,6 +105,11 @@ async fn both_forms_of_the_question_for_a_version_are_answered() {
     assert_eq!(told(served.post("/getAppVersion", &several)).await.1["appVersion"], "2.7.1");
     let nothing = json!({"app": application("plain"), "revision": served.first});
     assert_eq!(told(served.post("/getAppVersion", &nothing)).await, (StatusCode::OK, json!({})));
+    let mut hydrated = application("nowhere");
+    hydrated["status"]["sync"]["revision"] = served.first.clone().into();
+    hydrated["spec"]["sourceHydrator"] = json!({"drySource": {"repoURL": URL, "path": "nowhere"},
+        "syncSource": {"targetBranch": "environments/dev", "path": "chart"}});
+    assert_eq!(told(served.post("/getAppVersion", &hydrated)).await.1["appVersion"], "2.7.1");
     refused(served.post("/getAppVersion", &json!({"app": {}})), 400, "it names no source").await;
     let broken =
         served.client.post(format!("{}/getAppVersion", served.address)).bearer_auth("good").body("{");

@@ -49,6 +49,29 @@ fn git_is_asked_about_the_sources_at_the_revisions_that_argo_cd_resolved() {
     );
 }
 
+#[test]
+fn git_is_asked_about_what_argo_cd_writes_to_a_branch_and_not_about_what_it_is_made_from() {
+    let mut store = store();
+    let mono = "https://git.example.com/mono.git";
+    store["spec"]["source"] = json!(null);
+    store["spec"]["sourceHydrator"] = json!({
+        "drySource": {"repoURL": mono, "path": "charts/store", "targetRevision": "main"},
+        "syncSource": {"targetBranch": "environments/dev", "path": "store"},
+    });
+    let (result, asked) = run_with(&event(&store), None, &asking_git(), Duration::ZERO, answered(None));
+    result.unwrap();
+    let of: Vec<(Value, &str)> = asked
+        .iter()
+        .filter_map(|fetch| match fetch {
+            Fetch::Manifests { sources, .. } => sources.as_ref(),
+            _ => None,
+        })
+        .map(|of| (serde_json::from_str(&of.sources[0].source).unwrap(), of.sources[0].revision.as_str()))
+        .collect();
+    let branch = json!({"repoURL": mono, "path": "store", "targetRevision": "environments/dev"});
+    assert_eq!(of, [(branch.clone(), REVISION), (branch, REVISION)]);
+}
+
 /// Is asked of every repository.
 #[derive(Debug)]
 struct Git;

@@ -147,7 +147,7 @@ async fn an_application_says_what_it_follows_of_its_repository() {
         ("several", json!({"source": other, "sources": [one, other]}), json!("main")),
         (
             "hydrated",
-            json!({"source": follows(json!("branch")), "sourceHydrator": {"drySource": one}}),
+            json!({"source": follows(json!("branch")), "sources": [follows(json!("branch"))], "sourceHydrator": {"drySource": one}}),
             json!("main"),
         ),
         (

@@ -196,11 +196,15 @@ fn parse(object: &ObjectAt) -> Object {
     object.object.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// Those that are folders of repositories: where there are several, the single one says nothing.
+/// Those that are folders of repositories: where there are several, the single one says nothing, and where another branch is made from
+/// one, neither does.
 fn sources(spec: serde_json::Value) -> Vec<ManifestSource> {
     let Spec { source, sources, source_hydrator } = serde_json::from_value(spec).unwrap_or_default();
-    let single = source_hydrator.and_then(|hydrator| hydrator.dry_source).or(source);
-    let all = if sources.is_empty() { single.into_iter().collect() } else { sources };
+    let all = match source_hydrator.and_then(|hydrator| hydrator.dry_source) {
+        Some(dry) => vec![dry],
+        None if sources.is_empty() => source.into_iter().collect(),
+        None => sources,
+    };
     let one = |of: Source| ManifestSource {
         repository: of.repo_url,
         path: of.path,
@@ -518,7 +522,12 @@ mod tests {
         assert_eq!(of(several), [source("https://git/a/c", "", "main")]);
         let dry =
             serde_json::json!({"drySource": own, "syncSource": {"targetBranch": "env/prod", "path": "web"}});
-        assert_eq!(of(serde_json::json!({ "sourceHydrator": dry })), [source("https://git/a/b", "web", "")]);
+        let made = [source("https://git/a/b", "web", "")];
+        assert_eq!(of(serde_json::json!({ "sourceHydrator": dry })), made);
+        assert_eq!(
+            of(serde_json::json!({"sourceHydrator": dry, "source": chart, "sources": [values]})),
+            made
+        );
         assert_eq!(of(serde_json::json!({ "source": chart })), []);
         assert_eq!(of(serde_json::json!({})), []);
     }

@@ -99,7 +99,7 @@ async fn the_health_of_a_resource_is_read_in_either_form() {
     }
 }
 
-/// As Argo CD reads them: several sources go before one, and what is hydrated comes from its dry source.
+/// As Argo CD reads them: several sources go before one, and what is hydrated comes from its dry source, whatever else stands there.
 #[tokio::test]
 async fn an_application_comes_from_where_argo_cd_takes_it() {
     let platform = start(config()).await;
@@ -111,6 +111,7 @@ async fn an_application_comes_from_where_argo_cd_takes_it() {
         ("none-of-several", json!({"source": old, "sources": []}), ("old", "old")),
         ("hydrated", json!({"sourceHydrator": dry}), ("git", "base")),
         ("hydrated-before", json!({"source": old, "sourceHydrator": dry}), ("git", "base")),
+        ("hydrated-beside", json!({"sources": [chart, old], "sourceHydrator": dry}), ("git", "base")),
         (
             "odd",
             json!({"source": git, "sources": "odd", "sourceHydrator": {"drySource": 7}}),

@@ -32,20 +32,21 @@ pub struct Synced {
     pub current: Option<String>,
     /// The revision it stood at before; `None` when there was none.
     pub previous: Option<String>,
-    /// The revisions that the application's history has of it, the oldest first.
-    history: Vec<String>,
+    /// The revisions that the application's history has of it, the oldest first; `None` where Argo CD keeps no history.
+    history: Option<Vec<String>>,
 }
 
 impl Synced {
-    /// The revision whose changes were told last, as long as the history still has it: a sync that nobody watched is told
-    /// together with the one after it. Else the one before. Another sync of the revision that was told brings nothing new.
+    /// The revision whose changes were told last, as long as the history still has it or there is none: a sync that nobody watched
+    /// is told together with the one after it. Else the one before. Another sync of the revision that was told brings nothing new.
     pub(crate) fn since(&self, told: Option<&Told>, started_at: Option<&str>) -> Option<String> {
         let is_again = |told: &Told| {
             self.current.as_ref() == Some(&told.revision)
                 && told.started_at.as_deref().zip(started_at).is_some_and(|(told, now)| told != now)
         };
         let is_before = |told: &Told| {
-            self.current.as_ref() != Some(&told.revision) && self.history.contains(&told.revision)
+            self.current.as_ref() != Some(&told.revision)
+                && self.history.as_ref().is_none_or(|history| history.contains(&told.revision))
         };
         let told = told.filter(|told| told.repo_url == self.repo_url && (is_before(told) || is_again(told)));
         told.map(|told| told.revision.clone()).or_else(|| self.previous.clone())
@@ -108,7 +109,7 @@ impl Place<'_> {
             has_commits: has_commits(text("repoURL"), text("chart")),
             previous: before.last().cloned().flatten(),
             current,
-            history: history.into_iter().flatten().collect(),
+            history: (!entries.is_empty()).then(|| history.into_iter().flatten().collect()),
         }
     }
 
@@ -135,19 +136,24 @@ impl Place<'_> {
         asked.or_else(|| is_synced.then(|| self.of(&status["sync"], self.index)).flatten())
     }
 
+    /// What an entry of the history has of the source. An application may have had another one beside it then, or none.
     fn in_history(&self, entry: &Value) -> Option<String> {
-        if !self.is_multiple {
-            return self.of(entry, 0);
-        }
-        let sources = entry["sources"].as_array()?;
-        let is_same = |other: &Value| {
-            ["repoURL", "path", "chart", "ref"].iter().all(|name| other[*name] == self.source[*name])
+        let several = entry["sources"].as_array().filter(|sources| !sources.is_empty());
+        let Some(sources) = several else {
+            let is_it = !self.is_multiple || self.is_same(&entry["source"]);
+            return is_it.then(|| Self::revision(entry, 0, false)).flatten();
         };
         let place = match sources.get(self.index) {
-            Some(other) if is_same(other) => Some(self.index),
-            _ => sources.iter().position(is_same),
+            Some(other) if self.is_same(other) => Some(self.index),
+            _ => sources.iter().position(|other| self.is_same(other)),
         };
-        self.of(entry, place?)
+        Self::revision(entry, place?, true)
+    }
+
+    /// Argo CD writes nothing to the history for what is empty.
+    fn is_same(&self, other: &Value) -> bool {
+        let text = |of: &Value, name: &str| of[name].as_str().unwrap_or_default().to_owned();
+        ["repoURL", "path", "chart", "ref"].iter().all(|name| text(other, name) == text(self.source, name))
     }
 }
 
@@ -346,5 +352,79 @@ mod tests {
         let paths: Vec<&str> = all.iter().map(|of| &*application.sources[of.index].path).collect();
         assert_eq!(paths, ["a", "b"]);
         assert_eq!(all.iter().map(|of| of.current.as_deref()).collect::<Vec<_>>(), [Some("a1"), Some("b1")]);
+    }
+
+    #[test]
+    fn another_source_beside_one_takes_nothing_from_its_history() {
+        let (app, values) = (
+            json!({"repoURL": "https://example.com/a", "path": "x"}),
+            json!({"repoURL": "https://example.com/b", "ref": "values"}),
+        );
+        let sync = |revisions: Value| json!({"sync": {"status": "Synced"}, "operationState": {"syncResult": revisions}});
+        let mut several = json!({
+            "spec": {"sources": [values, app]},
+            "status": sync(json!({"revisions": ["v1", "a2"]})),
+        });
+        several["status"]["history"] = json!([
+            {"revision": "a1", "source": app},
+            {"revisions": ["v1", "a2"], "sources": [values, app]},
+        ]);
+        assert_eq!(between(&several), [pair("v1", ""), pair("a2", "a1")]);
+        // And back.
+        let mut single = json!({"spec": {"source": app}, "status": sync(json!({"revision": "a3"}))});
+        single["status"]["history"] = json!([
+            {"revisions": ["v1", "a2"], "sources": [values, app]},
+            {"revision": "a3", "source": app},
+        ]);
+        assert_eq!(between(&single), [pair("a3", "a2")]);
+        // Of one source it does not matter where it stood then, and another repository's revisions are told to be unknown.
+        single["status"]["history"][0] =
+            json!({"revision": "a2", "source": {"repoURL": "https://example.com/a", "path": "y"}});
+        assert_eq!(between(&single), [pair("a3", "a2")]);
+    }
+
+    #[test]
+    fn what_is_empty_in_a_source_is_as_what_is_not_there_in_the_history() {
+        let source = |name: &str| json!({"repoURL": format!("https://example.com/{name}"), "path": "x"});
+        let mut written = source("a");
+        written["chart"] = "".into();
+        written["ref"] = Value::Null;
+        let application = json!({
+            "spec": {"sources": [written, source("b")]},
+            "status": {
+                "sync": {"status": "Synced"},
+                "operationState": {"syncResult": {"revisions": ["a2", "b2"]}},
+                "history": [
+                    {"revisions": ["a1", "b1"], "sources": [source("a"), source("b")]},
+                    {"revisions": ["a2", "b2"], "sources": [source("a"), source("b")]},
+                ],
+            },
+        });
+        assert_eq!(between(&application), [pair("a2", "a1"), pair("b2", "b1")]);
+    }
+
+    #[test]
+    fn where_argo_cd_keeps_no_history_the_next_begins_at_what_was_told_last() {
+        let mut application = json!({
+            "spec": {"source": {"repoURL": "https://example.com/a", "path": "x"}, "revisionHistoryLimit": 0},
+            "status": {
+                "sync": {"status": "Synced", "revision": "b"},
+                "operationState": {"phase": "Succeeded", "syncResult": {"revision": "b"}},
+            },
+        });
+        let told = Told {
+            repo_url: "https://example.com/a".to_owned(),
+            revision: "a".to_owned(),
+            started_at: Some("one".to_owned()),
+        };
+        let of = |application: &Value, told: &Told| {
+            let all = synced(application);
+            (all[0].current.clone(), all[0].since(Some(told), Some("two")))
+        };
+        assert_eq!(of(&application, &told), pair("b", "a"));
+        let elsewhere = Told { repo_url: "https://example.com/b".to_owned(), ..told.clone() };
+        assert_eq!(of(&application, &elsewhere), pair("b", ""), "another repository's revision");
+        application["status"]["history"] = json!([{"revision": "b"}]);
+        assert_eq!(of(&application, &told), pair("b", ""), "a history that has it no more");
     }
 }

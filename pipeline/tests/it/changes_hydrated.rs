@@ -1,7 +1,8 @@
 //! Which commits changed an application that is not synced from what people write: Argo CD writes its manifests to a branch first
-//! (`spec.sourceHydrator`).
+//! (`spec.sourceHydrator`), or only tries whether they could be applied.
 
 use git2::Oid;
+use loadtest::sim::Simulation;
 use serde_json::{Value, json};
 
 use crate::changes::{Monorepo, change, changes, how, put, synced, told_of};
@@ -83,4 +84,32 @@ async fn reports_carry_the_commits_that_changed_what_argo_cd_writes_to_a_branch(
     let is = |name: &str, id: Oid| changed_by(&simulation, name) == Some(commit(id));
     eventually("what changed both", || is("a", made_of_a) && is("b", made)).await;
     reporter.stop().await;
+}
+
+/// Argo CD's state of an operation that succeeded.
+fn succeeded(simulation: &Simulation, application: &mut Value, sync: &Value) {
+    application["status"]["operationState"] = json!({"phase": "Succeeded", "startedAt": "2026-11-25T11:00:00Z",
+        "operation": {"sync": sync}, "syncResult": {"revision": sync["revision"]}});
+    put(simulation, application.clone());
+}
+
+#[tokio::test]
+async fn a_dry_run_is_not_told_as_a_sync() {
+    let (mono, simulation) = (Monorepo::new(), told::world(|_| {}).await);
+    let first = mono.commit(&[], &[("apps/a/x", "1")]);
+    let second = mono.commit(&[first], &[("apps/a/x", "2")]);
+    let third = mono.commit(&[second], &[("apps/a/x", "3")]);
+    let mut application = synced("a", &mono.url(), "apps/a", &[first, second]);
+    put(&simulation, application.clone());
+    let runtime = Runtime::launch(how(&simulation, &json!({}))).await;
+    eventually("the sync", || changes(&simulation, "a") == [change(second, first, &[second])]).await;
+    application["status"]["sync"] = json!({"status": "OutOfSync", "revision": third.to_string()});
+    succeeded(&simulation, &mut application, &json!({"revision": third.to_string(), "dryRun": true}));
+    runtime.counts("gitops_runtime_filtered_total", &[("reason", "not_begun")], 1.0).await;
+    let history = application["status"]["history"].as_array_mut().unwrap();
+    history.push(json!({"revision": third.to_string()}));
+    succeeded(&simulation, &mut application, &json!({"revision": third.to_string()}));
+    eventually("the next sync", || changes(&simulation, "a").len() == 2).await;
+    assert_eq!(changes(&simulation, "a")[1], change(third, second, &[third]));
+    runtime.stop().await;
 }

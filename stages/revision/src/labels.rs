@@ -8,7 +8,7 @@ pub const CHANGE: ReportKind = ReportKind::of_object("change_revision");
 /// It was never synced to a revision of a repository.
 pub const NEVER_SYNCED: Filtered = Filtered::Of("never_synced");
 
-/// A sync of it is asked for, and has not begun.
+/// A sync of it is asked for, and has not begun; or it is a dry run, which never does.
 pub const NOT_BEGUN: Filtered = Filtered::Of("not_begun");
 
 /// No call is counted: repositories are not one peer.

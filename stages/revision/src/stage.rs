@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use stages_git::application::Application;
 use stages_git::remote::Tenant;
 
-use crate::sync::{Told, started_at, waits_to_begin};
+use crate::sync::{Told, is_dry_run, started_at, waits_to_begin};
 use crate::{ChangeReport, FileDiff, Synced, Walks, labels, synced};
 
 /// Bytes of differences of files that all sources of one application have together: whoever takes a report takes a megabyte, and
@@ -84,7 +84,8 @@ impl Enrich for RevisionEnrichment {
         let body = event.body().ok_or_else(malformed)?;
         let object: Value = serde_json::from_slice(body).map_err(|_| malformed())?;
         let application = Application::read(&object).ok_or_else(malformed)?;
-        if waits_to_begin(&object) {
+        let stands = known.is_some_and(|known| !known.is_incomplete());
+        if waits_to_begin(&object) || (stands && is_dry_run(&object)) {
             let refetch = known.is_some_and(Record::is_incomplete).then_some(Refetch::Incomplete);
             return Ok(Enriched { refetch, ..Enriched::filtered(labels::NOT_BEGUN) });
         }

@@ -1,9 +1,9 @@
 //! Which revision each source of an application stands at, and which it stood at before.
 //!
-//! The rules are those of `argocd-monorepo-controller`, but for three: an operation that succeeded counts though the
+//! The rules are those of `argocd-monorepo-controller`, but for four: an operation that succeeded counts though the
 //! application is out of sync again; the newest entry of the history is the sync itself only if it is of the same revision,
-//! which it is not after a sync of some resources alone; and a sync that is asked for counts once it has begun, so that each is
-//! told of once, with the time at which it began.
+//! which it is not after a sync of some resources alone; a sync that is asked for counts once it has begun, so that each is
+//! told of once, with the time at which it began; and a dry run is no sync.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -67,8 +67,18 @@ pub(crate) fn waits_to_begin(application: &Value) -> bool {
     application["operation"]["sync"].is_object() && phase != "Running" && phase != "Terminating"
 }
 
+/// Whether what Argo CD does or did last is a dry run: that brings nothing anywhere, and of the sync before it nothing is left but its
+/// entry in the history.
+pub(crate) fn is_dry_run(application: &Value) -> bool {
+    let did = &application["status"]["operationState"]["operation"]["sync"];
+    [did, &application["operation"]["sync"]].iter().any(|sync| sync["dryRun"] == true)
+}
+
 /// When the sync began that brought the sources where they are; `None` where it has not begun, or is not known any more.
 pub(crate) fn started_at(application: &Value, all: &[Synced]) -> Option<String> {
+    if is_dry_run(application) {
+        return None;
+    }
     let operation = &application["status"]["operationState"];
     let is_multiple = synced_sources(&application["spec"]).are_several;
     let brought = |holder: &Value| {
@@ -97,7 +107,10 @@ impl Place<'_> {
         let status = &application["status"];
         let entries = status["history"].as_array().map(Vec::as_slice).unwrap_or_default();
         let history: Vec<Option<String>> = entries.iter().map(|entry| self.in_history(entry)).collect();
-        let current = self.current(application, !entries.is_empty());
+        let current = match history.last() {
+            Some(last) if is_dry_run(application) => last.clone(),
+            last => self.current(application, last.is_some()),
+        };
         let before = match history.split_last() {
             Some((last, before)) if *last == current => before,
             _ => &history,
@@ -132,7 +145,7 @@ impl Place<'_> {
         if is_done && has_history && result.is_object() {
             return self.of(result, self.index);
         }
-        let asked = self.of(asked, self.index);
+        let asked = self.of(asked, self.index).filter(|_| asked["dryRun"] != true);
         asked.or_else(|| is_synced.then(|| self.of(&status["sync"], self.index)).flatten())
     }
 
@@ -161,7 +174,7 @@ impl Place<'_> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Told, started_at, synced, waits_to_begin};
+    use super::{Told, is_dry_run, started_at, synced, waits_to_begin};
 
     fn between(application: &Value) -> Vec<(Option<String>, Option<String>)> {
         synced(application).into_iter().map(|of| (of.current, of.previous)).collect()
@@ -336,25 +349,6 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_cannot_be_read_keeps_its_place_among_the_revisions() {
-        let source = |name: &str| json!({"repoURL": format!("https://example.com/{name}"), "path": name});
-        let object = json!({
-            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "odd"},
-            "spec": {"sources": [source("a"), null, source("b")]},
-            "status": {
-                "sync": {"status": "Synced"},
-                "operationState": {"syncResult": {"revisions": ["a1", "x", "b1"]}},
-                "history": [{"revisions": ["a1", "x", "b1"], "sources": [source("a"), {}, source("b")]}],
-            },
-        });
-        let application = stages_git::application::Application::read(&object).unwrap();
-        let all = synced(&object);
-        let paths: Vec<&str> = all.iter().map(|of| &*application.sources[of.index].path).collect();
-        assert_eq!(paths, ["a", "b"]);
-        assert_eq!(all.iter().map(|of| of.current.as_deref()).collect::<Vec<_>>(), [Some("a1"), Some("b1")]);
-    }
-
-    #[test]
     fn another_source_beside_one_takes_nothing_from_its_history() {
         let (app, values) = (
             json!({"repoURL": "https://example.com/a", "path": "x"}),
@@ -426,5 +420,51 @@ mod tests {
         assert_eq!(of(&application, &elsewhere), pair("b", ""), "another repository's revision");
         application["status"]["history"] = json!([{"revision": "b"}]);
         assert_eq!(of(&application, &told), pair("b", ""), "a history that has it no more");
+    }
+
+    #[test]
+    fn a_dry_run_leaves_the_sources_where_the_last_sync_brought_them() {
+        let mut application = json!({
+            "spec": {"source": {"repoURL": "https://example.com/a", "path": "x"}},
+            "status": {
+                "sync": {"status": "OutOfSync", "revision": "c"},
+                "operationState": {"phase": "Succeeded", "startedAt": "2026-11-25T10:00:00Z",
+                    "operation": {"sync": {"revision": "c", "dryRun": true}}, "syncResult": {"revision": "c"}},
+                "history": [{"revision": "a"}, {"revision": "b"}],
+            },
+        });
+        let of = |application: &Value| (between(application), started_at(application, &synced(application)));
+        for phase in ["Succeeded", "Running", "Failed"] {
+            application["status"]["operationState"]["phase"] = phase.into();
+            assert!(is_dry_run(&application));
+            assert_eq!(of(&application), (vec![pair("b", "a")], None), "{phase}");
+        }
+        application["status"].as_object_mut().unwrap().remove("operationState");
+        application["operation"] = json!({"sync": {"revision": "c", "dryRun": true}});
+        assert_eq!(of(&application), (vec![pair("b", "a")], None), "it is asked for");
+        application["status"].as_object_mut().unwrap().remove("history");
+        assert_eq!(of(&application), (vec![pair("", "")], None), "nothing was ever synced");
+        application["operation"]["sync"]["dryRun"] = false.into();
+        assert!(!is_dry_run(&application));
+        assert_eq!(of(&application).0, [pair("c", "")]);
+    }
+
+    #[test]
+    fn a_source_that_cannot_be_read_keeps_its_place_among_the_revisions() {
+        let source = |name: &str| json!({"repoURL": format!("https://example.com/{name}"), "path": name});
+        let object = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "odd"},
+            "spec": {"sources": [source("a"), null, source("b")]},
+            "status": {
+                "sync": {"status": "Synced"},
+                "operationState": {"syncResult": {"revisions": ["a1", "x", "b1"]}},
+                "history": [{"revisions": ["a1", "x", "b1"], "sources": [source("a"), {}, source("b")]}],
+            },
+        });
+        let application = stages_git::application::Application::read(&object).unwrap();
+        let all = synced(&object);
+        let paths: Vec<&str> = all.iter().map(|of| &*application.sources[of.index].path).collect();
+        assert_eq!(paths, ["a", "b"]);
+        assert_eq!(all.iter().map(|of| of.current.as_deref()).collect::<Vec<_>>(), [Some("a1"), Some("b1")]);
     }
 }

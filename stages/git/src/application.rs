@@ -1,8 +1,8 @@
 //! Which paths of which repository make an application.
 //!
 //! The annotation `argocd.argoproj.io/manifest-generate-paths` says so; without it the sources do: their directories, value
-//! files, charts that are elsewhere in the repository, what a Kustomization is made of, and what other sources take by `$ref`.
-//! Of an application whose manifests Argo CD writes to a branch first, they are what it writes there.
+//! files, charts that are elsewhere in the repository, what a Kustomization is made of, libraries of Jsonnet, and what other sources
+//! take by `$ref`. Of an application whose manifests Argo CD writes to a branch first, they are what it writes there.
 
 use std::collections::BTreeSet;
 
@@ -218,6 +218,9 @@ impl Reading<'_, '_> {
         {
             self.found.extend(join(&directory, file));
         }
+        let libraries = source.settings["directory"]["jsonnet"]["libs"].as_array().into_iter().flatten();
+        // Argo CD looks for them from the root of the repository.
+        self.found.extend(libraries.filter_map(Value::as_str).filter_map(|library| join("", library)));
         let components = source.settings["kustomize"]["components"].as_array().into_iter().flatten();
         for component in components.filter_map(Value::as_str) {
             self.linked(&directory, component)?;

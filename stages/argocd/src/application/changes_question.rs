@@ -86,6 +86,11 @@ fn source(source: &Value) -> Value {
             told.insert(name.to_owned(), settings.into());
         }
     }
+    let jsonnet = tool("directory").and_then(|directory| map(directory.get("jsonnet")));
+    let libraries = part(jsonnet, &["libs"]);
+    if !libraries.is_empty() {
+        told.insert("directory".to_owned(), json!({"jsonnet": libraries}));
+    }
     told.into()
 }
 
@@ -215,6 +220,14 @@ mod tests {
             }})
         );
         assert_eq!(asked["status"]["history"], json!([{"revision": "a"}, {"revision": "b"}]));
+    }
+
+    #[test]
+    fn libraries_of_jsonnet_are_paths_and_its_variables_are_not() {
+        let mut object = synced();
+        object["spec"]["source"]["directory"] = json!({"recurse": true, "jsonnet": {"libs": ["vendor"], "extVars": [{"name": "a", "value": "b"}]}});
+        let asked = question(&object).unwrap();
+        assert_eq!(asked["spec"]["source"]["directory"], json!({"jsonnet": {"libs": ["vendor"]}}));
     }
 
     #[test]

@@ -95,6 +95,17 @@ fn what_a_kustomization_is_made_of_belongs_to_a_source() {
 }
 
 #[test]
+fn libraries_of_jsonnet_belong_to_a_source_from_the_root_of_the_repository() {
+    let directory =
+        json!({"recurse": true, "jsonnet": {"libs": ["vendor", "./lib/k", "/shared", "../out", 7]}});
+    let shop = application(
+        None,
+        &json!({"source": {"repoURL": "https://x/y", "path": "apps/shop", "directory": directory}}),
+    );
+    assert_eq!(paths(&shop, 0, &[]), ["apps/shop", "lib/k", "shared", "vendor"]);
+}
+
+#[test]
 fn what_argo_cd_writes_to_a_branch_are_the_manifests_in_the_directory_it_is_synced_from() {
     let of = |annotation: Option<&str>, path: &str| {
         let dry = json!({"repoURL": "https://x/y", "path": "charts/shop", "targetRevision": "main"});

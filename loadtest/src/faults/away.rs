@@ -26,8 +26,6 @@ const DRAINED: [Duration; 2] = [SOON, Duration::from_secs(60)];
 const JOURNALED: Duration = Duration::from_secs(3);
 /// Requests that may come in the first moments of each part, before the circuit opens: those that were in flight.
 const AT_ONCE: u64 = 60;
-/// How long a request may take in the short form: less than the receiver hangs, and more than a busy machine needs.
-const TIMEOUT: &str = "5s";
 /// Requests a second that may come afterwards, on average.
 const PROBES: u64 = 1;
 
@@ -52,7 +50,7 @@ async fn survive(
 ) -> anyhow::Result<Outcome> {
     let settings = match setting.long && !kill {
         true => json!({}),
-        false => json!({"platform": {"timeout": TIMEOUT}, "reporter": {"lanes": {"retry": {"max": "10s"}}}}),
+        false => json!({"reporter": {"lanes": {"retry": {"max": "10s"}}}}),
     };
     let mut world =
         World::settled(setting, Scene { settings, ..Scene::new(if kill { 150 } else { 500 }, 2) }).await?;

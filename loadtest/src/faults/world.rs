@@ -23,7 +23,7 @@ pub(super) const READY: Duration = Duration::from_secs(300);
 /// How long anything else may take, on a machine that may be busy with other things.
 pub(super) const SOON: Duration = Duration::from_secs(300);
 /// How long an answer may take into the ledger on such a machine; the long form knows better.
-const COMMITTED_WITHIN: Duration = Duration::from_secs(10);
+const COMMITTED_WITHIN: Duration = Duration::from_secs(60);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 /// So long nothing more may come once everything is known.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use loadtest_sim::PATIENCE;
 use loadtest_sim::port;
 use loadtest_sim::process::{Process, Start};
 use serde_json::json;
@@ -12,8 +13,6 @@ use tokio::process::Command;
 use super::bodies::Body;
 use super::senders::Senders;
 
-/// It serves, answers and ends within this time, however busy the machine is.
-pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 /// The runtime that reports.
 pub(super) const RUNTIME: &str = "bench";
 /// How often its log is looked at.

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use loadtest_sim::until;
 use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
 
@@ -72,11 +73,9 @@ impl Server {
             .spawn()
             .context("start Postgres")?;
         let server = Self { child, folder };
-        let deadline = Instant::now() + PATIENCE;
-        while PgConnection::connect(&server.url()).await.is_err() {
-            ensure!(Instant::now() < deadline, "Postgres does not answer");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        let ask = async || Ok(PgConnection::connect(&server.url()).await.is_ok());
+        let answers = until(PATIENCE, Duration::from_millis(100), ask, |answers| *answers).await?;
+        ensure!(answers, "Postgres does not answer");
         Ok(server)
     }
 

@@ -14,11 +14,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 
 use crate::bodies::Body;
+use loadtest_sim::PATIENCE;
 
 /// Connections that send at a time.
 pub(super) const SENDERS: usize = 64;
-/// An answer comes within this time, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(300);
 /// Bytes of an answer at most.
 const ANSWER: usize = 64 * 1024;
 

@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep};
 use super::scenario::Scenario;
 use command::Started;
 pub(super) use command::{Command, HELP};
-use loadtest_sim::Simulation;
 use loadtest_sim::nats::NatsServer;
 use loadtest_sim::reporter::{Figures, Metrics, REDACTION_KEY, Reporter, Usage, merge};
+use loadtest_sim::{Simulation, until};
 
 /// Between two looks while something is waited for.
 const LOOK: Duration = Duration::from_millis(50);
@@ -181,15 +181,12 @@ impl Running {
                 reporter.ready(within).await?;
             }
         }
-        let deadline = Instant::now() + within;
         // Of those that share a bus one watches for all.
         let watches = if self.nats.is_some() { 1 } else { self.members.len() };
-        while simulation.kube.open_watches() < watches {
-            self.usage()?;
-            if Instant::now() > deadline {
-                bail!("waited {within:?} in vain for the reporter to watch applications");
-            }
-            sleep(LOOK).await;
+        // One that has ended will watch nothing.
+        let look = async || self.usage().map(|_| simulation.kube.open_watches());
+        if until(within, LOOK, look, |open| *open >= watches).await? < watches {
+            bail!("waited {within:?} in vain for the reporter to watch applications");
         }
         Ok(())
     }

@@ -15,11 +15,10 @@ use super::control::Control;
 use super::definitions::define;
 use super::objects::Objects;
 use super::progress::Progress;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
 
-/// How long a controller may take to become ready on a busy machine.
-const LIMIT: Duration = Duration::from_secs(300);
 /// How long one question whether it is may take.
 const ANSWER: Duration = Duration::from_secs(5);
 /// The image of the executor, which runs beside each container of a workflow on a real node.
@@ -155,7 +154,7 @@ impl Controller {
             let answer = self.http.get(&self.health).timeout(ANSWER).send().await;
             answer.is_ok_and(|answer| answer.status().is_success())
         };
-        self.child.ready(LIMIT, probe).await.map(|_| ())
+        self.child.ready(PATIENCE, probe).await.map(|_| ())
     }
 }
 

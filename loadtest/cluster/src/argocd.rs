@@ -25,6 +25,7 @@ use super::binaries::Binaries;
 use super::control::Control;
 use super::objects::Objects;
 use super::progress::Progress;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::child::Child;
 
 /// A running Argo CD. It ends when it is dropped.
@@ -136,7 +137,7 @@ impl ArgoCd {
     async fn ready(&self, part: Part) -> anyhow::Result<()> {
         let child = self.child(part);
         let probe = async || parts::answers(&self.http, part, &self.ports).await;
-        child.ready(parts::LIMIT, probe).await.with_context(|| format!("wait for {}", child.name()))?;
+        child.ready(PATIENCE, probe).await.with_context(|| format!("wait for {}", child.name()))?;
         Ok(())
     }
 

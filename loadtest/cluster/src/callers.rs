@@ -6,9 +6,9 @@
 //! when any of them cannot be asked
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use loadtest_sim::PATIENCE;
 use loadtest_sim::process::{Process, Start};
 use serde_json::{Value, json};
 
@@ -19,8 +19,6 @@ const KINDS: [&str; 5] = ["ServiceAccount", "Role", "RoleBinding", "ClusterRole"
 const NAMESPACE: &str = "runtime";
 const REPORTER: &str = "prod-gitops-runtime-reporter";
 const SERVER: &str = "prod-gitops-runtime-source-server";
-/// It serves, answers and ends within this time, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The documents that make accounts and rights, of what is rendered.
 pub(super) fn rights(rendered: &str) -> String {

@@ -12,7 +12,6 @@ mod flags;
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::http::Request;
@@ -24,6 +23,7 @@ use super::network::Network;
 use super::objects::{Objects, Reference};
 use super::progress::Progress;
 use files::Files;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
 
@@ -38,8 +38,6 @@ pub const AUDITED: [&str; 5] = [
 /// Those of every account of the namespace that the chart is installed in.
 pub const AUDITED_GROUP: &str = "system:serviceaccounts:runtime";
 
-/// How long a program may take to become ready on a busy machine.
-const LIMIT: Duration = Duration::from_secs(300);
 /// Of a ServiceAccount's token, in seconds: longer than any run.
 const TOKEN_LIFE: u32 = 24 * 60 * 60;
 
@@ -230,7 +228,7 @@ impl Control {
         let account = Reference::new("v1", "ServiceAccount", Some("default"), "default");
         let waits = self.others.iter().map(async |child| {
             child
-                .ready(LIMIT, async || match child.name() {
+                .ready(PATIENCE, async || match child.name() {
                     "kwok" => objects.get(&node).await.ok().flatten().is_some_and(|node| is_ready(&node)),
                     "kube-controller-manager" => {
                         objects.get(&account).await.is_ok_and(|account| account.is_some())
@@ -249,7 +247,7 @@ async fn answers(api_server: &Child, client: &kube::Client) -> anyhow::Result<()
         let Ok(request) = Request::get("/readyz").body(Vec::new()) else { return false };
         client.request_text(request).await.is_ok()
     };
-    api_server.ready(LIMIT, ready).await.map(|_| ())
+    api_server.ready(PATIENCE, ready).await.map(|_| ())
 }
 
 /// Whether a node says so.

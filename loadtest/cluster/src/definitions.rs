@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use axum::http::{Request, StatusCode};
+use loadtest_sim::PATIENCE;
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldManager=cluster";
 /// The answer without the definition itself.
 const NAME_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-const SERVED_WITHIN: Duration = Duration::from_secs(300);
 const ASK: Duration = Duration::from_millis(50);
 
 /// Creates what is not there yet and waits until all of it is served. `given` comes first; a file of the folder whose
@@ -47,9 +47,9 @@ pub(super) async fn define(
             sleep(ASK).await;
         }
     };
-    match timeout(SERVED_WITHIN, served).await {
+    match timeout(PATIENCE, served).await {
         Ok(()) => Ok(()),
-        Err(_) => bail!("wait for {}: not all of them are served after {SERVED_WITHIN:?}", names.join(", ")),
+        Err(_) => bail!("wait for {}: not all of them are served after {PATIENCE:?}", names.join(", ")),
     }
 }
 

@@ -32,6 +32,7 @@ use driver::Driver;
 use known::Known;
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::{judged, say};
+use loadtest_sim::PATIENCE;
 use loadtest_sim::process;
 use plan::{Round, Victim};
 use round::{Outcome, Rounds};
@@ -41,20 +42,14 @@ Examples:
   Ten rounds, as they were before:
     loadtest cluster faults --rounds 10 --seed 1";
 
-/// How long Argo CD may take to come to rest.
-const RESTS_WITHIN: Duration = Duration::from_secs(300);
 /// It is at rest when so long no application has changed, and none is synced or deleted.
 const REST: Duration = Duration::from_secs(2);
-/// How long the reporter may hold events when all is right.
-const IDLE_WITHIN: Duration = Duration::from_secs(300);
 /// How a line of the audit's verdict begins that tells of a right that was refused.
 const REFUSED: &str = "answered 403: ";
 /// What the reporter's rights are about.
 const GRANTED: &str = " applications.argoproj.io ";
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long the right reports may take: a fact that could not be had is asked for again after a minute.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Arguments of `loadtest cluster faults`.
 #[derive(Debug, Clone, clap::Args)]
@@ -215,7 +210,7 @@ fn last_line(rounds: usize, failed: usize) -> String {
 /// Waits until Argo CD has come to rest; says when it has not.
 async fn rest(stage: &Stage) -> anyhow::Result<Option<String>> {
     let player = stage.player();
-    let end = Instant::now() + RESTS_WITHIN;
+    let end = Instant::now() + PATIENCE;
     let mut since = Instant::now();
     let mut before: Option<Vec<Option<String>>> = None;
     loop {
@@ -238,7 +233,7 @@ async fn rest(stage: &Stage) -> anyhow::Result<Option<String>> {
             return Ok(None);
         }
         if Instant::now() > end {
-            return Ok(Some(format!("argo cd did not come to rest within {RESTS_WITHIN:?}")));
+            return Ok(Some(format!("argo cd did not come to rest within {PATIENCE:?}")));
         }
         sleep(LOOK).await;
     }
@@ -249,8 +244,7 @@ async fn verdict(stage: &Stage, names: &[String]) -> anyhow::Result<Vec<String>>
     let mut wrong = oracle::judge(&stage.judge()?, names, PATIENCE).await?;
     // Argo CD looks at every application once a minute, whether it changes or not.
     let reporter = stage.reporter.running().await?;
-    if let Err(error) =
-        reporter.wait(IDLE_WITHIN, "the reporter to hold nothing", |now| now.total.idle()).await
+    if let Err(error) = reporter.wait(PATIENCE, "the reporter to hold nothing", |now| now.total.idle()).await
     {
         wrong.push(format!("{error:#}"));
     }

@@ -12,9 +12,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::Ground;
 use super::argocd::ArgoCd;
@@ -25,6 +25,7 @@ use super::progress::Progress;
 use super::role::{Role, said_of, write};
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::say;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::platform::{self, Keep, PlatformSim};
 use loadtest_sim::process::Lines;
 
@@ -44,8 +45,6 @@ const LARGE: usize = 3;
 const LARGE_BYTES: usize = 1_400_000;
 /// and the API server none of more than three.
 const TOO_LARGE_BYTES: usize = 5_000_000;
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(100);
 const TOKEN: &str = "cluster-platform-token";
 /// What is said of a kind that is not there, and of one that may not be read.
@@ -255,13 +254,8 @@ async fn make(objects: &Objects, kinds: &[usize], name: &str, text: &str) -> any
 
 /// Waits until something holds.
 async fn until(what: &str, holds: impl AsyncFn() -> anyhow::Result<bool>) -> anyhow::Result<()> {
-    let began = Instant::now();
-    while !holds().await? {
-        if began.elapsed() > PATIENCE {
-            bail!("waited {PATIENCE:?} in vain for this: {what}");
-        }
-        sleep(LOOK).await;
-    }
+    let is_so = loadtest_sim::until(PATIENCE, LOOK, holds, |holds| *holds).await?;
+    ensure!(is_so, "waited {PATIENCE:?} in vain for this: {what}");
     Ok(())
 }
 

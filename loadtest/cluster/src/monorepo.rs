@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use self::applications::{ANNOTATIONS, APPLICATIONS, Expected, Fleet};
 use self::roles::Roles;
@@ -27,9 +27,8 @@ use super::{Cluster, Ground, Options};
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::say;
 use loadtest_sim::platform::{self, Keep, PlatformSim};
+use loadtest_sim::{PATIENCE, until};
 
-/// How long what is expected may take; a fact that could not be had is asked for again after a minute.
-const PATIENCE: Duration = Duration::from_secs(300);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(250);
 const PLATFORM_TOKEN: &str = "cluster-platform-token";
@@ -91,7 +90,7 @@ async fn played(ground: &Ground, program: &Path, folder: &Path) -> anyhow::Resul
     // What is told was written before.
     roles.told(&fleet.generated(), &changed).await?;
     wrong.extend(lost("what was written beside it", &cluster, &fleet).await?);
-    wrong.extend(asked(&platform, &fleet, &changed).await);
+    wrong.extend(asked(&platform, &fleet, &changed).await?);
     forgetting.kill().await?;
 
     // The kill may have one written once more of each application.
@@ -102,36 +101,23 @@ async fn played(ground: &Ground, program: &Path, folder: &Path) -> anyhow::Resul
 }
 
 /// What differs once the report of an application that nothing is annotated with says what changed it, or the time is over.
-async fn asked(platform: &PlatformSim, fleet: &Fleet, changed: &str) -> Option<String> {
+async fn asked(platform: &PlatformSim, fleet: &Fleet, changed: &str) -> anyhow::Result<Option<String>> {
     let (began, wanted) = (Instant::now(), json!([changed]));
-    loop {
-        let is = fleet.reported_changes(platform);
-        if is == wanted || began.elapsed() > PATIENCE {
-            let verdict = if is == wanted { "said" } else { "NOT SAID" };
-            say(&format!(
-                "changes that Git was asked for: {verdict} after {:.1} s",
-                began.elapsed().as_secs_f64()
-            ));
-            return (is != wanted)
-                .then(|| format!("changes that Git was asked for are {is}, expected {wanted}"));
-        }
-        sleep(LOOK).await;
-    }
+    let look = async || Ok(fleet.reported_changes(platform));
+    let is = until(PATIENCE, LOOK, look, |is| *is == wanted).await?;
+    let verdict = if is == wanted { "said" } else { "NOT SAID" };
+    say(&format!("changes that Git was asked for: {verdict} after {:.1} s", began.elapsed().as_secs_f64()));
+    Ok((is != wanted).then(|| format!("changes that Git was asked for are {is}, expected {wanted}")))
 }
 
 /// Which annotations are still there once none is, or the time is over.
 async fn lost(round: &str, cluster: &Cluster, fleet: &Fleet) -> anyhow::Result<Vec<String>> {
     let began = Instant::now();
     let objects = Objects::new(cluster.control.client());
-    loop {
-        let kept = fleet.kept(&objects).await?;
-        if kept.is_empty() || began.elapsed() > PATIENCE {
-            let verdict = if kept.is_empty() { "gone" } else { "STILL THERE" };
-            say(&format!("{round}: annotations {verdict} after {:.1} s", began.elapsed().as_secs_f64()));
-            return Ok(kept.into_iter().map(|key| format!("{round}: {key} is still there")).collect());
-        }
-        sleep(LOOK).await;
-    }
+    let kept = until(PATIENCE, LOOK, async || fleet.kept(&objects).await, Vec::is_empty).await?;
+    let verdict = if kept.is_empty() { "gone" } else { "STILL THERE" };
+    say(&format!("{round}: annotations {verdict} after {:.1} s", began.elapsed().as_secs_f64()));
+    Ok(kept.into_iter().map(|key| format!("{round}: {key} is still there")).collect())
 }
 
 /// What differs from what is expected once nothing does, or the time is over.
@@ -144,14 +130,10 @@ async fn settled(
 ) -> anyhow::Result<Vec<String>> {
     let began = Instant::now();
     let objects = Objects::new(cluster.control.client());
-    loop {
-        let differences =
-            fleet.differences(&objects, platform, expected).await.context("look at what was said")?;
-        if differences.is_empty() || began.elapsed() > PATIENCE {
-            let verdict = if differences.is_empty() { "as it is" } else { "WRONG" };
-            say(&format!("{round}: said {verdict} after {:.1} s", began.elapsed().as_secs_f64()));
-            return Ok(differences.into_iter().map(|what| format!("{round}: {what}")).collect());
-        }
-        sleep(LOOK).await;
-    }
+    let look =
+        async || fleet.differences(&objects, platform, expected).await.context("look at what was said");
+    let differences = until(PATIENCE, LOOK, look, Vec::is_empty).await?;
+    let verdict = if differences.is_empty() { "as it is" } else { "WRONG" };
+    say(&format!("{round}: said {verdict} after {:.1} s", began.elapsed().as_secs_f64()));
+    Ok(differences.into_iter().map(|what| format!("{round}: {what}")).collect())
 }

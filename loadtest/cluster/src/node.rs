@@ -14,13 +14,12 @@ mod settings;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use axum::http::Request;
 use serde_json::Value;
 use tokio::process::Command;
-use tokio::time::sleep;
 
 pub use self::namespaces::{Namespaces, sweep};
 use super::binaries::Binaries;
@@ -29,6 +28,7 @@ use super::network::Network;
 use super::objects::{Objects, Reference};
 use super::progress::Progress;
 use loadtest_sim::child::{Child, Spec};
+use loadtest_sim::{PATIENCE, until};
 
 /// The name of the node.
 pub const NAME: &str = "worker";
@@ -40,8 +40,6 @@ const PAUSE: &str = "localhost/pause:1";
 const VOLUMES: u8 = 48;
 /// How containerd's own client takes an image for pods.
 const IMPORT: [&str; 5] = ["--namespace", "k8s.io", "images", "import", "-"];
-/// How long a program may take to become ready on a busy machine.
-const LIMIT: Duration = Duration::from_secs(300);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 /// Bytes that the kernel keeps of connections that are not printed yet.
@@ -91,7 +89,7 @@ impl Node {
         let containerd = start("containerd", Path::new("containerd"), vec![config])?;
         let flags = settings::kubelet_flags(&folder, network);
         let runs = async || asked(&ctr(&namespaces, &["version"]), Stdio::null()).await.is_ok();
-        Progress.step("containerd", containerd.ready(LIMIT, runs)).await?;
+        Progress.step("containerd", containerd.ready(PATIENCE, runs)).await?;
         let images = tokio::task::spawn_blocking(|| {
             archive::busybox(&[(BUSYBOX, &["sh"]), (PAUSE, &["sleep", "2147483647"])])
         });
@@ -107,7 +105,7 @@ impl Node {
         }
         let node = Reference::new("v1", "Node", None, NAME);
         let ready = async || objects.get(&node).await.ok().flatten().is_some_and(|node| is_ready(&node));
-        Progress.step("kubelet", kubelet.ready(LIMIT, ready)).await?;
+        Progress.step("kubelet", kubelet.ready(PATIENCE, ready)).await?;
         // It asks for the node when it starts, and again after seconds.
         let flags = settings::proxy_flags(&folder, network);
         let proxy = start("kube-proxy", &binaries.program("kube-proxy"), flags)?;
@@ -116,7 +114,7 @@ impl Node {
             let found = objects.get(&names).await.ok().flatten();
             found.is_some_and(|found| found["status"]["readyReplicas"] == 1)
         };
-        Progress.step("kube-proxy and name server", proxy.ready(LIMIT, ready)).await?;
+        Progress.step("kube-proxy and name server", proxy.ready(PATIENCE, ready)).await?;
         Ok(Self {
             containerd,
             kubelet,
@@ -205,11 +203,12 @@ impl Node {
         self.kubelet.kill().await?;
         let spaces = namespaces::spaces_of(self.namespaces.name())?;
         // The process that stood for it outside has ended; its port is free when it has.
-        let began = Instant::now();
-        while namespaces::processes(&spaces)?.iter().any(|process| process.ends_with("(kubelet)")) {
-            ensure!(began.elapsed() < LIMIT, "a killed kubelet is there after {LIMIT:?}");
-            sleep(LOOK).await;
-        }
+        let look =
+            async || Ok(namespaces::processes(&spaces)?.iter().any(|process| process.ends_with("(kubelet)")));
+        ensure!(
+            !until(PATIENCE, LOOK, look, |is_there| !is_there).await?,
+            "a killed kubelet is there after {PATIENCE:?}"
+        );
         Ok(())
     }
 
@@ -236,7 +235,7 @@ impl Node {
         let before = self.renewed().await?;
         self.containerd.restart().await?;
         let runs = async || asked(&ctr(&self.namespaces, &["version"]), Stdio::null()).await.is_ok();
-        self.containerd.ready(LIMIT, runs).await?;
+        self.containerd.ready(PATIENCE, runs).await?;
         self.kubelet.restart().await?;
         self.proxy.restart().await?;
         self.alive(&before).await
@@ -245,7 +244,7 @@ impl Node {
     /// Waits until the kubelet has renewed its lease.
     async fn alive(&self, before: &Value) -> anyhow::Result<()> {
         let renewed = async || self.renewed().await.is_ok_and(|renewed| renewed != *before);
-        self.kubelet.ready(LIMIT, renewed).await.map(drop)
+        self.kubelet.ready(PATIENCE, renewed).await.map(drop)
     }
 
     /// When the kubelet last said that it is there.

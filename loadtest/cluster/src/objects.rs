@@ -16,14 +16,13 @@ use anyhow::{Context as _, bail};
 use axum::http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
 
+use loadtest_sim::{PATIENCE, until};
 pub use reference::{Patch, Propagation, Reference};
 
 /// Who applies, for the API server's record of who set which field.
 const OWNER: &str = "cluster";
 /// Its schemas are so large that the API server takes seconds to apply one, and a fraction of that to create it.
 const DEFINITION: &str = "CustomResourceDefinition";
-/// How long a kind that is not served yet is waited for: its definition may just have been made.
-const SERVED_WITHIN: Duration = Duration::from_secs(300);
 const ASK: Duration = Duration::from_millis(50);
 
 /// Reads and writes objects with the rights of its client.
@@ -193,19 +192,16 @@ impl Objects {
     }
 
     async fn established(&self, definition: &Reference) -> anyhow::Result<()> {
-        let began = Instant::now();
-        loop {
+        let look = async || {
             let found = self.get(definition).await?;
             let conditions = found.as_ref().and_then(|found| found.pointer("/status/conditions")?.as_array());
             let is_met = |one: &Value| one["type"] == "Established" && one["status"] == "True";
-            if conditions.is_some_and(|all| all.iter().any(is_met)) {
-                return Ok(());
-            }
-            if began.elapsed() > SERVED_WITHIN {
-                bail!("{definition} is not established after {SERVED_WITHIN:?}");
-            }
-            tokio::time::sleep(ASK).await;
+            Ok(conditions.is_some_and(|all| all.iter().any(is_met)))
+        };
+        if !until(PATIENCE, ASK, look, |is_met| *is_met).await? {
+            bail!("{definition} is not established after {PATIENCE:?}");
         }
+        Ok(())
     }
 
     async fn path(&self, reference: &Reference) -> anyhow::Result<String> {
@@ -230,7 +226,7 @@ impl Objects {
             let is_served = found.contains_key(&key);
             self.kinds.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
             if !is_served {
-                if began.elapsed() > SERVED_WITHIN {
+                if began.elapsed() > PATIENCE {
                     bail!("the API server does not serve {} {}", reference.api_version, reference.kind);
                 }
                 tokio::time::sleep(ASK).await;
@@ -308,7 +304,7 @@ fn is_answer(why: &kube::Error, code: StatusCode) -> bool {
 fn is_soon(why: &kube::Error, began: Instant) -> bool {
     // A missing namespace is answered 404 as well, and says its name.
     let names_one = matches!(why, kube::Error::Api(status) if status.details.as_ref().is_some_and(|one| !one.name.is_empty()));
-    !names_one && began.elapsed() < SERVED_WITHIN
+    !names_one && began.elapsed() < PATIENCE
 }
 
 #[cfg(test)]

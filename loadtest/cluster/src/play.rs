@@ -16,7 +16,7 @@ use futures::stream::{self, TryStreamExt as _};
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Map, Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::argocd::{ArgoCd, Client, SyncRequest};
 use super::git::{BRANCH, Commit as GitCommit, Git, Repository};
@@ -26,6 +26,7 @@ use super::scenario::{
     Commit, Create, Delete, Ends, Lifecycle, Link, ObjectName, Observe, Patch, Scenario, Step, Sync, Wait,
 };
 use loadtest_sim::platform::PlatformSim;
+use loadtest_sim::{PATIENCE, until};
 use state::State;
 
 /// How often something is looked at while it is waited for.
@@ -36,8 +37,6 @@ const ASK_AGAIN: Duration = Duration::from_secs(2);
 pub(super) const REFRESH: &str = "argocd.argoproj.io/refresh";
 /// Applications that one step is carried out for at once.
 const AT_ONCE: usize = 8;
-/// What is waited for where a step says nothing.
-const WITHIN: Duration = Duration::from_secs(300);
 /// The finalizer by which an application takes its resources with it.
 const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 
@@ -176,7 +175,8 @@ impl Play<'_> {
     /// Asks for a refresh and waits until it is done: Argo CD then takes the request away.
     async fn refresh(&self, name: &str, hard: bool) -> anyhow::Result<()> {
         self.ask(name, hard).await?;
-        self.until(name, WITHIN, "its refresh", |state| !state.is_some_and(State::is_asked_to_refresh)).await
+        self.until(name, PATIENCE, "its refresh", |state| !state.is_some_and(State::is_asked_to_refresh))
+            .await
     }
 
     async fn ask(&self, name: &str, hard: bool) -> anyhow::Result<()> {
@@ -256,8 +256,7 @@ impl Play<'_> {
     }
 
     async fn observe(&self, step: &Observe) -> anyhow::Result<()> {
-        let deadline = Instant::now() + step.within;
-        loop {
+        let look = async || {
             let mut seen = Vec::new();
             for reference in self.find(&step.object).await? {
                 if let Some(object) = self.on.objects.get(&reference).await? {
@@ -267,22 +266,20 @@ impl Play<'_> {
                     });
                 }
             }
-            let holds = if step.gone {
-                seen.is_empty()
-            } else {
-                !seen.is_empty() && step.is.as_ref().is_none_or(|is| seen.iter().all(|seen| seen == is))
-            };
-            if holds {
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                let ObjectName { kind, name, .. } = &step.object;
-                // What stands there may be a Secret's.
-                let there = if seen.is_empty() { "is not there" } else { "is there" };
-                bail!("waited {:?} for {kind} {name} in vain: it {there}", step.within);
-            }
-            sleep(LOOK).await;
+            Ok(seen)
+        };
+        let holds = |seen: &Vec<Value>| match step.gone {
+            true => seen.is_empty(),
+            false => !seen.is_empty() && step.is.as_ref().is_none_or(|is| seen.iter().all(|seen| seen == is)),
+        };
+        let seen = until(step.within, LOOK, look, holds).await?;
+        if !holds(&seen) {
+            let ObjectName { kind, name, .. } = &step.object;
+            // What stands there may be a Secret's.
+            let there = if seen.is_empty() { "is not there" } else { "is there" };
+            bail!("waited {:?} for {kind} {name} in vain: it {there}", step.within);
         }
+        Ok(())
     }
 
     async fn patch(&self, step: &Patch) -> anyhow::Result<()> {
@@ -296,7 +293,7 @@ impl Play<'_> {
             pointer: None,
             is: None,
             gone: false,
-            within: WITHIN,
+            within: PATIENCE,
         })
         .await?;
         let references = self.find(&step.object).await?;
@@ -313,17 +310,9 @@ impl Play<'_> {
     /// Ends the running operation. Argo CD gives up when the object changes meanwhile: it tries ten times, each with
     /// the object that it read at first.
     async fn terminate(&self, name: &str) -> anyhow::Result<()> {
-        let deadline = Instant::now() + WITHIN;
-        loop {
-            match self.on.argocd.terminate(name).await {
-                Err(error)
-                    if format!("{error:#}").contains("Too many conflicts") && Instant::now() < deadline =>
-                {
-                    tokio::time::sleep(LOOK).await;
-                }
-                ended => return ended,
-            }
-        }
+        let is_in_its_way = |error: &anyhow::Error| format!("{error:#}").contains("Too many conflicts");
+        let end = async || Ok(self.on.argocd.terminate(name).await);
+        until(PATIENCE, LOOK, end, |ended| !ended.as_ref().is_err_and(is_in_its_way)).await?
     }
 
     /// The objects that a step names: one, or those whose names begin as it says.
@@ -359,18 +348,13 @@ impl Play<'_> {
         what: &str,
         holds: impl Fn(Option<&State>) -> bool,
     ) -> anyhow::Result<()> {
-        let deadline = Instant::now() + within;
-        loop {
-            let state = self.state(name).await?;
-            if holds(state.as_ref()) {
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                let state = state.map_or("it is not there".to_owned(), |state| state.to_string());
-                bail!("waited {within:?} for {name}, {what}, in vain: {state}");
-            }
-            sleep(LOOK).await;
+        let look = async || self.state(name).await;
+        let state = until(within, LOOK, look, |state| holds(state.as_ref())).await?;
+        if !holds(state.as_ref()) {
+            let state = state.map_or("it is not there".to_owned(), |state| state.to_string());
+            bail!("waited {within:?} for {name}, {what}, in vain: {state}");
         }
+        Ok(())
     }
 }
 

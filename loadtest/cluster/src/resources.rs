@@ -19,7 +19,7 @@ use axum::Json;
 use axum::Router;
 use axum::routing::get;
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use self::oracle::{Oracle, reports};
 use self::play::Player;
@@ -34,6 +34,7 @@ use super::progress::Progress;
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::say;
 use loadtest_sim::platform::{self, Keep, PlatformSim};
+use loadtest_sim::until;
 
 /// Where everything of the story is.
 const NAMESPACE: &str = "shop";
@@ -120,14 +121,10 @@ async fn played(program: &Path, binaries: &Binaries, folder: &Path) -> anyhow::R
 /// What differs between what the API server showed and what was reported, once nothing does or the time is over.
 async fn judged(oracle: &Oracle, platform: &PlatformSim) -> anyhow::Result<Vec<String>> {
     let began = Instant::now();
-    loop {
-        let verdict = oracle.verdict(&reports(&platform.kept())?)?;
-        if verdict.wrong.is_empty() || began.elapsed() > PATIENCE {
-            say(&format!("{verdict} after {:.1} s", began.elapsed().as_secs_f64()));
-            return Ok(verdict.wrong);
-        }
-        sleep(LOOK).await;
-    }
+    let look = async || oracle.verdict(&reports(&platform.kept())?);
+    let verdict = until(PATIENCE, LOOK, look, |verdict| verdict.wrong.is_empty()).await?;
+    say(&format!("{verdict} after {:.1} s", began.elapsed().as_secs_f64()));
+    Ok(verdict.wrong)
 }
 
 /// The address of what an analysis asks, and is never content with.

@@ -13,7 +13,6 @@ use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use super::Ground;
 use super::binaries::Binaries;
@@ -23,11 +22,9 @@ use super::progress::Progress;
 use loadtest_judge::interrupt;
 use loadtest_sim::platform::Keep;
 use loadtest_sim::reporter::Reporter;
-use loadtest_sim::{Setup, Simulation};
+use loadtest_sim::{PATIENCE, Setup, Simulation, until};
 
 const NAMESPACE: &str = "argocd";
-/// How long the platform may take to hold what it should, after everything was away.
-const HOLDS_WITHIN: Duration = Duration::from_secs(300);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 /// What the reporter logs once for each restore.
@@ -166,8 +163,7 @@ impl Play {
 
     /// What the platform does not hold in time of applications and their messages.
     async fn holds(&self, round: &str, expected: &[(&str, &str)]) -> anyhow::Result<Vec<String>> {
-        let end = Instant::now() + HOLDS_WITHIN;
-        loop {
+        let look = async || {
             let mut wrong = Vec::new();
             for (what, message) in expected {
                 let name = format!("{what}-{round}");
@@ -176,11 +172,9 @@ impl Play {
                     wrong.push(format!("of {name} the platform holds {held:?}, and not {message:?}"));
                 }
             }
-            if wrong.is_empty() || Instant::now() > end {
-                return Ok(wrong);
-            }
-            sleep(LOOK).await;
-        }
+            Ok(wrong)
+        };
+        until(PATIENCE, LOOK, look, Vec::is_empty).await
     }
 
     /// The health message that the platform holds of an application; `gone` of one that was deleted.

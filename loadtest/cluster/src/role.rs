@@ -5,7 +5,6 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
@@ -15,10 +14,8 @@ use super::argocd::ArgoCd;
 use super::audit::{self, Verdict};
 use super::control::Control;
 use super::objects::Objects;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::process::{Lines, Process, Start};
-
-/// It serves, and ends, within this time, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A role, how it is started, and what it may do.
 #[derive(Debug)]

@@ -6,15 +6,14 @@
 //! calls: the Services of the release by their addresses, from this machine; the platform makes the runtime's token and the
 //! first account, as its notes say - fails: when nobody answers in time
 
-use std::time::Duration;
-
 use anyhow::{Context as _, bail};
 use loadtest_cluster::argocd::ArgoCd;
 use loadtest_judge::screen::say;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::people::{ADMIN, Admin, FIRST};
 use reqwest::{Client, RequestBuilder, redirect};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::acting::Person;
 use crate::browsing::Visitor;
@@ -22,7 +21,7 @@ use crate::connections;
 use crate::converted;
 use crate::ground::{Ground, NAME, NAMESPACE, secret};
 use crate::traefik;
-use crate::{granted, rights};
+use crate::{granted, rights, until};
 
 /// The host that visitors ask for: the account of a platform of one's own is `default`.
 pub(crate) const HOST: &str = "default-prod.tunnels.example.com";
@@ -34,8 +33,6 @@ const NO_TUNNEL: &str = "no tunnel is open for this host\n";
 pub(crate) const TOKEN: &str = "token-of-the-platform";
 /// An application, by its name.
 pub(crate) const APPLICATION: &str = "shop-one";
-pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(300);
-pub(crate) const LOOK: Duration = Duration::from_millis(200);
 
 /// What a visitor was answered.
 type Answer = (u16, String);
@@ -141,7 +138,7 @@ pub(crate) struct Knocks {
 pub(crate) async fn knocks(ground: &Ground) -> anyhow::Result<Knocks> {
     // Whoever was first chose the same provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let http = Client::builder().no_proxy().redirect(redirect::Policy::none()).timeout(ANSWERED_WITHIN);
+    let http = Client::builder().no_proxy().redirect(redirect::Policy::none()).timeout(PATIENCE);
     let http = http.build().context("make a client")?;
     Ok(Knocks { http, platform: format!("http://{}:8088", address(ground, "platform").await?) })
 }
@@ -198,26 +195,25 @@ impl World {
     /// is said.
     async fn settles(&self, host: &str, status: u16) -> anyhow::Result<Answer> {
         let (begun, mut before) = (Instant::now(), Vec::new());
-        loop {
-            let answer = text(self.visit(host, "/app-proxy/api/readyz")).await;
-            match answer {
-                Ok(answer) if answer.0 == status => {
-                    let seconds = begun.elapsed().as_secs_f64();
-                    say(&format!(
-                        "  visitors of {host} are answered {answer:?} after {seconds:.1} s; before: {before:?}"
-                    ));
-                    return Ok(answer);
-                }
-                Ok(answer) if before.contains(&answer) => {}
-                Ok(answer) => before.push(answer),
-                // The server itself may be on its way.
-                Err(_) => {}
+        let look = async || {
+            // The server itself may be on its way.
+            let Ok(answer) = text(self.visit(host, "/app-proxy/api/readyz")).await else { return Ok(None) };
+            if answer.0 == status {
+                return Ok(Some(answer));
             }
-            if begun.elapsed() > ANSWERED_WITHIN {
-                bail!("visitors of {host} are not answered {status}, but {before:?}");
+            if !before.contains(&answer) {
+                before.push(answer);
             }
-            sleep(LOOK).await;
-        }
+            Ok(None)
+        };
+        let Some(answer) = until(look, Option::is_some).await? else {
+            bail!("visitors of {host} are not answered {status}, but {before:?}");
+        };
+        let seconds = begun.elapsed().as_secs_f64();
+        say(&format!(
+            "  visitors of {host} are answered {answer:?} after {seconds:.1} s; before: {before:?}"
+        ));
+        Ok(answer)
     }
 
     /// Whether a visitor comes through to the app proxy.
@@ -311,18 +307,15 @@ impl World {
 
     /// Whether the reporter of the chart told the platform of the chart of the application.
     async fn reported(&self, token: &str) -> anyhow::Result<Vec<String>> {
-        let end = Instant::now() + ANSWERED_WITHIN;
-        loop {
+        let look = async || {
             let asked = self.http.get(format!("{}/api/v1/applications", self.platform));
             let said = text(asked.bearer_auth(token)).await?;
-            if said.0 == 200 && said.1.contains(APPLICATION) {
-                return Ok(Vec::new());
-            }
-            if Instant::now() > end {
-                return Ok(vec![format!("the platform of the chart says of applications: {said:?}")]);
-            }
-            sleep(LOOK).await;
-        }
+            let is_told = said.0 == 200 && said.1.contains(APPLICATION);
+            let wrong =
+                (!is_told).then(|| format!("the platform of the chart says of applications: {said:?}"));
+            Ok(Vec::from_iter(wrong))
+        };
+        until(look, Vec::is_empty).await
     }
 }
 

@@ -12,14 +12,16 @@ use anyhow::{Context as _, ensure};
 use loadtest_cluster::argocd::ArgoCd;
 use loadtest_cluster::objects::{Patch, Reference};
 use loadtest_judge::screen::say;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::people::Admin;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
-use crate::access::{ANSWERED_WITHIN, APPLICATION, HOST, LOOK};
+use crate::access::{APPLICATION, HOST};
 use crate::ground::Ground;
+use crate::until;
 
 /// What is deleted, and comes back by a sync.
 const RESOURCE: &str = "ConfigMap/shop";
@@ -69,11 +71,8 @@ impl<'a> Person<'a> {
         let first = uid(ground).await?.context("find the resource that is deleted")?;
         let delete = ["app", "delete-resource", APPLICATION, RESOURCE, "--yes"];
         self.does(&delete).await?;
-        let end = Instant::now() + ANSWERED_WITHIN;
-        while uid(ground).await?.is_some() {
-            ensure!(Instant::now() < end, "{RESOURCE} is still there");
-            sleep(LOOK).await;
-        }
+        let left = until(async || uid(ground).await, Option::is_none).await?;
+        ensure!(left.is_none(), "{RESOURCE} is still there");
         let begun = Instant::now();
         let said = self.does(&["app", "sync", APPLICATION, "--wait"]).await?;
         say(&format!("  a sync and its report took {:.1} s: {said:?}", begun.elapsed().as_secs_f64()));
@@ -136,7 +135,7 @@ impl<'a> Person<'a> {
         // Whoever refuses reads nothing.
         let _ = stdin.write_all(input.as_bytes()).await;
         drop(stdin);
-        let output = tokio::time::timeout(ANSWERED_WITHIN, child.wait_with_output()).await;
+        let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
         let output = output.with_context(|| format!("wait for {}", args.join(" ")))??;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let said = Said(output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr));

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use base64::Engine as _;
@@ -15,16 +14,16 @@ use base64::engine::general_purpose::STANDARD;
 use loadtest_cluster::argocd::{ArgoCd, Client};
 use loadtest_cluster::git::{BRANCH, Commit, Repository};
 use loadtest_cluster::objects::{Objects, Reference};
+use loadtest_sim::PATIENCE;
 use loadtest_sim::platform::{EntityName, PlatformSim, ResourceKey};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
+use crate::{LOOK, until};
+
 /// Their names; each has a namespace of this name, and a folder in the repository.
 pub(crate) const NAMES: [&str; 3] = ["shop-one", "shop-two", "shop-three"];
-/// How long the platform may take to hold what it should.
-const HELD_WITHIN: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_millis(100);
 
 /// The applications, and what was committed so far.
 #[derive(Clone)]
@@ -153,8 +152,7 @@ impl Applications {
 
     /// What the platform does not hold in time of the state that every application has now, a line each.
     pub(crate) async fn lacking(&self) -> anyhow::Result<Vec<String>> {
-        let end = Instant::now() + HELD_WITHIN;
-        loop {
+        let look = async || {
             let mut wrong = Vec::new();
             for name in NAMES {
                 let real = self.real(name).await?;
@@ -169,17 +167,16 @@ impl Applications {
                     ));
                 }
             }
-            if wrong.is_empty() || Instant::now() > end {
-                wrong.extend(self.platform.totals().wrong());
-                return Ok(wrong);
-            }
-            sleep(LOOK).await;
-        }
+            Ok(wrong)
+        };
+        let mut wrong = until(look, Vec::is_empty).await?;
+        wrong.extend(self.platform.totals().wrong());
+        Ok(wrong)
     }
 
     /// Waits until Argo CD has synced every application to a revision.
     pub(crate) async fn synced(&self, revision: &str) -> anyhow::Result<()> {
-        let end = Instant::now() + HELD_WITHIN;
+        let end = Instant::now() + PATIENCE;
         loop {
             let mut behind = Vec::new();
             for name in NAMES {

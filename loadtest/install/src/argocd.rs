@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::ground::{CHART, Ground};
 use crate::neighbour::Neighbour;
+use crate::{LOOK, until};
 
 /// The namespace that Argo CD installs into, and the Application's name.
 const OWN: &str = "runtime-git";
@@ -31,8 +32,6 @@ const FOLDER: &str = "gitops-runtime";
 const VALUES: &str = "of-this-cluster.yaml";
 /// What Argo CD leaves when the Application is deleted, by an annotation of the chart.
 const KEPT: [&str; 2] = ["-reporter", "-generated"];
-const WITHIN: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_millis(200);
 /// Between two comparisons with everything anew, where the Application is watched for long.
 const ANEW: Duration = Duration::from_secs(30);
 
@@ -150,14 +149,8 @@ async fn quiet(ground: &Ground, revision: &str, syncs: usize, long: Duration) ->
         conditions: Vec::new(),
     };
     let began = Instant::now();
-    loop {
-        let shown = Shown::now(ground).await?;
-        if shown == expected {
-            break;
-        }
-        ensure!(began.elapsed() < WITHIN, "Argo CD shows {shown:?}, and not {expected:?}");
-        sleep(LOOK).await;
-    }
+    let shown = until(async || Shown::now(ground).await, |shown| *shown == expected).await?;
+    ensure!(shown == expected, "Argo CD shows {shown:?}, and not {expected:?}");
     say(&format!("  synced and healthy after {:.0} s", began.elapsed().as_secs_f64()));
     let client = ground.cluster.argocd.client();
     let (began, mut comparisons) = (Instant::now(), 0_u32);

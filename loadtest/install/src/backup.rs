@@ -5,21 +5,17 @@
 //! calls: `helm`, `kubectl`, the platform's API from this machine - fails: when a job does not end well, or nothing is reported in
 //! time
 
-use std::time::Duration;
-
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use loadtest_cluster::argocd::ArgoCd;
 use loadtest_judge::screen::say;
 use reqwest::Client;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use crate::access::{self, Knocks};
 use crate::applications::NAMES;
 use crate::ground::{Ground, NAME, NAMESPACE};
+use crate::until;
 
-const HELD_WITHIN: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_millis(200);
 /// The jobs.
 const BACKUP: &str = "backup-now";
 const RESTORE: &str = "restore";
@@ -121,21 +117,18 @@ impl Kept {
 
     /// Waits until the platform shows every application at a revision.
     async fn holds(&self, revision: &str) -> anyhow::Result<()> {
-        let end = Instant::now() + HELD_WITHIN;
-        loop {
-            let shown = self.get("/api/v1/applications").await?;
+        let is_there = |shown: &Value| {
             let all = shown["applications"].as_array().map(Vec::as_slice).unwrap_or_default();
             let at = |name: &&str| {
                 all.iter().any(|one| {
                     one["name"] == **name && one["revision"] == revision && one["sync"] == "Synced"
                 })
             };
-            if NAMES.iter().all(at) {
-                return Ok(());
-            }
-            ensure!(Instant::now() < end, "the platform does not show {revision}: {shown}");
-            sleep(LOOK).await;
-        }
+            NAMES.iter().all(at)
+        };
+        let shown = until(async || self.get("/api/v1/applications").await, is_there).await?;
+        ensure!(is_there(&shown), "the platform does not show {revision}: {shown}");
+        Ok(())
     }
 
     /// What the platform shows of applications, of their past, and of who did what, for whoever has this key.
@@ -149,18 +142,14 @@ impl Kept {
     }
 
     async fn get(&self, path: &str) -> anyhow::Result<Value> {
-        let end = Instant::now() + HELD_WITHIN;
-        loop {
-            let asked =
-                self.http.get(format!("{}{path}", self.platform)).bearer_auth(&self.token).send().await;
-            match asked {
-                Ok(answer) if answer.status() == 200 => {
-                    return answer.json().await.with_context(|| format!("read {path}"));
-                }
-                // It may have nothing of a new runtime yet, or be on its way.
-                other => ensure!(Instant::now() < end, "{path} of the platform: {other:?}"),
+        let url = format!("{}{path}", self.platform);
+        let ask = async || Ok(self.http.get(&url).bearer_auth(&self.token).send().await);
+        // It may have nothing of a new runtime yet, or be on its way.
+        match until(ask, |asked| asked.as_ref().is_ok_and(|answer| answer.status() == 200)).await? {
+            Ok(answer) if answer.status() == 200 => {
+                answer.json().await.with_context(|| format!("read {path}"))
             }
-            sleep(LOOK).await;
+            other => bail!("{path} of the platform: {other:?}"),
         }
     }
 

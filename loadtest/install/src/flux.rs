@@ -18,6 +18,7 @@ use axum::routing::get;
 use loadtest_cluster::objects::{Patch, Propagation, Reference};
 use loadtest_cluster::progress::Progress;
 use loadtest_judge::screen::say;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
 use loadtest_sim::reporter::merge;
@@ -28,6 +29,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::ground::{CHART, Ground};
 use crate::neighbour::Neighbour;
+use crate::until;
 
 /// The program of Flux.
 const CONTROLLER: &str = "helm-controller";
@@ -43,8 +45,6 @@ const LABEL: &str = "app.kubernetes.io/name";
 /// The versions of the chart, and what each comes from. Of a registry Flux adds the digest to the version, as build metadata.
 const FIRST: (&str, &str) = ("HelmChart", "0.1.0");
 const SECOND: (&str, &str) = ("OCIRepository", "0.1.1");
-const WITHIN: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_millis(200);
 /// Between two questions whether anything differs, where it is watched for long.
 const ANEW: Duration = Duration::from_secs(15);
 
@@ -78,11 +78,9 @@ pub(crate) async fn take(ground: &Ground) -> anyhow::Result<Vec<String>> {
     wrong.extend(neighbour.follow(ground).await?);
 
     ground.objects.delete(&reference(RELEASES, "HelmRelease"), Propagation::Background).await?;
-    let end = Instant::now() + WITHIN;
-    while ground.objects.get(&reference(RELEASES, "HelmRelease")).await?.is_some() {
-        ensure!(Instant::now() < end, "Flux does not uninstall: {:?}", flux.controller.last_lines(5));
-        sleep(LOOK).await;
-    }
+    let look = async || ground.objects.get(&reference(RELEASES, "HelmRelease")).await;
+    let left = until(look, Option::is_none).await?;
+    ensure!(left.is_none(), "Flux does not uninstall: {:?}", flux.controller.last_lines(5));
     for (kind, _) in [FIRST, SECOND] {
         ground.objects.delete(&reference(SOURCES, kind), Propagation::Background).await?;
     }
@@ -123,7 +121,7 @@ impl Flux {
         let http = reqwest::Client::builder().no_proxy().build().context("make a client")?;
         let url = format!("http://127.0.0.1:{health}/readyz");
         let is_ready = async || http.get(&url).send().await.is_ok_and(|answer| answer.status() == 200);
-        controller.ready(WITHIN, is_ready).await?;
+        controller.ready(PATIENCE, is_ready).await?;
         let server = Server::start(given_away(&folder), Listen::default()).await?;
         Ok(Self { controller, server, folder, asked: 0 })
     }
@@ -168,20 +166,16 @@ impl Flux {
     /// Waits until a version is released as the revision of this number.
     async fn released(&self, ground: &Ground, version: &str, number: u64) -> anyhow::Result<()> {
         let began = Instant::now();
-        loop {
-            let shown = shown(ground).await?;
-            if is_released(&shown, version, number) {
-                say(&format!("  {version} is released after {:.0} s", began.elapsed().as_secs_f64()));
-                return Ok(());
-            }
-            ensure!(
-                began.elapsed() < WITHIN,
-                "Flux shows {}; its log ends with {:?}",
-                shown["status"],
-                self.controller.last_lines(5)
-            );
-            sleep(LOOK).await;
-        }
+        let is_released = |shown: &Value| is_released(shown, version, number);
+        let shown = until(async || shown(ground).await, is_released).await?;
+        ensure!(
+            is_released(&shown),
+            "Flux shows {}; its log ends with {:?}",
+            shown["status"],
+            self.controller.last_lines(5)
+        );
+        say(&format!("  {version} is released after {:.0} s", began.elapsed().as_secs_f64()));
+        Ok(())
     }
 
     /// Has it look again, and waits until it has.
@@ -190,17 +184,13 @@ impl Flux {
         let turn = self.asked.to_string();
         let patch = json!({"metadata": {"annotations": {REQUESTED: turn}}});
         ground.objects.patch(&reference(RELEASES, "HelmRelease"), &patch, Patch::Merge, None).await?;
-        let end = Instant::now() + WITHIN;
-        loop {
-            let shown = shown(ground).await?;
-            let is_ready =
-                shown.pointer("/status/observedGeneration") == shown.pointer("/metadata/generation");
-            if shown["status"]["lastHandledReconcileAt"] == turn.as_str() && is_ready {
-                return Ok(shown);
-            }
-            ensure!(Instant::now() < end, "Flux does not look again: {}", shown["status"]);
-            sleep(LOOK).await;
-        }
+        let has_looked = |shown: &Value| {
+            shown["status"]["lastHandledReconcileAt"] == turn.as_str()
+                && shown.pointer("/status/observedGeneration") == shown.pointer("/metadata/generation")
+        };
+        let shown = until(async || shown(ground).await, has_looked).await?;
+        ensure!(has_looked(&shown), "Flux does not look again: {}", shown["status"]);
+        Ok(shown)
     }
 
     /// What it does for so long that nobody asked for, and when it is asked to look again.
@@ -240,19 +230,16 @@ impl Flux {
         let patch = json!({"metadata": {"labels": {LABEL: "somebody"}}});
         ground.objects.patch(&object, &patch, Patch::Merge, None).await?;
         self.looks_again(ground).await?;
-        let end = Instant::now() + WITHIN;
-        loop {
+        let look = async || {
             let found = ground.objects.get(&object).await?.with_context(|| format!("find {object}"))?;
             let drifts = drifts(ground).await?;
             if found["metadata"]["labels"][LABEL] == "gitops-runtime" && !drifts.is_empty() {
                 say(&format!("  of what was changed behind its back, {}", drifts.join("; ")));
                 return Ok(Vec::new());
             }
-            if Instant::now() > end {
-                return Ok(vec![format!("Flux does not put {object} right: it says {drifts:?}")]);
-            }
-            sleep(LOOK).await;
-        }
+            Ok(vec![format!("Flux does not put {object} right: it says {drifts:?}")])
+        };
+        until(look, Vec::is_empty).await
     }
 }
 

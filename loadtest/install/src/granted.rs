@@ -15,11 +15,12 @@ use loadtest_cluster::objects::{Propagation, Reference};
 use loadtest_cluster::progress::Progress;
 use loadtest_judge::screen::say;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
-use crate::access::{ANSWERED_WITHIN, LOOK, World};
+use crate::access::World;
 use crate::applications::State;
 use crate::ground::{Ground, NAMESPACE, secret};
+use crate::until;
 
 const ARGO: &str = "argoproj.io/v1alpha1";
 /// The application that has a Rollout in the namespace of the release, and its folder in Git.
@@ -101,20 +102,18 @@ pub(crate) async fn prepare(ground: &Ground) -> anyhow::Result<()> {
     let (begun, mut asked) = (Instant::now(), 0);
     let reference = Reference::new(ARGO, "Application", Some(ArgoCd::NAMESPACE), ROLLS);
     let client = ground.cluster.argocd.client();
-    loop {
+    let look = async || {
         // Argo CD may have looked before it knew of the kind.
         if begun.elapsed() > AGAIN * asked {
             client.application(ROLLS, Some("normal")).await?;
             asked += 1;
         }
         let found = ground.objects.get(&reference).await?.with_context(|| format!("find {reference}"))?;
-        let state = State::of(&found);
-        if state.is_synced(&revision) {
-            return Ok(());
-        }
-        ensure!(begun.elapsed() < ANSWERED_WITHIN, "{reference} is not synced: {state:?}");
-        sleep(LOOK).await;
-    }
+        Ok(State::of(&found))
+    };
+    let state = until(look, |state| state.is_synced(&revision)).await?;
+    ensure!(state.is_synced(&revision), "{reference} is not synced: {state:?}");
+    Ok(())
 }
 
 /// Asks for all of it as an admin.

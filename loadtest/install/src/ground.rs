@@ -29,7 +29,6 @@ use loadtest_sim::proxy::Proxy;
 use loadtest_sim::reporter::merge;
 use loadtest_sim::server::Listen;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use crate::applications::Applications;
 use crate::connections::Watch;
@@ -37,6 +36,7 @@ use crate::image;
 use crate::policies::Policies;
 use crate::registry::{Login, Registry};
 use crate::tools::Tools;
+use crate::until;
 
 /// The namespace of the release.
 pub(crate) const NAMESPACE: &str = "runtime";
@@ -51,8 +51,6 @@ pub(crate) const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../helm/
 const PLATFORM_TOKEN: &str = "simulated-platform-token";
 /// How long pods may take to become ready on a busy machine.
 const READY_WITHIN: &str = "5m";
-const SEEN_WITHIN: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_millis(100);
 
 /// Everything that runs, and the release.
 pub(crate) struct Ground {
@@ -172,11 +170,8 @@ impl Ground {
         self.objects.apply(&object.to_string(), name).await?;
         for (kind, own) in [("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")] {
             let own = Reference::new("v1", kind, Some(name), own);
-            let end = Instant::now() + SEEN_WITHIN;
-            while self.objects.get(&own).await?.is_none() {
-                ensure!(Instant::now() < end, "nobody makes {own}");
-                sleep(LOOK).await;
-            }
+            let made = until(async || self.objects.get(&own).await, Option::is_some).await?;
+            ensure!(made.is_some(), "nobody makes {own}");
         }
         Ok(())
     }
@@ -331,20 +326,17 @@ impl Ground {
 
     /// Waits until the pods of a component are as many, all ready, and none of those that are named.
     pub(crate) async fn ready(&self, component: &str, number: usize, but: &[String]) -> anyhow::Result<()> {
-        let end = Instant::now() + SEEN_WITHIN;
-        loop {
-            let pods = self.pods(component).await?;
-            let ready = pods.iter().filter(|pod| is_ready(pod) && !but.contains(&name_of(pod))).count();
-            if ready == number && pods.len() == number {
-                return Ok(());
-            }
-            ensure!(
-                Instant::now() < end,
-                "{ready} of {number} pods of {component} are ready: {}",
-                pods.iter().map(|pod| pod["status"].to_string()).collect::<Vec<_>>().join(", ")
-            );
-            sleep(LOOK).await;
-        }
+        let ready =
+            |pods: &[Value]| pods.iter().filter(|pod| is_ready(pod) && !but.contains(&name_of(pod))).count();
+        let are_so = |pods: &Vec<Value>| ready(pods) == number && pods.len() == number;
+        let pods = until(async || self.pods(component).await, are_so).await?;
+        ensure!(
+            are_so(&pods),
+            "{} of {number} pods of {component} are ready: {}",
+            ready(&pods),
+            pods.iter().map(|pod| pod["status"].to_string()).collect::<Vec<_>>().join(", ")
+        );
+        Ok(())
     }
 
     /// How often the containers of the pods of a component were started anew.
@@ -357,19 +349,19 @@ impl Ground {
 
     /// Waits until a container of a component waits for its image, and gives what the kubelet says.
     pub(crate) async fn image_refused(&self, component: &str) -> anyhow::Result<String> {
-        let end = Instant::now() + SEEN_WITHIN;
-        loop {
+        let look = async || {
             for pod in self.pods(component).await? {
                 let kinds = ["initContainerStatuses", "containerStatuses"].into_iter();
                 let containers = kinds.filter_map(|kind| pod["status"][kind].as_array()).flatten();
                 let mut waiting = containers.map(|one| &one["state"]["waiting"]);
                 if let Some(refused) = waiting.rfind(|one| one["reason"] == "ErrImagePull") {
-                    return Ok(refused["message"].as_str().unwrap_or_default().to_owned());
+                    return Ok(Some(refused["message"].as_str().unwrap_or_default().to_owned()));
                 }
             }
-            ensure!(Instant::now() < end, "no pod of {component} waits for its image");
-            sleep(LOOK).await;
-        }
+            Ok(None)
+        };
+        let refused = until(look, Option::is_some).await?;
+        refused.with_context(|| format!("no pod of {component} waits for its image"))
     }
 
     /// Kills a pod (SIGKILL).

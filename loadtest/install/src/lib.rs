@@ -37,11 +37,14 @@ use clap::ValueEnum as _;
 use loadtest_cluster::progress::Progress;
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::{judged, say, table};
+use loadtest_sim::PATIENCE;
 use loadtest_sim::process;
 
 use ground::{Ground, NAMESPACE, RELEASE};
 pub use step::Step;
 
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(200);
 /// How long the long form looks for a change that nobody made.
 const QUIET: Duration = Duration::from_secs(300);
 
@@ -134,6 +137,14 @@ async fn judge(args: &Args, program: &Path, folder: &Path) -> anyhow::Result<boo
     Progress.step("end", Box::pin(ground.stop())).await?;
     say(&judged(if good { "install: held" } else { "install: failed" }, good));
     Ok(good)
+}
+
+/// Looks until what is seen `is_so`; gives what was seen last, whatever it is when [`PATIENCE`] is over.
+async fn until<T>(
+    look: impl AsyncFnMut() -> anyhow::Result<T>,
+    is_so: impl Fn(&T) -> bool,
+) -> anyhow::Result<T> {
+    loadtest_sim::until(PATIENCE, LOOK, look, is_so).await
 }
 
 fn seconds(time: Duration) -> String {

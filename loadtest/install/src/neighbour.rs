@@ -6,7 +6,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use loadtest_cluster::argocd::ArgoCd;
@@ -16,10 +15,10 @@ use loadtest_sim::platform::{self, Keep, PlatformSim};
 use loadtest_sim::reporter::merge;
 use loadtest_sim::server::Listen;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use crate::applications::Applications;
 use crate::ground::{Ground, NAME, NAMESPACE, RELEASE, outside, port_of, secret};
+use crate::until;
 
 /// The namespace of the second runtime.
 const OWN: &str = "runtime-two";
@@ -28,8 +27,6 @@ const TOKEN: &str = "token-of-the-second-runtime";
 const AUTHORITY: &str = "private-authority";
 /// How the log says why everything is refused: the certificate does not verify.
 const UNVERIFIED: &str = r#""reason":"tls""#;
-const WITHIN: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_millis(200);
 
 /// The second runtime's surroundings.
 pub(crate) struct Neighbour {
@@ -106,22 +103,19 @@ impl Neighbour {
         ground: &Ground,
         may_stay: impl Fn(&str) -> bool,
     ) -> anyhow::Result<Vec<String>> {
-        let end = Instant::now() + WITHIN;
-        loop {
+        let look = async || {
             let (left, mut wrong) = self.left(ground).await?;
             let unsaid = left.iter().filter(|line| !may_stay(line));
             wrong.extend(unsaid.map(|line| format!("left: {line}")));
-            if wrong.is_empty() {
-                for line in left {
-                    say(&format!("  kept: {line}"));
-                }
-                return Ok(wrong);
+            Ok((left, wrong))
+        };
+        let (left, wrong) = until(look, |(_, wrong)| wrong.is_empty()).await?;
+        if wrong.is_empty() {
+            for line in left {
+                say(&format!("  kept: {line}"));
             }
-            if Instant::now() > end {
-                return Ok(wrong);
-            }
-            sleep(LOOK).await;
         }
+        Ok(wrong)
     }
 }
 
@@ -177,16 +171,10 @@ fn names(manifest: &str) -> anyhow::Result<Vec<String>> {
 /// Waits until the reporter of the second release says that a certificate does not verify, and gives that line.
 async fn refused(ground: &Ground) -> anyhow::Result<String> {
     let pod = format!("deploy/{NAME}-reporter");
-    let end = Instant::now() + WITHIN;
-    loop {
-        let log = ground.tools.run("kubectl", &["logs", "--namespace", OWN, &pod]).await?;
-        if let Some(line) = log.lines().find(|line| line.contains(UNVERIFIED)) {
-            return Ok(line.to_owned());
-        }
-        if Instant::now() > end {
-            let last = log.lines().last().unwrap_or_default();
-            return Err(anyhow::anyhow!("the log ends with {last}")).context("find what the pod says");
-        }
-        sleep(LOOK).await;
-    }
+    let look = async || ground.tools.run("kubectl", &["logs", "--namespace", OWN, &pod]).await;
+    let log = until(look, |log| log.contains(UNVERIFIED)).await?;
+    let refused = log.lines().find(|line| line.contains(UNVERIFIED)).map(str::to_owned);
+    refused
+        .with_context(|| format!("the log ends with {}", log.lines().last().unwrap_or_default()))
+        .context("find what the pod says")
 }

@@ -9,32 +9,30 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use loadtest_cluster::argocd::ArgoCd;
 use loadtest_cluster::git::{BRANCH, Commit, Repository};
 use loadtest_cluster::objects::{Patch, Propagation, Reference};
 use loadtest_judge::screen::say;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
 use loadtest_sim::reporter::merge;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::process::Command;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::applications::{State, holds_number, told};
 use crate::ground::{Ground, NAME, RELEASE};
 use crate::neighbour::Neighbour;
-use crate::standin;
+use crate::{standin, until};
 
 /// The namespace of the release, and so of its Argo CD and of the applications.
 const OWN: &str = "runtime-new";
 /// The application, its folder in the repository, and the namespace that it goes to.
 const SHOP: &str = "shop-new";
-const WITHIN: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_millis(200);
 
 /// Installs both, has an application made and changed, and takes all of it away.
 pub(crate) async fn take(ground: &Ground) -> anyhow::Result<Vec<String>> {
@@ -108,7 +106,7 @@ async fn served(ground: &Ground, repository: &Repository) -> anyhow::Result<(Chi
         all.display().to_string(),
     ]);
     let child = Child::start(&spec)?;
-    child.ready(WITHIN, async || TcpStream::connect(address).await.is_ok()).await?;
+    child.ready(PATIENCE, async || TcpStream::connect(address).await.is_ok()).await?;
     Ok((child, format!("git://{address}/{}", name.to_string_lossy())))
 }
 
@@ -151,24 +149,22 @@ async fn reported(
     number: u64,
 ) -> anyhow::Result<Vec<String>> {
     let began = Instant::now();
-    loop {
+    let look = async || {
         let object = ground.objects.get(&shop()).await?.context("find the application")?;
         let real = State::of(&object);
         let held = told(&neighbour.platform, OWN, SHOP)?;
-        let is_held = held.as_ref() == Some(&real)
+        if held.as_ref() == Some(&real)
             && real.is_synced(revision)
-            && holds_number(&neighbour.platform, (OWN, SHOP), SHOP, &number.to_string())?;
-        if is_held {
+            && holds_number(&neighbour.platform, (OWN, SHOP), SHOP, &number.to_string())?
+        {
             let after = began.elapsed().as_secs_f64();
             say(&format!("  number {number}: {real:?}, held by the platform after {after:.0} s"));
             return Ok(Vec::new());
         }
-        if began.elapsed() > WITHIN {
-            let conditions = &object["status"]["conditions"];
-            return Ok(vec![format!(
-                "of {SHOP} with {revision} the platform holds {held:?}, and Argo CD {real:?}: {conditions}"
-            )]);
-        }
-        sleep(LOOK).await;
-    }
+        let conditions = &object["status"]["conditions"];
+        Ok(vec![format!(
+            "of {SHOP} with {revision} the platform holds {held:?}, and Argo CD {real:?}: {conditions}"
+        )])
+    };
+    until(look, Vec::is_empty).await
 }

@@ -3,18 +3,15 @@
 //! takes: an installed release - gives: what the platform does not hold of what was committed meanwhile
 //! calls: the node's programs - fails: when the node or a pod does not come back in time
 
-use std::time::Duration;
-
 use anyhow::ensure;
 use loadtest_judge::screen::say;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::ground::Ground;
+use crate::until;
 
 /// Commits that are made at the least in each state of the node.
 const COMMITS: u64 = 2;
-const BACK_WITHIN: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_millis(200);
 
 /// Kills the kubelet and starts it again, and then the node.
 pub(crate) async fn take(ground: &Ground) -> anyhow::Result<Vec<String>> {
@@ -36,10 +33,8 @@ pub(crate) async fn take(ground: &Ground) -> anyhow::Result<Vec<String>> {
     let away = began.elapsed();
     node.revive().await?;
     // What the API server says of a pod is what the kubelet said before, until it says something else.
-    while ground.restarts("reporter").await? == before {
-        ensure!(began.elapsed() < BACK_WITHIN, "no pod of the reporter is started anew");
-        sleep(LOOK).await;
-    }
+    let restarts = until(async || ground.restarts("reporter").await, |now| *now != before).await?;
+    ensure!(restarts != before, "no pod of the reporter is started anew");
     ground.ready("reporter", 1, &[]).await?;
     say(&format!(
         "  {} commits, the first {COMMITS} while the node was dead for {:.0} s; reporting again after {:.0} s",

@@ -9,7 +9,6 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use axum::Router;
@@ -20,14 +19,12 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadtest_cluster::binaries::Binaries;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
 use loadtest_sim::server::{Listen, Server};
 use serde_json::{Value, json};
 use tokio::process::Command;
-
-/// How long it may take to start on a busy machine.
-const STARTS_WITHIN: Duration = Duration::from_secs(300);
 
 /// Who may pull and push.
 #[derive(Debug, Clone)]
@@ -79,7 +76,7 @@ impl Registry {
         let registry = Child::start(&spec)?;
         let http = reqwest::Client::builder().no_proxy().build().context("make a client of the registry")?;
         let url = format!("http://{to}");
-        registry.ready(STARTS_WITHIN, async || http.get(format!("{url}/v2/")).send().await.is_ok()).await?;
+        registry.ready(PATIENCE, async || http.get(format!("{url}/v2/")).send().await.is_ok()).await?;
         let authorization =
             HeaderValue::from_str(&format!("Basic {}", login.word())).context("write a login as a header")?;
         let router = Router::new().fallback(pass).with_state(Door { http, to: url, authorization });

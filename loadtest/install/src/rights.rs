@@ -11,12 +11,12 @@ use loadtest_cluster::audit;
 use loadtest_judge::screen::say;
 use tokio::time::{Instant, sleep};
 
+use crate::LOOK;
 use crate::ground::{Ground, NAME, NAMESPACE};
 use crate::hook::only_of;
 
 /// How long a right may take to be used that somebody asked for the use of.
 const USED_WITHIN: Duration = Duration::from_secs(90);
-const LOOK: Duration = Duration::from_millis(200);
 /// The components whose pods have an account of their own; those of all others have none that they could ask with.
 const ASKING: [&str; 6] =
     ["app-proxy", "change-revision", "reporter", "resource-reporter", "source-server", "validation"];

@@ -1,21 +1,16 @@
 //! What each step does, and what is wrong in its end.
 
-use std::time::Duration;
-
 use anyhow::Context as _;
 use loadtest_cluster::argocd::ArgoCd;
 use loadtest_judge::screen::say;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use crate::flux;
 use crate::ground::{Ground, NAME, NAMESPACE, name_of};
 use crate::step::Step;
+use crate::until;
 use crate::{access, argocd, backup, before, connections, hook, neighbour, new_argocd, power, rights};
 
-/// How long what is deleted may take to go.
-const GONE_WITHIN: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_millis(200);
 /// Commits that a load makes at the least, while something happens and after it.
 const COMMITS: u64 = 2;
 /// An application, by its name.
@@ -188,23 +183,18 @@ async fn read_again(ground: &Ground) -> anyhow::Result<()> {
 async fn uninstall(ground: &Ground) -> anyhow::Result<Vec<String>> {
     ground.platform.down().await;
     let said = ground.helm("uninstall", &["--wait"]).await?;
-    let end = Instant::now() + GONE_WITHIN;
-    loop {
-        let found = ground.found(NAMESPACE).await?;
-        let left: Vec<&String> = found.iter().filter(|line| !ground.before.contains(line)).collect();
-        let unsaid: Vec<&&String> = left.iter().filter(|line| !is_said(&said, line)).collect();
-        if unsaid.is_empty() {
-            for line in left {
-                say(&format!("  kept: {line}"));
-            }
-            let gone = ground.before.iter().filter(|line| !found.contains(line));
-            return Ok(gone.map(|line| format!("not the release's, and gone: {line}")).collect());
-        }
-        if Instant::now() > end {
-            return Ok(unsaid.into_iter().map(|line| format!("left: {line}")).collect());
-        }
-        sleep(LOOK).await;
+    let is_unsaid = |line: &&String| !ground.before.contains(line) && !is_said(&said, line);
+    let look = async || ground.found(NAMESPACE).await;
+    let found = until(look, |found| !found.iter().any(|line| is_unsaid(&line))).await?;
+    let unsaid: Vec<String> = found.iter().filter(is_unsaid).map(|line| format!("left: {line}")).collect();
+    if !unsaid.is_empty() {
+        return Ok(unsaid);
     }
+    for line in found.iter().filter(|line| !ground.before.contains(line)) {
+        say(&format!("  kept: {line}"));
+    }
+    let gone = ground.before.iter().filter(|line| !found.contains(line));
+    Ok(gone.map(|line| format!("not the release's, and gone: {line}")).collect())
 }
 
 /// Whether what is left is what Helm says that it keeps, or a claim: of the ledger, which Helm speaks of only where the
@@ -225,11 +215,8 @@ async fn uid_of(ground: &Ground, pod: &str) -> anyhow::Result<Value> {
 
 /// Waits until a pod is another one, or none.
 async fn gone(ground: &Ground, pod: &str, uid: &Value) -> anyhow::Result<()> {
-    let end = Instant::now() + GONE_WITHIN;
-    while uid_of(ground, pod).await? == *uid {
-        anyhow::ensure!(Instant::now() < end, "the pod {pod} does not go");
-        sleep(LOOK).await;
-    }
+    let now = until(async || uid_of(ground, pod).await, |now| now != uid).await?;
+    anyhow::ensure!(now != *uid, "the pod {pod} does not go");
     Ok(())
 }
 

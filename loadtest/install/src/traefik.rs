@@ -14,11 +14,10 @@ use loadtest_cluster::progress::Progress;
 use loadtest_judge::screen::say;
 use serde_json::{Value, json};
 use tokio::process::Command;
-use tokio::time::{Duration, Instant, sleep};
 
 use crate::access::World;
 use crate::ground::{Ground, NAMESPACE};
-use crate::image;
+use crate::{image, until};
 
 const MANIFESTS: &str = include_str!("traefik.yaml");
 /// Where it runs, and what all of it is called.
@@ -33,8 +32,6 @@ const PUBLISHED: &str = "--providers.kubernetesIngress.ingressEndpoint.published
 const EXTERNAL: &str = r#"{"status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}}}"#;
 /// How `check access` names what that argument is in Traefik's chart.
 const TRAP: &str = "providers.kubernetesIngress.publishedService.enabled=true";
-const SETTLES_WITHIN: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_millis(200);
 
 /// Brings Traefik up, comes in by both ways, and takes it away.
 pub(crate) async fn take(ground: &mut Ground, world: &World, key: &str) -> anyhow::Result<Vec<String>> {
@@ -109,17 +106,14 @@ async fn publish(ground: &Ground) -> anyhow::Result<()> {
     let patch = ["patch", "deployment", TRAEFIK, "--namespace", TRAEFIK, "--type=json", "--patch", &add];
     ground.tools.run("kubectl", &patch).await?;
     rolled_out(ground).await?;
-    let end = Instant::now() + SETTLES_WITHIN;
-    loop {
+    let said = async || {
         let all = ["get", "ingress", "--namespace", NAMESPACE, "--output=json"];
         let all: Value = serde_json::from_str(&ground.tools.run("kubectl", &all).await?)
             .context("read a list of Ingresses")?;
-        if !all["items"][0]["status"]["loadBalancer"]["ingress"].is_null() {
-            return Ok(());
-        }
-        ensure!(Instant::now() < end, "Traefik never said in the Ingress where it is");
-        sleep(LOOK).await;
-    }
+        Ok(!all["items"][0]["status"]["loadBalancer"]["ingress"].is_null())
+    };
+    ensure!(until(said, |said| *said).await?, "Traefik never said in the Ingress where it is");
+    Ok(())
 }
 
 async fn rolled_out(ground: &Ground) -> anyhow::Result<()> {

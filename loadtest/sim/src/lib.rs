@@ -26,8 +26,10 @@ pub mod reporter;
 pub mod server;
 mod simulation;
 mod traffic;
+mod until;
 
 pub use player::Player;
 pub use server::Listen;
 pub use simulation::{Load, Setup, Simulation};
 pub use traffic::Traffic;
+pub use until::{PATIENCE, until};

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
+use crate::PATIENCE;
 use crate::child::{Child, Spec};
 use crate::installed::{self, variable};
 use crate::port;
@@ -21,8 +22,6 @@ use crate::reporter::Usage;
 
 /// The version that `.ci/setup` installs.
 const VERSION: &str = "2.15.0";
-/// How long it may take to start, on a machine that is busy with other things.
-const STARTS_WITHIN: Duration = Duration::from_secs(300);
 /// How long it may take to name itself to whoever connects.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 /// Ports that are tried: another process may take one in the instant after it was found to be free.
@@ -66,7 +65,7 @@ impl NatsServer {
             let child = Child::start(&spec)?;
             let server = Self { child, folder, address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)) };
             tries -= 1;
-            match server.ready(STARTS_WITHIN).await {
+            match server.ready(PATIENCE).await {
                 Ok(()) => return Ok(server),
                 Err(error) if tries == 0 || server.child.is_running() => return Err(error),
                 Err(_) => {}
@@ -139,7 +138,7 @@ impl NatsServer {
 
     /// Starts it again, at the port that it had and with what it stored; it is stopped in order if it runs.
     pub async fn restart(&self) -> anyhow::Result<()> {
-        let deadline = Instant::now() + STARTS_WITHIN;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             self.child.restart().await?;
             let started = self.ready(deadline.saturating_duration_since(Instant::now())).await;

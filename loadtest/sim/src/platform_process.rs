@@ -8,10 +8,9 @@ use anyhow::{Context as _, bail};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
+use crate::PATIENCE;
 use crate::process::{Lines, Process, Start};
 
-/// How long it may take to start, and to end.
-const WITHIN: Duration = Duration::from_secs(300);
 /// Between two looks at what it has said.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -40,8 +39,8 @@ impl PlatformProcess {
             env: Vec::new(),
             directory: folder,
         })?;
-        let url = format!("http://{}", process.address(WITHIN).await?);
-        let deadline = Instant::now() + WITHIN;
+        let url = format!("http://{}", process.address(PATIENCE).await?);
+        let deadline = Instant::now() + PATIENCE;
         while !process.lines().any("receiving reports") {
             if Instant::now() > deadline || process.id().is_none() {
                 bail!(
@@ -91,7 +90,7 @@ impl PlatformProcess {
 
     /// Asks it to stop and waits for its end.
     pub async fn stop(self) -> anyhow::Result<()> {
-        let status = self.process.stop(WITHIN).await?;
+        let status = self.process.stop(PATIENCE).await?;
         if !status.success() {
             bail!("the platform ended with {status}");
         }

@@ -13,21 +13,17 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 pub use metrics::Metrics;
 pub use usage::{Usage, of_this_thread};
 
 use crate::Simulation;
 use crate::process::{Process, Start};
+use crate::{PATIENCE, until};
 
 /// The redaction key of whoever must redact alike: replicas, recorded runs and their replays.
 pub const REDACTION_KEY: &str = "5265636f7264696e677320686f6c64206e6f7468696e6720736563726574212121";
 
-/// How long it may take from the start to the first answer.
-const STARTS_WITHIN: Duration = Duration::from_secs(300);
-/// How long it may take from a signal to its end.
-const ENDS_WITHIN: Duration = Duration::from_secs(300);
 /// How often a page is asked for while something is waited for.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -175,8 +171,8 @@ impl Reporter {
         let program = program.canonicalize().with_context(|| format!("find {}", program.display()))?;
         let mut process =
             Process::start(&Start { program, args, env: environment, directory: directory.to_path_buf() })?;
-        let address = process.address(STARTS_WITHIN).await?;
-        process.reports(STARTS_WITHIN).await?;
+        let address = process.address(PATIENCE).await?;
+        process.reports(PATIENCE).await?;
         // Another part of this program was first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let none: [reqwest::Certificate; 0] = [];
@@ -224,17 +220,11 @@ impl Reporter {
         what: &str,
         done: impl Fn(&Status) -> bool,
     ) -> anyhow::Result<Status> {
-        let deadline = Instant::now() + within;
-        loop {
-            let status = self.status().await?;
-            if done(&status) {
-                return Ok(status);
-            }
-            if Instant::now() > deadline {
-                bail!("waited {within:?} for {what} in vain: {:?}", status.total);
-            }
-            sleep(LOOK).await;
+        let status = until(within, LOOK, async || self.status().await, &done).await?;
+        if !done(&status) {
+            bail!("waited {within:?} for {what} in vain: {:?}", status.total);
         }
+        Ok(status)
     }
 
     /// What the kernel knows of it.
@@ -250,7 +240,7 @@ impl Reporter {
     /// Kills it (SIGKILL) and waits for its end.
     pub async fn kill(&mut self) -> anyhow::Result<()> {
         self.process.signal("KILL").await?;
-        self.process.wait(ENDS_WITHIN).await.map(drop)
+        self.process.wait(PATIENCE).await.map(drop)
     }
 
     /// Kills it (SIGKILL) in this instant, without the detour over another program, and waits for its end.
@@ -265,7 +255,7 @@ impl Reporter {
 
     /// Asks it to stop and waits for its end.
     pub async fn stop(self) -> anyhow::Result<()> {
-        let status = self.process.stop(ENDS_WITHIN).await?;
+        let status = self.process.stop(PATIENCE).await?;
         if !status.success() {
             bail!("the reporter ended with {status}");
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 use loadtest_judge::oracle::{self, Expected};
 use loadtest_judge::screen::{bar, is_live, say};
+use loadtest_sim::PATIENCE;
 use loadtest_sim::fault::{Fault, Rule};
 use loadtest_sim::reporter::Reporter;
 use loadtest_sim::{Player, Simulation};
@@ -25,8 +26,6 @@ const LOOK: Duration = Duration::from_millis(250);
 const EVERY: Duration = Duration::from_secs(1);
 /// How long the platform and Argo CD are in trouble.
 const OUTAGE: Duration = Duration::from_secs(2);
-/// How long the reporter may take to be ready.
-const READY: Duration = Duration::from_secs(300);
 
 /// Everything a demo is about.
 pub(super) struct Story<'a> {
@@ -54,7 +53,7 @@ impl Show {
 impl Story<'_> {
     /// Plays everything and waits for what must come of it.
     pub(super) async fn tell(&self, player: Player) -> anyhow::Result<Outcome> {
-        self.reporter.ready(READY).await?;
+        self.reporter.ready(PATIENCE).await?;
         let show = Show { began: Instant::now(), bar: bar(player.remaining() as u64, "events") };
         let looking = async {
             let mut told = Instant::now();

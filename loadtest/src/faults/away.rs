@@ -13,7 +13,9 @@ use tokio::time::{Instant, sleep};
 
 use super::Setting;
 use super::memory::Curve;
-use super::world::{READY, SOON, Scene, World};
+use loadtest_sim::PATIENCE;
+
+use super::world::{Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_judge::outcome::seconds;
 use loadtest_judge::truth::{self, End};
@@ -21,7 +23,7 @@ use loadtest_sim::Simulation;
 use loadtest_sim::fault::{Fault, Rule};
 
 /// How long it may take to report everything once the receiver is back, in the short form and the long one.
-const DRAINED: [Duration; 2] = [SOON, Duration::from_secs(60)];
+const DRAINED: [Duration; 2] = [PATIENCE, Duration::from_secs(60)];
 /// So long after it happened an operation's end is in the journal.
 const JOURNALED: Duration = Duration::from_secs(3);
 /// Requests that may come in the first moments of each part, before the circuit opens: those that were in flight.
@@ -72,7 +74,7 @@ async fn survive(
                 let from = std::time::Instant::now();
                 binary.kill(witness).await?;
                 binary.start(simulation).await?;
-                binary.reporter()?.ready(READY).await?;
+                binary.reporter()?.ready(PATIENCE).await?;
                 killed = Some((from, std::time::Instant::now()));
             }
             curve.follow(binary.reporter()?).await
@@ -88,7 +90,7 @@ async fn survive(
     world.simulation.platform.faults().clear();
     world.simulation.platform.up().await?;
     world.load.bound(false);
-    world.verdict(&mut outcome, Some(Instant::now()), SOON).await?;
+    world.verdict(&mut outcome, Some(Instant::now()), PATIENCE).await?;
     let took = outcome.drain.unwrap_or_default();
     outcome.demand(took < setting.either(DRAINED[0], DRAINED[1]), || {
         format!("it took {} to drain", seconds(took))

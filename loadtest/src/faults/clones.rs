@@ -7,7 +7,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use axum::Router;
@@ -18,6 +17,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
 use loadtest_judge::outcome::Outcome;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::git_server::GitRequest;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -28,8 +28,6 @@ use tokio::sync::{mpsc, watch};
 
 use super::Setting;
 
-/// Anything takes at most so long, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(300);
 /// Bytes of the file that each commit changes, which hardly shrinks.
 const LARGE: usize = 500_000;
 /// Bytes of an answer of git's.

@@ -10,7 +10,9 @@ use anyhow::Context as _;
 use tokio::time::Instant;
 
 use super::Setting;
-use super::world::{SOON, Scene, World};
+use loadtest_sim::PATIENCE;
+
+use super::world::{Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_judge::screen::bar;
 use loadtest_judge::witness::KEPT;
@@ -80,7 +82,7 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
         let World { simulation, load, .. } = &mut world;
         load.make(simulation, 40, 60.0).await?;
     }
-    world.verdict(&mut outcome, Some(Instant::now()), SOON).await?;
+    world.verdict(&mut outcome, Some(Instant::now()), PATIENCE).await?;
     world.end().await?;
     Ok(outcome)
 }
@@ -135,8 +137,8 @@ async fn survive(world: &mut World) -> anyhow::Result<bool> {
     let looked = |status: &loadtest_sim::reporter::Status| {
         status.total.idle() && status.total.observed >= applications
     };
-    reporter.wait(SOON, "every application to be looked at", looked).await?;
-    let missing = world.known(SOON).await?;
+    reporter.wait(PATIENCE, "every application to be looked at", looked).await?;
+    let missing = world.known(PATIENCE).await?;
     if let Some(first) = missing.told.first() {
         anyhow::bail!("{} are not known: {first}", missing.count);
     }

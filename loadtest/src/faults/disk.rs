@@ -19,7 +19,9 @@ use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
 use super::Setting;
-use super::world::{SOON, Scene, World};
+use loadtest_sim::{PATIENCE, until};
+
+use super::world::{Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_sim::Simulation;
 use loadtest_sim::process::{Process, Start};
@@ -96,16 +98,12 @@ async fn full_in_the_middle(setting: &Setting, outcome: &mut Outcome) -> anyhow:
         let loaded = load.run(simulation, 40.0);
         let watched = async {
             sleep(full).await;
-            let deadline = Instant::now() + SOON;
-            loop {
-                let status: Value =
-                    serde_json::from_str(&reporter.page("/status").await?).context("read /status")?;
-                let reports = simulation.platform.totals().taken > before;
-                if reports && status["health"] != "ok" || Instant::now() > deadline {
-                    return anyhow::Ok(status);
-                }
-                sleep(Duration::from_millis(100)).await;
-            }
+            let look = async || -> anyhow::Result<Value> {
+                serde_json::from_str(&reporter.page("/status").await?).context("read /status")
+            };
+            let is_told =
+                |status: &Value| simulation.platform.totals().taken > before && status["health"] != "ok";
+            until(PATIENCE, Duration::from_millis(100), look, is_told).await
         };
         tokio::select! {
             watched = watched => watched,
@@ -122,7 +120,7 @@ async fn full_in_the_middle(setting: &Setting, outcome: &mut Outcome) -> anyhow:
     let meanwhile = world.simulation.platform.totals().taken - before;
     limit(id, "unlimited").await?;
     let since = Instant::now();
-    world.verdict(outcome, None, SOON).await?;
+    world.verdict(outcome, None, PATIENCE).await?;
     let committed = world.committed().await.is_ok();
     outcome.drain = Some(since.elapsed());
     let [failed, again] = SAID.map(|text| world.binary.said(text).len());
@@ -142,7 +140,7 @@ async fn full_in_the_middle(setting: &Setting, outcome: &mut Outcome) -> anyhow:
     let posts = world.posts();
     world.kill().await?;
     world.start().await?;
-    let known = world.known(SOON).await?;
+    let known = world.known(PATIENCE).await?;
     sleep(Duration::from_secs(1)).await;
     let sent = world.posts() - posts;
     outcome.lost += known.count;
@@ -171,7 +169,7 @@ async fn ends(
         env: simulation.environment(&settings)?,
         directory: simulation.directory().to_path_buf(),
     })?;
-    let status = process.wait(SOON).await?;
+    let status = process.wait(PATIENCE).await?;
     // The last lines are still on their way.
     sleep(Duration::from_millis(200)).await;
     Ok((status, process.lines().all()))

@@ -11,12 +11,13 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::Setting;
-use super::world::{Binary, SOON, Scene, World};
+use super::world::{Binary, Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_judge::screen::bar;
 use loadtest_judge::truth;
 use loadtest_judge::witness::{RECENT, Witness};
 use loadtest_sim::Simulation;
+use loadtest_sim::{PATIENCE, until};
 
 /// Changes a second.
 const RATE: f64 = 60.0;
@@ -26,8 +27,6 @@ const LATEST: u64 = 40;
 const LATER: u64 = 40;
 /// Between two looks at what the platform saw.
 const LOOK: Duration = Duration::from_millis(1);
-/// How long a started process may take until the platform hears enough of it.
-const HEARD_WITHIN: Duration = Duration::from_secs(300);
 
 pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let (kills, applications) = setting.either((30, 150), (200, 300));
@@ -43,7 +42,7 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
             loaded = load.run(simulation, RATE) => loaded?,
         }
     }
-    world.verdict(&mut outcome, Some(Instant::now()), SOON).await?;
+    world.verdict(&mut outcome, Some(Instant::now()), PATIENCE).await?;
     judge(&mut outcome, &world, setting.long);
     world.end().await?;
     Ok(outcome)
@@ -65,14 +64,8 @@ async fn strike(
             if by_answers { seen.answered } else { seen.received }
         };
         let wanted = heard() + chance.u64(1..=LATEST);
-        let deadline = Instant::now() + HEARD_WITHIN;
-        while heard() < wanted {
-            anyhow::ensure!(
-                Instant::now() < deadline,
-                "the platform heard too little of a process within {HEARD_WITHIN:?}"
-            );
-            sleep(LOOK).await;
-        }
+        let enough = until(PATIENCE, LOOK, async || Ok(heard()), |heard| *heard >= wanted).await? >= wanted;
+        anyhow::ensure!(enough, "the platform heard too little of a process within {PATIENCE:?}");
         sleep(Duration::from_millis(chance.u64(0..=LATER))).await;
         binary.kill(witness).await?;
         binary.start(simulation).await?;

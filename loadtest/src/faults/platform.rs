@@ -8,21 +8,20 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::Setting;
 use super::world::{Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_sim::fault::{Fault, Rule};
 use loadtest_sim::generate::Fleet;
+use loadtest_sim::{PATIENCE, until};
 
 const APPLICATIONS: u32 = 120;
 /// The one that the platform fails for.
 const POOR: u32 = 0;
 /// The poor one changes once in so many changes of others.
 const POOR_EVERY: u64 = 12;
-/// How long it may take until nothing is under way any more.
-const SETTLED: Duration = Duration::from_secs(300);
 /// The ratio may be so much in the long form.
 const BOUND: f64 = 1.2;
 /// Samples of the long form, at least.
@@ -87,7 +86,7 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     }
     outcome.notes.push(format!("{samples} samples"));
     outcome.demand(!setting.long || samples >= SAMPLES, || format!("only {samples} samples"));
-    world.verdict(&mut outcome, Some(Instant::now()), SETTLED).await?;
+    world.verdict(&mut outcome, Some(Instant::now()), PATIENCE).await?;
     world.end().await?;
     Ok(outcome)
 }
@@ -107,11 +106,9 @@ async fn window(world: &mut World, form: Form) -> anyhow::Result<Histogram<u64>>
         let version = world.load.drift(&world.simulation, index)?;
         world.witness.time(&Fleet::name(index), version, at);
     }
-    let deadline = Instant::now() + SETTLED;
-    while world.witness.timed() > 0 {
-        anyhow::ensure!(Instant::now() < deadline, "changes were not reported within {SETTLED:?}");
-        sleep(Duration::from_millis(20)).await;
-    }
+    let look = async || Ok(world.witness.timed());
+    let left = until(PATIENCE, Duration::from_millis(20), look, |left| *left == 0).await?;
+    anyhow::ensure!(left == 0, "changes were not reported within {PATIENCE:?}");
     Ok(match world.witness.take_latencies() {
         Some(latencies) => latencies,
         None => Histogram::new(3)?,
@@ -121,7 +118,7 @@ async fn window(world: &mut World, form: Form) -> anyhow::Result<Histogram<u64>>
 /// Waits until the poor one has been reported too.
 async fn settle(world: &World) -> anyhow::Result<()> {
     let reporter = world.binary.reporter()?;
-    reporter.wait(SETTLED, "the reporter to hold nothing", |status| status.total.idle()).await.map(drop)
+    reporter.wait(PATIENCE, "the reporter to hold nothing", |status| status.total.idle()).await.map(drop)
 }
 
 /// The middle one; of an even number the mean of the two in the middle.

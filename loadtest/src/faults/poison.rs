@@ -10,7 +10,9 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::Setting;
-use super::world::{SOON, Scene, World};
+use loadtest_sim::{PATIENCE, until};
+
+use super::world::{Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_sim::fault::{Fault, Rule};
 use loadtest_sim::generate::Fleet;
@@ -29,16 +31,13 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     world.load.drift(&world.simulation, POOR)?;
     world.load.spare(POOR + 1);
     let spoilt = || world.simulation.platform.totals().spoilt;
-    let deadline = Instant::now() + SOON;
-    while spoilt() == 0 {
-        anyhow::ensure!(Instant::now() < deadline, "the report that is to be refused did not come");
-        sleep(Duration::from_millis(20)).await;
-    }
+    let came = until(PATIENCE, Duration::from_millis(20), async || Ok(spoilt()), |came| *came > 0).await?;
+    anyhow::ensure!(came > 0, "the report that is to be refused did not come");
     {
         let World { simulation, load, .. } = &mut world;
         load.make(simulation, 150, 60.0).await?;
     }
-    let others = world.known_but(&Fleet::name(POOR), SOON).await?;
+    let others = world.known_but(&Fleet::name(POOR), PATIENCE).await?;
     outcome.lost += others.count;
     outcome.wrong.extend(others.told);
     let before = parked(&world).await?;
@@ -48,7 +47,7 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let refused = world.simulation.platform.totals().spoilt;
     world.start().await?;
     let reporter = world.binary.reporter()?;
-    reporter.wait(SOON, "the reporter to hold nothing", |status| status.total.idle()).await?;
+    reporter.wait(PATIENCE, "the reporter to hold nothing", |status| status.total.idle()).await?;
     sleep(QUIET).await;
     let again = world.simulation.platform.totals().spoilt - refused;
     let after = parked(&world).await?;
@@ -62,7 +61,7 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     // Once it is taken, a change brings it all.
     world.simulation.platform.faults().clear();
     world.load.drift(&world.simulation, POOR)?;
-    world.verdict(&mut outcome, Some(Instant::now()), SOON).await?;
+    world.verdict(&mut outcome, Some(Instant::now()), PATIENCE).await?;
     world.end().await?;
     Ok(outcome)
 }

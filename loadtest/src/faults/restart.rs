@@ -8,12 +8,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Setting;
-use super::world::{READY, Scene, World};
+use loadtest_sim::PATIENCE;
+
+use super::world::{Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_judge::outcome::seconds;
 
 /// It is ready within, in the long form; how fast is no question of the short one, which runs beside anything.
-const LIMIT: [Duration; 2] = [READY, Duration::from_secs(10)];
+const LIMIT: [Duration; 2] = [PATIENCE, Duration::from_secs(10)];
 /// The default of `kubernetes.pageSize`.
 const PAGE: u64 = 100;
 /// How long the first reports may take.
@@ -37,7 +39,7 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     world
         .binary
         .reporter()?
-        .wait(READY, "the reporter to hold nothing", |status| status.total.idle())
+        .wait(PATIENCE, "the reporter to hold nothing", |status| status.total.idle())
         .await?;
     world.binary.stop().await?;
 
@@ -48,7 +50,7 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let settled = |status: &loadtest_sim::reporter::Status| {
         status.total.idle() && status.total.observed >= u64::from(applications)
     };
-    world.binary.reporter()?.wait(READY, "every application to be looked at", settled).await?;
+    world.binary.reporter()?.wait(PATIENCE, "every application to be looked at", settled).await?;
     let idle = began.elapsed();
     outcome.drain = Some(idle);
     world.binary.look();

@@ -8,7 +8,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::Setting;
-use super::world::{SOON, Scene, World};
+use loadtest_sim::PATIENCE;
+
+use super::world::{Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_judge::outcome::seconds;
 
@@ -41,9 +43,9 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let taken = world.simulation.platform.totals().taken;
     replace(&world, NEW).await?;
     let changed = Instant::now();
-    world.simulation.platform.wait_until(SOON, |totals| totals.taken > taken).await?;
+    world.simulation.platform.wait_until(PATIENCE, |totals| totals.taken > taken).await?;
     let went_on = changed.elapsed();
-    world.verdict(&mut outcome, Some(changed), SOON).await?;
+    world.verdict(&mut outcome, Some(changed), PATIENCE).await?;
     let said = world.binary.said(SAID).len();
     outcome.notes.push(format!(
         "{refused} requests were refused in {}, said {said} times, went on {} after the token changed",

@@ -17,11 +17,8 @@ use loadtest_sim::Simulation;
 use loadtest_sim::platform::Keep;
 use loadtest_sim::process;
 use loadtest_sim::reporter::Reporter;
+use loadtest_sim::{PATIENCE, until};
 
-/// How long the binary may take until it is ready.
-pub(super) const READY: Duration = Duration::from_secs(300);
-/// How long anything else may take, on a machine that may be busy with other things.
-pub(super) const SOON: Duration = Duration::from_secs(300);
 /// How long an answer may take into the ledger on such a machine; the long form knows better.
 const COMMITTED_WITHIN: Duration = Duration::from_secs(60);
 /// Between two looks.
@@ -98,7 +95,7 @@ impl World {
     pub(super) async fn settled(setting: &Setting, scene: Scene) -> anyhow::Result<Self> {
         let mut world = Self::new(setting, scene).await?;
         world.start().await?;
-        let missing = world.known(SOON).await?;
+        let missing = world.known(PATIENCE).await?;
         if let Some(first) = missing.told.first() {
             anyhow::bail!("the first reports did not come, {} of them: {first}", missing.count);
         }
@@ -108,21 +105,19 @@ impl World {
     /// Starts the binary and waits until it is ready.
     pub(super) async fn start(&mut self) -> anyhow::Result<()> {
         self.binary.start(&self.simulation).await?;
-        self.binary.reporter()?.ready(READY).await
+        self.binary.reporter()?.ready(PATIENCE).await
     }
 
     /// Waits until nothing is left that the ledger has yet to hold.
     pub(super) async fn committed(&self) -> anyhow::Result<()> {
-        let deadline = Instant::now() + SOON;
-        loop {
+        let look = async || {
             let page = self.binary.reporter()?.page("/status").await?;
             let status: Value = serde_json::from_str(&page).context("read /status")?;
-            if status.pointer("/ledger/waiting") == Some(&json!(0)) {
-                return Ok(());
-            }
-            anyhow::ensure!(Instant::now() < deadline, "the ledger does not hold everything within {SOON:?}");
-            sleep(LOOK).await;
-        }
+            Ok(status.pointer("/ledger/waiting") == Some(&json!(0)))
+        };
+        let is_held = until(PATIENCE, LOOK, look, |is_held| *is_held).await?;
+        anyhow::ensure!(is_held, "the ledger does not hold everything within {PATIENCE:?}");
+        Ok(())
     }
 
     /// How many reports and repetitions the platform got.

@@ -8,12 +8,11 @@ use tokio::time::sleep;
 use super::group::Group;
 use super::late::Late;
 use loadtest_judge::witness::Witness;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::nats::NatsServer;
 use loadtest_sim::platform::PlatformSim;
 use loadtest_sim::proxy::Network;
 
-/// How long hand-overs may take until every shard is owned once, and evenly.
-const SETTLES_WITHIN: Duration = Duration::from_secs(300);
 /// So long after a replica or the bus is there again, answers may go astray: connections are made, groups are written.
 const MENDS: Duration = Duration::from_secs(2);
 /// How long the server of the bus is gone, at most.
@@ -97,13 +96,13 @@ impl Event {
             Self::Kill => stage.kill().await,
             Self::Add => {
                 let names = stage.group.add(2).await?;
-                stage.group.settled(SETTLES_WITHIN).await?;
+                stage.group.settled(PATIENCE).await?;
                 Ok(format!("{} more", names.join(" and ")))
             }
             Self::Remove => {
                 let names = stage.two()?;
                 stage.group.stop(&names).await?;
-                stage.group.settled(SETTLES_WITHIN).await?;
+                stage.group.settled(PATIENCE).await?;
                 Ok(format!("{} fewer", names.join(" and ")))
             }
             Self::Restart => stage.restart(false).await,
@@ -146,9 +145,9 @@ impl Stage<'_> {
         let described = self.described(&name);
         let Self { group, witness, .. } = self;
         group.kill(&name, || witness.killed()).await?;
-        group.settled(SETTLES_WITHIN).await?;
+        group.settled(PATIENCE).await?;
         group.restart(&name).await?;
-        group.settled(SETTLES_WITHIN).await?;
+        group.settled(PATIENCE).await?;
         Ok(format!("{described} killed"))
     }
 
@@ -170,7 +169,7 @@ impl Stage<'_> {
             self.witness.new_era();
         }
         sleep(MENDS).await;
-        self.group.settled(SETTLES_WITHIN).await?;
+        self.group.settled(PATIENCE).await?;
         self.witness.mended();
         if without_disk {
             // What its owners sent before they lost their leases is sent again by those who have them now.
@@ -206,7 +205,7 @@ impl Stage<'_> {
 
     /// The others own everything, and go on for a while.
     async fn apart(&mut self) -> anyhow::Result<()> {
-        self.group.settled(SETTLES_WITHIN).await?;
+        self.group.settled(PATIENCE).await?;
         sleep(Duration::from_millis(self.chance.u64(0..=LONGER))).await;
         Ok(())
     }
@@ -215,7 +214,7 @@ impl Stage<'_> {
     async fn back(&mut self) -> anyhow::Result<()> {
         sleep(MENDS).await;
         self.witness.mended();
-        self.group.settled(SETTLES_WITHIN).await
+        self.group.settled(PATIENCE).await
     }
 }
 

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use super::group::Group;
 use loadtest_sim::platform::{HeldUp, Hold, PlatformSim};
+use loadtest_sim::{PATIENCE, until};
 
-/// How long anything may take: a report to be sent, another owner to report the same application, this one to be judged.
-const PATIENCE: Duration = Duration::from_secs(300);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -38,25 +37,18 @@ impl Late {
     pub(super) async fn arrives(self, platform: &PlatformSim) -> anyhow::Result<()> {
         let Self { report: HeldUp { namespace, application, epoch }, hold } = self;
         let followed = || platform.epoch(&namespace, &application) > epoch;
-        if !comes_to(followed).await {
+        if !comes_to(followed).await? {
             bail!("nobody reports {application}, although a report of it was not answered");
         }
         let before = platform.totals().stale_refused;
         drop(hold);
-        if !comes_to(|| platform.totals().stale_refused > before).await {
+        if !comes_to(|| platform.totals().stale_refused > before).await? {
             bail!("a report of {application} was not refused, although another owner had followed");
         }
         Ok(())
     }
 }
 
-async fn comes_to(holds: impl Fn() -> bool) -> bool {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        sleep(LOOK).await;
-    }
-    true
+async fn comes_to(holds: impl Fn() -> bool) -> anyhow::Result<bool> {
+    until(PATIENCE, LOOK, async || Ok(holds()), |holds| *holds).await
 }

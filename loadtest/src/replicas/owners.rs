@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use loadtest_sim::reporter::Status;
+use loadtest_sim::until;
 
 /// How many shards replicas that come and go have.
 pub(super) const SHARDS: u32 = 32;
@@ -169,23 +170,14 @@ impl Owners {
 
     /// Waits until every shard is owned by exactly one replica, and evenly, as seen by looks that began after this call.
     pub(super) async fn settled(&self, within: Duration) -> anyhow::Result<()> {
-        let deadline = Instant::now() + within;
         // The look that is under way may have begun before.
         let first = self.lock().looks + 2;
-        loop {
-            {
-                let state = self.lock();
-                if state.looks >= first && state.is_settled() {
-                    return Ok(());
-                }
-                anyhow::ensure!(
-                    Instant::now() < deadline,
-                    "waited {within:?} in vain for every shard to be owned once and evenly: {}",
-                    named(&state.told)
-                );
-            }
-            sleep(LOOK).await;
-        }
+        let look = async || {
+            let state = self.lock();
+            Ok((state.looks < first || !state.is_settled()).then(|| named(&state.told)))
+        };
+        let Some(told) = until(within, LOOK, look, Option::is_none).await? else { return Ok(()) };
+        anyhow::bail!("waited {within:?} in vain for every shard to be owned once and evenly: {told}")
     }
 }
 

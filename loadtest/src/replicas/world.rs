@@ -13,9 +13,9 @@ use crate::faults::load::{Load, generated, small};
 use loadtest_judge::outcome::{Counts, Outcome, seconds};
 use loadtest_judge::truth::{self, Missing};
 use loadtest_judge::witness::Witness;
-use loadtest_sim::Simulation;
 use loadtest_sim::nats::NatsServer;
 use loadtest_sim::platform::Keep;
+use loadtest_sim::{Simulation, until};
 
 /// Replicas before and after every event.
 const REPLICAS: u32 = 3;
@@ -109,7 +109,7 @@ impl World {
         let missing = self.known(KNOWN_WITHIN).await?;
         let mut outcome = Outcome::new(event.name(), told);
         if event == Event::Disk {
-            self.came_again(era, &mut outcome).await;
+            self.came_again(era, &mut outcome).await?;
         }
         sleep(QUIET).await;
         outcome.drain = Some(began.elapsed());
@@ -120,18 +120,14 @@ impl World {
 
     /// Waits until every application was reported again, and no longer than [`AGAIN_WITHIN`]: after that, what is repeated
     /// has no excuse.
-    async fn came_again(&self, era: u32, outcome: &mut Outcome) {
-        let deadline = Instant::now() + AGAIN_WITHIN;
-        let mut left = self.witness.not_again(era);
-        while left.0 > 0 && Instant::now() < deadline {
-            sleep(LOOK).await;
-            left = self.witness.not_again(era);
-        }
-        let (count, name) = left;
+    async fn came_again(&self, era: u32, outcome: &mut Outcome) -> anyhow::Result<()> {
+        let look = async || Ok(self.witness.not_again(era));
+        let (count, name) = until(AGAIN_WITHIN, LOOK, look, |(count, _)| *count == 0).await?;
         outcome.demand(count == 0, || {
             let name = name.unwrap_or_default();
             format!("{count} applications were not reported again, {name} for one")
         });
+        Ok(())
     }
 
     async fn judge(

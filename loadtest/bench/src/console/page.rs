@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, ensure};
 use loadtest_browser::Browser;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::people::User;
 use loadtest_sim::proxy::Proxy;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use super::fleet::{Fleet, Sent};
 use super::measure::Measure;
 use super::measures::Measures;
 use super::reporters::Reporters;
-use crate::platform::{PATIENCE, Platform};
+use crate::platform::Platform;
 use crate::times::{Times, mib, millis};
 use loadtest_judge::screen::bar;
 

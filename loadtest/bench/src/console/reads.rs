@@ -10,8 +10,8 @@ use reqwest::header::CONTENT_ENCODING;
 
 use super::fleet::{Fleet, Shape, name};
 use super::measure::Measure;
-use crate::platform::PATIENCE;
 use crate::times::{Times, millis};
+use loadtest_sim::PATIENCE;
 
 /// A page of a list takes so long, of one user at a time,
 const LISTED: Duration = Duration::from_millis(100);

@@ -13,8 +13,8 @@ use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 
 use loadtest_sim::nats::NatsServer;
-use loadtest_sim::port;
 use loadtest_sim::process::{Process, Start};
+use loadtest_sim::{port, until};
 
 use super::backends::Backends;
 use super::visits::{client, is_answered, request};
@@ -202,16 +202,10 @@ impl World {
         let start = Start::with_settings(&self.program, args, settings, self.folder.path());
         let mut process = Process::start(&start)?;
         let health = process.address(PATIENCE).await?;
-        let until = Instant::now() + PATIENCE;
-        while !self.is_ready(health.port()).await {
-            ensure!(
-                Instant::now() < until,
-                "a {} is not ready within {PATIENCE:?}: {:?}",
-                part.name(),
-                process.lines().all()
-            );
-            sleep(LOOK).await;
-        }
+        let ask = async || Ok(self.is_ready(health.port()).await);
+        let is_ready = until(PATIENCE, LOOK, ask, |is_ready| *is_ready).await?;
+        let said = process.lines();
+        ensure!(is_ready, "a {} is not ready within {PATIENCE:?}: {:?}", part.name(), said.all());
         if let Some(port) = port {
             match part {
                 Part::Router => self.routers.add(port),

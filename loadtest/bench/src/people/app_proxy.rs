@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
+use loadtest_sim::PATIENCE;
 use loadtest_sim::kube::{self, KubeSim};
 use loadtest_sim::port;
 use loadtest_sim::process::{Process, Start};
 
-use crate::platform::{PATIENCE, Platform};
+use crate::platform::Platform;
 
 pub(super) struct AppProxy {
     process: Process,

@@ -16,8 +16,8 @@ use anyhow::{Context as _, bail, ensure};
 use hdrhistogram::Histogram;
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::{judged, say, table};
-use loadtest_sim::port;
 use loadtest_sim::process::{self, Process, Start};
+use loadtest_sim::{port, until};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -391,13 +391,10 @@ async fn follow(at: SocketAddr, begun: Instant, lasting: Duration) -> anyhow::Re
 
 /// Waits until a visitor is answered.
 async fn ready(at: SocketAddr) -> anyhow::Result<()> {
-    let until = Instant::now() + PATIENCE;
-    loop {
+    let ask = async || {
         let asked = async { Visitor::connect(at, "localhost", None).await?.get(SMALL).await };
-        match asked.await {
-            Ok(_) => return Ok(()),
-            Err(error) if Instant::now() > until => return Err(error.context("wait for the router")),
-            Err(_) => sleep(Duration::from_millis(50)).await,
-        }
-    }
+        Ok(asked.await)
+    };
+    let answered = until(PATIENCE, Duration::from_millis(50), ask, Result::is_ok).await?;
+    answered.map(drop).context("wait for the router")
 }

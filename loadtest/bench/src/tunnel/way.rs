@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use loadtest_sim::certificate::Authority;
-use loadtest_sim::port;
 use loadtest_sim::process::{Process, Start};
+use loadtest_sim::{port, until};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
@@ -380,18 +380,13 @@ impl Way {
 
 /// Waits until a visitor is answered.
 async fn answers(at: SocketAddr, host: &str, tls: Option<&TlsConnector>) -> anyhow::Result<()> {
-    let until = tokio::time::Instant::now() + PATIENCE;
-    loop {
+    let ask = async || {
         let asked = async { Visitor::connect(at, host, tls).await?.get("/bytes/1").await };
-        match tokio::time::timeout(Duration::from_secs(10), asked).await {
-            Ok(Ok(_)) => return Ok(()),
-            _ if tokio::time::Instant::now() < until => {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-            Ok(Err(error)) => return Err(error.context("wait for a way to stand")),
-            Err(_) => bail!("a way does not stand within {PATIENCE:?}"),
-        }
-    }
+        Ok(tokio::time::timeout(Duration::from_secs(10), asked).await)
+    };
+    let asked = until(PATIENCE, Duration::from_millis(50), ask, |asked| matches!(asked, Ok(Ok(_)))).await?;
+    let answered = asked.with_context(|| format!("a way does not stand within {PATIENCE:?}"))?;
+    answered.map(drop).context("wait for a way to stand")
 }
 
 fn text(words: &[&str]) -> Vec<String> {
@@ -425,12 +420,8 @@ fn loopback() -> anyhow::Result<SocketAddr> {
 }
 
 async fn wait_for(address: SocketAddr) -> anyhow::Result<()> {
-    let until = tokio::time::Instant::now() + PATIENCE;
-    while TcpStream::connect(address).await.is_err() {
-        if tokio::time::Instant::now() > until {
-            bail!("nobody listens on {address} within {PATIENCE:?}");
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let knock = async || Ok(TcpStream::connect(address).await.is_ok());
+    let is_there = until(PATIENCE, Duration::from_millis(20), knock, |is_there| *is_there).await?;
+    ensure!(is_there, "nobody listens on {address} within {PATIENCE:?}");
     Ok(())
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use super::operations::Operation;
-use super::world::{APPLICATION, LOOK, NAMESPACE, PATIENCE, World};
+use super::world::{APPLICATION, LOOK, NAMESPACE, World};
 use crate::argocd::{ArgoCd, SyncRequest};
 use crate::git::{BRANCH, Commit};
 use crate::objects::{Patch, Reference};
+use loadtest_sim::{PATIENCE, until};
 
 const ARGO: &str = "argoproj.io/v1alpha1";
 /// The application with a hook that does not end by itself.
@@ -304,17 +304,9 @@ impl World {
             let now = at(&self.application(APPLICATION).await?, "/status/sync/revision");
             return Ok(if now == place { Ok(()) } else { Err(now) });
         }
-        let end = Instant::now() + DONE_WITHIN;
-        loop {
-            let now = self.state(operation, place).await?;
-            if self.is_done(operation, place, before, &now) {
-                return Ok(Ok(()));
-            }
-            if Instant::now() > end {
-                return Ok(Err(now));
-            }
-            sleep(LOOK).await;
-        }
+        let is_done = |now: &Value| self.is_done(operation, place, before, now);
+        let now = until(DONE_WITHIN, LOOK, async || self.state(operation, place).await, is_done).await?;
+        Ok(if is_done(&now) { Ok(()) } else { Err(now) })
     }
 
     fn is_done(&self, operation: &Operation, place: &str, before: &Value, now: &Value) -> bool {
@@ -533,11 +525,8 @@ impl World {
         what: &str,
         is_so: impl AsyncFn(&Self) -> anyhow::Result<bool>,
     ) -> anyhow::Result<()> {
-        let end = Instant::now() + PATIENCE;
-        while !is_so(self).await? {
-            ensure!(Instant::now() < end, "there is not {what} in time");
-            sleep(LOOK).await;
-        }
+        let is_so = until(PATIENCE, LOOK, async || is_so(self).await, |is_so| *is_so).await?;
+        ensure!(is_so, "there is not {what} in time");
         Ok(())
     }
 }

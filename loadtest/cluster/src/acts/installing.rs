@@ -13,8 +13,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::world::PATIENCE;
 use crate::objects::{Objects, Reference};
+use loadtest_sim::PATIENCE;
 
 /// The chart of this tree.
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../helm/gitops-runtime");

@@ -11,9 +11,10 @@ use loadtest_judge::screen::say;
 use loadtest_sim::people::{Admin, FIRST};
 use loadtest_sim::port;
 use loadtest_sim::process::{Process, Start};
+use loadtest_sim::{PATIENCE, until};
 use serde_json::{Value, json};
 use tokio::process::Command;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::installing::{self, Installer};
 use super::operations::{APPLICATIONS, Operation, WORKFLOWS};
@@ -34,8 +35,6 @@ const RUNTIME: &str = "prod";
 const PROXY: &str = "app-proxy";
 /// The account that the server of Argo Workflows is called with.
 const CALLER: &str = "caller";
-/// Anything is there within this time, however busy the machine is.
-pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 pub(super) const LOOK: Duration = Duration::from_millis(200);
 
 /// Who asks: by the place of their key.
@@ -289,18 +288,15 @@ impl World {
 
     /// What does not stand in the audit log in time.
     pub(super) async fn unrecorded(&self) -> anyhow::Result<Vec<String>> {
-        let end = Instant::now() + PATIENCE;
-        loop {
+        let look = async || {
             let found = self.recorded().await?;
-            let lacking: Vec<_> = self.expected.iter().filter(|one| !found.contains(*one)).collect();
-            if lacking.is_empty() || Instant::now() > end {
-                let told = |(who, act, outcome): &&(String, String, &str)| {
-                    format!("the audit log does not hold that {act} of {who} was {outcome}")
-                };
-                return Ok(lacking.iter().map(told).collect());
-            }
-            sleep(LOOK).await;
-        }
+            let lacking = self.expected.iter().filter(|one| !found.contains(*one));
+            let told = |(who, act, outcome): &(String, String, &str)| {
+                format!("the audit log does not hold that {act} of {who} was {outcome}")
+            };
+            Ok(lacking.map(told).collect())
+        };
+        until(PATIENCE, LOOK, look, Vec::is_empty).await
     }
 
     async fn recorded(&self) -> anyhow::Result<BTreeSet<(String, String, &'static str)>> {

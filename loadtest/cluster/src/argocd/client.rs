@@ -1,7 +1,6 @@
 //! A client of Argo CD's API server.
 
 use std::fmt;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -10,9 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::ArgoCd;
+use loadtest_sim::PATIENCE;
 
-/// How long a call may take: one that refreshes waits for the controller.
-const CALL: Duration = Duration::from_secs(300);
 /// Letters of a refusal that are told.
 const TOLD: usize = 300;
 
@@ -150,7 +148,7 @@ impl Client {
     async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
         let place = path.split('?').next().unwrap_or_default();
         let act = || format!("{method} {place} of Argo CD");
-        let mut request = self.http.request(method.clone(), format!("{}{path}", self.url)).timeout(CALL);
+        let mut request = self.http.request(method.clone(), format!("{}{path}", self.url)).timeout(PATIENCE);
         if !self.token.is_empty() {
             request = request.bearer_auth(&self.token);
         }

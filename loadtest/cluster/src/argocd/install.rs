@@ -13,9 +13,8 @@ use super::ArgoCd;
 use super::client::Client;
 use crate::definitions::define;
 use crate::objects::{Objects, Patch, Reference};
+use loadtest_sim::PATIENCE;
 
-/// How long a new token may take to be known to the API server, which reads accounts by a watch.
-const KNOWN_WITHIN: Duration = Duration::from_secs(300);
 const ASK: Duration = Duration::from_millis(20);
 /// ApplicationSets, of which hardly any is made here: Argo CD's own definition of them is a megabyte that the API server takes
 /// seconds and a hundred megabytes to understand.
@@ -94,8 +93,8 @@ pub(super) async fn tokens(
             sleep(ASK).await;
         }
     };
-    if timeout(KNOWN_WITHIN, known).await.is_err() {
-        bail!("wait until Argo CD knows the token of the reporter: it does not after {KNOWN_WITHIN:?}");
+    if timeout(PATIENCE, known).await.is_err() {
+        bail!("wait until Argo CD knows the token of the reporter: it does not after {PATIENCE:?}");
     }
     Ok((admin, reporter))
 }

@@ -15,8 +15,6 @@ use crate::control::Control;
 use loadtest_sim::child::Spec;
 use loadtest_sim::port;
 
-/// How long a part may take to become ready on a busy machine.
-pub(super) const LIMIT: Duration = Duration::from_secs(300);
 /// How long one question whether it is may take.
 const ANSWER: Duration = Duration::from_secs(5);
 

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::LIMIT;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
 
@@ -40,7 +40,7 @@ impl Etcd {
         let spec = Spec::new("etcd", "etcd", directory).args(flags(&url, &peers, &directory.join("etcd")));
         let gateway = Gateway::new(url)?;
         let child = Child::start(&spec)?;
-        child.ready(LIMIT, async || gateway.revision().await.is_ok()).await?;
+        child.ready(PATIENCE, async || gateway.revision().await.is_ok()).await?;
         Ok(Self { gateway, child, data: directory.join("etcd") })
     }
 
@@ -63,7 +63,7 @@ impl Etcd {
 
     async fn go_on(&self) -> anyhow::Result<()> {
         self.child.restart().await?;
-        self.child.ready(LIMIT, async || self.gateway.revision().await.is_ok()).await.map(drop)
+        self.child.ready(PATIENCE, async || self.gateway.revision().await.is_ok()).await.map(drop)
     }
 
     pub(super) fn url(&self) -> &str {

@@ -16,18 +16,14 @@ use crate::Cluster;
 use crate::argocd::{ArgoCd, Client, SyncRequest};
 use crate::git::{Commit, Repository};
 use crate::objects::{Objects, Patch, Propagation, Reference};
+use loadtest_sim::{PATIENCE, until};
 
-/// How long a request is made again: longer than anything is away.
-const PATIENCE: Duration = Duration::from_secs(300);
 /// How long one request may take: a connection to what was killed may hang.
 const ANSWER: Duration = Duration::from_secs(15);
 /// Between two tries, and between two looks.
 const AGAIN: Duration = Duration::from_millis(250);
 /// How long an effect is waited for; changes need not wait for each other.
 const EFFECT: Duration = Duration::from_secs(15);
-/// How long a deletion may take: of what it finds out about a cluster that was away Argo CD learns some only when it
-/// looks at an application anew, once a minute.
-const GONE: Duration = Duration::from_secs(300);
 /// Asks for a comparison.
 const REFRESH: &str = "argocd.argoproj.io/refresh";
 
@@ -149,18 +145,15 @@ impl Driver {
 
     /// Waits until the life `uid` of an application is over.
     pub(super) async fn gone(&self, name: &str, uid: &str) -> anyhow::Result<()> {
-        let (reference, end) = (application(name), Instant::now() + GONE);
-        loop {
+        let reference = application(name);
+        let look = async || {
             let found = again("look at an application", || self.get(&reference)).await?;
-            let is_it = |object: &Value| object.pointer("/metadata/uid") == Some(&json!(uid));
-            if !found.as_ref().is_some_and(is_it) {
-                return Ok(());
-            }
-            if Instant::now() > end {
-                bail!("delete {name}: it is still there after {GONE:?}");
-            }
-            sleep(AGAIN).await;
+            Ok(found.is_some_and(|object| object.pointer("/metadata/uid") == Some(&json!(uid))))
+        };
+        if until(PATIENCE, AGAIN, look, |is_there| !is_there).await? {
+            bail!("delete {name}: it is still there after {PATIENCE:?}");
         }
+        Ok(())
     }
 
     /// An object as it is now.
@@ -192,15 +185,10 @@ pub(super) fn is_running(object: &Value) -> bool {
 
 /// Makes a request until it is granted.
 async fn again<T>(what: &str, request: impl AsyncFn() -> anyhow::Result<T>) -> anyhow::Result<T> {
-    let end = Instant::now() + PATIENCE;
-    loop {
+    let ask = async || {
         let answer = tokio::time::timeout(ANSWER, request()).await.context("wait for an answer");
-        match answer.and_then(|answer| answer) {
-            Ok(answer) => return Ok(answer),
-            Err(error) if Instant::now() > end => {
-                return Err(error).with_context(|| format!("{what}: for {PATIENCE:?} in vain"));
-            }
-            Err(_) => sleep(AGAIN).await,
-        }
-    }
+        Ok(answer.and_then(|answer| answer))
+    };
+    let answer = until(PATIENCE, AGAIN, ask, Result::is_ok).await?;
+    answer.with_context(|| format!("{what}: for {PATIENCE:?} in vain"))
 }

@@ -23,9 +23,8 @@ use crate::argocd::Part;
 use crate::git::Repository;
 use crate::run::Stage;
 use crate::scenario::Lifecycle;
+use loadtest_sim::{PATIENCE, until};
 
-/// How long it may take until everything works again.
-const WORKS_WITHIN: Duration = Duration::from_secs(300);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 /// What the reporter logs when its watch breaks, and what the API server answers when a version is too old.
@@ -67,11 +66,9 @@ impl Rounds<'_> {
     /// Makes the application that is deleted, and waits until the platform knows it.
     pub(super) async fn begin(&self) -> anyhow::Result<()> {
         self.driver.create(&MORTAL, &self.repository).await?;
-        let end = Instant::now() + WORKS_WITHIN;
-        while !self.is_settled().await {
-            anyhow::ensure!(Instant::now() < end, "{} is not reported within {WORKS_WITHIN:?}", MORTAL.name);
-            sleep(LOOK).await;
-        }
+        let look = async || Ok(self.is_settled().await);
+        let is_settled = until(PATIENCE, LOOK, look, |is_settled| *is_settled).await?;
+        anyhow::ensure!(is_settled, "{} is not reported within {PATIENCE:?}", MORTAL.name);
         Ok(())
     }
 
@@ -92,7 +89,7 @@ impl Rounds<'_> {
         });
         let (old, started) = (renewed?, revived?);
         let mut outcome = Outcome { at, away: started - killed, ..Outcome::default() };
-        let end = Instant::now() + WORKS_WITHIN;
+        let end = Instant::now() + PATIENCE;
         let mut renewed = round.at_once;
         loop {
             let is_told = reports::tell_end(&self.stage.platform, MORTAL.name, &old);
@@ -105,9 +102,7 @@ impl Rounds<'_> {
             }
             if Instant::now() > end {
                 let what = if is_told { "its new life, compared," } else { "its end" };
-                outcome
-                    .wrong
-                    .push(format!("{}: {what} is not reported within {WORKS_WITHIN:?}", MORTAL.name));
+                outcome.wrong.push(format!("{}: {what} is not reported within {PATIENCE:?}", MORTAL.name));
                 break;
             }
             sleep(LOOK).await;

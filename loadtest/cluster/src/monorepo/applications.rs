@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use crate::Cluster;
 use crate::argocd::{ArgoCd, SyncRequest};
 use crate::git::{Commit, Repository};
 use crate::objects::{Objects, Reference};
 use loadtest_sim::platform::{EntityName, Last, PlatformSim};
+use loadtest_sim::{PATIENCE, until};
 
 /// How many there are: every second one is a chart, the last of the others a kustomization, the rest are directories.
 pub(super) const APPLICATIONS: usize = 10;
@@ -23,7 +23,6 @@ const KUSTOMIZED: usize = 7;
 /// The one that an ApplicationSet makes.
 const GENERATED: usize = 3;
 const NAMESPACE: &str = "monorepo";
-const SYNCED_WITHIN: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(150);
 /// What the applications are annotated with.
 pub(super) const ANNOTATIONS: [&str; 4] = [
@@ -162,7 +161,6 @@ impl Fleet {
     /// Makes those that are not there, one of them by an ApplicationSet, syncs all of them to a revision, and waits for it.
     pub(super) async fn sync(&self, cluster: &Cluster, revision: &str) -> anyhow::Result<()> {
         let objects = Objects::new(cluster.control.client());
-        let deadline = Instant::now() + SYNCED_WITHIN;
         // Ten that make it at once would be in each other's way.
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         objects.apply(&namespace.to_string(), ArgoCd::NAMESPACE).await?;
@@ -173,12 +171,9 @@ impl Fleet {
             let application = self.application(number);
             let made = if number == GENERATED { set_of(&application) } else { application };
             objects.apply(&made.to_string(), ArgoCd::NAMESPACE).await?;
-            while objects.get(&reference(number)).await?.is_none() {
-                if Instant::now() > deadline {
-                    bail!("wait until {} is made", name(number));
-                }
-                sleep(LOOK).await;
-            }
+            let look = async || objects.get(&reference(number)).await;
+            let made = until(PATIENCE, LOOK, look, Option::is_some).await?;
+            made.with_context(|| format!("wait until {} is made", name(number)))?;
         }
         let all: Vec<usize> = (0..APPLICATIONS).collect();
         Self::sync_these(cluster, &all, revision).await
@@ -198,20 +193,17 @@ impl Fleet {
             let request = SyncRequest { revision: Some(revision.to_owned()), ..SyncRequest::default() };
             argocd.sync(&name, &request).await.with_context(|| format!("sync {name}"))?;
         }
-        let deadline = Instant::now() + SYNCED_WITHIN;
+        let is_synced = |object: &Value| {
+            let state = &object["status"]["operationState"];
+            object["operation"].is_null()
+                && state["syncResult"]["revision"] == revision
+                && state["phase"] == "Succeeded"
+        };
         for &number in these {
-            loop {
-                let object = objects.get(&reference(number)).await?.unwrap_or_default();
-                let state = &object["status"]["operationState"];
-                let is_it = object["operation"].is_null() && state["syncResult"]["revision"] == revision;
-                if is_it && state["phase"] == "Succeeded" {
-                    break;
-                }
-                if Instant::now() > deadline {
-                    bail!("wait for the sync of {} to {revision}: {state}", name(number));
-                }
-                sleep(LOOK).await;
-            }
+            let look = async || Ok(objects.get(&reference(number)).await?.unwrap_or_default());
+            let object = until(PATIENCE, LOOK, look, is_synced).await?;
+            let state = &object["status"]["operationState"];
+            ensure!(is_synced(&object), "wait for the sync of {} to {revision}: {state}", name(number));
         }
         Ok(())
     }

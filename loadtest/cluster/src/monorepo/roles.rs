@@ -11,9 +11,8 @@ use crate::argocd::ArgoCd;
 use crate::audit::Verdict;
 use crate::role::{Role, write};
 use loadtest_judge::screen::say;
+use loadtest_sim::PATIENCE;
 
-/// What is told comes within this time, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(300);
 const REPORTER: &str = "reporter";
 /// Its account; those of the others are called as they are.
 const ACCOUNT: &str = "event-reporter";

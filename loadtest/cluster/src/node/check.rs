@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::sleep;
 
-use super::{BUSYBOX, LIMIT, LOOK, NAME, Namespaces, Network, Node, namespaces, sweep};
+use super::{BUSYBOX, LOOK, NAME, Namespaces, Network, Node, namespaces, sweep};
 use crate::binaries::Binaries;
 use crate::control::Control;
 use crate::objects::{Objects, Propagation, Reference};
@@ -21,6 +21,7 @@ use crate::progress::Progress;
 use crate::{made, temporary_directory};
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::{judged, say};
+use loadtest_sim::{PATIENCE, until};
 
 /// What the Secret holds.
 const WORD: &str = "only the pod reads this";
@@ -96,15 +97,10 @@ impl Ground {
     /// Waits until a pod is as it should be.
     async fn pod(&self, name: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> anyhow::Result<()> {
         let reference = Reference::new("v1", "Pod", Some("default"), name);
-        let began = Instant::now();
-        loop {
-            let pod = self.objects.get(&reference).await?.unwrap_or_default();
-            if is_so(&pod) {
-                return Ok(());
-            }
-            ensure!(began.elapsed() < LIMIT, "the pod {name} {what} not within {LIMIT:?}: {}", pod["status"]);
-            sleep(LOOK).await;
-        }
+        let look = async || Ok(self.objects.get(&reference).await?.unwrap_or_default());
+        let pod = until(PATIENCE, LOOK, look, &is_so).await?;
+        ensure!(is_so(&pod), "the pod {name} {what} not within {PATIENCE:?}: {}", pod["status"]);
+        Ok(())
     }
 }
 
@@ -220,11 +216,8 @@ async fn killed(folder: &Path, args: &Args) -> anyhow::Result<()> {
     child.kill().await.context("kill the command")?;
 
     // The kernel ends the processes and their mounts; folders are for the next one.
-    let began = Instant::now();
-    while !namespaces::processes(&spaces)?.is_empty() {
-        ensure!(began.elapsed() < LIMIT, "processes of a killed command are there after {LIMIT:?}");
-        sleep(LOOK).await;
-    }
+    let left = until(PATIENCE, LOOK, async || namespaces::processes(&spaces), Vec::is_empty).await?;
+    ensure!(left.is_empty(), "processes of a killed command are there after {PATIENCE:?}");
     let swept = sweep()?;
     ensure!(swept.contains(&name), "what the killed command left is not found: {swept:?}");
     gone(&name, network, &spaces).await
@@ -232,26 +225,14 @@ async fn killed(folder: &Path, args: &Args) -> anyhow::Result<()> {
 
 /// Waits until nothing is left of a node: the kernel removes a link and a process some time after their namespace.
 async fn gone(name: &str, network: Network, spaces: &namespaces::Spaces) -> anyhow::Result<()> {
-    let began = Instant::now();
-    loop {
-        let left = namespaces::left(name, network, spaces)?;
-        if left.is_empty() {
-            return Ok(());
-        }
-        ensure!(began.elapsed() < LIMIT, "a node left {}", left.join(", "));
-        sleep(LOOK).await;
-    }
+    let left = until(PATIENCE, LOOK, async || namespaces::left(name, network, spaces), Vec::is_empty).await?;
+    ensure!(left.is_empty(), "a node left {}", left.join(", "));
+    Ok(())
 }
 
 /// Asks until there is an answer: a Service knows of a pod a moment after it is ready.
 async fn answered(ask: impl AsyncFn() -> anyhow::Result<String>) -> anyhow::Result<String> {
-    let began = Instant::now();
-    loop {
-        match ask().await {
-            Err(_) if began.elapsed() < LIMIT => sleep(LOOK).await,
-            answer => return answer,
-        }
-    }
+    until(PATIENCE, LOOK, async || Ok(ask().await), Result::is_ok).await?
 }
 
 fn condition<'a>(pod: &'a Value, kind: &str) -> Option<&'a str> {

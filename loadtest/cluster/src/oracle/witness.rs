@@ -13,12 +13,11 @@ use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::told::text;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::platform::ResourceKey;
 
 /// How soon a watch that failed goes on.
 const AGAIN: Duration = Duration::from_millis(200);
-/// The first list is complete in this time.
-const LISTED_WITHIN: Duration = Duration::from_secs(300);
 
 /// One life of an application: from its creation to its deletion.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,9 +60,9 @@ impl Witness {
                 () = follow(api, &of_task, listed) => {}
             }
         });
-        match tokio::time::timeout(LISTED_WITHIN, first).await {
+        match tokio::time::timeout(PATIENCE, first).await {
             Ok(Ok(())) => Ok(Self { seen, _stop: stop.drop_guard() }),
-            _ => bail!("the applications were not listed within {LISTED_WITHIN:?}"),
+            _ => bail!("the applications were not listed within {PATIENCE:?}"),
         }
     }
 

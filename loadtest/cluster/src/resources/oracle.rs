@@ -23,6 +23,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::play::gvk;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::platform::KeptReport;
 
 /// Of each kind the members of its status that tell of a phase or a step.
@@ -37,8 +38,6 @@ const KINDS: [(&str, &[&str]); 4] = [
 ];
 /// How soon a watch that failed goes on.
 const AGAIN: Duration = Duration::from_millis(200);
-/// The first lists are complete in this time.
-const LISTED_WITHIN: Duration = Duration::from_secs(300);
 /// Lines about one object that are told of what differs.
 const LINES: usize = 20;
 
@@ -132,9 +131,9 @@ impl Oracle {
             });
             listed.push(first);
         }
-        match tokio::time::timeout(LISTED_WITHIN, futures::future::try_join_all(listed)).await {
+        match tokio::time::timeout(PATIENCE, futures::future::try_join_all(listed)).await {
             Ok(Ok(_)) => Ok(Self { seen, _stop: stop.drop_guard() }),
-            _ => bail!("what the story is about was not listed within {LISTED_WITHIN:?}"),
+            _ => bail!("what the story is about was not listed within {PATIENCE:?}"),
         }
     }
 

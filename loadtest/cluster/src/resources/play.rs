@@ -6,13 +6,11 @@ use anyhow::{Context as _, bail};
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use super::story::{Ends, Named, Patch, Pods, Step, Until};
 use crate::objects::{Objects, Patch as PatchKind, Propagation, Reference};
+use loadtest_sim::{PATIENCE, until};
 
-/// How long anything may take that a step waits for.
-const WITHIN: Duration = Duration::from_secs(300);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 /// The label that names a pod's Workflow.
@@ -69,18 +67,13 @@ impl Player {
         let is_shown = |object: &Value| {
             shows.iter().all(|(pointer, wanted)| object.pointer(pointer).unwrap_or(&Value::Null) == wanted)
         };
-        let deadline = Instant::now() + WITHIN;
-        loop {
-            let found = self.found(named).await?;
-            if found.iter().any(is_shown) {
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                let seen: Vec<&Value> = found.iter().map(|object| &object["status"]["phase"]).collect();
-                bail!("waited {WITHIN:?} for {} {} in vain; phases: {seen:?}", named.kind, named.name);
-            }
-            sleep(LOOK).await;
+        let look = async || self.found(named).await;
+        let found = until(PATIENCE, LOOK, look, |found| found.iter().any(is_shown)).await?;
+        if !found.iter().any(is_shown) {
+            let seen: Vec<&Value> = found.iter().map(|object| &object["status"]["phase"]).collect();
+            bail!("waited {PATIENCE:?} for {} {} in vain; phases: {seen:?}", named.kind, named.name);
         }
+        Ok(())
     }
 
     /// Ends so many pods once they run.
@@ -89,19 +82,16 @@ impl Player {
             let name = pod["metadata"]["labels"][WORKFLOW].as_str().unwrap_or_default();
             is_named(name, workflow) && pod["status"]["phase"] == "Running"
         };
-        let deadline = Instant::now() + WITHIN;
         let all = Named { kind: "Pod".to_owned(), name: "*".to_owned() };
-        let pods = loop {
+        let look = async || {
             let mut pods = self.found(&all).await?;
             pods.retain(of_it);
-            if pods.len() >= *count {
-                break pods;
-            }
-            if Instant::now() > deadline {
-                bail!("waited {WITHIN:?} for {count} pods of {workflow} in vain: {} run", pods.len());
-            }
-            sleep(LOOK).await;
+            Ok(pods)
         };
+        let pods = until(PATIENCE, LOOK, look, |pods| pods.len() >= *count).await?;
+        if pods.len() < *count {
+            bail!("waited {PATIENCE:?} for {count} pods of {workflow} in vain: {} run", pods.len());
+        }
         for pod in pods {
             let patch = ended(&pod, *ends);
             self.objects.patch(&reference(&pod)?, &patch, PatchKind::Merge, Some("status")).await?;

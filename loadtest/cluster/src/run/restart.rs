@@ -5,17 +5,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use tokio::process::Command;
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 
 use crate::scenario::Lifecycle;
+use loadtest_sim::PATIENCE;
 use loadtest_sim::reporter::Reporter;
-
-/// How long the reporter may take to read its first list.
-const READY_WITHIN: Duration = Duration::from_secs(300);
 
 /// How the reporter is started, as often as need be.
 #[derive(Debug)]
@@ -49,7 +46,7 @@ impl Launch {
     async fn start(&self) -> anyhow::Result<Reporter> {
         let reporter =
             Reporter::launch(&self.program, Vec::new(), self.environment.clone(), &self.directory).await?;
-        reporter.ready(READY_WITHIN).await?;
+        reporter.ready(PATIENCE).await?;
         Ok(reporter)
     }
 }

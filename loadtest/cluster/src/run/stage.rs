@@ -194,7 +194,7 @@ impl Stage {
         }
         if behind.is_some() {
             end.said.push(format!("the platform acknowledged {} reports", platform.totals().taken));
-            end.wrong.extend(verify::until_clean(&reporter).await);
+            end.wrong.extend(verify::until_clean(&reporter).await?);
         }
         reporter.change(Lifecycle::Stop).await?;
         write(&log, &reporter.logged().await.join("\n")).await?;

@@ -7,29 +7,21 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
 
 use super::restart::Restart;
+use loadtest_sim::{PATIENCE, until};
 
-/// Argo CD may change an application at any moment, which then differs until it is reported.
-const PATIENCE: Duration = Duration::from_secs(300);
 /// Between two looks.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Asks until nothing differs, and gives what still does when there is no patience left.
-pub(super) async fn until_clean(reporter: &Restart) -> Vec<String> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        // It may be asked in the middle of a verification that the reporter makes by itself: then it refuses.
-        let found = match asked(reporter).await {
-            Ok(verified) => findings(&verified),
-            Err(error) => vec![format!("{error:#}")],
-        };
-        if found.is_empty() || Instant::now() > deadline {
-            return found;
-        }
-        sleep(AGAIN).await;
-    }
+pub(super) async fn until_clean(reporter: &Restart) -> anyhow::Result<Vec<String>> {
+    // It may be asked in the middle of a verification that the reporter makes by itself: then it refuses.
+    let look = async || match asked(reporter).await {
+        Ok(verified) => Ok(findings(&verified)),
+        Err(error) => Ok(vec![format!("{error:#}")]),
+    };
+    until(PATIENCE, AGAIN, look, Vec::is_empty).await
 }
 
 async fn asked(reporter: &Restart) -> anyhow::Result<Value> {

@@ -51,7 +51,7 @@ async fn a_ledger_that_is_taken_away_repeats_beyond_what_was_in_flight() {
     // Each application and each of its resources once more, the first of them before it says that it is ready.
     let all = world.posts() + 30;
     world.start().await.unwrap();
-    let deadline = Instant::now() + READY;
+    let deadline = Instant::now() + PATIENCE;
     while world.posts() < all {
         assert!(Instant::now() < deadline, "{} of {all} reports came", world.posts());
         sleep(LOOK).await;

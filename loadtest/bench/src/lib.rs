@@ -6,7 +6,6 @@
 //! machine's cores - fails: exit code 1 when anything was lost, repeated, out of order or wrong, when a figure is
 //! missing, or misses what it must be
 
-mod anonymous;
 mod bodies;
 mod cold;
 mod console;

@@ -7,6 +7,7 @@ use anyhow::{Context as _, ensure};
 use loadtest_sim::PATIENCE;
 use loadtest_sim::port;
 use loadtest_sim::process::{Process, Start};
+use loadtest_sim::reporter::memory_of;
 use serde_json::json;
 use tokio::process::Command;
 
@@ -15,8 +16,6 @@ use super::senders::Senders;
 
 /// The runtime that reports.
 pub(super) const RUNTIME: &str = "bench";
-/// How often its log is looked at.
-const LOOK: Duration = Duration::from_millis(20);
 
 pub(super) struct Platform {
     process: Process,
@@ -89,17 +88,7 @@ impl Platform {
 
     /// The rest of the line of its log that begins so, once that is there.
     pub(super) async fn says(&self, begin: &str) -> anyhow::Result<String> {
-        let said = async {
-            loop {
-                let lines = self.process.lines().all();
-                if let Some(rest) = lines.iter().find_map(|line| line.strip_prefix(begin)) {
-                    return rest.to_owned();
-                }
-                tokio::time::sleep(LOOK).await;
-            }
-        };
-        let said = tokio::time::timeout(PATIENCE, said).await;
-        said.with_context(|| format!("the platform does not say {begin:?}"))
+        self.process.lines().rest_of(begin).await
     }
 
     /// Sends all, from all senders, each the next as soon as one is acknowledged; how long all took.
@@ -138,10 +127,7 @@ impl Platform {
     /// The most memory that it had, in bytes.
     pub(super) fn highest_resident(&self) -> anyhow::Result<u64> {
         let id = self.process.id().context("the platform has ended")?;
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).context("read its memory")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("find its memory")?;
-        let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().context("read its memory")?;
-        Ok(kilobytes * 1024)
+        memory_of(id, "VmHWM:").context("read its memory")
     }
 
     pub(super) async fn stop(self) -> anyhow::Result<()> {

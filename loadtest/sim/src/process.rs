@@ -15,6 +15,9 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::reporter::memory_of;
+use crate::{PATIENCE, until};
+
 /// The variable that names the binary, where that has been built.
 const PROGRAM: &str = "LOADTEST_PROGRAM";
 /// Log lines of a process that are kept, the oldest dropped first.
@@ -89,6 +92,20 @@ impl Lines {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|line| line.contains(text))
     }
 
+    /// The last of them, as text.
+    #[must_use]
+    pub fn end(&self) -> String {
+        let all = self.all();
+        all.get(all.len().saturating_sub(12)..).unwrap_or_default().join("\n")
+    }
+
+    /// The rest of the line that begins so, once that is there.
+    pub async fn rest_of(&self, begin: &str) -> anyhow::Result<String> {
+        let rest = || self.all().iter().find_map(|line| line.strip_prefix(begin).map(str::to_owned));
+        let rest = until(PATIENCE, LOOK, async || Ok(rest()), Option::is_some).await?;
+        rest.with_context(|| format!("the process does not say {begin:?}"))
+    }
+
     /// Those that tell of a panic.
     #[must_use]
     pub fn panics(&self) -> Vec<String> {
@@ -152,9 +169,7 @@ impl Process {
         match tokio::time::timeout(limit, found).await {
             Ok(Some(address)) => Ok(address),
             _ => {
-                let mut last = self.lines.all();
-                let last = last.split_off(last.len().saturating_sub(12)).join("\n");
-                bail!("the process does not serve after {limit:?}; the end of its log:\n{last}")
+                bail!("the process does not serve after {limit:?}; the end of its log:\n{}", self.lines.end())
             }
         }
     }
@@ -165,9 +180,10 @@ impl Process {
         while !self.lines.any("\"reporting\"") {
             let ended = self.child.try_wait().context("look after the process")?.is_some();
             if ended || tokio::time::Instant::now() >= deadline {
-                let mut last = self.lines.all();
-                let last = last.split_off(last.len().saturating_sub(12)).join("\n");
-                bail!("the process does not report after {limit:?}; the end of its log:\n{last}")
+                bail!(
+                    "the process does not report after {limit:?}; the end of its log:\n{}",
+                    self.lines.end()
+                )
             }
             tokio::time::sleep(LOOK).await;
         }
@@ -189,9 +205,7 @@ impl Process {
     /// Resident memory in bytes, read from the kernel.
     #[must_use]
     pub fn resident(&self) -> Option<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()?)).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+        memory_of(self.id()?, "VmRSS:")
     }
 
     /// Asks it to stop (SIGTERM) and waits.

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub use metrics::Metrics;
-pub use usage::{Usage, of_this_thread};
+pub use usage::{Usage, memory_of, of_this_thread};
 
 use crate::Simulation;
 use crate::process::{Process, Start};
@@ -231,9 +231,7 @@ impl Reporter {
     pub fn usage(&self) -> anyhow::Result<Usage> {
         let read = || Usage::of(self.process.id()?);
         read().with_context(|| {
-            let lines = self.process.lines().all();
-            let last = lines.iter().rev().take(8).rev().cloned().collect::<Vec<_>>().join("\n");
-            format!("the reporter has ended; the end of its log:\n{last}")
+            format!("the reporter has ended; the end of its log:\n{}", self.process.lines().end())
         })
     }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::recipes::BAIT;
-use crate::anonymous::{anonymous_of, most_resident_of};
+use loadtest_sim::reporter::memory_of;
 
 /// What stands in the file that may not be read.
 pub(super) const SECRET: &str = "stands-outside-of-every-repository";
@@ -137,20 +137,21 @@ impl Subject {
     /// Does something, and gives the most anonymous memory that the process was seen with meanwhile.
     pub(super) async fn watched<T>(&self, work: impl Future<Output = T>) -> anyhow::Result<(T, u64)> {
         let id = self.process.id().context("find the source server")?;
-        let mut most = anonymous_of(id).context("look at the memory of the source server")?;
+        let anonymous = || memory_of(id, "RssAnon:");
+        let mut most = anonymous().context("look at the memory of the source server")?;
         let mut work = std::pin::pin!(work);
         let done = loop {
             tokio::select! {
                 done = &mut work => break done,
-                () = tokio::time::sleep(LOOK) => most = most.max(anonymous_of(id).unwrap_or(0)),
+                () = tokio::time::sleep(LOOK) => most = most.max(anonymous().unwrap_or(0)),
             }
         };
-        Ok((done, most.max(anonymous_of(id).unwrap_or(0))))
+        Ok((done, most.max(anonymous().unwrap_or(0))))
     }
 
     /// The most memory that it ever had, files that it maps included.
     pub(super) fn most_resident(&self) -> Option<u64> {
-        self.process.id().and_then(most_resident_of)
+        self.process.id().and_then(|id| memory_of(id, "VmHWM:"))
     }
 
     /// Ends it, which must be an end in peace.

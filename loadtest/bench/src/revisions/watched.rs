@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use tokio::process::Command;
 
-use crate::anonymous::anonymous_of;
+use loadtest_sim::reporter::memory_of;
 
 /// How often its memory is looked at.
 const LOOK: Duration = Duration::from_millis(2);
@@ -32,7 +32,9 @@ impl Watched {
         let output = loop {
             tokio::select! {
                 output = &mut ended => break output.context("wait for the program")?,
-                () = tokio::time::sleep(LOOK) => anonymous = anonymous.max(anonymous_of(id).unwrap_or(0)),
+                () = tokio::time::sleep(LOOK) => {
+                    anonymous = anonymous.max(memory_of(id, "RssAnon:").unwrap_or(0));
+                }
             }
         };
         let took = begun.elapsed();

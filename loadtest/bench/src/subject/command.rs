@@ -190,9 +190,7 @@ impl Started {
     /// What the kernel knows of it and its children.
     pub(super) fn usage(&self) -> anyhow::Result<Usage> {
         self.process.id().and_then(Usage::of_tree).with_context(|| {
-            let lines = self.process.lines().all();
-            let last = lines.iter().rev().take(8).rev().cloned().collect::<Vec<_>>().join("\n");
-            format!("the reporter has ended; the end of its log:\n{last}")
+            format!("the reporter has ended; the end of its log:\n{}", self.process.lines().end())
         })
     }
 

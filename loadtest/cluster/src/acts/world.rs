@@ -5,16 +5,14 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use axum::http::Request;
 use loadtest_judge::screen::say;
 use loadtest_sim::people::{Admin, FIRST};
+use loadtest_sim::platform_process::PlatformProcess;
 use loadtest_sim::port;
-use loadtest_sim::process::{Process, Start};
 use loadtest_sim::{PATIENCE, until};
 use serde_json::{Value, json};
-use tokio::process::Command;
-use tokio::time::{sleep, timeout};
 
 use super::installing::{self, Installer};
 use super::operations::{APPLICATIONS, Operation, WORKFLOWS};
@@ -114,7 +112,7 @@ pub(super) struct World {
     /// Commits so far, and whatever else needs a number of its own.
     pub(super) number: u64,
     workflow_server: Controller,
-    platform: Process,
+    platform: PlatformProcess,
     proxy: Role,
     url: String,
     platform_url: String,
@@ -152,7 +150,9 @@ impl World {
 
         let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         let http = http.timeout(PATIENCE).build().context("make a client")?;
-        let (platform, url, token) = platform(program, &folder.join("platform")).await?;
+        tokio::fs::create_dir_all(folder.join("platform")).await.context("make a folder for the platform")?;
+        let platform = PlatformProcess::start(program, &folder.join("platform")).await?;
+        let (url, token) = (platform.url().to_owned(), platform.token(RUNTIME).await?);
         let own = folder.join(PROXY);
         tokio::fs::create_dir_all(&own).await.context("make a folder for the app proxy")?;
         let argocd = cluster.argocd.token(ArgoCd::ADMIN)?;
@@ -175,7 +175,7 @@ impl World {
         let mut proxy = Role::prepare((PROXY, PROXY), (program, &cluster.control, folder), settings).await?;
         proxy.start().await?;
 
-        let link = says(&platform, FIRST).await?;
+        let link = platform.lines().rest_of(FIRST).await?;
         let admin = Admin::first(&http, &url, &link).await?;
         let proxy_url = format!("http://{listen}");
         admin.register(RUNTIME, &proxy_url).await?;
@@ -349,8 +349,7 @@ impl World {
         self.proxy.stop().await?;
         let asked = self.proxy.asked(&self.cluster.control).await?;
         say(&format!("{PROXY}: {}", asked.to_string().lines().next().unwrap_or_default()));
-        let ended = self.platform.stop(PATIENCE).await?;
-        ensure!(ended.success(), "the platform ended with {ended}");
+        self.platform.stop().await?;
         self.workflow_server.kill().await?;
         self.cluster.stop().await?;
         let is_unused = |what: &String| what.starts_with("granted and never used");
@@ -358,39 +357,6 @@ impl World {
         let wrong = asked.failures.into_iter().filter(|what| !is_unused(what)).chain(none);
         Ok(wrong.map(|what| format!("{PROXY}: {what}")).collect())
     }
-}
-
-/// A platform with a token of the runtime: the process, its address and the token.
-async fn platform(program: &Path, folder: &Path) -> anyhow::Result<(Process, String, String)> {
-    tokio::fs::create_dir_all(folder).await.context("make a folder for the platform")?;
-    let state = folder.display().to_string();
-    let made = Command::new(program)
-        .args(["platform", "token", "create", "--runtime", RUNTIME, "--state", &state])
-        .env_clear()
-        .output()
-        .await
-        .context("make a token")?;
-    ensure!(made.status.success(), "make a token: {}", String::from_utf8_lossy(&made.stderr));
-    let token = String::from_utf8(made.stdout).context("read the token")?.trim().to_owned();
-    let args = ["platform", "--listen", "127.0.0.1:0", "--state", &state];
-    let start = Start::with_settings(program, args, ["serve.metricsAddress="], folder);
-    let mut process = Process::start(&start)?;
-    let address = process.address(PATIENCE).await.context("start the platform")?;
-    Ok((process, format!("http://{address}"), token))
-}
-
-/// The rest of the line of a log that begins so, once that is there.
-async fn says(process: &Process, begin: &str) -> anyhow::Result<String> {
-    let said = async {
-        loop {
-            let lines = process.lines().all();
-            if let Some(rest) = lines.iter().find_map(|line| line.strip_prefix(begin)) {
-                return rest.to_owned();
-            }
-            sleep(LOOK).await;
-        }
-    };
-    timeout(PATIENCE, said).await.with_context(|| format!("the platform does not say {begin:?}"))
 }
 
 /// The namespace, the account of workflows, and the one that their server is called with.

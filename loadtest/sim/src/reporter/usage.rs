@@ -19,13 +19,8 @@ const TICKS: f64 = 100.0;
 impl Usage {
     /// Of one process; `None` when it has ended, or where there is no `/proc`.
     pub(super) fn of(id: u32) -> Option<Self> {
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-        let bytes = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
-        };
-        let stat = Stat::of(id)?;
-        Some(Self { resident: bytes("VmRSS:")?, peak: bytes("VmHWM:")?, cpu: stat.ticks as f64 / TICKS })
+        let (resident, peak) = (memory_of(id, "VmRSS:")?, memory_of(id, "VmHWM:")?);
+        Some(Self { resident, peak, cpu: Stat::of(id)?.ticks as f64 / TICKS })
     }
 
     /// Of a process and all that descend from it. Pages that they share are counted for each.
@@ -63,6 +58,15 @@ impl Usage {
             cpu: self.cpu + other.cpu,
         }
     }
+}
+
+/// Bytes of a process as `/proc/{id}/status` names them: `VmRSS:` is what is resident, `VmHWM:` the most that ever was, both with
+/// the files that it maps, and `RssAnon:` what it allocated. `None` when it has ended.
+#[must_use]
+pub fn memory_of(id: u32, name: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
 /// What `/proc/{id}/stat` says.

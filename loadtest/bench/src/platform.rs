@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use loadtest_sim::PATIENCE;
-use loadtest_sim::port;
 use loadtest_sim::process::{Process, Start};
 use loadtest_sim::reporter::memory_of;
+use loadtest_sim::{PATIENCE, local_client, port};
 use serde_json::json;
 use tokio::process::Command;
 
@@ -52,9 +51,7 @@ impl Platform {
             directory: folder.path().to_path_buf(),
         })?;
         let address = process.address(PATIENCE).await?;
-        // Whoever was first has installed it.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        let client = local_client().redirect(reqwest::redirect::Policy::none());
         let client = client.timeout(PATIENCE).build()?;
         let (senders, url) = (Senders { address, token }, format!("http://{address}"));
         let metrics = format!("http://{figures}/metrics");

@@ -16,7 +16,7 @@ use command::Started;
 pub(super) use command::{Command, HELP};
 use loadtest_sim::nats::NatsServer;
 use loadtest_sim::reporter::{Figures, Metrics, REDACTION_KEY, Reporter, Usage, merge};
-use loadtest_sim::{Simulation, until};
+use loadtest_sim::{Simulation, local_client, until};
 
 /// Between two looks while something is waited for.
 const LOOK: Duration = Duration::from_millis(50);
@@ -76,14 +76,7 @@ impl Subject {
                 }
             });
         }
-        // Another part of this program was first.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
-            .tls_certs_only(std::iter::empty::<reqwest::Certificate>())
-            .no_proxy()
-            .timeout(Duration::from_secs(5))
-            .build()
-            .context("make a client")?;
+        let client = local_client().timeout(Duration::from_secs(5)).build().context("make a client")?;
         Ok(Running { members, client, nats })
     }
 }

@@ -8,8 +8,8 @@
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
-use loadtest_sim::PATIENCE;
 use loadtest_sim::process::{Process, Start};
+use loadtest_sim::{PATIENCE, local_client};
 use serde_json::{Value, json};
 
 use super::control::Control;
@@ -94,7 +94,7 @@ fn settings(rendered: &str) -> anyhow::Result<String> {
 
 /// Status and error of an answer.
 async fn ask(url: &str, token: Option<&str>) -> anyhow::Result<(u16, String)> {
-    let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().context("make a client")?;
+    let client = local_client().timeout(PATIENCE).build().context("make a client")?;
     let request = client.get(url);
     let request = match token {
         Some(token) => request.bearer_auth(token),

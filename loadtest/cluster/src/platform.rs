@@ -13,6 +13,7 @@ use anyhow::{Context as _, bail};
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
+use loadtest_sim::local_client;
 use loadtest_sim::platform::{PlatformSim, ResourceKey};
 use loadtest_sim::platform_process::PlatformProcess;
 
@@ -126,9 +127,7 @@ impl Platform {
 impl Door {
     /// To the platform at `url`.
     pub fn new(url: &str, token: &str) -> anyhow::Result<Self> {
-        let none: [reqwest::Certificate; 0] = [];
-        let client = reqwest::Client::builder().tls_certs_only(none).no_proxy().timeout(ANSWERS_WITHIN);
-        let client = client.build().context("make a client")?;
+        let client = local_client().timeout(ANSWERS_WITHIN).build().context("make a client")?;
         Ok(Self { client, url: url.to_owned(), token: token.to_owned() })
     }
 

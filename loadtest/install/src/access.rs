@@ -9,8 +9,8 @@
 use anyhow::{Context as _, bail};
 use loadtest_cluster::argocd::ArgoCd;
 use loadtest_judge::screen::say;
-use loadtest_sim::PATIENCE;
 use loadtest_sim::people::{ADMIN, Admin, FIRST};
+use loadtest_sim::{PATIENCE, local_client};
 use reqwest::{Client, RequestBuilder, redirect};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -136,9 +136,7 @@ pub(crate) struct Knocks {
 
 /// Finds the platform by its Service.
 pub(crate) async fn knocks(ground: &Ground) -> anyhow::Result<Knocks> {
-    // Whoever was first chose the same provider.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let http = Client::builder().no_proxy().redirect(redirect::Policy::none()).timeout(PATIENCE);
+    let http = local_client().redirect(redirect::Policy::none()).timeout(PATIENCE);
     let http = http.build().context("make a client")?;
     Ok(Knocks { http, platform: format!("http://{}:8088", address(ground, "platform").await?) })
 }

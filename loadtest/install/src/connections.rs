@@ -17,6 +17,7 @@ use loadtest_cluster::argocd::ArgoCd;
 use loadtest_cluster::progress::Progress;
 use loadtest_judge::screen::say;
 use loadtest_sim::child::{Child, Spec};
+use loadtest_sim::local_client;
 use serde_json::{Value, json};
 
 use crate::ground::{Ground, NAME, NAMESPACE};
@@ -154,7 +155,7 @@ async fn let_in(ground: &Ground) -> anyhow::Result<Vec<String>> {
     let service = service.context("find the Service of the source server")?;
     let address = service["spec"]["clusterIP"].as_str().context("find the address of the source server")?;
     let url = format!("http://{address}:{}/v1/manifests", service["spec"]["ports"][0]["port"]);
-    let http = reqwest::Client::builder().no_proxy().build().context("make a client")?;
+    let http = local_client().build().context("make a client")?;
     let answer =
         http.get(&url).bearer_auth(token.trim()).send().await.with_context(|| format!("ask {url}"))?;
     let status = answer.status().as_u16();
@@ -169,7 +170,7 @@ pub(crate) async fn scraped(ground: &Ground) -> anyhow::Result<()> {
     let args = ["get", "pods", "--namespace", NAMESPACE, "--selector", selector, "--output=json"];
     let list: Value =
         serde_json::from_str(&ground.tools.run("kubectl", &args).await?).context("read pods")?;
-    let http = reqwest::Client::builder().no_proxy().build().context("make a client")?;
+    let http = local_client().build().context("make a client")?;
     for pod in list["items"].as_array().context("read pods")? {
         let Some(address) = pod["status"]["podIP"].as_str() else { continue };
         let containers = pod["spec"]["containers"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -18,11 +18,11 @@ use axum::routing::get;
 use loadtest_cluster::objects::{Patch, Propagation, Reference};
 use loadtest_cluster::progress::Progress;
 use loadtest_judge::screen::say;
-use loadtest_sim::PATIENCE;
 use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
 use loadtest_sim::reporter::merge;
 use loadtest_sim::server::{Listen, Server};
+use loadtest_sim::{PATIENCE, local_client};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, sleep};
@@ -118,7 +118,7 @@ impl Flux {
             .env("RUNTIME_NAMESPACE", OWN)
             .env("TMPDIR", folder.display().to_string());
         let controller = Child::start(&spec)?;
-        let http = reqwest::Client::builder().no_proxy().build().context("make a client")?;
+        let http = local_client().build().context("make a client")?;
         let url = format!("http://127.0.0.1:{health}/readyz");
         let is_ready = async || http.get(&url).send().await.is_ok_and(|answer| answer.status() == 200);
         controller.ready(PATIENCE, is_ready).await?;

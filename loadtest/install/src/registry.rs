@@ -19,10 +19,10 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadtest_cluster::binaries::Binaries;
-use loadtest_sim::PATIENCE;
 use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
 use loadtest_sim::server::{Listen, Server};
+use loadtest_sim::{PATIENCE, local_client};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -61,8 +61,6 @@ impl Registry {
         address: IpAddr,
         login: Login,
     ) -> anyhow::Result<Self> {
-        // Whoever was first chose the same provider.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let crane = binaries.program("crane");
         let to = format!("127.0.0.1:{}", port::free()?);
         let blobs = directory.join("blobs");
@@ -74,7 +72,7 @@ impl Registry {
             format!("--disk={}", blobs.display()),
         ]);
         let registry = Child::start(&spec)?;
-        let http = reqwest::Client::builder().no_proxy().build().context("make a client of the registry")?;
+        let http = local_client().build().context("make a client of the registry")?;
         let url = format!("http://{to}");
         registry.ready(PATIENCE, async || http.get(format!("{url}/v2/")).send().await.is_ok()).await?;
         let authorization =

@@ -12,6 +12,7 @@ pub mod generate;
 pub mod git_server;
 pub mod installed;
 pub mod kube;
+mod local_client;
 pub mod nats;
 pub mod oidc_provider;
 pub mod people;
@@ -28,6 +29,7 @@ mod simulation;
 mod traffic;
 mod until;
 
+pub use local_client::local_client;
 pub use player::Player;
 pub use server::Listen;
 pub use simulation::{Load, Setup, Simulation};

@@ -19,7 +19,7 @@ pub use usage::{Usage, memory_of, of_this_thread};
 
 use crate::Simulation;
 use crate::process::{Process, Start};
-use crate::{PATIENCE, until};
+use crate::{PATIENCE, local_client, until};
 
 /// The redaction key of whoever must redact alike: replicas, recorded runs and their replays.
 pub const REDACTION_KEY: &str = "5265636f7264696e677320686f6c64206e6f7468696e6720736563726574212121";
@@ -173,15 +173,7 @@ impl Reporter {
             Process::start(&Start { program, args, env: environment, directory: directory.to_path_buf() })?;
         let address = process.address(PATIENCE).await?;
         process.reports(PATIENCE).await?;
-        // Another part of this program was first.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let none: [reqwest::Certificate; 0] = [];
-        let client = reqwest::Client::builder()
-            .tls_certs_only(none)
-            .no_proxy()
-            .timeout(Duration::from_secs(20))
-            .build()
-            .context("make a client")?;
+        let client = local_client().timeout(Duration::from_secs(20)).build().context("make a client")?;
         Ok(Self { process, url: format!("http://{address}"), client })
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use loadtest_sim::local_client;
 use loadtest_sim::platform_process::PlatformProcess;
 use serde_json::{Value, json};
 
@@ -34,8 +35,7 @@ impl Platform {
 
     /// Names of the applications that it shows to a runtime with that token, but for those that were deleted.
     pub(super) async fn applications(&self, token: &str) -> anyhow::Result<BTreeSet<String>> {
-        let none: [reqwest::Certificate; 0] = [];
-        let client = reqwest::Client::builder().tls_certs_only(none).no_proxy().timeout(ANSWERS_WITHIN);
+        let client = local_client().timeout(ANSWERS_WITHIN);
         let query =
             "{ applications(pagination: {first: 500}) { edges { node { deleted metadata { name } } } } }";
         let client = client.build().context("make a client")?;

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use loadtest_sim::reporter::Status;
-use loadtest_sim::until;
+use loadtest_sim::{local_client, until};
 
 /// How many shards replicas that come and go have.
 pub(super) const SHARDS: u32 = 32;
@@ -106,14 +106,7 @@ fn is_settled<'a>(members: impl Iterator<Item = &'a String>, told: &Told) -> boo
 impl Owners {
     /// Begins to ask.
     pub(super) fn watch() -> anyhow::Result<Self> {
-        // Another part of this program was first.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
-            .tls_certs_only(std::iter::empty::<reqwest::Certificate>())
-            .no_proxy()
-            .timeout(ANSWERS_WITHIN)
-            .build()
-            .context("make a client")?;
+        let client = local_client().timeout(ANSWERS_WITHIN).build().context("make a client")?;
         let state = Arc::new(Mutex::new(State::default()));
         let asking = tokio::spawn(ask(client, state.clone()));
         Ok(Self { state, asking })

@@ -11,7 +11,7 @@ use reqwest::header::CONTENT_ENCODING;
 use super::fleet::{Fleet, Shape, name};
 use super::measure::Measure;
 use crate::times::{Times, millis};
-use loadtest_sim::PATIENCE;
+use loadtest_sim::{PATIENCE, local_client};
 
 /// A page of a list takes so long, of one user at a time,
 const LISTED: Duration = Duration::from_millis(100);
@@ -40,7 +40,7 @@ struct Page {
 
 impl Reader {
     pub(super) fn new(url: &str, user: &User) -> anyhow::Result<Self> {
-        let client = reqwest::Client::builder().no_proxy().no_gzip().timeout(PATIENCE).build()?;
+        let client = local_client().no_gzip().timeout(PATIENCE).build()?;
         let session = user.session().context("somebody with a session")?.to_owned();
         Ok(Self { client, url: url.to_owned(), session })
     }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use loadtest_sim::local_client;
 use reqwest::{Client, RequestBuilder};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
@@ -47,9 +48,7 @@ impl Visits {
 
 /// Asks each time by a connection of its own.
 pub(super) fn client() -> anyhow::Result<Client> {
-    // Whoever was first chose the same provider.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder().no_proxy().pool_max_idle_per_host(0).build().context("make a client")
+    local_client().pool_max_idle_per_host(0).build().context("make a client")
 }
 
 /// What visitors ask.

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, ensure};
+use loadtest_sim::local_client;
 use loadtest_sim::process::{Process, Start};
+use loadtest_sim::reporter::memory_of;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::recipes::BAIT;
-use loadtest_sim::reporter::memory_of;
 
 /// What stands in the file that may not be read.
 pub(super) const SECRET: &str = "stands-outside-of-every-repository";
@@ -114,10 +115,7 @@ impl Subject {
             directory: place.at("work"),
         })?;
         let address = process.address(PATIENCE).await.context("start the source server")?;
-        let none: [reqwest::Certificate; 0] = [];
-        // Whoever was first chose the same provider.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().no_proxy().tls_certs_only(none).timeout(PATIENCE).build();
+        let client = local_client().timeout(PATIENCE).build();
         Ok(Self { process, url: format!("http://{address}"), client: client.context("make a client")? })
     }
 

@@ -4,9 +4,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use tokio::process::Command;
-
 use loadtest_sim::reporter::memory_of;
+use tokio::process::Command;
 
 /// How often its memory is looked at.
 const LOOK: Duration = Duration::from_millis(2);

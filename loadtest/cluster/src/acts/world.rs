@@ -11,7 +11,7 @@ use loadtest_judge::screen::say;
 use loadtest_sim::people::{Admin, FIRST};
 use loadtest_sim::platform_process::PlatformProcess;
 use loadtest_sim::port;
-use loadtest_sim::{PATIENCE, until};
+use loadtest_sim::{PATIENCE, local_client, until};
 use serde_json::{Value, json};
 
 use super::installing::{self, Installer};
@@ -148,7 +148,7 @@ impl World {
         let objects = Objects::new(cluster.control.client());
         objects.apply(RIGHTS, NAMESPACE).await?;
 
-        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        let http = local_client().redirect(reqwest::redirect::Policy::none());
         let http = http.timeout(PATIENCE).build().context("make a client")?;
         tokio::fs::create_dir_all(folder.join("platform")).await.context("make a folder for the platform")?;
         let platform = PlatformProcess::start(program, &folder.join("platform")).await?;

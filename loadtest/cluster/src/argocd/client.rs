@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::ArgoCd;
-use loadtest_sim::PATIENCE;
+use loadtest_sim::{PATIENCE, local_client};
 
 /// Letters of a refusal that are told.
 const TOLD: usize = 300;
@@ -65,10 +65,7 @@ impl fmt::Debug for Client {
 
 /// A client of loopback: no proxy stands between.
 pub(crate) fn http() -> anyhow::Result<reqwest::Client> {
-    // Whoever was first chose the same provider.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let none: [reqwest::Certificate; 0] = [];
-    reqwest::Client::builder().no_proxy().tls_certs_only(none).build().context("make a client of Argo CD")
+    local_client().build().context("make a client of Argo CD")
 }
 
 impl Client {

@@ -7,9 +7,9 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use loadtest_sim::PATIENCE;
 use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
+use loadtest_sim::{PATIENCE, local_client};
 
 /// How long one answer may take; a compaction copies nothing, but a busy machine is slow.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -82,7 +82,7 @@ impl Etcd {
 
 impl Gateway {
     pub(super) fn new(url: String) -> anyhow::Result<Self> {
-        let http = reqwest::Client::builder().no_proxy().build().context("make a client of etcd")?;
+        let http = local_client().build().context("make a client of etcd")?;
         Ok(Self { url, http })
     }
 

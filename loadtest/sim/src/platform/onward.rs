@@ -5,6 +5,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use axum::http::{HeaderMap, HeaderValue, header};
 
+use crate::local_client;
+
 /// How long it may take to answer.
 const WITHIN: Duration = Duration::from_secs(20);
 /// What stands in a request beside its body that matters to it.
@@ -20,10 +22,7 @@ pub(super) struct Onward {
 
 impl Onward {
     pub(super) fn new(url: &str, token: &str) -> anyhow::Result<Self> {
-        // Another part of this program was first.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let none: [reqwest::Certificate; 0] = [];
-        let client = reqwest::Client::builder().tls_certs_only(none).no_proxy().timeout(WITHIN);
+        let client = local_client().timeout(WITHIN);
         let mut authorization = HeaderValue::from_str(token).context("put the token into a header")?;
         authorization.set_sensitive(true);
         Ok(Self {

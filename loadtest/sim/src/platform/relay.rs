@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use super::take::{alone, count, is};
 use super::{Shared, wire};
 use crate::fault::PeerResponse;
+use crate::local_client;
 
 /// How long it may take to answer.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -39,11 +40,8 @@ struct Behind {
 
 impl Way {
     pub(super) fn lead_to(&self, url: &str) -> anyhow::Result<()> {
-        // Another part of this program was first.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let none: [reqwest::Certificate; 0] = [];
         // What is packed stays so.
-        let client = reqwest::Client::builder().tls_certs_only(none).no_proxy().no_gzip().timeout(WITHIN);
+        let client = local_client().no_gzip().timeout(WITHIN);
         let client = client.build().context("make a client")?;
         let behind = Arc::new(Behind { client, url: url.to_owned() });
         *self.leads_to.write().unwrap_or_else(PoisonError::into_inner) = Some(behind);

@@ -14,18 +14,12 @@ mod watches;
 
 use std::time::Duration;
 
+use loadtest_sim::local_client;
 use reqwest::{Client, ClientBuilder, Response};
 use serde_json::Value;
 
-/// A client with the one TLS provider.
 fn builder() -> ClientBuilder {
-    // Another test of this process was first.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let none: [reqwest::Certificate; 0] = [];
-    Client::builder()
-        .tls_certs_only(none)
-        .redirect(reqwest::redirect::Policy::none())
-        .timeout(Duration::from_secs(20))
+    local_client().redirect(reqwest::redirect::Policy::none()).timeout(Duration::from_secs(20))
 }
 
 fn client() -> Client {

@@ -76,20 +76,21 @@ Examples:
   For tools:
     loadtest bench steady --json results.json";
 
-/// The name of what measures the platform.
 const INGEST: &str = "ingest";
-/// The name of what measures change revisions.
 const REVISIONS: &str = "revisions";
-/// The name of what asks about repositories that were made to do harm.
 const HOSTILE: &str = "hostile";
-/// The name of what measures what people see and do.
 const PEOPLE: &str = "people";
-/// The name of what measures the resource reporter.
 const OBJECTS: &str = "objects";
-/// The name of what measures the console.
 const CONSOLE: &str = "console";
-/// Those that measure other roles than the reporter.
-const OTHERS: [&str; 6] = [INGEST, REVISIONS, HOSTILE, PEOPLE, OBJECTS, CONSOLE];
+/// Those that measure other roles than the reporter, in their order, and what each is about.
+const OTHERS: [(&str, &str); 6] = [
+    (INGEST, "Reports that the platform takes, keeps and compares"),
+    (REVISIONS, "Which commits changed which of many applications of one repository"),
+    (HOSTILE, "Repositories that were made to do harm, and the memory that they cost"),
+    (PEOPLE, "What people see and do, of whom there are many"),
+    (OBJECTS, "The resource reporter beside very many ReplicaSets and Workflows"),
+    (CONSOLE, "What people see of a large fleet with a history, in a real browser"),
+];
 
 /// Arguments of `loadtest bench`.
 #[derive(Debug, Clone, clap::Args)]
@@ -142,14 +143,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     // They measure other roles, and stand behind the table of the reporter's figures.
     let (others, named): (Vec<String>, Vec<String>) =
-        args.scenarios.iter().cloned().partition(|name| OTHERS.contains(&name.as_str()));
+        args.scenarios.iter().cloned().partition(|name| OTHERS.iter().any(|(other, _)| name == other));
     let is_own = args.reporter.is_none() && args.beside.is_none() && args.json.is_none();
-    let with = |name: &str| others.iter().any(|other| other == name) || (args.scenarios.is_empty() && is_own);
-    let (with_ingest, with_revisions) = (with(INGEST), with(REVISIONS));
-    let (with_hostile, with_people) = (with(HOSTILE), with(PEOPLE));
-    // In small a browser takes longer than all else, and times are not judged: it is opened where that is asked for.
-    let with_console = with(CONSOLE) && !(args.short && args.scenarios.is_empty());
-    let with_objects = with(OBJECTS);
+    let is_with = |name: &str| match args.scenarios.is_empty() {
+        // In small a browser takes longer than all else, and times are not judged: it is opened where that is asked for.
+        true => is_own && !(args.short && name == CONSOLE),
+        false => others.iter().any(|other| other == name),
+    };
+    let with: Vec<&str> = OTHERS.into_iter().map(|(name, _)| name).filter(|name| is_with(name)).collect();
     let scenarios = match named.is_empty() && !others.is_empty() {
         true => Vec::new(),
         false => scenario::chosen(&named, args.short)?,
@@ -159,41 +160,21 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if !scenarios.is_empty() {
             ended = bench(args, scenarios).await?;
         }
-        if with_ingest {
+        for name in with {
             let program = process::program(args.program.as_deref()).await?;
-            if !Box::pin(ingest::run(&program, args.short)).await? {
-                ended = ExitCode::FAILURE;
-            }
-        }
-        if with_revisions {
-            let program = process::program(args.program.as_deref()).await?;
-            if !revisions::run(&program, args.short).await? {
-                ended = ExitCode::FAILURE;
-            }
-        }
-        if with_hostile {
-            let program = process::program(args.program.as_deref()).await?;
-            if !Box::pin(hostile::run(&program, args.short)).await? {
-                ended = ExitCode::FAILURE;
-            }
-        }
-        if with_people {
-            let program = process::program(args.program.as_deref()).await?;
-            if !Box::pin(people::run(&program, args.short)).await? {
-                ended = ExitCode::FAILURE;
-            }
-        }
-        if with_objects {
-            let program = process::program(args.program.as_deref()).await?;
-            if !Box::pin(objects::run(&program, args.short)).await? {
-                ended = ExitCode::FAILURE;
-            }
-        }
-        if with_console {
-            let program = process::program(args.program.as_deref()).await?;
-            let chosen =
-                console::Chosen { is_short: args.short, minutes: args.minutes, on_postgres: args.postgres };
-            if !Box::pin(console::run(&program, chosen)).await? {
+            let is_good = match name {
+                INGEST => Box::pin(ingest::run(&program, args.short)).await?,
+                REVISIONS => revisions::run(&program, args.short).await?,
+                HOSTILE => Box::pin(hostile::run(&program, args.short)).await?,
+                PEOPLE => Box::pin(people::run(&program, args.short)).await?,
+                OBJECTS => Box::pin(objects::run(&program, args.short)).await?,
+                _ => {
+                    let (is_short, minutes, on_postgres) = (args.short, args.minutes, args.postgres);
+                    let chosen = console::Chosen { is_short, minutes, on_postgres };
+                    Box::pin(console::run(&program, chosen)).await?
+                }
+            };
+            if !is_good {
                 ended = ExitCode::FAILURE;
             }
         }
@@ -265,18 +246,7 @@ fn list() -> anyhow::Result<String> {
             vec![own.name.clone(), table.to_owned(), own.about.clone()]
         })
         .collect();
-    let ingest = [INGEST, "in the table", "Reports that the platform takes, keeps and compares"];
-    let revisions =
-        [REVISIONS, "in the table", "Which commits changed which of many applications of one repository"];
-    let hostile =
-        [HOSTILE, "in the table", "Repositories that were made to do harm, and the memory that they cost"];
-    let people = [PEOPLE, "in the table", "What people see and do, of whom there are many"];
-    let objects =
-        [OBJECTS, "in the table", "The resource reporter beside very many ReplicaSets and Workflows"];
-    let console =
-        [CONSOLE, "in the table", "What people see of a large fleet with a history, in a real browser"];
-    let others = [ingest, revisions, hostile, people, objects, console];
-    let others = others.map(|row| row.map(str::to_owned).to_vec());
+    let others = OTHERS.map(|(name, about)| [name, "in the table", about].map(str::to_owned).to_vec());
     let rows = [rows, others.to_vec()].concat();
     Ok(table(3, &["scenario", "", "about"], &rows))
 }

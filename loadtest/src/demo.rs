@@ -19,6 +19,7 @@ use loadtest_judge::interrupt::{INTERRUPTED, Interrupt};
 use loadtest_judge::oracle::{self, Expected};
 use loadtest_judge::screen::{judged, say};
 use loadtest_sim::platform::Keep;
+use loadtest_sim::platform_process::PlatformProcess;
 use loadtest_sim::recordings::{self, Case};
 use loadtest_sim::reporter::Reporter;
 use loadtest_sim::{Load, Setup, Simulation, process};
@@ -26,7 +27,6 @@ use serde_json::json;
 
 use fleet::Fleet;
 pub use outcome::Outcome;
-use platform::Platform;
 use story::Story;
 
 const EXAMPLES: &str = "\
@@ -100,7 +100,7 @@ pub async fn demo(args: &Args) -> anyhow::Result<Option<Outcome>> {
     let program = process::program(args.program.as_deref()).await?;
     let folder = folder(args.out.as_deref())?;
     let reports = folder.join("reports.ndjson");
-    let platform = Platform::start(&program, &folder).await?;
+    let platform = PlatformProcess::start(&program, &folder).await?;
     let token = platform.token(RUNTIME).await?;
     let mut simulation = Simulation::start(Setup {
         load: Load::Recording(cases),
@@ -157,7 +157,7 @@ pub async fn demo(args: &Args) -> anyhow::Result<Option<Outcome>> {
     if args.keep_running && outcome.is_some() {
         say("starting a second runtime");
         let fleet = Fleet::start(&program, &platform).await?;
-        let link = platform.first_link();
+        let link = platform::first_link(&platform);
         tokio::select! {
             ended = stay(&simulation, &reporter, &link) => ended?,
             ended = fleet.moves() => ended?,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use loadtest_sim::command::printed;
 use loadtest_sim::process::{Process, Start};
 use loadtest_sim::reporter::memory_of;
 use loadtest_sim::{PATIENCE, local_client, port};
@@ -33,15 +34,11 @@ impl Platform {
         if let Some(url) = postgres {
             env.push(("GITOPS_RUNTIME_PLATFORM_SERVER__STORE__POSTGRES_URL".to_owned(), url.to_owned()));
         }
-        let made = Command::new(program)
-            .args(["platform", "token", "create", "--runtime", RUNTIME])
+        let mut make = Command::new(program);
+        make.args(["platform", "token", "create", "--runtime", RUNTIME])
             .env_clear()
-            .envs(env.iter().cloned())
-            .output()
-            .await
-            .context("make a token")?;
-        ensure!(made.status.success(), "make a token: {}", String::from_utf8_lossy(&made.stderr));
-        let token = String::from_utf8(made.stdout).context("read the token")?.trim().to_owned();
+            .envs(env.iter().cloned());
+        let token = printed(&mut make, "make a token").await?.trim().to_owned();
         let figures = format!("127.0.0.1:{}", port::free()?);
         env.push(("GITOPS_RUNTIME_SERVE__METRICS_ADDRESS".to_owned(), figures.clone()));
         let mut process = Process::start(&Start {

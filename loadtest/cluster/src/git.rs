@@ -9,10 +9,10 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, bail};
+use loadtest_sim::command::printed;
 use tokio::fs;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
@@ -185,14 +185,8 @@ async fn git<A: AsRef<OsStr>>(directory: &Path, args: impl IntoIterator<Item = A
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("HOME", directory)
-        .args(args)
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
-    let done = command.output().await.context("run git; is it installed?")?;
-    if !done.status.success() {
-        bail!("run git: {}", String::from_utf8_lossy(&done.stderr).trim());
-    }
-    String::from_utf8(done.stdout).context("read what git printed")
+        .args(args);
+    printed(&mut command, "run git").await
 }
 
 /// Every file below a folder, by its path from there: no more than a template may have.

@@ -9,21 +9,18 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::Ground;
 use super::argocd::ArgoCd;
 use super::binaries::Binaries;
 use super::control::Control;
 use super::objects::{Objects, Propagation, Reference};
 use super::progress::Progress;
 use super::role::{Role, said_of, write};
-use loadtest_judge::interrupt;
 use loadtest_judge::screen::say;
 use loadtest_sim::PATIENCE;
 use loadtest_sim::platform::{self, Keep, PlatformSim};
@@ -51,28 +48,12 @@ const TOKEN: &str = "cluster-platform-token";
 const NOT_SERVED: &str = "the api server serves no such objects: they are reported once they are installed";
 const NO_RIGHT: &str = "a right is missing: grant it to the account that this process runs as";
 
-/// Arguments of `loadtest cluster kinds`.
-#[derive(Debug, Clone, clap::Args)]
-#[command(after_help = "\
-Examples:
-  loadtest cluster kinds                    builds the binary first
-  loadtest cluster kinds --program PROGRAM  with this program")]
-pub struct Args {
-    /// Programs, and what stays.
-    #[command(flatten)]
-    pub ground: Ground,
-}
-
-pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let ground = &args.ground;
-    interrupt::exit_of(ground.play("kinds", async |program, folder| {
-        let binaries = Binaries::find(ground.binaries.as_deref()).await?;
-        played(program, &binaries, folder).await
-    }))
-}
-
 /// What is wrong in the end.
-async fn played(program: &Path, binaries: &Binaries, folder: &Path) -> anyhow::Result<Vec<String>> {
+pub(super) async fn played(
+    program: &Path,
+    binaries: &Binaries,
+    folder: &Path,
+) -> anyhow::Result<Vec<String>> {
     let plane = super::made(&folder.join("control")).await?;
     let control = Box::pin(Control::start(binaries, &plane, None)).await?;
     let objects = Objects::new(control.client());

@@ -41,6 +41,7 @@ use argocd::ArgoCd;
 use binaries::Binaries;
 use control::Control;
 use git::Git;
+use loadtest_judge::interrupt;
 use loadtest_judge::screen::{judged, say};
 use loadtest_sim::process;
 use node::{Namespaces, Node};
@@ -65,13 +66,21 @@ enum Command {
     /// Has an API server judge what the chart renders, of good values and of values made at random
     Chart(chart::Args),
     /// Restores etcd under the reporter and while it is down, and judges what was reported in the end
-    Restore(restore::Args),
+    Restore(Ground),
     /// Has ten applications of one repository synced to commits and merges, and judges what is said of their files and changes
-    Monorepo(monorepo::Args),
+    Monorepo(Ground),
     /// Has Rollouts and Workflows go through what can happen to them while the resource reporter is killed, and judges its reports
-    Resources(resources::Args),
+    #[command(after_help = "\
+Examples:
+  loadtest cluster resources                          the whole story, with the binary built first
+  loadtest cluster resources --keep --program PROGRAM  with this program; the folder with all logs stays")]
+    Resources(Ground),
     /// Has a hundred kinds served at once, one of them in two versions, one not to be read, one gone for a while, and judges reports
-    Kinds(kinds::Args),
+    #[command(after_help = "\
+Examples:
+  loadtest cluster kinds                    builds the binary first
+  loadtest cluster kinds --program PROGRAM  with this program")]
+    Kinds(Ground),
     /// Has everything that people ask for carried out by real Argo CD, Rollouts and Workflows, and judges what became of it
     Acts(acts::Args),
     /// Runs pods on a real node, and looks whether anything is left of it, also when its command was killed
@@ -113,6 +122,18 @@ impl Ground {
         say(&format!("{:.0} s in all", began.elapsed().as_secs_f64()));
         say(&judged(&format!("{name}: {}", if good { "held" } else { "failed" }), good));
         Ok(good)
+    }
+
+    /// The same with the programs of a cluster, to the exit code of a command.
+    fn run(
+        &self,
+        name: &str,
+        played: impl AsyncFnOnce(&Path, &Binaries, &Path) -> anyhow::Result<Vec<String>>,
+    ) -> anyhow::Result<ExitCode> {
+        interrupt::exit_of(self.play(name, async |program, folder| {
+            let binaries = Binaries::find(self.binaries.as_deref()).await?;
+            played(program, &binaries, folder).await
+        }))
     }
 
     /// Removes the folder, or says where it is.
@@ -299,10 +320,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Run(args) => run::run(args),
         Command::Faults(args) => faults::run(args),
         Command::Chart(args) => chart::run(args),
-        Command::Restore(args) => restore::run(args),
-        Command::Monorepo(args) => monorepo::run(args),
-        Command::Resources(args) => resources::run(args),
-        Command::Kinds(args) => kinds::run(args),
+        Command::Restore(ground) => ground.run("restore", restore::played),
+        Command::Monorepo(ground) => monorepo::run(ground),
+        Command::Resources(ground) => ground.run("resources", resources::played),
+        Command::Kinds(ground) => ground.run("kinds", kinds::played),
         Command::Acts(args) => acts::run(args),
         Command::Node(args) => node::check::run(args),
         Command::Sweep => {

@@ -33,16 +33,7 @@ use loadtest_sim::{PATIENCE, until};
 const LOOK: Duration = Duration::from_millis(250);
 const PLATFORM_TOKEN: &str = "cluster-platform-token";
 
-/// Arguments of `loadtest cluster monorepo`.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Args {
-    /// Programs, and what stays.
-    #[command(flatten)]
-    pub ground: Ground,
-}
-
-pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let ground = &args.ground;
+pub(super) fn run(ground: &Ground) -> anyhow::Result<ExitCode> {
     interrupt::exit_of(ground.play("monorepo", async |program, folder| played(ground, program, folder).await))
 }
 

@@ -11,7 +11,6 @@ mod reporter;
 mod story;
 
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -25,13 +24,11 @@ use self::oracle::{Oracle, reports};
 use self::play::Player;
 use self::reporter::Reporter;
 use self::story::Step;
-use super::Ground;
 use super::argo::Controller;
 use super::binaries::Binaries;
 use super::control::Control;
 use super::objects::Objects;
 use super::progress::Progress;
-use loadtest_judge::interrupt;
 use loadtest_judge::screen::say;
 use loadtest_sim::platform::{self, Keep, PlatformSim};
 use loadtest_sim::until;
@@ -52,28 +49,12 @@ const LARGE_WORKFLOW: u32 = 6_000;
 const GROUND: &str = include_str!("../resources/ground.yaml");
 const STORY: &str = include_str!("../resources/story.yaml");
 
-/// Arguments of `loadtest cluster resources`.
-#[derive(Debug, Clone, clap::Args)]
-#[command(after_help = "\
-Examples:
-  loadtest cluster resources                          the whole story, with the binary built first
-  loadtest cluster resources --keep --program PROGRAM  with this program; the folder with all logs stays")]
-pub struct Args {
-    /// Programs, and what stays.
-    #[command(flatten)]
-    pub ground: Ground,
-}
-
-pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let ground = &args.ground;
-    interrupt::exit_of(ground.play("resources", async |program, folder| {
-        let binaries = Binaries::find(ground.binaries.as_deref()).await?;
-        played(program, &binaries, folder).await
-    }))
-}
-
 /// What is wrong in the end.
-async fn played(program: &Path, binaries: &Binaries, folder: &Path) -> anyhow::Result<Vec<String>> {
+pub(super) async fn played(
+    program: &Path,
+    binaries: &Binaries,
+    folder: &Path,
+) -> anyhow::Result<Vec<String>> {
     let story = story::read(STORY)?;
     let part = async |name: &str| super::made(&folder.join(name)).await;
     let (plane, for_rollouts, for_workflows) =

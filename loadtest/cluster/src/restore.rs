@@ -6,7 +6,6 @@
 //! notice - fails: exit code 1 unless the platform came to hold what the cluster does
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,12 +13,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::Ground;
 use super::binaries::Binaries;
 use super::control::Control;
 use super::objects::{Objects, Propagation, Reference};
 use super::progress::Progress;
-use loadtest_judge::interrupt;
 use loadtest_sim::platform::Keep;
 use loadtest_sim::reporter::Reporter;
 use loadtest_sim::{PATIENCE, Setup, Simulation, until};
@@ -49,24 +46,12 @@ spec:
       schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 ";
 
-/// Arguments of `loadtest cluster restore`.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Args {
-    /// Programs, and what stays.
-    #[command(flatten)]
-    pub ground: Ground,
-}
-
-pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let ground = &args.ground;
-    interrupt::exit_of(ground.play("restore", async |program, folder| {
-        let binaries = Binaries::find(ground.binaries.as_deref()).await?;
-        played(program, &binaries, folder).await
-    }))
-}
-
 /// What is wrong in the end.
-async fn played(program: &Path, binaries: &Binaries, folder: &Path) -> anyhow::Result<Vec<String>> {
+pub(super) async fn played(
+    program: &Path,
+    binaries: &Binaries,
+    folder: &Path,
+) -> anyhow::Result<Vec<String>> {
     let control = Box::pin(Control::start(binaries, folder, None)).await?;
     let objects = Objects::new(control.client());
     Progress.step("definition", objects.apply(DEFINITION, NAMESPACE)).await?;

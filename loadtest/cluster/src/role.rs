@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -15,6 +15,7 @@ use super::audit::{self, Verdict};
 use super::control::Control;
 use super::objects::Objects;
 use loadtest_sim::PATIENCE;
+use loadtest_sim::command::printed;
 use loadtest_sim::process::{Lines, Process, Start};
 
 /// A role, how it is started, and what it may do.
@@ -49,18 +50,10 @@ impl Role {
         write(&file("config.yaml"), &format!("{settings:#}\n")).await?;
         let config = file("config.yaml").display().to_string();
         let account = format!("{}/{own}", ArgoCd::NAMESPACE);
-        let printed = Command::new(program)
-            .args(["rbac", "print", "--role", name, "--config", &config, "--service-account", &account])
-            .env_clear()
-            .kill_on_drop(true)
-            .output()
-            .await
-            .with_context(|| format!("ask {name} for the rights it needs"))?;
-        if !printed.status.success() {
-            let said = String::from_utf8_lossy(&printed.stderr);
-            bail!("ask {name} for the rights it needs: {}", said.trim());
-        }
-        let rights = String::from_utf8(printed.stdout).context("read the rights that a role needs")?;
+        let mut print = Command::new(program);
+        print.args(["rbac", "print", "--role", name, "--config", &config, "--service-account", &account]);
+        let act = format!("ask {name} for the rights it needs");
+        let rights = printed(print.env_clear(), &act).await?;
         Objects::new(control.client()).apply(&rights, ArgoCd::NAMESPACE).await?;
         let token = control.account(ArgoCd::NAMESPACE, own).await?;
         write(&file("token"), &token).await?;

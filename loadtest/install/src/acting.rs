@@ -6,16 +6,14 @@
 //! calls: the program as a person runs it, the platform's API, the API server - fails: when one of them cannot be asked
 
 use std::path::PathBuf;
-use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
 use loadtest_cluster::argocd::ArgoCd;
 use loadtest_cluster::objects::{Patch, Reference};
 use loadtest_judge::screen::say;
-use loadtest_sim::PATIENCE;
+use loadtest_sim::command::Said;
 use loadtest_sim::people::Admin;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::time::Instant;
 
@@ -36,10 +34,6 @@ pub(crate) struct Person<'a> {
     program: PathBuf,
     home: PathBuf,
 }
-
-/// What a command said: its exit code, and both its outputs.
-#[derive(Debug)]
-struct Said(i32, String, String);
 
 impl<'a> Person<'a> {
     /// Tells the platform where its runtime is, lets the account of the app proxy do what people may ask for, and signs in: as
@@ -128,17 +122,8 @@ impl<'a> Person<'a> {
 
     async fn types(&self, args: &[&str], input: &str) -> anyhow::Result<Said> {
         let mut command = Command::new(&self.program);
-        command.args(args).env_clear().env("HOME", &self.home).current_dir(&self.home).kill_on_drop(true);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().context("run a command")?;
-        let mut stdin = child.stdin.take().context("type something")?;
-        // Whoever refuses reads nothing.
-        let _ = stdin.write_all(input.as_bytes()).await;
-        drop(stdin);
-        let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await;
-        let output = output.with_context(|| format!("wait for {}", args.join(" ")))??;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let said = Said(output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr));
+        command.args(args).env_clear().env("HOME", &self.home).current_dir(&self.home);
+        let said = Said::by(&mut command, input).await.with_context(|| args.join(" "))?;
         ensure!(
             !format!("{}{}", said.1, said.2).contains(self.key),
             "{} prints the key",

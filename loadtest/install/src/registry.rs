@@ -10,7 +10,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -20,6 +20,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use loadtest_cluster::binaries::Binaries;
 use loadtest_sim::child::{Child, Spec};
+use loadtest_sim::command::printed;
 use loadtest_sim::port;
 use loadtest_sim::server::{Listen, Server};
 use loadtest_sim::{PATIENCE, local_client};
@@ -109,19 +110,9 @@ impl Registry {
 
     /// Runs `crane` with the login, or a home without one, and tells what it printed.
     async fn crane(&self, args: &[&str]) -> anyhow::Result<String> {
-        let output = Command::new(&self.crane)
-            .args(args)
-            .arg("--insecure")
-            .env("DOCKER_CONFIG", &self.home)
-            .kill_on_drop(true)
-            .output()
-            .await
-            .context("run crane")?;
-        if !output.status.success() {
-            let why = String::from_utf8_lossy(&output.stderr);
-            bail!("crane {}: {}", args.join(" "), why.trim());
-        }
-        String::from_utf8(output.stdout).context("read what crane printed")
+        let mut crane = Command::new(&self.crane);
+        crane.args(args).arg("--insecure").env("DOCKER_CONFIG", &self.home);
+        printed(&mut crane, &format!("crane {}", args.join(" "))).await
     }
 
     fn log_in(&self) -> anyhow::Result<()> {

@@ -7,6 +7,7 @@ pub mod account;
 pub mod argocd;
 pub mod certificate;
 pub mod child;
+pub mod command;
 pub mod fault;
 pub mod generate;
 pub mod git_server;

@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 
 use crate::PATIENCE;
 use crate::child::{Child, Spec};
+use crate::command::printed;
 use crate::installed::{self, variable};
 use crate::port;
 use crate::reporter::Usage;
@@ -128,12 +129,8 @@ impl NatsServer {
     /// Has it read its settings again while it runs: connections that they allow stay.
     pub async fn reload(&self) -> anyhow::Result<()> {
         let reload = format!("reload={}", self.child.id());
-        let told = tokio::process::Command::new(program()?).args(["--signal", &reload]).output().await;
-        let told = told.context("tell nats-server to read its settings")?;
-        if !told.status.success() {
-            bail!("nats-server does not read its settings again: {}", String::from_utf8_lossy(&told.stderr));
-        }
-        Ok(())
+        let mut tell = tokio::process::Command::new(program()?);
+        printed(tell.args(["--signal", &reload]), "have nats-server read its settings again").await.map(drop)
     }
 
     /// Starts it again, at the port that it had and with what it stored; it is stopped in order if it runs.

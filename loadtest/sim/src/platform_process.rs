@@ -1,7 +1,6 @@
 //! The real binary as a platform: started on what the one before it has left in its folder, killed, and stopped.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -9,6 +8,7 @@ use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
 use crate::PATIENCE;
+use crate::command::printed;
 use crate::process::{Lines, Process, Start};
 
 /// Between two looks at what it has said.
@@ -69,12 +69,7 @@ impl PlatformProcess {
     pub async fn token(&self, runtime: &str) -> anyhow::Result<String> {
         let mut command = Command::new(&self.program);
         command.args(["platform", "token", "create", "--runtime", runtime, "--state"]).arg(&self.state);
-        command.env_clear().stdin(Stdio::null()).kill_on_drop(true);
-        let output = command.output().await.context("make a token")?;
-        if !output.status.success() {
-            bail!("no token was made: {}", String::from_utf8_lossy(&output.stderr).trim_end());
-        }
-        Ok(String::from_utf8(output.stdout).context("read a token")?.trim_end().to_owned())
+        Ok(printed(command.env_clear(), "make a token").await?.trim_end().to_owned())
     }
 
     /// The command that shows again what it has kept.

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use loadtest_sim::generate::{Mix, Shape};
+use loadtest_sim::platform_process::PlatformProcess;
 use loadtest_sim::reporter::Reporter;
 use loadtest_sim::{Load, Setup, Simulation};
 use serde_json::json;
-
-use super::platform::Platform;
 
 /// What it is called on the platform.
 const RUNTIME: &str = "simulated";
@@ -28,7 +27,7 @@ pub(super) struct Fleet {
 
 impl Fleet {
     /// Starts it.
-    pub(super) async fn start(program: &Path, platform: &Platform) -> anyhow::Result<Self> {
+    pub(super) async fn start(program: &Path, platform: &PlatformProcess) -> anyhow::Result<Self> {
         let shape = Shape { applications: APPLICATIONS, ..Shape::default() };
         let simulation =
             Simulation::start(Setup { load: Load::Generated(shape), ..Setup::default() }).await?;

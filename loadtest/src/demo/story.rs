@@ -8,11 +8,12 @@ use loadtest_judge::oracle::{self, Expected};
 use loadtest_judge::screen::{bar, is_live, say};
 use loadtest_sim::PATIENCE;
 use loadtest_sim::fault::{Fault, Rule};
+use loadtest_sim::platform_process::PlatformProcess;
 use loadtest_sim::reporter::Reporter;
 use loadtest_sim::{Player, Simulation};
 use tokio::time::{Instant, sleep};
 
-use super::platform::Platform;
+use super::platform::applications;
 use super::{Args, Outcome};
 
 /// How late Argo CD answers, and how late while it is in trouble.
@@ -34,7 +35,7 @@ pub(super) struct Story<'a> {
     pub(super) expected: &'a [Expected],
     pub(super) args: &'a Args,
     /// The platform that keeps it, and the token that it is reported with.
-    pub(super) platform: (&'a Platform, &'a str),
+    pub(super) platform: (&'a PlatformProcess, &'a str),
 }
 
 /// What is shown while it runs: on a terminal a line that is drawn again, elsewhere a line each second.
@@ -74,7 +75,7 @@ impl Story<'_> {
         let metrics = self.reporter.metrics().await?;
         let parked = self.reporter.status().await?.total.parked;
         let (kept, token) = self.platform;
-        let shown = kept.applications(token).await?;
+        let shown = applications(kept, token).await?;
         let platform = &self.simulation.platform;
         let retried = metrics.sum("gitops_runtime_reports_total", &[("result", "retried")]);
         Ok(Outcome::of(

@@ -1,10 +1,10 @@
 //! `gitops-runtime app list` as a process, beside a bare read of the same rows.
 
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
+use loadtest_sim::command::printed;
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
 use tokio::process::Command;
@@ -40,11 +40,7 @@ impl<'a> Desk<'a> {
     async fn run(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = Command::new(self.program);
         command.args(arguments).env_clear().env("HOME", self.home.path()).current_dir(self.home.path());
-        let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await;
-        let output = output.with_context(|| format!("run {}", arguments.join(" ")))?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{}: {}: {said}", arguments.join(" "), output.status);
-        String::from_utf8(output.stdout).context("read what a command prints")
+        printed(&mut command, &format!("run {}", arguments.join(" "))).await
     }
 
     /// Runs commands that list, so often; each is to show what the store has, all of it and in its order.

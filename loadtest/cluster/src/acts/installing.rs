@@ -4,17 +4,14 @@
 //! calls: the program as a person runs it, which runs helm; the API server - fails: when one of them cannot be run
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
 use loadtest_judge::screen::say;
 use serde_json::json;
-use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
-use tokio::time::timeout;
 
 use crate::objects::{Objects, Reference};
-use loadtest_sim::PATIENCE;
+use loadtest_sim::command::Said;
 
 /// The chart of this tree.
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../helm/gitops-runtime");
@@ -31,10 +28,6 @@ pub(super) struct Installer<'a> {
     pub(super) home: PathBuf,
     pub(super) objects: &'a Objects,
 }
-
-/// What a command said: its exit code, and both its outputs.
-#[derive(Debug)]
-struct Said(i32, String, String);
 
 impl Installer<'_> {
     /// Signs in, installs, upgrades and uninstalls; what is wrong with it.
@@ -117,17 +110,8 @@ impl Installer<'_> {
     async fn types(&self, arguments: &[&str], input: &str) -> anyhow::Result<Said> {
         let mut command = Command::new(self.program);
         command.args(arguments).env_clear().env("HOME", &self.home).env("PATH", "/usr/bin:/bin");
-        command.current_dir(&self.home).kill_on_drop(true);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().context("run a command")?;
-        let mut stdin = child.stdin.take().context("type something")?;
-        // Whoever refuses reads nothing.
-        let _ = stdin.write_all(input.as_bytes()).await;
-        drop(stdin);
-        let output = timeout(PATIENCE, child.wait_with_output()).await;
-        let output = output.with_context(|| format!("wait for {}", arguments.join(" ")))??;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ok(Said(output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr)))
+        let said = Said::by(command.current_dir(&self.home), input).await;
+        said.with_context(|| arguments.join(" "))
     }
 }
 

@@ -18,6 +18,7 @@ use crate::platform::Platform;
 use crate::play::Player;
 use crate::scenario::{Controller, Lifecycle, Scenario};
 use crate::{Cluster, Options};
+use loadtest_sim::command::printed;
 use loadtest_sim::platform::{self, Keep, PlatformSim};
 use loadtest_sim::reporter::REDACTION_KEY;
 
@@ -285,18 +286,9 @@ async fn prepare(
 
 /// The manifest of the rights that the program says it needs.
 async fn rights(program: &Path) -> anyhow::Result<String> {
-    let printed = Command::new(program)
-        .args(["rbac", "print", "--role", "reporter", "--namespace", ArgoCd::NAMESPACE])
-        .env_clear()
-        .kill_on_drop(true)
-        .output()
-        .await
-        .context("ask the reporter for the rights it needs")?;
-    if !printed.status.success() {
-        let said = String::from_utf8_lossy(&printed.stderr);
-        bail!("ask the reporter for the rights it needs: {}", said.trim());
-    }
-    String::from_utf8(printed.stdout).context("read the rights that the reporter needs")
+    let mut print = Command::new(program);
+    print.args(["rbac", "print", "--role", "reporter", "--namespace", ArgoCd::NAMESPACE]);
+    printed(print.env_clear(), "ask the reporter for the rights it needs").await
 }
 
 async fn write(path: &Path, text: &str) -> anyhow::Result<()> {

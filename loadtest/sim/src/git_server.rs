@@ -3,6 +3,7 @@
 //! takes: a folder of repositories, and a request - gives: what git answers - calls: the program `git`
 //! fails: when it cannot be started, or answers what is no answer
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -77,17 +78,32 @@ impl<'a> GitRequest<'a> {
 /// # Errors
 /// It cannot be started, or fails; the error holds what it says.
 pub fn git(folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let done = std::process::Command::new("git")
+    git_fed(folder, arguments, b"")
+}
+
+/// The same with this on its standard input.
+///
+/// # Errors
+/// It cannot be started, or fails; the error holds what it says.
+pub fn git_fed(folder: &Path, arguments: &[&str], input: &[u8]) -> anyhow::Result<String> {
+    let mut child = std::process::Command::new("git")
         .args(arguments)
         .current_dir(folder)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")])
         .envs([("GIT_AUTHOR_NAME", "Init"), ("GIT_AUTHOR_EMAIL", "init@example.com")])
         .envs([("GIT_COMMITTER_NAME", "Init"), ("GIT_COMMITTER_EMAIL", "init@example.com")])
-        .output()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .context("start git")?;
+    // It reads all before it prints anything.
+    let written = child.stdin.take().context("write to git")?.write_all(input);
+    let done = child.wait_with_output().context("wait for git")?;
     if !done.status.success() {
         bail!("git {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
     }
+    written.context("write to git")?;
     Ok(String::from_utf8(done.stdout).context("git prints what is no text")?.trim().to_owned())
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
@@ -18,10 +18,9 @@ use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
 use loadtest_judge::outcome::Outcome;
 use loadtest_sim::PATIENCE;
-use loadtest_sim::git_server::GitRequest;
+use loadtest_sim::git_server::{GitRequest, git, git_fed};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
@@ -67,7 +66,7 @@ const POINTS: [Point; 10] = [
 pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let kills = setting.either(5, 50);
     let mut outcome = Outcome::new("clones", format!("{kills} kills in the middle of fetches"));
-    let mut repository = Repository::make(setting.seed).await?;
+    let mut repository = Repository::make(setting.seed)?;
     let mut server = Server::start(repository.folder.path()).await?;
     let cache = TempDir::new().context("make a folder")?;
     let ask = || {
@@ -90,7 +89,7 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let ask: Vec<Command> = (0..kills * 2).map(|_| ask()).collect();
     let mut ask = ask.into_iter();
     for (round, point) in POINTS.into_iter().cycle().take(kills).enumerate() {
-        let newest = repository.commit().await?;
+        let newest = repository.commit()?;
         server.stop_at(point);
         let mut child = ask.next().context("ask")?.spawn().context("start the program")?;
         server.stopped().await.with_context(|| format!("fetch up to {point:?}"))?;
@@ -147,48 +146,25 @@ struct Repository {
 }
 
 impl Repository {
-    async fn make(seed: u64) -> anyhow::Result<Self> {
+    fn make(seed: u64) -> anyhow::Result<Self> {
         let folder = TempDir::new().context("make a folder")?;
         let path = folder.path().join("a.git");
-        git(folder.path(), &["init", "-q", "--bare", "-b", "main", "a.git"], b"").await?;
+        git(folder.path(), &["init", "-q", "--bare", "-b", "main", "a.git"])?;
         Ok(Self { folder, path, random: fastrand::Rng::with_seed(seed), newest: None })
     }
 
     /// One more commit, which changes all of the file.
-    async fn commit(&mut self) -> anyhow::Result<String> {
+    fn commit(&mut self) -> anyhow::Result<String> {
         let noise: String = (0..LARGE).map(|_| self.random.alphanumeric()).collect();
-        let blob = git(&self.path, &["hash-object", "-w", "--stdin"], noise.as_bytes()).await?;
-        let tree =
-            git(&self.path, &["mktree"], format!("100644 blob {blob}\tlarge.txt\n").as_bytes()).await?;
+        let blob = git_fed(&self.path, &["hash-object", "-w", "--stdin"], noise.as_bytes())?;
+        let tree = git_fed(&self.path, &["mktree"], format!("100644 blob {blob}\tlarge.txt\n").as_bytes())?;
         let mut arguments = vec!["commit-tree", &tree, "-m", "Change"];
         arguments.extend(self.newest.as_deref().into_iter().flat_map(|parent| ["-p", parent]));
-        let commit = git(&self.path, &arguments, b"").await?;
-        git(&self.path, &["update-ref", "refs/heads/main", &commit], b"").await?;
+        let commit = git(&self.path, &arguments)?;
+        git(&self.path, &["update-ref", "refs/heads/main", &commit])?;
         self.newest = Some(commit.clone());
         Ok(commit)
     }
-}
-
-/// Runs git, with this as its standard input.
-async fn git(directory: &Path, arguments: &[&str], input: &[u8]) -> anyhow::Result<String> {
-    let mut child = Command::new("git")
-        .args(arguments)
-        .current_dir(directory)
-        .envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")])
-        .envs([("GIT_AUTHOR_NAME", "Ada"), ("GIT_AUTHOR_EMAIL", "ada@example.com")])
-        .envs([("GIT_COMMITTER_NAME", "Ada"), ("GIT_COMMITTER_EMAIL", "ada@example.com")])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("start git")?;
-    let mut stdin = child.stdin.take().context("write to git")?;
-    let write = async move { stdin.write_all(input).await };
-    let (written, done) = tokio::join!(write, child.wait_with_output());
-    let done = done.context("wait for git")?;
-    ensure!(done.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
-    written.context("write to git")?;
-    Ok(String::from_utf8(done.stdout).context("read what git says")?.trim().to_owned())
 }
 
 /// `git http-backend`, and somebody before it who stops at a point and says so.

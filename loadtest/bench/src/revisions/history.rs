@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use loadtest_sim::git_server::git;
 
 /// Seconds since 1970 at which its history begins.
 const BEGAN: usize = 1_700_000_000;
@@ -125,11 +126,4 @@ impl History {
         }
         Ok((begun.elapsed().div_f64(looked.len().max(1) as f64), processes))
     }
-}
-
-/// Runs git.
-fn git(directory: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let done = Command::new("git").args(arguments).current_dir(directory).output().context("run git")?;
-    ensure!(done.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8(done.stdout).context("read what git says")
 }

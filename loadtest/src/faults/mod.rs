@@ -163,7 +163,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let program = process::program(args.program.as_deref()).await?;
         let setting = Setting { long: args.long, seed, program };
         say(&format!("seed {seed}"));
-        let outcomes = carry_out_all(&chosen, &setting, false).await;
+        let outcomes = carry_out_all(&chosen, &setting).await;
         let good = outcomes.iter().all(Outcome::is_good);
         say(&outcome::text(&outcomes));
         say(&judged(&last_line(&outcomes), good));
@@ -182,20 +182,9 @@ fn last_line(outcomes: &[Outcome]) -> String {
     )
 }
 
-/// What became of faults of these names, in their short form; for tests.
-pub async fn outcomes(names: &[&str], seed: u64, program: PathBuf) -> anyhow::Result<Vec<Outcome>> {
-    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-    let setting = Setting { long: false, seed, program };
-    Ok(carry_out_all(&chosen(&names)?, &setting, true).await)
-}
-
 /// Those that wait at once, then the others one after the other; outcomes in the order of the faults.
-async fn carry_out_all(chosen: &[&Fault], setting: &Setting, quiet: bool) -> Vec<Outcome> {
-    let tell = |what: &str, fault: &Fault| {
-        if !quiet {
-            say(&format!("{what} {}: {}", fault.name, fault.about));
-        }
-    };
+async fn carry_out_all(chosen: &[&Fault], setting: &Setting) -> Vec<Outcome> {
+    let tell = |what: &str, fault: &Fault| say(&format!("{what} {}: {}", fault.name, fault.about));
     let one = async |fault: &Fault| {
         tell("==", fault);
         let outcome = carry_out(fault, setting).await;

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use jiff::Timestamp;
+use loadtest_judge::report::object_of;
 use loadtest_sim::recordings;
 use serde_json::{Value, json};
 
@@ -152,8 +153,7 @@ pub(super) fn team(application: usize) -> String {
 }
 
 fn object(data: &Value) -> anyhow::Result<Value> {
-    let text = STANDARD.decode(data["object"].as_str().context("a recorded object")?)?;
-    serde_json::from_slice(&text).context("read a recorded object")
+    object_of(data).context("read a recorded object")
 }
 
 fn entity(data: &Value) -> anyhow::Result<String> {

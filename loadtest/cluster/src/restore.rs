@@ -9,14 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::binaries::Binaries;
 use super::control::Control;
 use super::objects::{Objects, Propagation, Reference};
 use super::progress::Progress;
+use loadtest_judge::report::Report;
 use loadtest_sim::platform::Keep;
 use loadtest_sim::reporter::Reporter;
 use loadtest_sim::{PATIENCE, Setup, Simulation, until};
@@ -166,10 +165,7 @@ impl Play {
     fn held(&self, name: &str) -> anyhow::Result<String> {
         let last = self.simulation.platform.last_of_application(NAMESPACE, name);
         let Some(payload) = last.and_then(|last| last.payload) else { return Ok("nothing".to_owned()) };
-        let payload: Value = serde_json::from_slice(&payload).context("read a report")?;
-        let object = payload["object"].as_str().context("find the object of a report")?;
-        let object = STANDARD.decode(object).context("decode the object of a report")?;
-        let object: Value = serde_json::from_slice(&object).context("read the object of a report")?;
+        let Report { object, .. } = Report::open(&payload).context("read a report")?;
         if object["metadata"]["deletionTimestamp"].is_string() {
             return Ok("gone".to_owned());
         }

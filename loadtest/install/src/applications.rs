@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::{Context as _, ensure};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use loadtest_cluster::argocd::{ArgoCd, Client};
 use loadtest_cluster::git::{BRANCH, Commit, Repository};
 use loadtest_cluster::objects::{Objects, Reference};
+use loadtest_judge::report::Report;
 use loadtest_sim::PATIENCE;
 use loadtest_sim::platform::{EntityName, PlatformSim, ResourceKey};
 use serde_json::{Value, json};
@@ -226,10 +225,7 @@ impl Applications {
 pub(crate) fn told(platform: &PlatformSim, namespace: &str, name: &str) -> anyhow::Result<Option<State>> {
     let last = platform.last_of_application(namespace, name);
     let Some(payload) = last.and_then(|last| last.payload) else { return Ok(None) };
-    let payload: Value = serde_json::from_slice(&payload).context("read a report")?;
-    let object = payload["object"].as_str().context("find the object of a report")?;
-    let object = STANDARD.decode(object).context("decode the object of a report")?;
-    Ok(Some(State::of(&serde_json::from_slice(&object).context("read the object of a report")?)))
+    Ok(Some(State::of(&Report::open(&payload).context("read a report")?.object)))
 }
 
 /// Whether a platform holds the ConfigMap `shop` of an application, by its namespace and name, with a number.
@@ -250,9 +246,8 @@ pub(crate) fn holds_number(
         }),
     });
     let Some(payload) = last.and_then(|last| last.payload) else { return Ok(false) };
-    let payload: Value = serde_json::from_slice(&payload).context("read a report")?;
-    let actual = payload["source"]["actualManifest"].as_str().unwrap_or_default();
-    Ok(actual.contains(&format!("\"number\":\"{number}\"")))
+    let report = Report::open(&payload).context("read a report")?;
+    Ok(report.source("actualManifest").contains(&format!("\"number\":\"{number}\"")))
 }
 
 impl Load {

@@ -5,6 +5,7 @@ pub mod diff;
 pub mod interrupt;
 pub mod oracle;
 pub mod outcome;
+pub mod report;
 pub mod screen;
 pub mod truth;
 pub mod view;

@@ -19,6 +19,7 @@ use std::fmt;
 use anyhow::Context as _;
 use serde_json::Value;
 
+use crate::report::text;
 use loadtest_sim::platform::{EntityName, KeptReport, Last};
 use loadtest_sim::recordings::{CallLine, Case};
 
@@ -78,7 +79,7 @@ pub fn expected(case: &Case) -> anyhow::Result<Vec<Expected>> {
     for line in &case.watch {
         let object: Value = serde_json::from_str(line.object.get())
             .with_context(|| format!("read the watch of {}", case.name))?;
-        let part = |pointer: &str| facts::text(object.pointer(pointer));
+        let part = |pointer: &str| text(object.pointer(pointer));
         let key = (part("/metadata/namespace"), part("/metadata/name"));
         last.insert(key, (line.kind == "DELETED", object));
     }
@@ -115,8 +116,8 @@ fn answer(case: &Case, application: &str, call: &str) -> anyhow::Result<Option<V
 pub fn expected_of(state: &LastState<'_>) -> Vec<Expected> {
     let Some(object) = state.object else { return Vec::new() };
     let entity = EntityName {
-        app_namespace: facts::text(object.pointer("/metadata/namespace")),
-        app_name: facts::text(object.pointer("/metadata/name")),
+        app_namespace: text(object.pointer("/metadata/namespace")),
+        app_name: text(object.pointer("/metadata/name")),
         resource: None,
     };
     if state.deleted {
@@ -126,8 +127,7 @@ pub fn expected_of(state: &LastState<'_>) -> Vec<Expected> {
     let entries = object.pointer("/status/resources").and_then(Value::as_array);
     for entry in entries.into_iter().flatten() {
         // Nested applications are left to their own events.
-        if facts::text(entry.get("kind")) == "Application" && facts::text(entry.get("group")) == "argoproj.io"
-        {
+        if text(entry.get("kind")) == "Application" && text(entry.get("group")) == "argoproj.io" {
             continue;
         }
         let (resource, facts) = facts::of_entry(object, entry, state.managed, state.tree);

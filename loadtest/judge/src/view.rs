@@ -1,25 +1,12 @@
 //! A report with what stands in it as text opened up, so that it can be compared field by field.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use loadtest_sim::platform::ResourceKey;
 use serde_json::{Map, Value};
 
 use super::diff::at;
+use super::report::{object_of, text};
 
 const ANNOTATION: &str = "app.meta.revisions-metadata";
-
-/// What a report is about.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Identity {
-    /// `apiVersion` of the object.
-    pub api_version: String,
-    /// Its kind.
-    pub kind: String,
-    /// Its namespace, empty if it has none.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
 
 /// A report: manifests in it are JSON instead of text, and the object is no longer base64.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,12 +19,11 @@ impl View {
     #[must_use]
     pub fn of(data: &Value) -> Self {
         let mut data = data.clone();
-        if let Some(object) = data.get_mut("object") {
-            let bytes = object.as_str().and_then(|text| STANDARD.decode(text).ok());
-            if let Some(mut json) = bytes.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok()) {
-                open_annotation(&mut json);
-                *object = json;
-            }
+        if let Some(mut json) = object_of(&data)
+            && let Some(object) = data.get_mut("object")
+        {
+            open_annotation(&mut json);
+            *object = json;
         }
         for name in ["actualManifest", "desiredManifest"] {
             let Some(manifest) = data.pointer_mut(&format!("/source/{name}")) else { continue };
@@ -70,10 +56,9 @@ impl View {
 
     /// What it is about.
     #[must_use]
-    pub fn identity(&self) -> Identity {
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or("").to_owned();
+    pub fn identity(&self) -> ResourceKey {
         let object = self.object();
-        Identity {
+        ResourceKey {
             api_version: text(object.get("apiVersion")),
             kind: text(object.get("kind")),
             namespace: text(object.pointer("/metadata/namespace")),

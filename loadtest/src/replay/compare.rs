@@ -10,7 +10,8 @@ use super::play::{Playback, Played, redactor, timestamp};
 use super::predicates::{Scene, is_now};
 use super::rules::Rules;
 use loadtest_judge::diff::{Difference, diff, patch};
-use loadtest_judge::view::{Identity, View};
+use loadtest_judge::view::View;
+use loadtest_sim::platform::ResourceKey;
 use loadtest_sim::recordings::{Case, ReportLine};
 
 /// How the reports of a case compare.
@@ -37,7 +38,7 @@ pub(super) struct Unequal {
     pub(super) round: u64,
     /// Number of the recorded report, if there is one.
     pub(super) report: Option<u64>,
-    pub(super) about: Identity,
+    pub(super) about: ResourceKey,
     pub(super) differences: Vec<Difference>,
 }
 
@@ -132,7 +133,7 @@ struct Found {
     all: Vec<String>,
 }
 
-fn count(tally: &mut Tally, found: Found, round: &Played<'_>, report: Option<u64>, about: Identity) {
+fn count(tally: &mut Tally, found: Found, round: &Played<'_>, report: Option<u64>, about: ResourceKey) {
     match (found.left.is_empty(), found.on_purpose) {
         (true, false) => tally.equal += 1,
         (true, true) => tally.on_purpose += 1,

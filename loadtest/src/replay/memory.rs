@@ -11,11 +11,12 @@ use super::play::{Playback, Played};
 use super::predicates::Predecessor;
 use super::said::{redacted, timeless};
 use loadtest_judge::diff::diff;
-use loadtest_judge::view::{Identity, View};
+use loadtest_judge::view::View;
+use loadtest_sim::platform::ResourceKey;
 use loadtest_sim::recordings::{Case, RoundLine};
 
 /// An application, and what of it was reported.
-type Entity = (String, Identity);
+type Entity = (String, ResourceKey);
 
 /// What was reported before.
 #[derive(Debug, Default)]
@@ -38,12 +39,12 @@ struct Last {
 }
 
 impl Memory {
-    pub(super) fn predecessor(&self, round: &Played<'_>, about: &Identity) -> Option<&Predecessor> {
+    pub(super) fn predecessor(&self, round: &Played<'_>, about: &ResourceKey) -> Option<&Predecessor> {
         self.theirs.get(&entity(round, about))
     }
 
     /// Keeps what the recorded reporter posted.
-    pub(super) fn posted(&mut self, round: &Played<'_>, about: &Identity, report: Predecessor) {
+    pub(super) fn posted(&mut self, round: &Played<'_>, about: &ResourceKey, report: Predecessor) {
         let entity = entity(round, about);
         if let Some((revision, entry)) = entry(round, about) {
             self.entries.insert((entity.clone(), revision), entry);
@@ -59,7 +60,7 @@ impl Memory {
     }
 
     /// Keeps that the product had nothing new to say of an entity as it is now.
-    pub(super) fn unsent(&mut self, round: &Played<'_>, about: &Identity) {
+    pub(super) fn unsent(&mut self, round: &Played<'_>, about: &ResourceKey) {
         if let Some(last) = self.ours.get_mut(&entity(round, about)) {
             last.state = state(round, about);
         }
@@ -67,7 +68,7 @@ impl Memory {
 
     /// Whether the recorded reporter reported this entry before, as it is now, for the revision that is now
     /// the latest.
-    pub(super) fn is_remembered(&self, round: &Played<'_>, about: &Identity) -> bool {
+    pub(super) fn is_remembered(&self, round: &Played<'_>, about: &ResourceKey) -> bool {
         entry(round, about).is_some_and(|(revision, entry)| {
             self.entries.get(&(self::entity(round, about), revision)) == Some(&entry)
         })
@@ -87,12 +88,12 @@ impl Memory {
 
     /// Whether nothing that decides about a report has changed since the product's last one; a resource of
     /// an application that became healthy is looked at all the same.
-    pub(super) fn is_unchanged(&self, round: &Played<'_>, about: &Identity) -> bool {
+    pub(super) fn is_unchanged(&self, round: &Played<'_>, about: &ResourceKey) -> bool {
         let watched = &round.watched.object;
         let healthy = |object: &Value| {
             object.pointer("/status/health/status").and_then(Value::as_str) == Some("Healthy")
         };
-        let own = Identity {
+        let own = ResourceKey {
             api_version: "argoproj.io/v1alpha1".to_owned(),
             kind: "Application".to_owned(),
             namespace: round.watched.event.key.namespace().to_owned(),
@@ -118,7 +119,7 @@ pub(super) fn is_same(ours: &Value, theirs: &View, now: (&str, &str), redactor: 
 }
 
 /// What the recorded reporter posted when it took the same event up again.
-pub(super) fn posted_later(case: &Case, playback: &Playback<'_>, line: &RoundLine) -> HashSet<Identity> {
+pub(super) fn posted_later(case: &Case, playback: &Playback<'_>, line: &RoundLine) -> HashSet<ResourceKey> {
     let again = playback.rounds.iter().map(|round| round.line).filter(|later| {
         later.n > line.n && later.app == line.app && later.resource_version == line.resource_version
     });
@@ -127,12 +128,12 @@ pub(super) fn posted_later(case: &Case, playback: &Playback<'_>, line: &RoundLin
     reports.map(|report| View::of(&report.data).identity()).collect()
 }
 
-fn entity(round: &Played<'_>, about: &Identity) -> Entity {
+fn entity(round: &Played<'_>, about: &ResourceKey) -> Entity {
     (round.watched.event.key.as_str().to_owned(), about.clone())
 }
 
 /// What decides whether an entity is worth a report.
-fn state(round: &Played<'_>, about: &Identity) -> Value {
+fn state(round: &Played<'_>, about: &ResourceKey) -> Value {
     match entry(round, about) {
         Some((revision, entry)) => json!([&*round.watched.event.uid, revision, entry]),
         None => sections(&round.watched.object),
@@ -140,7 +141,7 @@ fn state(round: &Played<'_>, about: &Identity) -> Value {
 }
 
 /// The latest revision, and the entry of a resource in the watched object.
-fn entry(round: &Played<'_>, about: &Identity) -> Option<(Value, Value)> {
+fn entry(round: &Played<'_>, about: &ResourceKey) -> Option<(Value, Value)> {
     let watched = &round.watched.object;
     let history = watched.pointer("/status/history").and_then(Value::as_array).and_then(|all| all.last());
     let revision = match history {

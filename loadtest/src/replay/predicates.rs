@@ -8,7 +8,8 @@ use super::compare::is_same_yaml;
 use super::memory::is_same;
 use super::said::timeless;
 use loadtest_judge::diff::Difference;
-use loadtest_judge::view::{Identity, View};
+use loadtest_judge::view::View;
+use loadtest_sim::platform::ResourceKey;
 
 /// A report and the span of its "now".
 pub(super) type Predecessor = (View, (String, String));
@@ -165,7 +166,7 @@ impl Predicate {
             },
             Self::TextThatMakesIt => match (ours, theirs, scene.ours) {
                 (Some(Value::String(ours)), Some(Value::String(theirs)), Some(view)) => {
-                    let Identity { kind, name, .. } = view.identity();
+                    let ResourceKey { kind, name, .. } = view.identity();
                     makes(ours, &kind, &name) == Some(true) && makes(theirs, &kind, &name) == Some(false)
                 }
                 _ => false,

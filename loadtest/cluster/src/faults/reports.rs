@@ -2,12 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::argocd::ArgoCd;
 use loadtest_judge::oracle::shown;
+use loadtest_judge::report::object_of;
 use loadtest_sim::platform::{EntityName, KeptReport, PlatformSim, ResourceKey, parse};
 
 /// Letters of a time up to its second.
@@ -83,8 +82,7 @@ fn stands_for_start(timestamp: &Value, said: &Value) -> bool {
 
 /// The names of what the application in a payload lists.
 fn listed(said: &Value) -> HashSet<Name> {
-    let object = said["object"].as_str().and_then(|object| STANDARD.decode(object).ok());
-    let object: Value = object.and_then(|object| serde_json::from_slice(&object).ok()).unwrap_or_default();
+    let object = object_of(said).unwrap_or_default();
     let text = |entry: &Value, part: &str| entry[part].as_str().unwrap_or_default().to_owned();
     let entries = object.pointer("/status/resources").and_then(Value::as_array).into_iter().flatten();
     let name =
@@ -107,6 +105,8 @@ struct Name {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use serde_json::json;
 
     use super::*;

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::Cluster;
 use crate::argocd::{ArgoCd, SyncRequest};
 use crate::git::{Commit, Repository};
 use crate::objects::{Objects, Reference};
+use loadtest_judge::report::object_of;
 use loadtest_sim::platform::{EntityName, Last, PlatformSim};
 use loadtest_sim::{PATIENCE, until};
 
@@ -328,8 +327,7 @@ fn reported(platform: &PlatformSim, number: usize, changed: &str, round: usize) 
 /// The revisions that a report's object carries of what changed it.
 fn change_revisions(report: &Value) -> Value {
     let read = || {
-        let object = STANDARD.decode(report["object"].as_str()?).ok()?;
-        let object: Value = serde_json::from_slice(&object).ok()?;
+        let object = object_of(report)?;
         let marks = object["metadata"]["annotations"]["app.meta.revisions-metadata"].as_str()?;
         let marks: Value = serde_json::from_str(marks).ok()?;
         let revisions = marks["changeRevisions"].as_array()?.iter().map(|of| of["revision"].clone());

@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 use super::manifest;
-use super::told::{Report, Told, is_one, text};
+use super::told::{Told, is_one};
 use super::truth::{self, Application};
 use super::witness::Life;
 use loadtest_judge::oracle::{self, LastState};
+use loadtest_judge::report::{Report, text};
 use loadtest_sim::platform::ResourceKey;
 
 /// Everything that differs, a line each.

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::told::text;
+use loadtest_judge::report::text;
 
 /// What a redaction digest begins with, and how many hexadecimal digits follow.
 const MARK: (&str, usize) = ("redacted:hmac-sha256:", 32);

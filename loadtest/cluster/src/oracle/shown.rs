@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::told::{Report, Told, text};
+use super::told::Told;
 use super::truth::Application;
 use crate::platform::Shown;
+use loadtest_judge::report::{Report, text};
 use loadtest_sim::platform::{EntityName, ResourceKey};
 
 /// Health as the API names it; it says `UNKNOWN` of everything else.

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use loadtest_judge::report::{Report, text};
 use loadtest_sim::platform::{EntityName, KeptReport, Last, PlatformSim, ResourceKey};
 
 /// Reports of some applications, or of one.
@@ -15,29 +14,6 @@ pub(super) struct Told {
     pub(super) last: Vec<(EntityName, Last)>,
     /// All of them, oldest first.
     pub(super) kept: Vec<KeptReport>,
-}
-
-/// A report, opened.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Report {
-    /// The payload.
-    pub(super) data: Value,
-    /// The object in it.
-    pub(super) object: Value,
-}
-
-impl Report {
-    /// Opens a payload; `None` when it is no report.
-    pub(super) fn open(payload: &[u8]) -> Option<Self> {
-        let data: Value = serde_json::from_slice(payload).ok()?;
-        let object = STANDARD.decode(data.get("object")?.as_str()?).ok()?;
-        Some(Self { object: serde_json::from_slice(&object).ok()?, data })
-    }
-
-    /// A field of `source`; empty when it is not there.
-    pub(super) fn source(&self, field: &str) -> &str {
-        self.data["source"][field].as_str().unwrap_or_default()
-    }
 }
 
 impl Told {
@@ -106,9 +82,4 @@ pub(super) fn is_one(reported: &ResourceKey, listed: &ResourceKey) -> bool {
     (&reported.api_version, &reported.kind, &reported.name)
         == (&listed.api_version, &listed.kind, &listed.name)
         && (reported.namespace == listed.namespace || reported.namespace.is_empty())
-}
-
-/// A text; empty when there is none.
-pub(super) fn text(value: Option<&Value>) -> String {
-    value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }

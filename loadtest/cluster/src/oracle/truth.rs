@@ -8,9 +8,10 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 
 use super::Judge;
-use super::told::{Report, Told, text};
+use super::told::Told;
 use super::witness::{self, Life};
 use crate::objects::{Objects, Reference};
+use loadtest_judge::report::{Report, text};
 use loadtest_sim::platform::ResourceKey;
 
 /// One answer of Argo CD.

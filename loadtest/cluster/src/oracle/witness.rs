@@ -12,7 +12,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::told::text;
+use loadtest_judge::report::text;
 use loadtest_sim::PATIENCE;
 use loadtest_sim::platform::ResourceKey;
 

@@ -1,16 +1,10 @@
 //! Facts of Applications, of their resources, and of reports: the same names on both sides.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::Facts;
+use crate::report::{Report, text};
 use loadtest_sim::platform::ResourceKey;
-
-/// A text; empty when there is none.
-pub(super) fn text(value: Option<&Value>) -> String {
-    value.and_then(Value::as_str).unwrap_or_default().to_owned()
-}
 
 /// A text at a pointer; `null` when it is empty or not there: both say nothing.
 fn fact(object: &Value, pointer: &str) -> Value {
@@ -137,7 +131,7 @@ fn find<'a>(list: &'a Value, name: &str, entry: &Value) -> Option<&'a Value> {
 
 /// What a report shows.
 pub(super) fn of_report(payload: &[u8]) -> Option<Facts> {
-    let (data, object) = open(payload)?;
+    let Report { data, object } = Report::open(payload)?;
     let is_application = text(object.get("kind")) == "Application"
         && text(object.get("apiVersion")).starts_with("argoproj.io/");
     let mut facts = if is_application {
@@ -165,13 +159,7 @@ pub(super) fn of_report(payload: &[u8]) -> Option<Facts> {
 
 /// Uid and resourceVersion of the object that a report holds.
 pub(super) fn version(payload: &[u8]) -> Option<(String, u64)> {
-    let (_, object) = open(payload)?;
+    let Report { object, .. } = Report::open(payload)?;
     let version = text(object.pointer("/metadata/resourceVersion")).parse().ok()?;
     Some((text(object.pointer("/metadata/uid")), version))
-}
-
-fn open(payload: &[u8]) -> Option<(Value, Value)> {
-    let data: Value = serde_json::from_slice(payload).ok()?;
-    let object = STANDARD.decode(data.get("object")?.as_str()?).ok()?;
-    Some((data, serde_json::from_slice(&object).ok()?))
 }

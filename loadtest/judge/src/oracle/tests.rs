@@ -242,7 +242,7 @@ fn the_recorded_reporter_told_what_the_oracle_expects() {
             let (data, object) =
                 (&line.data, STANDARD.decode(line.data["object"].as_str().unwrap()).unwrap());
             let object: Value = serde_json::from_slice(&object).unwrap();
-            let part = |pointer: &str| facts::text(object.pointer(pointer));
+            let part = |pointer: &str| text(object.pointer(pointer));
             let resource = (part("/kind") != "Application").then(|| ResourceKey {
                 api_version: part("/apiVersion"),
                 kind: part("/kind"),
@@ -250,7 +250,7 @@ fn the_recorded_reporter_told_what_the_oracle_expects() {
                 name: part("/metadata/name"),
             });
             let app_name = match resource {
-                Some(_) => facts::text(data.pointer("/source/appName")),
+                Some(_) => text(data.pointer("/source/appName")),
                 None => part("/metadata/name"),
             };
             let entity = EntityName { app_namespace: "argocd".into(), app_name, resource };

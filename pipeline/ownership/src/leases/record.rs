@@ -76,12 +76,6 @@ impl Lease {
         Self { shard, epoch: 0, owner: Some(Replica::unknown()), until: Timestamp::UNIX_EPOCH }
     }
 
-    /// Whether it is [`Lease::unknown`]: no owner's epoch is 0.
-    #[must_use]
-    pub fn is_unknown(&self) -> bool {
-        self.epoch == 0
-    }
-
     /// The value of its key: JSON.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -182,7 +176,7 @@ mod tests {
     #[test]
     fn nobody_can_tell_who_owns_what_is_unknown() {
         let unknown = Lease::unknown(7);
-        assert!(unknown.is_unknown() && unknown.owner.is_some() && !lease(None).is_unknown());
+        assert!(unknown.epoch == 0 && unknown.owner.is_some());
         assert_eq!(Lease::decode(&unknown.encode()).unwrap(), unknown);
     }
 

@@ -70,7 +70,7 @@ impl Counts {
             beyond: seen.beyond,
             out_of_order: seen.out_of_order,
             stale_refused: totals.stale_refused,
-            stale_accepted: seen.epochs.outdated.max(totals.stale_accepted),
+            stale_accepted: seen.epochs.outdated,
             unfenced: seen.epochs.without,
             unreadable: totals.without_key + totals.malformed,
         }

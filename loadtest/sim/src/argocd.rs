@@ -51,14 +51,14 @@ pub struct Config {
 }
 
 /// The settings that a reporter reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+#[derive(Debug)]
+struct Settings {
     /// `application.resourceTrackingMethod`.
-    pub tracking_method: String,
+    tracking_method: String,
     /// `application.instanceLabelKey`.
-    pub instance_label_key: String,
+    instance_label_key: String,
     /// The server's version.
-    pub version: String,
+    version: String,
 }
 
 impl Settings {
@@ -92,7 +92,7 @@ struct Shared {
     account: RwLock<Option<(String, String)>>,
     logins: [AtomicU64; 2],
     content: Content,
-    settings: RwLock<Settings>,
+    settings: Settings,
     told: RwLock<HashMap<(Kind, String), (u16, Bytes)>>,
     told_count: AtomicUsize,
     faults: Faults,
@@ -119,7 +119,7 @@ impl ArgoCdSim {
             authorization,
             account: RwLock::default(),
             logins: Default::default(),
-            settings: RwLock::new(Settings::of(&config.content)),
+            settings: Settings::of(&config.content),
             content: config.content,
             told: RwLock::default(),
             told_count: AtomicUsize::new(0),
@@ -190,17 +190,6 @@ impl ArgoCdSim {
         let mut told = self.shared.told.write().unwrap_or_else(PoisonError::into_inner);
         told.insert((kind, application.to_owned()), (status, body.into()));
         self.shared.told_count.store(told.len(), Ordering::Release);
-    }
-
-    /// Changes the settings.
-    pub fn set_settings(&self, settings: Settings) {
-        *self.shared.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
-    }
-
-    /// The settings it tells.
-    #[must_use]
-    pub fn settings(&self) -> Settings {
-        self.shared.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The last requests, and how many stood open at once.
@@ -293,17 +282,14 @@ impl Shared {
                 Content::Told => not_found(application),
             },
             Asked::Settings => {
-                let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner);
+                let settings = &self.settings;
                 let body = json!({
                     "appLabelKey": settings.instance_label_key, "trackingMethod": settings.tracking_method,
                     "resourceOverrides": {}, "help": {}, "controllerNamespace": "argocd",
                 });
                 PeerResponse::ok(body.to_string())
             }
-            Asked::Version => {
-                let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner);
-                PeerResponse::ok(json!({"Version": settings.version}).to_string())
-            }
+            Asked::Version => PeerResponse::ok(json!({"Version": self.settings.version}).to_string()),
             Asked::Other => refused(404, "Not Found"),
         }
     }

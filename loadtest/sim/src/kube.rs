@@ -317,11 +317,6 @@ impl KubeSim {
         self.shared.signals.send_modify(|signal| signal.drops += 1);
     }
 
-    /// Ends every watch in order, as its time-out does.
-    pub fn end_watches(&self) {
-        self.shared.signals.send_modify(|signal| signal.ends += 1);
-    }
-
     /// Sends every watch that wants them a bookmark, once it has said all changes.
     pub fn bookmark(&self) {
         self.shared.signals.send_modify(|signal| signal.bookmarks += 1);

@@ -209,12 +209,7 @@ impl PlatformSim {
     /// Forgets every report and every count; keys and epochs are forgotten too.
     pub fn reset(&self) {
         let mut tally = self.shared.tally();
-        *tally = Tally { keep: tally.keep, ignores_epochs: tally.ignores_epochs, ..Tally::default() };
-    }
-
-    /// From now on reports of a lower epoch are taken and counted (`true`), or refused as by default.
-    pub fn ignore_epochs(&self, ignore: bool) {
-        self.shared.tally().ignores_epochs = ignore;
+        *tally = Tally { keep: tally.keep, ..Tally::default() };
     }
 
     /// Lets someone look on; called for every report that is taken or is a duplicate. It must not block.

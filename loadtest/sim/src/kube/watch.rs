@@ -31,8 +31,6 @@ pub(super) struct Signal {
     pub(super) version: u64,
     /// Every stream breaks without an end.
     pub(super) drops: u64,
-    /// Every stream ends in order, as after its time-out.
-    pub(super) ends: u64,
     /// Every stream gets a bookmark.
     pub(super) bookmarks: u64,
     /// Streams stand and say nothing.
@@ -171,7 +169,7 @@ impl Stream {
                 if let Some(chunk) = self.ready.pop_front() {
                     return Some(Ok(chunk));
                 }
-                if self.over || signal.ends != self.began.ends {
+                if self.over {
                     return None;
                 }
                 if let Some(chunk) = self.changes(signal) {

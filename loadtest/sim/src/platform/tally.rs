@@ -30,8 +30,6 @@ pub struct Totals {
     pub resources_out_of_order: u64,
     /// Reports of an epoch that a higher one of the same application had followed, refused for it.
     pub stale_refused: u64,
-    /// The same, taken: epochs are ignored.
-    pub stale_accepted: u64,
     /// Requests that were answered with a fault.
     pub spoilt: u64,
     /// Requests that are no report: not gzipped JSON by its headers or its bytes, no object.
@@ -49,7 +47,6 @@ impl Totals {
         let counts = [
             (self.out_of_order, "reports of an application's older state came after a newer one"),
             (self.resources_out_of_order, "reports of a resource's older state came after a newer one"),
-            (self.stale_accepted, "reports of an owner that another had followed were taken"),
             (self.without_key, "reports came without an idempotency key"),
             (self.malformed, "requests were no reports"),
             (self.unauthorized, "requests came without the token"),
@@ -101,8 +98,6 @@ pub(super) struct Tally {
     pub(super) held: LastKeys,
     /// The highest epoch of each application, by namespace and name.
     pub(super) epochs: HashMap<(String, String), u64>,
-    /// A report of a lower epoch is taken.
-    pub(super) ignores_epochs: bool,
 }
 
 impl Tally {
@@ -113,8 +108,6 @@ impl Tally {
         let highest = self.epochs.entry((app_namespace.clone(), app_name.clone())).or_default();
         if epoch >= *highest {
             *highest = epoch;
-        } else if self.ignores_epochs {
-            self.totals.stale_accepted += 1;
         } else {
             self.totals.stale_refused += 1;
             return false;

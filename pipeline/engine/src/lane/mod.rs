@@ -211,12 +211,6 @@ impl Lane {
         Backlog::from(&self.counts)
     }
 
-    /// Whether no attempt and no read is under way.
-    #[must_use]
-    pub fn is_quiet(&self) -> bool {
-        self.counts.in_flight == 0 && self.counts.reading == 0
-    }
-
     /// Whether there is anything that [`Input::Probe`] could start.
     #[must_use]
     pub fn has_probe(&self) -> bool {

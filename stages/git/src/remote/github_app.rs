@@ -8,7 +8,7 @@ use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::ssh_key::tidy;
+use super::ssh_key::{has_passphrase, tidy};
 use super::{RepositoryUrl, Scheme};
 
 /// Where the API is unless the Secret says otherwise.
@@ -75,8 +75,7 @@ impl GitHubApp {
 /// Reads a key in PKCS#1, as GitHub gives it, or in PKCS#8.
 fn key(text: &str) -> Result<RsaKeyPair, &'static str> {
     let text = tidy(text);
-    if ["-----BEGIN ENCRYPTED PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED"].iter().any(|of| text.contains(of))
-    {
+    if has_passphrase(&text) {
         return Err(LOCKED);
     }
     let form = |name: &str| {

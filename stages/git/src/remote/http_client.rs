@@ -11,6 +11,7 @@ use url::Url;
 use super::FetchError;
 use super::access::Access;
 use super::credentials::Credential;
+use super::ssh_key::has_passphrase;
 
 /// What asks a host, through the proxy of a credential and with its certificate, and follows no redirect.
 pub(super) fn client(
@@ -26,7 +27,7 @@ pub(super) fn client(
         .referer(false)
         .connect_timeout(connect_timeout)
         .pool_max_idle_per_host(1);
-    let mut authorities = Vec::new();
+    let (mut authorities, mut own) = (Vec::new(), None);
     for pem in access.authorities(host) {
         let found = Certificate::from_pem_bundle(pem.as_bytes()).ok().filter(|found| !found.is_empty());
         authorities.extend(found.ok_or_else(|| FetchError::Certificate {
@@ -46,7 +47,9 @@ pub(super) fn client(
             );
         }
         if let Some(pem) = &credential.client_certificate {
-            builder = builder.identity(identity(credential, pem.expose_secret())?);
+            let identity = identity(credential, pem.expose_secret())?;
+            builder = builder.identity(identity.clone());
+            own = Some((credential, identity));
         }
         if let Some(proxy) = &credential.proxy {
             let proxy = reqwest::Proxy::all(proxy.expose_secret())
@@ -56,31 +59,26 @@ pub(super) fn client(
         }
     }
     let none = authorities.is_empty();
-    builder.tls_certs_merge(authorities).build().map_err(|_| FetchError::Certificate {
-        host: host.to_owned(),
-        why: if none {
-            "this machine has no certificate authorities"
-        } else {
-            "the authorities cannot be used"
+    builder.tls_certs_merge(authorities).build().map_err(|_| {
+        // What does not fit is said of nobody: it is the certificate and its key if they do not work alone either.
+        let alone = own.map(|(of, own)| (of, Client::builder().identity(own).tls_certs_only([]).build()));
+        if let Some((of, Err(_))) = alone {
+            return of.unusable("its client certificate and its key do not belong together");
         }
-        .to_owned(),
+        let why = match none {
+            true => "this machine has no certificate authorities",
+            false => "the authorities cannot be used",
+        };
+        FetchError::Certificate { host: host.to_owned(), why: why.to_owned() }
     })
 }
 
 /// A client's certificate and its key.
 fn identity(of: &Credential, pem: &str) -> Result<Identity, FetchError> {
-    if ["-----BEGIN ENCRYPTED PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED"]
-        .iter()
-        .any(|line| pem.contains(line))
-    {
+    if has_passphrase(pem) {
         return Err(of.unusable("the key of its client certificate has a passphrase: give one without"));
     }
-    let read = || Identity::from_pem(pem.as_bytes());
-    let identity = read().map_err(|_| of.unusable("its client certificate and key are not PEM"))?;
-    // Whether they belong together is looked at where they are used, and is said there of nobody.
-    let used = read().and_then(|identity| Client::builder().identity(identity).tls_certs_only([]).build());
-    used.map_err(|_| of.unusable("its client certificate and its key do not belong together"))?;
-    Ok(identity)
+    Identity::from_pem(pem.as_bytes()).map_err(|_| of.unusable("its client certificate and key are not PEM"))
 }
 
 /// Why a host could not be asked.

@@ -58,6 +58,11 @@ pub(super) fn tidy(text: &str) -> Zeroizing<String> {
     tidied
 }
 
+/// Whether a key in PEM has a passphrase, in PKCS#8 or in the older form of OpenSSL.
+pub(super) fn has_passphrase(pem: &str) -> bool {
+    ["-----BEGIN ENCRYPTED PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED"].iter().any(|line| pem.contains(line))
+}
+
 fn is_putty(text: &str) -> bool {
     text.starts_with("PuTTY-User-Key-File-")
 }
@@ -75,11 +80,8 @@ fn why_not(text: &str, error: &keys::Error) -> &'static str {
     } else if forms.any(|form| form.split_once("-----").is_some_and(|(_, more)| !more.is_empty())) {
         ONE_LINE
     } else if matches!(error, keys::Error::KeyIsEncrypted)
-        || has_line(&[
-            "-----BEGIN ENCRYPTED PRIVATE KEY-----",
-            "Proc-Type: 4,ENCRYPTED",
-            "Encryption: aes256-cbc",
-        ])
+        || has_passphrase(text)
+        || has_line(&["Encryption: aes256-cbc"])
     {
         LOCKED
     } else if holds(&["-cert-v01@openssh.com ", "-----BEGIN CERTIFICATE-----"]) {
@@ -112,7 +114,7 @@ const fn is_of_other_kind(error: &keys::Error) -> bool {
 /// A key of P-256 whose number needs less than 32 bytes, which one of 256 does: OpenSSH writes no zeros before a number,
 /// and `ssh-key` takes none of less than 32 bytes. (It fills up those of the larger curves.)
 fn short_p256(text: &str) -> Option<PrivateKey> {
-    let lines = text.lines().map(str::trim).skip_while(|line| *line != "-----BEGIN OPENSSH PRIVATE KEY-----");
+    let lines = text.lines().skip_while(|line| *line != "-----BEGIN OPENSSH PRIVATE KEY-----");
     let base64 = lines.skip(1).take_while(|line| !line.starts_with("-----END "));
     let base64 = Zeroizing::new(base64.collect::<String>());
     let file = Zeroizing::new(STANDARD.decode(base64.as_bytes()).ok()?);

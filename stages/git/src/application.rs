@@ -10,6 +10,7 @@ use serde_json::Value;
 use stages_client::{SyncedSources, has_commits, synced_sources};
 
 use crate::address::Address;
+use crate::build_environment::BuildEnvironment;
 use crate::error::GitError;
 use crate::snapshot::{Snapshot, join};
 use crate::yaml;
@@ -35,6 +36,10 @@ pub struct Application {
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
+    /// The project that it is of.
+    pub(crate) project: String,
+    /// The namespace that it is deployed to; empty when the manifest names none.
+    pub(crate) destination: String,
     /// What it is synced to, in the order of the manifest: a source's place is its revision's. One that cannot be read is empty.
     pub sources: Vec<Source>,
     annotated: Option<String>,
@@ -83,7 +88,10 @@ impl Source {
 
     /// The files of values that it names, as it writes them: a path, an address, or `$ref/path`.
     pub fn value_files(&self) -> impl Iterator<Item = &str> {
-        value_files(&self.settings)
+        let helm = &self.settings["helm"];
+        let files = helm["valueFiles"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let parameters = helm["fileParameters"].as_array().into_iter().flatten();
+        files.chain(parameters.filter_map(|parameter| parameter["path"].as_str()))
     }
 }
 
@@ -95,17 +103,17 @@ impl Application {
         if object["kind"] != "Application" || group != "argoproj.io" {
             return None;
         }
-        let SyncedSources { all, is_hydrated, .. } = synced_sources(&object["spec"]);
+        let spec = &object["spec"];
+        let SyncedSources { all, is_hydrated, .. } = synced_sources(spec);
         let sources = all.into_iter().map(|source| Source::read(source.into_owned()).unwrap_or_default());
         let metadata = &object["metadata"];
         Some(Self {
             namespace: metadata["namespace"].as_str().map(str::to_owned),
             name: text(&metadata["name"]),
+            project: filled(&spec["project"]).unwrap_or("default").to_owned(),
+            destination: text(&spec["destination"]["namespace"]),
             sources: sources.collect(),
-            annotated: metadata["annotations"][ANNOTATION]
-                .as_str()
-                .filter(|text| !text.is_empty())
-                .map(str::to_owned),
+            annotated: filled(&metadata["annotations"][ANNOTATION]).map(str::to_owned),
             is_hydrated,
         })
     }
@@ -150,18 +158,49 @@ impl Application {
         let mut reading = Reading { files, found: &mut found, read: BTreeSet::new() };
         // A source that others refer to has files of its own where it says where.
         if of.reference.is_none() || !of.path.is_empty() {
-            reading.source(of)?;
+            reading.source(of, self.own_value_files(of))?;
         }
         if let Some(name) = &of.reference {
-            let prefix = format!("${name}/");
-            for other in &self.sources {
-                for file in value_files(&other.settings) {
-                    found.extend(file.strip_prefix(&prefix).and_then(|file| join("", file)));
-                }
-            }
+            found.extend(self.referred_files(name));
         }
         Ok(found.into_iter().take(MAX_PATHS).collect())
     }
+
+    /// The files of values that a source names of its own repository, as seen from its directory.
+    fn own_value_files<'a>(&'a self, of: &'a Source) -> impl Iterator<Item = String> + 'a {
+        let is_of_another = |file: &str| {
+            let name = file.strip_prefix('$').and_then(|file| file.split('/').next());
+            name.is_some_and(|name| self.sources.iter().any(|other| other.reference.as_deref() == Some(name)))
+        };
+        let files = of.value_files().filter(move |file| !is_of_another(file));
+        let replaced = files.flat_map(move |file| BuildEnvironment::new(self, of).replace(file));
+        replaced.filter(|file| !file.contains("://")).map(above_any_directories)
+    }
+
+    /// The files that any source takes of the one that is referred to by this name, from the root of its repository.
+    fn referred_files(&self, name: &str) -> BTreeSet<String> {
+        let prefix = format!("${name}/");
+        let mut found = BTreeSet::new();
+        for other in &self.sources {
+            for file in other.value_files().filter_map(|file| file.strip_prefix(&prefix)) {
+                let replaced = BuildEnvironment::new(self, other).replace(file).into_iter();
+                found.extend(replaced.filter_map(|file| join("", &above_any_directories(file))));
+            }
+        }
+        found
+    }
+}
+
+/// Argo CD takes `**` in the path of a file of values for any directories: everything counts that is in the one above.
+fn above_any_directories(path: String) -> String {
+    match path.find("**") {
+        Some(at) => path[..path[..at].rfind('/').map_or(0, |slash| slash + 1)].to_owned(),
+        None => path,
+    }
+}
+
+fn filled(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
 }
 
 /// The Applications of a text of one document or many; lists are looked into, and other kinds passed over.
@@ -195,14 +234,6 @@ fn is_hydrated(directory: &str, files: &Snapshot<'_>) -> Result<bool, GitError> 
     }
 }
 
-/// The files of values that a source names.
-fn value_files(source: &Value) -> impl Iterator<Item = &str> {
-    let helm = &source["helm"];
-    let files = helm["valueFiles"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let parameters = helm["fileParameters"].as_array().into_iter().flatten();
-    files.chain(parameters.filter_map(|parameter| parameter["path"].as_str()))
-}
-
 struct Reading<'s, 'r> {
     files: &'s Snapshot<'r>,
     found: &'s mut BTreeSet<String>,
@@ -210,14 +241,10 @@ struct Reading<'s, 'r> {
 }
 
 impl Reading<'_, '_> {
-    fn source(&mut self, source: &Source) -> Result<(), GitError> {
+    fn source(&mut self, source: &Source, value_files: impl Iterator<Item = String>) -> Result<(), GitError> {
         let Some(directory) = join("", &source.path) else { return Ok(()) };
         self.found.insert(directory.clone());
-        for file in
-            value_files(&source.settings).filter(|file| !file.starts_with('$') && !file.contains("://"))
-        {
-            self.found.extend(join(&directory, file));
-        }
+        self.found.extend(value_files.filter_map(|file| join(&directory, &file)));
         let libraries = source.settings["directory"]["jsonnet"]["libs"].as_array().into_iter().flatten();
         // Argo CD looks for them from the root of the repository.
         self.found.extend(libraries.filter_map(Value::as_str).filter_map(|library| join("", library)));

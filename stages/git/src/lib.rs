@@ -12,6 +12,7 @@
 
 mod address;
 pub mod application;
+mod build_environment;
 mod draft;
 mod error;
 mod file_change;

@@ -31,6 +31,11 @@ impl Application {
         named.insert("annotations".to_owned(), part(annotations, &[PATHS_ANNOTATION]).into());
         let spec = map(self.object.get("spec"))?;
         let mut of = part(Some(spec), &["project"]);
+        // A file of values may be called by it.
+        let destination = part(map(spec.get("destination")), &["namespace"]);
+        if !destination.is_empty() {
+            of.insert("destination".to_owned(), destination.into());
+        }
         if synced_sources(self.object.get("spec")?).is_hydrated {
             of.insert("sourceHydrator".to_owned(), hydrator(map(spec.get("sourceHydrator"))));
         } else if self.multi_source {
@@ -78,6 +83,7 @@ fn source(source: &Value) -> Value {
     let source = source.as_object();
     let tool = |name: &str| source.and_then(|source| map(source.get(name)));
     let mut told = part(source, &PLACE);
+    told.extend(part(source, &["targetRevision"]));
     for (name, members) in
         [("helm", ["valueFiles", "fileParameters"].as_slice()), ("kustomize", &["components"])]
     {
@@ -147,8 +153,8 @@ mod tests {
                 "apiVersion": "argoproj.io/v1alpha1",
                 "kind": "Application",
                 "metadata": {"name": "shop", "namespace": "argocd", "annotations": {PATHS_ANNOTATION: "/apps/shop"}},
-                "spec": {"project": "shop", "source": {
-                    "repoURL": "https://git.example.com/mono.git", "path": "apps/shop",
+                "spec": {"project": "shop", "destination": {"namespace": "prod"}, "source": {
+                    "repoURL": "https://git.example.com/mono.git", "path": "apps/shop", "targetRevision": "main",
                     "helm": {"valueFiles": ["prod.yaml"]},
                 }},
                 "status": {

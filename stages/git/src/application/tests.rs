@@ -60,9 +60,55 @@ fn value_files_and_charts_elsewhere_in_the_repository_belong_to_a_source() {
             "charts/shop/a.txt",
             "charts/shop/values.yaml",
             "env/prod.yaml",
-            "shared.yaml"
+            "shared.yaml",
+            // What nothing is called by is a variable that is empty.
+            "v.yaml"
         ]
     );
+}
+
+#[test]
+fn variables_in_paths_of_values_stand_for_what_argo_cd_puts_there() {
+    let helm = json!({
+        "valueFiles": ["env/$ARGOCD_APP_NAME.yaml", "$ARGOCD_APP_PROJECT_NAME/${ARGOCD_APP_NAMESPACE}.yaml",
+            "/at/$ARGOCD_APP_REVISION_SHORT/v.yaml", "../$ARGOCD_APP_SOURCE_TARGET_REVISION.yaml", "$NONE", "a$$b.yaml",
+            "$ARGOCD_APP_SOURCE_REPO_URL/v.yaml", "$values/$ARGOCD_APP_SOURCE_PATH/$ARGOCD_APP_NAME.yaml"],
+        "fileParameters": [{"name": "a", "path": "/$ARGOCD_APP_SOURCE_PATH.txt"}],
+    });
+    let shop = application(
+        None,
+        &json!({"destination": {"namespace": "prod"}, "sources": [
+            {"repoURL": "https://x/y", "path": "charts/web", "targetRevision": "main", "helm": helm},
+            {"repoURL": "https://x/y", "ref": "values", "targetRevision": "stable"},
+        ]}),
+    );
+    assert_eq!(
+        paths(&shop, 0, &[]),
+        [
+            "at/*/v.yaml",
+            "charts/main.yaml",
+            "charts/web",
+            "charts/web.txt",
+            "charts/web/a$b.yaml",
+            "charts/web/default/prod.yaml",
+            // An application that stands elsewhere than Argo CD is called so.
+            "charts/web/env/argocd_shop.yaml",
+            "charts/web/env/shop.yaml",
+        ]
+    );
+    assert_eq!(paths(&shop, 1, &[]), ["charts/web/argocd_shop.yaml", "charts/web/shop.yaml"]);
+}
+
+#[test]
+fn any_directories_in_a_path_of_values_are_all_of_the_one_above() {
+    let helm =
+        json!({"valueFiles": ["env/**/v.yaml", "/all/*.yaml", "$values/a/b**/c/*.yaml", "$values/**"]});
+    let spec = json!({"sources": [
+        {"repoURL": "https://x/y", "path": "charts/web", "helm": helm}, {"repoURL": "https://x/y", "ref": "values"},
+    ]});
+    let shop = application(None, &spec);
+    assert_eq!(paths(&shop, 0, &[]), ["all/*.yaml", "charts/web", "charts/web/env"]);
+    assert_eq!(paths(&shop, 1, &[]), ["", "a"]);
 }
 
 #[test]

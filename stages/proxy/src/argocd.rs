@@ -15,7 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use stages_client::header::AUTHORIZATION;
 use stages_client::{
-    Client, HttpError, Login, Method, Opened, Reply, RequestBuilder, Session, Sessions, Token,
+    Client, HttpError, Login, Method, Opened, Reply, RequestBuilder, Session, Sessions, SyncedSources, Token,
+    synced_sources,
 };
 
 use crate::error::ActError;
@@ -227,20 +228,20 @@ impl ArgoCd {
     /// What repositories say at these revisions, one for each source.
     pub(crate) async fn rendered(&self, app: &Name, revisions: &[String]) -> Result<Rendered, ActError> {
         let found = self.application(app).await?;
-        let several = found.pointer("/spec/sources").and_then(Value::as_array).filter(|all| !all.is_empty());
-        let query = match (several, revisions) {
-            (None, [revision]) => vec![("revision", revision.clone())],
+        let SyncedSources { all: sources, are_several, .. } = synced_sources(&found["spec"]);
+        let query = match (are_several, revisions) {
+            (false, [revision]) => vec![("revision", revision.clone())],
             // Argo CD counts them from 1, and passes over the revision of an application that has several.
-            (Some(sources), all) if all.len() == sources.len() => {
+            (true, all) if all.len() == sources.len() => {
                 let at = |(place, revision): (usize, &String)| {
                     [("sourcePositions", (place + 1).to_string()), ("revisions", revision.clone())]
                 };
                 all.iter().enumerate().flat_map(at).collect()
             }
-            (several, all) => {
-                let (sources, given) = (several.map_or(1, Vec::len), all.len());
+            (_, all) => {
+                let (sources, given) = (sources.len(), all.len());
                 let text = match sources {
-                    1 => format!("the application has one source: give one revision, not {given}"),
+                    0 | 1 => format!("the application has one source: give one revision, not {given}"),
                     _ => {
                         format!("the application has {sources} sources: give as many revisions, not {given}")
                     }

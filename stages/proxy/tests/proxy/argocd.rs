@@ -80,6 +80,21 @@ fn read((path, query): (&str, &str)) -> Option<Value> {
             "metadata": {"name": "pair", "namespace": "argocd"},
             "spec": {"sources": [{"repoURL": "https://git.example/pair", "path": "a"}, {"repoURL": "https://charts.example", "chart": "b"}]},
         }),
+        // One whose manifests it writes to a branch, which had two sources once.
+        "/api/v1/applications/wet" => json!({
+            "metadata": {"name": "wet", "namespace": "argocd"},
+            "spec": {
+                "sources": [{"repoURL": "https://git.example/old", "path": "a"}, {"repoURL": "https://git.example/old", "path": "b"}],
+                "sourceHydrator": {
+                    "drySource": {"repoURL": "https://git.example/dry", "path": "charts/wet", "targetRevision": "main"},
+                    "syncSource": {"targetBranch": "environments/dev", "path": "wet"},
+                },
+            },
+        }),
+        "/api/v1/applications/wet/managed-resources" => json!({"items": null}),
+        "/api/v1/applications/wet/manifests" if query == "appNamespace=argocd&revision=v1" => {
+            json!({"manifests": [json!({"kind": "Deployment", "metadata": {"name": "wet"}}).to_string()]})
+        }
         "/api/v1/applications/pair/managed-resources" => json!({"items": null}),
         "/api/v1/applications/pair/manifests" => match query {
             "appNamespace=argocd&sourcePositions=1&revisions=v1&sourcePositions=2&revisions=1.2.3" => {

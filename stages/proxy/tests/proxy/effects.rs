@@ -188,7 +188,17 @@ async fn what_argo_cd_says_is_told_without_secrets() {
     }
     let many = asked(r#"{ applicationDiff(application: APP, revisions: ["a", "b"]) { name } }"#);
     let said = "the application has one source: give one revision, not 2".to_owned();
-    assert_eq!(running.refused(&running.admin, &many).await, (said, "BAD_REQUEST".to_owned()));
+    assert_eq!(running.refused(&running.admin, &many).await, (said.clone(), "BAD_REQUEST".to_owned()));
+    // What is synced of one whose manifests Argo CD writes is that branch alone.
+    let wet = |given: &str| {
+        format!(
+            r#"{{ applicationDiff(application: {{namespace: "argocd", name: "wet"}}, {given}) {{ name live }} }}"#
+        )
+    };
+    let one = running.data(&running.admin, &wet(r#"revision: "v1""#)).await;
+    assert_eq!(one["applicationDiff"], json!([{"name": "wet", "live": null}]));
+    let refused = running.refused(&running.admin, &wet(r#"revisions: ["a", "b"]"#)).await;
+    assert_eq!(refused, (said, "BAD_REQUEST".to_owned()));
     let both = pair(r#"revision: "a", revisions: ["b"]"#);
     assert_eq!(running.refused(&running.admin, &both).await.0, "give revision or revisions");
     let history =

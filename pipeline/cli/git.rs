@@ -141,6 +141,7 @@ fn commits(given: &Commits, variables: &Variables) -> anyhow::Result<ExitCode> {
         let files = repository.snapshot(to)?;
         let address = address(repository, &given.applications)?;
         for application in read(&given.applications.files)? {
+            let application = application.standing_in(&[&files])?;
             let mut paths = BTreeSet::new();
             for source in application.of(&address) {
                 paths.extend(application.paths(source, &files)?);
@@ -208,9 +209,11 @@ fn changed(given: &Changed, variables: &Variables) -> anyhow::Result<ExitCode> {
     let mut asked = Vec::new();
     let mut elsewhere = 0;
     for application in &all {
+        let application = application.standing_in(&[&before, &after])?;
         let mut paths = BTreeSet::new();
         for source in application.of(&address) {
             let follows = &application.sources[source].target_revision;
+            let follows = follows.strip_prefix("refs/heads/").unwrap_or(follows);
             if given
                 .into
                 .as_ref()

@@ -146,6 +146,33 @@ fn a_pull_request_changes_what_differs_in_the_end_and_the_exit_code_says_so() {
 }
 
 #[test]
+fn an_application_whose_manifests_argo_cd_writes_lives_where_they_are_made_from() {
+    let mono = Monorepo::new();
+    let hydrated = |name: &str, path: &str| {
+        format!(
+            "- {{apiVersion: argoproj.io/v1alpha1, kind: Application, metadata: {{name: {name}}}, spec: {{sourceHydrator: {{drySource: {{repoURL: 'https://git.example.com/mono', path: {path}, targetRevision: refs/heads/main}}, syncSource: {{targetBranch: environments/dev, path: {name}}}}}}}}}\n"
+        )
+    };
+    let input = format!(
+        "apiVersion: v1\nkind: List\nitems:\n{}{}",
+        hydrated("web", "apps/web"),
+        hydrated("api", "apps/api")
+    );
+    let into = |branch: &str| {
+        let all = ["changed", "--base", "main", "--head", "pr", "-f", "-", "--into", branch];
+        mono.run(&all, &input)
+    };
+    let (_, table) = printed(&into("main"));
+    assert!(table.ends_with("1 of 2 applications is changed\n") && table.contains(" web "), "{table}");
+    let refusal = "gitops-runtime: none of the applications has a source in git.example.com/mono; --url says how they call this repository\n";
+    assert_eq!(refused(&into("environments/dev")), refusal);
+    let commits = ["commits", "--revision", "pr", "--since", "main", "-f", "-", "-o", "json"];
+    let (_, json) = printed(&mono.run(&commits, &input));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["applications"][0]["commits"][0]["paths"], serde_json::json!(["apps/web/a.yaml"]));
+}
+
+#[test]
 fn commits_are_listed_of_paths_and_of_applications() {
     let mono = Monorepo::new();
     let (_, table) =

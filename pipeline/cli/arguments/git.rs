@@ -34,7 +34,8 @@ Examples:
 
 What counts is what differs in the end between the head and the newest commit that it has in common with the base: a commit
 that is undone by another changes nothing. The paths of an application are those of its annotation
-argocd.argoproj.io/manifest-generate-paths, else what its sources are made of.
+argocd.argoproj.io/manifest-generate-paths, else what its sources are made of. Of an application whose manifests Argo CD writes
+to a branch they are those that these manifests are made from, but for what is merged into that branch.
 Exit codes: 0 it could be told; with --exit-code 0 nothing is changed, 2 something is; 1 it could not be told.";
 
 const COMMITS: &str = "\

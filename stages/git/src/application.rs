@@ -4,6 +4,7 @@
 //! files, charts that are elsewhere in the repository, what a Kustomization is made of, libraries of Jsonnet, and what other sources
 //! take by `$ref`. Of an application whose manifests Argo CD writes to a branch first, they are what it writes there.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -43,8 +44,8 @@ pub struct Application {
     /// What it is synced to, in the order of the manifest: a source's place is its revision's. One that cannot be read is empty.
     pub sources: Vec<Source>,
     annotated: Option<String>,
-    /// Its manifests stand in a branch that Argo CD writes to.
-    is_hydrated: bool,
+    /// What its manifests are made from, where Argo CD writes them to a branch.
+    dry: Option<Source>,
 }
 
 /// One source of an application.
@@ -114,7 +115,7 @@ impl Application {
             destination: text(&spec["destination"]["namespace"]),
             sources: sources.collect(),
             annotated: filled(&metadata["annotations"][ANNOTATION]).map(str::to_owned),
-            is_hydrated,
+            dry: is_hydrated.then(|| Source::read(spec["sourceHydrator"]["drySource"].clone())).flatten(),
         })
     }
 
@@ -131,6 +132,27 @@ impl Application {
         (0..self.sources.len()).filter(move |n| is_of(&self.sources[*n]))
     }
 
+    /// The application as it stands in one of these, which are of one repository: where Argo CD writes its manifests to a branch, and
+    /// none of these is of that, it is what they are made from.
+    ///
+    /// # Errors
+    /// The repository cannot be read.
+    pub fn standing_in(&self, any: &[&Snapshot<'_>]) -> Result<Cow<'_, Self>, GitError> {
+        let Some(dry) = &self.dry else { return Ok(Cow::Borrowed(self)) };
+        let synced = self.sources.first().map_or("", |synced| &synced.path);
+        let mut is_there = false;
+        for files in any {
+            if is_hydrated(synced, files)? {
+                return Ok(Cow::Borrowed(self));
+            }
+            is_there |= had(files.is_directory(&dry.path))? == Some(true);
+        }
+        Ok(match is_there {
+            true => Cow::Owned(Self { sources: vec![dry.clone()], dry: None, ..self.clone() }),
+            false => Cow::Borrowed(self),
+        })
+    }
+
     /// The paths of the source of this place, from the root of its repository, sorted. `files` are of that repository at the
     /// revision that is asked about; what cannot be read there is passed over, and the source's directory stands all the same.
     ///
@@ -143,7 +165,7 @@ impl Application {
             return Ok(Vec::new());
         }
         // What is annotated is of the branch that they are made from: Argo CD passes over it as well when it makes them.
-        if self.is_hydrated {
+        if self.dry.is_some() {
             if let Some(directory) = join("", &of.path)
                 && is_hydrated(&directory, files)?
             {
@@ -226,11 +248,16 @@ pub fn applications(text: &str) -> Result<Vec<Application>, GitError> {
 /// so that each of its commits changes every directory, and most of them no manifest.
 fn is_hydrated(directory: &str, files: &Snapshot<'_>) -> Result<bool, GitError> {
     let Some(path) = join(directory, HYDRATED_FROM) else { return Ok(false) };
-    match files.read(&path, MAX_FILE) {
-        Ok(found) => Ok(found.is_some()),
+    // What is too large or elsewhere Argo CD did not write.
+    Ok(had(files.read(&path, MAX_FILE))?.flatten().is_some())
+}
+
+/// What is found at a path; `None` where nobody can have it: it is too large, or elsewhere.
+fn had<T>(found: Result<T, GitError>) -> Result<Option<T>, GitError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
         Err(GitError::Read { what, source }) => Err(GitError::Read { what, source }),
-        // What is too large or elsewhere Argo CD did not write.
-        Err(_) => Ok(false),
+        Err(_) => Ok(None),
     }
 }
 
@@ -340,22 +367,16 @@ impl Reading<'_, '_> {
         }
         let Some(path) = join(directory, path) else { return Ok(()) };
         self.found.insert(path.clone());
-        match self.files.is_directory(&path) {
-            Ok(true) => self.directory(&path),
-            Ok(false) => Ok(()),
-            Err(GitError::Read { what, source }) => Err(GitError::Read { what, source }),
-            Err(_) => Ok(()),
+        match had(self.files.is_directory(&path))? {
+            Some(true) => self.directory(&path),
+            _ => Ok(()),
         }
     }
 
     fn yaml(&self, directory: &str, name: &str) -> Result<Option<Value>, GitError> {
         let Some(path) = join(directory, name) else { return Ok(None) };
-        match self.files.text(&path, MAX_FILE) {
-            Ok(text) => Ok(text.and_then(|text| yaml::first(&text).ok())),
-            Err(GitError::Read { what, source }) => Err(GitError::Read { what, source }),
-            // What is too large, elsewhere, or no YAML says nothing of paths.
-            Err(_) => Ok(None),
-        }
+        // What is too large, elsewhere, or no YAML says nothing of paths.
+        Ok(had(self.files.text(&path, MAX_FILE))?.flatten().and_then(|text| yaml::first(&text).ok()))
     }
 }
 

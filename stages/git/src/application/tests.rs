@@ -199,6 +199,33 @@ fn what_argo_cd_writes_to_a_branch_are_the_manifests_in_the_directory_it_is_sync
 }
 
 #[test]
+fn what_argo_cd_writes_is_what_it_is_made_from_wherever_argo_cd_does_not_write() {
+    let dry = json!({"repoURL": "https://x/y", "path": "shop", "targetRevision": "main", "helm": {"valueFiles": ["/env/shop.yaml"]}});
+    let synced = json!({"targetBranch": "environments/dev", "path": "shop"});
+    let hydrator = json!({"sourceHydrator": {"drySource": dry, "syncSource": synced}});
+    let (plain, annotated) = (application(None, &hydrator), application(Some("/shop;/lib"), &hydrator));
+    let standing = |shop: &Application, files: &[(&str, i32, &[u8])]| {
+        let (_directory, repository, commit) = repository(files);
+        let (files, none) = (repository.snapshot(commit).unwrap(), repository.snapshot(commit).unwrap());
+        let shop = shop.standing_in(&[&files, &none]).unwrap();
+        let [source] = &*shop.sources else { panic!("{:?}", shop.sources) };
+        (source.target_revision.clone(), shop.paths(0, &files).unwrap())
+    };
+    let of = |revision: &str, paths: &[&str]| {
+        (revision.to_owned(), paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>())
+    };
+    let chart = [file("shop/Chart.yaml", "name: shop\n")];
+    assert_eq!(standing(&plain, &chart), of("main", &["env/shop.yaml", "shop"]));
+    assert_eq!(standing(&annotated, &chart), of("main", &["lib", "shop"]));
+    let written = [file("shop/hydrator.metadata", "{}"), file("shop/manifest.yaml", "")];
+    let manifests = ["shop/*.json", "shop/*.jsonnet", "shop/*.yaml", "shop/*.yml", "shop/manifest.yaml"];
+    assert_eq!(standing(&annotated, &written), of("environments/dev", &manifests));
+    assert_eq!(standing(&plain, &[file("a", "")]), of("environments/dev", &["shop"]), "it is in neither");
+    let other = application(None, &json!({"source": {"repoURL": "https://x/y", "path": "shop"}}));
+    assert_eq!(standing(&other, &chart), of("", &["shop"]));
+}
+
+#[test]
 fn a_path_is_the_same_however_it_is_written() {
     for (path, expected) in
         [("", ""), (".", ""), ("./", ""), ("/x", "x"), ("x/", "x"), ("./x//y/../z/", "x/z")]

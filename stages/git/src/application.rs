@@ -13,14 +13,13 @@ use stages_client::{SyncedSources, has_commits, synced_sources};
 use crate::address::Address;
 use crate::build_environment::BuildEnvironment;
 use crate::error::GitError;
+use crate::made_from::HYDRATED_FROM;
 use crate::snapshot::{Snapshot, join};
 use crate::yaml;
 
 const ANNOTATION: &str = "argocd.argoproj.io/manifest-generate-paths";
 /// The names that a Kustomization may have.
 pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
-/// What Argo CD's source hydrator writes beside manifests, of the commit that they are made from.
-const HYDRATED_FROM: &str = "hydrator.metadata";
 /// The files of a directory that Argo CD takes for manifests: it writes the first, and people the others at most.
 const HYDRATED: [&str; 5] = ["manifest.yaml", "*.yaml", "*.yml", "*.json", "*.jsonnet"];
 /// Kustomizations and charts that are read of one source: a circle of them ends as well.
@@ -124,6 +123,11 @@ impl Application {
         self.namespace
             .as_ref()
             .map_or_else(|| self.name.clone(), |namespace| format!("{namespace}/{}", self.name))
+    }
+
+    /// Whether Argo CD writes its manifests to a branch, which is what it is synced to.
+    pub const fn is_hydrated(&self) -> bool {
+        self.dry.is_some()
     }
 
     /// The sources that are of a repository.

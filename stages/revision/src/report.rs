@@ -1,6 +1,7 @@
 //! What is reported of one application.
 
 use serde::Serialize;
+use stages_git::MadeFrom;
 
 /// Between which revisions an application went, and which commits did it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -69,6 +70,9 @@ pub struct ShownChange {
     pub date: String,
     /// What it says.
     pub message: String,
+    /// The commit of people that Argo CD made it from, where it writes the manifests of the application to a branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made_from: Option<MadeFrom>,
     /// The application's paths that differ from its first parent's.
     pub paths: Vec<String>,
     /// How many more of them differ.

@@ -284,11 +284,16 @@ fn shown(repository: &GitRepository, asked: &Asked, found: Changes) -> Result<Sh
     };
     let changes = changes.into_iter().map(|change| {
         let commit = repository.commit(change.commit)?;
+        let made_from = match asked.application.is_hydrated() {
+            true => repository.beside_parent(change.commit)?.made_from()?,
+            false => None,
+        };
         Ok(ShownChange {
             revision: commit.revision,
             author: commit.author,
             date: commit.date,
             message: commit.message,
+            made_from,
             paths: change.paths,
             more_paths: change.more_paths,
             diffs: Vec::new(),

@@ -60,6 +60,7 @@ fn change(commit: Oid, paths: &[&str]) -> ShownChange {
         author: String::new(),
         date: String::new(),
         message: String::new(),
+        made_from: None,
         paths: paths.iter().map(|path| (*path).to_owned()).collect(),
         more_paths: 0,
         diffs: Vec::new(),

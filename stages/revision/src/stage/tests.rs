@@ -105,3 +105,51 @@ fn what_is_hydrated_is_told_anew_when_it_is_synced_from_elsewhere_and_not_when_i
     assert_eq!(decided("charts/web", "web"), decided("charts/shop", "web"));
     assert_ne!(decided("charts/web", "web"), decided("charts/web", "shop"));
 }
+
+#[tokio::test]
+async fn of_a_commit_that_argo_cd_wrote_it_is_told_which_commit_of_people_it_was_made_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = Repository::init_bare(folder.path().join("mono.git")).unwrap();
+    let dry = "4f2a91c04f2a91c04f2a91c04f2a91c04f2a91c0";
+    let note = json!({"repoURL": "https://git.example/mono", "drySha": dry, "author": "Ada <ada@example.com>",
+        "date": "2026-11-25T10:00:00Z", "subject": "Raise it", "body": "Because."});
+    let bot = Signature::new("Argo CD", "argo-cd@example.com", &Time::new(1_700_000_000, 0)).unwrap();
+    let mut commits: Vec<git2::Oid> = Vec::new();
+    for manifest in ["kind: Service\n", "kind: Service # by hand\n"] {
+        let (mut below, mut tree) = (made.treebuilder(None).unwrap(), made.treebuilder(None).unwrap());
+        below.insert("hydrator.metadata", made.blob(b"{}").unwrap(), 0o100_644).unwrap();
+        below.insert("manifest.yaml", made.blob(manifest.as_bytes()).unwrap(), 0o100_644).unwrap();
+        tree.insert("hydrator.metadata", made.blob(note.to_string().as_bytes()).unwrap(), 0o100_644).unwrap();
+        tree.insert("web", below.write().unwrap(), 0o040_000).unwrap();
+        let tree = made.find_tree(tree.write().unwrap()).unwrap();
+        let parents: Vec<_> = commits.iter().map(|id| made.find_commit(*id).unwrap()).collect();
+        let parents: Vec<_> = parents.iter().rev().take(1).collect();
+        commits.push(made.commit(Some("HEAD"), &bot, &bot, "Hydrate\n", &tree, &parents).unwrap());
+    }
+    let url = format!("file://{}", folder.path().join("mono.git").display());
+    let config = Config { files: true, ..Config::new(folder.path().join("clones")) };
+    let redactor = Redactor::new(b"0123456789abcdef0123456789abcdef");
+    let walks = Walks::new(Checkouts::new(config).await.unwrap(), 100, 0, redactor.clone());
+    let event = event("argocd", "default", &url, &commits[1].to_string());
+    let mut object: Value = serde_json::from_slice(event.body().unwrap()).unwrap();
+    let told = async |object: &Value| {
+        let change = Change::Applied { body: object.to_string().into() };
+        let event = Event::watched(event.key.clone(), "u".into(), Version(1), change, Timestamp::UNIX_EPOCH);
+        let enrich = RevisionEnrichment::new(walks.clone(), redactor.clone());
+        let done = enrich.enrich(&event, None, &Attempt::at(Timestamp::UNIX_EPOCH)).await.unwrap();
+        serde_json::from_slice::<Value>(&done.reports[0].body).unwrap()["sources"][0]["changes"].clone()
+    };
+    assert_eq!(told(&object).await[1]["madeFrom"], Value::Null, "it is an application like any other");
+    object["spec"] = json!({"sourceHydrator": {
+        "drySource": {"repoURL": url, "path": "charts/web", "targetRevision": "main"},
+        "syncSource": {"targetBranch": "environments/dev", "path": "web"},
+    }});
+    let changes = told(&object).await;
+    assert_eq!(changes[0]["madeFrom"], Value::Null, "somebody wrote it by hand: {changes}");
+    let expected = json!({"repoURL": "https://git.example/mono", "revision": dry, "author": "Ada <ada@example.com>",
+        "date": "2026-11-25T10:00:00Z", "message": "Raise it\n\nBecause."});
+    assert_eq!(
+        (&changes[1]["author"], &changes[1]["madeFrom"]),
+        (&json!("Argo CD <argo-cd@example.com>"), &expected)
+    );
+}

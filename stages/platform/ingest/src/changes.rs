@@ -5,7 +5,7 @@
 //! why it is none; what is odd within an annotation is no reason to refuse a report
 
 use serde_json::value::RawValue;
-use stages_platform_store::{Commit, CommitOf, FileDiff, Millis, SourceChange};
+use stages_platform_store::{Commit, CommitOf, FileDiff, MadeFrom, Millis, SourceChange};
 
 use crate::fields::{Entries, Fields, string};
 use crate::placement::{self, Source};
@@ -85,9 +85,22 @@ fn commit(commit: &RawValue) -> CommitOf {
         author: text("author"),
         date: text("date"),
         message: text("message"),
+        made_from: commit.get("madeFrom").map(made_from),
         paths: paths.all.into_iter().filter_map(string).map(Into::into).collect(),
         more_paths: more.unwrap_or(0),
         diffs: diffs.all.into_iter().take(FILES).map(diff).collect(),
+    }
+}
+
+fn made_from(commit: &RawValue) -> MadeFrom {
+    let commit = Fields::of(Some(commit));
+    let text = |name: &str| commit.text(name).unwrap_or_default();
+    MadeFrom {
+        repository: text("repoURL"),
+        revision: text("revision"),
+        author: text("author"),
+        date: text("date"),
+        message: text("message"),
     }
 }
 

@@ -84,6 +84,9 @@ pub struct CommitOf {
     pub date: String,
     /// What it says.
     pub message: String,
+    /// The commit of people that it was made from, where Argo CD wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub made_from: Option<MadeFrom>,
     /// The paths of the application that it changed, as far as they are known.
     pub paths: Vec<String>,
     /// How many more of them there are.
@@ -91,6 +94,22 @@ pub struct CommitOf {
     /// What differs in the first of them: read of one sync alone, and of none in a list.
     #[serde(skip)]
     pub diffs: Vec<FileDiff>,
+}
+
+/// A commit of people that Argo CD made another one from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct MadeFrom {
+    /// Where its repository is.
+    pub repository: String,
+    /// Its id.
+    pub revision: String,
+    /// Who wrote it; empty where it is not known, as what follows.
+    pub author: String,
+    /// When, as it was reported.
+    pub date: String,
+    /// What it says.
+    pub message: String,
 }
 
 /// What a commit changed in one file.
@@ -121,6 +140,15 @@ fn cut(text: &mut String, most: usize) -> usize {
     text.len()
 }
 
+impl MadeFrom {
+    /// Its bytes, once its texts are in their bounds.
+    fn bounded(&mut self) -> usize {
+        let Self { repository, revision, author, date, message } = self;
+        let own: usize = [repository, revision, author, date].into_iter().map(|text| cut(text, SHORT)).sum();
+        own + cut(message, LONG)
+    }
+}
+
 /// What is kept of it: texts have their bounds, and all of them together too. What does not fit in is counted; paths go before
 /// commits, and what is older before what is newer.
 fn bounded(mut sources: Vec<SourceChange>) -> Vec<SourceChange> {
@@ -133,9 +161,9 @@ fn bounded(mut sources: Vec<SourceChange>) -> Vec<SourceChange> {
     for source in &mut sources {
         let mut kept = 0;
         for commit in &mut source.commits {
-            let CommitOf { revision, author, date, message, .. } = commit;
+            let CommitOf { revision, author, date, message, made_from, .. } = commit;
             let own: usize = [revision, author, date].into_iter().map(|text| cut(text, SHORT)).sum();
-            let own = own + cut(message, LONG);
+            let own = own + cut(message, LONG) + made_from.as_mut().map_or(0, MadeFrom::bounded);
             if own > room {
                 break;
             }
@@ -320,6 +348,11 @@ mod tests {
         let paths = kept.iter().map(|commit| commit.paths.len() as u64 + commit.more_paths);
         assert!(paths.clone().all(|paths| paths == 60), "{:?}", paths.collect::<Vec<_>>());
         assert!(serde_json::to_string(&many).unwrap().len() < BYTES + 8 * 1024);
+        let made_from = MadeFrom { message: "é".repeat(4_000), ..MadeFrom::default() };
+        let made =
+            (0..100).map(|number| CommitOf { made_from: Some(made_from.clone()), ..commit(number, 0) });
+        let made = bounded(vec![SourceChange { commits: made.collect(), ..SourceChange::default() }]);
+        assert!(made[0].more && serde_json::to_string(&made).unwrap().len() < BYTES + 8 * 1024);
         let long = CommitOf { paths: vec!["x".repeat(LONG + 1), "y".to_owned()], ..CommitOf::default() };
         let long = bounded(vec![SourceChange { commits: vec![long], ..SourceChange::default() }]);
         assert_eq!((&*long[0].commits[0].paths[0], long[0].commits[0].more_paths), ("y", 1));

@@ -47,7 +47,7 @@ mod writer;
 pub use accounts::{Account, Link, Role};
 pub use audit::{Act, By, RecordedAct};
 pub use backup::{backup, restore};
-pub use change::{CommitOf, FileDiff, SourceChange};
+pub use change::{CommitOf, FileDiff, MadeFrom, SourceChange};
 pub use cluster::{TOLD_CLUSTERS, ToldCluster};
 pub use database::Place;
 pub use error::StoreError;

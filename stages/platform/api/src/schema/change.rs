@@ -29,10 +29,24 @@ struct Commit {
     author: String,
     date: String,
     message: String,
+    /// The commit of people that it was made from, where Argo CD wrote it.
+    made_from: Option<MadeFrom>,
     /// The paths of the application that it changed, as far as they are known.
     paths: Vec<String>,
     /// How many more there are.
     more_paths: u64,
+}
+
+/// A commit of people that Argo CD made another one from.
+#[derive(SimpleObject)]
+struct MadeFrom {
+    /// Where its repository is.
+    repo_url: String,
+    revision: String,
+    /// Null: it is not known, as what follows.
+    author: Option<String>,
+    date: Option<String>,
+    message: Option<String>,
 }
 
 /// What a commit changed in the files of an application, of one of its sources.
@@ -90,13 +104,21 @@ impl ChangedFiles {
 
 impl SourceChange {
     pub(crate) fn of(source: kept::SourceChange) -> Self {
-        let commit = |kept::CommitOf { revision, author, date, message, paths, more_paths, .. }| Commit {
+        let made_from = |kept::MadeFrom { repository, revision, author, date, message }| MadeFrom {
+            repo_url: repository,
             revision,
-            author,
-            date,
-            message,
-            paths,
-            more_paths,
+            author: told(author),
+            date: told(date),
+            message: told(message),
+        };
+        let commit = |of: kept::CommitOf| Commit {
+            revision: of.revision,
+            author: of.author,
+            date: of.date,
+            message: of.message,
+            made_from: of.made_from.map(made_from),
+            paths: of.paths,
+            more_paths: of.more_paths,
         };
         Self {
             repo_url: source.repository,

@@ -1,7 +1,7 @@
 //! The operations that clients of this API know, as they send them.
 
 use serde_json::{Value, json};
-use stages_platform_store::{CommitOf, FileDiff, Operation, SourceChange};
+use stages_platform_store::{CommitOf, FileDiff, MadeFrom, Operation, SourceChange};
 
 use crate::served::{Credential, Served, told};
 
@@ -470,8 +470,17 @@ async fn what_a_commit_changed_in_files_is_told_of_one_deployment_to_whoever_see
         commits,
         ..SourceChange::default()
     };
+    let made_from = MadeFrom {
+        repository: "https://git.example.com/dry".to_owned(),
+        revision: "d".to_owned(),
+        author: "Ada".to_owned(),
+        ..MadeFrom::default()
+    };
     let sources = vec![
-        source("one", vec![commit("c", diffs), commit("b", Vec::new())]),
+        source(
+            "one",
+            vec![CommitOf { made_from: Some(made_from), ..commit("c", diffs) }, commit("b", Vec::new())],
+        ),
         source("two", vec![commit("b", Vec::new())]),
     ];
     let runtime = served.store.runtime_named("prod").await.unwrap().unwrap();
@@ -479,9 +488,14 @@ async fn what_a_commit_changed_in_files_is_told_of_one_deployment_to_whoever_see
     let of = |ask: &str| {
         format!(r#"{{ application(runtime: "prod", namespace: "argocd", name: "shop") {{ {ask} }} }}"#)
     };
-    let listed = of("deployments { startedAt changes { commits { revision } } }");
+    let listed = of(
+        "deployments { startedAt changes { commits { revision madeFrom { repoUrl revision author date message } } } }",
+    );
     let listed = served.data(&served.admin, &listed, json!({})).await;
     let deployment = &listed["application"]["deployments"][0];
+    let made_from = |at: usize| &deployment["changes"][at]["commits"][0]["madeFrom"];
+    let expected = json!({"repoUrl": "https://git.example.com/dry", "revision": "d", "author": "Ada", "date": null, "message": null});
+    assert_eq!((made_from(0), made_from(1)), (&expected, &Value::Null));
     let (started_at, first) = (&deployment["startedAt"], &deployment["changes"][0]["commits"][0]["revision"]);
     let diffs = |started_at: &str, revision: &str| {
         of(&format!(

@@ -11,7 +11,7 @@ use super::pieces::{empty, person, short};
 use super::provider::commit_link;
 use super::shell::{Page, Section};
 use crate::time::absolute;
-use crate::view::commit::{BroughtCommit, CommitFiles, FileDiff};
+use crate::view::commit::{BroughtCommit, CommitFiles, FileDiff, MadeFrom};
 
 /// Where that is shown; the timeline that it was opened from stays in the address.
 pub(crate) fn link(asked: &Asked, began: i64, revision: &str) -> String {
@@ -67,6 +67,7 @@ fn body(asked: &Asked, began: Timestamp, commit: &BroughtCommit) -> Markup {
                 None => code title=(change.revision) { (revision) },
             } }
             (person(&change.author))
+            @if let Some(of) = &commit.made_from { p { (made_from(of)) } }
             p.mute { "came with the deployment of " a href=(timeline(asked)) { (asked.id.name) } ", " (absolute(began)) }
         }
         @if !rest.trim().is_empty() { p.said { (rest.trim()) } }
@@ -80,6 +81,22 @@ fn body(asked: &Asked, began: Timestamp, commit: &BroughtCommit) -> Markup {
         @for (number, source) in commit.sources.iter().enumerate() {
             @if commit.sources.len() > 1 { h2 { code { (source.repository) } } }
             (files(source, number, &mut room))
+        }
+    }
+}
+
+/// The commit of people that Argo CD made one from.
+pub(super) fn made_from(of: &MadeFrom) -> Markup {
+    let MadeFrom { repository, change } = of;
+    html! {
+        span.mute {
+            "made from "
+            @match commit_link(repository, &change.revision) {
+                Some(link) => a href=(link) rel="noreferrer" title=(change.revision) { code { (short(&change.revision)) } },
+                None => code title=(change.revision) { (short(&change.revision)) },
+            }
+            " " (person(&change.author)) " "
+            span.message { (change.message.lines().next().unwrap_or_default()) }
         }
     }
 }
@@ -140,5 +157,30 @@ pub(crate) fn unknown(asked: &Asked, revision: &str) -> Page {
                 p { a.button href=(timeline(asked)) { "To the timeline" } }
             },
         )) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::application::Change;
+
+    #[test]
+    fn what_a_commit_was_made_from_is_named_with_whoever_wrote_it() {
+        let of = |repository: &str, author: &str, message: &str| {
+            let change = Change {
+                revision: "4f2a91c0".repeat(5),
+                message: message.to_owned(),
+                author: author.to_owned(),
+            };
+            made_from(&MadeFrom { repository: repository.to_owned(), change }).into_string()
+        };
+        let shown = of("https://github.com/team/mono.git", "Ada <ada@example.com>", "Raise <it>\n\nBecause.");
+        let link = format!("https://github.com/team/mono/commit/{}", "4f2a91c0".repeat(5));
+        assert!(shown.contains(&format!("made from <a href=\"{link}\"")), "{shown}");
+        assert!(shown.contains("<span class=\"name\">Ada</span>"), "{shown}");
+        assert!(shown.contains("<span class=\"message\">Raise &lt;it&gt;</span>"), "{shown}");
+        let bare = of("/srv/mono", "", "");
+        assert!(!bare.contains("href") && bare.contains("<code title"), "{bare}");
     }
 }

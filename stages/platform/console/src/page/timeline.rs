@@ -128,7 +128,7 @@ fn said(source: &Brought) -> String {
 fn commits(asked: &Asked, source: &Brought, commits: &[Commit], fold: &str, at: Timestamp) -> Markup {
     html! {
         ul.commits { @for one in commits {
-            @let Commit { change: of, paths, more_paths } = one;
+            @let Commit { change: of, made_from, paths, more_paths } = one;
             @let files = (paths.len() as u64).saturating_add(*more_paths);
             li {
                 @match commit_link(&source.repository, &of.revision) {
@@ -137,6 +137,7 @@ fn commits(asked: &Asked, source: &Brought, commits: &[Commit], fold: &str, at: 
                 }
                 " " (person(&of.author)) " "
                 span.message { (of.message.lines().next().unwrap_or_default()) }
+                @if let Some(of) = made_from { " " (commit::made_from(of)) }
                 @if files > 0 {
                     " " a.what href=(commit::link(asked, at.as_millisecond(), &of.revision)) { "What it changed" span.hidden { " in " (short(&of.revision)) } }
                     details data-fold={(fold) "/" (of.revision)} {

@@ -23,13 +23,13 @@ fn of(sources: Vec<SourceChange>, revision: &str) -> Option<BroughtCommit> {
         let Some(at) = commits.iter().position(|one| one.revision == revision) else { continue };
         let neighbour = |at: Option<usize>| Some(commits.get(at?)?.revision.clone());
         let (newer, older) = (neighbour(at.checked_sub(1)), neighbour(at.checked_add(1)));
-        let Some(CommitOf { revision, author, message, mut paths, more_paths, diffs, .. }) =
-            commits.into_iter().nth(at)
-        else {
+        let Some(one) = commits.into_iter().nth(at) else {
             continue;
         };
+        let CommitOf { revision, author, message, made_from, mut paths, more_paths, diffs, .. } = one;
         let of = found.get_or_insert_with(|| BroughtCommit {
             change: Change { revision, message, author },
+            made_from: made_from.map(rows::made_from),
             sources: Vec::new(),
             newer,
             older,
@@ -65,13 +65,19 @@ mod tests {
             ..CommitOf::default()
         };
         let source = |commits: Vec<CommitOf>| SourceChange { commits, ..SourceChange::default() };
+        let made_from = stages_platform_store::MadeFrom {
+            revision: "dry".to_owned(),
+            ..stages_platform_store::MadeFrom::default()
+        };
+        let written = CommitOf { made_from: Some(made_from), ..commit("b", &["x", "y", "z"], 2) };
         let sources = vec![
-            source(vec![commit("c", &["x"], 0), commit("b", &["x", "y", "z"], 2), commit("a", &[], 0)]),
+            source(vec![commit("c", &["x"], 0), written, commit("a", &[], 0)]),
             source(vec![commit("e", &["x"], 0)]),
             source(vec![commit("b", &["v"], 1)]),
         ];
         let found = of(sources.clone(), "b").unwrap();
         assert_eq!((found.newer.as_deref(), found.older.as_deref()), (Some("c"), Some("a")));
+        assert_eq!(found.made_from.unwrap().change.revision, "dry");
         let files = |files: &CommitFiles| (files.diffs.len(), files.paths.clone(), files.more_paths);
         let files: Vec<_> = found.sources.iter().map(files).collect();
         assert_eq!(files, [(2, vec!["z".to_owned()], 2), (1, Vec::new(), 2)]);

@@ -8,6 +8,7 @@ use stages_platform_store::{
 
 use crate::view::application::{ApplicationId, ApplicationRow, Change};
 use crate::view::cluster::ClusterRow;
+use crate::view::commit::MadeFrom;
 use crate::view::deployment::{Brought, Commit, Deployment, ImageChange, Outcome};
 use crate::view::resource::{Resource, ResourceKey, ResourceRow};
 use crate::view::runtime::{Refused, RuntimeRole, RuntimeRow};
@@ -92,6 +93,7 @@ pub(super) fn deployment(row: FleetDeployment) -> Deployment {
 pub(super) fn brought(source: SourceChange) -> Brought {
     let commit = |one: CommitOf| Commit {
         change: Change { revision: one.revision, message: one.message, author: one.author },
+        made_from: one.made_from.map(made_from),
         paths: one.paths,
         more_paths: one.more_paths,
     };
@@ -102,6 +104,11 @@ pub(super) fn brought(source: SourceChange) -> Brought {
         none_is_new: source.none_is_new,
         unknown: source.error,
     }
+}
+
+pub(super) fn made_from(of: stages_platform_store::MadeFrom) -> MadeFrom {
+    let change = Change { revision: of.revision, message: of.message, author: of.author };
+    MadeFrom { repository: of.repository, change }
 }
 
 pub(super) fn key(name: &ResourceName) -> ResourceKey {

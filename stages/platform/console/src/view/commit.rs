@@ -7,12 +7,23 @@ use super::application::Change;
 pub struct BroughtCommit {
     /// The commit.
     pub change: Change,
+    /// What Argo CD made it from, where it did.
+    pub made_from: Option<MadeFrom>,
     /// What it changed, by source.
     pub sources: Vec<CommitFiles>,
     /// The commit after it of the same deployment.
     pub newer: Option<String>,
     /// The one before it.
     pub older: Option<String>,
+}
+
+/// A commit of people that Argo CD made another one from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MadeFrom {
+    /// The address of its repository, as it was reported.
+    pub repository: String,
+    /// The commit.
+    pub change: Change,
 }
 
 /// Files of one source of an application.

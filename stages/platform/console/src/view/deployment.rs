@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::application::{ApplicationId, Change};
+use super::commit::MadeFrom;
 
 /// How a deployment ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +96,8 @@ pub struct Brought {
 pub struct Commit {
     /// The commit.
     pub change: Change,
+    /// What Argo CD made it from, where it did.
+    pub made_from: Option<MadeFrom>,
     /// The paths of the application that it changed, as far as they are known.
     pub paths: Vec<String>,
     /// How many more there are.

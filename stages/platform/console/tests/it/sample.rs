@@ -193,6 +193,7 @@ impl Sample {
     fn brought(&self, index: usize) -> Vec<Brought> {
         let commit = |seed: usize| Commit {
             change: self.change(seed),
+            made_from: None,
             paths: (0..seed % 4).map(|file| self.text(format!("apps/payments/{file}/values.yaml"))).collect(),
             more_paths: if seed == 7 { 40 } else { 0 },
         };
@@ -239,6 +240,7 @@ impl Sample {
                 message: text("raise memory of the api to 512Mi\n\nIt was killed twice.\n"),
                 ..change
             },
+            made_from: None,
             sources: vec![
                 CommitFiles {
                     repository: text("https://github.com/example/shop.git"),

@@ -41,6 +41,7 @@ async fn what_changed_an_application_stands_with_its_deployment_and_is_answered(
     let platform = start(config()).await;
     let commit = json!({
         "revision": "abc", "author": "Ada <ada@example.com>", "date": "2026-11-21T10:00:00Z", "message": "raise it",
+        "madeFrom": {"repoURL": "https://git.example/dry", "revision": "dry", "author": "Bob", "date": "2026-11-21T09:00:00Z", "message": "first"},
         "paths": ["apps/shop/x.yaml", 7, "apps/shop/y.yaml"], "morePaths": 3,
         "diffs": [
             {"path": "apps/shop/x.yaml", "text": "@@ -1,1 +1,1 @@\n-a: 1\n+a: 2\n", "cut": true}, 7,
@@ -63,6 +64,10 @@ async fn what_changed_an_application_stands_with_its_deployment_and_is_answered(
             "repository": "https://git.example/one", "revision": "abc", "previous": "aaa", "more": true, "noneIsNew": false,
             "error": "", "commits": [{
                 "revision": "abc", "author": "Ada <ada@example.com>", "date": "2026-11-21T10:00:00Z", "message": "raise it",
+                "madeFrom": {
+                    "repository": "https://git.example/dry", "revision": "dry", "author": "Bob", "date": "2026-11-21T09:00:00Z",
+                    "message": "first",
+                },
                 "paths": ["apps/shop/x.yaml", "apps/shop/y.yaml"], "morePaths": 3,
             }],
         },

@@ -24,6 +24,8 @@ pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml"
 const HYDRATED: [&str; 5] = ["manifest.yaml", "*.yaml", "*.yml", "*.json", "*.jsonnet"];
 /// Kustomizations and charts that are read of one source: a circle of them ends as well.
 const MAX_READ: usize = 256;
+/// Entries of directories among which links are looked for.
+const MAX_ENTRIES: usize = 10_000;
 /// Bytes of a Kustomization or chart.
 const MAX_FILE: usize = 1024 * 1024;
 /// Paths of one application.
@@ -42,7 +44,8 @@ pub struct Application {
     pub(crate) destination: String,
     /// What it is synced to, in the order of the manifest: a source's place is its revision's. One that cannot be read is empty.
     pub sources: Vec<Source>,
-    annotated: Option<String>,
+    /// Which paths, where it is annotated with some.
+    annotated: Vec<String>,
     /// What its manifests are made from, where Argo CD writes them to a branch.
     dry: Option<Source>,
 }
@@ -85,14 +88,6 @@ impl Source {
     pub fn settings(&self) -> &Value {
         &self.settings
     }
-
-    /// The files of values that it names, as it writes them: a path, an address, or `$ref/path`.
-    pub fn value_files(&self) -> impl Iterator<Item = &str> {
-        let helm = &self.settings["helm"];
-        let files = helm["valueFiles"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let parameters = helm["fileParameters"].as_array().into_iter().flatten();
-        files.chain(parameters.filter_map(|parameter| parameter["path"].as_str()))
-    }
 }
 
 impl Application {
@@ -107,13 +102,15 @@ impl Application {
         let SyncedSources { all, is_hydrated, .. } = synced_sources(spec);
         let sources = all.into_iter().map(|source| Source::read(source.into_owned()).unwrap_or_default());
         let metadata = &object["metadata"];
+        let annotated = metadata["annotations"][ANNOTATION].as_str().unwrap_or_default();
+        let annotated = annotated.split(';').map(str::trim);
         Some(Self {
             namespace: metadata["namespace"].as_str().map(str::to_owned),
             name: text(&metadata["name"]),
             project: filled(&spec["project"]).unwrap_or("default").to_owned(),
             destination: text(&spec["destination"]["namespace"]),
             sources: sources.collect(),
-            annotated: filled(&metadata["annotations"][ANNOTATION]).map(str::to_owned),
+            annotated: annotated.filter(|path| !path.is_empty()).map(str::to_owned).collect(),
             dry: is_hydrated.then(|| Source::read(spec["sourceHydrator"]["drySource"].clone())).flatten(),
         })
     }
@@ -176,29 +173,52 @@ impl Application {
                 found.extend(HYDRATED.iter().filter_map(|name| join(&directory, name)));
                 return Ok(found.into_iter().collect());
             }
-        } else if let Some(annotated) = &self.annotated {
-            let paths = annotated.split(';').map(str::trim).filter(|path| !path.is_empty());
-            found.extend(paths.filter_map(|path| join(&of.path, path)));
+        } else if !self.annotated.is_empty() {
+            for entry in &self.annotated {
+                match (join(&of.path, entry), &of.reference) {
+                    // `.` of a source that others refer to and that has no directory: the files that they take.
+                    (Some(path), Some(name))
+                        if path.is_empty() && of.path.is_empty() && !entry.starts_with('/') =>
+                    {
+                        found.extend(self.referred_files(name));
+                    }
+                    (path, _) => found.extend(path),
+                }
+            }
             return Ok(found.into_iter().collect());
         }
-        let mut reading = Reading { files, found: &mut found, read: BTreeSet::new() };
+        let mut reading =
+            Reading { application: self, files, found, read: BTreeSet::new(), entries: MAX_ENTRIES };
         // A source that others refer to has files of its own where it says where.
         if of.reference.is_none() || !of.path.is_empty() {
-            reading.source(of, self.own_value_files(of))?;
+            reading.source(of)?;
         }
         if let Some(name) = &of.reference {
-            found.extend(self.referred_files(name));
+            for file in self.referred_files(name) {
+                reading.add(&file)?;
+            }
         }
-        Ok(found.into_iter().take(MAX_PATHS).collect())
+        Ok(reading.found.into_iter().take(MAX_PATHS).collect())
     }
 
-    /// The files of values that a source names of its own repository, as seen from its directory.
-    fn own_value_files<'a>(&'a self, of: &'a Source) -> impl Iterator<Item = String> + 'a {
-        let is_of_another = |file: &str| {
+    /// What Argo CD may call it: where it stands elsewhere than Argo CD, its name with that namespace before it. Where Argo CD stands
+    /// is not known here.
+    pub(crate) fn called(&self) -> impl Iterator<Item = String> {
+        let elsewhere = self.namespace.as_ref().map(|namespace| format!("{namespace}_{}", self.name));
+        std::iter::once(self.name.clone()).chain(elsewhere)
+    }
+
+    /// The files of values that settings of a source name of its own repository, as seen from its directory.
+    fn own_value_files<'a>(
+        &'a self,
+        of: &'a Source,
+        settings: &'a Value,
+    ) -> impl Iterator<Item = String> + 'a {
+        let is_of_another = move |file: &str| {
             let name = file.strip_prefix('$').and_then(|file| file.split('/').next());
             name.is_some_and(|name| self.sources.iter().any(|other| other.reference.as_deref() == Some(name)))
         };
-        let files = of.value_files().filter(move |file| !is_of_another(file));
+        let files = value_files(settings).filter(move |file| !is_of_another(file));
         let replaced = files.flat_map(move |file| BuildEnvironment::new(self, of).replace(file));
         replaced.filter(|file| !file.contains("://")).map(above_any_directories)
     }
@@ -208,7 +228,7 @@ impl Application {
         let prefix = format!("${name}/");
         let mut found = BTreeSet::new();
         for other in &self.sources {
-            for file in other.value_files().filter_map(|file| file.strip_prefix(&prefix)) {
+            for file in value_files(&other.settings).filter_map(|file| file.strip_prefix(&prefix)) {
                 let replaced = BuildEnvironment::new(self, other).replace(file).into_iter();
                 found.extend(replaced.filter_map(|file| join("", &above_any_directories(file))));
             }
@@ -223,6 +243,17 @@ fn above_any_directories(path: String) -> String {
         Some(at) => path[..path[..at].rfind('/').map_or(0, |slash| slash + 1)].to_owned(),
         None => path,
     }
+}
+
+/// The files of values that settings of a source name, as they are written: a path, an address, or `$ref/path`.
+fn value_files(settings: &Value) -> impl Iterator<Item = &str> {
+    let helm = &settings["helm"];
+    let parameters = list(&helm["fileParameters"]).map(|parameter| &parameter["path"]);
+    list(&helm["valueFiles"]).chain(parameters).filter_map(Value::as_str)
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
 }
 
 fn filled(value: &Value) -> Option<&str> {
@@ -265,25 +296,68 @@ fn had<T>(found: Result<T, GitError>) -> Result<Option<T>, GitError> {
     }
 }
 
+/// What one source is made of, while it is found out.
 struct Reading<'s, 'r> {
+    application: &'s Application,
     files: &'s Snapshot<'r>,
-    found: &'s mut BTreeSet<String>,
+    found: BTreeSet<String>,
     read: BTreeSet<String>,
+    /// How many more of them are looked at for links.
+    entries: usize,
 }
 
 impl Reading<'_, '_> {
-    fn source(&mut self, source: &Source, value_files: impl Iterator<Item = String>) -> Result<(), GitError> {
+    fn source(&mut self, source: &Source) -> Result<(), GitError> {
         let Some(directory) = join("", &source.path) else { return Ok(()) };
-        self.found.insert(directory.clone());
-        self.found.extend(value_files.filter_map(|file| join(&directory, &file)));
-        let libraries = source.settings["directory"]["jsonnet"]["libs"].as_array().into_iter().flatten();
-        // Argo CD looks for them from the root of the repository.
-        self.found.extend(libraries.filter_map(Value::as_str).filter_map(|library| join("", library)));
-        let components = source.settings["kustomize"]["components"].as_array().into_iter().flatten();
-        for component in components.filter_map(Value::as_str) {
-            self.linked(&directory, component)?;
+        self.settings(source, &directory, &source.settings)?;
+        // What stands beside the manifests takes the place of what the application says.
+        for called in [".argocd-source.yaml".to_owned()]
+            .into_iter()
+            .chain(self.application.called().map(|name| format!(".argocd-source-{name}.yaml")))
+        {
+            if let Some(settings) = self.yaml(&directory, &called)? {
+                self.settings(source, &directory, &settings)?;
+            }
         }
-        self.directory(&directory)
+        self.part(&directory)
+    }
+
+    /// What settings of a source name.
+    fn settings(&mut self, source: &Source, directory: &str, settings: &Value) -> Result<(), GitError> {
+        for file in self.application.own_value_files(source, settings) {
+            if let Some(file) = join(directory, &file) {
+                self.add(&file)?;
+            }
+        }
+        for library in list(&settings["directory"]["jsonnet"]["libs"]) {
+            // Argo CD looks for them from the root of the repository.
+            if let Some(library) = library.as_str().and_then(|library| join("", library)) {
+                self.add(&library)?;
+            }
+        }
+        let kustomize = &settings["kustomize"];
+        let patches = list(&kustomize["patches"]).map(|patch| &patch["path"]);
+        let parts = list(&kustomize["components"]).chain(patches).filter_map(Value::as_str);
+        parts.into_iter().try_for_each(|part| self.linked(directory, part))
+    }
+
+    /// A path, with what it stands for behind links.
+    fn add(&mut self, path: &str) -> Result<Vec<String>, GitError> {
+        let behind = self.files.behind_links(path)?;
+        self.found.insert(path.to_owned());
+        self.found.extend(behind.iter().cloned());
+        Ok(behind)
+    }
+
+    /// A path that may be a directory with more elsewhere: what is written in it is seen from where it stands behind links as well.
+    fn part(&mut self, path: &str) -> Result<(), GitError> {
+        let behind = self.add(path)?;
+        if had(self.files.is_directory(path))? == Some(true) {
+            for directory in std::iter::once(path).chain(behind.iter().map(String::as_str)) {
+                self.directory(directory)?;
+            }
+        }
+        Ok(())
     }
 
     /// What a directory is made of that is elsewhere in the repository.
@@ -291,9 +365,21 @@ impl Reading<'_, '_> {
         if self.read.len() >= MAX_READ || !self.read.insert(directory.to_owned()) {
             return Ok(());
         }
+        // Behind what is linked at the root there is nothing that is not in the root.
+        if !directory.is_empty() {
+            for link in had(self.files.links(directory, &mut self.entries))?.unwrap_or_default() {
+                let behind = self.files.behind_links(&link)?;
+                self.found.extend(behind.iter().cloned());
+                if let Some(last) = behind.last()
+                    && had(self.files.is_directory(last))? == Some(true)
+                {
+                    self.directory(last)?;
+                }
+            }
+        }
         for chart in ["Chart.yaml", "requirements.yaml"] {
             if let Some(chart) = self.yaml(directory, chart)? {
-                for dependency in chart["dependencies"].as_array().into_iter().flatten() {
+                for dependency in list(&chart["dependencies"]) {
                     let place =
                         dependency["repository"].as_str().and_then(|place| place.strip_prefix("file://"));
                     if let Some(place) = place {
@@ -312,10 +398,10 @@ impl Reading<'_, '_> {
 
     fn kustomization(&mut self, directory: &str, of: &Value) -> Result<(), GitError> {
         let texts = |value: &Value| -> Vec<String> {
-            value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+            list(value).filter_map(Value::as_str).map(str::to_owned).collect()
         };
         let mut all: Vec<String> = Vec::new();
-        for list in [
+        for name in [
             "resources",
             "bases",
             "components",
@@ -326,20 +412,19 @@ impl Reading<'_, '_> {
             "validators",
             "patchesStrategicMerge",
         ] {
-            all.extend(texts(&of[list]));
+            all.extend(texts(&of[name]));
         }
-        for (list, key) in [
+        for (name, key) in [
             ("patches", "path"),
             ("patchesJson6902", "path"),
             ("replacements", "path"),
             ("helmCharts", "valuesFile"),
             ("helmChartInflationGenerator", "values"),
         ] {
-            let each = of[list].as_array().into_iter().flatten();
-            all.extend(each.filter_map(|one| one[key].as_str()).map(str::to_owned));
+            all.extend(list(&of[name]).filter_map(|one| one[key].as_str()).map(str::to_owned));
         }
-        for list in ["configMapGenerator", "secretGenerator"] {
-            for one in of[list].as_array().into_iter().flatten() {
+        for name in ["configMapGenerator", "secretGenerator"] {
+            for one in list(&of[name]) {
                 for key in ["files", "envs"] {
                     // A file may be given another name: `name=path`.
                     let named = texts(&one[key]).into_iter();
@@ -352,7 +437,7 @@ impl Reading<'_, '_> {
                 all.extend(one["env"].as_str().map(str::to_owned));
             }
         }
-        for chart in of["helmCharts"].as_array().into_iter().flatten() {
+        for chart in list(&of["helmCharts"]) {
             all.extend(texts(&chart["additionalValuesFiles"]));
         }
         all.extend(of["openapi"]["path"].as_str().map(str::to_owned));
@@ -369,11 +454,9 @@ impl Reading<'_, '_> {
         if path.contains('\n') || path.contains("://") {
             return Ok(());
         }
-        let Some(path) = join(directory, path) else { return Ok(()) };
-        self.found.insert(path.clone());
-        match had(self.files.is_directory(&path))? {
-            Some(true) => self.directory(&path),
-            _ => Ok(()),
+        match join(directory, path) {
+            Some(path) => self.part(&path),
+            None => Ok(()),
         }
     }
 

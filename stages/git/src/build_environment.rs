@@ -13,13 +13,10 @@ impl<'a> BuildEnvironment<'a> {
         Self { application, source }
     }
 
-    /// What a path may be. Of an application that stands elsewhere than Argo CD the name has that namespace before it, and where
-    /// Argo CD stands is not known here.
+    /// What a path may be.
     pub(crate) fn replace(&self, path: &str) -> Vec<String> {
-        let name = &self.application.name;
-        let elsewhere = self.application.namespace.as_ref().map(|namespace| format!("{namespace}_{name}"));
-        let names = std::iter::once(&**name).chain(elsewhere.as_deref());
-        names.map(|name| expand(path, |variable| self.value(variable, name).to_owned())).collect()
+        let called = self.application.called();
+        called.map(|name| expand(path, |variable| self.value(variable, &name).to_owned())).collect()
     }
 
     fn value<'v>(&'v self, variable: &str, name: &'v str) -> &'v str {

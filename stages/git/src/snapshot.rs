@@ -102,7 +102,49 @@ impl<'r> Snapshot<'r> {
         Ok(matches!(self.find(path)?, Found::Directory(_)))
     }
 
+    /// What a path stands for behind its links: a path after each of them, the last of which leads through no other. What leads out
+    /// of the repository, into a submodule or in a circle ends before.
+    ///
+    /// # Errors
+    /// The repository cannot be read.
+    pub fn behind_links(&self, path: &str) -> Result<Vec<String>, GitError> {
+        let mut behind = Vec::new();
+        match self.follow(path, &mut behind) {
+            Err(error @ GitError::Read { .. }) => Err(error),
+            _ => Ok(behind),
+        }
+    }
+
+    /// The symbolic links in a directory and below it, as far as so many entries tell, which are counted down.
+    ///
+    /// # Errors
+    /// As [`Snapshot::list`].
+    pub fn links(&self, directory: &str, entries: &mut usize) -> Result<Vec<String>, GitError> {
+        let Found::Directory(id) = self.find(directory)? else { return Ok(Vec::new()) };
+        let (mut found, mut rest) = (Vec::new(), vec![(directory.to_owned(), id)]);
+        while let Some((directory, id)) = rest.pop() {
+            let failed = |source| GitError::Read { what: shown(&directory), source };
+            for entry in &self.repository.find_tree(id).map_err(failed)? {
+                let Some(left) = entries.checked_sub(1) else { return Ok(found) };
+                *entries = left;
+                // A name that is no text cannot be asked for.
+                let name = std::str::from_utf8(entry.name_bytes()).ok();
+                let Some(path) = name.and_then(|name| join(&directory, name)) else { continue };
+                match entry.kind() {
+                    Some(ObjectType::Tree) => rest.push((path, entry.id())),
+                    Some(ObjectType::Blob) if entry.filemode_raw() == LINK => found.push(path),
+                    _ => {}
+                }
+            }
+        }
+        Ok(found)
+    }
+
     fn find(&self, path: &str) -> Result<Found, GitError> {
+        self.follow(path, &mut Vec::new())
+    }
+
+    fn follow(&self, path: &str, behind: &mut Vec<String>) -> Result<Found, GitError> {
         let outside = || GitError::Outside { path: shown(path) };
         let mut rest: Vec<String> = parts(&join("", path).ok_or_else(outside)?);
         rest.reverse();
@@ -142,6 +184,7 @@ impl<'r> Snapshot<'r> {
                     let here = at.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join("/");
                     let mut all = parts(&join(&here, &target).ok_or_else(outside)?);
                     all.extend(rest.drain(..).rev());
+                    behind.push(all.join("/"));
                     all.reverse();
                     rest = all;
                     at.clear();

@@ -92,6 +92,15 @@ fn source(source: &Value) -> Value {
             told.insert(name.to_owned(), settings.into());
         }
     }
+    let patches = list(tool("kustomize").and_then(|kustomize| kustomize.get("patches")));
+    let patches: Vec<Value> = patches
+        .map(|patch| part(patch.as_object(), &["path"]))
+        .filter(|patch| !patch.is_empty())
+        .map(Value::from)
+        .collect();
+    if !patches.is_empty() {
+        told.entry("kustomize").or_insert_with(|| json!({}))["patches"] = patches.into();
+    }
     let jsonnet = tool("directory").and_then(|directory| map(directory.get("jsonnet")));
     let libraries = part(jsonnet, &["libs"]);
     if !libraries.is_empty() {
@@ -234,6 +243,15 @@ mod tests {
         object["spec"]["source"]["directory"] = json!({"recurse": true, "jsonnet": {"libs": ["vendor"], "extVars": [{"name": "a", "value": "b"}]}});
         let asked = question(&object).unwrap();
         assert_eq!(asked["spec"]["source"]["directory"], json!({"jsonnet": {"libs": ["vendor"]}}));
+    }
+
+    #[test]
+    fn files_of_patches_are_paths_and_patches_in_an_application_are_not() {
+        let mut object = synced();
+        object["spec"]["source"]["kustomize"] =
+            json!({"patches": [{"patch": "p"}, {"path": "../p.yaml", "target": {"kind": "Pod"}}]});
+        let asked = question(&object).unwrap();
+        assert_eq!(asked["spec"]["source"]["kustomize"], json!({"patches": [{"path": "../p.yaml"}]}));
     }
 
     #[test]

@@ -258,6 +258,85 @@ fn a_source_that_others_refer_to_has_the_files_they_take() {
 }
 
 #[test]
+fn an_annotation_of_no_path_is_none_and_a_source_without_a_directory_is_not_the_whole_repository() {
+    let spec = json!({"sources": [
+        {"repoURL": "https://charts", "chart": "shop", "helm": {"valueFiles": ["$values/env/prod.yaml"]}},
+        {"repoURL": "https://x/y", "ref": "values"},
+        {"repoURL": "https://x/y", "ref": "more", "path": "more"},
+    ]});
+    for (annotation, values, more) in [
+        (" ; ", vec!["env/prod.yaml"], vec!["more"]),
+        (".", vec!["env/prod.yaml"], vec!["more"]),
+        ("./;lib", vec!["env/prod.yaml", "lib"], vec!["more", "more/lib"]),
+        ("/;..", vec![""], vec![""]),
+    ] {
+        let shop = application(Some(annotation), &spec);
+        assert_eq!(
+            (paths(&shop, 1, &[]), paths(&shop, 2, &[])),
+            (strings(&values), strings(&more)),
+            "{annotation}"
+        );
+    }
+}
+
+fn strings(of: &[&str]) -> Vec<String> {
+    of.iter().map(|one| (*one).to_owned()).collect()
+}
+
+#[test]
+fn what_stands_behind_links_belongs_to_a_source() {
+    let at = |path: &str, helm: &Value| {
+        application(None, &json!({"source": {"repoURL": "https://x/y", "path": path, "helm": helm}}))
+    };
+    // What is named there is seen from where it stands.
+    let files = [
+        link("apps/shop", "../deep/er/shop"),
+        file("deep/er/shop/kustomization.yaml", "resources: [../base]\n"),
+    ];
+    let expected = ["apps/base", "apps/shop", "deep/er/base", "deep/er/shop"];
+    assert_eq!(paths(&at("apps/shop", &Value::Null), 0, &files), expected);
+    let files = [
+        file("core/x", ""),
+        link("env/now.yaml", "v2.yaml"),
+        file("env/v2.yaml", ""),
+        file("lib/Chart.yaml", "dependencies:\n- {name: a, repository: 'file://../core'}\n"),
+        link("web/charts/lib", "../../lib"),
+        link("web/circle", "circle"),
+        link("web/none", "../none/yet"),
+        link("web/out", "../../etc/passwd"),
+    ];
+    let web = at("web", &json!({"valueFiles": ["../env/now.yaml"]}));
+    let expected = ["core", "env/now.yaml", "env/v2.yaml", "lib", "none/yet", "web", "web/circle"];
+    assert_eq!(paths(&web, 0, &files), expected);
+    let root = at("", &Value::Null);
+    assert_eq!(paths(&root, 0, &files), [""], "everything is in it");
+}
+
+#[test]
+fn what_stands_beside_manifests_and_patches_of_an_application_name_files_as_well() {
+    let kustomize =
+        json!({"patches": [{"path": "../patch.yaml"}, {"patch": "a: b\n"}], "components": ["../tls"]});
+    let shop = application(
+        None,
+        &json!({"source": {"repoURL": "https://x/y", "path": "env/prod", "kustomize": kustomize}}),
+    );
+    let files = [
+        file("env/prod/.argocd-source.yaml", "helm: {valueFiles: [/all.yaml]}\n"),
+        file("env/prod/.argocd-source-argocd_shop.yaml", "helm: {valueFiles: [$ARGOCD_APP_NAME.yaml]}\n"),
+        file("env/prod/.argocd-source-other.yaml", "helm: {valueFiles: [other.yaml]}\n"),
+    ];
+    let expected = [
+        "all.yaml",
+        "env/patch.yaml",
+        "env/prod",
+        "env/prod/argocd_shop.yaml",
+        "env/prod/shop.yaml",
+        "env/tls",
+    ];
+    assert_eq!(paths(&shop, 0, &files), expected);
+}
+
+#[test]
 fn what_cannot_be_read_of_a_chart_leaves_its_directory() {
     let shop = application(None, &json!({"source": {"repoURL": "https://x/y", "path": "chart"}}));
     let large = "a".repeat(super::MAX_FILE + 1);

@@ -3,7 +3,6 @@
 mod remote;
 mod show;
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -14,7 +13,7 @@ use serde::Serialize;
 use stages_git::application::{Application, applications};
 use stages_git::manifests::manifests;
 use stages_git::walk::{Asked, Change, WalkLimits};
-use stages_git::{Address, Commit, GitRepository};
+use stages_git::{Address, Commit, GitRepository, Paths};
 
 use crate::cli::{Applications, Changed, Commits, GitCommand, ManifestsOf, OnGit};
 use crate::config::Variables;
@@ -142,13 +141,13 @@ fn commits(given: &Commits, variables: &Variables) -> anyhow::Result<ExitCode> {
         let address = address(repository, &given.applications)?;
         for application in read(&given.applications.files)? {
             let application = application.standing_in(&[&files])?;
-            let mut paths = BTreeSet::new();
+            let mut paths = Paths::default();
             for source in application.of(&address) {
                 paths.extend(application.paths(source, &files)?);
             }
             if !paths.is_empty() {
                 names.push(application.id());
-                asked.push(Asked { to, since, paths: paths.into_iter().collect() });
+                asked.push(Asked { to, since, paths });
             }
         }
         if names.is_empty() {
@@ -158,7 +157,7 @@ fn commits(given: &Commits, variables: &Variables) -> anyhow::Result<ExitCode> {
         }
     } else {
         names.push(given.paths.join(" "));
-        asked.push(Asked { to, since, paths: given.paths.clone() });
+        asked.push(Asked { to, since, paths: given.paths.clone().into() });
     }
     let limits = WalkLimits { changes: usize::from(given.limit), ..WalkLimits::default() };
     let found = repository.changes(&asked, limits)?;
@@ -210,7 +209,7 @@ fn changed(given: &Changed, variables: &Variables) -> anyhow::Result<ExitCode> {
     let mut elsewhere = 0;
     for application in &all {
         let application = application.standing_in(&[&before, &after])?;
-        let mut paths = BTreeSet::new();
+        let mut paths = Paths::default();
         for source in application.of(&address) {
             let follows = &application.sources[source].target_revision;
             let follows = follows.strip_prefix("refs/heads/").unwrap_or(follows);
@@ -228,13 +227,13 @@ fn changed(given: &Changed, variables: &Variables) -> anyhow::Result<ExitCode> {
             elsewhere += 1;
         } else {
             names.push(application.id());
-            asked.push(Asked { to: head, since: Some(base), paths: paths.into_iter().collect() });
+            asked.push(Asked { to: head, since: Some(base), paths });
         }
     }
     if names.is_empty() {
         bail!("none of the applications has a source in {address}; --url says how they call this repository");
     }
-    let paths: Vec<Vec<String>> = asked.iter().map(|asked| asked.paths.clone()).collect();
+    let paths: Vec<Paths> = asked.iter().map(|asked| asked.paths.clone()).collect();
     let differing = repository.differing(from, head, &paths)?;
     let (touched, rest): (Vec<_>, Vec<_>) =
         names.into_iter().zip(asked).zip(differing).partition(|(_, differing)| differing.is_some());

@@ -14,6 +14,8 @@ use crate::address::Address;
 use crate::build_environment::BuildEnvironment;
 use crate::error::GitError;
 use crate::made_from::HYDRATED_FROM;
+use crate::manifest_files::ManifestFiles;
+use crate::paths::Paths;
 use crate::snapshot::{Snapshot, join};
 use crate::yaml;
 
@@ -154,16 +156,16 @@ impl Application {
         })
     }
 
-    /// The paths of the source of this place, from the root of its repository, sorted. `files` are of that repository at the
+    /// The paths of the source of this place. `files` are of that repository at the
     /// revision that is asked about; what cannot be read there is passed over, and the source's directory stands all the same.
     ///
     /// # Errors
     /// The repository cannot be read.
-    pub fn paths(&self, source: usize, files: &Snapshot<'_>) -> Result<Vec<String>, GitError> {
+    pub fn paths(&self, source: usize, files: &Snapshot<'_>) -> Result<Paths, GitError> {
         let of = &self.sources[source];
         let mut found = BTreeSet::new();
         if !of.has_commits() {
-            return Ok(Vec::new());
+            return Ok(Paths::default());
         }
         // What is annotated is of the branch that they are made from: Argo CD passes over it as well when it makes them.
         if self.dry.is_some() {
@@ -171,7 +173,7 @@ impl Application {
                 && is_hydrated(&directory, files)?
             {
                 found.extend(HYDRATED.iter().filter_map(|name| join(&directory, name)));
-                return Ok(found.into_iter().collect());
+                return Ok(Paths { all: found, ..Paths::default() });
             }
         } else if !self.annotated.is_empty() {
             for entry in &self.annotated {
@@ -185,10 +187,16 @@ impl Application {
                     (path, _) => found.extend(path),
                 }
             }
-            return Ok(found.into_iter().collect());
+            return Ok(Paths { all: found, ..Paths::default() });
         }
-        let mut reading =
-            Reading { application: self, files, found, read: BTreeSet::new(), entries: MAX_ENTRIES };
+        let mut reading = Reading {
+            application: self,
+            files,
+            found,
+            some: Vec::new(),
+            read: BTreeSet::new(),
+            entries: MAX_ENTRIES,
+        };
         // A source that others refer to has files of its own where it says where.
         if of.reference.is_none() || !of.path.is_empty() {
             reading.source(of)?;
@@ -198,7 +206,7 @@ impl Application {
                 reading.add(&file)?;
             }
         }
-        Ok(reading.found.into_iter().take(MAX_PATHS).collect())
+        Ok(Paths { all: reading.found.into_iter().take(MAX_PATHS).collect(), some: reading.some })
     }
 
     /// What Argo CD may call it: where it stands elsewhere than Argo CD, its name with that namespace before it. Where Argo CD stands
@@ -301,6 +309,7 @@ struct Reading<'s, 'r> {
     application: &'s Application,
     files: &'s Snapshot<'r>,
     found: BTreeSet<String>,
+    some: Vec<ManifestFiles>,
     read: BTreeSet<String>,
     /// How many more of them are looked at for links.
     entries: usize,
@@ -310,6 +319,7 @@ impl Reading<'_, '_> {
     fn source(&mut self, source: &Source) -> Result<(), GitError> {
         let Some(directory) = join("", &source.path) else { return Ok(()) };
         self.settings(source, &directory, &source.settings)?;
+        let mut some = ManifestFiles::read(&directory, &source.settings);
         // What stands beside the manifests takes the place of what the application says.
         for called in [".argocd-source.yaml".to_owned()]
             .into_iter()
@@ -317,9 +327,14 @@ impl Reading<'_, '_> {
         {
             if let Some(settings) = self.yaml(&directory, &called)? {
                 self.settings(source, &directory, &settings)?;
+                some = None;
             }
         }
-        self.part(&directory)
+        let Some(some) = some else { return self.part(&directory) };
+        let behind = self.files.behind_links(&directory)?;
+        self.some.extend(behind.into_iter().map(|directory| some.behind(directory)));
+        self.some.push(some);
+        self.linked_in(&directory)
     }
 
     /// What settings of a source name.
@@ -365,18 +380,7 @@ impl Reading<'_, '_> {
         if self.read.len() >= MAX_READ || !self.read.insert(directory.to_owned()) {
             return Ok(());
         }
-        // Behind what is linked at the root there is nothing that is not in the root.
-        if !directory.is_empty() {
-            for link in had(self.files.links(directory, &mut self.entries))?.unwrap_or_default() {
-                let behind = self.files.behind_links(&link)?;
-                self.found.extend(behind.iter().cloned());
-                if let Some(last) = behind.last()
-                    && had(self.files.is_directory(last))? == Some(true)
-                {
-                    self.directory(last)?;
-                }
-            }
-        }
+        self.linked_in(directory)?;
         for chart in ["Chart.yaml", "requirements.yaml"] {
             if let Some(chart) = self.yaml(directory, chart)? {
                 for dependency in list(&chart["dependencies"]) {
@@ -391,6 +395,23 @@ impl Reading<'_, '_> {
         for name in KUSTOMIZATIONS {
             if let Some(kustomization) = self.yaml(directory, name)? {
                 self.kustomization(directory, &kustomization)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What links in a directory stand for. Behind those of the root there is nothing that is not in the root.
+    fn linked_in(&mut self, directory: &str) -> Result<(), GitError> {
+        if directory.is_empty() {
+            return Ok(());
+        }
+        for link in had(self.files.links(directory, &mut self.entries))?.unwrap_or_default() {
+            let behind = self.files.behind_links(&link)?;
+            self.found.extend(behind.iter().cloned());
+            if let Some(last) = behind.last()
+                && had(self.files.is_directory(last))? == Some(true)
+            {
+                self.directory(last)?;
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::error::GitError;
 use crate::file_change::BesideParent;
+use crate::paths::Paths;
 use crate::series::GitSeries;
 use crate::snapshot::Snapshot;
 use crate::walk::{self, Asked, Change, Changes, WalkLimits};
@@ -147,12 +148,7 @@ impl GitRepository {
     ///
     /// # Errors
     /// As [`walk::differing`].
-    pub fn differing(
-        &self,
-        old: Oid,
-        new: Oid,
-        paths: &[Vec<String>],
-    ) -> Result<Vec<Option<Change>>, GitError> {
+    pub fn differing(&self, old: Oid, new: Oid, paths: &[Paths]) -> Result<Vec<Option<Change>>, GitError> {
         walk::differing(&self.inner, old, new, paths)
     }
 

@@ -17,6 +17,7 @@ use git2::{Oid, Repository};
 use self::diff::{Differ, Touched};
 use self::graph::{Graph, Place};
 use self::paths::{PathTree, Query};
+use crate::Paths;
 use crate::error::GitError;
 
 /// What is asked of one application.
@@ -26,8 +27,8 @@ pub struct Asked {
     pub to: Oid,
     /// The revision it stood at before; `None` when it never did. One that the repository does not know is as none.
     pub since: Option<Oid>,
-    /// Files, directories and patterns of files from the root of the repository. None is: nothing of the repository.
-    pub paths: Vec<String>,
+    /// What of the repository is the application's.
+    pub paths: Paths,
 }
 
 /// A commit that changed an application.
@@ -130,7 +131,7 @@ pub fn differing(
     repository: &Repository,
     old: Oid,
     new: Oid,
-    paths: &[Vec<String>],
+    paths: &[Paths],
 ) -> Result<Vec<Option<Change>>, GitError> {
     let tree = |id: Oid| {
         repository
@@ -139,7 +140,7 @@ pub fn differing(
             .map_err(|source| GitError::Read { what: id.to_string(), source })
     };
     let all = PathTree::new(
-        paths.iter().enumerate().filter_map(|(n, paths)| Some((u32::try_from(n).ok()?, &**paths))),
+        paths.iter().enumerate().filter_map(|(n, paths)| Some((u32::try_from(n).ok()?, paths))),
     );
     let mut found = Differ::new(repository).compare(Some(tree(old)?), Some(tree(new)?), &all)?;
     Ok((0..paths.len())
@@ -317,5 +318,5 @@ fn is_new(reach: &Reach, group: &Group, place: Place) -> bool {
 }
 
 fn tree_of(asked: &[Asked], queries: &[Query]) -> PathTree {
-    PathTree::new(queries.iter().map(|query| (*query, &*asked[*query as usize].paths)))
+    PathTree::new(queries.iter().map(|query| (*query, &asked[*query as usize].paths)))
 }

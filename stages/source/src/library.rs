@@ -236,7 +236,7 @@ impl Library {
             let paths = if paths.is_empty() { vec![String::new()] } else { paths };
             self.blocking(move || {
                 let repository = new.open()?;
-                let change = repository.differing(old.commit, new.commit, &[paths])?;
+                let change = repository.differing(old.commit, new.commit, &[paths.into()])?;
                 let change = change.into_iter().next().flatten();
                 let (files, more) =
                     change.map_or((Vec::new(), 0), |change| (change.paths, change.more_paths));

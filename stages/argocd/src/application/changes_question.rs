@@ -102,9 +102,15 @@ fn source(source: &Value) -> Value {
         told.entry("kustomize").or_insert_with(|| json!({}))["patches"] = patches.into();
     }
     let jsonnet = tool("directory").and_then(|directory| map(directory.get("jsonnet")));
-    let libraries = part(jsonnet, &["libs"]);
-    if !libraries.is_empty() {
-        told.insert("directory".to_owned(), json!({"jsonnet": libraries}));
+    let mut directory = part(jsonnet, &["libs"]);
+    if !directory.is_empty() {
+        directory = part(json!({"jsonnet": directory}).as_object(), &["jsonnet"]);
+    } else if jsonnet.is_none_or(Map::is_empty) {
+        // Of a directory with Jsonnet all files count.
+        directory = part(tool("directory"), &["recurse", "include", "exclude"]);
+    }
+    if !directory.is_empty() {
+        told.insert("directory".to_owned(), directory.into());
     }
     told.into()
 }
@@ -243,6 +249,16 @@ mod tests {
         object["spec"]["source"]["directory"] = json!({"recurse": true, "jsonnet": {"libs": ["vendor"], "extVars": [{"name": "a", "value": "b"}]}});
         let asked = question(&object).unwrap();
         assert_eq!(asked["spec"]["source"]["directory"], json!({"jsonnet": {"libs": ["vendor"]}}));
+    }
+
+    #[test]
+    fn which_files_of_a_directory_are_manifests_is_said_unless_it_has_jsonnet() {
+        let mut object = synced();
+        let some = json!({"recurse": true, "include": "*.yaml", "exclude": "a.yaml"});
+        object["spec"]["source"]["directory"] = some.clone();
+        assert_eq!(question(&object).unwrap()["spec"]["source"]["directory"], some);
+        object["spec"]["source"]["directory"]["jsonnet"] = json!({"extVars": [{"name": "a", "value": "b"}]});
+        assert_eq!(question(&object).unwrap()["spec"]["source"]["directory"], Value::Null);
     }
 
     #[test]

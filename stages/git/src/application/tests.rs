@@ -15,7 +15,7 @@ fn application(annotation: Option<&str>, spec: &Value) -> Application {
 
 fn paths(application: &Application, source: usize, files: &[(&str, i32, &[u8])]) -> Vec<String> {
     let (_directory, repository, commit) = repository(files);
-    application.paths(source, &repository.snapshot(commit).unwrap()).unwrap()
+    application.paths(source, &repository.snapshot(commit).unwrap()).unwrap().all.into_iter().collect()
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn what_argo_cd_writes_is_what_it_is_made_from_wherever_argo_cd_does_not_write()
         let (files, none) = (repository.snapshot(commit).unwrap(), repository.snapshot(commit).unwrap());
         let shop = shop.standing_in(&[&files, &none]).unwrap();
         let [source] = &*shop.sources else { panic!("{:?}", shop.sources) };
-        (source.target_revision.clone(), shop.paths(0, &files).unwrap())
+        (source.target_revision.clone(), shop.paths(0, &files).unwrap().all.into_iter().collect())
     };
     let of = |revision: &str, paths: &[&str]| {
         (revision.to_owned(), paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>())
@@ -310,6 +310,33 @@ fn what_stands_behind_links_belongs_to_a_source() {
     assert_eq!(paths(&web, 0, &files), expected);
     let root = at("", &Value::Null);
     assert_eq!(paths(&root, 0, &files), [""], "everything is in it");
+}
+
+#[test]
+fn of_a_directory_of_which_some_files_are_manifests_these_belong_to_a_source() {
+    let directory = json!({"recurse": true, "include": "*/application.yaml"});
+    let all = application(
+        None,
+        &json!({"source": {"repoURL": "https://x/y", "path": "apps", "directory": directory}}),
+    );
+    let found = |files: &[(&str, i32, &[u8])]| {
+        let (_directory, repository, commit) = repository(files);
+        let found = all.paths(0, &repository.snapshot(commit).unwrap()).unwrap();
+        let some: Vec<_> = found.some.into_iter().map(|some| some.directory).collect();
+        (found.all.into_iter().collect::<Vec<_>>(), some)
+    };
+    // Argo CD reads no Kustomization there.
+    let files = [
+        file("apps/kustomization.yaml", "resources: [../base]\n"),
+        link("apps/a/application.yaml", "../../real.yaml"),
+    ];
+    assert_eq!(found(&files), (strings(&["real.yaml"]), strings(&["apps"])));
+    assert_eq!(
+        found(&[link("apps", "at/apps"), file("at/apps/x", "")]),
+        (vec![], strings(&["at/apps", "apps"]))
+    );
+    let files = [file("apps/.argocd-source.yaml", "directory: {include: '*'}\n")];
+    assert_eq!(found(&files), (strings(&["apps"]), vec![]));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use git2::{Oid, Repository, Tree};
 
-use super::paths::{Node, PathTree, Query, ROOT};
+use super::paths::{Node, PathTree, Query, ROOT, SomeFiles};
 use crate::error::GitError;
 
 /// A file system takes no path of more names than this (4,096 bytes); nothing is looked for below.
@@ -43,6 +43,16 @@ struct Comparison<'p> {
     names: Vec<Vec<u8>>,
 }
 
+/// Where a comparison is.
+struct Inside<'i> {
+    /// What may come below.
+    nodes: &'i [Node],
+    /// Whose everything here is.
+    owners: &'i [Query],
+    /// Whose some files here are, and how many names their directory has.
+    some: &'i [(SomeFiles, usize)],
+}
+
 #[derive(Clone, Copy)]
 struct Entry<'t> {
     name: &'t [u8],
@@ -75,8 +85,10 @@ impl<'r> Differ<'r> {
     ) -> Result<HashMap<Query, Touched>, GitError> {
         let mut comparison = Comparison { paths, touched: HashMap::new(), names: Vec::new() };
         let owners: Vec<Query> = paths.owners(&[ROOT]).collect();
+        let some: Vec<_> = paths.some(&[ROOT]).map(|some| (some, 0)).collect();
         if old != new {
-            self.trees(old, new, &[ROOT], &owners, &mut comparison)?;
+            let root = Inside { nodes: &[ROOT], owners: &owners, some: &some };
+            self.trees(old, new, &root, &mut comparison)?;
         }
         Ok(comparison.touched)
     }
@@ -104,13 +116,13 @@ impl<'r> Differ<'r> {
         &mut self,
         old: Option<Oid>,
         new: Option<Oid>,
-        nodes: &[Node],
-        owners: &[Query],
+        inside: &Inside<'_>,
         comparison: &mut Comparison<'_>,
     ) -> Result<(), GitError> {
         if comparison.names.len() >= MAX_DEPTH {
-            let below = comparison.paths.below(nodes, true);
-            comparison.touch(owners.iter().copied().chain(below));
+            let below = comparison.paths.below(inside.nodes, true);
+            let some = inside.some.iter().map(|(some, _)| some.query);
+            comparison.touch(inside.owners.iter().copied().chain(some).chain(below));
             return Ok(());
         }
         let (old, new) = (self.tree(old)?, self.tree(new)?);
@@ -143,7 +155,7 @@ impl<'r> Differ<'r> {
             {
                 continue;
             }
-            self.entry(a, b, nodes, owners, comparison)?;
+            self.entry(a, b, inside, comparison)?;
         }
         Ok(())
     }
@@ -153,17 +165,18 @@ impl<'r> Differ<'r> {
         &mut self,
         old: Option<Entry<'_>>,
         new: Option<Entry<'_>>,
-        nodes: &[Node],
-        owners: &[Query],
+        inside: &Inside<'_>,
         comparison: &mut Comparison<'_>,
     ) -> Result<(), GitError> {
         let Some(name) = old.or(new).map(|entry| entry.name) else { return Ok(()) };
-        let at = comparison.paths.step(nodes, name);
-        let mut here = owners.to_vec();
+        let at = comparison.paths.step(inside.nodes, name);
+        let mut here = inside.owners.to_vec();
         here.extend(comparison.paths.owners(&at));
+        let mut some = inside.some.to_vec();
+        some.extend(comparison.paths.some(&at).map(|some| (some, comparison.names.len() + 1)));
         let below = comparison.paths.goes_on(&at);
         let files: Vec<Query> = comparison.paths.files(&at).collect();
-        if here.is_empty() && files.is_empty() && !below {
+        if here.is_empty() && some.is_empty() && files.is_empty() && !below {
             return Ok(());
         }
         comparison.names.push(name.to_vec());
@@ -173,12 +186,15 @@ impl<'r> Differ<'r> {
             // else there. A pattern is one of files of this repository.
             let through = modes.iter().flatten().any(|mode| matches!(*mode, LINK | SUBMODULE));
             let through = if through && below { comparison.paths.below(&at, false) } else { Vec::new() };
-            comparison.touch(here.iter().copied().chain(files).chain(through));
+            let taken = comparison.taken(&some, modes.contains(&Some(SUBMODULE)));
+            comparison.touch(here.iter().copied().chain(taken).chain(files).chain(through));
         }
-        if modes.iter().flatten().any(|mode| *mode == TREE) && (below || !here.is_empty()) {
+        if modes.iter().flatten().any(|mode| *mode == TREE) && (below || !here.is_empty() || !some.is_empty())
+        {
             let tree =
                 |entry: Option<Entry<'_>>| entry.filter(|entry| entry.mode == TREE).map(|entry| entry.id);
-            self.trees(tree(old), tree(new), &at, &here, comparison)?;
+            let inside = Inside { nodes: &at, owners: &here, some: &some };
+            self.trees(tree(old), tree(new), &inside, comparison)?;
         }
         comparison.names.pop();
         Ok(())
@@ -186,6 +202,18 @@ impl<'r> Differ<'r> {
 }
 
 impl Comparison<'_> {
+    /// Whose the file is of which some are theirs; what a submodule holds may be any of them, and so may what stands in the place of
+    /// their directory.
+    fn taken(&self, some: &[(SomeFiles, usize)], is_submodule: bool) -> Vec<Query> {
+        let is_one = |(some, names): &&(SomeFiles, usize)| {
+            let below = &self.names[*names..];
+            is_submodule
+                || below.is_empty()
+                || self.paths.has(*some, &String::from_utf8_lossy(&below.join(&b'/')))
+        };
+        some.iter().filter(is_one).map(|(some, _)| some.query).collect()
+    }
+
     fn touch(&mut self, queries: impl Iterator<Item = Query>) {
         let mut path = None;
         for query in queries {

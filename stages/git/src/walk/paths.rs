@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::Paths;
+use crate::manifest_files::ManifestFiles;
 use crate::pattern::{is_pattern, matches};
 
 /// A node of [`PathTree`].
@@ -21,6 +23,16 @@ struct At {
     owners: Vec<Query>,
     /// Whose pattern ends here: the file of this name is theirs, not what is under a directory.
     files: Vec<Query>,
+    /// Of whose directory of this name some files alone are theirs.
+    some: Vec<SomeFiles>,
+}
+
+/// Some files of a directory, and whose they are.
+#[derive(Clone, Copy)]
+pub(super) struct SomeFiles {
+    pub(super) query: Query,
+    /// Which, by their place in the [`PathTree`].
+    files: usize,
 }
 
 /// Paths of many applications.
@@ -29,19 +41,22 @@ struct At {
 /// which no `*` goes beyond a `/`. This is how Argo CD reads `argocd.argoproj.io/manifest-generate-paths`.
 pub(super) struct PathTree {
     nodes: Vec<At>,
+    some: Vec<ManifestFiles>,
 }
 
 impl PathTree {
     /// The paths of each of `queries`.
-    pub(super) fn new<'a>(queries: impl Iterator<Item = (Query, &'a [String])>) -> Self {
-        let mut tree = Self { nodes: vec![At::default()] };
+    pub(super) fn new<'a>(queries: impl Iterator<Item = (Query, &'a Paths)>) -> Self {
+        let mut tree = Self { nodes: vec![At::default()], some: Vec::new() };
         for (query, paths) in queries {
-            for path in paths {
-                let parts: Vec<&[u8]> = path
-                    .split('/')
-                    .filter(|part| !part.is_empty() && *part != ".")
-                    .map(str::as_bytes)
-                    .collect();
+            for some in &paths.some {
+                let node = parts(&some.directory).iter().fold(ROOT, |node, part| tree.child(node, part));
+                let files = tree.some.len();
+                tree.at_mut(node).some.push(SomeFiles { query, files });
+                tree.some.push(some.clone());
+            }
+            for path in &paths.all {
+                let parts = parts(path);
                 let node = parts.iter().fold(ROOT, |node, part| tree.child(node, part));
                 tree.at_mut(node).owners.push(query);
                 if parts.iter().any(|part| is_pattern(part)) {
@@ -108,6 +123,16 @@ impl PathTree {
         nodes.iter().flat_map(|node| self.at(*node).files.iter().copied())
     }
 
+    /// Of whose directory at one of `nodes` some files alone are theirs.
+    pub(super) fn some(&self, nodes: &[Node]) -> impl Iterator<Item = SomeFiles> {
+        nodes.iter().flat_map(|node| self.at(*node).some.iter().copied())
+    }
+
+    /// Whether a file is one of `some`, by its path from their directory.
+    pub(super) fn has(&self, some: SomeFiles, path: &str) -> bool {
+        self.some[some.files].has(path)
+    }
+
     /// Everybody with a path below one of `nodes`; patterns count as well where asked for.
     pub(super) fn below(&self, nodes: &[Node], patterns: bool) -> Vec<Query> {
         let mut all = Vec::new();
@@ -115,6 +140,7 @@ impl PathTree {
         while let Some(node) = rest.pop() {
             let at = self.at(node);
             all.extend(&at.owners);
+            all.extend(at.some.iter().map(|some| some.query));
             rest.extend(at.children.values());
             if patterns {
                 all.extend(&at.files);
@@ -128,4 +154,8 @@ impl PathTree {
     pub(super) fn goes_on(&self, nodes: &[Node]) -> bool {
         nodes.iter().any(|node| !self.at(*node).children.is_empty() || !self.at(*node).patterns.is_empty())
     }
+}
+
+fn parts(path: &str) -> Vec<&[u8]> {
+    path.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::as_bytes).collect()
 }

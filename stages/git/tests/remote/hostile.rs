@@ -80,7 +80,7 @@ async fn names_that_lead_elsewhere_are_only_names() {
             assert!(matches!(files.read("self/x", 100), Err(GitError::Submodule { .. })));
             assert!(matches!(files.read("../escaped.yaml", 100), Err(GitError::Outside { .. })));
             let found = manifests(&files, "", true).unwrap();
-            let asked = Asked { to: commit, since: None, paths: vec![String::new()] };
+            let asked = Asked { to: commit, since: None, paths: vec![String::new()].into() };
             let changes = repository.changes(&[asked], WalkLimits::default()).unwrap();
             assert!(changes[0].newest.is_some());
             found.manifests.len()

@@ -38,7 +38,7 @@ fn value(registry: &Registry, series: &str) -> u64 {
 /// Walks over the history of a checkout.
 async fn walk(of: &Checkout) {
     let walked = of.read(|repository, to| {
-        let asked = Asked { to, since: None, paths: vec!["a.yaml".to_owned()] };
+        let asked = Asked { to, since: None, paths: vec!["a.yaml".to_owned()].into() };
         repository.changes(&[asked], WalkLimits::default()).map(|found| found.len())
     });
     assert_eq!(walked.await.unwrap().unwrap(), 1);

@@ -366,7 +366,7 @@ pub(super) fn compare(built: &Built, kept: &[bool], questions: &[Question], seed
         .map(|question| Asked {
             to: built.commits[question.to].id,
             since: question.since.map(|since| built.commits[since].id),
-            paths: question.paths.clone(),
+            paths: question.paths.clone().into(),
         })
         .collect();
     let found = changes(&built.repository, &asked, WalkLimits::default()).unwrap().changes;

@@ -1,7 +1,9 @@
 use fastrand::Rng;
 
 use super::generated::{Shapes, compare, questions, repository};
-use super::{Built, Files, incumbent};
+use super::{Built, File, Files, SUBMODULE, incumbent};
+use crate::Paths;
+use crate::manifest_files::ManifestFiles;
 use crate::walk::{Asked, WalkLimits, changes, differing};
 
 /// Generated repositories in the gate; `GITOPS_RUNTIME_REPOSITORIES` asks for another number.
@@ -91,7 +93,7 @@ fn a_list_that_is_too_long_says_that_there_is_more() {
     let asked = |since: Option<usize>| Asked {
         to: built.commits[8].id,
         since: since.map(|n| built.commits[n].id),
-        paths: vec!["apps/0".to_owned()],
+        paths: vec!["apps/0".to_owned()].into(),
     };
     let limits = WalkLimits { changes: 2, commits: 100 };
     let all = [asked(None), asked(Some(4)), asked(Some(3))];
@@ -105,7 +107,7 @@ fn a_list_that_is_too_long_says_that_there_is_more() {
 #[test]
 fn history_that_is_too_long_is_refused() {
     let built = line(5, 1);
-    let asked = Asked { to: built.commits[4].id, since: None, paths: vec![String::new()] };
+    let asked = Asked { to: built.commits[4].id, since: None, paths: vec![String::new()].into() };
     let refused = changes(&built.repository, &[asked], WalkLimits { changes: 1, commits: 4 }).unwrap_err();
     assert_eq!(refused.to_string(), "the repository's history has more than 4 commits");
 }
@@ -114,7 +116,7 @@ fn history_that_is_too_long_is_refused() {
 fn a_revision_that_is_not_there_is_refused() {
     let built = line(1, 1);
     let to = git2::Oid::from_str("00000000000000000000000000000000000000aa").unwrap();
-    let asked = Asked { to, since: None, paths: vec![String::new()] };
+    let asked = Asked { to, since: None, paths: vec![String::new()].into() };
     let refused = changes(&built.repository, &[asked], WalkLimits::default()).unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -129,7 +131,7 @@ fn a_repository_that_lacks_a_commit_is_called_damaged() {
     let (directory, file) = lost.split_at(2);
     std::fs::remove_file(built.directory.path().join("objects").join(directory).join(file)).unwrap();
     let repository = git2::Repository::open_bare(built.directory.path()).unwrap();
-    let asked = Asked { to: built.commits[1].id, since: None, paths: vec![String::new()] };
+    let asked = Asked { to: built.commits[1].id, since: None, paths: vec![String::new()].into() };
     let refused = changes(&repository, &[asked], WalkLimits::default()).unwrap_err();
     let child = built.commits[1].id;
     assert_eq!(
@@ -145,7 +147,7 @@ fn many_revisions_are_walked_in_parts_and_none_is_mixed_up() {
         .map(|n| Asked {
             to: built.commits[n].id,
             since: n.checked_sub(5).map(|n| built.commits[n].id),
-            paths: vec!["apps/1".to_owned()],
+            paths: vec!["apps/1".to_owned()].into(),
         })
         .collect();
     let found = changes(&built.repository, &asked, WalkLimits::default()).unwrap().changes;
@@ -159,7 +161,7 @@ fn many_revisions_are_walked_in_parts_and_none_is_mixed_up() {
 #[test]
 fn a_pull_request_changes_what_differs_in_the_end() {
     let built = line(4, 2);
-    let paths: Vec<Vec<String>> = ["apps/0", "apps/1", "apps/2"].map(|path| vec![path.to_owned()]).to_vec();
+    let paths = ["apps/0", "apps/1", "apps/2"].map(|path| Paths::from(vec![path.to_owned()]));
     let found = differing(&built.repository, built.commits[2].id, built.commits[3].id, &paths).unwrap();
     let changed: Vec<_> =
         found.iter().map(|found| found.as_ref().map(|change| change.paths.clone())).collect();
@@ -178,10 +180,49 @@ fn a_path_of_many_names_is_looked_at_down_to_a_bound() {
     let asked = |path: String| Asked {
         to: built.commits[second].id,
         since: Some(built.commits[first].id),
-        paths: vec![path],
+        paths: vec![path].into(),
     };
     let asked = [asked("d".to_owned()), asked(format!("{deep}x")), asked("e".to_owned())];
     let found = changes(&built.repository, &asked, WalkLimits::default()).unwrap().changes;
     let changed: Vec<usize> = found.iter().map(|found| found.since.len()).collect();
     assert_eq!(changed, [1, 1, 0]);
+}
+
+#[test]
+fn of_some_files_of_a_directory_the_others_change_nothing() {
+    let mut built = Built::new("");
+    let mut files = Files::new();
+    let steps = [
+        ("apps/a/application.yaml", "1"),
+        ("apps/a/values.yaml", "1"),
+        ("README.md", "1"),
+        ("apps/a/application.yaml", "2"),
+        ("application.yaml", "1"),
+        ("apps/b/old.yaml", "1"),
+    ];
+    for (n, (path, text)) in steps.into_iter().enumerate() {
+        files.insert(path.to_owned(), built.file(text));
+        let parents: Vec<usize> = n.checked_sub(1).into_iter().collect();
+        built.commit(files.clone(), &parents, i64::try_from(n).unwrap());
+    }
+    let bump = File { mode: SUBMODULE, id: built.commits[0].id };
+    files.insert("apps/sub".to_owned(), bump);
+    built.commit(files.clone(), &[5], 6);
+    files.remove("apps/a/application.yaml");
+    let last = built.commit(files, &[6], 7);
+    let settings = serde_json::json!({"directory": {"recurse": true, "include": "*/application.yaml"}});
+    let asked = |directory: &str| Asked {
+        to: built.commits[last].id,
+        since: None,
+        paths: Paths { some: vec![ManifestFiles::read(directory, &settings).unwrap()], ..Paths::default() },
+    };
+    let asked = [asked("apps"), asked(""), asked("apps/a"), asked("application.yaml")];
+    let found = changes(&built.repository, &asked, WalkLimits::default()).unwrap().changes;
+    let place = |id| built.commits.iter().position(|commit| commit.id == id).unwrap();
+    let changed: Vec<Vec<usize>> =
+        found.iter().map(|found| found.since.iter().map(|change| place(change.commit)).collect()).collect();
+    // What a submodule holds may be any of them.
+    assert_eq!(changed, [vec![7, 6, 3, 0], vec![7, 6, 3, 0], vec![], vec![4]]);
+    assert_eq!(found[0].since[0].paths, ["apps/a/application.yaml"]);
+    assert_eq!(found[0].since[1].paths, ["apps/sub"]);
 }

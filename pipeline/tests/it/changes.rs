@@ -56,6 +56,11 @@ impl Monorepo {
         id
     }
 
+    /// The commit of a branch.
+    pub(crate) fn head(&self, name: &str) -> Oid {
+        self.repository.refname_to_id(&format!("refs/heads/{name}")).unwrap()
+    }
+
     /// Makes or moves a branch.
     pub(crate) fn branch(&self, name: &str, to: Oid) {
         self.repository.reference(&format!("refs/heads/{name}"), to, true, "moved").unwrap();

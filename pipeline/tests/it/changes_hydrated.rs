@@ -64,7 +64,9 @@ async fn what_argo_cd_writes_to_a_branch_is_told_with_its_commits_that_changed_m
     eventually("both reports", || ["a", "b"].iter().all(|name| changes(&simulation, name).len() == 1)).await;
     assert_eq!(changes(&simulation, "a"), [change(made_of_a, made, &[made_of_a])]);
     let report = told_of(&simulation, "a").remove(0);
-    assert_eq!(report["sources"][0]["changes"][0]["paths"], json!(["a/manifest.yaml"]));
+    let told = &report["sources"][0]["changes"][0];
+    assert_eq!(told["paths"], json!(["a/manifest.yaml"]));
+    assert_eq!(told["madeFrom"]["revision"], mono.head("main").to_string());
     // Argo CD made it anew, and it is the same.
     assert_eq!(changes(&simulation, "b"), [change(made, made, &[made])]);
     assert_eq!(told_of(&simulation, "b")[0]["sources"][0]["noneIsNew"], true);

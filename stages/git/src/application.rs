@@ -1,8 +1,9 @@
 //! Which paths of which repository make an application.
 //!
 //! The annotation `argocd.argoproj.io/manifest-generate-paths` says so; without it the sources do: their directories, value
-//! files, charts that are elsewhere in the repository, what a Kustomization is made of, libraries of Jsonnet, and what other sources
-//! take by `$ref`. Of an application whose manifests Argo CD writes to a branch first, they are what it writes there.
+//! files, charts that are elsewhere in the repository, what a Kustomization is made of, libraries of Jsonnet, what stands behind links,
+//! and what other sources take by `$ref`. Of an application whose manifests Argo CD writes to a branch first, they are what it writes
+//! there.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::Paths;
 use crate::manifest_files::ManifestFiles;
 use crate::pattern::{is_pattern, matches};
+use crate::snapshot::join;
 
 /// A node of [`PathTree`].
 pub(super) type Node = u32;
@@ -55,8 +56,9 @@ impl PathTree {
                 tree.at_mut(node).some.push(SomeFiles { query, files });
                 tree.some.push(some.clone());
             }
-            for path in &paths.all {
-                let parts = parts(path);
+            // What leads out of the repository is nothing of it.
+            for path in paths.all.iter().filter_map(|path| join("", path)) {
+                let parts = parts(&path);
                 let node = parts.iter().fold(ROOT, |node, part| tree.child(node, part));
                 tree.at_mut(node).owners.push(query);
                 if parts.iter().any(|part| is_pattern(part)) {
@@ -157,5 +159,5 @@ impl PathTree {
 }
 
 fn parts(path: &str) -> Vec<&[u8]> {
-    path.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::as_bytes).collect()
+    path.split('/').filter(|part| !part.is_empty()).map(str::as_bytes).collect()
 }

@@ -226,3 +226,15 @@ fn of_some_files_of_a_directory_the_others_change_nothing() {
     assert_eq!(found[0].since[0].paths, ["apps/a/application.yaml"]);
     assert_eq!(found[0].since[1].paths, ["apps/sub"]);
 }
+
+#[test]
+fn a_path_is_the_same_however_it_is_written_and_nothing_where_it_leads_out() {
+    let built = line(2, 2);
+    let [from, to] = [0, 1].map(|n| built.commits[n].id);
+    let written =
+        ["apps/1", "/apps/1/", "./apps//./1", "lib/../apps/x/../1", "apps/../../apps/1", "../apps/1"];
+    let paths = written.map(|path| Paths::from(vec![path.to_owned()]));
+    let found = differing(&built.repository, from, to, &paths).unwrap();
+    let changed: Vec<bool> = found.iter().map(Option::is_some).collect();
+    assert_eq!(changed, [true, true, true, true, false, false]);
+}

@@ -36,7 +36,7 @@ pub use error::{GitError, in_one_line};
 pub use file_change::{BesideParent, FileContent, FileId, unified};
 pub use git2::Oid;
 pub use made_from::MadeFrom;
-pub use manifest_files::ManifestFiles;
+pub use manifest_files::{ManifestFiles, file_pattern};
 pub use paths::Paths;
 pub use remote::{Checkout, Checkouts, FetchError, RepositoryUrl, UrlPrefix};
 pub use repository::{Commit, GitRepository};

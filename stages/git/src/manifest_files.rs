@@ -29,8 +29,8 @@ impl ManifestFiles {
         {
             return None;
         }
-        let glob = |name: &str| of[name].as_str().filter(|text| !text.is_empty()).map(glob);
-        let (include, exclude) = (glob("include"), glob("exclude"));
+        let pattern = |name: &str| of[name].as_str().filter(|text| !text.is_empty()).map(file_pattern);
+        let (include, exclude) = (pattern("include"), pattern("exclude"));
         if include.is_none() && exclude.is_none() {
             return None;
         }
@@ -53,20 +53,18 @@ impl ManifestFiles {
     }
 }
 
-/// Reads a pattern as Argo CD does, to which `/` is a character like any other.
-fn glob(text: &str) -> Option<GlobMatcher> {
+/// Reads a pattern of files of a directory as Argo CD does, to which `/` is a character like any other; `None` for what is none.
+pub fn file_pattern(text: &str) -> Option<GlobMatcher> {
     let mut text = text.to_owned();
     while text.contains("**") {
         text = text.replace("**", "*");
     }
-    Some(
-        GlobBuilder::new(&text)
-            .literal_separator(false)
-            .backslash_escape(true)
-            .build()
-            .ok()?
-            .compile_matcher(),
-    )
+    let built = GlobBuilder::new(&text)
+        .literal_separator(false)
+        .backslash_escape(true)
+        .empty_alternates(true)
+        .build();
+    built.ok().map(|glob| glob.compile_matcher())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The objects of a directory, as Argo CD takes its files.
 
-use globset::{Glob, GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 use serde_json::Value;
-use stages_git::{GitError, Snapshot, shown};
+use stages_git::{GitError, Snapshot, file_pattern, shown};
 
 use crate::made::Made;
 
@@ -26,7 +26,7 @@ pub(crate) fn made(files: &Snapshot<'_>, directory: &str, settings: &Value) -> R
     let mut made = Made::default();
     let mut pattern = |name: &str| {
         let text = settings[name].as_str().filter(|text| !text.is_empty())?;
-        let pattern = pattern(text);
+        let pattern = file_pattern(text);
         if pattern.is_none() {
             made.gap(format!("directory.{name} is no pattern: {text:?}"));
         }
@@ -47,13 +47,6 @@ pub(crate) fn made(files: &Snapshot<'_>, directory: &str, settings: &Value) -> R
         made.file(files, &path)?;
     }
     Ok(made)
-}
-
-/// A pattern whose `*` goes over slashes as well, as that of Argo CD does.
-fn pattern(text: &str) -> Option<GlobMatcher> {
-    let built: Result<Glob, _> =
-        GlobBuilder::new(text).literal_separator(false).backslash_escape(true).empty_alternates(true).build();
-    built.ok().map(|glob| glob.compile_matcher())
 }
 
 fn collect(

@@ -1,6 +1,7 @@
 //! What Argo CD knows of an application, as it is told: shapes are those of its own answers.
 
 use async_graphql::SimpleObject;
+use jiff::Timestamp;
 use pipeline_redact::Redactor;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -290,8 +291,8 @@ impl Event {
         }
     }
 
-    /// When it was seen last.
-    pub(crate) fn at(&self) -> Option<String> {
-        self.last_timestamp.clone()
+    /// When it was seen last, whatever form that is written in.
+    pub(crate) fn at(&self) -> Option<Timestamp> {
+        self.last_timestamp.as_deref()?.parse().ok()
     }
 }

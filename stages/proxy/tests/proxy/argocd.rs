@@ -131,8 +131,8 @@ fn read((path, query): (&str, &str)) -> Option<Value> {
         },
         "/api/v1/applications/shop/events" => json!({"metadata": {}, "items": [
             {"type": "Normal", "reason": "OperationStarted", "message": "ada began", "count": 1,
-             "lastTimestamp": "2026-01-01T00:00:00Z", "involvedObject": {"kind": "Application", "name": "shop"}},
-            {"type": "Warning", "reason": "OperationFailed", "message": "it failed", "lastTimestamp": "2026-01-02T00:00:00Z"},
+             "lastTimestamp": "2026-01-02T00:00:00Z", "involvedObject": {"kind": "Application", "name": "shop"}},
+            {"type": "Warning", "reason": "OperationFailed", "message": "it failed", "eventTime": "2026-01-02T00:00:00.250000Z"},
         ]}),
         "/api/v1/applications/shop/links" => json!({"items": [
             {"title": "Runbook", "url": "https://ada:canary-of-a-link@wiki.example/shop", "description": "What to do", "iconClass": "fa-book"},

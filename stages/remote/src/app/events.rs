@@ -170,11 +170,9 @@ pub(super) async fn run_live(
     let variables = json!({"application": name.variables(), "resource": resource});
     let found: Value = proxy.get("read events", query, variables, "applicationEvents").await?;
     let mut all = match found {
-        Value::Array(all) => all,
+        Value::Array(all) => newest_first(all),
         _ => Vec::new(),
     };
-    let at = |one: &Value| one["lastTimestamp"].as_str().unwrap_or_default().to_owned();
-    all.sort_by_key(|one| std::cmp::Reverse(at(one)));
     all.truncate(limit);
     if matches!(output, Output::Json | Output::Yaml) {
         return screen.say(&document(&Value::Array(all), output)?);
@@ -203,4 +201,30 @@ pub(super) async fn run_live(
     };
     let rows: Vec<_> = all.into_iter().map(row).collect();
     screen.say(&table(LIVE, &rows, output == Output::Wide, true, screen))
+}
+
+/// By when they were last seen, whatever form that is written in; those that do not say it come last.
+fn newest_first(mut events: Vec<Value>) -> Vec<Value> {
+    let at = |one: &Value| one["lastTimestamp"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
+    events.sort_by_key(|one| std::cmp::Reverse(at(one)));
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_in_the_order_of_their_times_in_whatever_form_these_are_written() {
+        let newest = [
+            json!("2026-11-24T10:00:00.500000Z"),
+            json!("2026-11-24T10:00:00Z"),
+            json!("2026-11-24T11:59:59+02:00"),
+            json!("2026-11-24T09:00:00Z"),
+            Value::Null,
+        ];
+        let event = |at: &Value| json!({"lastTimestamp": at});
+        let expected: Vec<Value> = newest.iter().map(event).collect();
+        assert_eq!(newest_first(newest.iter().rev().map(event).collect()), expected);
+    }
 }

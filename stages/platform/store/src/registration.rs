@@ -230,7 +230,8 @@ impl Store {
         row.map(|row| Ok(row.text(0)?.into())).transpose()
     }
 
-    /// Keeps what a runtime says is wrong with it, instead of what it said before; `false`: there is none of that name.
+    /// Keeps what a runtime says is wrong with it, instead of what it said before; `false`: there is none of that name that has a
+    /// token or is registered.
     ///
     /// # Errors
     /// [`StoreError`] when it was not kept.
@@ -247,6 +248,7 @@ impl Store {
                     WHERE name = $1 ON CONFLICT (runtime_id, role) DO UPDATE SET version = excluded.version, at = excluded.at";
         let seen = "UPDATE runtimes SET seen_at = $2 WHERE name = $1 AND (seen_at IS NULL OR seen_at < $2)";
         self.whether(vec![
+            Statement::must(IS_THERE, [name.into()]),
             Statement::must(sql, [name.into(), problems.into(), now.into()]),
             Statement::may(role, [name.into(), now.into()]),
             Statement::may(seen, [name.into(), now.into()]),
@@ -254,14 +256,21 @@ impl Store {
         .await
     }
 
-    /// Keeps the version that a runtime runs, as it says itself; `false`: there is none of that name.
+    /// Keeps the version that a runtime runs, as it says itself; `false`: there is none of that name that has a token or is
+    /// registered.
     ///
     /// # Errors
     /// [`StoreError`] when it was not kept.
     pub async fn keep_version(&self, name: &str, version: &str) -> Result<bool, Arc<StoreError>> {
-        self.whether(vec![Statement::must(VERSION, [name.into(), version.into()])]).await
+        let kept = Statement::must(VERSION, [name.into(), version.into()]);
+        self.whether(vec![Statement::must(IS_THERE, [name.into()]), kept]).await
     }
 }
+
+/// Changes nothing, and finds the runtime of a name that has a token or is registered: of others what they reported is left.
+const IS_THERE: &str = "UPDATE runtimes SET name = name WHERE name = $1 AND (\
+                        EXISTS (SELECT 1 FROM registrations g WHERE g.runtime_id = runtimes.id) \
+                        OR EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = runtimes.id))";
 
 /// Keeps the version that a runtime runs.
 const VERSION: &str = "UPDATE runtimes SET version = $2 WHERE name = $1";

@@ -89,6 +89,10 @@ async fn a_runtime_registers_as_an_incumbents_does_reports_what_is_wrong_and_is_
         served.refused(&served.admin, gone, json!({"name": "eu1"})).await,
         "there is no runtime 'eu1'"
     );
+    // What it reported is still there, and nobody says more of it.
+    for (query, variables) in [(REPORT, report("eu1")), (VERSION, runs("eu1", "1.0.0"))] {
+        assert_eq!(served.refused(&served.admin, query, variables).await, "there is no runtime 'eu1'");
+    }
     let (status, _) = told(served.ask(&runtime, me, &json!({})).send().await.unwrap()).await;
     assert_eq!(status, 401, "its token is not known any more");
     let log = served.data(&served.admin, "{ auditLog(first: 2) { who how act subject } }", json!({})).await;

@@ -166,6 +166,11 @@ async fn a_runtime_is_registered_once_and_taken_away(opened: Opened) {
         assert_eq!(store.runtime(token).await.unwrap(), None);
     }
     assert_eq!(store.registrations(Some("eu1")).await.unwrap(), []);
+    // Nobody speaks for it any more.
+    assert!(!store.keep_problems("eu1", r#"["it hurts"]"#, NOW + 1).await.unwrap());
+    assert!(!store.keep_version("eu1", "1.2.6").await.unwrap());
+    let gone = store.runtimes(&View::ALL).await.unwrap().remove(0);
+    assert_eq!((&*gone.name, &*gone.problems, &*gone.version, gone.roles), ("eu1", "[]", "", Vec::new()));
     assert!(
         store.register(&by(), "eu1", "{}", false, NOW).await.unwrap().is_some(),
         "its name is free again"

@@ -1,5 +1,6 @@
 //! What runtimes tell of the clusters that they manage.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::act::Statement;
@@ -10,6 +11,9 @@ use crate::store::Store;
 
 /// Clusters of one runtime that are kept: those that were told of last.
 pub const TOLD_CLUSTERS: usize = 1_000;
+/// Lists that name a cluster no more, one after the other, by which it is gone: one alone may have been broken off, or have begun
+/// twice because an answer was lost.
+const WITHOUT_IT: i64 = 2;
 
 /// What a runtime told of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -39,7 +43,9 @@ pub struct ToldCluster {
 }
 
 impl Store {
-    /// Keeps what a runtime told of clusters of its, instead of what it told of them before.
+    /// Keeps what a runtime told of clusters of its, instead of what it told of them before; those that two whole lists in a row did
+    /// not name are gone. A runtime lists all its clusters time and again, in parts and in no order, and says of no part that it is the
+    /// last: a list has ended where a cluster of it is named again.
     ///
     /// # Errors
     /// [`StoreError`] when nothing of it was kept.
@@ -49,12 +55,19 @@ impl Store {
         clusters: Vec<ToldCluster>,
         now: Millis,
     ) -> Result<(), Arc<StoreError>> {
+        let lists = "SELECT name, list FROM clusters WHERE runtime_id = $1";
+        let rows = self.read().await?.rows(lists, &[Arg::Int(runtime)]).await?;
+        let lists = rows.into_iter().map(|row| Ok((row.text(0)?, row.int(1)?)));
+        let lists = lists.collect::<Result<HashMap<_, _>, StoreError>>()?;
+        let newest = lists.values().copied().max().unwrap_or_default();
+        let list = newest + i64::from(clusters.iter().any(|one| lists.get(&one.name) == Some(&newest)));
         let sql = "INSERT INTO clusters (runtime_id, name, server, status, message, attempted_at, server_version, resources, \
-                   apis, cached_at, api_versions, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
+                   apis, cached_at, api_versions, at, list) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
                    ON CONFLICT (runtime_id, name) DO UPDATE SET server = excluded.server, status = excluded.status, \
                    message = excluded.message, attempted_at = excluded.attempted_at, \
                    server_version = excluded.server_version, resources = excluded.resources, apis = excluded.apis, \
-                   cached_at = excluded.cached_at, api_versions = excluded.api_versions, at = excluded.at";
+                   cached_at = excluded.cached_at, api_versions = excluded.api_versions, at = excluded.at, list = excluded.list";
         let one = |one: ToldCluster| {
             let values = [
                 runtime.into(),
@@ -69,14 +82,15 @@ impl Store {
                 one.cached_at.as_deref().into(),
                 (&*one.api_versions.join("\n")).into(),
                 now.into(),
+                list.into(),
             ];
             Statement::may(sql, values)
         };
         let mut all: Vec<Statement> = clusters.into_iter().map(one).collect();
-        let more = "DELETE FROM clusters WHERE runtime_id = $1 AND name NOT IN (\
-                    SELECT name FROM clusters WHERE runtime_id = $1 ORDER BY at DESC, name LIMIT $2)";
+        let gone = "DELETE FROM clusters WHERE runtime_id = $1 AND (list < $3 OR name NOT IN (\
+                    SELECT name FROM clusters WHERE runtime_id = $1 ORDER BY at DESC, name LIMIT $2))";
         let most = i64::try_from(TOLD_CLUSTERS).unwrap_or(i64::MAX);
-        all.push(Statement::may(more, [runtime.into(), most.into()]));
+        all.push(Statement::may(gone, [runtime.into(), most.into(), (list - WITHOUT_IT).into()]));
         self.change(all).await
     }
 

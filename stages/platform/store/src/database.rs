@@ -168,6 +168,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0025_told.sql"),
         include_str!("../migrations/postgres/0025_told.sql"),
     ),
+    (
+        26,
+        "lists",
+        include_str!("../migrations/sqlite/0026_lists.sql"),
+        include_str!("../migrations/postgres/0026_lists.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

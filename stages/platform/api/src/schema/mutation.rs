@@ -204,7 +204,7 @@ impl Mutation {
     }
 
     /// Takes what a runtime says of clusters of its, each instead of what it said of it before; how many that are. Of the newest
-    /// 1,000 that is kept.
+    /// 1,000 that is kept, without those that two whole lists in a row do not name.
     async fn update_runtime_clusters(
         &self,
         context: &Context<'_>,

@@ -16,6 +16,7 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     an_adopter_keeps_its_name_and_has_an_id_beside_that_no_other_has(open(&place().await).await).await;
     what_a_runtime_told_of_a_cluster_last_is_kept_and_of_the_newest_thousand(open(&place().await).await)
         .await;
+    a_cluster_that_two_whole_lists_of_its_runtime_do_not_name_is_gone(open(&place().await).await).await;
     sealing_keys_are_kept_once_each_and_so_many(open(&place().await).await).await;
     the_shared_repository_is_suggested_once_and_set_at_any_time(open(&place().await).await).await;
 }
@@ -207,6 +208,34 @@ async fn what_a_runtime_told_of_a_cluster_last_is_kept_and_of_the_newest_thousan
     assert!(told.iter().any(|one| one.name == "east") && told.iter().all(|one| one.name != "west"));
     assert!(store.unregister(&by(), "prod", NOW).await.unwrap());
     assert_eq!(store.told_clusters(None, 10).await.unwrap(), []);
+    opened.close().await;
+}
+
+async fn a_cluster_that_two_whole_lists_of_its_runtime_do_not_name_is_gone(opened: Opened) {
+    let (store, id) = (&opened.store, opened.runtime.id);
+    let tell = async |names: &[&str]| {
+        let cluster = |name: &&str| ToldCluster { name: (*name).to_owned(), ..ToldCluster::default() };
+        store.keep_clusters(id, names.iter().map(cluster).collect(), NOW).await.unwrap();
+        let told = store.told_clusters(None, 10).await.unwrap();
+        told.into_iter().map(|one| one.name).collect::<Vec<_>>().concat()
+    };
+    // Each list is told in parts, and in another order than the one before.
+    assert_eq!((tell(&["a", "b"]).await, tell(&["c", "d"]).await), ("ab".to_owned(), "abcd".to_owned()));
+    assert_eq!((tell(&["d", "b"]).await, tell(&["c", "a"]).await), ("abcd".to_owned(), "abcd".to_owned()));
+    // It is named no more.
+    assert_eq!((tell(&["a"]).await, tell(&["c", "b"]).await), ("abcd".to_owned(), "abcd".to_owned()));
+    assert_eq!((tell(&["c", "b"]).await, tell(&["a"]).await), ("abcd".to_owned(), "abcd".to_owned()));
+    assert_eq!(tell(&["a"]).await, "abc", "a third list begins without it");
+    // A list that breaks off, and one that begins twice, take nothing away that the next names.
+    assert_eq!(tell(&["b", "c"]).await, "abc");
+    assert_eq!((tell(&["a"]).await, tell(&["a"]).await), ("abc".to_owned(), "abc".to_owned()));
+    assert_eq!(tell(&["b", "c"]).await, "abc");
+    // To say nothing is no list.
+    for _ in 0..5 {
+        assert_eq!(tell(&[]).await, "abc");
+    }
+    // Whatever comes back is told again.
+    assert_eq!(tell(&["d"]).await, "abcd");
     opened.close().await;
 }
 

@@ -89,8 +89,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-kube", &["pipeline-core"]),
     // What somebody asks of a runtime is sent on to it.
     ("stages-platform-api", &["pipeline-core", "stages-client", "stages-platform-store"]),
-    // Pages over traits, and the store behind them; people come in by a password, or sent by a provider.
-    ("stages-platform-console", &["pipeline-core", "stages-platform-oidc", "stages-platform-store"]),
+    // Pages over traits, and the store behind them; people come in by a password, or sent by a provider. Which sources of an
+    // Application count it knows as all do who read one.
+    (
+        "stages-platform-console",
+        &["pipeline-core", "stages-client", "stages-platform-oidc", "stages-platform-store"],
+    ),
     // A digest speaks of the shard that an application is in, which the platform works out as the reporter does; its answers are
     // data as those of the API are.
     (
@@ -132,13 +136,7 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[
     // People come into it by a real provider.
     (
         "stages-platform-console",
-        &[
-            "loadtest-browser",
-            "loadtest-sim",
-            "stages-client",
-            "stages-platform-api",
-            "stages-platform-ingest",
-        ],
+        &["loadtest-browser", "loadtest-sim", "stages-platform-api", "stages-platform-ingest"],
     ),
     ("stages-platform-ingest", &["loadtest-sim"]),
     // A real server of NATS.

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::Value;
+use stages_client::manifest_sources;
 use stages_platform_store::{
     DriftOf, FleetDeployment, MOST_DRIFTS, MOST_OF_LIFE, MOST_STEPS, Millis, ObjectAt, ResourceAt,
     SourceChange, StateOf, StepOf, Store, StoreError, View,
@@ -25,33 +27,8 @@ const ABOVE: usize = 6;
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Object {
-    spec: serde_json::Value,
+    spec: Value,
     status: Status,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct Spec {
-    source: Option<Source>,
-    sources: Vec<Source>,
-    source_hydrator: Option<Hydrator>,
-}
-
-/// What another branch is made from: what is written to that comes from there.
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct Hydrator {
-    dry_source: Option<Source>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct Source {
-    #[serde(rename = "repoURL")]
-    repo_url: String,
-    path: String,
-    target_revision: String,
-    chart: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -176,7 +153,7 @@ pub(super) async fn read(
         moment,
         silent_since: rows::silent(known.runtime_seen_at, now),
         deleted: known.deleted,
-        sources: sources(read.spec),
+        sources: sources(&read.spec),
         destination: [&**cluster, namespace].join(" ").trim().to_owned(),
         is_cut,
         transitions: transitions(&states, window.begin)
@@ -196,22 +173,18 @@ fn parse(object: &ObjectAt) -> Object {
     object.object.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// Those that are folders of repositories: where there are several, the single one says nothing, and where another branch is made from
-/// one, neither does.
-fn sources(spec: serde_json::Value) -> Vec<ManifestSource> {
-    let Spec { source, sources, source_hydrator } = serde_json::from_value(spec).unwrap_or_default();
-    let all = match source_hydrator.and_then(|hydrator| hydrator.dry_source) {
-        Some(dry) => vec![dry],
-        None if sources.is_empty() => source.into_iter().collect(),
-        None => sources,
-    };
-    let one = |of: Source| ManifestSource {
-        repository: of.repo_url,
-        path: of.path,
+/// Those of an Application that are folders of repositories.
+fn sources(spec: &Value) -> Vec<ManifestSource> {
+    let several = spec["sources"].as_array().into_iter().flatten().collect();
+    let dry = Some(&spec["sourceHydrator"]["drySource"]).filter(|dry| dry.is_object());
+    let one = |of: &Value| {
+        let text = |name: &str| of[name].as_str().unwrap_or_default().to_owned();
         // It means the branch that is the repository's own.
-        revision: if of.target_revision == "HEAD" { String::new() } else { of.target_revision },
+        let revision = Some(text("targetRevision")).filter(|revision| revision != "HEAD").unwrap_or_default();
+        let source = ManifestSource { repository: text("repoURL"), path: text("path"), revision };
+        (text("chart").is_empty() && !source.repository.is_empty()).then_some(source)
     };
-    all.into_iter().filter(|of| of.chart.is_empty() && !of.repo_url.is_empty()).map(one).collect()
+    manifest_sources(several, dry, spec.get("source")).into_iter().filter_map(one).collect()
 }
 
 /// What the application lists, each with what was reported of it, and what that owns; where it lists nothing, all that was
@@ -504,9 +477,9 @@ mod tests {
 
     #[test]
     fn folders_of_repositories_are_where_manifests_come_from_and_charts_of_registries_are_not() {
-        let of = |spec: serde_json::Value| {
+        let of = |spec: Value| {
             let object = serde_json::json!({ "spec": spec }).to_string();
-            sources(parse(&ObjectAt { object: Some(object), ..ObjectAt::default() }).spec)
+            sources(&parse(&ObjectAt { object: Some(object), ..ObjectAt::default() }).spec)
         };
         let source = |repository: &str, path: &str, revision: &str| ManifestSource {
             repository: repository.to_owned(),
@@ -529,6 +502,8 @@ mod tests {
             made
         );
         assert_eq!(of(serde_json::json!({ "source": chart })), []);
+        let odd = serde_json::json!({ "sources": [null, own, "odd", {"repoURL": 7}] });
+        assert_eq!(of(odd), made, "what cannot be read of one takes nothing from the others");
         assert_eq!(of(serde_json::json!({})), []);
     }
 

@@ -175,7 +175,11 @@ async fn judge(api: &Api, runtime: &str, asked: Asked) -> Result<Verdict, Refusa
         lasts,
     };
     // The runtime itself is seen by whoever sees anything of it.
-    if action == Some(Action::View) && namespace.is_empty() && name.is_none() && access.sees_of(runtime) {
+    if action == Some(Action::View)
+        && namespace.is_empty()
+        && name.is_none()
+        && api.store.seen_runtime(&access, runtime).await.map_err(unread)?.is_some()
+    {
         return Ok(told(None, None));
     }
     let decision = match action {

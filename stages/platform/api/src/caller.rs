@@ -204,12 +204,24 @@ impl Caller {
         }
     }
 
-    /// Whether they see that there is such a runtime.
-    pub(crate) fn sees_of(&self, runtime: &str) -> bool {
+    /// The name of the runtime that is called so, or told by that id; `None`: there is none that they see.
+    pub(crate) async fn runtime(&self, store: &Store, called: &str) -> Result<Option<String>, Refusal> {
         match self {
-            Self::Person(person) => person.access.sees_of(runtime),
-            Self::Runtime(own) => own.name == runtime,
+            Self::Person(person) => store.seen_runtime(&person.access, called).await,
+            Self::Runtime(own) => {
+                store.runtime_called(called).await.map(|name| name.filter(|name| *name == own.name))
+            }
         }
+        .map_err(unread)
+    }
+
+    /// The runtimes that they see, by name.
+    pub(crate) async fn runtimes(&self, store: &Store) -> Result<Vec<Registration>, Refusal> {
+        match self {
+            Self::Person(person) => store.seen_registrations(&person.access).await,
+            Self::Runtime(own) => store.registrations(Some(&own.name)).await,
+        }
+        .map_err(unread)
     }
 
     /// Whether they see everything of a runtime.

@@ -24,7 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::addresses::{Addresses, RefusedName};
 use crate::api::Api;
-use crate::caller::{Caller, Refusal, kept, registered, unread};
+use crate::caller::{Caller, Refusal, kept, registered};
 use crate::stored;
 
 /// The most that a body may be long: files that are committed are in it.
@@ -170,8 +170,7 @@ async fn asked(api: &Api, runtime: &str, request: Request) -> Result<Response, R
     let (head, body) = request.into_parts();
     let caller = Caller::of(&api.store, &head.headers, api.now()).await?;
     let Caller::Person(person) = &caller else { return Err(Refusal::NotAPerson) };
-    let called = api.store.runtime_called(runtime).await.map_err(unread)?;
-    let called = called.filter(|called| caller.sees_of(called));
+    let called = caller.runtime(&api.store, runtime).await?;
     let runtime = &*called.ok_or_else(|| Refusal::NoRuntime(runtime.to_owned()))?;
     let place = api.forward.places.clone().try_acquire_owned().map_err(|_| Refusal::Busy)?;
     let body = to_bytes(body, BODY).await.map_err(|_| Refusal::TooLong(BODY))?;

@@ -245,16 +245,19 @@ impl Access {
         )
     }
 
-    /// Whether they may see anything of a runtime.
-    #[must_use]
-    pub fn sees_of(&self, runtime: &str) -> bool {
-        let within = |rule: &Rule| {
+    /// Whether a rule says by itself that they see something of a runtime: one that names it, or names nothing. Applications that are
+    /// told by anything else are where they were reported from; of whatever else there is it is not known where it is.
+    pub(crate) fn is_shown(&self, runtime: &str) -> bool {
+        let shows = |rule: &Rule| {
             let wanted = rule.wanted();
             let named = wanted.iter().find(|(name, ..)| *name == AttributeName::Runtime);
             rule.actions.contains(&Action::View)
-                && named.is_none_or(|(.., values)| values.iter().any(|value| value == runtime))
+                && named.map_or(
+                    wanted.is_empty() || rule.entity_type != Entity::GitopsApplications,
+                    |(.., values)| values.iter().any(|value| value == runtime),
+                )
         };
-        self.role == Role::Admin || self.rules.iter().any(within)
+        self.role == Role::Admin || self.rules.iter().any(shows)
     }
 
     fn granting(&self, action: Action, entity: Entity) -> impl Iterator<Item = &Rule> {

@@ -1,12 +1,15 @@
 //! Applications of all runtimes, as far as somebody sees them.
 
+use std::collections::HashSet;
+
 use crate::act::Value;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::fleet::{self, ApplicationName, ResourceAt, literal};
 use crate::read::Application;
+use crate::registration::Registration;
 use crate::report::Millis;
-use crate::rule::{View, has_label};
+use crate::rule::{Access, View, has_label};
 use crate::store::Store;
 
 /// Which applications are listed: all of it holds, and what is `None` holds of each.
@@ -169,7 +172,7 @@ impl Store {
         let sql = "SELECT listed FROM applications WHERE id = $1";
         let row = self.read().await?.row(sql, &[Arg::Int(known.id)]).await?;
         let listed = row.map(|row| row.bytes(0)).transpose()?.unwrap_or_default();
-        let listed: std::collections::HashSet<&[u8]> = listed.chunks_exact(8).collect();
+        let listed: HashSet<&[u8]> = listed.chunks_exact(8).collect();
         all.retain(|one| match listed.is_empty() {
             true => !one.deleted,
             false => listed.contains(&one.name.listing().0[..]),
@@ -192,6 +195,46 @@ impl Store {
         };
         let values: Vec<_> = values.iter().map(Value::arg).collect();
         connection.rows_of(sql, &values).await?.iter().map(seen).collect()
+    }
+
+    /// The name of the runtime that is called so, or told by that id; `None`: there is none of which somebody sees anything.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn seen_runtime(
+        &self,
+        access: &Access,
+        name_or_id: &str,
+    ) -> Result<Option<String>, StoreError> {
+        let Some(name) = self.runtime_called(name_or_id).await? else { return Ok(None) };
+        let is_seen =
+            access.is_shown(&name) || !self.with_seen(&access.view(), Some(&name)).await?.is_empty();
+        Ok(is_seen.then_some(name))
+    }
+
+    /// Every runtime that has a token or is registered and of which somebody sees anything, by name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn seen_registrations(&self, access: &Access) -> Result<Vec<Registration>, StoreError> {
+        let mut all = self.registrations(None).await?;
+        if all.iter().any(|one| !access.is_shown(&one.name)) {
+            let with_seen = self.with_seen(&access.view(), None).await?;
+            all.retain(|one| access.is_shown(&one.name) || with_seen.contains(&one.name));
+        }
+        Ok(all)
+    }
+
+    /// The names of all runtimes, or of one, that have an application which is seen.
+    async fn with_seen(&self, view: &View, only: Option<&str>) -> Result<HashSet<String>, StoreError> {
+        let mut values = vec![only.unwrap_or("").into()];
+        let seen = view.condition(&mut values);
+        let sql = format!(
+            "SELECT r.name FROM runtimes r WHERE ($1 = '' OR r.name = $1) AND EXISTS (SELECT 1 FROM applications a \
+             WHERE a.runtime_id = r.id AND a.name <> '' AND a.deleted = 0 AND {seen})"
+        );
+        let values: Vec<_> = values.iter().map(Value::arg).collect();
+        self.read().await?.rows_of(sql, &values).await?.iter().map(|row| row.text(0)).collect()
     }
 
     /// The number of the runtime of that name.

@@ -12,7 +12,9 @@ use super::component::ComponentSlice;
 use super::flat::Rows;
 use super::git_source::{self, GitSourceEdge, GitSourceSlice};
 use super::page::{self, SlicePaginationArgs, rows};
-use super::promotion::{Metadata, ProductComponent, ProductComponentFilterArgs, PromotionTemplate};
+use super::promotion::{
+    ApplicationMetadata, Metadata, ProductComponent, ProductComponentFilterArgs, PromotionTemplate,
+};
 use super::runtime::{Runtime, RuntimeEdge, RuntimeSlice};
 use super::workflow::{
     Pipeline, PipelineSlice, PipelinesFilterArgs, Workflow, WorkflowSlice, WorkflowsFilterArgs,
@@ -82,11 +84,8 @@ impl Query {
 
     /// The runtime of a name or an id; null: there is none that whoever asks sees.
     async fn runtime(&self, context: &Context<'_>, name: String) -> Result<Option<Runtime>> {
-        let called = store(context)?.runtime_called(&name).await.map_err(unread)?;
+        let called = caller(context)?.runtime(store(context)?, &name).await?;
         let Some(name) = called else { return Ok(None) };
-        if !caller(context)?.sees_of(&name) {
-            return Ok(None);
-        }
         let found = store(context)?.registrations(Some(&name)).await.map_err(unread)?;
         let is_asked = asks_for_clusters(&context.look_ahead());
         let (clusters, now) = (managed(context, Some(&name), is_asked).await?, now(context)?);
@@ -100,9 +99,9 @@ impl Query {
         context: &Context<'_>,
         pagination: Option<SlicePaginationArgs>,
     ) -> Result<RuntimeSlice> {
-        let (caller, page) = (caller(context)?, pagination.unwrap_or_default());
-        let found = store(context)?.registrations(None).await.map_err(unread)?;
-        let seen = found.into_iter().filter(|one| &*one.name > page.after() && caller.sees_of(&one.name));
+        let page = pagination.unwrap_or_default();
+        let found = caller(context)?.runtimes(store(context)?).await?;
+        let seen = found.into_iter().filter(|one| &*one.name > page.after());
         let is_asked = asks_for_clusters(&context.look_ahead().field("edges").field("node"));
         let (clusters, now) = (managed(context, None, is_asked).await?, now(context)?);
         let runtimes = seen.take(page.first() + 1).map(|one| Runtime::of(one, &clusters, now));
@@ -186,26 +185,30 @@ impl Query {
     }
 
     /// Where the version of an application stands, as it was set for it or for its runtime; null: nothing was set, and whoever
-    /// asks takes `Chart.yaml` and `$.appVersion`. A runtime asks about itself, a person says about which.
+    /// asks takes `Chart.yaml` and `$.appVersion`. A runtime asks about itself, a person says about which: null as well, if they see
+    /// no such application.
     async fn promotion_template_by_runtime(
         &self,
         context: &Context<'_>,
         application_metadata: Metadata,
         runtime: Option<String>,
     ) -> Result<Option<PromotionTemplate>> {
-        let caller = caller(context)?;
+        let (caller, store) = (caller(context)?, store(context)?);
         let own = match caller {
             Caller::Runtime(own) => Some(own.name.clone()),
             Caller::Person(_) => None,
         };
         let runtime = runtime.or(own).ok_or_else(|| Refusal::Wrong("say of which runtime".to_owned()))?;
-        if !caller.sees_of(&runtime) {
-            return Ok(None);
+        let Some(runtime) = caller.runtime(store, &runtime).await? else { return Ok(None) };
+        let ApplicationMetadata { namespace, name } = &application_metadata.0;
+        if !caller.sees_all_of(&runtime) {
+            let seen = store.visible_one(&caller.view(), (&runtime, namespace, name)).await;
+            if seen.map_err(unread)?.is_none() {
+                return Ok(None);
+            }
         }
-        let application = &application_metadata.0;
-        let found =
-            store(context)?.version_source(&runtime, (&application.namespace, &application.name)).await;
-        Ok(found.map_err(unread)?.map(|one| PromotionTemplate::from(Some(one))))
+        let found = store.version_source(&runtime, (namespace, name)).await.map_err(unread)?;
+        Ok(found.map(|one| PromotionTemplate::from(Some(one))))
     }
 
     /// How an application is promoted, as far as that was set; null: there is none that whoever asks sees.
@@ -242,8 +245,7 @@ impl Query {
     #[graphql(complexity = "20 * child_complexity")]
     async fn components(&self, context: &Context<'_>, runtime: String) -> Result<ComponentSlice> {
         let (caller, store, now) = (caller(context)?, store(context)?, now(context)?);
-        let called = store.runtime_called(&runtime).await.map_err(unread)?;
-        let Some(name) = called.filter(|name| caller.sees_of(name)) else {
+        let Some(name) = caller.runtime(store, &runtime).await? else {
             return Ok(ComponentSlice::of(&runtime, Vec::new(), now));
         };
         let roles = store.roles(&name).await.map_err(unread)?;

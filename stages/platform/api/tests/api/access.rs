@@ -1,6 +1,7 @@
 //! Who may ask what.
 
 use serde_json::json;
+use stages_platform_store::VersionSource;
 
 use crate::served::{Credential, Served, by, still, told};
 
@@ -277,4 +278,49 @@ async fn members_see_what_the_rules_of_their_teams_grant_in_lists_and_alone() {
     assert_eq!(one(&served.runtime, "eu1").await, nothing);
     served.store.set_teams(&by("ada"), "lin", &[], now).await.unwrap();
     assert_eq!(one(&served.member, "prod").await, nothing);
+}
+
+#[tokio::test]
+async fn a_member_is_told_of_no_runtime_in_which_they_see_nothing_and_of_no_application_but_theirs() {
+    let served = Served::new().await;
+    for (runtime, application) in [("prod", "argocd/shop"), ("prod", "team/cart"), ("eu1", "team/cart")] {
+        served.report(runtime, application).await;
+    }
+    let now = still().as_millisecond();
+    let source = VersionSource { file: "Chart.yaml".to_owned(), json_path: "$.version".to_owned() };
+    served.store.set_version_source(&by("ada"), ("prod", None), Some(&source), now).await.unwrap();
+    served.store.set_teams(&by("ada"), "lin", &["shop".to_owned()], now).await.unwrap();
+    let rule = r#"mutation { createAbacRule(rule: {entityType: "gitopsApplications", teams: ["shop"], actions: ["VIEW"], attributes: [{name: "NAMESPACE", value: "argocd"}]}) }"#;
+    served.data(&served.admin, rule, json!({})).await;
+    let told = async |who: &Credential, runtime: &str| {
+        let query = "query One($r: String!) { runtime(name: $r) { id } components(runtime: $r) { edges { cursor } } runtimes { edges { cursor } } }";
+        served.data(who, query, json!({"r": runtime})).await
+    };
+    let edges = |names: &[&str]| json!({"edges": names.iter().map(|name| json!({"cursor": name})).collect::<Vec<_>>()});
+    let expected = |id: serde_json::Value, runtimes: &[&str]| json!({"runtime": id, "components": edges(&[]), "runtimes": edges(runtimes)});
+    let one = |name: &str| json!({"id": name});
+    assert_eq!(told(&served.member, "prod").await, expected(one("prod"), &["prod"]));
+    assert_eq!(told(&served.member, "eu1").await, expected(json!(null), &["prod"]));
+    assert_eq!(told(&served.admin, "eu1").await, expected(one("eu1"), &["eu1", "prod"]));
+    for (runtime, status) in [("prod", 409), ("eu1", 404), ("none", 404)] {
+        let url = format!("{}/2.0/api/runtimes/{runtime}/app-proxy/graphql", served.url);
+        let asked = served.client.post(url).header(served.member.0, &served.member.1);
+        let answer = asked.json(&json!({"query": "{ a }"})).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{runtime}");
+    }
+    let version = async |who: &Credential, namespace: &str, name: &str| {
+        let query = "query Version($of: Object!) { promotionTemplateByRuntime(runtime: \"prod\", applicationMetadata: $of) { versionSource { file } } }";
+        let of = json!({"of": {"namespace": namespace, "name": name}});
+        let found = served.data(who, query, of).await["promotionTemplateByRuntime"].take();
+        found["versionSource"]["file"].as_str().map(str::to_owned)
+    };
+    let set = Some("Chart.yaml".to_owned());
+    assert_eq!(version(&served.member, "argocd", "shop").await, set);
+    assert_eq!(version(&served.member, "team", "cart").await, None);
+    assert_eq!(version(&served.member, "argocd", "none").await, None);
+    assert_eq!(
+        version(&served.admin, "argocd", "none").await,
+        set,
+        "whoever sees everything is told of what comes"
+    );
 }

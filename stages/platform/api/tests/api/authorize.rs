@@ -62,6 +62,21 @@ async fn rules_decide_by_what_was_reported_of_an_application() {
 }
 
 #[tokio::test]
+async fn a_runtime_is_seen_by_whoever_sees_something_in_it() {
+    let served = Served::new().await;
+    let now = still().as_millisecond();
+    let rule = json!({"entityType": "gitopsApplications", "teams": ["shop"], "actions": ["VIEW"], "attributes": [{"name": "NAMESPACE", "value": "argocd"}]});
+    let rule: Rule = serde_json::from_value(rule).unwrap();
+    served.store.set_teams(&by("ada"), "lin", &["shop".to_owned()], now).await.unwrap();
+    assert!(served.store.add_rule(&by("ada"), &rule, now).await.unwrap());
+    let lin = served.member.1.clone();
+    let refused = judged(&served, &lin, "VIEW", json!({})).await;
+    assert_eq!((&refused["allowed"], &refused["refusal"]), (&json!(false), &json!("another_subject")));
+    served.report("prod", "argocd/shop").await;
+    assert_eq!(judged(&served, &lin, "VIEW", json!({})).await["allowed"], true);
+}
+
+#[tokio::test]
 async fn a_runtime_alone_asks_and_tells_and_only_what_there_is() {
     let served = Served::new().await;
     let post = async |who: &Credential, path: &str, body: Value| {

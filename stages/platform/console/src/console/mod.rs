@@ -145,9 +145,8 @@ impl Console {
         session: &Session,
         (runtime, namespace, name): (String, String, String),
     ) -> Result<ApplicationId, Unavailable> {
-        let called = self.0.settings.store.runtime_called(&runtime).await;
+        let called = self.0.settings.store.seen_runtime(&session.access, &runtime).await;
         let called = called.map_err(|error| Unavailable(error.into()))?;
-        let called = called.filter(|called| session.access.sees_of(called));
         Ok(ApplicationId { runtime: called.unwrap_or(runtime), namespace, name })
     }
 

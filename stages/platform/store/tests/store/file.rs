@@ -209,7 +209,8 @@ async fn a_store_of_the_version_before_has_all_it_had_and_gives_no_number_twice(
     let by = By { who: "lin".to_owned(), how: "session" };
     let numbers = async || -> Vec<i64> { store.rules().await.unwrap().iter().map(|rule| rule.id).collect() };
     let lin = store.access("lin").await.unwrap().unwrap();
-    assert!(lin.sees_of("prod"), "by the first rule, through the team");
+    let seen = store.seen_runtime(&lin, "prod").await.unwrap();
+    assert_eq!(seen.as_deref(), Some("prod"), "by the first rule, through the team");
     let session = crate::support::digest("one");
     assert_eq!(store.session(session, now).await.unwrap().as_deref(), Some("lin"));
     let key = format!("goak_{}", "ab".repeat(32)).into();

@@ -490,6 +490,13 @@ pub(crate) async fn a_narrow_user_sees_exactly_theirs_everywhere(opened: Opened)
     for (attributes, expected, runtimes) in cases {
         let view = view(&opened, attributes.clone()).await;
         sees(&opened, &view, &expected, &runtimes, &attributes.to_string()).await;
+        let lin = opened.store.access("lin").await.unwrap().unwrap();
+        let registered = opened.store.seen_registrations(&lin).await.unwrap();
+        assert!(registered.iter().map(|one| &*one.name).eq(runtimes.iter().copied()), "{attributes}");
+        for name in ["other", "prod"] {
+            let called = opened.store.seen_runtime(&lin, name).await.unwrap();
+            assert_eq!(called.is_some(), runtimes.contains(&name), "{name} by {attributes}");
+        }
     }
     sees(&opened, &View::NOTHING, &[], &[], "whoever is in no team").await;
     // A runtime that a rule names is seen before it has any application, and none beside it.

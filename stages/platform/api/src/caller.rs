@@ -204,6 +204,14 @@ impl Caller {
         }
     }
 
+    /// Which workflows they see, beside those of applications that they see.
+    pub(crate) fn view_of_workflows(&self) -> View {
+        match self {
+            Self::Person(person) => person.access.view_of_workflows(),
+            Self::Runtime(runtime) => View::of_runtime(&runtime.name),
+        }
+    }
+
     /// The name of the runtime that is called so, or told by that id; `None`: there is none that they see.
     pub(crate) async fn runtime(&self, store: &Store, called: &str) -> Result<Option<String>, Refusal> {
         match self {

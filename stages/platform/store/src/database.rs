@@ -174,6 +174,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0026_lists.sql"),
         include_str!("../migrations/postgres/0026_lists.sql"),
     ),
+    (
+        27,
+        "workflows",
+        include_str!("../migrations/sqlite/0027_workflows.sql"),
+        include_str!("../migrations/postgres/0027_workflows.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -239,9 +239,19 @@ impl Access {
     /// Which applications they see.
     #[must_use]
     pub fn view(&self) -> View {
+        self.view_of(Entity::GitopsApplications)
+    }
+
+    /// Which workflows they see, whatever application these belong to.
+    #[must_use]
+    pub fn view_of_workflows(&self) -> View {
+        self.view_of(Entity::Workflows)
+    }
+
+    fn view_of(&self, entity: Entity) -> View {
         View(
             (self.role != Role::Admin)
-                .then(|| self.granting(Action::View, Entity::GitopsApplications).map(Rule::wanted).collect()),
+                .then(|| self.granting(Action::View, entity).map(Rule::wanted).collect()),
         )
     }
 
@@ -285,13 +295,31 @@ impl View {
     /// As a condition on the tables `a` (applications) and `r` (their runtimes) of a query, whose parameters it takes from
     /// behind those that are there.
     pub(crate) fn condition(&self, values: &mut Vec<Value>) -> String {
+        self.condition_by(values, want_condition)
+    }
+
+    /// The same of workflows, on the tables `e` (entities) and `r`: they are told by their runtime and namespace, and by nothing else.
+    pub(crate) fn condition_of_workflows(&self, values: &mut Vec<Value>) -> String {
+        let one = |(name, _, wanted): &Wanted, values: &mut Vec<Value>| match name {
+            AttributeName::Runtime => Some(one_of("r.name", wanted, values)),
+            AttributeName::Namespace => Some(one_of("e.namespace", wanted, values)),
+            _ => None,
+        };
+        self.condition_by(values, one)
+    }
+
+    fn condition_by(
+        &self,
+        values: &mut Vec<Value>,
+        one: impl Fn(&Wanted, &mut Vec<Value>) -> Option<String>,
+    ) -> String {
         let Some(alternatives) = self.0.as_ref().filter(|_| !self.is_all()) else {
             return "1 = 1".to_owned();
         };
         let mut any = Vec::new();
         for wanted in alternatives {
             let before = values.len();
-            let all: Option<Vec<String>> = wanted.iter().map(|want| want_condition(want, values)).collect();
+            let all: Option<Vec<String>> = wanted.iter().map(|want| one(want, values)).collect();
             match all {
                 Some(all) => any.push(format!("({})", all.join(" AND "))),
                 None => values.truncate(before),
@@ -345,12 +373,17 @@ fn want_condition((name, key, wanted): &Wanted, values: &mut Vec<Value>) -> Opti
         }
         AttributeName::EnvironmentKind | AttributeName::GitSource => return None,
     };
-    let mut parameter = |value: &String| {
+    Some(one_of(column, wanted, values))
+}
+
+/// Whether a column has one of several values, as a condition.
+fn one_of(column: &str, wanted: &[String], values: &mut Vec<Value>) -> String {
+    let parameter = |value: &String| {
         values.push((&**value).into());
         format!("${}", values.len())
     };
-    let places: Vec<String> = wanted.iter().map(&mut parameter).collect();
-    Some(format!("{column} IN ({})", places.join(", ")))
+    let places: Vec<String> = wanted.iter().map(parameter).collect();
+    format!("{column} IN ({})", places.join(", "))
 }
 
 /// Whether an application of the table `a` has a label of that value, as a condition.

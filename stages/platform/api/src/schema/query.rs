@@ -17,7 +17,7 @@ use super::promotion::{
 };
 use super::runtime::{Runtime, RuntimeEdge, RuntimeSlice};
 use super::workflow::{
-    Pipeline, PipelineSlice, PipelinesFilterArgs, Workflow, WorkflowSlice, WorkflowsFilterArgs,
+    self, Pipeline, PipelineSlice, PipelinesFilterArgs, Workflow, WorkflowSlice, WorkflowsFilterArgs,
 };
 use super::{caller, now, store};
 use crate::caller::{Caller, Refusal, unread};
@@ -260,18 +260,25 @@ impl Query {
         Vec::new()
     }
 
-    /// None: workflows are told as resources of their applications.
+    /// Workflows that are there, by runtime, namespace and name, as they were last told: those of applications that whoever asks
+    /// sees, and those that a rule about workflows shows. What began them is not known: whoever filters by that is told of none.
+    #[graphql(complexity = "page::of(pagination.as_ref()) * (100 + child_complexity)")]
     async fn workflows(
         &self,
-        #[graphql(name = "filters")] _filters: Option<WorkflowsFilterArgs>,
-        #[graphql(name = "pagination")] _pagination: Option<SlicePaginationArgs>,
-    ) -> WorkflowSlice {
-        WorkflowSlice::none()
+        context: &Context<'_>,
+        filters: Option<WorkflowsFilterArgs>,
+        pagination: Option<SlicePaginationArgs>,
+    ) -> Result<WorkflowSlice> {
+        let page = pagination.unwrap_or_default();
+        let mut all = workflow::listed(context, &filters.unwrap_or_default(), &page).await?;
+        let page_info = page.info(&mut all, Workflow::cursor);
+        Ok(WorkflowSlice::of(all, page_info))
     }
 
-    /// Null: workflows are told as resources of their applications.
-    async fn workflow(&self, #[graphql(name = "uid")] _uid: String) -> Option<Workflow> {
-        None
+    /// The workflow of a uid; null: there is none that whoever asks sees.
+    #[graphql(complexity = "100 + child_complexity")]
+    async fn workflow(&self, context: &Context<'_>, uid: String) -> Result<Option<Workflow>> {
+        workflow::of_uid(context, uid).await
     }
 
     /// None: this platform keeps no pipelines.

@@ -1,10 +1,20 @@
-//! Workflows and pipelines, as clients of other platforms ask for them. Of workflows the resources of applications tell; lists of them,
-//! and pipelines, are not kept: there is none, in the form that is asked for.
+//! Workflows and pipelines, as clients of other platforms ask for them. Of workflows it is told what their objects say; pipelines are
+//! not kept: there is none, in the form that is asked for.
 
-use async_graphql::{Enum, InputObject, SimpleObject};
+use async_graphql::{Context, Enum, InputObject, Result, SimpleObject};
+use jiff::Timestamp;
+use serde_json::Value;
+use stages_platform_store::{SeenWorkflow, WhichWorkflows};
 
-use super::application::{HealthStatus, SyncStatus};
-use super::page::SliceInfo;
+use super::application::{HealthStatus, SyncStatus, cursor, place};
+use super::page::{SliceInfo, SlicePaginationArgs};
+use super::{caller, store};
+use crate::caller::unread;
+
+/// Workflows that are read at a time, each of up to a megabyte,
+const PART: u32 = 50;
+/// and how often for a page: what filters leave out is read as well.
+const PARTS: usize = 200;
 
 /// What a workflow or a pipeline is called.
 #[derive(SimpleObject)]
@@ -20,10 +30,17 @@ struct WorkflowMeta {
 #[derive(SimpleObject)]
 pub(crate) struct Workflow {
     metadata: WorkflowMeta,
+    /// Its application; empty: it belongs to none.
+    #[graphql(skip)]
+    application: String,
+    #[graphql(skip)]
+    is_of_cluster_template: bool,
+    #[graphql(skip)]
+    started_at: Option<Timestamp>,
     projects: Option<Vec<String>>,
     spec: WorkflowSpec,
     status: WorkflowStatus,
-    /// What began it.
+    /// Null: what began it is not known.
     pipeline: Option<Pipeline>,
 }
 
@@ -128,7 +145,7 @@ struct PipelineEdge {
 }
 
 /// Which workflows are listed.
-#[derive(InputObject)]
+#[derive(InputObject, Default)]
 pub(crate) struct WorkflowsFilterArgs {
     project: Option<String>,
     runtime: Option<String>,
@@ -176,9 +193,162 @@ pub(crate) struct PipelinesFilterArgs {
     workflow_template: Option<String>,
 }
 
+/// Those of a page that whoever asks sees, and one more if there is one.
+pub(crate) async fn listed(
+    context: &Context<'_>,
+    filters: &WorkflowsFilterArgs,
+    page: &SlicePaginationArgs,
+) -> Result<Vec<Workflow>> {
+    let mut all = Vec::new();
+    if filters.ask_for_what_is_not_known() {
+        return Ok(all);
+    }
+    let mut after = page.after().to_owned();
+    for _ in 0..PARTS {
+        let found = read(context, &filters.which(), &after, PART).await?;
+        let is_last = found.len() < PART as usize;
+        if let Some(last) = found.last() {
+            after = last.cursor();
+        }
+        all.extend(found.into_iter().filter(|one| filters.fit(one)));
+        if is_last || all.len() > page.first() {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+/// The one of a uid that whoever asks sees.
+pub(crate) async fn of_uid(context: &Context<'_>, uid: String) -> Result<Option<Workflow>> {
+    let which = WhichWorkflows { uid: Some(uid), ..WhichWorkflows::default() };
+    Ok(read(context, &which, "", 1).await?.into_iter().next())
+}
+
+async fn read(
+    context: &Context<'_>,
+    which: &WhichWorkflows,
+    after: &str,
+    rows: u32,
+) -> Result<Vec<Workflow>> {
+    let caller = caller(context)?;
+    let views = (&caller.view(), &caller.view_of_workflows());
+    let found = store(context)?.workflows(views, which, place(after), rows).await.map_err(unread)?;
+    Ok(found.into_iter().map(Workflow::of).collect())
+}
+
+/// Whether something is asked for: an empty list asks for nothing.
+fn is_given<T>(list: Option<&Vec<T>>) -> bool {
+    list.is_some_and(|list| !list.is_empty())
+}
+
+/// Whether a value is one of those that are asked for, if any are.
+fn is_one(list: Option<&Vec<String>>, value: &str) -> bool {
+    !is_given(list) || list.into_iter().flatten().any(|one| one == value)
+}
+
+impl WorkflowsFilterArgs {
+    /// Workflows elsewhere are told by what began them and by what they are for, of which nothing is known here.
+    fn ask_for_what_is_not_known(&self) -> bool {
+        let named =
+            [&self.repositories, &self.branches, &self.event_types, &self.initiators, &self.originated_from];
+        let of_products = [&self.products, &self.environments];
+        self.project.is_some()
+            || self.cluster.is_some()
+            || self.pipelines.is_some()
+            || named.into_iter().any(|list| is_given(list.as_ref()))
+            || of_products.into_iter().any(|list| is_given(list.as_ref()))
+    }
+
+    fn which(&self) -> WhichWorkflows {
+        let (runtime, namespace) = (self.runtime.clone(), self.namespace.clone());
+        WhichWorkflows { runtime, namespace, uid: None }
+    }
+
+    fn fit(&self, one: &Workflow) -> bool {
+        let applications = self.app_names.as_ref();
+        let of_application =
+            || applications.into_iter().flatten().any(|name| name.as_ref() == Some(&one.application));
+        let template = one.spec.workflow_template_ref.as_ref().and_then(|template| template.name.as_ref());
+        let moment = |text: &Option<String>| text.as_deref().map(str::parse::<Timestamp>);
+        // What is no moment is before and behind none.
+        let began = |text: &Option<String>, is_well: fn(Timestamp, Timestamp) -> bool| match moment(text) {
+            None => true,
+            Some(asked) => asked.is_ok_and(|asked| one.started_at.is_some_and(|at| is_well(at, asked))),
+        };
+        is_one(self.groups.as_ref(), "argoproj.io")
+            && is_one(self.versions.as_ref(), "v1alpha1")
+            && (!is_given(applications) || of_application())
+            && (!is_given(self.statuses.as_ref())
+                || self.statuses.iter().flatten().any(|phase| *phase == one.status.phase))
+            && (self.workflow_template.is_none() || self.workflow_template.as_ref() == template)
+            && self.workflow_template_cluster_scope.is_none_or(|is| is == one.is_of_cluster_template)
+            && began(&self.start_date_from, |at, from| at >= from)
+            && began(&self.start_date_to, |at, to| at <= to)
+    }
+}
+
+impl WorkflowPhases {
+    fn of(text: &str) -> Self {
+        match text {
+            "Error" => Self::Error,
+            "Failed" => Self::Failed,
+            "Pending" => Self::Pending,
+            "Running" => Self::Running,
+            "Succeeded" => Self::Succeeded,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl Workflow {
+    /// What cannot be read of its object says nothing.
+    fn of(seen: SeenWorkflow) -> Self {
+        let object: Value = serde_json::from_str(&seen.object).unwrap_or_default();
+        let text = |of: &Value, name: &str| of[name].as_str().map(str::to_owned);
+        let (spec, status) = (&object["spec"], &object["status"]);
+        let template = Some(&spec["workflowTemplateRef"]).filter(|template| template.is_object());
+        let name = |of: &Value| text(of, "name").map(|name| WorkflowSpecTemplate { name });
+        let node = |of: &Value| Some(NodeStatus { r#type: text(of, "type")?, name: text(of, "name")? });
+        Self {
+            metadata: WorkflowMeta {
+                account: super::ACCOUNT.to_owned(),
+                runtime: seen.runtime,
+                namespace: Some(seen.namespace),
+                name: seen.name,
+                uid: Some(seen.uid),
+            },
+            application: seen.application,
+            is_of_cluster_template: template.is_some_and(|template| template["clusterScope"] == true),
+            started_at: status["startedAt"].as_str().and_then(|at| at.parse().ok()),
+            projects: None,
+            spec: WorkflowSpec {
+                entrypoint: text(spec, "entrypoint"),
+                templates: spec["templates"].as_array().map(|all| all.iter().filter_map(name).collect()),
+                workflow_template_ref: template.map(|template| WorkflowTemplateRef {
+                    name: text(template, "name"),
+                    namespace: text(template, "namespace"),
+                }),
+            },
+            status: WorkflowStatus {
+                phase: WorkflowPhases::of(status["phase"].as_str().unwrap_or_default()),
+                progress: text(status, "progress"),
+                nodes: status["nodes"].as_object().map(|all| all.values().filter_map(node).collect()),
+            },
+            pipeline: None,
+        }
+    }
+
+    /// Its place in the list.
+    pub(crate) fn cursor(&self) -> String {
+        let WorkflowMeta { runtime, namespace, name, .. } = &self.metadata;
+        cursor((runtime, namespace.as_deref().unwrap_or_default(), name))
+    }
+}
+
 impl WorkflowSlice {
-    pub(crate) fn none() -> Self {
-        Self { edges: Vec::new(), page_info: SliceInfo::whole(None, None) }
+    pub(crate) fn of(all: Vec<Workflow>, page_info: SliceInfo) -> Self {
+        let edge = |node: Workflow| WorkflowEdge { cursor: node.cursor(), node };
+        Self { edges: all.into_iter().map(edge).collect(), page_info }
     }
 }
 

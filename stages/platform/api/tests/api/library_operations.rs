@@ -1,7 +1,7 @@
 //! The same of operations that change something, and of what there is none of here: in the form that is asked for.
 
 use serde_json::{Value, json};
-use stages_platform_store::VersionSource;
+use stages_platform_store::{Report, ResourceName, Rule, Text, VersionSource};
 
 use crate::served::{Credential, Served, by, still};
 
@@ -184,6 +184,115 @@ async fn what_there_is_none_of_is_told_in_the_form_that_is_asked_for() {
     ] {
         assert_eq!(served.data(&served.runtime, query, variables).await, expected, "{query}");
     }
+}
+
+/// A report of a workflow in the namespace `builds`.
+async fn workflow(served: &Served, application: &str, name: &str, version: i64, phase: &str) {
+    let object = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": name},
+        "spec": {"entrypoint": "main", "templates": [{"name": "main"}], "workflowTemplateRef": {"name": "build"}},
+        "status": {"phase": phase, "progress": "1/2", "startedAt": "2026-11-24T10:00:00Z",
+            "nodes": {"n": {"type": "Pod", "name": "a-node", "message": "of no concern"}}},
+    });
+    let of = |report: &mut Report| {
+        report.entity.resource = Some(ResourceName {
+            api_version: "argoproj.io/v1alpha1".to_owned(),
+            kind: "Workflow".to_owned(),
+            namespace: "builds".to_owned(),
+            name: name.to_owned(),
+        });
+        report.uid = format!("uid-of-{name}");
+        report.version = Some(version);
+        report.deleted = phase == "gone";
+        report.object = Some(Text::new(object.to_string()));
+        report.object_is_json = true;
+    };
+    served.report_of("prod", application, of).await;
+}
+
+#[tokio::test]
+async fn workflows_are_told_to_whoever_sees_their_application_or_is_shown_them_by_a_rule() {
+    let served = Served::new().await;
+    served.report("prod", "argocd/shop").await;
+    workflow(&served, "argocd/shop", "of-shop", 2, "Running").await;
+    workflow(&served, "/", "alone", 3, "Failed").await;
+    let ask = async |who: &Credential, filters: Value| {
+        let query = "query Workflows($filters: WorkflowsFilterArgs) { workflows(filters: $filters) { edges { cursor } } }";
+        let told = served.data(who, query, json!({"filters": filters})).await;
+        let edges = told["workflows"]["edges"].as_array().unwrap();
+        let name = |edge: &Value| edge["cursor"].as_str().unwrap().rsplit_once('/').unwrap().1.to_owned();
+        edges.iter().map(name).collect::<Vec<_>>().join(" ")
+    };
+    for who in [&served.admin, &served.runtime] {
+        assert_eq!(ask(who, json!({})).await, "alone of-shop");
+    }
+    let one = format!("query Workflow($uid: String!) {{ workflow(uid: $uid) {{ {WORKFLOW} }} }}");
+    let node = json!({"workflow": {
+        "metadata": {"uid": "uid-of-of-shop", "name": "of-shop", "namespace": "builds", "runtime": "prod"},
+        "projects": null,
+        "spec": {"entrypoint": "main", "templates": [{"name": "main"}], "workflowTemplateRef": {"name": "build", "namespace": null}},
+        "status": {"phase": "Running", "progress": "1/2", "nodes": [{"type": "Pod", "name": "a-node"}]},
+        "pipeline": null,
+    }});
+    let uid = json!({"uid": "uid-of-of-shop"});
+    assert_eq!(served.data(&served.admin, &one, uid.clone()).await, node);
+    for (filters, expected) in [
+        (
+            json!({"runtime": "prod", "namespace": "builds", "groups": ["argoproj.io"], "statuses": []}),
+            "alone of-shop",
+        ),
+        (json!({"runtime": "eu1"}), ""),
+        (json!({"namespace": "argocd"}), ""),
+        (json!({"statuses": ["Failed", "Error"]}), "alone"),
+        (json!({"appNames": ["shop", null]}), "of-shop"),
+        (json!({"workflowTemplate": "build", "workflowTemplateClusterScope": false}), "alone of-shop"),
+        (json!({"workflowTemplate": "other"}), ""),
+        (
+            json!({"startDateFrom": "2026-11-24T11:00:00+01:00", "startDateTo": "2026-11-24T10:00:00Z"}),
+            "alone of-shop",
+        ),
+        (json!({"startDateFrom": "2026-11-24T10:00:01Z"}), ""),
+        (json!({"startDateTo": "yesterday"}), ""),
+        (json!({"repositories": ["https://git.example.com/shop"]}), ""),
+    ] {
+        assert_eq!(ask(&served.admin, filters.clone()).await, expected, "{filters}");
+    }
+    let page = "query Page($after: String) { workflows(pagination: {first: 1, after: $after}) { edges { cursor } pageInfo { hasNextPage endCursor } } }";
+    let first = served.data(&served.admin, page, json!({})).await["workflows"]["pageInfo"].take();
+    assert_eq!(first, json!({"hasNextPage": true, "endCursor": "prod/builds/alone"}));
+    let second = served.data(&served.admin, page, json!({"after": first["endCursor"]})).await;
+    let info = json!({"hasNextPage": false, "endCursor": "prod/builds/of-shop"});
+    assert_eq!(second["workflows"]["pageInfo"], info);
+
+    // Whoever may see nothing is told of none, by its uid either.
+    let now = still().as_millisecond();
+    served.store.set_teams(&by("ada"), "lin", &["shop".to_owned()], now).await.unwrap();
+    let none = json!({"workflow": null});
+    assert_eq!(ask(&served.member, json!({})).await, "");
+    assert_eq!(served.data(&served.member, &one, uid.clone()).await, none);
+    for (entity, name, value, expected) in [
+        ("workflows", "NAMESPACE", "argocd", ""),
+        ("workflows", "CLUSTER", "in-cluster", ""),
+        ("workflowTemplates", "RUNTIME", "prod", ""),
+        ("workflows", "NAMESPACE", "builds", "alone of-shop"),
+        ("gitopsApplications", "NAMESPACE", "argocd", "of-shop"),
+        ("gitopsApplications", "NAMESPACE", "builds", ""),
+    ] {
+        let rule = json!({"entityType": entity, "teams": ["shop"], "actions": ["VIEW"], "attributes": [{"name": name, "value": value}]});
+        let rule: Rule = serde_json::from_value(rule).unwrap();
+        assert!(served.store.add_rule(&by("ada"), &rule, now).await.unwrap());
+        assert_eq!(ask(&served.member, json!({})).await, expected, "{entity} {name} {value}");
+        let found = served.data(&served.member, &one, uid.clone()).await;
+        assert_eq!(found["workflow"].is_null(), !expected.contains("of-shop"), "{entity} {name} {value}");
+        let kept = served.store.rules().await.unwrap().last().unwrap().id;
+        assert!(served.store.remove_rule(&by("ada"), kept, now).await.unwrap());
+    }
+    let eu1 = served.store.register(&by("ada"), "eu1", "{}", false, 0).await.unwrap().unwrap();
+    let eu1 = ("authorization", pipeline_core::ExposeSecret::expose_secret(&eu1).to_owned());
+    assert_eq!(ask(&eu1, json!({})).await, "", "a runtime is told of its own");
+    // One that is gone is told of no more.
+    workflow(&served, "/", "alone", 4, "gone").await;
+    assert_eq!(ask(&served.admin, json!({})).await, "of-shop");
 }
 
 /// As an app proxy asks before it promotes.

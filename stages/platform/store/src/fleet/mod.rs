@@ -16,6 +16,7 @@ mod moment;
 mod search;
 mod selection;
 mod shipping;
+mod workflows;
 
 pub use activity::FleetMover;
 pub use changes::{Changed, ChangedNames};
@@ -34,3 +35,4 @@ pub use search::{FleetDeployment, FoundResource};
 pub(crate) use selection::literal;
 pub use selection::{Condition, Field, GroupBy, Selection, SortBy};
 pub use shipping::{BLAMED_FOR, Figures, MOST_SHIPPED, Shipped};
+pub use workflows::{SeenWorkflow, WhichWorkflows};

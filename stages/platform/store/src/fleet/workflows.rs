@@ -1,0 +1,110 @@
+//! Workflows of Argo that runtimes told of, as far as somebody sees them: those of applications that they see, and those that rules
+//! about workflows name.
+
+use crate::act::Value;
+use crate::connection::Row;
+use crate::error::StoreError;
+use crate::fleet::moment::text;
+use crate::rule::View;
+use crate::store::Store;
+
+/// Which workflows are listed: all of it holds, and what is `None` holds of each.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WhichWorkflows {
+    /// The runtime that told of them.
+    pub runtime: Option<String>,
+    /// Their namespace.
+    pub namespace: Option<String>,
+    /// Their uid.
+    pub uid: Option<String>,
+}
+
+/// A workflow, as it was last told.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SeenWorkflow {
+    /// The runtime.
+    pub runtime: String,
+    /// Its namespace,
+    pub namespace: String,
+    /// its name,
+    pub name: String,
+    /// and its uid.
+    pub uid: String,
+    /// The name of the application that it belongs to; empty: it belongs to none.
+    pub application: String,
+    /// The object, as JSON.
+    pub object: String,
+}
+
+impl Store {
+    /// Workflows that are there, by runtime, namespace and name, from behind `after`: those of applications that are seen, and those
+    /// that are seen by themselves.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn workflows(
+        &self,
+        (of_applications, own): (&View, &View),
+        which: &WhichWorkflows,
+        after: (&str, &str, &str),
+        limit: u32,
+    ) -> Result<Vec<SeenWorkflow>, StoreError> {
+        let mut values = vec![after.0.into(), after.1.into(), after.2.into(), i64::from(limit).into()];
+        let mut condition = String::new();
+        let named = [("r.name", &which.runtime), ("e.namespace", &which.namespace), ("e.uid", &which.uid)];
+        for (column, value) in named {
+            if let Some(value) = value {
+                values.push((&**value).into());
+                condition.push_str(&format!(" AND {column} = ${}", values.len()));
+            }
+        }
+        let (seen, own) = (of_applications.condition(&mut values), own.condition_of_workflows(&mut values));
+        let sql = query(&format!("{condition} AND ((a.name <> '' AND {seen}) OR {own})"));
+        let values: Vec<_> = values.iter().map(Value::arg).collect();
+        let mut connection = self.read().await?;
+        let mut all = Vec::new();
+        for row in connection.rows_of(sql, &values).await? {
+            let object = text(&mut connection, row.bytes_or_null(5)?).await?;
+            all.push(workflow(&row, object.unwrap_or_default())?);
+        }
+        Ok(all)
+    }
+}
+
+/// In the order of lists, from behind `$1`, `$2` and `$3`, at most `$4`. That they have any namespace says to SQLite in which index to
+/// look.
+fn query(condition: &str) -> String {
+    format!(
+        "SELECT r.name, e.namespace, e.name, e.uid, a.name, COALESCE(t.actual, t.object) FROM entities e \
+         CROSS JOIN applications a CROSS JOIN runtimes r CROSS JOIN transitions t WHERE a.id = e.application_id \
+         AND r.id = a.runtime_id AND t.id = e.current AND e.kind = 'Workflow' AND e.api_version LIKE 'argoproj.io/%' \
+         AND e.namespace >= '' AND e.gone = 0 AND (r.name, e.namespace, e.name) > ($1, $2, $3){condition} \
+         ORDER BY r.name, e.namespace, e.name, e.id LIMIT $4"
+    )
+}
+
+fn workflow(row: &Row, object: String) -> Result<SeenWorkflow, StoreError> {
+    Ok(SeenWorkflow {
+        runtime: row.text(0)?,
+        namespace: row.text(1)?,
+        name: row.text(2)?,
+        uid: row.text(3)?,
+        application: row.text(4)?,
+        object,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plans;
+
+    #[tokio::test]
+    async fn workflows_are_found_without_a_look_at_any_other_entity() {
+        let plans = Plans::open().await;
+        let lines = plans.of(&query("")).await;
+        let of = "USING INDEX entities_workflows";
+        assert!(lines.iter().any(|line| line.contains(of)), "{lines:#?}");
+        plans.close().await;
+    }
+}

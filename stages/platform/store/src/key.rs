@@ -15,6 +15,8 @@ use crate::secret;
 use crate::store::Store;
 
 const MARK: &str = "goak_";
+/// Keys that somebody may have.
+pub const API_KEYS: usize = 50;
 
 /// What a key is good for, within what its owner may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use async_graphql::{Context, InputValueResult, Object, Result, Scalar, ScalarType, SimpleObject, Value};
 use pipeline_core::{ExposeSecret as _, SecretString};
 use stages_platform_store::{
-    RULES, Role, SEALING_KEYS, Scope, SealingKey, SharedConfiguration, TOLD_CLUSTERS, VersionSource,
-    runtime_id,
+    API_KEYS, RULES, Role, SEALING_KEYS, Scope, SealingKey, SharedConfiguration, TOLD_CLUSTERS,
+    VersionSource, runtime_id,
 };
 
 use super::account::{AbacRuleInput, GitProviders};
@@ -257,8 +257,11 @@ impl Mutation {
         if !(1..=DAYS).contains(&days) {
             return Err(wrong(format!("a key lasts 1 to {DAYS} days")));
         }
-        let now = now(context)?;
-        let made = store(context)?.add_key(&person.by, name, scope, now + days * 86_400_000, now).await;
+        let (store, now) = (store(context)?, now(context)?);
+        if store.keys(Some(&person.access.who)).await.map_err(unread)?.len() >= API_KEYS {
+            return Err(wrong(format!("you have {API_KEYS} keys: take one back first")));
+        }
+        let made = store.add_key(&person.by, name, scope, now + days * 86_400_000, now).await;
         Ok(NewApiKey { key: made.map_err(kept)?.expose_secret().to_owned() })
     }
 

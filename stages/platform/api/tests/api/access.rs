@@ -1,7 +1,7 @@
 //! Who may ask what.
 
 use serde_json::json;
-use stages_platform_store::VersionSource;
+use stages_platform_store::{API_KEYS, Scope, VersionSource};
 
 use crate::served::{Credential, Served, by, still, told};
 
@@ -323,4 +323,22 @@ async fn a_member_is_told_of_no_runtime_in_which_they_see_nothing_and_of_no_appl
         set,
         "whoever sees everything is told of what comes"
     );
+}
+
+#[tokio::test]
+async fn somebody_has_so_many_keys_and_no_more() {
+    let served = Served::new().await;
+    let now = still().as_millisecond();
+    // They have one.
+    for _ in 1..API_KEYS {
+        served.store.add_key(&by("lin"), "ci", Scope::Read, now + 1, now).await.unwrap();
+    }
+    let make = r#"mutation { createApiKey(name: "ci", scope: "read") { key } }"#;
+    let said = "you have 50 keys: take one back first";
+    assert_eq!(served.refused(&served.member, make, json!({})).await, said);
+    served.data(&served.admin, make, json!({})).await;
+    let keys = served.data(&served.member, "{ apiKeys { id } }", json!({})).await["apiKeys"].take();
+    let remove = "mutation Remove($id: Int!) { removeApiKey(id: $id) }";
+    served.data(&served.member, remove, json!({"id": keys[1]["id"]})).await;
+    served.data(&served.member, make, json!({})).await;
 }

@@ -13,7 +13,7 @@ use axum::extract::{FromRequest, RawQuery, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use pipeline_core::ExposeSecret as _;
-use stages_platform_store::{By, Role, Scope, Store};
+use stages_platform_store::{API_KEYS, By, Role, Scope, Store};
 
 use super::handlers::{Answer, page_of, unavailable, value};
 use super::{Console, Session};
@@ -23,8 +23,6 @@ use crate::page::shell::Page;
 
 /// Milliseconds of a day.
 const DAY: i64 = 86_400_000;
-/// Keys that somebody may have.
-const KEYS: usize = 50;
 /// Rows of a page of the audit log.
 const ROWS: u32 = 100;
 
@@ -132,7 +130,7 @@ pub(crate) async fn add_key(
         Some("A key says what it is for in 1 to 100 characters.")
     } else if !(1..=365).contains(&days) {
         Some("A key ends after 1 to 365 days.")
-    } else if many >= KEYS {
+    } else if many >= API_KEYS {
         Some("You have 50 keys: take one back first.")
     } else {
         None

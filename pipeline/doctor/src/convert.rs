@@ -61,8 +61,6 @@ pub struct Converted {
     under: String,
     /// Whether the file is one for the other chart, and none that was converted already.
     is_foreign: bool,
-    /// Whether it has values of the other chart's reporter of resources, or of all reporters.
-    has_resources: bool,
     /// Whether it was several files, so that a line alone says not where something stands.
     is_several: bool,
     /// The other chart's Argo CD.
@@ -130,9 +128,6 @@ impl Converted {
             under: String::new(),
             is_foreign: root.entries().iter().all(|(key, _)| !is_own(key))
                 || FOREIGN.iter().any(|key| root.get(key).is_some()),
-            has_resources: ["event-reporters.cluster-event-reporter", "global.event-reporters"]
-                .iter()
-                .any(|path| root.at(path).is_some_and(|node| !node.entries().is_empty())),
             is_several: false,
             argocd: Bundled::of(root),
             beside: Beside::of(root),
@@ -325,7 +320,6 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
         },
     }
     if let ["global", "event-reporters", rest @ ..] = path
-        && converted.has_resources
         && let Fate::To(other) = reporter("resourceReporter", rest)
         && other != to
     {

@@ -46,7 +46,6 @@ fn each(dependency: &Dependency<'_>, global: Option<&Node>, is_only: bool) -> Co
     walk(&mut one, &[], dependency.values, &mut leaves);
     one.under.clear();
     if let Some(global) = global {
-        one.has_resources |= global.get("event-reporters").is_some_and(|all| !all.entries().is_empty());
         walk(&mut one, &["global"], global, &mut leaves);
     }
     take(&mut one, leaves);

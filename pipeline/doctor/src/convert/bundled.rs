@@ -15,17 +15,22 @@ pub(super) struct Bundled {
     pub(super) rootpath: Option<String>,
     /// Whether it speaks TLS, which the other chart switches off where nothing is said.
     pub(super) speaks_tls: bool,
+    /// Whether it takes Applications of the namespaces that the other chart has it take them of where nothing is said.
+    pub(super) has_usual_namespaces: bool,
 }
+
+/// Those namespaces.
+pub(super) const USUAL_NAMESPACES: &str = "cf-*";
 
 impl Bundled {
     /// That of a file of values.
     pub(super) fn of(root: &Node) -> Self {
         let argocd = root.get("argo-cd");
-        let usual = Self { service: Some(format!("{NAME}-server")), rootpath: None, speaks_tls: false };
         // What is off has no name and no settings; the other chart asks the one that it names itself.
-        let Some(argocd) = argocd.filter(|argocd| argocd.get("enabled").and_then(truth) != Some(false))
-        else {
-            return usual;
+        let is_off = argocd.and_then(|argocd| argocd.get("enabled")).and_then(truth) == Some(false);
+        let Some(argocd) = argocd.filter(|_| !is_off) else {
+            let service = Some(format!("{NAME}-server"));
+            return Self { service, rootpath: None, speaks_tls: false, has_usual_namespaces: !is_off };
         };
         let text = |path: &str| argocd.at(path).and_then(Node::text);
         let server = text("server.name").filter(|name| !name.is_empty()).unwrap_or("server");
@@ -41,18 +46,54 @@ impl Bundled {
             service,
             rootpath: rootpath.map(ToOwned::to_owned),
             speaks_tls: setting("server.insecure").and_then(truth) == Some(false),
+            has_usual_namespaces: setting("application.namespaces").is_none(),
         }
     }
 }
 
-/// Where others are that the other chart brings along, by its values: `None` where those are this chart's defaults, and "" where it is
-/// off.
+/// Where others are that the other chart asks or brings along, by its values: `None` where those are this chart's defaults, and "" where
+/// it is off.
 #[derive(Debug, Clone)]
 pub(super) struct Beside {
     /// The server of Argo Workflows, which the router leads to.
     pub(super) workflows: Option<String>,
     /// The controller of sealed-secrets, which the app proxy asks for its certificate.
     pub(super) sealing: Option<String>,
+    /// The server of tunnels, where it is reached otherwise than by TLS at its usual port.
+    pub(super) tunnels: Option<String>,
+    /// What visitors are led to, where that is not the router.
+    pub(super) forward: Option<String>,
+}
+
+/// The server of tunnels that the other chart takes where nothing is said.
+pub(super) const TUNNELS: &str = "register-tunnels.cf-cd.com";
+
+/// A text or a whole number under a key, where it is not empty.
+fn word(node: &Node, key: &str) -> Option<String> {
+    let node = node.get(key)?;
+    let text = node.text().map(ToOwned::to_owned).or_else(|| node.whole().map(|number| number.to_string()));
+    text.filter(|text| !text.is_empty())
+}
+
+/// The address of a server of tunnels, where its host alone does not say it.
+fn tunnels(server: &Node) -> Option<String> {
+    let host = word(server, "host").unwrap_or_else(|| TUNNELS.to_owned());
+    let is_secure = word(server, "protocol").is_none_or(|protocol| protocol == "wss");
+    let (scheme, usual) = if is_secure { ("https", "443") } else { ("http", "80") };
+    let port = word(server, "port").unwrap_or_else(|| "443".to_owned());
+    let port = if port == usual { String::new() } else { format!(":{port}") };
+    let is_said = host.contains("://") || (is_secure && port.is_empty());
+    (!is_said).then(|| format!("{scheme}://{host}{port}"))
+}
+
+/// The address that visitors are led to, where that is not the router's.
+fn forward(to: &Node) -> Option<String> {
+    let host = word(to, "host").filter(|host| host != "internal-router");
+    let port = word(to, "port").filter(|port| port != "80");
+    (host.is_some() || port.is_some()).then(|| {
+        let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+        format!("http://{}{port}", host.as_deref().unwrap_or("internal-router"))
+    })
 }
 
 impl Beside {
@@ -81,6 +122,11 @@ impl Beside {
         let is_usual = |address: &String| {
             ["http://argo-server:2746", "http://sealed-secrets-controller:8080"].contains(&address.as_str())
         };
-        Self { workflows: workflows.filter(|at| !is_usual(at)), sealing: sealing.filter(|at| !is_usual(at)) }
+        Self {
+            workflows: workflows.filter(|at| !is_usual(at)),
+            sealing: sealing.filter(|at| !is_usual(at)),
+            tunnels: root.at("tunnel-client.tunnelServer").and_then(tunnels),
+            forward: root.at("tunnel-client.tunnel.forwardTo").and_then(forward),
+        }
     }
 }

@@ -70,7 +70,9 @@ pub(super) fn tunnel(path: &[&str]) -> Fate {
         }
         ["tunnel", "ipsAllowList"] => Fate::To("tunnelClient.allow".to_owned()),
         ["tunnel", "subdomainPrefix"] => Fate::To("tunnelClient.name".to_owned()),
-        ["tunnel", "forwardTo"] => Fate::None("give tunnelClient.forward; visitors are led to the router"),
+        ["tunnel", "forwardTo"] => {
+            Fate::None("is tunnelClient.forward where it leads elsewhere than to the router")
+        }
         ["logLevel"] => Fate::To("tunnelClient.config.log.level".to_owned()),
         ["image"] => Fate::None(IMAGE),
         ["replicaCount"] => {

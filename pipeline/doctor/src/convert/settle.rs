@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::{Beside, Bundled, Converted, Note, at, has, set};
+use super::bundled::{TUNNELS, USUAL_NAMESPACES};
+use super::{Beside, Bundled, Converted, Note, at, set};
 use crate::chart::Chart;
 use crate::rules::quantity;
 
@@ -23,6 +24,16 @@ pub(super) fn settle(converted: &mut Converted) {
     let number = |path: &str| converted.values.pointer(path).and_then(Json::as_u64);
     let needs_bus = number("/reporter/replicaCount").is_some_and(|count| count > 1);
     let single = converted.values.pointer("/global/runtime/singleNamespace") == Some(&Json::Bool(true));
+    let reports = at(&converted.values, "reporter.enabled") != Some(&Json::Bool(false));
+    let is_unsaid = at(&converted.values, "reporter.applicationNamespaces").is_none();
+    if converted.argocd.has_usual_namespaces && reports && is_unsaid && !single {
+        set(&mut converted.values, "reporter.applicationNamespaces", vec![USUAL_NAMESPACES].into());
+        converted.notes.push(Note::of(
+            "reporter.applicationNamespaces",
+            "the Argo CD of the other chart takes Applications of these as well: they need rights in the whole cluster, and [] reports \
+             those of its own namespace alone",
+        ));
+    }
     let namespaces = converted.values.pointer("/reporter/applicationNamespaces");
     if single && namespaces.and_then(Json::as_array).is_some_and(|names| !names.is_empty()) {
         set(&mut converted.values, "reporter.applicationNamespaces", Json::Array(Vec::new()));
@@ -64,6 +75,16 @@ fn tunnel(converted: &mut Converted) {
     if !has_server && !is_meant {
         return;
     }
+    let has_server = match converted.beside.tunnels.clone() {
+        Some(address) => {
+            set(&mut converted.values, "tunnelClient.to", address.into());
+            true
+        }
+        None => has_server,
+    };
+    if let Some(address) = converted.beside.forward.clone() {
+        set(&mut converted.values, "tunnelClient.forward", address.into());
+    }
     if leads_in {
         if !is_off {
             set(&mut converted.values, "tunnelClient.enabled", false.into());
@@ -74,7 +95,7 @@ fn tunnel(converted: &mut Converted) {
     }
     let mut added = Vec::new();
     if !has_server {
-        set(&mut converted.values, "tunnelClient.to", "https://register-tunnels.cf-cd.com".into());
+        set(&mut converted.values, "tunnelClient.to", format!("https://{TUNNELS}").into());
         added.push("to");
     }
     if converted.values.pointer("/tunnelClient/domain").is_none() {
@@ -93,8 +114,8 @@ fn tunnel(converted: &mut Converted) {
     converted.notes.push(Note::of("tunnelClient".to_owned(), why));
 }
 
-/// What the incumbent's chart always runs, where this one has a switch for it: the app proxy behind each way in, and whatever
-/// its file has values of.
+/// What the incumbent's chart always runs, where this one has a switch for it: the app proxy behind each way in, the reporter of
+/// resources, and the server of sources where there is a reporter to ask it.
 fn components(converted: &mut Converted) {
     let values = &converted.values;
     let is = |path: &str, on: &dyn Fn(&Json) -> bool| values.pointer(path).is_some_and(on);
@@ -104,29 +125,41 @@ fn components(converted: &mut Converted) {
         || ["/global/runtime/ingressUrl", "/tunnelClient/to"]
             .iter()
             .any(|path| is(path, &|value| value.as_str().is_some_and(|text| !text.is_empty())));
-    for (component, needed, why) in [
+    let reports = !is("/reporter/enabled", &|value| *value == Json::Bool(false));
+    for (component, runs, why) in [
         (
             "appProxy",
-            way_in,
+            way_in || values.get("appProxy").is_some(),
             "always runs in the other chart: enabled; its account in Argo CD must be allowed what people ask for",
         ),
-        ("resourceReporter", converted.has_resources, "always runs in the other chart: enabled"),
+        ("resourceReporter", true, "always runs in the other chart: enabled"),
         (
             "sourceServer",
-            false,
+            reports,
             "always runs in the other chart: enabled; it fetches what Argo CD has Secrets of, with their credentials",
         ),
     ] {
-        let is_given = needed || converted.values.get(component).is_some();
-        let said = at(&converted.values, &format!("{component}.enabled")).and_then(Json::as_bool);
-        if is_given && said != Some(false) && has(&format!("{component}.enabled")) {
-            set(&mut converted.values, &format!("{component}.enabled"), true.into());
-            if component == "sourceServer" {
+        let path = format!("{component}.enabled");
+        let said = at(&converted.values, &path).and_then(Json::as_bool);
+        if said == Some(false) {
+            continue;
+        }
+        if component == "sourceServer" {
+            let is_given = converted.values.get(component).is_some();
+            if runs {
                 set(&mut converted.values, "sourceServer.argocdCredentials", true.into());
-            } else if said.is_some() {
-                continue;
+            } else if is_given {
+                set(&mut converted.values, &path, false.into());
+                let why =
+                    "is off, as nobody asks it where the reporter is: give sourceServer.callers with it";
+                converted.notes.push(Note::of(component, why));
             }
-            converted.notes.push(Note::of(component.to_owned(), why.to_owned()));
+        } else if said.is_some() {
+            continue;
+        }
+        if runs {
+            set(&mut converted.values, &path, true.into());
+            converted.notes.push(Note::of(component, why));
         }
     }
     let name = converted.values.pointer("/appProxy/service/name").and_then(Json::as_str);
@@ -154,7 +187,7 @@ fn argocd(converted: &mut Converted) {
         set(&mut converted.values, &path, value);
         converted.notes.push(Note::of(path, why));
     };
-    let Bundled { service, rootpath, speaks_tls } = converted.argocd.clone();
+    let Bundled { service, rootpath, speaks_tls, .. } = converted.argocd.clone();
     if !has_address && let Some(service) = service {
         let why =
             "the Argo CD of the other chart is called so: take it out where argo-cd.enabled makes a new one";
@@ -175,7 +208,7 @@ fn argocd(converted: &mut Converted) {
 
 /// What the router and the app proxy ask of others that the other chart brings along: where that is off there, nobody is asked.
 fn beside(converted: &mut Converted) {
-    let Beside { workflows, sealing } = converted.beside.clone();
+    let Beside { workflows, sealing, .. } = converted.beside.clone();
     let is_on = at(&converted.values, "appProxy.enabled") == Some(&Json::Bool(true));
     for (path, address, off) in [
         (

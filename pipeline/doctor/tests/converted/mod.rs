@@ -108,3 +108,39 @@ fn files_that_helm_is_given_together_are_converted_as_one() {
     assert!(text.contains(line), "{text}");
     assert!(!judge("x", &text).is_wrong(), "{text}");
 }
+
+#[test]
+fn what_the_other_chart_runs_where_nothing_is_said_runs_here_too() {
+    let of = |runtime: &str, others: &str| {
+        let text = format!(
+            "global:\n  codefresh: {{accountId: 0123456789abcdef01234567, userToken: {{token: a}}}}\n  runtime: {{name: prod{runtime}}}\n{others}"
+        );
+        convert(&File::read("x", &text).unwrap()).values
+    };
+    let (ours, theirs) = (json!(["cf-*"]), json!({"enabled": true, "argocdCredentials": true}));
+    for (others, sources, namespaces) in [
+        ("", Some(&theirs), Some(&ours)),
+        ("app-proxy: {replicaCount: 1}\n", Some(&theirs), Some(&ours)),
+        ("argo-cd: {configs: {params: {server.insecure: true}}}\n", Some(&theirs), Some(&ours)),
+        // What is said of it stands, and of an Argo CD that is not the other chart's nothing is known.
+        ("argo-cd: {configs: {params: {application.namespaces: ''}}}\n", Some(&theirs), Some(&json!([]))),
+        ("argo-cd: {configs: {params: {application.namespaces: null}}}\n", Some(&theirs), None),
+        ("argo-cd: {enabled: false}\n", Some(&theirs), None),
+        ("argo-gateway: {enabled: false}\n", Some(&json!({"enabled": false})), Some(&ours)),
+        // Nobody else asks for sources.
+        ("event-reporters: {runtime-event-reporter: {enabled: false}}\n", None, None),
+        (
+            "event-reporters: {runtime-event-reporter: {enabled: false}}\nargo-gateway: {replicaCount: 2}\n",
+            Some(&json!({"enabled": false, "replicaCount": 2})),
+            None,
+        ),
+    ] {
+        let values = of("", others);
+        assert_eq!(values.pointer("/resourceReporter"), Some(&json!({"enabled": true})), "{others}");
+        assert_eq!(values.pointer("/sourceServer"), sources, "{others}");
+        assert_eq!(values.pointer("/reporter/applicationNamespaces"), namespaces, "{others}");
+    }
+    let values = of(", singleNamespace: true", "");
+    assert_eq!(values.pointer("/resourceReporter"), Some(&json!({"enabled": true, "namespaces": []})));
+    assert_eq!(values.pointer("/reporter/applicationNamespaces"), None);
+}

@@ -23,7 +23,7 @@ pub(crate) use self::cluster::quantity;
 pub(crate) use self::network::within;
 pub use self::network::{Certificate, Network, PeerResponse, Proxies, Request, Unreached, Way};
 pub use self::pods::is_own_volume;
-use crate::chart::Chart;
+use crate::chart::{Chart, FOREIGN};
 use crate::finding::{Finding, Severity, Unmeasured, nearest, shown};
 use crate::report::{Report, about};
 use crate::tree::{File, Node, Unreadable, Value};
@@ -339,6 +339,17 @@ impl Judged {
             Value::Text(text) => text.parse().ok(),
             _ => None,
         }
+    }
+
+    /// Whether the values are for the incumbent's chart, which has defaults of its own.
+    fn is_incumbent(&self) -> bool {
+        let is_own = |key: &str| {
+            let values = &Chart::get().values;
+            !["global", "argo-cd"].contains(&key)
+                && values.iter().any(|value| value.path.split('.').next() == Some(key))
+        };
+        let keys = || self.given.entries().iter().map(|(key, _)| key.as_str());
+        keys().any(|key| FOREIGN.contains(&key)) && !keys().any(is_own)
     }
 
     /// Whether nothing stands at a path, or an empty value.

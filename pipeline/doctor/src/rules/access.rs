@@ -13,7 +13,12 @@ pub(super) fn check(judged: &mut Judged) {
     let route = judged.truth("global.runtime.httpRoute.enabled");
     let mesh = judged.truth("global.runtime.virtualService.enabled");
     let own = judged.truth("tunnelClient.enabled") && !judged.is_empty("tunnelClient.to");
-    let incumbent = judged.truth("tunnel-client.enabled") && !ingress;
+    let address = !judged.is_empty("global.runtime.ingressUrl");
+    // The other chart opens a tunnel where nothing else is said.
+    let is_usual = judged.is_incumbent()
+        && judged.at("tunnel-client.enabled").is_none()
+        && !(route || mesh || own || address);
+    let incumbent = (judged.truth("tunnel-client.enabled") || is_usual) && !ingress;
     let has_domain = !judged.is_empty("tunnelClient.domain");
     if ingress {
         hosts(judged, "global.runtime.ingress.hosts", "GR0020");
@@ -60,7 +65,7 @@ pub(super) fn check(judged: &mut Judged) {
         }
     }
     // Without a domain the address of a tunnel is said by ingressUrl.
-    let address = !judged.is_empty("global.runtime.ingressUrl") && (!own || has_domain);
+    let address = address && (!own || has_domain);
     let ways = [ingress, route, own || incumbent, mesh, address].into_iter().filter(|way| *way).count();
     if ways == 0 {
         let wanted =

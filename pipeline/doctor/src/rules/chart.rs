@@ -47,6 +47,9 @@ const BUDGETS: &[&str] = &[
     "redis.pdb",
 ];
 
+/// Those that the incumbent has where nothing is said.
+const USUAL_BUDGETS: [&str; 2] = ["global.event-reporters.pdb", "argo-gateway.pdb"];
+
 /// Where replicas may come and go.
 const SCALED: &[&str] = &["reporter.autoscaling", "router.autoscaling", "sourceServer.autoscaling"];
 
@@ -92,7 +95,9 @@ pub(super) fn check(judged: &mut Judged) {
     }
     for group in BUDGETS {
         let empty = |key: &str| judged.is_empty(&format!("{group}.{key}"));
-        if judged.truth(&format!("{group}.enabled"))
+        let enabled = format!("{group}.enabled");
+        let is_usual = USUAL_BUDGETS.contains(group) && judged.at(&enabled).is_none();
+        if (judged.truth(&enabled) || is_usual)
             && judged.at(group).is_some_and(|node| node.get("minAvailable").is_some())
             && empty("minAvailable")
             && empty("maxUnavailable")
@@ -222,15 +227,22 @@ pub(super) fn needs_bus(judged: &mut Judged, path: &str, otherwise: &str) {
     }
 }
 
-/// Rules of components that are the incumbent's; they hold where its values are given.
+/// Rules of components that are the incumbent's; they hold where its values are given, and what these leave unsaid is as the
+/// incumbent has it.
 fn incumbent(judged: &mut Judged) {
+    let is_incumbent = judged.is_incumbent();
     let given = |judged: &Judged, path: &str| judged.at(path).is_some();
-    let enrichment = "app-proxy.image-enrichment.enabled";
-    if judged.truth(enrichment)
-        && given(judged, "argo-workflows.enabled")
-        && !judged.truth("argo-workflows.enabled")
-    {
-        judged.error("GR0050", enrichment, "false without argo-workflows", "switch one on or the other off");
+    let is_on = |judged: &Judged, path: &str| match given(judged, path) {
+        true => judged.truth(path),
+        false => is_incumbent,
+    };
+    let (enrichment, workflows) = ("app-proxy.image-enrichment.enabled", "argo-workflows.enabled");
+    if is_on(judged, enrichment) && given(judged, workflows) && !judged.truth(workflows) {
+        let (path, wanted) = match given(judged, enrichment) {
+            true => (enrichment, "false without argo-workflows"),
+            false => (workflows, "true with app-proxy.image-enrichment, which is on where nothing is said"),
+        };
+        judged.error("GR0050", path, wanted, "switch one on or the other off");
     }
     let replicas = "app-proxy.replicaCount";
     if judged.number(replicas).is_some_and(|count| count > 1.0)
@@ -244,8 +256,14 @@ fn incumbent(judged: &mut Judged) {
             "switch one of them on",
         );
     }
-    let store = "codefreshWorkflowLogStoreCM.enabled";
-    if judged.truth(store) && judged.is_empty("global.codefresh.accountId") {
-        judged.error("GR0053", store, "false without global.codefresh.accountId", "give the account");
+    let (store, account) = ("codefreshWorkflowLogStoreCM.enabled", "global.codefresh.accountId");
+    if is_on(judged, store) && judged.is_empty(account) {
+        let (path, wanted) = match given(judged, store) {
+            true => (store, "false without global.codefresh.accountId"),
+            false => {
+                (account, "the account with codefreshWorkflowLogStoreCM, which is on where nothing is said")
+            }
+        };
+        judged.error("GR0053", path, wanted, "give the account");
     }
 }

@@ -266,6 +266,35 @@ fn what_a_cluster_lacks_is_found_and_what_it_does_not_tell_is_unmeasured() {
 }
 
 #[test]
+fn rights_in_the_whole_cluster_are_asked_for_by_each_component_that_is_given_some() {
+    let mut held = SimulatedCluster { objects: BTreeMap::new(), refused: BTreeSet::new() };
+    held.refused.extend(["create clusterroles", "create tokenreviews", "create horizontalpodautoscalers"]);
+    let lacks = |more: &str| lines_of(&asked(&held, &format!("{WITH_A_CLUSTER}{more}")), "GR0103");
+    let right = |text: &str| format!("error : no right to create {text}");
+    let roles = right("clusterroles.rbac.authorization.k8s.io in the cluster");
+    assert_eq!(lacks(""), [] as [&str; 0]);
+    for more in [
+        "reporter: {applicationNamespaces: [team-*]}\n",
+        "resourceReporter: {enabled: true}\n",
+        "appProxy: {enabled: true, namespaces: ['*']}\n",
+    ] {
+        assert_eq!(lacks(more), [roles.as_str()], "{more}");
+    }
+    for more in [
+        "resourceReporter: {enabled: true, namespaces: []}\n",
+        "appProxy: {enabled: true, namespaces: [a]}\n",
+    ] {
+        assert_eq!(lacks(more), [] as [&str; 0], "{more}");
+    }
+    let scaled =
+        "sourceServer: {enabled: true, allowed: ['https://git.example.com'], autoscaling: {enabled: true}}\n";
+    let reviews = right("tokenreviews.authentication.k8s.io in the cluster");
+    let scalers = right("horizontalpodautoscalers.autoscaling in namespace prod");
+    assert_eq!(lacks(scaled), [scalers, roles, reviews]);
+    assert_eq!(lacks(&format!("{scaled}rbac: {{create: false}}\n")).len(), 1);
+}
+
+#[test]
 fn a_new_argo_cd_need_not_be_there_before_the_release_that_makes_it() {
     let held = SimulatedCluster { objects: BTreeMap::new(), refused: BTreeSet::new() };
     let of_argocd = |values: &str| -> Vec<String> {

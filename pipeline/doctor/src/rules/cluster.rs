@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+use super::doubtful::SCALED;
 use super::installed;
 use super::{Judged, Node, Severity, Value};
 
@@ -273,18 +274,31 @@ fn rights(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
         _ => None,
     };
     wanted.extend(entrance.map(|(group, resource)| ("create", group, resource, Some(place.namespace))));
+    let is_on = |role: &str| judged.truth(&format!("{role}.enabled"));
+    if SCALED.into_iter().any(|role| is_on(role) && judged.truth(&format!("{role}.autoscaling.enabled"))) {
+        wanted.push(("create", "autoscaling", "horizontalpodautoscalers", Some(place.namespace)));
+    }
     let argocd = argocd(judged, place);
     if judged.truth("rbac.create") {
         let rbac = "rbac.authorization.k8s.io";
-        let everywhere = !judged.is_empty("reporter.applicationNamespaces");
-        let (roles, scope): (&[&str], _) = if everywhere {
-            (&["clusterroles", "clusterrolebindings"], None)
-        } else {
-            (&["roles", "rolebindings"], Some(argocd.as_str()))
-        };
-        wanted.extend(roles.iter().map(|role| ("create", rbac, *role, scope)));
+        let reports_everywhere = !judged.is_empty("reporter.applicationNamespaces");
+        let acts = judged.at("appProxy.namespaces").map(Node::items).unwrap_or_default();
+        let is_everywhere = reports_everywhere
+            || is_on("sourceServer")
+            || (is_on("resourceReporter") && !judged.is_empty("resourceReporter.namespaces"))
+            || (is_on("appProxy") && acts.iter().any(|name| name.text() == Some("*")));
+        if is_everywhere {
+            wanted.extend(["clusterroles", "clusterrolebindings"].map(|role| ("create", rbac, role, None)));
+        }
+        let scope = (!reports_everywhere).then_some(argocd.as_str());
+        if scope.is_some() {
+            wanted.extend(["roles", "rolebindings"].map(|role| ("create", rbac, role, scope)));
+        }
         // Nobody may grant what they do not have.
         wanted.extend(["get", "list", "watch"].map(|verb| (verb, "argoproj.io", "applications", scope)));
+        if is_on("sourceServer") {
+            wanted.push(("create", "authentication.k8s.io", "tokenreviews", None));
+        }
     }
     for (verb, group, resource, scope) in wanted {
         if !place.cluster.may(verb, group, resource, scope)? {

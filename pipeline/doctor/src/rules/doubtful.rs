@@ -11,7 +11,7 @@ const LEAST: f64 = 1024.0 * 1024.0;
 /// More processors than this no pod is given.
 const MOST: f64 = 128.0;
 /// Components whose replicas may come and go.
-const SCALED: [&str; 3] = ["reporter", "router", "sourceServer"];
+pub(super) const SCALED: [&str; 3] = ["reporter", "router", "sourceServer"];
 /// Components with a budget.
 const LIMITED: [&str; 8] = [
     "appProxy",

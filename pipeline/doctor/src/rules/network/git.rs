@@ -48,8 +48,14 @@ impl Provider {
         let has_path = api.len() > origin.len();
         match self {
             Self::GitHub if Self::of_host(host(api)) == Some(self) => "https://api.github.com".to_owned(),
+            // GitHub's own cloud for those whose data stays where they are.
+            Self::GitHub if host(api).ends_with(".ghe.com") => {
+                format!("https://api.{}", host(api).trim_start_matches("api."))
+            }
             Self::GitHub if !has_path => format!("{api}/api/v3"),
             Self::GitLab if !has_path || Self::of_host(host(api)) == Some(self) => format!("{origin}/api/v4"),
+            // The host of the API alone has it there, as the platform knows it.
+            Self::Bitbucket if host(api).starts_with("api.") => format!("{origin}/2.0"),
             Self::Bitbucket => format!("{origin}/api/2.0"),
             Self::BitbucketServer if !has_path => format!("{api}/rest/api/1.0"),
             _ => api.to_owned(),
@@ -290,9 +296,15 @@ mod tests {
         assert_eq!(base(Provider::GitHub, "https://github.com/"), "https://api.github.com");
         assert_eq!(base(Provider::GitHub, "https://git.example.com"), "https://git.example.com/api/v3");
         assert_eq!(base(Provider::GitHub, "https://git.example.com/own"), "https://git.example.com/own");
+        for api in ["https://acme.ghe.com", "https://api.acme.ghe.com/"] {
+            assert_eq!(base(Provider::GitHub, api), "https://api.acme.ghe.com", "{api}");
+        }
         assert_eq!(base(Provider::GitLab, "https://gitlab.com/api"), "https://gitlab.com/api/v4");
         assert_eq!(base(Provider::GitLab, "https://lab.example.com"), "https://lab.example.com/api/v4");
         assert_eq!(base(Provider::Bitbucket, "https://bitbucket.org/x"), "https://bitbucket.org/api/2.0");
+        for api in ["https://api.bitbucket.org/2.0", "https://api.bitbucket.org"] {
+            assert_eq!(base(Provider::Bitbucket, api), "https://api.bitbucket.org/2.0", "{api}");
+        }
         assert_eq!(
             base(Provider::BitbucketServer, "https://b.example.com"),
             "https://b.example.com/rest/api/1.0"

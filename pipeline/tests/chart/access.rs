@@ -24,6 +24,21 @@ fn ways(objects: &[Value]) -> Vec<String> {
 }
 
 #[test]
+fn the_platform_is_told_which_components_run() {
+    let mut values = json!({
+        "global": {"runtime": {"name": "prod", "ingressUrl": "https://own.example.com"}},
+        "sourceServer": {"argocdCredentials": true},
+    });
+    let components = |values: &Value| told(&rendered(values))["components"].as_str().unwrap().to_owned();
+    assert_eq!(components(&values), "- runtime-event-reporter\n- internal-router\n");
+    for component in ["appProxy", "resourceReporter", "sourceServer"] {
+        values[component]["enabled"] = json!(true);
+    }
+    let all = "- cluster-event-reporter\n- runtime-event-reporter\n- argo-gateway\n- app-proxy\n- internal-router\n";
+    assert_eq!(components(&values), all);
+}
+
+#[test]
 fn the_first_way_that_is_given_is_rendered_and_no_other() {
     let mut values = json!({
         "global": {

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 
@@ -214,9 +215,13 @@ impl Message {
         }
     }
 
+    /// What it says. Older clients write null for what they do not say.
     pub(crate) fn content<T: DeserializeOwned>(&self) -> io::Result<T> {
-        serde_json::from_slice(&self.json)
-            .map_err(|_| wrong("a message that does not say what its kind says"))
+        let said = serde_json::from_slice::<Map<String, Value>>(&self.json).and_then(|mut said| {
+            said.retain(|_, value| !value.is_null());
+            serde_json::from_value(said.into())
+        });
+        said.map_err(|_| wrong("a message that does not say what its kind says"))
     }
 
     /// Bytes of a message.
@@ -259,5 +264,18 @@ mod tests {
             message.content::<Login>().unwrap_err().to_string(),
             "a message that does not say what its kind says"
         );
+    }
+
+    #[test]
+    fn what_is_null_is_as_what_is_not_there() {
+        let said = serde_json::json!({
+            "proxy_name": "a-b", "proxy_type": "http", "use_encryption": false, "group": null, "metas": null,
+            "custom_domains": null, "subdomain": "a-b", "locations": null, "headers": null, "ips_allow_list": null,
+        });
+        let message = Message { kind: kind::NEW_PROXY, json: said.to_string().into() };
+        let proxy: NewProxy = message.content().unwrap();
+        assert_eq!((proxy.subdomain.as_str(), proxy.locations.len()), ("a-b", 0));
+        let message = Message { kind: kind::NEW_WORK, json: r#"{"run_id":"a","privilege_key":null}"#.into() };
+        assert!(message.content::<NewWork>().unwrap().proof.is_none());
     }
 }

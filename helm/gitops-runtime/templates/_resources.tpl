@@ -67,9 +67,10 @@ stands under `resources` in the settings. A kind that is selected is not read ob
 {{- $preset := list "services" "configmaps" "replicasets.apps" "deployments.apps" "statefulsets.apps" "applications.argoproj.io" "applicationsets.argoproj.io" "rollouts.argoproj.io" "analysisruns.argoproj.io" "workflows.argoproj.io" "workflowtemplates.argoproj.io" "clusterworkflowtemplates.argoproj.io" "sensors.argoproj.io" "eventsources.argoproj.io" "products.codefresh.io" "promotionflows.codefresh.io" "promotionpolicies.codefresh.io" "promotiontemplates.codefresh.io" "restrictedgitsources.codefresh.io" "sealedsecrets.bitnami.com" -}}
 {{- /* Kinds, and those above them, as far as owners are asked for. */}}
 {{- $owners := dict
-  "analysisruns.argoproj.io" (list "rollouts.argoproj.io")
-  "pods" (list "statefulsets.apps" "workflows.argoproj.io" "cronworkflows.argoproj.io" "replicasets.apps" "deployments.apps" "rollouts.argoproj.io")
-  "replicasets.apps" (list "deployments.apps" "rollouts.argoproj.io")
+  "analysisruns.argoproj.io" (list "rollouts.argoproj.io" "experiments.argoproj.io")
+  "experiments.argoproj.io" (list "rollouts.argoproj.io")
+  "pods" (list "statefulsets.apps" "workflows.argoproj.io" "cronworkflows.argoproj.io" "replicasets.apps" "deployments.apps" "rollouts.argoproj.io" "experiments.argoproj.io")
+  "replicasets.apps" (list "deployments.apps" "rollouts.argoproj.io" "experiments.argoproj.io")
   "workflows.argoproj.io" (list "cronworkflows.argoproj.io")
 -}}
 {{- $wanted := list -}}

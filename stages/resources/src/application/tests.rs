@@ -99,6 +99,24 @@ async fn what_has_an_owner_belongs_where_its_owner_does_and_both_are_asked_for_o
     );
 }
 
+/// As a canary of Argo Rollouts has them that runs an Experiment at one of its steps.
+#[tokio::test]
+async fn what_an_experiment_of_a_rollout_owns_belongs_where_the_rollout_does() {
+    let owned = |kind: &str, name: &str, uid: &str| json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": kind, "name": name, "uid": uid}]);
+    let mut kept = Arc::into_inner(cluster()).unwrap();
+    let experiment = "/apis/argoproj.io/v1alpha1/namespaces/shop/experiments/web-1";
+    let metadata = json!({"uid": "e1", "ownerReferences": owned("Rollout", "web", "r1")});
+    kept.objects.insert(experiment.to_owned(), json!({"metadata": metadata}));
+    let applications = applications(&Arc::new(kept));
+    let shop = Some("argocd shop retail abc".to_owned());
+    for resource in ["replicasets.apps", "analysisruns.argoproj.io"] {
+        let metadata = json!({"ownerReferences": owned("Experiment", "web-1", "e1")});
+        assert_eq!(found(&applications, resource, metadata).await, shop, "{resource}");
+    }
+    let metadata = json!({"ownerReferences": owned("Rollout", "web", "r1")});
+    assert_eq!(found(&applications, "experiments.argoproj.io", metadata).await, shop);
+}
+
 /// Whether it has an application is not known of what cannot be read, and each is asked for once in a while.
 #[tokio::test]
 async fn what_cannot_be_read_is_no_answer() {

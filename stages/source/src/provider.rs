@@ -49,12 +49,27 @@ pub(crate) fn links(repo_url: &str, commit: &Commit) -> Links {
     // One of a single word is a machine's own name.
     let word = host.split('.').next().filter(|_| host.contains('.'));
     let is_it = |known: &str| word == Some(known) || (word.is_some() && host == known);
+    if word == Some("bitbucket") && host != "bitbucket.org" {
+        let page = of_bitbucket_server(path);
+        let commit_url = page.map(|page| format!("https://{shown}/{page}/commits/{}", commit.revision));
+        return Links { commit_url, ..Links::default() };
+    }
     let Some((_, between)) = PROVIDERS.iter().find(|(known, _)| is_it(known)) else {
         return Links::default();
     };
     let (profile_url, avatar_url) = hidden(&commit.author, host).unwrap_or_default();
     let commit_url = Some(format!("https://{shown}/{path}/{between}/{}", commit.revision));
     Links { commit_url, profile_url, avatar_url }
+}
+
+/// The page of a repository of a Bitbucket that people run, which is cloned over HTTP below `scm`.
+fn of_bitbucket_server(path: &str) -> Option<String> {
+    let (project, repository) = path.strip_prefix("scm/").unwrap_or(path).split_once('/')?;
+    let (kind, owner) = match project.strip_prefix('~') {
+        Some(user) => ("users", user),
+        None => ("projects", project),
+    };
+    (!repository.contains('/')).then(|| format!("{kind}/{owner}/repos/{repository}"))
 }
 
 /// The page of an author of a host's, and a picture: of `name <123+login@users.noreply.github.com>`.
@@ -102,6 +117,14 @@ mod tests {
             ("https://codeberg.org/team/mono", "https://codeberg.org/team/mono/commit/abc"),
             ("https://gitlab.example.com:8443/a/b", "https://gitlab.example.com:8443/a/b/-/commit/abc"),
             ("ssh://git@gitea.example.com:2222/a/b.git", "https://gitea.example.com/a/b/commit/abc"),
+            (
+                "https://bitbucket.example.com/scm/team/mono.git",
+                "https://bitbucket.example.com/projects/team/repos/mono/commits/abc",
+            ),
+            (
+                "ssh://git@bitbucket.example.com:7999/~ada/mono.git",
+                "https://bitbucket.example.com/users/ada/repos/mono/commits/abc",
+            ),
         ] {
             assert_eq!(of(url, "Ada <ada@example.com>").commit_url.as_deref(), Some(shown));
         }
@@ -109,6 +132,8 @@ mod tests {
             "https://git.example.com/a/b",
             "https://github/a/b",
             "https://notgithub.com/a/b",
+            "https://bitbucket.example.com/a",
+            "https://bitbucket.example.com/scm/a/b/c",
             "/srv/github.com/a",
         ] {
             assert_eq!(of(other, "Ada <ada@example.com>"), Links::default(), "{other}");

@@ -50,8 +50,9 @@ pub(crate) struct Platform {
 struct Answer {
     #[serde(default)]
     data: Option<Value>,
+    /// Some servers write null where there are none.
     #[serde(default)]
-    errors: Vec<Message>,
+    errors: Option<Vec<Message>>,
 }
 
 /// What a platform says of what it did not do.
@@ -194,8 +195,8 @@ impl Platform {
         let refused = self.refused(act);
         let answer: Result<Answer, _> = serde_json::from_slice(body);
         let Ok(answer) = answer else { return Err(refused(NO_ANSWER.to_owned())) };
-        if !answer.errors.is_empty() {
-            return Err(refused(joined(&answer.errors)));
+        if let Some(errors) = answer.errors.filter(|errors| !errors.is_empty()) {
+            return Err(refused(joined(&errors)));
         }
         match answer.data {
             Some(Value::Object(data)) => Ok(data),

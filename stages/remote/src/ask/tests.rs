@@ -139,3 +139,15 @@ async fn what_goes_meanwhile_takes_nothing_else_with_it() {
         assert_eq!(names, expected, "without {gone}");
     }
 }
+
+#[tokio::test]
+async fn no_errors_may_be_written_as_null() {
+    stages_client::install_crypto();
+    let platform = Platform::at("http://127.0.0.1:1", "key".into(), None, false, ANSWER).await.unwrap();
+    let answer = |body: &str| platform.answer("look", body.as_bytes()).map_err(|error| error.to_string());
+    for errors in ["", r#","errors":null"#, r#","errors":[]"#] {
+        assert_eq!(answer(&format!(r#"{{"data":{{"me":1}}{errors}}}"#)).unwrap()["me"], 1, "{errors}");
+    }
+    let why = answer(r#"{"data":null,"errors":[{"message":"a"},{"message":"b"}]}"#).unwrap_err();
+    assert!(why.ends_with("a; b"), "{why}");
+}

@@ -134,5 +134,7 @@ pub(super) fn scheme(text: &str, at: usize) -> Option<Range<usize>> {
             || (place == 0 && byte.is_ascii_alphabetic())
     }) && value.len() < 24
         || value.len() <= 3;
-    (!prose && !shape::is_harmless(value)).then_some(from..from + end)
+    // What is filled in may hold spaces: `Bearer $(cat /run/token)`.
+    let filled = || placeholders::one(text, from).is_some_and(|stop| stop > from + end);
+    (!prose && !shape::is_harmless(value) && !filled()).then_some(from..from + end)
 }

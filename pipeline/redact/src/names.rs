@@ -236,6 +236,11 @@ pub(super) fn classify(name: &str) -> Class {
     if EXEMPT.contains(compact.as_str()) || words.iter().any(|word| word == "existing") {
         return Class::Plain;
     }
+    if ["secretKeyRef.", "k8s_secret_", "resource.customizations."].iter().any(|refers| name.contains(refers))
+    {
+        // Of Spark and ClickHouse: behind it stand a Secret and its key. Of Argo CD: how it treats a kind.
+        return Class::Plain;
+    }
     if words.len() > 1
         && matches!(words.as_slice(), [.., from, secret] if from == "from" && secret.starts_with("secret"))
     {

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde_json::Value;
+
 use super::names;
 
 /// Whether placeholders are all that could be secret in `text`: nothing stands beside them but signs, a scheme, and
@@ -60,6 +62,41 @@ pub(super) fn fill_pairs(text: &str) -> bool {
     };
     let mut parts = rest.split([';', ' ', '\n']).filter(|part| !part.is_empty());
     rest.contains('\0') && parts.all(harmless)
+}
+
+/// Whether `text` is JSON with templates in it, and no member of it holds a secret of its own:
+/// `{"auths":{"ghcr.io":{"auth":"{{ .auth }}"}}}`.
+pub(super) fn fill_members(text: &str) -> bool {
+    if !text.starts_with('{') || text.starts_with("{{") || !text.contains("{{") {
+        return false;
+    }
+    let mut rest = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(letter) = text.get(at..).and_then(|rest| rest.chars().next()) {
+        let template = text.get(at..).is_some_and(|rest| rest.starts_with("{{"));
+        if let Some(end) = template.then(|| one(text, at)).flatten() {
+            rest.push_str("${X}");
+            at = end;
+        } else {
+            rest.push(letter);
+            at += letter.len_utf8();
+        }
+    }
+    super::tree::json(&rest).is_ok_and(|tree| is_filled("", &tree, 0))
+}
+
+/// Whether what says secret is filled in, and nothing else looks like one.
+fn is_filled(name: &str, value: &Value, depth: usize) -> bool {
+    match value {
+        Value::Object(map) => depth < 8 && map.iter().all(|(name, value)| is_filled(name, value, depth + 1)),
+        Value::String(text) => {
+            fill_all(text)
+                || names::classify(name) == names::Class::Plain
+                    && !super::shape::is_key(text)
+                    && !super::shape::is_password(text)
+        }
+        value => value.is_boolean() || value.is_null(),
+    }
 }
 
 /// Words that stand beside placeholders and are no secret.
@@ -283,7 +320,8 @@ fn variable(text: &str) -> bool {
         return true;
     }
     // A store and a path in it: `${vault:secret/db#password}`, `${file:/run/x}`.
-    if "vault file env secret secrets aws gcp azure ssm op sm consul k8s ENV secretManager"
+    if "vault file env secret secrets aws gcp azure ssm op sm consul k8s ENV secretManager directory dir configmaps \
+        strimzidir strimzienv strimzifile strimzisecrets"
         .split(' ')
         .any(|store| store == head)
     {

@@ -10,7 +10,11 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
     let mut words = line.split_whitespace();
     let Some(first) = words.next() else { return false };
     if first.starts_with(['"', '\'']) {
-        return false;
+        // `no-passwords: 'validation error: PASSWORD must refer'`, of a policy.
+        let mut head = line.trim_start().trim_start_matches(['"', '\'']).split(": ");
+        let fails = |word: &str| matches!(word, "error" | "failure" | "failed");
+        return head.next().is_some_and(|head| head.split(' ').next_back().is_some_and(fails))
+            && head.next().is_some_and(|rest| rest.split_whitespace().nth(4).is_some());
     }
     let count = 1 + words.clone().take(8).count();
     let plain = is_letters(first);
@@ -53,7 +57,7 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
     let foreign = line.chars().any(|letter| letter.is_alphabetic() && !letter.is_ascii());
     let sentence = count >= 5
         && (foreign || first.starts_with(char::is_uppercase))
-        && line.split_whitespace().take(12).all(is_letters);
+        && line.split_whitespace().take(12).all(|word| is_letters(word) || is_number(word));
     if sentence || count >= 3 && word.len() > 5 && (word.ends_with("ing") || word.ends_with("ed")) {
         return true;
     }
@@ -86,6 +90,11 @@ fn is_letters(word: &str) -> bool {
     let word = word.trim_matches(['.', ',', ':', ';', '!', '?', ')', '(', '"', '\'', '`']);
     !word.is_empty()
         && word.chars().all(|letter| letter.is_alphabetic() || matches!(letter, '-' | '\'' | '/'))
+}
+
+/// Whether a word of a sentence counts something: `at least 14 characters`.
+fn is_number(word: &str) -> bool {
+    word.len() <= 3 && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether `text` is the type of a parameter, with nothing or null as its default: `Optional[str] = None`, `&str`.

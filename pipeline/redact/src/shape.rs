@@ -122,6 +122,7 @@ pub(super) fn is_harmless(text: &str) -> bool {
                 || is_sealed(text)
                 || is_public_key(text)
                 || placeholders::fill_pairs(text)
+                || placeholders::fill_members(text)
                 || is_filled_url(text)
                 || is_expression(text))
 }

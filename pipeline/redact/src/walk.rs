@@ -18,8 +18,8 @@ mod members;
 
 use members::{
     Members, container, generated, is_captions, is_injected, is_keyring, is_list_of_users, is_logons,
-    is_named_secret, is_odd, is_pair_value, is_roll, is_tracking_id, lower, names_secret, pair_is_secret,
-    repeatable,
+    is_named_secret, is_names, is_odd, is_pair_value, is_roll, is_tracking_id, lower, names_secret,
+    pair_is_secret, repeatable,
 };
 pub(super) use members::{is_bare, is_key_reference, is_schema, is_secret_value, stays};
 
@@ -226,7 +226,7 @@ impl<'r> Walk<'r> {
                 _ if class != Class::Plain && is_key_reference(name, value) => Place::Keep,
                 _ if value.as_object().is_some_and(is_named_secret) => Place::Keep,
                 _ if value.is_string() && is_list_of_users(name) => Place::Secret,
-                _ if is_captions(&lower, value) => Place::Keep,
+                _ if is_captions(&lower, value) || is_names(name, value) => Place::Keep,
                 (_, "keys") if is_keyring(value) => Place::Secret,
                 (_, "users" | "accounts" | "logins") if is_roll(value) => Place::Secret,
                 // The file of a manifest, whatever the file is called.
@@ -246,10 +246,11 @@ impl<'r> Walk<'r> {
                 (Place::Generator, _) => Place::Plain,
                 _ => Place::Plain,
             };
-            if child == Place::Plain && lower.starts_with("webhook") {
+            let plain = matches!(child, Place::Plain | Place::Maker);
+            if plain && lower.starts_with("webhook") {
                 self.hooks(value, depth + 1);
             }
-            if child == Place::Plain {
+            if plain {
                 self.key_of_owner(name, value, depth + 1);
             }
             self.visit(value, child, depth + 1);
@@ -322,8 +323,10 @@ impl<'r> Walk<'r> {
             }
         }
         let owner = name.to_ascii_lowercase();
-        if owner.ends_with("salt")
-            && let Some(value) = inner.get_mut("value").filter(|value| value.is_string())
+        // `installationKey: {value: x}`; a salt whatever it looks like.
+        let class = if owner.ends_with("salt") { Class::Secret } else { names::classify(name) };
+        if let Some(value) = inner.get_mut("value").filter(|value| value.is_string())
+            && is_secret_value(name, class, value)
         {
             self.seal(value, Place::Secret, depth);
         }

@@ -17,7 +17,7 @@ pub(super) static STEMS: Words = LazyLock::new(|| {
          connectionstring connstring connstr dockerconfigjson dockercfg idrsa ided25519 idecdsa stringdata \
          amzsignature masterauth authtok securejsondata fernet secretkeybase presharedkey storepass mnemonic \
          rediscliauth erlangcookie setcookie pepper totpseed otpseed walletseed seedphrase recoverycode \
-         authstring codeverifier honeycombteam googsignature nodecookie releasecookie authkey cleartext loginpas",
+         authstring codeverifier honeycombteam googsignature nodecookie releasecookie authkey cleartext loginpas pass4symmkey",
     )
 });
 
@@ -138,7 +138,7 @@ pub(super) static EXEMPT: Words = LazyLock::new(|| {
          secretlist createsecret createtoken usepassword sigterm secretstores secretstore credhelpers credsstore \
          tokenauth secretslist keycloak publickey publickeys sshpublickey authorizedkeys sshauthorizedkeys \
          sshknownhosts apikeyauth secretrefs passwordauthentication nopasswd privatekeyid \
-         initialclustertoken etcdinitialclustertoken")
+         initialclustertoken etcdinitialclustertoken fromconnectionsecretkey connectionsecretkeys")
 });
 
 /// Words behind which something is told of a secret, not the secret: `secret: rotate`, `token: expired`.
@@ -219,7 +219,7 @@ pub(super) static STORES: Words = LazyLock::new(|| {
          aws-secret:// gcp-secret:// gcpsm:// sm:// azurekeyvault:// secret:// secrets:// secretref: keyring: \
          env:// env: env. k8s:// k8s: kubernetes:// doppler:// keyvault: @microsoft.keyvault ssm: secretsmanager: \
          bao: sealed: lookup( file:// path: pass:// akeyless: infisical:// keepass: projects/ configmap: bws:// \
-         >>vault: awssecret:// berglas://")
+         >>vault: awssecret:// berglas:// gcp:secretmanager: azure:keyvault:")
 });
 
 /// How the expressions of programs begin that refer to what is given elsewhere.
@@ -228,7 +228,8 @@ pub(super) static EXPRESSIONS: Words = LazyLock::new(|| {
          module. random_password. each.value self. secrets. vars. steps. needs. inputs. github. lookup( file( \
          sensitive( settings. Env. env::var( viper.Get Deno.env import.meta.env data. kubernetes_secret. \
          vault_generic_secret. values. Values. params. credentials( $Env: $env: app.config !Ref !Sub !GetAtt \
-         !ImportValue !secret !env_var std.extVar( importstr props. this. options. args. cfg. conf. data.vault")
+         !ImportValue !secret !env_var std.extVar( importstr props. this. options. args. cfg. conf. data.vault aws_secretsmanager_ \
+         google_secret_manager_ azurerm_key_vault_ tls_private_key. google_service_account_key. aws_iam_access_key.")
 });
 
 /// Words that stand for a value that is not shown.
@@ -275,7 +276,8 @@ pub(super) static PLEAS: Words = LazyLock::new(|| {
 /// What such a phrase asks for.
 pub(super) static ASKED: Words = LazyLock::new(|| {
     set(
-        "secret secrets key password passwd token value here it this id credentials passphrase random string salt",
+        "secret secrets key password passwd token value here it this id credentials passphrase random string salt \
+         webhook url",
     )
 });
 

@@ -94,9 +94,11 @@ impl<'t> Scan<'t> {
         // Files of configuration write them small; `DB_PASSWORD` in a sentence is a word of it.
         let small = !name.text.bytes().any(|byte| byte.is_ascii_uppercase());
         let directive = prose::is_directive(name.text) && (small || self.leads_line(name.start));
+        // `login -p "$PASSWORD" r.example`: what is filled in is the value, not the name of one.
+        let filled = self.before(name.start) == Some(b'$');
         let logon = ["user ", "login ", "username ", "machine ", "account ", "neighbor "]
             .iter()
-            .any(|word| head.contains(word))
+            .any(|word| head.contains(word) && !filled)
             || name.text == "password"
                 && ["login ", "user "]
                     .iter()

@@ -9,7 +9,7 @@ use super::super::programs::Arguments;
 use super::super::words::{
     CAPTIONS, COMPONENT, HASHES, OBJECTS, PAIR_NAMES, PAIR_VALUES, SCHEMA, TERMS, USER_FILES,
 };
-use super::super::{packed, prose, shape};
+use super::super::{packed, prose, shape, tree};
 
 /// Whether a member carries the value of a pair whose other member says secret: environment variables, Helm and plugin
 /// parameters, headers, workflow parameters, JSON patches.
@@ -317,6 +317,28 @@ pub(super) fn is_captions(name: &str, value: &Value) -> bool {
     })
 }
 
+/// Whether `value` says how things are called: `cookieNames: {accessToken: shop-access}`.
+pub(super) fn is_names(name: &str, value: &Value) -> bool {
+    let called = |text: &str| {
+        !shape::is_key(text)
+            && !shape::is_password(text)
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    let all = |map: &Map<String, Value>| map.values().all(|value| value.as_str().is_some_and(called));
+    ["Names", "_names", "-names"].iter().any(|end| name.ends_with(end)) && value.as_object().is_some_and(all)
+}
+
+/// Whether a text under a secret name is a document that only says where secrets are kept.
+fn only_refers(text: &str) -> bool {
+    let bare = |map: &Map<String, Value>| map.iter().all(|(name, value)| is_bare(name, value));
+    let refers = |one: &Value| match one {
+        Value::Array(items) => items.iter().all(|item| item.as_object().is_some_and(bare)),
+        one => one.as_object().is_some_and(bare),
+    };
+    text.trim_end().contains('\n')
+        && tree::yaml(text).is_ok_and(|all| !all.is_empty() && all.iter().all(refers))
+}
+
 /// Whether a text is the settings of a program in Python, one in each line: `ROW_LIMIT = 5000`.
 fn is_settings(text: &str) -> bool {
     let setting = |line: &str| {
@@ -385,7 +407,7 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
         (Class::Secret, Value::Object(_) | Value::Array(_)) => {
             !(names::may_refer(name) && shape::is_reference(value))
         }
-        (Class::Secret, Value::String(text)) if is_settings(text) => false,
+        (Class::Secret, Value::String(text)) if is_settings(text) || only_refers(text) => false,
         (Class::Secret | Class::Scalar, Value::String(text)) => {
             shape::is_harmless(text)
                 || holds(value) && !(names::is_locator(name) && shape::holds_logon(text) || tells(name, text))

@@ -85,7 +85,7 @@ fn commit(commit: &RawValue) -> CommitOf {
         author: text("author"),
         date: text("date"),
         message: text("message"),
-        made_from: commit.get("madeFrom").map(made_from),
+        made_from: commit.get("madeFrom").map(made_from).filter(|of| !of.revision.is_empty()),
         paths: paths.all.into_iter().filter_map(string).map(Into::into).collect(),
         more_paths: more.unwrap_or(0),
         diffs: diffs.all.into_iter().take(FILES).map(diff).collect(),

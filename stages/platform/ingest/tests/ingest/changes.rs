@@ -48,10 +48,11 @@ async fn what_changed_an_application_stands_with_its_deployment_and_is_answered(
             {"path": "apps/shop/y.yaml", "untold": "binary", "text": 7},
         ],
     });
+    let odd = json!({"revision": "aab", "madeFrom": 7});
     let whole = json!({"data": {
         "namespace": "argocd", "name": "shop", "uid": "u", "startedAt": BEGAN, "changeRevisions": ["abc", ""],
         "sources": [
-            {"repoURL": "https://git.example/one", "revision": "abc", "previousRevision": "aaa", "changes": [commit], "more": true},
+            {"repoURL": "https://git.example/one", "revision": "abc", "previousRevision": "aaa", "changes": [commit, odd], "more": true},
             {"repoURL": "https://git.example/two", "revision": "def", "changes": [], "noneIsNew": true},
         ],
     }});
@@ -69,7 +70,7 @@ async fn what_changed_an_application_stands_with_its_deployment_and_is_answered(
                     "message": "first",
                 },
                 "paths": ["apps/shop/x.yaml", "apps/shop/y.yaml"], "morePaths": 3,
-            }],
+            }, {"revision": "aab", "author": "", "date": "", "message": "", "paths": [], "morePaths": 0}],
         },
         {
             "repository": "https://git.example/two", "revision": "def", "previous": "", "more": false, "noneIsNew": true,

@@ -248,8 +248,11 @@ impl Application {
 
 /// Argo CD takes `**` in the path of a file of values for any directories: everything counts that is in the one above.
 fn above_any_directories(path: String) -> String {
-    match path.find("**") {
-        Some(at) => path[..path[..at].rfind('/').map_or(0, |slash| slash + 1)].to_owned(),
+    match path.split_once("**") {
+        // With its slash: before the first of them stands the root.
+        Some((before, _)) => {
+            before.rsplit_once('/').map_or_else(String::new, |(above, _)| format!("{above}/"))
+        }
         None => path,
     }
 }
@@ -353,8 +356,8 @@ impl Reading<'_, '_> {
         }
         let kustomize = &settings["kustomize"];
         let patches = list(&kustomize["patches"]).map(|patch| &patch["path"]);
-        let parts = list(&kustomize["components"]).chain(patches).filter_map(Value::as_str);
-        parts.into_iter().try_for_each(|part| self.linked(directory, part))
+        let mut parts = list(&kustomize["components"]).chain(patches).filter_map(Value::as_str);
+        parts.try_for_each(|part| self.linked(directory, part))
     }
 
     /// A path, with what it stands for behind links.

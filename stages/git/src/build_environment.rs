@@ -44,11 +44,8 @@ fn expand(text: &str, value: impl Fn(&str) -> String) -> String {
     while let Some((before, after)) = rest.split_once('$') {
         expanded.push_str(before);
         let (name, behind) = if let Some(braced) = after.strip_prefix('{') {
-            match braced.split_once('}') {
-                // A name of Go's may hold what it likes between braces.
-                Some((name, behind)) => (name, behind),
-                None => ("", braced),
-            }
+            // A name may hold what it likes between braces.
+            braced.split_once('}').unwrap_or(("", braced))
         } else if after.starts_with(|c: char| SPECIAL.contains(c)) {
             after.split_at(1)
         } else {

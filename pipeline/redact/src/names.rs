@@ -320,7 +320,12 @@ pub(super) fn classify(name: &str) -> Class {
             && words.len() > 1
             && !name.bytes().any(|b| b.is_ascii_lowercase())
         || matches!(last.as_str(), "users" | "user" | "accounts")
-            && words.iter().any(|word| matches!(word.as_str(), "auth" | "basicauth" | "htpasswd" | "local"))
+            && words.iter().any(|word| {
+                matches!(
+                    word.as_str(),
+                    "auth" | "basicauth" | "htpasswd" | "local" | "sasl" | "sftp" | "bootstrap"
+                )
+            })
         || last == "info" && before == "user" && words.iter().any(|word| word == "auth")
         || last == "basic" && before == "auth"
         || last == "auth" && before == "basic"
@@ -350,6 +355,7 @@ pub(super) fn classify(name: &str) -> Class {
     match last.as_str() {
         "pin" | "pincode" if words.len() > 1 => Class::Scalar,
         "encrypt" if words.len() == 1 => Class::Key,
+        "seed" if before == "key" => Class::Scalar,
         "hmac" | "seed" | "hmacencoded" => Class::Key,
         // A personal access token; of a program that takes its key there: `RADARR_API`.
         "pat" | "api" | "oauth" if words.len() > 1 => Class::Key,

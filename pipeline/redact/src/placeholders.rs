@@ -134,12 +134,14 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
     }
     if rest.starts_with("${") || rest.starts_with("#{") || rest.starts_with("%{") || rest.starts_with("@{") {
         let inner = balanced(rest, 2)?;
-        // Of FreeRADIUS: `%{control:User-Password}`, `%{1}`, `${.module}`.
+        // Of FreeRADIUS: `%{control:User-Password}`, `%{1}`, `${.module}`; of a store of Telegraf: `@{store:token}`.
         let attribute = |text: &str| {
             let text = text.trim_start_matches('.');
             !text.is_empty()
                 && (text.bytes().all(|byte| byte.is_ascii_digit())
-                    || rest.starts_with("%{") && text.split(':').count() == 2 && text.split(':').all(name))
+                    || (rest.starts_with("%{") || rest.starts_with("@{"))
+                        && text.split(':').count() == 2
+                        && text.split(':').all(name))
         };
         if rest.get(2..inner).is_some_and(attribute) {
             return Some(at + inner + 1);

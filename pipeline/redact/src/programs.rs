@@ -177,7 +177,9 @@ impl Arguments {
                     || TERMS.contains(text)
                     || !text.bytes().any(|byte| byte.is_ascii_alphanumeric());
                 if places.contains(&since) && !told {
-                    return Some(0..text.len());
+                    let oracle =
+                        PROGRAMS.get(program).is_some_and(|program| program.names.contains(&"sqlplus"));
+                    return if oracle { of_oracle(text) } else { Some(0..text.len()) };
                 }
             }
         }
@@ -278,7 +280,8 @@ impl Arguments {
             }
             Next::Cookie => (text.contains('=') && takes_secret("--cookie", text)).then_some(whole),
             Next::Pair(sign) => {
-                let (user, password) = text.split_once(*sign)?;
+                // Samba's in a container: `-u "ada;x"`.
+                let (user, password) = text.split_once(*sign).or_else(|| text.split_once(';'))?;
                 let password = password.trim_matches(['"', '\'']);
                 let ids = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
                 let address = password.starts_with("//") || password.contains("://");
@@ -394,6 +397,13 @@ impl Arguments {
         let programs = self.programs;
         PROGRAMS.iter().enumerate().filter(move |(number, _)| programs >> number & 1 == 1)
     }
+}
+
+/// The password of `user/password@address`.
+fn of_oracle(text: &str) -> Option<Range<usize>> {
+    let (user, rest) = text.split_once('/').filter(|(user, _)| !user.contains('@'))?;
+    let password = rest.rsplit_once('@').map_or(rest, |(password, _)| password);
+    (!password.is_empty()).then(|| user.len() + 1..user.len() + 1 + password.len())
 }
 
 /// Whether `text` is a command-line flag without a value.

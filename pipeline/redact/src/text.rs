@@ -47,7 +47,17 @@ pub(super) fn secrets(text: &str, named: bool) -> Vec<Found> {
     let mut urls = 0;
     for at in &marks.urls {
         if *at >= urls {
-            let run = around(text, *at, urls, Cut::Link, &marks.urls);
+            let mut run = around(text, *at, urls, Cut::Link, &marks.urls);
+            // An apostrophe ends no URL that none opened.
+            if let Some(rest) = text.get(run.end..).and_then(|rest| rest.strip_prefix('\''))
+                && !text.get(..run.start).is_some_and(|head| head.ends_with('\''))
+                && let Some(tail) =
+                    rest.split(|letter: char| letter.is_whitespace() || "'\"`<>\\".contains(letter)).next()
+                && tail.contains('@')
+                && !tail.contains("://")
+            {
+                run.end += 1 + tail.len();
+            }
             found.extend(
                 marks::url(text, *at, run.end).map(|range| Found::new(range, "credentials in a URL")),
             );
@@ -306,7 +316,8 @@ impl<'t> Scan<'t> {
             {
                 continue;
             }
-            let class = match names::classify(text) {
+            // A property of Java: `-Dbasicauth=x`.
+            let class = match names::classify(text.strip_prefix("-D").unwrap_or(text)) {
                 Class::Key if text == "default_signer" => self.class_of_words(text, start),
                 Class::Plain => self.class_of_words(text, start),
                 // PHP: `tcp://redis:6379?auth=x`.
@@ -350,6 +361,11 @@ impl<'t> Scan<'t> {
         }
         if text == "key" && self.before(start) == Some(b'<') && self.byte(start + text.len()) == Some(b'>') {
             return Class::Key;
+        }
+        let ciphers = |line: &str| ["cipher: ", "cipher\":"].iter().any(|sign| line.contains(sign));
+        if text == "key" && (ciphers(self.line_from(start)) || ciphers(self.line_before(start, NAME))) {
+            // What encrypts with it stands beside it: `key: x, cipher: aes`.
+            return Class::Secret;
         }
         if !["key", "keys", "sig", "signature", "code"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
             return Class::Plain;

@@ -18,7 +18,7 @@ mod members;
 
 use members::{
     Members, container, generated, is_captions, is_injected, is_keyring, is_list_of_users, is_logons,
-    is_named_secret, is_names, is_odd, is_pair_value, is_roll, is_tracking_id, lower, names_secret,
+    is_named_secret, is_naming, is_odd, is_pair_value, is_roll, is_tracking_id, lower, names_secret,
     pair_is_secret, repeatable,
 };
 pub(super) use members::{is_bare, is_key_reference, is_schema, is_secret_value, stays};
@@ -226,7 +226,7 @@ impl<'r> Walk<'r> {
                 _ if class != Class::Plain && is_key_reference(name, value) => Place::Keep,
                 _ if value.as_object().is_some_and(is_named_secret) => Place::Keep,
                 _ if value.is_string() && is_list_of_users(name) => Place::Secret,
-                _ if is_captions(&lower, value) || is_names(name, value) => Place::Keep,
+                _ if is_captions(&lower, value) || is_naming(name, value) => Place::Keep,
                 (_, "keys") if is_keyring(value) => Place::Secret,
                 (_, "users" | "accounts" | "logins") if is_roll(value) => Place::Secret,
                 // The file of a manifest, whatever the file is called.
@@ -352,7 +352,7 @@ impl<'r> Walk<'r> {
         // Beside what else a token is made with, whatever it looks like: `Jwt: {Key: x, Issuer: y}`.
         let signs = name == "encrypt"
             || matches!(names::words(name).concat().as_str(), "keyauth" | "apikey")
-            || ["issuer", "audience"].iter().any(|other| shape::member(inner, other).is_some());
+            || ["issuer", "audience", "cipher"].iter().any(|other| shape::member(inner, other).is_some());
         if ["name", "operator", "path", "effect", "secretName", "property"]
             .iter()
             .any(|other| inner.contains_key(*other))

@@ -17,7 +17,8 @@ pub(super) static STEMS: Words = LazyLock::new(|| {
          connectionstring connstring connstr dockerconfigjson dockercfg idrsa ided25519 idecdsa stringdata \
          amzsignature masterauth authtok securejsondata fernet secretkeybase presharedkey storepass mnemonic \
          rediscliauth erlangcookie setcookie pepper totpseed otpseed walletseed seedphrase recoverycode \
-         authstring codeverifier honeycombteam googsignature nodecookie releasecookie authkey cleartext loginpas pass4symmkey",
+         authstring codeverifier honeycombteam googsignature nodecookie releasecookie authkey cleartext loginpas \
+         distributedcookie passsha256 passbcrypt pass4symmkey vernemquser",
     )
 });
 
@@ -31,7 +32,7 @@ pub(super) static NOT_STEMS: Words = LazyLock::new(|| {
 pub(super) static WEAK: Words = LazyLock::new(|| {
     set(
         "pass pwd dsn bearer jwt psk otp totp cred creds pgpass sig pfx p12 jks keytab passwords pw htpasswd \
-         htdigest seckey community",
+         htdigest seckey community dbroot",
     )
 });
 
@@ -40,7 +41,8 @@ pub(super) static KEY_OWNERS: Words = LazyLock::new(|| {
     set(
         "api access private signing sign encryption encrypt crypt crypto master shared account storage hmac ssh \
          deploy tls ssl client server ca session cookie sealing store auth service webhook jwt root aes rsa gpg \
-         pgp unseal app openssl license ingestion enc csrf xsrf host cert fernet preshared wireguard vapid pepper signature props",
+         pgp unseal app openssl license ingestion enc csrf xsrf host cert fernet preshared wireguard vapid pepper signature props \
+         sec",
     )
 });
 
@@ -55,7 +57,7 @@ pub(super) static NOT_KEY_OWNERS: Words = LazyLock::new(|| {
          idempotency match toleration node object index config file annotation field column lookup registry hot \
          project issue pub authorized known shard range context attribute metadata image header parent unique \
          composite mon don tur hoc jac whis hac publishable resource translation i18n message topic record attr \
-         property region zone tenant queue stream site")
+         property region zone tenant queue stream site check single count")
 });
 
 /// Words that end like a password.
@@ -228,8 +230,9 @@ pub(super) static EXPRESSIONS: Words = LazyLock::new(|| {
          module. random_password. each.value self. secrets. vars. steps. needs. inputs. github. lookup( file( \
          sensitive( settings. Env. env::var( viper.Get Deno.env import.meta.env data. kubernetes_secret. \
          vault_generic_secret. values. Values. params. credentials( $Env: $env: app.config !Ref !Sub !GetAtt \
-         !ImportValue !secret !env_var std.extVar( importstr props. this. options. args. cfg. conf. data.vault aws_secretsmanager_ \
-         google_secret_manager_ azurerm_key_vault_ tls_private_key. google_service_account_key. aws_iam_access_key.")
+         !ImportValue !secret !env_var std.extVar( importstr props. this. options. args. cfg. conf. data.vault \
+         SECRET[ nonsensitive( remote.vault. remote.kubernetes. aws_secretsmanager_ google_secret_manager_ azurerm_key_vault_ tls_private_key. \
+         google_service_account_key. aws_iam_access_key.")
 });
 
 /// Words that stand for a value that is not shown.
@@ -324,7 +327,7 @@ pub(super) static CAPTIONS: Words = LazyLock::new(|| {
 /// Files that list users and their passwords, by their last two words.
 pub(super) static USER_FILES: Words = LazyLock::new(|| {
     set("realm.properties users.properties users.txt userlist.txt chap.secrets pap.secrets ipsec.secrets \
-         users.passwd mosquitto.passwd user.properties rsyncd.secrets users.htdigest")
+         users.passwd mosquitto.passwd user.properties rsyncd.secrets users.htdigest psk.txt")
 });
 
 /// Types of values, which checks name in the place of values.

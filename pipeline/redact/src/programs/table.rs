@@ -23,7 +23,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         names: &["redis", "valkey", "keydb", "memtier_benchmark"],
         takes: &["-a", "--pass"],
-        words: &[("auth", &[1, 2]), ("requirepass", &[1]), ("masterauth", &[1])],
+        words: &[("auth", &[1, 2]), ("requirepass masterauth auth-pass sentinel-pass", &[1])],
         ..NONE
     },
     Program {
@@ -34,9 +34,20 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..NONE
     },
     Program { names: &["mongo"], takes: &["-p"], joined: &["-p"], ..NONE },
-    Program { names: &["couchbase-cli", "elasticsearch-users"], takes: &["-p"], ..NONE },
+    Program { names: &["couchbase-cli", "elasticsearch-users", "doveadm"], takes: &["-p"], ..NONE },
     Program {
-        names: &["ldapsear", "ldapmod", "ldapadd", "ldapdel", "ldapwho", "ldapcomp", "ldapvi"],
+        names: &[
+            "ldapsear",
+            "ldapmod",
+            "ldapadd",
+            "ldapdel",
+            "ldapwho",
+            "ldapcomp",
+            "ldapvi",
+            "basic_ldap",
+            "ext_ldap",
+            "squid_ldap",
+        ],
         takes: &["-w"],
         joined: &["-w"],
         ..NONE

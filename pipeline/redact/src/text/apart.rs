@@ -50,6 +50,15 @@ impl<'t> Scan<'t> {
                 .then_some((from..to, "argument"));
         }
         let line = self.line_from(from);
+        // Of PostgreSQL: `PASSWORD $$x$$`.
+        if let Some((text, _)) = line.strip_prefix("$$").and_then(|rest| rest.split_once("$$"))
+            && names::is_password(name.text)
+            && self.before(name.start) != Some(b'$')
+            && text.trim() == text
+            && !shape::is_harmless(text)
+        {
+            return Some((from + 2..from + 2 + text.len(), "value beside a name"));
+        }
         if self
             .line_before(name.start, NAME)
             .trim_start()
@@ -140,13 +149,19 @@ impl<'t> Scan<'t> {
             // A directive of its own line: `Pass "two words"`.
             let directive = alone && password && head.trim().is_empty() && !prose::is_saying(text);
             let spaced = text.contains(' ') && !sql && !directive;
+            // A statement: `net { shared-secret "x"; }`.
+            let opens = head.trim_end();
+            let statement = rest.starts_with(';')
+                && (opens.is_empty() || opens.ends_with(['{', ';']))
+                && class == Class::Secret
+                && class.holds(name.text, text);
             // `using token "x"`; of a Secret that would be its name.
             let used = ["using", "with"].iter().any(|word| head.trim_end().ends_with(word))
                 && class == Class::Secret
                 && !names::may_refer(name.text)
                 && !text.contains(['-', '/', '.'])
                 && text.len() >= 6;
-            let any = password || sql || used;
+            let any = password || sql || used || statement;
             let secret = !missing && !spaced && if any { !prose::is_name_of_field(text) } else { key };
             return secret.then_some((word, "value beside a name"));
         }
@@ -155,12 +170,24 @@ impl<'t> Scan<'t> {
         let leads = head.trim_matches([' ', '\t', '#', ';', '{', '$']).is_empty();
         if leads && alone && !text.contains([':', '(']) {
             // `remote_password x`, of a file whose lines give one name one value each.
+            // What nobody writes behind `password` but the password: `figTree`, and no type.
+            let made = |byte: u8| {
+                byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"!@#$%^&*+?".contains(&byte)
+            };
+            let made_up = || {
+                text.bytes().any(|byte| byte.is_ascii_lowercase())
+                    && text.bytes().skip(1).any(made)
+                    && !prose::is_type(text)
+                    && class.holds(name.text, text)
+            };
             let one_each = || {
                 (small || head.starts_with([' ', '\t']))
-                    && name.text.contains(['_', '-', '.'])
+                    && (name.text.contains(['_', '-', '.']) || small && password && made_up())
                     && !prose::is_name_of_field(text)
                     && (password || !text.bytes().all(|byte| byte.is_ascii_lowercase()))
             };
+            // For how long one is good: `auth-gen-token 43200`.
+            let number = name.text.ends_with("-token") && text.bytes().all(|byte| byte.is_ascii_digit());
             let secret = match class {
                 Class::Key => shape::is_key(text),
                 Class::Secret | Class::Scalar if one_each() && self.among_directives(name.start, from) => {
@@ -174,7 +201,7 @@ impl<'t> Scan<'t> {
                             && text.bytes().any(|byte| byte.is_ascii_digit()))
                 }
             };
-            if secret {
+            if secret && !number {
                 return Some((word, "directive"));
             }
         }
@@ -218,7 +245,9 @@ impl<'t> Scan<'t> {
             }
         };
         let text = self.text.get(value.clone())?;
-        let variable = self.before(name.start) == Some(b'$') && class == Class::Secret;
+        // Of nginx and of Varnish.
+        let variable = (self.before(name.start) == Some(b'$') || name.text.contains("req.http."))
+            && class == Class::Secret;
         let word = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+/=".contains(&byte));
         // An expression, `^Bearer`.
         let expression = text.starts_with('^') && !text.bytes().any(|byte| byte.is_ascii_digit());

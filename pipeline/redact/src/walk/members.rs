@@ -230,7 +230,7 @@ pub(in super::super) fn is_key_reference(name: &str, value: &Value) -> bool {
     if is_named_secret(map) {
         return true;
     }
-    let object = ["name", "secret", "secretName", "secretKeyRef", "secretRef"]
+    let object = ["name", "secret", "secretName", "existingSecret", "secretKeyRef", "secretRef"]
         .iter()
         .any(|member| map.contains_key(*member));
     object
@@ -317,15 +317,18 @@ pub(super) fn is_captions(name: &str, value: &Value) -> bool {
     })
 }
 
-/// Whether `value` says how things are called: `cookieNames: {accessToken: shop-access}`.
-pub(super) fn is_names(name: &str, value: &Value) -> bool {
+/// Whether an object says how what it names is called elsewhere: `cookieNames: {accessToken: at}`,
+/// `keyMapping: {password: db-password}`.
+pub(super) fn is_naming(name: &str, value: &Value) -> bool {
     let called = |text: &str| {
-        !shape::is_key(text)
+        text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+            && !shape::is_key(text)
             && !shape::is_password(text)
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
     };
-    let all = |map: &Map<String, Value>| map.values().all(|value| value.as_str().is_some_and(called));
-    ["Names", "_names", "-names"].iter().any(|end| name.ends_with(end)) && value.as_object().is_some_and(all)
+    let ends =
+        ["Names", "_names", "-names", "cookienames", "headernames", "KeyMapping", "keyMapping", "keymapping"];
+    ends.iter().any(|end| name.ends_with(end))
+        && value.as_object().is_some_and(|map| map.values().all(|value| value.as_str().is_some_and(called)))
 }
 
 /// Whether a text under a secret name is a document that only says where secrets are kept.

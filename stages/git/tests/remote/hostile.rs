@@ -128,7 +128,8 @@ async fn submodules_that_lead_to_each_other_are_not_followed() {
         }
         assert!(manifests(&files, "", true).unwrap().manifests.is_empty());
         let paths = vec!["sub".to_owned(), "own".to_owned()];
-        let changes = repository.changes(&[Asked { to: commit, since: None, paths }], WalkLimits::default());
+        let changes = repository
+            .changes(&[Asked { to: commit, since: None, paths: paths.into() }], WalkLimits::default());
         assert_eq!(changes.unwrap()[0].newest.as_ref().unwrap().paths, ["own", "sub"]);
     })
     .await
@@ -158,7 +159,7 @@ async fn ten_thousand_levels_are_read_within_bounds() {
         assert_eq!(files.text(&deepest, 100).unwrap().as_deref(), Some("a: 1\n"));
         assert!(manifests(&files, "", true).unwrap().manifests.is_empty());
         for paths in [vec![String::new()], vec![deepest], vec!["d".to_owned(), "e".to_owned()]] {
-            let asked = Asked { to: commit, since: None, paths };
+            let asked = Asked { to: commit, since: None, paths: paths.into() };
             // It is told or refused; what matters is that the process lives.
             let _ = repository.changes(&[asked], WalkLimits::default());
         }

@@ -292,6 +292,8 @@ struct Refusal {
 
 /// gRPC's "unknown": what Argo CD passes on of Git, Helm and the like.
 const UNKNOWN: i64 = 2;
+/// As Argo CD names the conditions of an application of which it holds no state.
+const NOT_COMPARED: [&str; 2] = ["comparisonerror: ", "invalidspecerror: "];
 
 /// What an answer means for a fetch; an error where another try, or somebody's act, is needed.
 fn judge(fetch: &Fetch, reply: Reply, seen: &ObjectIndex) -> Result<Response, HttpError> {
@@ -313,6 +315,11 @@ fn judge(fetch: &Fetch, reply: Reply, seen: &ObjectIndex) -> Result<Response, Ht
     let is_manifests = matches!(fetch, Fetch::Manifests { .. });
     if is_manifests && status == 500 && (is_unknown || says("manifest generation error")) {
         return Ok(Response::GenerationError);
+    }
+    // Why it is not compared may be that something else is not found: a repository, a chart.
+    let is_state = matches!(fetch, Fetch::ManagedResources { .. } | Fetch::ResourceTree { .. });
+    if is_state && status == 500 && NOT_COMPARED.iter().any(|condition| says(condition)) {
+        return Ok(Response::NotCompared);
     }
     // What stands before Argo CD, what Argo CD stands on, or the account that asks may be what is not found:
     // that passes, or is put right.

@@ -136,6 +136,8 @@ pub enum Response {
     NotFound,
     /// `manifests` cannot be generated: an answer about the application, not a failure of the call.
     GenerationError,
+    /// Nothing is known of what the application has, because it is not compared, as its conditions tell: the same.
+    NotCompared,
     /// It failed, after all tries.
     Failed(Reason),
     /// A paced call that was not made, because one was made just before.

@@ -114,6 +114,7 @@ enum Parsed {
     Parent(Box<Application>),
     NotFound,
     GenerationError,
+    NotCompared,
     Failed(Reason),
     Skipped,
 }
@@ -241,6 +242,7 @@ impl FetchPlan {
             Response::Body(body) => self.read(fetch, &body).unwrap_or(Parsed::Failed(Reason::Malformed)),
             Response::NotFound => Parsed::NotFound,
             Response::GenerationError => Parsed::GenerationError,
+            Response::NotCompared => Parsed::NotCompared,
             Response::Failed(reason) => Parsed::Failed(reason),
             Response::Skipped => Parsed::Skipped,
         };

@@ -84,6 +84,28 @@ async fn a_generation_error_is_an_answer() {
 }
 
 #[tokio::test]
+async fn why_an_application_is_not_compared_is_an_answer_whatever_is_not_found() {
+    for why in [
+        "InvalidSpecError: application repo https://git.example.com/a is not permitted in project 'web'",
+        "ComparisonError: failed to list refs: repository not found",
+    ] {
+        for (fetch, what) in [(managed("store"), "managed resources"), (tree("store"), "resource tree")] {
+            let text = format!("error getting cached app {what}: {why}");
+            let response = move || (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, &text));
+            assert_eq!(once(&fetch, response).await, (Response::NotCompared, 1), "{why}");
+        }
+    }
+    // Of one resource it says nothing, and that the cache is empty may pass.
+    let of_resource = || (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, "ComparisonError: x"));
+    assert_eq!(once(&resource("store"), of_resource).await, (Response::Failed(Reason::ServerError), 3));
+    let missing = || {
+        let text = "error getting cached app managed resources: cache: key is missing";
+        (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, text))
+    };
+    assert_eq!(once(&managed("store"), missing).await, (Response::Failed(Reason::ServerError), 3));
+}
+
+#[tokio::test]
 async fn what_may_pass_is_tried_three_times_and_nothing_else_is() {
     for (status, text, response) in [
         (408, "", (Reason::Timeout, 3)),

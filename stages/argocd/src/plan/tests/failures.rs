@@ -35,6 +35,39 @@ fn managed_resources_are_waited_for_and_then_done_without() {
 }
 
 #[test]
+fn an_application_that_is_not_compared_is_reported_at_once_and_its_resources_when_it_is_again() {
+    for (major, app) in [(2, store()), (3, store_with_health_in_tree())] {
+        let mut app = app;
+        app["status"]["resources"][0]["status"] = json!("OutOfSync");
+        let known = remember(None, &run(&event(&app), None, healthy).0).unwrap();
+        let mut invalid = app.clone();
+        invalid["metadata"]["resourceVersion"] = json!("11");
+        invalid["status"]["sync"]["status"] = json!("Unknown");
+        invalid["status"]["health"]["status"] = json!("Unknown");
+        invalid["status"]["conditions"] = json!([{"type": "InvalidSpecError", "message": "not permitted"}]);
+        // Argo CD empties the tree and drops the states.
+        let not_compared = |fetch: &Fetch| match fetch {
+            Fetch::ManagedResources { .. } => Response::NotCompared,
+            Fetch::ResourceTree { .. } => body(json!({})),
+            fetch => healthy(fetch),
+        };
+        let (enriched, asked) = run(&event(&invalid), Some(&known), not_compared);
+        assert_eq!(kinds(&enriched), ["Application"], "Argo CD {major}");
+        assert!(!calls(&asked).contains(&"resource"), "Argo CD {major} knows of none");
+        let known = remember(Some(known), &enriched).unwrap();
+        // The next change does not wait either.
+        invalid["spec"]["syncPolicy"] = json!({});
+        let (next, _) = run(&event(&invalid), Some(&known), not_compared);
+        assert_eq!(kinds(&next), ["Application"], "Argo CD {major}");
+        let known = remember(Some(known), &next).unwrap();
+        app["metadata"]["resourceVersion"] = json!("12");
+        app["status"]["resources"][1]["status"] = json!("OutOfSync");
+        let (again, _) = run(&event(&app), Some(&known), healthy);
+        assert_eq!(kinds(&again), ["Application", "Deployment"], "Argo CD {major}");
+    }
+}
+
+#[test]
 fn a_report_without_its_commit_is_incomplete_and_made_up_for() {
     let event = event(&store());
     let (enriched, _) = run(&event, None, failing("revision_metadata"));

@@ -10,7 +10,7 @@ use pipeline_core::{Cause, Change, Event, Fact, Key, Pending, Timestamp, Uid, Ve
 use super::pending::Gathered;
 
 /// Facts kept of one key: more than the phases and steps of a long rollout.
-pub(super) const KEPT_FACTS: usize = 64;
+pub(crate) const KEPT_FACTS: usize = 64;
 /// Lives that are over, kept of one key.
 pub(super) const KEPT_LIVES: usize = 8;
 

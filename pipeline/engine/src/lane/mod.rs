@@ -36,6 +36,7 @@ use pipeline_core::{Backoff, Event, Key, LaneCounts, Parked, Step, Trace, Versio
 use seahash::SeaHasher;
 
 pub(crate) use backlog::Backlog;
+pub(crate) use dirty_entry::KEPT_FACTS;
 
 pub use input::{Action, Blame, Input, Outcome, ReadResult, Standing, Start};
 

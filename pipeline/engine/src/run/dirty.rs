@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use pipeline_core::{Change, Event, Fact, Key, Uid, Version};
+use pipeline_core::{Change, Event, Fact, Key, Timestamp, Uid, Version};
 
-/// Facts kept of one object, as in a lane.
-const FACTS: usize = 8;
+use crate::lane::KEPT_FACTS;
+
+/// Bytes of facts kept of all objects.
+const FACT_BYTES: usize = 16 << 20;
 
 /// What is to be published again of one object.
 #[derive(Debug, Default)]
@@ -19,14 +21,18 @@ struct Entry {
     read: bool,
     /// Facts that a newer state may not show any more, each with its incarnation and the state that showed it.
     facts: Vec<(Uid, Version, Fact)>,
-    /// Being read now.
-    reading: bool,
+    /// The number of the read that is under way, and shows what was marked last.
+    reading: Option<u64>,
 }
 
-/// Objects to be published again: bounded by how many there are.
+/// Objects to be published again: bounded by how many there are, and their facts by [`KEPT_FACTS`] and [`FACT_BYTES`].
 #[derive(Debug, Default)]
 pub(in crate::run) struct Dirty {
     entries: BTreeMap<Key, Entry>,
+    /// Of all facts.
+    bytes: usize,
+    /// Reads that were begun.
+    reads: u64,
 }
 
 /// What to do for one object.
@@ -34,8 +40,40 @@ pub(in crate::run) struct Dirty {
 pub(in crate::run) enum Republish {
     /// Publish this.
     Publish(Event),
-    /// Read it, and offer what is found with [`Dirty::read`].
-    Read(Key),
+    /// Read it, and offer what is found with [`Dirty::read`], under this number.
+    Read(Key, u64),
+}
+
+impl Entry {
+    /// A deletion that is told once more takes over what was to be told with it.
+    fn reopen(&mut self, event: &Event) {
+        let again = |known: &mut Event| event.is_deleted() && known.uid == event.uid;
+        for Event { uid, version, coalesced, .. } in self.deleted.extract_if(.., again) {
+            self.facts.splice(0..0, coalesced.into_iter().map(|fact| (uid.clone(), version, fact)));
+        }
+    }
+
+    fn keep(&mut self, event: &Event) {
+        for end in event.coalesced.iter().chain(&event.fact) {
+            if !self.facts.iter().any(|(uid, _, known)| *uid == event.uid && known.is_same(end)) {
+                self.facts.push((event.uid.clone(), event.version, end.clone()));
+            }
+        }
+    }
+
+    /// Of what is too much the oldest goes. Returns how many facts that are.
+    fn give_up(&mut self, spare: usize) -> usize {
+        let had = self.facts.len();
+        while self.facts.len() > KEPT_FACTS || (!self.facts.is_empty() && self.bytes() > spare) {
+            self.facts.remove(0);
+        }
+        had - self.facts.len()
+    }
+
+    fn bytes(&self) -> usize {
+        let deleted = self.deleted.iter().flat_map(|event| &event.coalesced);
+        self.facts.iter().map(|(.., fact)| fact).chain(deleted).map(Fact::size).sum()
+    }
 }
 
 impl Dirty {
@@ -43,72 +81,94 @@ impl Dirty {
         self.entries.len()
     }
 
-    /// The bus did not take this event, or it is not known whether it did.
-    pub(in crate::run) fn mark(&mut self, event: Event) {
+    /// The bus did not take this event, or it is not known whether it did. Returns how many facts had to be given up.
+    pub(in crate::run) fn mark(&mut self, event: Event) -> usize {
         let entry = self.entries.entry(event.key.clone()).or_default();
+        let others = self.bytes - entry.bytes();
         // What is being read may be older.
-        entry.reading = false;
-        for end in event.coalesced.iter().chain(&event.fact).cloned() {
-            if !entry.facts.iter().any(|(uid, _, known)| *uid == event.uid && known.is_same(&end)) {
-                entry.facts.push((event.uid.clone(), event.version, end));
-            }
-        }
-        entry.facts.drain(..entry.facts.len().saturating_sub(FACTS));
+        entry.reading = None;
+        entry.reopen(&event);
+        entry.keep(&event);
+        let given_up = entry.give_up(FACT_BYTES.saturating_sub(others));
         if event.is_deleted() {
-            let (own, others) = of(&event.uid, std::mem::take(&mut entry.facts));
-            entry.facts = others;
+            let (own, facts) = of(&event.uid, std::mem::take(&mut entry.facts));
+            entry.facts = facts;
             let gone = Change::Deleted { body: None };
             let coalesced = own.into_iter().map(|(_, fact)| fact).collect();
             let labels = pipeline_core::ObjectLabels::default();
-            let slim = Event { change: gone, labels, fact: None, coalesced, ..event };
-            entry.deleted.retain(|known| known.uid != slim.uid);
-            entry.deleted.push(slim);
+            entry.deleted.push(Event { change: gone, labels, fact: None, coalesced, ..event });
         } else {
             entry.read = true;
         }
+        self.bytes = others + entry.bytes();
+        given_up
     }
 
     /// The watch shows a newer event of a marked object: what is to be published now, in order.
     pub(in crate::run) fn overtaken(&mut self, event: Event) -> Vec<Event> {
-        let Some(Entry { mut deleted, facts, .. }) = self.entries.remove(&event.key) else {
-            return vec![event];
-        };
-        deleted.retain(|known| known.uid != event.uid || !event.is_deleted());
+        let Some(mut entry) = self.take(&event.key) else { return vec![event] };
+        entry.reopen(&event);
+        let Entry { mut deleted, facts, .. } = entry;
         deleted.append(&mut with(event, facts));
         deleted
+    }
+
+    fn take(&mut self, key: &Key) -> Option<Entry> {
+        let entry = self.entries.remove(key)?;
+        self.bytes -= entry.bytes();
+        Some(entry)
     }
 
     /// What to do next for at most `most` objects.
     pub(in crate::run) fn next(&mut self, most: usize) -> Vec<Republish> {
         let mut work = Vec::new();
         let mut rest = Vec::new();
-        for (key, entry) in self.entries.iter_mut().filter(|(_, entry)| !entry.reading).take(most) {
+        let Self { entries, bytes, reads } = self;
+        for (key, entry) in entries.iter_mut().filter(|(_, entry)| entry.reading.is_none()).take(most) {
+            *bytes -= entry.bytes();
             work.extend(entry.deleted.drain(..).map(Republish::Publish));
+            *bytes += entry.bytes();
             if entry.read {
-                entry.reading = true;
-                work.push(Republish::Read(key.clone()));
+                *reads += 1;
+                entry.reading = Some(*reads);
+                work.push(Republish::Read(key.clone(), *reads));
             } else {
                 rest.push(key.clone());
             }
         }
         for key in rest {
-            self.entries.remove(&key);
+            self.take(&key);
         }
         work
     }
 
-    /// What a read found: `None` for nothing, which the watch tells by itself. Gives what is to be published, in order.
-    pub(in crate::run) fn read(&mut self, key: &Key, found: Option<Event>) -> Vec<Event> {
-        let Some(entry) = self.entries.get(key).filter(|entry| entry.reading) else { return Vec::new() };
-        debug_assert!(entry.deleted.is_empty(), "they were published when the read began");
-        let facts = self.entries.remove(key).map(|entry| entry.facts).unwrap_or_default();
-        found.map(|event| with(event, facts)).unwrap_or_default()
+    /// What a read found at `now`: `None` for nothing. Gives what is to be published, in order. What was found by a read that
+    /// began before the object was marked again is left to the next one.
+    pub(in crate::run) fn read(
+        &mut self,
+        key: &Key,
+        read: u64,
+        found: Option<Event>,
+        now: Timestamp,
+    ) -> Vec<Event> {
+        if self.entries.get(key).is_none_or(|entry| entry.reading != Some(read)) {
+            return Vec::new();
+        }
+        let facts = self.take(key).map(|entry| entry.facts).unwrap_or_default();
+        match found {
+            Some(event) => with(event, facts),
+            // The watch tells of the end by itself, and without what is kept here.
+            None => {
+                let gone = Change::Deleted { body: None };
+                former(facts, &Event::watched(key.clone(), "".into(), Version(0), gone, now))
+            }
+        }
     }
 
     /// A read failed: it is tried again later.
-    pub(in crate::run) fn not_read(&mut self, key: &Key) {
+    pub(in crate::run) fn not_read(&mut self, key: &Key, read: u64) {
         if let Some(entry) = self.entries.get_mut(key) {
-            entry.reading = false;
+            entry.reading.take_if(|reading| *reading == read);
         }
     }
 }
@@ -124,22 +184,8 @@ fn of(uid: &Uid, facts: Vec<(Uid, Version, Fact)>) -> Split {
 /// The event, with facts of its incarnation that it does not show by itself. An incarnation that it follows is over: its
 /// facts go before, with its end.
 fn with(mut event: Event, facts: Vec<(Uid, Version, Fact)>) -> Vec<Event> {
-    let (own, mut others) = of(&event.uid, facts);
-    let mut all = Vec::new();
-    while let Some((uid, ..)) = others.first().cloned() {
-        let (former, rest) = of(&uid, others);
-        others = rest;
-        all.push(Event {
-            uid,
-            version: former.iter().map(|(version, _)| *version).max().unwrap_or_default(),
-            change: Change::Deleted { body: None },
-            labels: pipeline_core::ObjectLabels::default(),
-            again: false,
-            fact: None,
-            coalesced: former.into_iter().map(|(_, fact)| fact).collect(),
-            ..event.clone()
-        });
-    }
+    let (own, others) = of(&event.uid, facts);
+    let mut all = former(others, &event);
     let known = |end: &Fact| {
         let carried = event.coalesced.iter().chain(&event.fact);
         carried.into_iter().any(|known| known.is_same(end))
@@ -148,6 +194,26 @@ fn with(mut event: Event, facts: Vec<(Uid, Version, Fact)>) -> Vec<Event> {
     coalesced.append(&mut event.coalesced);
     event.coalesced = coalesced;
     all.push(event);
+    all
+}
+
+/// The ends of all incarnations that facts are of, each with its own, seen when `event` was.
+fn former(mut facts: Vec<(Uid, Version, Fact)>, event: &Event) -> Vec<Event> {
+    let mut all = Vec::new();
+    while let Some((uid, ..)) = facts.first().cloned() {
+        let (own, rest) = of(&uid, facts);
+        facts = rest;
+        all.push(Event {
+            uid,
+            version: own.iter().map(|(version, _)| *version).max().unwrap_or_default(),
+            change: Change::Deleted { body: None },
+            labels: pipeline_core::ObjectLabels::default(),
+            again: false,
+            fact: None,
+            coalesced: own.into_iter().map(|(_, fact)| fact).collect(),
+            ..event.clone()
+        });
+    }
     all
 }
 
@@ -178,18 +244,30 @@ mod tests {
         event.coalesced.iter().map(|end| end.id.0).collect()
     }
 
+    /// Begins the one read that is due, and gives its number.
+    fn begin(dirty: &mut Dirty) -> u64 {
+        match &dirty.next(8)[..] {
+            [Republish::Read(of, read)] if *of == key() => *read,
+            work => panic!("{work:?}"),
+        }
+    }
+
+    fn read(dirty: &mut Dirty, number: u64, found: Option<Event>) -> Vec<Event> {
+        dirty.read(&key(), number, found, Timestamp::UNIX_EPOCH)
+    }
+
     #[test]
     fn a_state_is_read_again_with_the_ends_it_may_not_show() {
         let mut dirty = Dirty::default();
         dirty.mark(event(1, Some(1)));
         dirty.mark(event(2, Some(2)));
-        assert!(matches!(&dirty.next(8)[..], [Republish::Read(of)] if *of == key()));
+        let failed = begin(&mut dirty);
         assert!(dirty.next(8).is_empty(), "it is being read");
-        dirty.not_read(&key());
-        assert_eq!(dirty.next(8).len(), 1);
-        let found = dirty.read(&key(), Some(event(3, Some(2)))).remove(0);
+        dirty.not_read(&key(), failed);
+        let number = begin(&mut dirty);
+        let found = read(&mut dirty, number, Some(event(3, Some(2)))).remove(0);
         assert_eq!((found.version, ends(&found), dirty.len()), (Version(3), vec![1], 0));
-        assert_eq!(dirty.read(&key(), Some(event(3, None))), [], "nobody asked for it");
+        assert_eq!(read(&mut dirty, number, Some(event(3, None))), [], "nobody asked for it");
     }
 
     #[test]
@@ -201,8 +279,8 @@ mod tests {
         let both = [("1".to_owned(), true, vec![1]), ("2".to_owned(), false, vec![])];
         let mut dirty = Dirty::default();
         dirty.mark(event(1, Some(1)));
-        dirty.next(8);
-        assert_eq!(told(&dirty.read(&key(), Some(other(3)))), both, "what is read is another");
+        let number = begin(&mut dirty);
+        assert_eq!(told(&read(&mut dirty, number, Some(other(3)))), both, "what is read is another");
         dirty.mark(event(1, Some(1)));
         assert_eq!(told(&dirty.overtaken(other(3))), both, "what is watched is another");
         dirty.mark(Event { uid: "2".into(), ..event(2, Some(2)) });
@@ -216,12 +294,18 @@ mod tests {
     fn what_the_watch_shows_meanwhile_is_not_followed_by_what_was_read() {
         let mut dirty = Dirty::default();
         dirty.mark(event(1, Some(1)));
-        dirty.next(8);
+        let number = begin(&mut dirty);
         let now = dirty.overtaken(event(3, None));
         assert_eq!((now.len(), ends(&now[0])), (1, vec![1]));
-        assert_eq!(dirty.read(&key(), Some(event(2, None))), []);
+        assert_eq!(read(&mut dirty, number, Some(event(2, None))), []);
         dirty.mark(now[0].clone());
-        assert_eq!(dirty.read(&key(), Some(event(2, None))), [], "the read began before");
+        assert_eq!(read(&mut dirty, number, Some(event(2, None))), [], "the read began before");
+        let next = begin(&mut dirty);
+        assert_eq!(read(&mut dirty, number, Some(event(2, None))), [], "another read is under way");
+        dirty.not_read(&key(), number);
+        let found = read(&mut dirty, next, Some(event(3, None)));
+        assert_eq!((found.len(), found[0].version, ends(&found[0])), (1, Version(3), vec![1]));
+        dirty.mark(event(3, None));
         assert_eq!(dirty.overtaken(event(4, None)).len(), 1);
         assert_eq!(dirty.overtaken(event(5, None)).len(), 1, "what is not marked passes");
     }
@@ -246,8 +330,55 @@ mod tests {
         dirty.mark(gone(2));
         dirty.mark(next);
         let work = dirty.next(8);
-        assert!(matches!(&work[..], [Republish::Publish(_), Republish::Read(_)]), "{work:?}");
-        assert_eq!(dirty.read(&key(), None), []);
+        let [Republish::Publish(_), Republish::Read(_, number)] = work[..] else { panic!("{work:?}") };
+        assert_eq!(read(&mut dirty, number, None), []);
         assert_eq!(dirty.len(), 0, "the watch tells of the end");
+    }
+
+    #[test]
+    fn a_deletion_that_is_told_once_more_brings_along_what_was_to_be_told_with_it() {
+        let mut dirty = Dirty::default();
+        dirty.mark(event(1, Some(1)));
+        dirty.mark(gone(2));
+        let now = dirty.overtaken(gone(4));
+        assert_eq!((now.len(), ends(&now[0])), (1, vec![1]), "a list shows that it is not there");
+        dirty.mark(event(1, Some(1)));
+        dirty.mark(gone(2));
+        dirty.mark(Event { fact: event(4, Some(2)).fact, ..gone(4) });
+        let work = dirty.next(8);
+        let [Republish::Publish(gone), Republish::Read(..)] = &work[..] else { panic!("{work:?}") };
+        assert_eq!(ends(gone), [1, 2]);
+    }
+
+    #[test]
+    fn what_was_kept_of_an_object_that_is_not_there_any_more_is_told_with_its_end() {
+        let mut dirty = Dirty::default();
+        dirty.mark(event(1, Some(1)));
+        dirty.mark(event(2, Some(2)));
+        let number = begin(&mut dirty);
+        let now = read(&mut dirty, number, None);
+        let [end] = &now[..] else { panic!("{now:?}") };
+        assert!(end.is_deleted() && end.body().is_none());
+        assert_eq!((&*end.uid, end.version, ends(end), dirty.len()), ("1", Version(2), vec![1, 2], 0));
+    }
+
+    #[test]
+    fn as_many_facts_are_kept_as_in_a_lane_and_what_is_too_much_is_counted() {
+        let mut dirty = Dirty::default();
+        let many = u32::try_from(KEPT_FACTS).unwrap();
+        let given_up: usize = (1..=many).map(|n| dirty.mark(event(n.into(), Some(n)))).sum();
+        assert_eq!(given_up, 0);
+        assert_eq!(dirty.mark(event(100, Some(many + 1))), 1, "the oldest goes");
+        let kept = dirty.overtaken(event(101, None)).remove(0);
+        assert_eq!((kept.coalesced.len(), ends(&kept)[0]), (KEPT_FACTS, 2));
+        assert_eq!(dirty.bytes, 0);
+        // All together they take no more than so many bytes.
+        let large = |n: u32| {
+            let fact = Fact { id: Digest(n.into()), body: vec![0; FACT_BYTES / 2].into() };
+            Event { fact: Some(fact), ..event(n.into(), None) }
+        };
+        let other = Event { key: Key::new("ns", "other").unwrap(), ..large(1) };
+        assert_eq!((dirty.mark(other), dirty.mark(large(1))), (0, 1), "half of it is taken");
+        assert_eq!((dirty.len(), dirty.next(8).len()), (2, 2), "each is read all the same");
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use pipeline_core::{Change, Digest, Event, Key, Shutdown, StageError, Uid, Version};
+use pipeline_core::{Change, Digest, Event, Key, Shutdown, StageError, Timestamp, Uid, Version};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -30,8 +30,8 @@ const LAST: Duration = Duration::from_secs(2);
 
 /// What became of one publish, with the event as far as it is needed to try again.
 type Flown = (Event, Result<Published, BusError>, u64);
-/// What became of one read.
-type Looked = (Key, Result<Option<Event>, StageError>);
+/// What became of one read, with its number.
+type Looked = (Key, u64, Result<Option<Event>, StageError>);
 
 pub(super) struct Publisher {
     feed: Feed,
@@ -43,6 +43,8 @@ pub(super) struct Publisher {
     flying: FuturesUnordered<BoxFuture<'static, Flown>>,
     reading: FuturesUnordered<BoxFuture<'static, Looked>>,
     away: bool,
+    /// Facts given up while the bus took nothing.
+    given_up: usize,
 }
 
 impl Publisher {
@@ -56,6 +58,7 @@ impl Publisher {
             flying: FuturesUnordered::new(),
             reading: FuturesUnordered::new(),
             away: false,
+            given_up: 0,
         }
     }
 
@@ -72,16 +75,16 @@ impl Publisher {
             tokio::select! {
                 () = stop.cancelled() => break,
                 Some(flown) = self.flying.next() => self.flown(flown).await,
-                Some((key, looked)) = self.reading.next() => match looked {
+                Some((key, read, looked)) = self.reading.next() => match looked {
                     Ok(found) => {
-                        for event in self.dirty.read(&key, found) {
+                        for event in self.dirty.read(&key, read, found, Timestamp::now()) {
                             self.publish(event).await;
                         }
                     }
                     Err(error) => {
                         let error: &dyn std::error::Error = &error;
                         tracing::debug!(%key, error, "cannot read an object to publish it again");
-                        self.dirty.not_read(&key);
+                        self.dirty.not_read(&key, read);
                     }
                 },
                 event = events.recv(), if self.flying.len() < FLYING => match event {
@@ -116,11 +119,11 @@ impl Publisher {
         for again in self.dirty.next(most) {
             match again {
                 Republish::Publish(event) => self.publish(event).await,
-                Republish::Read(key) => {
+                Republish::Read(key, read) => {
                     let source = self.feed.source.clone();
                     self.reading.push(Box::pin(async move {
                         let found = source.read(&key, Version(0)).await;
-                        (key, found)
+                        (key, read, found)
                     }));
                 }
             }
@@ -165,6 +168,13 @@ impl Publisher {
                 if std::mem::take(&mut self.away) {
                     tracing::info!("the bus takes events again");
                 }
+                let facts = std::mem::take(&mut self.given_up);
+                if facts > 0 {
+                    tracing::warn!(
+                        facts,
+                        "more happened while the bus took nothing than is kept: facts were given up"
+                    );
+                }
                 return;
             }
             Ok(Published::Refused(why)) => {
@@ -180,7 +190,7 @@ impl Publisher {
         };
         self.metrics.refused();
         self.told.remove(&event.uid);
-        self.dirty.mark(event);
+        self.given_up += self.dirty.mark(event);
         let Some(error) = error else { return };
         if matches!(error, BusError::Gone { .. }) {
             self.feed.bus.make_anew(made).await;

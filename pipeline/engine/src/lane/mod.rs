@@ -354,6 +354,11 @@ impl Lane {
         }
     }
 
+    /// Whether a key is to be read again, or is being read.
+    pub(crate) fn is_dirty(&self, key: &Key) -> bool {
+        self.keys.get(key).is_some_and(|slot| slot.is_dirty())
+    }
+
     /// What is held of a key at `now`; `None` when there is nothing to do for it.
     #[must_use]
     pub fn standing(&self, key: &Key, now: Duration) -> Option<Standing> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pipeline_core::{Cause, Change, Event, Key, Report, Timestamp};
+use pipeline_core::{Cause, Change, Event, Key, Record, Report, Timestamp};
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::{Acknowledged, BATCH, BusAnswer, Shard, Shared, input};
@@ -57,11 +57,10 @@ impl Shard {
             });
         };
         let now = self.shared.now();
-        // The bus may bring a state, or an incarnation, behind a newer one: a watch that was cut off publishes late.
-        let older = self.shared.ledger.get(&event.key).is_some_and(|known| event.version < known.version);
+        let known = self.shared.ledger.get(&event.key);
         self.shared.source.delivered(&event);
-        self.receipts.hold(event.key.clone(), event.uid.clone(), event.version, acker, now);
-        self.step(if older || again { Input::Redelivered(event) } else { Input::Event(event) });
+        self.receipts.hold(&event, acker, now);
+        self.step(of_bus(event, known.as_ref(), again));
     }
 
     fn unreadable(&self, sequence: u64, why: DecodeError) {
@@ -121,6 +120,15 @@ impl Shared {
     }
 }
 
+/// What a lane is given of an event that the bus delivered, where the ledger knows `known` of the object: it is read again where it
+/// may be older than what was reported since. The bus may bring a state, or an incarnation, behind a newer one: a watch that
+/// was cut off publishes late. And facts that the bus did not take in their time come with a state which may have come before.
+fn of_bus(event: Arc<Event>, known: Option<&Record>, again: bool) -> Input {
+    let older = known.is_some_and(|known| event.version < known.version);
+    let brings_facts = !event.is_deleted() && !event.coalesced.is_empty();
+    if again || older || brings_facts { Input::Redelivered(event) } else { Input::Event(event) }
+}
+
 /// The event of a message; one without its body where that was too large for the bus.
 fn event(message: Message) -> Event {
     message.into_event().unwrap_or_else(|message| {
@@ -129,4 +137,29 @@ fn event(message: Message) -> Event {
         let cause = Cause::Watch;
         Event { key, uid, version, change, labels, cause, again, observed, fact, coalesced, trace }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use pipeline_core::{Digest, Fact, Version};
+
+    use super::*;
+
+    #[test]
+    fn what_may_be_older_than_what_was_reported_and_what_brings_facts_of_earlier_states_is_read_again() {
+        let event = |version: u64| {
+            let (key, change) = (Key::new("ns", "shop").unwrap(), Change::Applied { body: Bytes::new() });
+            Event::watched(key, "u".into(), Version(version), change, Timestamp::UNIX_EPOCH)
+        };
+        let known = Record { version: Version(10), ..Record::new("u".into()) };
+        let is_read =
+            |event: Event, again| matches!(of_bus(event.into(), Some(&known), again), Input::Redelivered(_));
+        assert!(!is_read(event(10), false) && !is_read(event(11), false));
+        assert!(is_read(event(9), false) && is_read(event(11), true));
+        let coalesced = vec![Fact { id: Digest(8), body: Bytes::new() }];
+        let late = Event { coalesced, ..event(10) };
+        assert!(is_read(late.clone(), false), "its state was reported without the fact");
+        // An end is told whether its state is known or not.
+        assert!(!is_read(Event { change: Change::Deleted { body: None }, ..late }, false));
+    }
 }

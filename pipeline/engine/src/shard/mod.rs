@@ -255,7 +255,7 @@ impl Shard {
                 let over = !matches!(outcome, Outcome::Retry { .. });
                 self.step(Input::Attempted { key: key.clone(), outcome, seed });
                 if over {
-                    let done = self.receipts.ended(&key, &uid, version);
+                    let done = self.receipts.ended(&key, &uid, version, self.lane.is_dirty(&key));
                     self.answer(done);
                 }
             }

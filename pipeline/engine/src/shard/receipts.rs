@@ -5,20 +5,31 @@
 //!
 //! A message is answered when an attempt of its state or a newer one of that life has ended, or when the lane has nothing left to
 //! do for the object: it was reported, filtered, or refused for good, or a later message says all that it said. Until
-//! then the server keeps it, and delivers it again should this process end.
+//! then the server keeps it, and delivers it again should this process end. One that must be told itself, which came
+//! behind the state of that attempt, waits with the object, which is read again for it.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use pipeline_core::{Key, Uid, Version};
+use pipeline_core::{Event, Key, Uid, Version};
 
 /// Messages that were taken and are not answered, by object. Bounded by what the bus delivers unanswered.
 #[derive(Debug)]
 pub(crate) struct Receipts<R> {
-    held: HashMap<Key, Vec<(Uid, Version, R)>>,
+    held: HashMap<Key, Vec<Held<R>>>,
     /// How often the bus is told that what is held is worked on.
     every: Duration,
     told: Duration,
+}
+
+/// A message that is not answered.
+#[derive(Debug)]
+struct Held<R> {
+    uid: Uid,
+    version: Version,
+    /// It brings a fact or an end along, which a newer state need not show.
+    must_be_told: bool,
+    receipt: R,
 }
 
 impl<R: Clone> Receipts<R> {
@@ -26,12 +37,15 @@ impl<R: Clone> Receipts<R> {
         Self { held: HashMap::new(), every, told: Duration::ZERO }
     }
 
-    /// A message of `key` was taken at `now`.
-    pub(crate) fn hold(&mut self, key: Key, uid: Uid, version: Version, receipt: R, now: Duration) {
+    /// The message of `event` was taken at `now`.
+    pub(crate) fn hold(&mut self, event: &Event, receipt: R, now: Duration) {
         if self.held.is_empty() {
             self.told = now;
         }
-        self.held.entry(key).or_default().push((uid, version, receipt));
+        let Event { key, uid, version, fact, coalesced, .. } = event;
+        let must_be_told = fact.is_some() || !coalesced.is_empty() || event.is_deleted();
+        let held = Held { uid: uid.clone(), version: *version, must_be_told, receipt };
+        self.held.entry(key.clone()).or_default().push(held);
     }
 
     /// Whether anything of `key` is unanswered.
@@ -40,10 +54,13 @@ impl<R: Clone> Receipts<R> {
     }
 
     /// An attempt of this state has ended for good: what showed it, or an earlier one of the same life, is to be answered.
-    pub(crate) fn ended(&mut self, key: &Key, uid: &Uid, version: Version) -> Vec<R> {
+    /// Where the object `is_dirty` by then, it may be so for what came meanwhile and was not told.
+    pub(crate) fn ended(&mut self, key: &Key, uid: &Uid, version: Version, is_dirty: bool) -> Vec<R> {
         let Some(held) = self.held.get_mut(key) else { return Vec::new() };
-        let done = held.extract_if(.., |(of, shown, _)| of == uid && *shown <= version);
-        let done: Vec<R> = done.map(|(.., receipt)| receipt).collect();
+        let is_done = |held: &mut Held<R>| {
+            held.uid == *uid && held.version <= version && !(is_dirty && held.must_be_told)
+        };
+        let done: Vec<R> = held.extract_if(.., is_done).map(|held| held.receipt).collect();
         if held.is_empty() {
             self.held.remove(key);
         }
@@ -53,7 +70,7 @@ impl<R: Clone> Receipts<R> {
     /// Nothing is left to do for `key`: all that is held of it is to be answered.
     pub(crate) fn rests(&mut self, key: &Key) -> Vec<R> {
         let held = self.held.remove(key).unwrap_or_default();
-        held.into_iter().map(|(.., receipt)| receipt).collect()
+        held.into_iter().map(|held| held.receipt).collect()
     }
 
     /// When the bus is to be told next that what is held is worked on; never, while nothing is.
@@ -67,12 +84,15 @@ impl<R: Clone> Receipts<R> {
             return Vec::new();
         }
         self.told = now;
-        self.held.values().flatten().map(|(.., receipt)| receipt.clone()).collect()
+        self.held.values().flatten().map(|held| held.receipt.clone()).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use pipeline_core::{Change, Digest, Fact, Timestamp};
+
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -86,21 +106,51 @@ mod tests {
         for (name, uid, version, receipt) in
             [("a", "1", 5, 0), ("a", "1", 7, 1), ("a", "2", 6, 2), ("b", "1", 1, 3)]
         {
-            receipts.hold(key(name), uid.into(), Version(version), receipt, SECOND);
+            receipts.hold(&event(name, uid, version), receipt, SECOND);
         }
         receipts
+    }
+
+    fn event(name: &str, uid: &str, version: u64) -> Event {
+        let change = Change::Applied { body: Bytes::new() };
+        Event::watched(key(name), uid.into(), Version(version), change, Timestamp::UNIX_EPOCH)
+    }
+
+    fn ended(receipts: &mut Receipts<u32>, name: &str, uid: &str, version: u64) -> Vec<u32> {
+        receipts.ended(&key(name), &uid.into(), Version(version), false)
     }
 
     #[test]
     fn an_attempt_answers_what_showed_its_state_or_an_earlier_one_of_that_life() {
         let mut receipts = taken();
-        assert_eq!(receipts.ended(&key("a"), &"1".into(), Version(6)), [0]);
-        assert_eq!(receipts.ended(&key("a"), &"1".into(), Version(6)), [0; 0], "each once");
-        assert_eq!(receipts.ended(&key("c"), &"1".into(), Version(6)), [0; 0]);
-        assert_eq!(receipts.ended(&key("a"), &"2".into(), Version(6)), [2]);
+        assert_eq!(ended(&mut receipts, "a", "1", 6), [0]);
+        assert_eq!(ended(&mut receipts, "a", "1", 6), [0; 0], "each once");
+        assert_eq!(ended(&mut receipts, "c", "1", 6), [0; 0]);
+        assert_eq!(ended(&mut receipts, "a", "2", 6), [2]);
         assert!(receipts.holds(&key("a")));
-        assert_eq!(receipts.ended(&key("a"), &"1".into(), Version(7)), [1]);
+        assert_eq!(ended(&mut receipts, "a", "1", 7), [1]);
         assert!(!receipts.holds(&key("a")));
+    }
+
+    #[test]
+    fn a_fact_that_came_behind_the_state_of_an_attempt_is_not_answered_before_it_is_told() {
+        let fact = || Fact { id: Digest(1), body: Bytes::new() };
+        let gone = Change::Deleted { body: None };
+        let mut receipts = Receipts::new(SECOND);
+        for (receipt, event) in [
+            event("a", "1", 8),
+            Event { fact: Some(fact()), ..event("a", "1", 8) },
+            Event { coalesced: vec![fact()], ..event("a", "1", 9) },
+            Event { change: gone, ..event("a", "1", 9) },
+        ]
+        .iter()
+        .enumerate()
+        {
+            receipts.hold(event, receipt, SECOND);
+        }
+        // The object is read again, for the facts.
+        assert_eq!(receipts.ended(&key("a"), &"1".into(), Version(10), true), [0]);
+        assert_eq!(receipts.ended(&key("a"), &"1".into(), Version(10), false), [1, 2, 3]);
     }
 
     #[test]
@@ -121,7 +171,7 @@ mod tests {
         receipts.rests(&key("a"));
         receipts.rests(&key("b"));
         assert_eq!(receipts.due(), None);
-        receipts.hold(key("c"), "1".into(), Version(1), 9, SECOND * 9);
+        receipts.hold(&event("c", "1", 1), 9, SECOND * 9);
         assert_eq!(receipts.due(), Some(SECOND * 10), "not at once");
     }
 }

@@ -19,6 +19,26 @@ fn one_attempt_a_key_in_order_and_others_beside_it() {
 }
 
 #[test]
+fn a_fact_that_comes_late_with_a_state_that_is_being_reported_is_told_after_it() {
+    let late = || Event { coalesced: vec![end(1)], ..state("x", 10) };
+    let mut bench = Bench::new(Config::default());
+    bench.take(state("x", 10));
+    bench.step(Input::Redelivered(Arc::new(late())));
+    assert_eq!((bench.running(), bench.carried("x")), (vec!["x@10".to_owned()], vec![]));
+    assert!(bench.lane.is_dirty(&key("x")));
+    bench.end("x", ACKED);
+    assert!(bench.lane.is_dirty(&key("x")), "it is being read");
+    bench.found("x", Event { cause: Cause::Read, ..state("x", 10) });
+    assert_eq!((bench.running(), bench.carried("x")), (vec!["x@10".to_owned()], vec!["end 1".to_owned()]));
+    assert!(!bench.lane.is_dirty(&key("x")));
+    // Taken for what it shows, it is known, and its fact with it.
+    let mut bench = Bench::new(Config::default());
+    bench.take(state("x", 10));
+    bench.take(late());
+    assert!(!bench.lane.is_dirty(&key("x")));
+}
+
+#[test]
 fn keys_take_turns() {
     let mut bench = Bench::new(Config { concurrency: 1, ..Config::default() });
     for event in [state("x", 1), state("x", 2), state("x", 3), state("y", 4)] {

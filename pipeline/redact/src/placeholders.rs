@@ -85,15 +85,15 @@ pub(super) fn fill_members(text: &str) -> bool {
     super::tree::json(&rest).is_ok_and(|tree| is_filled("", &tree, 0))
 }
 
-/// Whether what says secret is filled in, and nothing else looks like one.
+/// Whether everything is filled in but what says whose or where it is.
 fn is_filled(name: &str, value: &Value, depth: usize) -> bool {
     match value {
         Value::Object(map) => depth < 8 && map.iter().all(|(name, value)| is_filled(name, value, depth + 1)),
         Value::String(text) => {
+            let told =
+                ["username", "user", "email", "type", "kind", "host", "registry", "region", "serveraddress"];
             fill_all(text)
-                || names::classify(name) == names::Class::Plain
-                    && !super::shape::is_key(text)
-                    && !super::shape::is_password(text)
+                || told.contains(&name) && !super::shape::is_key(text) && !super::shape::is_password(text)
         }
         value => value.is_boolean() || value.is_null(),
     }

@@ -281,7 +281,8 @@ impl Arguments {
             Next::Cookie => (text.contains('=') && takes_secret("--cookie", text)).then_some(whole),
             Next::Pair(sign) => {
                 // Samba's in a container: `-u "ada;x"`.
-                let (user, password) = text.split_once(*sign).or_else(|| text.split_once(';'))?;
+                let of_samba = || text.split_once(';').filter(|(user, _)| !user.contains(' '));
+                let (user, password) = text.split_once(*sign).or_else(of_samba)?;
                 let password = password.trim_matches(['"', '\'']);
                 let ids = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
                 let address = password.starts_with("//") || password.contains("://");

@@ -324,11 +324,12 @@ impl<'r> Walk<'r> {
         }
         let owner = name.to_ascii_lowercase();
         // `installationKey: {value: x}`; a salt whatever it looks like.
-        let class = if owner.ends_with("salt") { Class::Secret } else { names::classify(name) };
-        if let Some(value) = inner.get_mut("value").filter(|value| value.is_string())
-            && is_secret_value(name, class, value)
-        {
-            self.seal(value, Place::Secret, depth);
+        if let Some(value) = inner.get_mut("value").filter(|value| value.is_string()) {
+            let salt = owner.ends_with("salt");
+            let class = if salt { Class::Secret } else { names::classify(name) };
+            if salt || is_secret_value(name, class, value) {
+                self.seal(value, Place::Secret, depth);
+            }
         }
         if names::is_authentication(name) {
             // `digestAuth: {users: ["ada:realm:x"]}`.

@@ -140,7 +140,8 @@ pub(super) static EXEMPT: Words = LazyLock::new(|| {
          secretlist createsecret createtoken usepassword sigterm secretstores secretstore credhelpers credsstore \
          tokenauth secretslist keycloak publickey publickeys sshpublickey authorizedkeys sshauthorizedkeys \
          sshknownhosts apikeyauth secretrefs passwordauthentication nopasswd privatekeyid \
-         initialclustertoken etcdinitialclustertoken fromconnectionsecretkey connectionsecretkeys")
+         initialclustertoken etcdinitialclustertoken fromconnectionsecretkey \
+         connectionsecretkeys")
 });
 
 /// Words behind which something is told of a secret, not the secret: `secret: rotate`, `token: expired`.

@@ -323,7 +323,7 @@ pub(super) const LINES: &[Row] = &[
         "new-one",
         "people: the old password did not work, the new one is x",
         &["new one is", "new one: ", "old one is", "old one: "],
-        r#"(?i)\b(?:pass(?:word|phrase|wd|code)?|pw|token|secret|pin|credentials?)\b.{0,200}?\b(?:new|old) one(?: is|:)(?: now)? ["'`(]?([^\s"'`)]*[0-9!@#$%&*][^\s"'`),;]*)"#,
+        r#"(?i)\b(?:pass(?:word|phrase|wd|code)?|pw|token|secret|pin|credentials?)\b.*?\b(?:new|old) one(?: is|:)(?: now)? ["'`(]?([^\s"'`)]*[0-9!@#$%&*][^\s"'`),;]*)"#,
         ["The old password does not work, the new one is th1stle", "token (gone), new one: th1stle."],
         ["the password is weak, the new one is longer", "the old cluster had 3 nodes, the new one is v1.31"],
     ),

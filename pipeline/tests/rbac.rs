@@ -291,6 +291,7 @@ fn the_resource_reporter_may_read_the_kinds_that_are_configured_and_no_other() {
     let mut linked = kinds("");
     linked.extend(of("", "argoproj.io", "applications", &["get"]));
     linked.extend(of("", "apps", "deployments", &["get"]));
+    linked.extend(of("", "argoproj.io", "experiments", &["get"]));
     assert_eq!(grants(&[]), linked);
 }
 

@@ -70,15 +70,28 @@ pub(crate) fn reporter(loaded: &Loaded) -> anyhow::Result<()> {
     }
     let config = &loaded.config;
     run(async |stop| {
-        // Building asks files, credential plug-ins and the API server: none of them keeps the process from ending.
-        let built = tokio::select! {
-            // What is told to stop as well ends with an error.
-            biased;
-            () = stop.cancelled() => return Ok(()),
-            built = Reporter::build(config, What::Applications, false, &stop) => built?,
-        };
-        built.run(stop).await
+        let building = Reporter::build(config, What::Applications, false, &stop);
+        match unless_stopped(&stop, building).await? {
+            Some(built) => built.run(stop).await,
+            None => Ok(()),
+        }
     })
+}
+
+/// What is built, unless the process is told to stop. Building asks files, credential plug-ins, the bus and the API server: none of
+/// them keeps the process from ending, and what ends with an error for having been told to stop has not failed.
+async fn unless_stopped(
+    stop: &Shutdown,
+    building: impl Future<Output = anyhow::Result<Reporter>>,
+) -> anyhow::Result<Option<Reporter>> {
+    let built = tokio::select! {
+        () = stop.cancelled() => return Ok(None),
+        built = building => built,
+    };
+    match built {
+        Err(_) if stop.is_cancelled() => Ok(None),
+        built => built.map(Some),
+    }
 }
 
 /// Runs the role `resource-reporter` until SIGTERM or SIGINT; a dry run sends nothing, and says what it would.
@@ -95,12 +108,11 @@ pub(crate) fn resource_reporter(mut config: Config, dry_run: bool) -> anyhow::Re
     let kept = routes::are_kept(&config);
     config.state = std::mem::take(&mut config.state).of_resources().with_routes(kept);
     run(async |stop| {
-        let built = tokio::select! {
-            biased;
-            () = stop.cancelled() => return Ok(()),
-            built = Reporter::build(&config, What::Resources, dry_run, &stop) => built?,
-        };
-        built.run(stop).await
+        let building = Reporter::build(&config, What::Resources, dry_run, &stop);
+        match unless_stopped(&stop, building).await? {
+            Some(built) => built.run(stop).await,
+            None => Ok(()),
+        }
     })
 }
 
@@ -113,12 +125,11 @@ pub(crate) fn change_revision(mut config: Config) -> anyhow::Result<()> {
     log::start(&config);
     config.of_changes();
     run(async |stop| {
-        let built = tokio::select! {
-            biased;
-            () = stop.cancelled() => return Ok(()),
-            built = Reporter::build(&config, What::Changes, false, &stop) => built?,
-        };
-        built.run(stop).await
+        let building = Reporter::build(&config, What::Changes, false, &stop);
+        match unless_stopped(&stop, building).await? {
+            Some(built) => built.run(stop).await,
+            None => Ok(()),
+        }
     })
 }
 

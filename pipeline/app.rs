@@ -68,9 +68,13 @@ pub(crate) fn reporter(loaded: &Loaded) -> anyhow::Result<()> {
     for ignored in &loaded.ignored {
         tracing::info!(variable = %ignored.name, why = %ignored.why, "this variable is known and not needed");
     }
-    let config = &loaded.config;
+    report(&loaded.config, What::Applications, false)
+}
+
+/// Builds a reporter and runs it until SIGTERM or SIGINT.
+fn report(config: &Config, what: What, dry_run: bool) -> anyhow::Result<()> {
     run(async |stop| {
-        let building = Reporter::build(config, What::Applications, false, &stop);
+        let building = Box::pin(Reporter::build(config, what, dry_run, &stop));
         match unless_stopped(&stop, building).await? {
             Some(built) => built.run(stop).await,
             None => Ok(()),
@@ -78,19 +82,19 @@ pub(crate) fn reporter(loaded: &Loaded) -> anyhow::Result<()> {
     })
 }
 
-/// What is built, unless the process is told to stop. Building asks files, credential plug-ins, the bus and the API server: none of
-/// them keeps the process from ending, and what ends with an error for having been told to stop has not failed.
-async fn unless_stopped(
+/// What a role begins with, unless the process is told to stop. It asks files, credential plug-ins, the bus and the API server: none
+/// of them keeps the process from ending, and what ends with an error for having been told to stop has not failed.
+async fn unless_stopped<T>(
     stop: &Shutdown,
-    building: impl Future<Output = anyhow::Result<Reporter>>,
-) -> anyhow::Result<Option<Reporter>> {
-    let built = tokio::select! {
+    begun: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<Option<T>> {
+    let begun = tokio::select! {
         () = stop.cancelled() => return Ok(None),
-        built = building => built,
+        begun = begun => begun,
     };
-    match built {
+    match begun {
         Err(_) if stop.is_cancelled() => Ok(None),
-        built => built.map(Some),
+        begun => begun.map(Some),
     }
 }
 
@@ -107,13 +111,7 @@ pub(crate) fn resource_reporter(mut config: Config, dry_run: bool) -> anyhow::Re
     log::start(&config);
     let kept = routes::are_kept(&config);
     config.state = std::mem::take(&mut config.state).of_resources().with_routes(kept);
-    run(async |stop| {
-        let building = Reporter::build(&config, What::Resources, dry_run, &stop);
-        match unless_stopped(&stop, building).await? {
-            Some(built) => built.run(stop).await,
-            None => Ok(()),
-        }
-    })
+    report(&config, What::Resources, dry_run)
 }
 
 /// Runs the role `change-revision` until SIGTERM or SIGINT.
@@ -124,13 +122,7 @@ pub(crate) fn change_revision(mut config: Config) -> anyhow::Result<()> {
     stages_client::install_crypto();
     log::start(&config);
     config.of_changes();
-    run(async |stop| {
-        let building = Reporter::build(&config, What::Changes, false, &stop);
-        match unless_stopped(&stop, building).await? {
-            Some(built) => built.run(stop).await,
-            None => Ok(()),
-        }
-    })
+    report(&config, What::Changes, false)
 }
 
 /// Runs the role `platform` until SIGTERM or SIGINT.

@@ -121,19 +121,15 @@ async fn over_bus(
     if !config.source_server.callers.bus {
         return Ok(());
     }
-    let connected = tokio::select! {
-        () = stop.cancelled() => return Ok(()),
-        connected = join::connected(config, &stop) => connected,
-    };
-    match connected {
-        Ok(Some(connected)) => {
+    match super::unless_stopped(&stop, join::connected(config, &stop)).await {
+        Ok(Some(Some(connected))) => {
             let bus = Arc::new(connected.jetstream());
             let may = &config.source_server.callers.bus_operations;
             let may = if may.is_empty() { Operations::ALL } else { may.iter().map(|of| **of).collect() };
             serve_over(bus, answering, (bounds, may), *config.shutdown.grace, stop).await;
             Ok(())
         }
-        Ok(None) => Ok(()),
+        Ok(None | Some(None)) => Ok(()),
         Err(error) => {
             // Else HTTP would go on, and nobody see it.
             stop.cancel();

@@ -37,11 +37,8 @@ async fn run(config: &Config, is_single: bool, stop: Shutdown) -> anyhow::Result
     let mut server = settings.build(credentials(config, is_single).await?, &registry).await?;
     if config.bus.is_some() {
         let (listen, reached) = config.tunnel_server.peers.addresses()?;
-        let connected = match super::join::connected(config, &stop).await {
-            Err(_) if stop.is_cancelled() => return Ok(()),
-            connected => connected?,
-        };
-        let Some(connected) = connected else { return Ok(()) };
+        let connecting = super::join::connected(config, &stop);
+        let Some(Some(connected)) = super::unless_stopped(&stop, connecting).await? else { return Ok(()) };
         let board = Tunnels::open(&connected.jetstream()).await;
         server = server.beside(listen, reached, Arc::new(board)).await?;
         tracing::info!(address = %listen, "passing visitors on between servers that share the bus");

@@ -346,7 +346,7 @@ fn stopping_starts_nothing_and_lets_what_runs_end() {
     bench.take(state("x", 1));
     bench.take(state("y", 2));
     bench.step(Input::Stop);
-    assert_eq!(bench.running(), ["x"]);
+    assert_eq!(bench.running(), ["x@1"]);
     bench.end("x", ACKED);
     assert_eq!((bench.running(), bench.counts().queued), (vec![], 1));
     bench.step(Input::Resume);

@@ -50,10 +50,11 @@ impl Lane {
             })
     }
 
-    /// Whether a watch that goes on shows a fact of a state before the one that was refused for good, which a read may have shown
-    /// first.
+    /// Whether it tells a fact of a state before the one that was refused for good: a watch that goes on shows it, where a read may
+    /// have shown the refused one first, or the bus brings it along, as it did not take it in its time.
     pub(super) fn led_to_parked(&self, event: &Event) -> bool {
         let before = |parked: &Parked| event.version < parked.version;
-        event.again && event.fact.is_some() && self.parked.get(&event.key).is_some_and(before)
+        let shows = event.again && event.fact.is_some();
+        !event.coalesced.is_empty() || shows && self.parked.get(&event.key).is_some_and(before)
     }
 }

@@ -52,6 +52,17 @@ fn a_fact_that_led_to_a_parked_state_is_told_with_the_newest_state_when_a_watch_
 }
 
 #[test]
+fn facts_that_the_bus_brings_along_with_a_parked_state_are_told_with_the_newest() {
+    let mut bench = restored();
+    let Event { fact, .. } = ending(1, state("x", 3));
+    let brings = Event { coalesced: fact.into_iter().collect(), ..state("x", 5) };
+    bench.step(Input::Redelivered(Arc::new(brings)));
+    assert_eq!((bench.running(), bench.reading()), (vec![], vec!["x>=5".to_owned()]));
+    bench.found("x", state("x", 5));
+    assert_eq!((bench.running(), bench.carried("x")), (vec!["x@5".to_owned()], vec!["end 1".to_owned()]));
+}
+
+#[test]
 fn in_the_same_process_it_is_not_tried_again_either() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 5));

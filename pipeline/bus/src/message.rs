@@ -18,7 +18,7 @@ pub use super::wire::decode;
 /// The format that is written, and the newest that is read.
 pub(super) const FORMAT: u64 = 2;
 
-/// Facts in one message: a lane keeps eight of a key, so more are no honest message.
+/// Facts in one message: a lane keeps as many of a key, so more are no honest message.
 pub(super) const MAX_FACTS: usize = 64;
 
 /// Bytes of one name (namespace, object, uid) in a message. Kubernetes allows 253.
@@ -207,6 +207,13 @@ impl Message {
             again: false,
             payload: Payload::Result { about, body: report.body.clone() },
         }
+    }
+
+    /// What tells it from a message of the same state that brings other facts of earlier states along; `None` where it brings
+    /// none.
+    #[must_use]
+    pub fn brought(&self) -> Option<Digest> {
+        self.coalesced.iter().map(|fact| fact.id.0).reduce(|all, id| all ^ id).map(Digest)
     }
 
     /// The event that a lane takes in, or the message back where it is a report, or must be read again.

@@ -2,7 +2,8 @@
 //!
 //! - `.state`: the newest takes the place of one that nobody has consumed yet;
 //! - `.once.<resourceVersion>`: stays until it is consumed; `.once.<resourceVersion>.deleted` for a deletion, which may
-//!   be noticed at the very version that was seen last.
+//!   be noticed at the very version that was seen last. What brings facts of earlier states along ends in `.facts.` and what
+//!   tells them, in hex: the same state of a watcher that did not see those must not take its place.
 //!
 //! Reports end in one more token, the entity's id in hex, 0 for the object itself: neither a change nor the report of
 //! another entity takes their place.
@@ -110,10 +111,10 @@ impl Keep {
 pub enum CompactionKey {
     /// One place a uid, and one a thing reported of it: coalesces.
     State,
-    /// A place of its own.
-    Once(Version),
+    /// A place of its own, also beside the same state with other facts of earlier ones.
+    Once(Version, Option<Digest>),
     /// A deletion, in a place of its own.
-    Deleted(Version),
+    Deleted(Version, Option<Digest>),
 }
 
 /// Where one message travels, without the prefix.
@@ -148,8 +149,10 @@ impl Subject {
     pub fn of(source: &str, shard: u32, message: &Message, keep: Keep) -> Self {
         let compaction = match keep {
             Keep::Newest => CompactionKey::State,
-            Keep::Each if message.kind() == Kind::Deleted => CompactionKey::Deleted(message.version),
-            Keep::Each => CompactionKey::Once(message.version),
+            Keep::Each if message.kind() == Kind::Deleted => {
+                CompactionKey::Deleted(message.version, message.brought())
+            }
+            Keep::Each => CompactionKey::Once(message.version, message.brought()),
         };
         Self {
             source: source.to_owned(),
@@ -188,18 +191,26 @@ impl Subject {
 
     fn read(prefix: &Prefix, text: &str) -> Option<Self> {
         let tail = text.strip_prefix(prefix.as_str())?.strip_prefix('.')?;
-        let parts: Vec<&str> = tail.splitn(9, '.').collect();
+        let parts: Vec<&str> = tail.splitn(10, '.').collect();
         let [source, shard, uid, end @ ..] = parts.as_slice() else { return None };
         let once = |version: &str| version.parse().ok().map(Version);
+        let hex = |id: &str| u64::from_str_radix(id, 16).ok();
+        let facts = |id: &str| hex(id).map(|id| Some(Digest(id)));
         let (compaction, rest) = match end {
             ["state", rest @ ..] => (CompactionKey::State, rest),
-            ["once", version, "deleted", rest @ ..] => (CompactionKey::Deleted(once(version)?), rest),
-            ["once", version, rest @ ..] => (CompactionKey::Once(once(version)?), rest),
+            ["once", version, "deleted", "facts", id, rest @ ..] => {
+                (CompactionKey::Deleted(once(version)?, facts(id)?), rest)
+            }
+            ["once", version, "deleted", rest @ ..] => (CompactionKey::Deleted(once(version)?, None), rest),
+            ["once", version, "facts", id, rest @ ..] => {
+                (CompactionKey::Once(once(version)?, facts(id)?), rest)
+            }
+            ["once", version, rest @ ..] => (CompactionKey::Once(once(version)?, None), rest),
             _ => return None,
         };
         let about = match rest {
             [] => None,
-            [id] => Some(EntityId(u64::from_str_radix(id, 16).ok()?)),
+            [id] => Some(EntityId(hex(id)?)),
             _ => return None,
         };
         let (source, uid) = (plain(source)?, plain(uid)?);
@@ -209,11 +220,14 @@ impl Subject {
 
 impl fmt::Display for CompactionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::State => f.write_str("state"),
-            Self::Once(version) => write!(f, "once.{}", version.0),
-            Self::Deleted(version) => write!(f, "once.{}.deleted", version.0),
-        }
+        let brought = match self {
+            Self::State => return f.write_str("state"),
+            Self::Once(Version(version), brought) => write!(f, "once.{version}").map(|()| brought)?,
+            Self::Deleted(Version(version), brought) => {
+                write!(f, "once.{version}.deleted").map(|()| brought)?
+            }
+        };
+        brought.map_or(Ok(()), |Digest(facts)| write!(f, ".facts.{facts:016x}"))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What stands beside a message, for whoever does not read it.
 
 use async_nats::HeaderMap;
-use pipeline_core::{Key, Uid, Version};
+use pipeline_core::{Digest, Key, Uid, Version};
 
 use crate::{Kind, Message, subject};
 
@@ -42,8 +42,6 @@ fn id(message: &Message) -> Option<String> {
         0 => return None,
         version => version,
     };
-    // What was published before may not have brought these ends along.
-    let ends = message.coalesced.iter().fold(0, |sum, end| sum ^ end.id.0);
     let id = match (message.kind(), message.about()) {
         (_, Some(about)) => {
             format!("{uid}:{version}:{:016x}:{:016x}", about.entity.0, about.content.0)
@@ -51,7 +49,11 @@ fn id(message: &Message) -> Option<String> {
         (Kind::Deleted, None) => format!("{uid}:{version}:deleted"),
         _ => format!("{uid}:{version}"),
     };
-    Some(if message.coalesced.is_empty() { id } else { format!("{id}:{ends:016x}") })
+    // What was published before may not have brought these facts along.
+    Some(match message.brought() {
+        None => id,
+        Some(Digest(facts)) => format!("{id}:{facts:016x}"),
+    })
 }
 
 /// The epoch in which whoever published it began to watch; 0 where that is not said.

@@ -18,17 +18,25 @@ fn subjects_say_source_shard_uid_and_place() {
     let text = |subject: &Subject| subject.text(&prefix()).unwrap();
     assert_eq!(text(&subject("u-1", CompactionKey::State)), "eu.gitops-runtime.objects.3.u-1.state");
     assert_eq!(
-        text(&subject("u-1", CompactionKey::Once(Version(7)))),
+        text(&subject("u-1", CompactionKey::Once(Version(7), None))),
         "eu.gitops-runtime.objects.3.u-1.once.7"
     );
     assert_eq!(
-        text(&subject("a b.*\u{e9}", CompactionKey::Deleted(Version(7)))),
+        text(&subject("a b.*\u{e9}", CompactionKey::Deleted(Version(7), None))),
         "eu.gitops-runtime.objects.3.a=20b=2E=2A=C3=A9.once.7.deleted"
+    );
+    assert_eq!(
+        text(&subject("u", CompactionKey::Once(Version(7), Some(Digest(255))))),
+        "eu.gitops-runtime.objects.3.u.once.7.facts.00000000000000ff"
+    );
+    assert_eq!(
+        text(&subject("u", CompactionKey::Deleted(Version(7), Some(Digest(1))))),
+        "eu.gitops-runtime.objects.3.u.once.7.deleted.facts.0000000000000001"
     );
     let of_resource = Subject { about: Some(EntityId(255)), ..subject("", CompactionKey::State) };
     assert_eq!(text(&of_resource), "eu.gitops-runtime.objects.3.=.state.00000000000000ff");
     let of_object =
-        Subject { about: Some(EntityId::OBJECT), ..subject("u", CompactionKey::Deleted(Version(7))) };
+        Subject { about: Some(EntityId::OBJECT), ..subject("u", CompactionKey::Deleted(Version(7), None)) };
     assert_eq!(text(&of_object), "eu.gitops-runtime.objects.3.u.once.7.deleted.0000000000000000");
 }
 
@@ -69,6 +77,9 @@ fn what_nobody_of_us_wrote_is_foreign() {
         "objects.3.u.once",
         "objects.3.u.once.x",
         "objects.3.u.once.7.deleted.0.0",
+        "objects.3.u.once.7.facts",
+        "objects.3.u.once.7.facts.ff",
+        "objects.3.u.state.facts.00000000000000ff",
         "objects.3.u.state.ff",
         "objects.3.u.state.00000000000000FF",
         "objects.3.u=2.state",
@@ -101,19 +112,26 @@ fn deletions_and_ends_that_were_not_told_are_kept() {
     assert_eq!(Keep::of(&gone, None), Keep::Each);
     let at = |message: &Message| Subject::of("objects", 0, message, Keep::of(message, None)).compaction;
     assert_eq!(at(&state), CompactionKey::State);
-    assert_eq!(at(&ended), CompactionKey::Once(Version(7)));
-    assert_eq!(at(&gone), CompactionKey::Deleted(Version(7)), "noticed at the version that was seen last");
+    assert_eq!(at(&ended), CompactionKey::Once(Version(7), None));
+    let both = CompactionKey::Once(Version(7), Some(end("Failed").id));
+    assert_eq!(at(&folded), both, "beside the same state of a watcher that did not see the failure");
+    assert_eq!(
+        at(&gone),
+        CompactionKey::Deleted(Version(7), None),
+        "noticed at the version that was seen last"
+    );
 }
 
 prop_compose! {
     fn subjects()(
         source in "\\PC{0,40}", shard in any::<u32>(), uid in "\\PC{0,40}", version in any::<u64>(), which in 0..3,
+        brought in proptest::option::of(any::<u64>()),
         about in proptest::option::of(proptest::option::of(any::<u64>())),
     ) -> Subject {
         let compaction = match which {
             0 => CompactionKey::State,
-            1 => CompactionKey::Once(Version(version)),
-            _ => CompactionKey::Deleted(Version(version)),
+            1 => CompactionKey::Once(Version(version), brought.map(Digest)),
+            _ => CompactionKey::Deleted(Version(version), brought.map(Digest)),
         };
         let about = about.map(|id| id.map_or(EntityId::OBJECT, EntityId));
         Subject { source, shard, uid: uid.into(), compaction, about }
@@ -130,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_subject_or_foreign(text in "eu\\.gitops-runtime\\.[a=2.0-9oncestadl*>]{0,60}") {
+    fn any_text_is_a_subject_or_foreign(text in "eu\\.gitops-runtime\\.[a=2.0-9oncestadlf*>]{0,60}") {
         if let Ok(subject) = Subject::parse(&prefix(), &text) {
             prop_assert_eq!(subject.text(&prefix()), Ok(text));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pipeline_bus::jetstream::{Config, Durable, PendingAck, Published, Refusal};
-use pipeline_bus::{Keep, Subject};
+use pipeline_bus::{Keep, Message, Subject};
 use pipeline_core::EntityId;
 
 use crate::bus::world::{
@@ -45,6 +45,18 @@ async fn a_newer_state_takes_the_place_of_one_that_waits() {
         seen,
         [(6, "change"), (7, "change"), (8, "deleted"), (9, "result"), (11, "result"), (12, "change")]
     );
+}
+
+#[tokio::test]
+async fn what_brings_facts_along_is_not_replaced_by_the_same_state_of_a_watcher_that_does_not_know_them() {
+    let server = Server::start();
+    let (bus, mut deliveries) = ready(config(&server)).await;
+    let brings = ended("u", 7, 10);
+    let knows_less = Message { coalesced: Vec::new(), ..brings.clone() };
+    assert_eq!(published(&bus, &brings).await, stored(1));
+    assert_eq!(published(&bus, &knows_less).await, stored(2));
+    assert_eq!(taken(&mut deliveries).await, brings);
+    assert_eq!(taken(&mut deliveries).await, knows_less);
 }
 
 #[tokio::test]

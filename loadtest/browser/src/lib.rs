@@ -85,6 +85,8 @@ impl Browser {
         ];
         let mut capabilities = Map::new();
         capabilities.insert("goog:chromeOptions".to_owned(), json!({ "args": arguments }));
+        // A script that waits for something ends by itself; 30 seconds, which it has else, are little on a busy machine.
+        capabilities.insert("timeouts".to_owned(), json!({ "script": u64::try_from(PATIENCE.as_millis())? }));
         let url = format!("http://127.0.0.1:{port}");
         let client = ClientBuilder::new(hyper_util::client::legacy::connect::HttpConnector::new())
             .capabilities(capabilities)

@@ -4,9 +4,11 @@
 //! the whole match. The samples of each row are a test.
 
 mod lines;
+mod statements;
 mod tokens;
 
 use lines::LINES;
+use statements::STATEMENTS;
 use tokens::TOKENS;
 
 /// How a text is cut into the runs in which a row is searched.
@@ -58,11 +60,16 @@ rows!(word Word, link Link, line Line);
 /// Every row: what is secret by itself, then what a line says of it. A token begins where no letter, digit or `_` stands
 /// before it.
 pub const ROWS: &[Row] = &{
-    let mut rows = [TOKENS[0]; TOKENS.len() + LINES.len()];
-    let mut at = 1;
-    while at < rows.len() {
-        rows[at] = if at < TOKENS.len() { TOKENS[at] } else { LINES[at - TOKENS.len()] };
-        at += 1;
+    let parts = [TOKENS, LINES, STATEMENTS];
+    let mut rows = [TOKENS[0]; TOKENS.len() + LINES.len() + STATEMENTS.len()];
+    let (mut row, mut part) = (0, 0);
+    while part < parts.len() {
+        let mut at = 0;
+        while at < parts[part].len() {
+            rows[row] = parts[part][at];
+            (row, at) = (row + 1, at + 1);
+        }
+        part += 1;
     }
     rows
 };

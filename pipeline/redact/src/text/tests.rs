@@ -1,5 +1,6 @@
 //! Work on text is bounded.
 
+use super::named::LOOKS;
 use super::*;
 
 #[test]

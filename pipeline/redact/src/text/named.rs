@@ -1,0 +1,381 @@
+//! Values beside names that say secret: `password: x`, `--token=x`, `<password>x</password>`.
+
+use std::ops::Range;
+
+use super::super::names::{self, Class};
+use super::super::programs::takes_secret;
+use super::super::scan::Found;
+use super::super::words::TERMS;
+use super::super::{placeholders, prose, shape};
+use super::value::{self, is_filled_line};
+use super::{LINE, NAME, Name, PAIR, Scan, is_end, is_quote, is_quote_letter};
+
+/// So often the length of a text is looked at for the values of its names, which may lie within each other; from the name
+/// on that would have more looked at, the rest is secret.
+pub(super) const LOOKS: usize = 16;
+/// So many bytes are looked at however short the text is.
+const LEAST_LOOKED: usize = 64 * 1024;
+
+impl<'t> Scan<'t> {
+    /// Values beside names. Each name is looked at once, and none within a value that was found.
+    pub(super) fn names(&self, marks: &[usize], found: &mut Vec<Found>) {
+        let mut done = 0;
+        for at in marks {
+            if *at < done {
+                continue;
+            }
+            let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
+            let head = self.bytes.get(done..*at).unwrap_or_default();
+            let start = at - head.iter().rev().take_while(|byte| is_name(byte)).count();
+            let end = self.until(*at, |byte| !is_name(&byte));
+            done = end;
+            let escaped =
+                self.before(start) == Some(b'\\') && matches!(self.byte(start), Some(b'n' | b'r' | b't'));
+            let start = start + usize::from(escaped && end > start + 1);
+            let from = start.max(end.saturating_sub(NAME));
+            let Some(text) = self.text.get(from..end) else { continue };
+            if self.before(start) == Some(b'{')
+                && start >= 2
+                && let Some(end) = self.text.get(start - 2..start).and_then(|_| self.placeholder(start - 2))
+            {
+                // `${PW:?must be set}`.
+                done = end;
+                continue;
+            }
+            // Most words stand before nothing that could give them a value.
+            let shut = self.shut(end);
+            let closes = shut > end && matches!(self.byte(shut), Some(b'/' | b'}'));
+            let plist = self.byte(shut) == Some(b'<') && self.before(start) == Some(b'>');
+            if !closes
+                && !plist
+                && !matches!(self.byte(shut), Some(b' ' | b'\t' | b':' | b'=' | b'>' | b',' | b'(' | b')'))
+            {
+                continue;
+            }
+            // A property of Java: `-Dbasicauth=x`.
+            let class = match names::classify(text.strip_prefix("-D").unwrap_or(text)) {
+                Class::Key if text == "default_signer" => self.class_of_words(text, start),
+                Class::Plain => self.class_of_words(text, start),
+                // PHP: `tcp://redis:6379?auth=x`.
+                Class::Header if self.line_before(start, NAME).ends_with('?') && text == "auth" => {
+                    Class::Scalar
+                }
+                class => class,
+            };
+            if class == Class::Plain {
+                continue;
+            }
+            if text == "PASS" && self.line_before(start, 16).trim() == "---" {
+                // The result of a test.
+                continue;
+            }
+            let quoted = self.opens_quoted(start)
+                && self.byte(end).is_some_and(|byte| is_quote(byte) || byte == b'\\');
+            let name = Name { text, start, quoted, apart: false };
+            if let Some(range) = self.beside(name, end, class) {
+                done = done.max(range.0.end);
+                if let Some(new) = self.becomes(range.0.end) {
+                    done = new.end;
+                    found.push(Found::new(new, range.1));
+                }
+                found.push(Found::new(range.0, range.1));
+            }
+            done = done.max(self.refers.get());
+        }
+    }
+
+    /// What `key` says behind another word, or as a parameter of a URL.
+    fn class_of_words(&self, text: &str, start: usize) -> Class {
+        if text == "default_signer" {
+            // Of Joken, which takes any text there.
+            return if self.head(start, PAIR).contains(":joken") { Class::Secret } else { Class::Key };
+        }
+        if text.starts_with("user_") {
+            // Of a login module of Java's: `user_admin="x"`.
+            let is_of_module = self.head(start, LINE).contains("LoginModule");
+            return if is_of_module { Class::Scalar } else { Class::Plain };
+        }
+        if text == "key" && self.before(start) == Some(b'<') && self.byte(start + text.len()) == Some(b'>') {
+            return Class::Key;
+        }
+        let ciphers = |line: &str| ["cipher: ", "cipher\":"].iter().any(|sign| line.contains(sign));
+        if text == "key" && (ciphers(self.line_from(start)) || ciphers(self.line_before(start, NAME))) {
+            // What encrypts with it stands beside it: `key: x, cipher: aes`.
+            return Class::Secret;
+        }
+        if !["key", "keys", "sig", "signature", "code"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
+            return Class::Plain;
+        }
+        let set = || self.line_from(start + text.len()).trim_start().starts_with('=');
+        let is_set_key = text == "key" && self.leads_line(start) && set();
+        if is_set_key {
+            // Of the section in which it stands: `[jwt]`.
+            let mut lines = self.head(start, LINE).lines().rev();
+            let section = lines.find_map(|line| line.strip_prefix('[')?.trim_end().strip_suffix(']'));
+            let owners = ["jwt", "encryption", "signing", "session", "cookie", "hmac", "csrf"];
+            if section.is_some_and(|section| owners.iter().any(|owner| section.ends_with(owner))) {
+                return Class::Secret;
+            }
+        }
+        if matches!(self.before(start), Some(b'?' | b'&')) || is_set_key {
+            return Class::Key;
+        }
+        let head = self.line_before(start, 32);
+        // `encryption: {key: x}`.
+        let owned = head.trim_end_matches(is_quote_letter).trim_end();
+        // In the line before: of YAML, or of what is written in brackets.
+        let above = (owned.is_empty() && text == "key").then(|| self.line_above(start - head.len()));
+        let listed = owned.ends_with(',') && self.opens_quoted(start);
+        let opened = self.opened(start).filter(|_| listed);
+        let owned = above.or(opened).unwrap_or(owned).trim_end_matches(['{', '[', '(', ' ']);
+        let owner = owned.strip_suffix(':').or_else(|| owned.strip_suffix("=>"));
+        let nested = above.or(opened).is_some() || head.contains(['{', '[']);
+        let head = match owner.filter(|_| nested) {
+            Some(owner) => owner.replace(['{', '[', '"', '\''], " ").trim_end().to_owned() + " ",
+            None => head.to_owned(),
+        };
+        match head.strip_suffix(' ').and_then(|head| head.rsplit(' ').next()) {
+            Some(owner) if owner.bytes().all(|byte| byte.is_ascii_alphabetic()) => {
+                let line =
+                    self.line_from(start + text.len()).trim_start_matches([':', '=', ' ', '"', '\'', '`']);
+                let word =
+                    line.split(|letter: char| letter.is_whitespace() || is_quote_letter(letter)).next();
+                match names::classify(&format!("{owner}_{text}")) {
+                    Class::Plain => Class::Plain,
+                    // `Invalid API key: x`.
+                    Class::Secret if word.is_some_and(shape::is_password) => Class::Secret,
+                    _ => Class::Key,
+                }
+            }
+            _ => Class::Plain,
+        }
+    }
+
+    /// The value that belongs to the name which ends at `end`.
+    fn beside(&self, mut name: Name<'t>, end: usize, class: Class) -> Option<(Range<usize>, &'static str)> {
+        let shut = self.shut(end);
+        let gap = self.within(shut, 16, |byte| byte != b' ' && byte != b'\t');
+        name.apart = gap > shut;
+        let delimiter = self.byte(gap);
+        match delimiter {
+            Some(b':' | b'=') => self.named(&name, gap, class).map(|range| (range, "value beside a name")),
+            Some(b'<') => self.plist(end).map(|range| (range, "text of an element")),
+            Some(b'>') if shut == end => self
+                .element(&name, end)
+                // The key of a property list is a name itself.
+                .filter(|range| name.text != "key" || self.text.get(range.clone()).is_some_and(shape::is_key))
+                .map(|range| (range, "text of an element")),
+            Some(b'>' | b'/' | b'}') if name.quoted => self.attribute(&name, gap, class),
+            Some(b'{') if self.line_before(name.start, 16).trim_start() == "variable \"" => {
+                self.default_of(&name, gap, class).map(|range| (range, "value beside a name"))
+            }
+            Some(b',') if name.text.starts_with('-') => {
+                let from = self.within(gap + 1, 4, |byte| byte != b' ' && !is_quote(byte));
+                let end = self.within(from, LINE, |byte| is_end(byte) || matches!(byte, b',' | b']'));
+                takes_secret(name.text, self.text.get(from..end)?).then_some((from..end, "argument"))
+            }
+            Some(b',') => self
+                .comma(&name, gap, class)
+                .map(|range| (range, "value beside a name"))
+                .or_else(|| self.attribute(&name, gap, class))
+                .or_else(|| self.told_further_on(&name, gap).map(|range| (range, "told in a sentence"))),
+            // `getenv('PASSWORD') ?: 'x'`.
+            Some(b')') if name.quoted => {
+                let value = self.instead(gap)?;
+                let text = self.text.get(value.clone())?;
+                class.holds(name.text, text).then_some((value, "literal instead"))
+            }
+            Some(b'(') if gap == end && names::is_password(name.text) => {
+                let quote = self.byte(gap + 1).filter(|byte| is_quote(*byte))?;
+                let value = gap + 2..self.close(gap + 2, quote);
+                (!shape::is_harmless(self.text.get(value.clone())?)).then_some((value, "value beside a name"))
+            }
+            _ if gap > shut && !name.quoted => self.apart(&name, gap, class),
+            Some(b'|') => self.row(&name, gap, class).map(|range| (range, "value of a column")),
+            _ if gap > shut => self
+                .attribute(&name, gap, class)
+                .or_else(|| self.set_to(&name, gap, class).map(|range| (range, "told in a sentence"))),
+            _ => None,
+        }
+    }
+
+    /// A value beside a name, on either side of `:` or `=` at `at`.
+    pub(super) fn named(&self, name: &Name<'t>, at: usize, class: Class) -> Option<Range<usize>> {
+        let delimiter = self.byte(at)?;
+        if delimiter == b'=' && matches!(self.before(at), Some(b'!' | b'<' | b'~')) {
+            return None;
+        }
+        let mut from = self.within(at + 1, 4, |byte| !matches!(byte, b'=' | b'>'));
+        let spaced = self.byte(from).is_none_or(|byte| byte.is_ascii_whitespace());
+        let quotes = self.byte(from).is_some_and(|byte| is_quote(byte) || byte == b'\\');
+        let joined = || {
+            let bare = !spaced && !quotes && !name.quoted && !is_header(name.text);
+            self.byte(from) == Some(b'/') || bare && !self.follows_a_pair(name.start, from)
+        };
+        if delimiter == b':' && from == at + 1 && !names::is_password(name.text) && joined() {
+            // `registry/token-service:1.2`, `app:/Secret:namespace/name`
+            return None;
+        }
+        from = self.until(from, |byte| byte != b' ' && byte != b'\t');
+        if delimiter == b':' && spaced && self.is_target(name, from) {
+            return None;
+        }
+        if delimiter == b'=' && spaced && self.is_unset(from) {
+            return None;
+        }
+        let rest = self.rest_of(name, from);
+        // `Authorization: Token x`.
+        let scheme = class == Class::Header && value::begins_scheme(rest);
+        if delimiter == b':' && spaced && !name.quoted && !scheme && prose::follows(name.text, rest) {
+            let checked = prose::checked(self.line_from(from)).filter(|_| class != Class::Key);
+            return checked.map(|found| from + found.start..from + found.end);
+        }
+        if self.looked.get() > LEAST_LOOKED.max(LOOKS * self.bytes.len()) {
+            return Some(from..self.bytes.len());
+        }
+        let value = match class {
+            Class::Header => self.after_scheme(self.value(from, name, delimiter)?),
+            _ => self.value(from, name, delimiter)?,
+        };
+        self.looked.set(self.looked.get().saturating_add(value.len()));
+        let text = self.text.get(value.clone())?;
+        if text.starts_with("{{") && placeholders::fill_all(text) {
+            // Nothing in it is looked at: `{{ lookup('vault', 'secret=x') }}`.
+            self.refers.set(value.end);
+        }
+        if names::is_locator(name.text) && shape::holds_logon(text) {
+            return None;
+        }
+        let commented = text.split_once(" #").map_or(text, |(head, _)| head).trim_end();
+        let value = value.start..value.start + commented.len();
+        let text = commented;
+        let members = class == Class::Header && text.contains(": ");
+        let link = delimiter == b':'
+            && spaced
+            && !name.quoted
+            && !self.leads_line(name.start)
+            && shape::is_address(text);
+        // A sentence goes on with where it is told; a comment is no value.
+        if link
+            || self.byte(value.start) == Some(b'#') && self.line_before(value.start, NAME).trim().is_empty()
+        {
+            return None;
+        }
+        if text.contains('\n') && (members || text.lines().all(is_filled_line)) {
+            return None;
+        }
+        let tree = text.starts_with('{') && name.quoted && text.ends_with('}');
+        if text.starts_with(['{', '['])
+            && !tree
+            && (class != Class::Secret || !text.contains('['))
+            && !self.leads_line(name.start)
+            && text.contains(": ")
+            || (text.contains(": ") || text.contains("\":")) && self.is_structure(name.text, class, &value)
+        {
+            return None;
+        }
+        if prose::is_type(text) || delimiter == b'=' && self.line_before(name.start, LINE).contains("attrs") {
+            // What a program takes, `password: Optional[str] = None`; which attribute of a directory holds it.
+            return None;
+        }
+        let small = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+        let code = |code: &str| {
+            code.bytes().all(|byte| byte.is_ascii_digit())
+                || code.contains('_') && code.bytes().all(small)
+                || !names::is_password(name.text) && TERMS.contains(code)
+        };
+        if delimiter == b':' && text.strip_suffix(':').is_some_and(code) {
+            // The number or the name of an error: `failed to refresh token: invalid_grant: expired`.
+            return None;
+        }
+        if delimiter == b'=' && !names::is_password(name.text) && prose::is_saying(text) {
+            // `token=bucket algorithm for the rate limit`.
+            return None;
+        }
+        let checksum = self.before(name.start) == Some(b'/')
+            && shape::is_hash(text)
+            && self
+                .line_before(name.start, NAME)
+                .rsplit([' ', '"', '\'', '{'])
+                .next()
+                .is_some_and(names::is_checksum);
+        if shape::is_expression(text)
+            && let Some(value) = self.instead(value.end)
+        {
+            return Some(value);
+        }
+        let told = checksum
+            || prose::is_state(text)
+            || prose::is_label(text)
+            || !names::is_password(name.text) && self.is_told(name, &value, text);
+        (!told && class.holds(name.text, text)).then_some(value)
+    }
+
+    /// `define('PASSWORD', 'x')`, `{default_pass, <<"x">>}`.
+    fn comma(&self, name: &Name<'t>, at: usize, class: Class) -> Option<Range<usize>> {
+        let head = self.line_before(name.start, 8).trim_end_matches(is_quote_letter);
+        if !head.trim_end().ends_with(['(', '{']) {
+            return None;
+        }
+        // WordPress sets its values below each other.
+        let from = self.within(at + 1, 24, |byte| !matches!(byte, b' ' | b'<' | b'\t'));
+        let quote = self.byte(from).filter(|byte| is_quote(*byte))?;
+        let value = from + 1..self.close(from + 1, quote);
+        let text = self.text.get(value.clone())?;
+        let told = prose::is_label(text) || !text.bytes().any(|byte| byte.is_ascii_alphanumeric());
+        (!told && class.holds(name.text, text)).then_some(value)
+    }
+
+    /// What a sentence tells of a password behind a comma: `rotate the password, it is now x`.
+    fn told_further_on(&self, name: &Name<'t>, gap: usize) -> Option<Range<usize>> {
+        let rest = self.line_from(gap + 1).strip_prefix(" it ").filter(|_| names::is_password(name.text))?;
+        let from = gap + 1 + " it ".len();
+        prose::told(name.text, Class::Secret, false, rest).map(|range| from + range.start..from + range.end)
+    }
+
+    /// Whether a name is a file that is made of the one that stands behind it, as in a Makefile: `server.key: server.cnf`.
+    fn is_target(&self, name: &Name<'_>, from: usize) -> bool {
+        let first = self.line_from(from).split_whitespace().next().unwrap_or_default();
+        let made = ["crt", "cnf", "pem", "key", "csr", "json", "conf", "p12", "der", "mk"];
+        name.text.contains('.')
+            && first.rsplit_once('.').is_some_and(|(_, end)| made.contains(&end))
+            && first.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte))
+    }
+
+    /// Whether the next name stands where a value would: `password= auth_user=`.
+    fn is_unset(&self, from: usize) -> bool {
+        let word = self.line_from(from).split_whitespace().next().unwrap_or_default();
+        word.strip_suffix('=').is_some_and(|name| {
+            name.contains('_') && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        })
+    }
+
+    /// Whether a name stands in a list of pairs, and a key behind it: `username:ada,token:x`; `{User:ada Token:x}`, as Go
+    /// prints them.
+    fn follows_a_pair(&self, start: usize, from: usize) -> bool {
+        let head = self.line_before(start, NAME);
+        let sign = match self.before(start) {
+            Some(b',') => ',',
+            Some(b' ') if head.contains('{') => ' ',
+            // `JWT:{Secret:x}`.
+            Some(b'{') if head.ends_with(":{") => {
+                let end = self.within(from, LINE, |byte| matches!(byte, b' ' | b'}') || is_end(byte));
+                return self
+                    .text
+                    .get(from..end)
+                    .is_some_and(|text| shape::is_key(text) || shape::is_password(text));
+            }
+            _ => return false,
+        };
+        head.rsplit(sign).nth(1).is_some_and(|pair| pair.contains(':') && !pair.ends_with(':'))
+            && self
+                .text
+                .get(from..self.within(from, LINE, |byte| matches!(byte, b',' | b'}') || is_end(byte)))
+                .is_some_and(shape::is_key)
+    }
+}
+
+/// Whether a name is one of a header that programs made up: `X-Api-Key:x`.
+fn is_header(name: &str) -> bool {
+    name.get(..2).is_some_and(|head| head.eq_ignore_ascii_case("x-"))
+}

@@ -88,6 +88,17 @@ pub(super) fn classify(name: &str) -> Class {
         // Of Trino: what opens it.
         return Class::Secret;
     }
+    if name.starts_with("BUNDLE_") && name.contains("__") {
+        // Of Bundler, which names a host so: `BUNDLE_GEMS__EXAMPLE__COM`.
+        return Class::Logon;
+    }
+    if compact == "webhookbitbucketuuid" {
+        // Of Argo CD, which takes whoever knows it.
+        return Class::Secret;
+    }
+    if last == "iv" && matches!(before, "creds" | "cipher" | "encryption" | "crypto") {
+        return Class::Key;
+    }
     if compact == "jwtsource" {
         // Of Tyk: where the public keys are, or the shared one.
         return Class::Key;

@@ -196,6 +196,15 @@ impl Arguments {
                 self.user = User::Flag;
             }
             self.flag(text)
+        } else if let Some(setting) = text.strip_prefix('+').filter(|setting| is_flag(&format!("-{setting}")))
+        {
+            // Of game servers: `+rcon_password x`.
+            if names::classify(setting) != Class::Plain {
+                self.next = Some(Next::Named(setting.to_owned()));
+            } else if setting == "sv_setsteamaccount" {
+                self.next = Some(Next::Perhaps);
+            }
+            None
         } else {
             if user == User::Flag && is_user(text) {
                 self.user = User::Told;
@@ -265,7 +274,9 @@ impl Arguments {
             }
             Next::Literal => {
                 let (name, value) = text.split_once('=')?;
-                (!shape::is_harmless(value) && !is_metavariable(value)).then_some(name.len() + 1..text.len())
+                // A command gives it: `--from-literal=key=$(openssl rand -hex 32)`.
+                let told = value.starts_with("$(") || is_metavariable(value) || shape::is_harmless(value);
+                (!told).then_some(name.len() + 1..text.len())
             }
             Next::Perhaps => (shape::is_key(text) || shape::is_password(text)).then_some(whole),
             Next::Key => (shape::is_key(text) && !text.contains('.')).then_some(whole),
@@ -283,6 +294,10 @@ impl Arguments {
                 // Samba's in a container: `-u "ada;x"`.
                 let of_samba = || text.split_once(';').filter(|(user, _)| !user.contains(' '));
                 let (user, password) = text.split_once(*sign).or_else(of_samba)?;
+                if password.is_empty() && shape::is_key(user) && !shape::is_harmless(user) {
+                    // A key alone, as Stripe takes it: `-u key:`.
+                    return Some(0..user.len());
+                }
                 let password = password.trim_matches(['"', '\'']);
                 let ids = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
                 let address = password.starts_with("//") || password.contains("://");

@@ -137,7 +137,10 @@ fn is_asked(text: &str) -> bool {
     {
         return true;
     }
-    is_filler(text)
+    // `AVP_ROOT_PASSWORD_PLACEHOLDER`.
+    let named = text.strip_suffix("_PLACEHOLDER").or_else(|| text.strip_suffix("-placeholder"));
+    named.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_alphabetic() || b"_-".contains(&byte)))
+        || is_filler(text)
 }
 
 /// Words that ask for a value, and those beside them, and no others.
@@ -196,10 +199,27 @@ fn is_filled_url(text: &str) -> bool {
 /// A variable of a program, by which it refers to what is given elsewhere.
 pub(super) fn is_expression(text: &str) -> bool {
     let text = text.trim_end_matches([',', ';']);
-    is_call(text)
+    // Nothing stands in its place, or the program ends: `process.env.X || ''`.
+    let text = match text.split_once(" || ") {
+        Some((head, rest)) if matches!(rest, "''" | "\"\"") || rest.starts_with("raise ") => head,
+        _ => text,
+    };
+    // `await fetchToken()`.
+    text == "await"
+        || is_variable_of_elixir(text)
+        || is_call(text)
         || EXPRESSIONS.iter().any(|begin| text.starts_with(begin))
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-[]()'\"$/ !".contains(&byte))
             && !super::keys::holds_random(text)
+}
+
+/// A variable of the environment, as Elixir names one: `{:system, "X"}`, perhaps in a list.
+fn is_variable_of_elixir(text: &str) -> bool {
+    let Some(rest) = text.trim_start_matches('[').strip_prefix("{:system, \"") else { return false };
+    rest.split_once('"').is_some_and(|(name, rest)| {
+        name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+            && !rest.contains('"')
+    })
 }
 
 /// What a program calls for a value, and literals in it that are none: `req.get_headers()["X-Token"]`.
@@ -264,6 +284,12 @@ pub(super) fn is_mask(text: &str) -> bool {
         if signs * first.len_utf8() == text.len() {
             return signs >= if first == '+' { 8 } else { 3 };
         }
+    }
+    // All but its end, as Datadog shows a key: `**********************2f9ab`.
+    let end = text.trim_start_matches('*');
+    if text.len() - end.len() >= 16 && end.len() <= 5 && end.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    {
+        return true;
     }
     // `XXX/YYY/ZZZ`.
     let same = |part: &str| {
@@ -507,6 +533,13 @@ pub(super) fn is_mail_address(text: &str) -> bool {
         };
         part(name) && part(domain) && domain.contains('.')
     })
+}
+
+/// Whether `text` is a key that is made for browsers, which everybody reads: of Stripe, PostHog, Langfuse.
+pub(super) fn is_publishable(text: &str) -> bool {
+    ["pk_live_", "pk_test_", "phc_", "pk-lf-"].iter().any(|begin| text.starts_with(begin))
+        && text.len() >= 20
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
 /// Whether `text` is a UUID.

@@ -389,7 +389,7 @@ impl<'r> Walk<'r> {
         items.first().and_then(Value::as_str).into_iter().for_each(|name| first.program(name));
         let command = self.program.is_some()
             || first.is_known()
-            || items.iter().any(|item| item.as_str().is_some_and(|item| item.starts_with('-')));
+            || items.iter().any(|item| item.as_str().is_some_and(|item| item.starts_with(['-', '+'])));
         for (number, item) in items.iter_mut().enumerate() {
             self.step(|| number.to_string());
             let part = match &*item {
@@ -407,6 +407,10 @@ impl<'r> Walk<'r> {
                         self.put(item, new);
                     }
                 }
+                // `providers: [{secret: saml-config, key: provider}]`.
+                None if item
+                    .as_object()
+                    .is_some_and(|map| map.contains_key("key") && is_named_secret(map)) => {}
                 None => self.visit(item, place, depth + 1),
             }
             self.back();

@@ -120,7 +120,8 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          reuse fill leeway skew separator delimiter matcher matchers injector injection watcher syncer rotator \
          bindings visibility level tier priority notice warning alert alerts notification notifications audit \
          log logs logging dashboard burst lookback algo algos algorithms ciphers live init realm timestamp timestamps \
-         kwargs meter scan scans lambda function mtime position stage stages handling symbol",
+         kwargs meter scan scans lambda function mtime position stage stages handling symbol within broker table \
+         epoch budget gate preset",
     )
 });
 
@@ -141,13 +142,13 @@ pub(super) static EXEMPT: Words = LazyLock::new(|| {
          tokenauth secretslist keycloak publickey publickeys sshpublickey authorizedkeys sshauthorizedkeys \
          sshknownhosts apikeyauth secretrefs passwordauthentication nopasswd privatekeyid \
          initialclustertoken etcdinitialclustertoken fromconnectionsecretkey \
-         connectionsecretkeys")
+         connectionsecretkeys wpcachekeysalt adyenclientkey")
 });
 
 /// Words behind which something is told of a secret, not the secret: `secret: rotate`, `token: expired`.
 pub(super) static TELL: Words = LazyLock::new(|| {
     set(
-        "must is was are were be should shall may required missing invalid illegal incorrect wrong empty expired not the \
+        "must is was are were be should shall may require requires required information missing invalid illegal incorrect wrong empty expired not the \
          a an your my our this that these use used uses using set sets reset change changed changes update \
          updated updates rotate rotated rotates rotating rotation add added adds remove removed removes fix fixed \
          fixes cannot too never for of to from in and or with without at by please enter string optional field \
@@ -232,7 +233,7 @@ pub(super) static EXPRESSIONS: Words = LazyLock::new(|| {
          sensitive( settings. Env. env::var( viper.Get Deno.env import.meta.env data. kubernetes_secret. \
          vault_generic_secret. values. Values. params. credentials( $Env: $env: app.config !Ref !Sub !GetAtt \
          !ImportValue !secret !env_var std.extVar( importstr props. this. options. args. cfg. conf. data.vault \
-         SECRET[ nonsensitive( remote.vault. remote.kubernetes. aws_secretsmanager_ google_secret_manager_ azurerm_key_vault_ tls_private_key. \
+         SECRET[ System.get_env( System.fetch_env $_ENV[ $_SERVER[ fs.readFile crypto.random nonsensitive( remote.vault. remote.kubernetes. aws_secretsmanager_ google_secret_manager_ azurerm_key_vault_ tls_private_key. \
          google_service_account_key. aws_iam_access_key.")
 });
 
@@ -342,7 +343,7 @@ pub(super) static TYPES: Words = LazyLock::new(|| {
 /// Words in the names of Secrets.
 pub(super) static OBJECTS: Words = LazyLock::new(|| {
     set("secret secrets tls cert certs creds credentials credential token auth keys key password passwords \
-         registry regcred ca config login ssl pull pw pass passwd db database env users login logins")
+         registry regcred ca config login ssl pull pw pass passwd db database env users login logins s3")
 });
 
 /// With `secret` behind them they name a Secret.

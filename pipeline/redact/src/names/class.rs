@@ -26,7 +26,11 @@ pub(in super::super) enum Class {
 impl Class {
     /// Whether `text` is secret under `name`, which is of this class.
     pub(in super::super) fn holds(self, name: &str, text: &str) -> bool {
-        if shape::is_harmless(text) || shape::is_switch(text) || names_key(name, text) {
+        if shape::is_harmless(text)
+            || shape::is_switch(text)
+            || names_key(name, text)
+            || shape::is_publishable(text)
+        {
             return false;
         }
         match self {

@@ -127,7 +127,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program { names: &["rclone"], words: &[("obscure", &[1])], ..NONE },
     Program { names: &["composer"], words: &[("config", &[3])], ..NONE },
     Program {
-        names: &["etcdctl", "aws", "gh", "git", "npm", "yarn", "pip", "doppler", "wp", "gcloud"],
+        names: &["etcdctl", "aws", "gh", "git", "npm", "yarn", "pip", "doppler", "wp", "gcloud", "airflow"],
         ..NONE
     },
     Program { names: &["check_pgsql", "check_mysql", "check_mssql", "check_oracle"], takes: &["-p"], ..NONE },
@@ -151,7 +151,12 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program { names: &["ansible-vault"], words: &[("encrypt_string", &[1])], ..NONE },
     Program { names: &["poetry"], words: &[("http-basic.*", &[2]), ("pypi-token.*", &[1])], ..NONE },
     Program { names: &["cargo", "wandb"], words: &[("login", &[1])], ..NONE },
-    Program { names: &["nuget", "dotnet"], takes: &["-k"], words: &[("setapikey", &[1])], ..NONE },
+    Program {
+        names: &["nuget", "dotnet"],
+        takes: &["-k"],
+        words: &[("setapikey", &[1]), ("set", &[2])],
+        ..NONE
+    },
     Program { names: &["securityUtility"], words: &[("encode", &[1])], ..NONE },
     Program { names: &["snyk"], words: &[("auth", &[1])], ..NONE },
     Program { names: &["cloudflared"], words: &[("install", &[1])], ..NONE },

@@ -67,6 +67,17 @@ pub(super) const STATEMENTS: &[Row] = &[
         ["login(user, password)", "auth()"],
     ),
     line(
+        "logon-of-a-build",
+        "Jenkins: scripts that make users and credentials; OmniAuth: provider :name, id, secret",
+        &["ialsimpl(", "eaccount(", "fromstrin", "rovider :"],
+        r#"(?i)\bcreateAccount\(\s*["'][^"'\s]*["']\s*,\s*["']([^"']+)["']|\bUsernamePasswordCredentialsImpl\(\s*[\w.]+\s*,(?:\s*["'][^"']*["']\s*,){3}\s*["']([^"']+)["']|\bSecret\.fromString\(\s*["']([^"']+)["']|\bprovider\s+:\w+\s*,\s*["'][^"'\s]+["']\s*,\s*["']([^"'\s]+)["']"#,
+        [
+            "realm.createAccount(\"ada\", \"thistle\")",
+            "provider :github, \"Iv1.8a61\", \"thistle\", scope: \"repo\"",
+        ],
+        ["realm.createAccount(user, password)", "provider :github, ENV[\"ID\"], ENV[\"KEY\"]"],
+    ),
+    line(
         "password-in-windows",
         "PowerShell: ConvertTo-SecureString; net use, net user",
         &["to-securest", "net use ", "net.exe use ", "net user "],

@@ -130,6 +130,8 @@ impl<'t> Scan<'t> {
             && alone
             && matches!(class, Class::Secret | Class::Scalar)
             && !prose::is_word_of_prose(text)
+            // Of such an address its logon alone is secret, and found by itself.
+            && !(names::is_locator(name.text) && shape::holds_logon(text))
         {
             return Some((word, "directive"));
         }

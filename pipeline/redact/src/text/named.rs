@@ -98,6 +98,9 @@ impl<'t> Scan<'t> {
         if text == "key" && self.before(start) == Some(b'<') && self.byte(start + text.len()) == Some(b'>') {
             return Class::Key;
         }
+        if text == "key" && self.opens_quoted(start) && self.is_above_secret(start) {
+            return Class::Key;
+        }
         let ciphers = |line: &str| ["cipher: ", "cipher\":"].iter().any(|sign| line.contains(sign));
         if text == "key" && (ciphers(self.line_from(start)) || ciphers(self.line_before(start, NAME))) {
             // What encrypts with it stands beside it: `key: x, cipher: aes`.
@@ -151,6 +154,12 @@ impl<'t> Scan<'t> {
         }
     }
 
+    /// Whether the next line holds the secret that goes with what stands at `at`: `'key' => 'x',` and `'secret' => 'y'`.
+    fn is_above_secret(&self, at: usize) -> bool {
+        let below = self.line_from(at + self.line_from(at).len() + 1).trim_start();
+        ["'secret' =>", "\"secret\" =>"].iter().any(|secret| below.starts_with(secret))
+    }
+
     /// The value that belongs to the name which ends at `end`.
     fn beside(&self, mut name: Name<'t>, end: usize, class: Class) -> Option<(Range<usize>, &'static str)> {
         let shut = self.shut(end);
@@ -188,7 +197,10 @@ impl<'t> Scan<'t> {
             Some(b'(') if gap == end && names::is_password(name.text) => {
                 let quote = self.byte(gap + 1).filter(|byte| is_quote(*byte))?;
                 let value = gap + 2..self.close(gap + 2, quote);
-                (!shape::is_harmless(self.text.get(value.clone())?)).then_some((value, "value beside a name"))
+                let text = self.text.get(value.clone())?;
+                // What is asked for: `getpass("Password: ")`.
+                let asks = text.trim_end().ends_with([':', '?']);
+                (!asks && !shape::is_harmless(text)).then_some((value, "value beside a name"))
             }
             _ if gap > shut && !name.quoted => self.apart(&name, gap, class),
             Some(b'|') => self.row(&name, gap, class).map(|range| (range, "value of a column")),
@@ -212,6 +224,13 @@ impl<'t> Scan<'t> {
             let bare = !spaced && !quotes && !name.quoted && !is_header(name.text);
             self.byte(from) == Some(b'/') || bare && !self.follows_a_pair(name.start, from)
         };
+        if delimiter == b':'
+            && self.line_before(name.start, 8).ends_with("://")
+            && self.text.get(from..self.within(from, LINE, is_end)).is_some_and(|rest| rest.contains('@'))
+        {
+            // The user of a URL, whose password is found with it: `https://x-access-token:x@github.com/a/b`.
+            return None;
+        }
         if delimiter == b':' && from == at + 1 && !names::is_password(name.text) && joined() {
             // `registry/token-service:1.2`, `app:/Secret:namespace/name`
             return None;
@@ -314,7 +333,9 @@ impl<'t> Scan<'t> {
     /// `define('PASSWORD', 'x')`, `{default_pass, <<"x">>}`.
     fn comma(&self, name: &Name<'t>, at: usize, class: Class) -> Option<Range<usize>> {
         let head = self.line_before(name.start, 8).trim_end_matches(is_quote_letter);
-        if !head.trim_end().ends_with(['(', '{']) {
+        // Of Java, `of(CredentialsScope.GLOBAL, "id")`, it is a constant.
+        let constant = !name.quoted && name.text.contains('.');
+        if constant || !head.trim_end().ends_with(['(', '{']) {
             return None;
         }
         // WordPress sets its values below each other.

@@ -144,7 +144,11 @@ impl<'t> Scan<'t> {
             );
         }
         if matches!(self.before(name.start), Some(b'?' | b'&')) {
-            return Some(from..self.until(from, |byte| is_end(byte) || matches!(byte, b'&' | b'#')));
+            let end = self.until(from, |byte| is_end(byte) || matches!(byte, b'&' | b'#'));
+            // Of game servers, whose settings each begin so: `Map?listen?ServerPassword=x?MaxPlayers=20`.
+            let next = self.within(from, end - from, |byte| byte == b'?');
+            let named = self.byte(next + 1).is_some_and(|byte| byte.is_ascii_uppercase());
+            return Some(from..if named && begins_pair(self.text.get(..end)?, next) { next } else { end });
         }
         let mut end = self.until(from, is_end);
         let line = self.line_from(from);

@@ -214,6 +214,13 @@ pub(super) fn lower(name: &str) -> Cow<'_, str> {
 /// Whether the value under a secret name says in which object, and under which key of it, one is kept.
 pub(in super::super) fn is_key_reference(name: &str, value: &Value) -> bool {
     let Value::Object(map) = value else { return false };
+    let named = |(member, value): (&String, &Value)| {
+        member.starts_with("existing") && value.as_str().is_some_and(|text| !shape::is_key(text))
+    };
+    if !map.is_empty() && map.iter().all(named) {
+        // `adminSecret: {existingSecret: x, existingSecretKey: its-key}`.
+        return true;
+    }
     // `passwordSecret: {secretName: x, password: its-key}`.
     let keys = |(name, value): (&String, &Value)| {
         name == "secretName"
@@ -279,6 +286,15 @@ pub(super) fn is_keyring(value: &Value) -> bool {
             && text.bytes().any(|byte| byte.is_ascii_lowercase())
             && !["MI", "MC", "MF", "AAAA", "LS0t"].iter().any(|begin| text.starts_with(begin))
     };
+    // Of what signs cookies, newest first: `keys: [x, y]`.
+    let bare = |text: &str| {
+        matches!(text.len(), 32 | 40 | 64)
+            && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            && shape::is_key(text)
+    };
+    if let Value::Array(keys) = value {
+        return !keys.is_empty() && keys.iter().all(|value| value.as_str().is_some_and(bare));
+    }
     value.as_object().is_some_and(|ring| {
         !ring.is_empty()
             && ring.iter().all(|(name, value)| {
@@ -310,8 +326,8 @@ pub(super) fn is_captions(name: &str, value: &Value) -> bool {
             && text.chars().skip(1).any(char::is_lowercase)
     };
     value.as_object().is_some_and(|texts| {
-        let sentences =
-            || texts.values().filter(|text| text.as_str().is_some_and(|text| text.contains(' '))).count();
+        let sentence = |text: &str| text.contains(' ') || !text.is_ascii();
+        let sentences = || texts.values().filter(|text| text.as_str().is_some_and(sentence)).count();
         (CAPTIONS.contains(name) && texts.len() > 1 || texts.len() > 2 && sentences() * 2 >= texts.len())
             && texts.values().all(|text| text.as_str().is_some_and(caption))
     })
@@ -325,8 +341,17 @@ pub(super) fn is_naming(name: &str, value: &Value) -> bool {
             && !shape::is_key(text)
             && !shape::is_password(text)
     };
-    let ends =
-        ["Names", "_names", "-names", "cookienames", "headernames", "KeyMapping", "keyMapping", "keymapping"];
+    let ends = [
+        "Names",
+        "_names",
+        "-names",
+        "cookienames",
+        "headernames",
+        "KeyMapping",
+        "keyMapping",
+        "keymapping",
+        "existingSecretKeys",
+    ];
     ends.iter().any(|end| name.ends_with(end))
         && value.as_object().is_some_and(|map| map.values().all(|value| value.as_str().is_some_and(called)))
 }

@@ -34,6 +34,7 @@ mod stage;
 mod step;
 mod traceparent;
 mod uid;
+mod write_timed;
 
 pub use async_trait::async_trait;
 pub use backoff::Backoff;
@@ -71,6 +72,7 @@ pub use stage::{
 pub use step::{Folded, Step, Trace};
 pub use traceparent::{traced, traceparent};
 pub use uid::Uid;
+pub use write_timed::WriteTimed;
 
 /// Asks a component to stop; cloned to everything that runs.
 pub type Shutdown = tokio_util::sync::CancellationToken;

@@ -17,7 +17,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use pipeline_core::{Given, Place, Places, Reason, Service, StageError};
+use pipeline_core::{Given, Place, Places, Reason, Service, StageError, WriteTimed};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
@@ -56,6 +56,8 @@ pub struct Times {
     pub handshake: Duration,
     /// Until the head of an answer.
     pub answer: Duration,
+    /// Whoever takes none of what is sent to them is cut off after so long.
+    pub write: Duration,
     /// A visitor waits so long for a tunnel that was connected until shortly before.
     pub expected: Duration,
     /// A visitor of a server that began shorter ago waits for a tunnel that was never connected to it, too.
@@ -78,6 +80,7 @@ impl Default for Times {
             silence: seconds(28),
             handshake: seconds(10),
             answer: seconds(60),
+            write: seconds(60),
             expected: seconds(10),
             young: seconds(10),
             check: seconds(20),
@@ -376,6 +379,7 @@ async fn connection(
     let Ok(Ok(1)) = looked else { return };
     // A small answer is not held back until there is more.
     drop(stream.set_nodelay(true));
+    let stream = WriteTimed::new(stream, shared.times.write);
     let io: Box<dyn Io> = match (first[0], tls) {
         // The frp family over TCP: its own mark before TLS, or the first byte of its streams.
         (0x17 | 0x00, _) => {

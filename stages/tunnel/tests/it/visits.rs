@@ -189,6 +189,24 @@ async fn a_reader_who_does_not_read_stops_their_own_stream_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_takes_nothing_of_what_is_sent_to_them_is_cut_off_and_keeps_no_place() {
+    let bound = crate::world::BOUND;
+    let world = World::with(|config| config.times.write = std::time::Duration::from_millis(200)).await;
+    let client = world.client(Service::default().start().await, |config| config.grace = bound * 9);
+    client.is_ready().await;
+    let mut slow = world.raw("GET /endless HTTP/1.1\r\n\r\n").await;
+    read_to(&mut slow, "\r\n\r\n").await;
+    let mut upgraded =
+        world.raw("GET /upgrade HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n").await;
+    read_to(&mut upgraded, "\r\n\r\n").await;
+    let talking = async { while upgraded.write_all(&[0; 64 << 10]).await.is_ok() {} };
+    tokio::time::timeout(bound, talking).await.expect("it is told that nobody listens any more");
+    // A client that is told to stop waits for what is under way.
+    client.stopped().await;
+    drop(slow);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_visitor_says_of_who_asks_is_not_passed_on() {
     let world = World::with(|config| config.trusted = stages_tunnel::Networks::default()).await;
     let client = world.client(Service::default().start().await, |_| {});

@@ -10,24 +10,25 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::task::AbortHandle;
 
+use crate::proxy::Answer;
 use crate::pulse::Moment;
-use crate::streamed::{Cut, Streamed};
+use crate::streamed::Cut;
 
 /// A body that is kept for a client for so long.
 pub(crate) struct Kept {
-    body: Arc<Mutex<Option<Streamed>>>,
+    body: Arc<Mutex<Option<Answer>>>,
     /// Since when nobody asks for more.
     unasked: Arc<Moment>,
     watching: AbortHandle,
 }
 
-fn lock(body: &Mutex<Option<Streamed>>) -> MutexGuard<'_, Option<Streamed>> {
+fn lock(body: &Mutex<Option<Answer>>) -> MutexGuard<'_, Option<Answer>> {
     body.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Kept {
     /// Lets it go when nobody has asked for more of it for `limit`.
-    pub(crate) fn new(body: Streamed, limit: Duration) -> Self {
+    pub(crate) fn new(body: Answer, limit: Duration) -> Self {
         let (body, unasked) = (Arc::new(Mutex::new(Some(body))), Arc::new(Moment::now()));
         let (letting_go, moment) = (body.clone(), unasked.clone());
         let watching = tokio::spawn(async move {
@@ -53,8 +54,8 @@ impl Body for Kept {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let mut body = lock(&self.body);
-        let Some(streamed) = &mut *body else { return Poll::Ready(Some(Err(Cut::Idle))) };
-        let poll = Pin::new(streamed).poll_frame(context);
+        let Some(answer) = &mut *body else { return Poll::Ready(Some(Err(Cut::Idle))) };
+        let poll = Pin::new(answer).poll_frame(context);
         match poll {
             // Whoever has it asks for the next when the client has room for it.
             Poll::Ready(_) => self.unasked.touch(),

@@ -108,7 +108,22 @@ impl Proxy {
         &self.metrics
     }
 
+    /// Answers a request. A client of HTTP/2 may give an answer no room, whoever makes it: it is kept for so long.
     pub(crate) async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        arrival: Arrival,
+        turn: Arc<Turn>,
+    ) -> Response<Answer> {
+        let kept = (request.version() == Version::HTTP_2).then_some(self.write_timeout);
+        let response = self.answered(request, arrival, turn).await;
+        response.map(|body| match kept {
+            Some(limit) if !body.is_end_stream() => Answer::Kept(Kept::new(body, limit)),
+            _ => body,
+        })
+    }
+
+    async fn answered(
         self: Arc<Self>,
         mut request: Request<Incoming>,
         arrival: Arrival,
@@ -161,7 +176,6 @@ impl Proxy {
                 (response, Err(format!("{refusal}\n")))
             }
         };
-        let kept = (version == Version::HTTP_2).then_some(self.write_timeout);
         head::strip(response.headers_mut());
         let failed = matches!(response.status().as_u16(), 502..=504);
         let says_who = response.headers().contains_key(ACCESS_CONTROL_ALLOW_ORIGIN);
@@ -172,7 +186,7 @@ impl Proxy {
                 response.headers_mut().remove(CONTENT_TYPE);
                 response.headers_mut().remove(CONTENT_LENGTH);
                 exchange.answered(StatusCode::NO_CONTENT.as_u16());
-                return finish(response, Err(String::new()), &flow, exchange, kept);
+                return finish(response, Err(String::new()), &flow, exchange);
             }
         }
         // What is left of a body that is not wanted is no request.
@@ -180,7 +194,7 @@ impl Proxy {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         exchange.answered(response.status().as_u16());
-        finish(response, body, &flow, exchange, kept)
+        finish(response, body, &flow, exchange)
     }
 
     /// What the incumbent answers where the App Proxy is away.
@@ -391,22 +405,15 @@ fn is_one_of(response: &Response<Incoming>, wanted: &HeaderValue) -> bool {
     text(wanted).split(',').any(|one| !taken.is_empty() && one.trim() == taken.trim())
 }
 
-/// Puts head, body and exchange together; the body is kept for so long for a client that gives it no room.
+/// Puts head, body and exchange together.
 fn finish(
     head: Response<()>,
     body: Result<Incoming, String>,
     flow: &Arc<Flow>,
     mut exchange: Exchange,
-    kept: Option<Duration>,
 ) -> Response<Answer> {
     match body {
-        Ok(body) => {
-            let body = Streamed::answer(body, flow.clone(), exchange);
-            head.map(|()| match kept {
-                Some(limit) if !body.is_end_stream() => Answer::Kept(Kept::new(body, limit)),
-                _ => Answer::Streamed(body),
-            })
-        }
+        Ok(body) => head.map(|()| Answer::Streamed(Streamed::answer(body, flow.clone(), exchange))),
         Err(text) => {
             exchange.complete();
             head.map(|()| Answer::Own(Full::new(Bytes::from(text)), exchange))

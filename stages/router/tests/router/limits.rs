@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -139,6 +140,34 @@ async fn a_client_that_takes_nothing_of_its_answer_is_cut_off() {
     running.counts(r#"gitops_runtime_router_under_way{route="app_proxy"} 1"#).await;
     running.counts(r#"gitops_runtime_router_under_way{route="app_proxy"} 0"#).await;
     assert!(rest(&mut stream).await.len() < 64 << 20);
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_client_of_http_2_that_gives_no_room_to_what_the_router_itself_answers_keeps_no_place() {
+    let proxy = Upstream::recording().await;
+    let mut behind = proxied(&proxy.url());
+    (behind.limits.requests, behind.limits.body) = (1, 4);
+    let settings = RouterConfig { app_proxy: Some(behind), write_timeout: SHORT, ..config() };
+    let running = Running::start(settings).await;
+    let (mut sender, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(0)
+        .handshake(TokioIo::new(running.connect().await))
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    // How long it is shows as it comes.
+    let pieces =
+        futures::stream::iter(["abc", "def"]).map(|piece| Ok(hyper::body::Frame::data(piece.into())));
+    let body = http_body_util::StreamBody::new(pieces).boxed_unsync();
+    let large = Request::post("http://a/app-proxy").body(body).unwrap();
+    let refused = within(sender.send_request(large)).await.unwrap();
+    let events = Request::get("http://a/webhooks/_access/events").body(empty()).unwrap();
+    let events = within(sender.send_request(events)).await.unwrap();
+    assert_eq!((refused.status().as_u16(), events.status().as_u16()), (413, 200));
+    running.counts(r#"gitops_runtime_router_under_way{route="app_proxy"} 0"#).await;
+    running.counts(r#"gitops_runtime_router_under_way{route="itself"} 0"#).await;
+    assert_eq!(running.get("/app-proxy").await.0, 200);
     running.end().await;
 }
 

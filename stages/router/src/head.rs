@@ -9,7 +9,7 @@ use http::header::{
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Version};
-use stages_client::says_who_asked;
+use stages_client::{says_who_asked, speaks_http};
 
 use crate::refusal::Refusal;
 
@@ -80,11 +80,7 @@ fn authority(host: &HeaderValue) -> Result<String, Refusal> {
 pub(crate) fn upgrade(head: &Parts, has_body: bool) -> Result<Option<HeaderValue>, Refusal> {
     let mut wanted = head.headers.get_all(UPGRADE).iter();
     let (Some(protocol), more) = (wanted.next(), wanted.next().is_some()) else { return Ok(None) };
-    let text = protocol.to_str().unwrap_or_default().to_ascii_lowercase();
-    let is_http = text.split(',').any(|one| {
-        let name = one.trim().split('/').next().unwrap_or_default();
-        matches!(name, "h2c" | "h2" | "http" | "tls" | "")
-    });
+    let is_http = speaks_http(protocol.to_str().unwrap_or_default());
     if more || is_http || !tokens(&head.headers, &CONNECTION).any(|token| token == "upgrade") {
         return Ok(None);
     }

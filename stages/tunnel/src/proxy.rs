@@ -15,7 +15,7 @@ use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use stages_client::{NO_TUNNEL, says_who_asked};
+use stages_client::{NO_TUNNEL, says_who_asked, speaks_http};
 
 use crate::busied::Busied;
 use crate::metrics::{Metrics, Outcome, Refusal};
@@ -300,8 +300,8 @@ pub(crate) fn switched(accept: &str) -> Response<Body> {
     answer
 }
 
-/// Takes out what belongs to one connection alone, and keeps an upgrade and the wish for trailers. Whose request it is, and who
-/// asked, no visitor takes away.
+/// Takes out what belongs to one connection alone, and keeps the wish for trailers and an upgrade, but for one to another version of
+/// HTTP. Whose request it is, and who asked, no visitor takes away.
 fn strip(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -311,6 +311,7 @@ fn strip(headers: &mut HeaderMap) {
         .filter_map(|name| name.trim().parse().ok())
         .collect();
     let upgrade = named.contains(&header::UPGRADE).then(|| headers.get(header::UPGRADE).cloned()).flatten();
+    let upgrade = upgrade.filter(|protocol| !speaks_http(protocol.to_str().unwrap_or_default()));
     let trailers = headers.get(header::TE).is_some_and(|te| te.as_bytes().eq_ignore_ascii_case(b"trailers"));
     let taken = |name: &&HeaderName| **name != header::HOST && !says_who_asked(name);
     for name in named.iter().filter(taken).chain(HOP.iter()) {

@@ -207,6 +207,23 @@ async fn whoever_takes_nothing_of_what_is_sent_to_them_is_cut_off_and_keeps_no_p
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn no_visitor_goes_on_in_another_version_of_http_of_which_nothing_would_be_looked_at() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |_| {});
+    client.is_ready().await;
+    let head =
+        "GET /headers HTTP/1.1\r\nConnection: close, Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk\r\n";
+    for (upgrade, is_passed) in [("h2c", false), ("websocket, h2c", false), ("echo", true)] {
+        let mut raw = world.raw(&format!("{head}Upgrade: {upgrade}\r\n\r\n")).await;
+        let text = read_to(&mut raw, "").await.to_ascii_lowercase();
+        assert!(text.starts_with("http/1.1 200 "), "{text}");
+        assert_eq!(text.contains(&format!("upgrade: {upgrade}\n")), is_passed, "{text}");
+        assert!(!text.contains("http2-settings"), "{text}");
+    }
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_visitor_says_of_who_asks_is_not_passed_on() {
     let world = World::with(|config| config.trusted = stages_tunnel::Networks::default()).await;
     let client = world.client(Service::default().start().await, |_| {});

@@ -7,6 +7,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,8 +20,8 @@ use yamux::Mode;
 
 use crate::gathered::Gathered;
 
-/// Streams that the peer opened and nobody took yet.
-const ACCEPTED: usize = 256;
+/// Streams that the peer opened and nobody took yet, of a peer that is known.
+pub(crate) const ACCEPTED: usize = 256;
 /// What a stream may have under way before it is known how fast it is: the protocol's.
 const WINDOW: usize = 256 << 10;
 /// What fast streams of one connection may have under way beside that, together.
@@ -38,6 +39,7 @@ pub(crate) struct Mux {
     ping: Arc<Notify>,
     close: CancellationToken,
     closed: CancellationToken,
+    kept: Arc<AtomicUsize>,
 }
 
 /// Why there is no stream.
@@ -55,6 +57,19 @@ impl Mux {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
+        Self::keeping(io, mode, streams, ACCEPTED)
+    }
+
+    /// The same; of the streams that the peer opens so many are kept until somebody takes them.
+    pub(crate) fn keeping<S>(
+        io: S,
+        mode: Mode,
+        streams: usize,
+        kept: usize,
+    ) -> (Self, mpsc::Receiver<MuxStream>)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
         let mut config = yamux::Config::default();
         let most = streams + ENDING;
         // Each setter looks at both values.
@@ -67,12 +82,13 @@ impl Mux {
         let (close, closed) = (CancellationToken::new(), CancellationToken::new());
         let (told, done) = (close.clone(), closed.clone().drop_guard());
         let ping = Arc::new(Notify::new());
-        let pinged = ping.clone();
+        let kept = Arc::new(AtomicUsize::new(kept));
+        let (pinged, keeps) = (ping.clone(), kept.clone());
         tokio::spawn(async move {
-            drive(connection, asked, accept, &pinged, told).await;
+            drive(connection, asked, (accept, &keeps), &pinged, told).await;
             drop(done);
         });
-        (Self { ask, places: Arc::new(Semaphore::new(streams)), ping, close, closed }, accepted)
+        (Self { ask, places: Arc::new(Semaphore::new(streams)), ping, close, closed, kept }, accepted)
     }
 
     /// A new stream. The peer hears of it with its first bytes.
@@ -82,6 +98,11 @@ impl Mux {
         self.ask.send(give).await.map_err(|_| OpenError::Closed)?;
         let inner = given.await.map_err(|_| OpenError::Closed)?;
         Ok(MuxStream { inner: inner.compat(), rest: None, _place: Some(place) })
+    }
+
+    /// Keeps as many of the streams that the peer opens as of any that is known.
+    pub(crate) fn keep_all(&self) {
+        self.kept.store(ACCEPTED, Ordering::Release);
     }
 
     /// Pings the peer, when the last ping was answered and is ten seconds old: the multiplexer does so by itself while there is
@@ -111,7 +132,7 @@ enum Event {
 async fn drive<S: AsyncRead + AsyncWrite + Send + Unpin>(
     mut connection: yamux::Connection<Compat<S>>,
     mut asked: mpsc::Receiver<oneshot::Sender<yamux::Stream>>,
-    accept: mpsc::Sender<MuxStream>,
+    (accept, kept): (mpsc::Sender<MuxStream>, &AtomicUsize),
     ping: &Notify,
     close: CancellationToken,
 ) {
@@ -149,6 +170,9 @@ async fn drive<S: AsyncRead + AsyncWrite + Send + Unpin>(
             Event::Opened(stream, give) => drop(give.send(stream)),
             // When nobody takes it, it is refused: the others are not kept waiting.
             Event::Accepted(stream) => {
+                if accept.max_capacity() - accept.capacity() >= kept.load(Ordering::Acquire) {
+                    continue;
+                }
                 drop(accept.try_send(MuxStream { inner: stream.compat(), rest: None, _place: None }));
             }
             Event::Closed => return,

@@ -158,7 +158,8 @@ async fn serve(by: By, io: impl Io + 'static, login: OwnedSemaphorePermit) -> io
         if first == MULTIPLEXER {
             let (carrier_of_all, heard) = Hearing::new(carrier);
             let most = by.shared.streams + OWN_STREAMS;
-            let (mux, mut accepted) = Mux::start(carrier_of_all, Mode::Server, most);
+            // Anybody may connect, and what is sent over a stream is kept until it is read.
+            let (mux, mut accepted) = Mux::keeping(carrier_of_all, Mode::Server, most, POOL + 1);
             let closing = Closing(mux.clone());
             carrier = Carrier::new(accepted.recv().await.ok_or(io::ErrorKind::UnexpectedEof)?);
             streams = Some(Streams { mux, closing, heard, accepted });
@@ -299,6 +300,7 @@ impl Connection {
                                 Ok(added) => {
                                     self.login = None;
                                     works.open();
+                                    mux.iter().for_each(Mux::keep_all);
                                     if mux.is_none() {
                                         shared.alone.is_there(&self.run_id, works);
                                     }

@@ -5,7 +5,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::ears::Warnings;
-use crate::recorded::{Again, Frame, bytes_of, chunks, message, messages, way, write};
+use crate::recorded::{Again, Frame, bytes_of, chunks, frame, message, messages, way, write};
+use crate::spoken::connected;
 use crate::world::{BOUND, World, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -41,6 +42,28 @@ async fn whoever_guessed_a_run_id_and_has_no_token_for_its_tunnel_is_refused_and
     let heard = guess.said.lock().unwrap();
     assert!(!heard.frames.iter().any(|frame| frame.data.windows(5).any(|part| part == b"/mine")));
     assert_eq!(world.refused("taken"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_not_logged_in_has_no_more_streams_kept_than_a_client_needs_by_then() {
+    const STREAMS: u32 = 60;
+    // Nobody is told to log in meanwhile.
+    let world = World::with(|config| config.times.handshake = BOUND * 9).await;
+    let mut io = connected(&world).await;
+    for number in 0..STREAMS {
+        let (flags, stream, data) = (1, 2 * number + 1, vec![b'o']);
+        io.write_all(&bytes_of(&Frame { kind: 0, flags, stream, length: 1, data })).await.unwrap();
+    }
+    io.flush().await.unwrap();
+    let (mut bytes, mut reset) = (Vec::new(), std::collections::HashSet::new());
+    // The control stream, and as many work connections as wait for visitors.
+    while reset.len() < STREAMS as usize - 6 - 1 {
+        let read = tokio::time::timeout(BOUND, io.read_buf(&mut bytes)).await;
+        assert!(read.expect("streams are refused").unwrap() > 0);
+        let frames = std::iter::from_fn(|| frame(&mut bytes));
+        reset.extend(frames.filter(|frame| frame.flags & 8 > 0).map(|frame| frame.stream));
+    }
+    assert!(!reset.contains(&1), "the control stream stays");
 }
 
 #[tokio::test]

@@ -113,11 +113,6 @@ impl Proxy {
             Route::Expected => return away(),
         };
         let visitor = address_of(request.headers(), peer.ip(), &self.trusted);
-        if !active.session().allowed.is_empty() && !active.session().allowed.hold(visitor) {
-            self.metrics.refused(Refusal::Address);
-            tracing::info!(tunnel = %name, address = %visitor, "a visitor from an address that the tunnel does not let in");
-            return (Outcome::Refused, say(StatusCode::FORBIDDEN, "this address may not visit this host\n"));
-        }
         let upgrade =
             request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
         let is_trusted = self.trusted.hold(peer.ip());
@@ -125,6 +120,15 @@ impl Proxy {
         let request = request.map(|body| Moving { body, moved: moved.clone() }.boxed_unsync());
         let mut request = Box::new(prepared(request, peer, is_secure, is_trusted));
         for attempt in 1..=TRIES {
+            // Each connection says itself whom it lets in: another may be of a newer life of the client.
+            if !active.session().allowed.is_empty() && !active.session().allowed.hold(visitor) {
+                self.metrics.refused(Refusal::Address);
+                tracing::info!(tunnel = %name, address = %visitor, "a visitor from an address that the tunnel does not let in");
+                return (
+                    Outcome::Refused,
+                    say(StatusCode::FORBIDDEN, "this address may not visit this host\n"),
+                );
+            }
             tried.push(active.session().id);
             match self.send(active, SocketAddr::new(visitor, peer.port()), request, &moved).await {
                 Ok((active, answer)) => return (Outcome::Answered, answered(active, answer, upgrade)),

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use crate::spoken::{
     Control, connected, heard, logged_in, login, offered, proxy, request, say, taken, with_tls,
 };
-use crate::world::{BOUND, DOMAIN, World, eventually};
+use crate::world::{BOUND, DOMAIN, World, eventually, read_to};
 
 const NAME: &str = "account1-runtime1";
 
@@ -258,4 +258,21 @@ async fn our_client_finds_out_that_a_server_has_no_multiplexer_and_proves_what_i
     assert_eq!(heard(&mut io).await.unwrap().1["run_id"], "abc");
     client.stop.cancel();
     drop((io, listener));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_visitor_who_is_led_on_to_a_newer_life_of_the_client_is_let_in_by_that_or_not_at_all() {
+    let world = World::with(|config| config.times.handshake = std::time::Duration::from_secs(3)).await;
+    let (mut control, run_id) = logged_in(connected(&world).await, &login("", 0)).await;
+    control.asks_for(&proxy(NAME, NAME, "good-token")).await;
+    let mut visitor = world.raw("GET /mine HTTP/1.1\r\nConnection: close\r\n\r\n").await;
+    // It has let the visitor in, and offers no work connection.
+    control.heard_of('r').await;
+    let (mut newer, _) = logged_in(connected(&world).await, &login(&run_id, 0)).await;
+    let mut narrower = proxy(NAME, NAME, "good-token");
+    narrower["ips_allow_list"] = json!("203.0.113.9");
+    assert_eq!(newer.asks_for(&narrower).await["error"], serde_json::Value::Null);
+    let answer = read_to(&mut visitor, "").await;
+    let refused = "this address may not visit this host\n";
+    assert!(answer.starts_with("HTTP/1.1 403 ") && answer.ends_with(refused), "{answer}");
 }

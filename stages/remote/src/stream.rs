@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use stages_client::Opened;
 
+use crate::ask::Message;
 use crate::error::RemoteError;
 use crate::show::plain;
 
@@ -19,24 +20,20 @@ pub(crate) struct Items {
     refused: Box<dyn Fn(String) -> RemoteError>,
 }
 
-/// Bytes that came, and the events that are whole.
+/// Bytes that came, and what the event holds whose end has not come.
 #[derive(Default)]
 struct Events {
     held: Vec<u8>,
-    data: Vec<String>,
+    data: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Piece {
     #[serde(default)]
     data: Option<Map<String, Value>>,
+    /// Some servers write null where there are none.
     #[serde(default)]
-    errors: Vec<Message>,
-}
-
-#[derive(Deserialize)]
-struct Message {
-    message: String,
+    errors: Option<Vec<Message>>,
 }
 
 impl Items {
@@ -52,7 +49,7 @@ impl Items {
                 self.came = true;
                 // What keeps the connection alive says nothing.
                 let Ok(piece) = serde_json::from_str::<Piece>(&text) else { continue };
-                if let Some(error) = piece.errors.first() {
+                if let Some(error) = piece.errors.iter().flatten().next() {
                     return Err((self.refused)(plain(&error.message)));
                 }
                 if let Some(data) = piece.data {
@@ -64,7 +61,7 @@ impl Items {
                 None => return Err(self.none()),
                 Some(bytes) => self.events.held.extend_from_slice(&bytes),
             }
-            if self.events.held.len() > LONGEST {
+            if self.events.held.len() + self.events.data.as_ref().map_or(0, String::len) > LONGEST {
                 return Err((self.refused)("a piece of its answer is too long".to_owned()));
             }
         }
@@ -76,7 +73,7 @@ impl Items {
     fn none(&self) -> RemoteError {
         let answer: Option<Piece> = serde_json::from_slice(&self.events.held).ok();
         let said =
-            answer.and_then(|answer| answer.errors.into_iter().next()).map(|error| plain(&error.message));
+            answer.and_then(|answer| answer.errors?.into_iter().next()).map(|error| plain(&error.message));
         (self.refused)(said.unwrap_or_else(|| "its answer is no stream".to_owned()))
     }
 }
@@ -89,9 +86,15 @@ impl Events {
             let line = String::from_utf8_lossy(&line);
             let line = line.trim_end_matches(['\r', '\n']);
             if let Some(data) = line.strip_prefix("data:") {
-                self.data.push(data.strip_prefix(' ').unwrap_or(data).to_owned());
-            } else if line.is_empty() && !self.data.is_empty() {
-                return Some(std::mem::take(&mut self.data).join("\n"));
+                let data = data.strip_prefix(' ').unwrap_or(data);
+                match &mut self.data {
+                    Some(before) => before.extend(["\n", data]),
+                    None => self.data = Some(data.to_owned()),
+                }
+            } else if line.is_empty()
+                && let Some(data) = self.data.take()
+            {
+                return Some(data);
             }
         }
         None
@@ -100,7 +103,62 @@ impl Events {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
     use super::*;
+    use crate::ask::{ANSWER, Platform};
+
+    /// What is made of a stream of `text`, over and over: its pieces, and how it ended.
+    async fn read_of(text: &str, times: usize) -> (Vec<Value>, String) {
+        stages_client::install_crypto();
+        let text = text.repeat(times);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4096];
+            assert!(stream.read(&mut request).await.unwrap() > 0);
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            stream.write_all(head.as_bytes()).await.unwrap();
+            // Whoever has read enough reads no more.
+            let _ = stream.write_all(text.as_bytes()).await;
+        });
+        let platform = Platform::at(&url, "key".into(), None, false, ANSWER).await.unwrap();
+        let mut items = platform.stream("read", &["api"], "subscription { line }", json!({})).await.unwrap();
+        let mut all = Vec::new();
+        let ended = loop {
+            match items.next().await {
+                Ok(Some(mut piece)) => all.push(piece.remove("line").unwrap()),
+                Ok(None) => break String::new(),
+                Err(error) => break error.to_string(),
+            }
+        };
+        drop(items);
+        serving.await.unwrap();
+        (all, ended)
+    }
+
+    #[tokio::test]
+    async fn pieces_whose_errors_are_null_are_pieces_and_what_is_against_them_ends_them() {
+        let text = "data: {\"data\":{\"line\":1},\"errors\":null}\n\ndata: {\"data\":{\"line\":2}}\n\n\
+                    data: {\"data\":{\"line\":3},\"errors\":[]}\n\n";
+        assert_eq!(read_of(text, 1).await, (vec![json!(1), json!(2), json!(3)], String::new()));
+        let (all, why) = read_of("data: {\"data\":null,\"errors\":[{\"message\":\"no\"}]}\n\n", 1).await;
+        assert!(all.is_empty() && why.ends_with(": no"), "{why}");
+        let (all, why) = read_of("{\"data\":null,\"errors\":[{\"message\":\"no stream\"}]}", 1).await;
+        assert!(all.is_empty() && why.ends_with(": no stream"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn an_event_that_is_too_long_is_given_up_also_where_its_lines_are_short() {
+        let line = "x".repeat(1_000);
+        for (text, what) in [(format!("data: {line}\n"), "many lines"), (line, "one line")] {
+            let (all, why) = read_of(&text, LONGEST / 500).await;
+            assert!(all.is_empty() && why.ends_with(": a piece of its answer is too long"), "{what}: {why}");
+        }
+    }
 
     #[test]
     fn events_are_read_however_they_are_cut() {

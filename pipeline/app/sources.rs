@@ -240,7 +240,7 @@ impl Origin for Here {
     async fn ask(&self, asked: Asked, _: &SourcesAt) -> Option<Described> {
         match self.0.describe(asked).await {
             Ok(told) => {
-                let heard = |answer: &stages_source::Answer| HeardObject {
+                let heard = |answer: &stages_source::Provenance| HeardObject {
                     source: answer.source().unwrap_or_default(),
                     path: answer.origin().map(|origin| origin.path.clone()),
                 };

@@ -113,11 +113,11 @@ impl Git {
         let objects: Vec<Compiled> =
             compiled.iter().map(|text| Compiled::read(text).unwrap_or_default()).collect();
         let described = describe(&checkouts, &of.namespace, &objects, None).ok()?;
-        let file = |answer: stages_source::Answer| {
+        let file = |answer: stages_source::Provenance| {
             answer.origin().map(|origin| SourceFile { path: origin.path.clone(), text: origin.file.clone() })
         };
         Some(Described {
-            files: described.answers.objects.into_iter().map(file).collect(),
+            files: described.provenances.objects.into_iter().map(file).collect(),
             versions: described.versions.and_then(|versions| serde_json::to_value(versions).ok()),
         })
     }

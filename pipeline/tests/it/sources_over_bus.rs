@@ -18,9 +18,9 @@ use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
 use stages_git::remote::Tenant;
 use stages_source::{
-    Answering, Asked, AskedSource, Directories, Heard, Held, Library, LibraryConfig, NotHeld, OneForAll,
-    Operation, Operations, OverBus, Question, Repositories, SUBJECT, ServeBounds, TokenFile, routes,
-    serve_over,
+    Answering, Asked, AskedSource, Directories, Heard, Library, LibraryConfig, LocalCommit, NotHeld,
+    OneForAll, Operation, Operations, OverBus, Question, Repositories, SUBJECT, ServeBounds, TokenFile,
+    routes, serve_over,
 };
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
@@ -331,7 +331,7 @@ struct Waiting {
 
 #[async_trait]
 impl Repositories for Waiting {
-    async fn hold(&self, _: &str, _: &str, _: Option<&Tenant>) -> Result<Held, NotHeld> {
+    async fn hold(&self, _: &str, _: &str, _: Option<&Tenant>) -> Result<LocalCommit, NotHeld> {
         self.waiting.send_modify(|waiting| *waiting += 1);
         drop(self.go.acquire().await);
         Err(NotHeld::TooMany)
@@ -344,7 +344,12 @@ struct Shared(Arc<Waiting>);
 
 #[async_trait]
 impl Repositories for Shared {
-    async fn hold(&self, repo_url: &str, revision: &str, of: Option<&Tenant>) -> Result<Held, NotHeld> {
+    async fn hold(
+        &self,
+        repo_url: &str,
+        revision: &str,
+        of: Option<&Tenant>,
+    ) -> Result<LocalCommit, NotHeld> {
         self.0.hold(repo_url, revision, of).await
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stages_git::remote::Tenant;
 
-use crate::answer::{Answer, Listed};
+use crate::provenance::{Listed, Provenance};
 use crate::versions::Versions;
 
 /// One source, and the revision that is asked about.
@@ -65,14 +65,14 @@ pub struct File {
     pub text: String,
 }
 
-/// The answer.
+/// What is answered of manifests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Told {
+pub struct ManifestsResponse {
     /// The commits that the revisions name, one for each source; empty for what is not looked at, as what has no commits.
     pub revisions: Vec<String>,
     /// What made each compiled manifest, in their order.
-    pub objects: Vec<Answer>,
+    pub objects: Vec<Provenance>,
     /// The objects that the files make, where no compiled ones were given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub listed: Vec<Listed>,

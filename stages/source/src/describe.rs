@@ -3,8 +3,8 @@
 use stages_git::application::Source;
 use stages_git::{GitError, GitRepository, Oid, Snapshot, join};
 
-use crate::answer::{Answers, At, answers};
 use crate::compiled::Compiled;
+use crate::provenance::{At, Provenances, provenances};
 use crate::tool::Tool;
 use crate::versions::{VersionError, VersionSource, Versions, versions};
 
@@ -20,7 +20,7 @@ pub struct Checkout {
 #[derive(Debug, Default)]
 pub struct Described {
     /// Which file makes each object.
-    pub answers: Answers,
+    pub provenances: Provenances,
     /// What it packages: of the first source that packages anything.
     pub versions: Option<Versions>,
     /// Why its versions are not known.
@@ -48,13 +48,13 @@ pub fn describe(
         .zip(&snapshots)
         .map(|(checkout, files)| At { source: &checkout.source, files: files.as_ref() })
         .collect();
-    let answers = answers(&at, namespace, compiled)?;
+    let provenances = provenances(&at, namespace, compiled)?;
     let (versions, version_error) = match versions_of(&at, version_source) {
         Ok(versions) => (versions, None),
         Err(VersionError::Git { source: error @ GitError::Read { .. }, .. }) => return Err(error),
         Err(error) => (None, Some(error)),
     };
-    Ok(Described { answers, versions, version_error })
+    Ok(Described { provenances, versions, version_error })
 }
 
 /// The versions of the first source that has any.
@@ -147,7 +147,7 @@ mod tests {
         let at = Some((GitRepository::open(directory.path()).unwrap(), commit));
         let pod = Compiled::read("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n").unwrap();
         let described = describe(&[Checkout { source, at }], "shop", &[pod], None).unwrap();
-        let path = described.answers.objects[0].origin().map(|origin| origin.path.as_str());
+        let path = described.provenances.objects[0].origin().map(|origin| origin.path.as_str());
         assert_eq!((path, described.versions.unwrap().app_version.as_str()), (Some("a/Chart.yaml"), "1"));
     }
 }

@@ -12,7 +12,7 @@ use stages_git::remote::{Scoped, Tenant};
 use stages_git::{Checkout, Checkouts, FetchError, RepositoryUrl, UrlPrefix};
 use tokio::sync::watch;
 
-use crate::repositories::{Directories, Held, NotHeld, Repositories};
+use crate::repositories::{Directories, LocalCommit, NotHeld, Repositories};
 
 /// Revisions that are fetched or waited for at the same time.
 const MOST: usize = 1_024;
@@ -80,7 +80,12 @@ impl Fetched {
 
 #[async_trait]
 impl Repositories for Fetched {
-    async fn hold(&self, repo_url: &str, revision: &str, of: Option<&Tenant>) -> Result<Held, NotHeld> {
+    async fn hold(
+        &self,
+        repo_url: &str,
+        revision: &str,
+        of: Option<&Tenant>,
+    ) -> Result<LocalCommit, NotHeld> {
         match self.kept.hold(repo_url, revision, of).await {
             Err(NotHeld::Unconfigured { .. }) => {}
             other => return other,
@@ -93,7 +98,7 @@ impl Repositories for Fetched {
         }
         let checkout = self.fetch((repository, revision.to_owned())).await?;
         let (directory, commit) = (checkout.directory().to_owned(), checkout.commit);
-        Ok(Held { directory, commit, checkout: Some(checkout), series: self.checkouts.series() })
+        Ok(LocalCommit { directory, commit, checkout: Some(checkout), series: self.checkouts.series() })
     }
 }
 

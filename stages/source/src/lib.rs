@@ -1,12 +1,11 @@
 //! What Git says of an application: the file that makes each of its objects, and the versions that it packages.
 //!
-//! takes: the sources of an application, each with the files of its commit - gives: an [`Answer`] for each compiled object,
+//! takes: the sources of an application, each with the files of its commit - gives: a [`Provenance`] for each compiled object,
 //! and [`Versions`] - calls: nothing - fails: when a repository cannot be read
 //!
 //! Nothing is rendered here: Argo CD does that. "Don't know" is an answer, with why; a guess is none.
 
 mod accounts;
-mod answer;
 mod asked;
 mod callers;
 mod changed;
@@ -23,6 +22,7 @@ mod names;
 mod openapi;
 mod operation;
 mod over_bus;
+mod provenance;
 mod provider;
 mod question;
 mod refusal;
@@ -37,8 +37,7 @@ mod version_sources;
 mod versions;
 
 pub use accounts::{Accounts, Review, Unreviewed};
-pub use answer::{Answer, Answers, At, Listed, answers, listed};
-pub use asked::{Asked, AskedSource, File, Heard, HeardObject, Told};
+pub use asked::{Asked, AskedSource, File, Heard, HeardObject, ManifestsResponse};
 pub use callers::{Admitted, Callers, Nobody, TokenFile};
 pub use changed::{AskedChange, ChangeCommit, ToldChange};
 pub use compiled::Compiled;
@@ -50,9 +49,10 @@ pub use made::Origin;
 pub use openapi::document;
 pub use operation::{Operation, Operations};
 pub use over_bus::{AskError, OverBus, SUBJECT, serve_over};
+pub use provenance::{At, Listed, Provenance, Provenances, listed, provenances};
 pub use provider::Links;
 pub use question::{Answering, AskedCommit, AskedFiles, Question};
-pub use repositories::{Directories, Held, NotHeld, Repositories};
+pub use repositories::{Directories, LocalCommit, NotHeld, Repositories};
 pub use serve::{ServeBounds, routes};
 pub use templates::PromotionTemplates;
 pub use tool::Tool;

@@ -13,13 +13,13 @@ use stages_git::remote::Tenant;
 use stages_git::{Commit, GitError, Snapshot, in_one_line};
 use tokio::sync::Semaphore;
 
-use crate::answer::{Answer, At, Listed, listed};
-use crate::asked::{Asked, AskedSource, File, Told, tenant};
+use crate::asked::{Asked, AskedSource, File, ManifestsResponse, tenant};
 use crate::changed::{AskedChange, Between, ToldChange, changed};
 use crate::compiled::Compiled;
 use crate::describe::{Checkout, describe, versions_of};
+use crate::provenance::{At, Listed, Provenance, listed};
 use crate::provider::{Links, links};
-use crate::repositories::{Held, NotHeld, Repositories};
+use crate::repositories::{LocalCommit, NotHeld, Repositories};
 use crate::version_sources::{KEPT, VersionSources};
 use crate::versions::{VersionSource, Versions};
 
@@ -99,7 +99,7 @@ pub struct Library {
     versions: Arc<dyn VersionSources>,
     turns: Arc<Semaphore>,
     timeout: Duration,
-    told: Cache<[u8; 32], Arc<Told>>,
+    told: Cache<[u8; 32], Arc<ManifestsResponse>>,
 }
 
 impl LibraryConfig {
@@ -107,7 +107,7 @@ impl LibraryConfig {
     pub fn build(self, repositories: Arc<dyn Repositories>, versions: Arc<dyn VersionSources>) -> Library {
         let told = Cache::builder()
             .max_capacity(self.cache_bytes)
-            .weigher(|_, told: &Arc<Told>| u32::try_from(size(told)).unwrap_or(u32::MAX))
+            .weigher(|_, told: &Arc<ManifestsResponse>| u32::try_from(size(told)).unwrap_or(u32::MAX))
             // Who says where a version stands may say something else; all else of a commit never changes.
             .time_to_live(KEPT)
             .build();
@@ -122,9 +122,9 @@ impl LibraryConfig {
 }
 
 /// Bytes that an answer is charged with.
-fn size(told: &Told) -> usize {
+fn size(told: &ManifestsResponse) -> usize {
     let files: usize = told.files.iter().map(|file| file.path.len() + file.text.len()).sum();
-    let objects = told.objects.iter().filter_map(Answer::origin);
+    let objects = told.objects.iter().filter_map(Provenance::origin);
     let objects: usize = objects.map(|origin| 256 + origin.path.len() + origin.manifest.len()).sum();
     let listed: usize = told.listed.iter().map(|listed| 512 + listed.origin.manifest.len()).sum();
     512 + files + objects + listed
@@ -135,7 +135,7 @@ impl Library {
     ///
     /// # Errors
     /// [`SourceError`] says why not.
-    pub async fn describe(&self, asked: Asked) -> Result<Arc<Told>, SourceError> {
+    pub async fn describe(&self, asked: Asked) -> Result<Arc<ManifestsResponse>, SourceError> {
         self.within(async {
             let sources = read(&asked.sources)?;
             if asked.compiled.len() > MAX_COMPILED {
@@ -153,7 +153,8 @@ impl Library {
                 self.blocking(move || {
                     let mut checkouts = Vec::with_capacity(sources.len());
                     for (source, held) in sources.into_iter().zip(&held) {
-                        let open = |held: &Held| -> Result<_, GitError> { Ok((held.open()?, held.commit)) };
+                        let open =
+                            |held: &LocalCommit| -> Result<_, GitError> { Ok((held.open()?, held.commit)) };
                         checkouts.push(Checkout { source, at: held.as_ref().map(open).transpose()? });
                     }
                     told(&checkouts, &asked, revisions, version_source.as_ref())
@@ -183,7 +184,7 @@ impl Library {
             self.blocking(move || {
                 let mut opened = Vec::with_capacity(sources.len());
                 for (of, held) in sources.into_iter().zip(held) {
-                    let repository = held.as_ref().map(Held::open).transpose()?;
+                    let repository = held.as_ref().map(LocalCommit::open).transpose()?;
                     opened.push((of.source, repository, held));
                 }
                 let mut snapshots = Vec::with_capacity(opened.len());
@@ -287,7 +288,7 @@ impl Library {
         .await
     }
 
-    async fn hold(&self, sources: &[Wanted], of: &Tenant) -> Result<Vec<Option<Held>>, SourceError> {
+    async fn hold(&self, sources: &[Wanted], of: &Tenant) -> Result<Vec<Option<LocalCommit>>, SourceError> {
         let mut held = Vec::with_capacity(sources.len());
         for Wanted { source, revision, is_looked_at } in sources {
             held.push(match is_looked_at {
@@ -349,25 +350,25 @@ fn told(
     asked: &Asked,
     revisions: Vec<String>,
     version_source: Option<&VersionSource>,
-) -> Result<Told, SourceError> {
+) -> Result<ManifestsResponse, SourceError> {
     let compiled: Vec<Compiled> =
         asked.compiled.iter().map(|text| Compiled::read(text).unwrap_or_default()).collect();
     let described = describe(checkouts, &asked.namespace, &compiled, version_source)?;
     let (listed, gaps) =
-        if compiled.is_empty() { listed_of(checkouts)? } else { (Vec::new(), described.answers.gaps) };
+        if compiled.is_empty() { listed_of(checkouts)? } else { (Vec::new(), described.provenances.gaps) };
     let mut seen = HashSet::new();
     let mut files = Vec::new();
-    for answer in &described.answers.objects {
-        if let Answer::Made { source, origin, .. } = answer
+    for provenance in &described.provenances.objects {
+        if let Provenance::Made { source, origin, .. } = provenance
             && !origin.file.is_empty()
             && seen.insert((*source, origin.path.clone()))
         {
             files.push(File { source: *source, path: origin.path.clone(), text: origin.file.to_string() });
         }
     }
-    Ok(Told {
+    Ok(ManifestsResponse {
         revisions,
-        objects: described.answers.objects,
+        objects: described.provenances.objects,
         listed,
         files,
         gaps,

@@ -10,7 +10,7 @@ use stages_git::{Address, Checkout, FetchError, GitError, GitRepository, GitSeri
 
 /// A commit, and the repository on this machine that holds it.
 #[derive(Debug, Clone)]
-pub struct Held {
+pub struct LocalCommit {
     /// Where the repository is.
     pub directory: PathBuf,
     /// The commit that the revision names.
@@ -21,7 +21,7 @@ pub struct Held {
     pub series: GitSeries,
 }
 
-impl Held {
+impl LocalCommit {
     /// Opens the repository, which blocks. What is held must outlive the work with it.
     ///
     /// # Errors
@@ -84,7 +84,8 @@ impl NotHeld {
 pub trait Repositories: std::fmt::Debug + Send + Sync {
     /// The commit of a revision (a branch, a tag, a commit's id; empty is `HEAD`), in a repository that can be read until the
     /// answer is dropped; as an application may have it, or somebody who is none.
-    async fn hold(&self, repo_url: &str, revision: &str, of: Option<&Tenant>) -> Result<Held, NotHeld>;
+    async fn hold(&self, repo_url: &str, revision: &str, of: Option<&Tenant>)
+    -> Result<LocalCommit, NotHeld>;
 }
 
 /// Repositories that somebody else keeps up to date: directories of this machine.
@@ -110,16 +111,16 @@ impl Directories {
 
 #[async_trait]
 impl Repositories for Directories {
-    async fn hold(&self, repo_url: &str, revision: &str, _: Option<&Tenant>) -> Result<Held, NotHeld> {
+    async fn hold(&self, repo_url: &str, revision: &str, _: Option<&Tenant>) -> Result<LocalCommit, NotHeld> {
         let address = Address::read(repo_url);
         let Some(directory) = self.all.get(&address).cloned() else {
             return Err(NotHeld::Unconfigured { address: address.to_string() });
         };
         let revision = if revision.is_empty() { "HEAD".to_owned() } else { revision.to_owned() };
         let series = self.series.clone();
-        let held = move || -> Result<Held, GitError> {
+        let held = move || -> Result<LocalCommit, GitError> {
             let commit = GitRepository::open(&directory)?.resolve(&revision)?;
-            Ok(Held { directory, commit, checkout: None, series })
+            Ok(LocalCommit { directory, commit, checkout: None, series })
         };
         let held = tokio::task::spawn_blocking(held).await.map_err(|_| NotHeld::GivenUp)?;
         Ok(held?)

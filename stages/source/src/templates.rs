@@ -28,7 +28,7 @@ pub struct PromotionTemplates {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct TemplateResponse {
     data: Option<Data>,
 }
 
@@ -63,7 +63,7 @@ impl PromotionTemplates {
         let request = self.client.request(ACT, Method::POST, &["2.0", "api", "graphql"])?.json(&body);
         let request = self.client.authorize(ACT, request, &self.token, "").await?;
         let reply = self.client.send(ACT, request).await?.checked()?;
-        let answer: Answer = match serde_json::from_slice(reply.body()) {
+        let answer: TemplateResponse = match serde_json::from_slice(reply.body()) {
             Ok(answer) => answer,
             Err(error) => {
                 let (line, column) = (error.line(), error.column());

@@ -7,7 +7,7 @@ use stages_git::remote::Tenant;
 
 use super::{Library, LibraryConfig, SourceError};
 use crate::asked::{Asked, AskedSource};
-use crate::repositories::{Directories, Held, NotHeld, Repositories};
+use crate::repositories::{Directories, LocalCommit, NotHeld, Repositories};
 use crate::testing::{commit, repository};
 use crate::version_sources::{OneForAll, VersionSources};
 use crate::versions::VersionSource;
@@ -193,7 +193,7 @@ struct Hanging;
 
 #[async_trait]
 impl Repositories for Hanging {
-    async fn hold(&self, _: &str, _: &str, _: Option<&Tenant>) -> Result<Held, NotHeld> {
+    async fn hold(&self, _: &str, _: &str, _: Option<&Tenant>) -> Result<LocalCommit, NotHeld> {
         std::future::pending().await
     }
 }

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use stages_git::application::Source;
 
-use super::{Answer, At, answers};
+use super::{At, Provenance, provenances};
 use crate::compiled::Compiled;
 use crate::testing::repository;
 
@@ -12,15 +12,15 @@ fn told(files: &[(&str, &str)], sources: &[Value], compiled: &[&str]) -> Vec<Str
     let sources: Vec<Source> = sources.iter().map(|source| Source::read(source.clone()).unwrap()).collect();
     let at: Vec<At<'_, '_>> = sources.iter().map(|source| At { source, files: Some(&snapshot) }).collect();
     let compiled: Vec<Compiled> = compiled.iter().map(|text| Compiled::read(text).unwrap()).collect();
-    let answers = answers(&at, "shop", &compiled).unwrap();
+    let answers = provenances(&at, "shop", &compiled).unwrap();
     answers
         .objects
         .iter()
         .map(|answer| match answer {
-            Answer::Made { source, origin, .. } => {
+            Provenance::Made { source, origin, .. } => {
                 format!("{source}: {}:{}-{}", origin.path, origin.first_line, origin.last_line)
             }
-            Answer::Unknown { unknown } => unknown.clone(),
+            Provenance::Unknown { unknown } => unknown.clone(),
         })
         .collect()
 }
@@ -119,7 +119,7 @@ fn an_answer_is_written_with_what_made_it() {
     let source = Source::read(json!({"path": "a"})).unwrap();
     let at = [At { source: &source, files: Some(&snapshot) }];
     let compiled = [Compiled::read(&web(1)).unwrap(), Compiled::read("apiVersion: v1\nkind: Pod\n").unwrap()];
-    let answers = answers(&at, "shop", &compiled).unwrap();
+    let answers = provenances(&at, "shop", &compiled).unwrap();
     assert_eq!(answers.objects[0].origin().map(|origin| &*origin.file), Some(WEB));
     assert_eq!(
         serde_json::to_value(&answers).unwrap(),

@@ -21,10 +21,10 @@ pub struct At<'s, 'r> {
     pub files: Option<&'s Snapshot<'r>>,
 }
 
-/// What made an object.
+/// Which file made an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", untagged)]
-pub enum Answer {
+pub enum Provenance {
     /// This did.
     Made {
         /// The position of the source in the application.
@@ -48,9 +48,9 @@ pub enum Answer {
 /// What the sources of an application make.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Answers {
+pub struct Provenances {
     /// One for each compiled object, in their order.
-    pub objects: Vec<Answer>,
+    pub objects: Vec<Provenance>,
     /// Why there may be more than is known.
     pub gaps: Vec<String>,
 }
@@ -77,7 +77,7 @@ pub struct Listed {
 }
 
 /// One source with what is known of it.
-struct Known<'s, 'r> {
+struct AnalysedSource<'s, 'r> {
     at: &'s At<'s, 'r>,
     tool: Tool,
     directory: String,
@@ -90,18 +90,22 @@ struct Known<'s, 'r> {
 ///
 /// # Errors
 /// A repository cannot be read.
-pub fn answers(sources: &[At<'_, '_>], namespace: &str, compiled: &[Compiled]) -> Result<Answers, GitError> {
+pub fn provenances(
+    sources: &[At<'_, '_>],
+    namespace: &str,
+    compiled: &[Compiled],
+) -> Result<Provenances, GitError> {
     let mut known = Vec::with_capacity(sources.len());
     for at in sources {
-        known.push(Known::of(at)?);
+        known.push(AnalysedSource::of(at)?);
     }
     let index = Index::of(&known);
     let mut objects = Vec::with_capacity(compiled.len());
     for compiled in compiled {
-        objects.push(answer(&known, &index, namespace, compiled)?);
+        objects.push(provenance(&known, &index, namespace, compiled)?);
     }
     let gaps = known.into_iter().flat_map(|known| known.made.gaps).collect();
-    Ok(Answers { objects, gaps })
+    Ok(Provenances { objects, gaps })
 }
 
 /// All that the files of the sources make, and why there may be more.
@@ -111,7 +115,7 @@ pub fn answers(sources: &[At<'_, '_>], namespace: &str, compiled: &[Compiled]) -
 pub fn listed(sources: &[At<'_, '_>]) -> Result<(Vec<Listed>, Vec<String>), GitError> {
     let (mut all, mut gaps) = (Vec::new(), Vec::new());
     for (source, at) in sources.iter().enumerate() {
-        let Known { tool, directory, made, .. } = Known::of(at)?;
+        let AnalysedSource { tool, directory, made, .. } = AnalysedSource::of(at)?;
         gaps.extend(made.gaps);
         if tool == Tool::Helm && at.files.is_some() {
             gaps.push(format!("what the chart {} makes is known once it is rendered", shown(&directory)));
@@ -129,7 +133,7 @@ pub fn listed(sources: &[At<'_, '_>]) -> Result<(Vec<Listed>, Vec<String>), GitE
     Ok((all, gaps))
 }
 
-impl<'s, 'r> Known<'s, 'r> {
+impl<'s, 'r> AnalysedSource<'s, 'r> {
     fn of(at: &'s At<'s, 'r>) -> Result<Self, GitError> {
         let source = at.source;
         let mut known = Self {
@@ -189,8 +193,8 @@ impl<'s, 'r> Known<'s, 'r> {
         }
     }
 
-    fn answer(&self, source: usize, origin: Origin) -> Answer {
-        Answer::Made { source, tool: self.tool, origin, values: self.values.clone() }
+    fn provenance(&self, source: usize, origin: Origin) -> Provenance {
+        Provenance::Made { source, tool: self.tool, origin, values: self.values.clone() }
     }
 }
 
@@ -204,7 +208,7 @@ struct Index<'k> {
 }
 
 impl<'k> Index<'k> {
-    fn of(known: &'k [Known<'_, '_>]) -> Self {
+    fn of(known: &'k [AnalysedSource<'_, '_>]) -> Self {
         let mut index = Self { exact: HashMap::new(), other: HashMap::new() };
         for (source, known) in known.iter().enumerate() {
             for object in &known.made.objects {
@@ -229,12 +233,12 @@ impl<'k> Index<'k> {
     }
 }
 
-fn answer(
-    known: &[Known<'_, '_>],
+fn provenance(
+    known: &[AnalysedSource<'_, '_>],
     index: &Index<'_>,
     namespace: &str,
     compiled: &Compiled,
-) -> Result<Answer, GitError> {
+) -> Result<Provenance, GitError> {
     let found = index.find(compiled, namespace);
     // Of several that are called the same Argo CD takes the last, unless the content tells.
     let says_it = |(_, object): &&(usize, &Object)| {
@@ -246,7 +250,7 @@ fn answer(
     let chosen = found.iter().rev().find(says_it);
     let chosen = chosen.or_else(|| found.iter().rev().find(in_its_namespace)).or(found.last());
     if let Some((source, object)) = chosen {
-        return Ok(known[*source].answer(*source, object.origin.clone()));
+        return Ok(known[*source].provenance(*source, object.origin.clone()));
     }
     let charts: Vec<_> = known.iter().enumerate().filter(|(_, known)| known.tool == Tool::Helm).collect();
     if compiled.template.is_some() {
@@ -254,7 +258,7 @@ fn answer(
         for (source, chart) in &charts {
             let Some(files) = chart.at.files else { continue };
             if let Some(origin) = helm::template(files, &chart.directory, compiled)? {
-                templates.push(chart.answer(*source, origin));
+                templates.push(chart.provenance(*source, origin));
             }
         }
         if templates.len() == 1 {
@@ -266,17 +270,17 @@ fn answer(
     if let ([(source, chart)], []) = (&charts[..], &gaps[..])
         && let Some(origin) = helm::chart(&chart.directory)
     {
-        return Ok(chart.answer(*source, origin));
+        return Ok(chart.provenance(*source, origin));
     }
     let unknown = match (&charts[..], &gaps[..]) {
         ([_, _, ..], []) => "more than one chart may make it".to_owned(),
         (_, []) => "no file of its sources makes it".to_owned(),
         (_, gaps) => gaps.join("; "),
     };
-    Ok(Answer::Unknown { unknown })
+    Ok(Provenance::Unknown { unknown })
 }
 
-impl Answer {
+impl Provenance {
     /// The position of the source that makes it, where that is known.
     pub fn source(&self) -> Option<usize> {
         match self {

@@ -135,7 +135,7 @@ pub(crate) struct Forwarding {
     pub(crate) dial: Dial,
     protocol: Protocol,
     /// What is known of a server of the frp family.
-    pub(crate) known: frp::Known,
+    pub(crate) known: frp::ServerProfile,
     pub(crate) name: Name,
     pub(crate) token: Token,
     host: String,
@@ -208,7 +208,7 @@ impl ClientConfig {
         let to = Forwarding {
             dial: self.dial,
             protocol: self.protocol,
-            known: frp::Known::default(),
+            known: frp::ServerProfile::default(),
             name: self.name,
             token: self.token,
             host,

@@ -54,7 +54,7 @@ const CONNECTIONS: usize = 16_384;
 /// What a server answers another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-enum Answer {
+enum PeerReply {
     Led = 0,
     Key = 1,
     NoTunnel = 2,
@@ -100,7 +100,7 @@ struct Remote {
 }
 
 #[derive(Default)]
-struct Known {
+struct PeerTable {
     servers: HashMap<String, Peer>,
     tunnels: HashMap<(String, Name), Remote>,
     is_interrupted: bool,
@@ -113,7 +113,7 @@ pub(crate) struct Peers {
     address: SocketAddr,
     board: Arc<dyn Board>,
     registry: Arc<Registry>,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<PeerTable>>,
 }
 
 impl fmt::Debug for Peers {
@@ -137,7 +137,7 @@ fn unhex(text: &str) -> Option<[u8; KEY]> {
     Some(key)
 }
 
-fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
+fn lock(known: &Mutex<PeerTable>) -> MutexGuard<'_, PeerTable> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -390,23 +390,23 @@ impl Peers {
         let Ok(Ok((key, name, visitor))) = timeout(REACH, asked(&mut stream)).await else { return };
         if !bool::from(key.ct_eq(&self.key)) {
             tracing::warn!(peer = %peer.ip(), "somebody who is no server of tunnels asked for one");
-            drop(stream.write_u8(Answer::Key as u8).await);
+            drop(stream.write_u8(PeerReply::Key as u8).await);
             return;
         }
         let Route::Through(active) = self.registry.local(&name) else {
-            drop(stream.write_u8(Answer::NoTunnel as u8).await);
+            drop(stream.write_u8(PeerReply::NoTunnel as u8).await);
             return;
         };
         let answer = match active.session().lead.lead(visitor).await {
             Ok(mut io) => {
-                if stream.write_u8(Answer::Led as u8).await.is_ok() {
+                if stream.write_u8(PeerReply::Led as u8).await.is_ok() {
                     drop(relay(&mut stream, &mut io).await);
                 }
                 return;
             }
-            Err(LeadError::Full) => Answer::Full,
-            Err(LeadError::Gone) => Answer::NoTunnel,
-            Err(LeadError::Late) => Answer::Late,
+            Err(LeadError::Full) => PeerReply::Full,
+            Err(LeadError::Gone) => PeerReply::NoTunnel,
+            Err(LeadError::Late) => PeerReply::Late,
         };
         drop(stream.write_u8(answer as u8).await);
     }
@@ -440,7 +440,7 @@ async fn asked(stream: &mut TcpStream) -> std::io::Result<([u8; KEY], Name, Sock
 struct Passed {
     server: String,
     name: Name,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<PeerTable>>,
 }
 
 impl fmt::Debug for Passed {
@@ -475,9 +475,9 @@ impl Lead for Passed {
             Ok::<_, std::io::Error>((stream, answer))
         };
         match timeout(REACH, asking).await {
-            Ok(Ok((stream, answer))) if answer == Answer::Led as u8 => Ok(Box::new(stream)),
-            Ok(Ok((_, answer))) if answer == Answer::Full as u8 => Err(LeadError::Full),
-            Ok(Ok((_, answer))) if answer == Answer::Late as u8 => Err(LeadError::Late),
+            Ok(Ok((stream, answer))) if answer == PeerReply::Led as u8 => Ok(Box::new(stream)),
+            Ok(Ok((_, answer))) if answer == PeerReply::Full as u8 => Err(LeadError::Full),
+            Ok(Ok((_, answer))) if answer == PeerReply::Late as u8 => Err(LeadError::Late),
             Ok(Ok(_)) => Err(LeadError::Gone),
             Ok(Err(_)) | Err(_) => {
                 if let Some(peer) = lock(&self.known).servers.get_mut(&self.server) {

@@ -40,7 +40,7 @@ const ACT: &str = "ask whose token it is";
 pub struct PlatformCredentials {
     client: Client,
     asking: Semaphore,
-    known: Mutex<HashMap<[u8; 32], Known>>,
+    known: Mutex<HashMap<[u8; 32], CachedOwner>>,
 }
 
 /// Why the platform cannot be asked.
@@ -56,7 +56,7 @@ pub enum PlatformError {
 
 /// Of whom a token is; `None`: of nobody who may have a tunnel.
 #[derive(Debug, Clone)]
-struct Known {
+struct CachedOwner {
     of: Option<Runtime>,
     since: Instant,
 }
@@ -77,7 +77,7 @@ impl Runtime {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct MeResponse {
     data: Option<Data>,
 }
 
@@ -112,7 +112,7 @@ impl PlatformCredentials {
         Ok(Self { client, asking: Semaphore::new(QUESTIONS), known: Mutex::default() })
     }
 
-    fn known(&self, digest: &[u8; 32]) -> Option<Known> {
+    fn known(&self, digest: &[u8; 32]) -> Option<CachedOwner> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(digest).filter(|known| known.since.elapsed() < FRESH).cloned()
     }
@@ -123,7 +123,7 @@ impl PlatformCredentials {
             known.retain(|_, known| known.since.elapsed() < FRESH);
         }
         if known.len() < REMEMBERED {
-            known.insert(digest, Known { of, since });
+            known.insert(digest, CachedOwner { of, since });
         }
     }
 
@@ -143,7 +143,7 @@ impl PlatformCredentials {
             return Ok(None);
         }
         let body = reply.into_body().map_err(failed)?;
-        let answer: Option<Answer> = serde_json::from_slice(&body).ok();
+        let answer: Option<MeResponse> = serde_json::from_slice(&body).ok();
         let me = answer.and_then(|answer| answer.data?.me).ok_or("the answer is none to the question")?;
         let (account, id) = (me.active_account.id, me.id);
         Ok(me.runtime_name.map(|name| Runtime { account, name, id }))
@@ -164,7 +164,7 @@ impl Credentials for PlatformCredentials {
                 match self.ask(token).await {
                     Ok(of) => {
                         self.remember(digest, of.clone(), since);
-                        known = Some(Known { of, since });
+                        known = Some(CachedOwner { of, since });
                     }
                     Err(error) => {
                         tracing::warn!(

@@ -13,11 +13,11 @@ mod carrier;
 mod cipher;
 pub(crate) mod client;
 mod heard;
-mod known;
 mod messages;
 mod packing;
 mod proxies;
 pub(crate) mod server;
+mod server_profile;
 mod snappy;
 mod visits;
 mod within;
@@ -25,9 +25,9 @@ mod works;
 
 use md5::{Digest as _, Md5};
 
-pub(crate) use self::known::Known;
 pub use self::packing::Packing;
 pub(crate) use self::proxies::Called;
+pub(crate) use self::server_profile::ServerProfile;
 pub(crate) use self::within::Within;
 pub(crate) use self::works::Alone;
 

@@ -5,14 +5,14 @@ use std::sync::{Mutex, PoisonError};
 
 /// What is known of a server.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct ServerProfile {
     /// What it knows this client by.
     run_id: Mutex<String>,
     is_alone: AtomicBool,
     wants_proof: AtomicBool,
 }
 
-impl Known {
+impl ServerProfile {
     pub(super) fn run_id(&self) -> String {
         self.run_id.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -25,7 +25,7 @@ const NAME: usize = 1_024;
 const REVISIONS: &str = "app.meta.revisions-metadata";
 
 /// What is told of one sync.
-pub(crate) struct Told {
+pub(crate) struct SyncChanges {
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) started_at: Millis,
@@ -33,7 +33,7 @@ pub(crate) struct Told {
 }
 
 /// A report; `None` where there is nothing to keep: of an end, and of a sync that nobody has seen begin.
-pub(crate) fn report(text: &[u8]) -> Result<Option<Told>, Refusal> {
+pub(crate) fn report(text: &[u8]) -> Result<Option<SyncChanges>, Refusal> {
     let event: Fields<'_> = serde_json::from_slice(text).map_err(|error| not_json(&error))?;
     let data = Fields::of(event.get("data")).few("data")?;
     let [namespace, name] = ["namespace", "name"].map(|name| data.text(name).unwrap_or_default());
@@ -54,7 +54,7 @@ pub(crate) fn report(text: &[u8]) -> Result<Option<Told>, Refusal> {
     let started_at = data.text("startedAt").as_deref().and_then(time);
     Ok(started_at.map(|started_at| {
         let sources = sources.all.into_iter().map(source).collect();
-        Told { namespace, name, started_at, sources }
+        SyncChanges { namespace, name, started_at, sources }
     }))
 }
 

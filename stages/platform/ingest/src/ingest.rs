@@ -23,7 +23,7 @@ use stages_platform_store::{Delivery, Outcome, Report, Runtime, Store};
 
 use crate::auth::Tokens;
 use crate::body::{self, Bounds};
-use crate::changes::{self, Told};
+use crate::changes::{self, SyncChanges};
 use crate::metrics::IngestMetrics;
 use crate::noted::Noted;
 use crate::quota::{Passage, Quota, Quotas};
@@ -257,7 +257,7 @@ async fn changed(State(ingest): State<Ingest>, request: Request<Body>) -> Result
     let Sent { runtime, text, passage, .. } = sent;
     drop(text);
     ingest.metrics.requests.inc();
-    if let Some(Told { namespace, name, started_at, sources }) = read {
+    if let Some(SyncChanges { namespace, name, started_at, sources }) = read {
         let kept = ingest.store.keep_changes(runtime.id, (&namespace, &name), started_at, sources).await;
         kept.map_err(|error| {
             let error = &*error as &(dyn std::error::Error + 'static);

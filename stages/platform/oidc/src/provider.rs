@@ -77,8 +77,8 @@ type KnownClient = Client<
     EndpointMaybeSet,
     EndpointMaybeSet,
 >;
-type Told = IdTokenClaims<OtherClaims, CoreGenderClaim>;
-type MoreTold = UserInfoClaims<OtherClaims, CoreGenderClaim>;
+type IdClaims = IdTokenClaims<OtherClaims, CoreGenderClaim>;
+type UserInfo = UserInfoClaims<OtherClaims, CoreGenderClaim>;
 
 /// Which provider, and who this platform is to it.
 #[derive(Debug, Clone)]
@@ -232,8 +232,8 @@ impl Provider {
         &self,
         client: &KnownClient,
         tokens: &Tokens,
-        told: &Told,
-    ) -> Result<Option<MoreTold>, OidcError> {
+        told: &IdClaims,
+    ) -> Result<Option<UserInfo>, OidcError> {
         let groups = self.0.config.groups_claim.as_deref();
         let all = groups.is_none_or(|claim| told.additional_claims().groups(claim).is_some())
             && told.preferred_username().is_some()
@@ -241,14 +241,14 @@ impl Provider {
         let asked = client.user_info(tokens.access_token().clone(), Some(told.subject().clone()));
         let (false, Ok(asked)) = (all, asked) else { return Ok(None) };
         let http = self.caller("ask who somebody is");
-        let more: MoreTold = asked.request_async(&http).await.map_err(|error| match error {
+        let more: UserInfo = asked.request_async(&http).await.map_err(|error| match error {
             UserInfoError::Request(error) => error.told(self.issuer().host()),
             _ => self.fault(TokenFault::Other),
         })?;
         Ok(Some(more))
     }
 
-    fn claims(&self, told: &Told, more: Option<&MoreTold>) -> Claims {
+    fn claims(&self, told: &IdClaims, more: Option<&UserInfo>) -> Claims {
         let name = told.preferred_username().or_else(|| more?.preferred_username());
         // An address counts as verified by whoever says it.
         let email = match (told.email(), more) {
@@ -274,7 +274,7 @@ impl Provider {
         secret: &SecretString,
         token: &'t SignedToken,
         nonce: &Nonce,
-    ) -> Result<&'t Told, ClaimsVerificationError> {
+    ) -> Result<&'t IdClaims, ClaimsVerificationError> {
         let offered = metadata.id_token_signing_alg_values_supported();
         let taken = SIGNED_BY.into_iter().filter(|one| offered.contains(one));
         let client = self.client(metadata, secret);

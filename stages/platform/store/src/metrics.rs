@@ -4,7 +4,7 @@ use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Registry};
 
 use crate::error::StoreError;
 use crate::report::Outcome;
-use crate::writer::Kept;
+use crate::writer::KeepResult;
 
 /// Counts of the store; cloning shares.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ impl StoreMetrics {
         Ok(metrics)
     }
 
-    pub(crate) fn committed(&self, done: &Result<Vec<Kept>, StoreError>, statements: u64) {
+    pub(crate) fn committed(&self, done: &Result<Vec<KeepResult>, StoreError>, statements: u64) {
         self.statements.inc_by(statements);
         match done {
             Ok(outcomes) => {

@@ -339,7 +339,7 @@ impl Store {
         self.database.to_read().await
     }
 
-    async fn ask<T>(&self, job: impl FnOnce(writer::Answer<T>) -> Job) -> Result<T, Arc<StoreError>> {
+    async fn ask<T>(&self, job: impl FnOnce(writer::ReplySender<T>) -> Job) -> Result<T, Arc<StoreError>> {
         let (answer, answered) = oneshot::channel();
         let closed = || Arc::new(StoreError::Closed);
         self.jobs.send(job(answer)).await.map_err(|_| closed())?;

@@ -33,29 +33,29 @@ pub(crate) enum Job {
     Retain {
         cut: Cut,
         after: i64,
-        answer: Answer<Step>,
+        answer: ReplySender<Step>,
     },
     /// Changes something else, all of it or nothing.
     Change {
         statements: Vec<Statement>,
-        answer: Answer<()>,
+        answer: ReplySender<()>,
     },
 }
 
-/// A failure of a group is that of each who waits.
-pub(crate) type Answer<T> = oneshot::Sender<Result<T, Arc<StoreError>>>;
+/// Answers whoever waits for a job. A failure of a group is that of each who waits.
+pub(crate) type ReplySender<T> = oneshot::Sender<Result<T, Arc<StoreError>>>;
 
 /// Deliveries that are kept together.
 pub(crate) struct Keeping {
     pub(crate) deliveries: Vec<Delivery>,
     /// What accounts for their memory: it goes when they do.
     pub(crate) held: Box<dyn Send + Sync>,
-    pub(crate) answer: Answer<Vec<Outcome>>,
+    pub(crate) answer: ReplySender<Vec<Outcome>>,
 }
 
 impl Keeping {
     /// Whoever has the answer may send more at once: what was held is given back before.
-    fn answered(self, kept: Kept) {
+    fn answered(self, kept: KeepResult) {
         drop((self.deliveries, self.held));
         // Whoever asked may have gone.
         let _ = self.answer.send(kept);
@@ -138,9 +138,9 @@ async fn keep(
 }
 
 /// What became of deliveries that were kept together, or why none was.
-pub(crate) type Kept = Result<Vec<Outcome>, Arc<StoreError>>;
+pub(crate) type KeepResult = Result<Vec<Outcome>, Arc<StoreError>>;
 
-async fn each(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<Kept>, StoreError> {
+async fn each(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<KeepResult>, StoreError> {
     let now = Timestamp::now().as_millisecond();
     let all: Vec<&Delivery> = group.iter().flat_map(|keeping| &keeping.deliveries).collect();
     let mut outcomes = group::keep(connection, &all, now).await?.into_iter();
@@ -156,7 +156,7 @@ async fn seen(connection: &mut Connection, group: &[Keeping], now: Millis) -> Re
 }
 
 /// The same where one report may be at fault: what the database refuses of it is undone, and spoils no other.
-async fn apart(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<Kept>, StoreError> {
+async fn apart(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<KeepResult>, StoreError> {
     let now = Timestamp::now().as_millisecond();
     let mut outcomes = Vec::with_capacity(group.len());
     for keeping in group {

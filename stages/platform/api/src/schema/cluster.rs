@@ -149,7 +149,7 @@ pub(crate) struct ClusterEdge {
 }
 
 /// A cluster that is known: what was told of it beside what its applications come to.
-pub(crate) struct Known {
+pub(crate) struct KnownCluster {
     of: FleetCluster,
     told: Option<ToldCluster>,
 }
@@ -195,7 +195,7 @@ impl ClusterUpsertArgs {
 
 /// The clusters that whoever asks sees, of one runtime or of all, by runtime and name: those that applications go to which they see,
 /// and those that no application goes to of a runtime of which they see everything.
-pub(crate) async fn known(context: &Context<'_>, runtime: Option<&str>) -> Result<Vec<Known>> {
+pub(crate) async fn known(context: &Context<'_>, runtime: Option<&str>) -> Result<Vec<KnownCluster>> {
     let (caller, store) = (caller(context)?, store(context)?);
     let (mut fleet, _) = store.clusters(&caller.view(), CLUSTERS).await.map_err(unread)?;
     fleet.retain(|one| runtime.is_none_or(|name| one.runtime == name));
@@ -209,7 +209,7 @@ pub(crate) async fn known(context: &Context<'_>, runtime: Option<&str>) -> Resul
         let of_runtime = told.get(&of.runtime).into_iter().flatten();
         let told = of_runtime.clone().find(|told| told.name == of.name);
         let told = told.or_else(|| of_runtime.clone().find(|told| told.server == of.name)).cloned();
-        all.push(Known { of, told });
+        all.push(KnownCluster { of, told });
     }
     let named: BTreeSet<(String, String)> =
         all.iter().map(|one| (one.of.runtime.clone(), one.of.name.clone())).collect();
@@ -221,7 +221,7 @@ pub(crate) async fn known(context: &Context<'_>, runtime: Option<&str>) -> Resul
         for told in told.into_iter().filter(|told| !goes_to(told)) {
             let (runtime, name) = (runtime.clone(), told.name.clone());
             let of = FleetCluster { runtime, name, applications: 0, healthy: 0, unwell: 0, out_of_sync: 0 };
-            all.push(Known { of, told: Some(told) });
+            all.push(KnownCluster { of, told: Some(told) });
         }
     }
     all.sort_by(|one, other| one.place().cmp(&other.place()));
@@ -241,9 +241,9 @@ struct Clusters {
 }
 
 impl Managed {
-    pub(crate) fn of(clusters: Vec<Known>) -> Self {
+    pub(crate) fn of(clusters: Vec<KnownCluster>) -> Self {
         let mut all = BTreeMap::<String, Clusters>::new();
-        for Known { of, told } in clusters {
+        for KnownCluster { of, told } in clusters {
             let known = all.entry(of.runtime).or_default();
             if let Some(told) = &told {
                 let is_remote = told.name != OWN_NAME && told.server != OWN_SERVER;
@@ -267,7 +267,7 @@ impl Managed {
     }
 }
 
-impl Known {
+impl KnownCluster {
     /// The runtime and the name.
     pub(crate) fn place(&self) -> (&str, &str) {
         (&self.of.runtime, &self.of.name)
@@ -285,12 +285,12 @@ impl ClusterInfo {
 }
 
 /// Its place in the list: the runtime, which has no slash, and then its name.
-pub(crate) fn cursor(one: &Known) -> String {
+pub(crate) fn cursor(one: &KnownCluster) -> String {
     format!("{}/{}", one.of.runtime, one.of.name)
 }
 
-impl From<Known> for Cluster {
-    fn from(Known { of: one, told }: Known) -> Self {
+impl From<KnownCluster> for Cluster {
+    fn from(KnownCluster { of: one, told }: KnownCluster) -> Self {
         let server = match (&told, &*one.name) {
             (Some(told), _) => Some(told.server.clone()),
             (None, OWN_NAME) => Some(OWN_SERVER.to_owned()),

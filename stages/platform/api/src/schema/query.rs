@@ -7,7 +7,7 @@ use super::account::{AbacRule, Account, ApiKey, AuditEntry, Limits, LimitsStatus
 use super::application::{
     self, Application, ApplicationEdge, ApplicationSlice, ApplicationsFilterArgs, place,
 };
-use super::cluster::{self, ClusterEdge, ClusterSlice, Known, Managed};
+use super::cluster::{self, ClusterEdge, ClusterSlice, KnownCluster, Managed};
 use super::component::ComponentSlice;
 use super::flat::Rows;
 use super::git_source::{self, GitSourceEdge, GitSourceSlice};
@@ -166,7 +166,7 @@ impl Query {
         all.retain(|one| one.place() > after);
         all.truncate(page.first() + 1);
         let page_info = page.info(&mut all, cluster::cursor);
-        let edge = |one: Known| ClusterEdge { cursor: cluster::cursor(&one), node: one.into() };
+        let edge = |one: KnownCluster| ClusterEdge { cursor: cluster::cursor(&one), node: one.into() };
         Ok(ClusterSlice { edges: all.into_iter().map(edge).collect(), page_info })
     }
 

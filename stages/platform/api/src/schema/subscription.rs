@@ -74,7 +74,7 @@ enum State {
     Ended,
 }
 
-type Told = std::result::Result<ChangedApplications, Refusal>;
+type ChangesResult = std::result::Result<ChangedApplications, Refusal>;
 
 impl Subscriber {
     /// From behind `after`, or from now on.
@@ -99,14 +99,14 @@ impl Subscriber {
         })
     }
 
-    fn told(self) -> impl Stream<Item = Told> {
+    fn told(self) -> impl Stream<Item = ChangesResult> {
         futures::stream::unfold(self, |mut subscriber| async move {
             let told = subscriber.next().await?;
             Some((told, subscriber))
         })
     }
 
-    async fn next(&mut self) -> Option<Told> {
+    async fn next(&mut self) -> Option<ChangesResult> {
         loop {
             match self.state {
                 State::Begins => {

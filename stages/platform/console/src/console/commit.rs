@@ -7,7 +7,7 @@ use axum::http::header::HeaderMap;
 use axum::response::Response;
 use jiff::Timestamp;
 
-use super::handlers::{Answer, page_of, send, theme, unavailable};
+use super::handlers::{HandlerResult, page_of, send, theme, unavailable};
 use super::{Console, Session};
 use crate::fleet::Unavailable;
 use crate::page;
@@ -22,7 +22,7 @@ pub(crate) async fn commit(
     Path((runtime, namespace, name, began, revision)): Path<Parts>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Answer {
+) -> HandlerResult {
     let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
     let id = console.application_at(&session, (runtime, namespace, name)).await.map_err(failed)?;
     let asked = Asked::parse(id, &query.unwrap_or_default());

@@ -31,7 +31,7 @@ pub(super) const SESSION_DAYS: i64 = 7;
 /// The least that the palette looks for resources by.
 const RESOURCE: usize = 3;
 
-pub(super) type Answer = Result<Response, Response>;
+pub(super) type HandlerResult = Result<Response, Response>;
 
 pub(super) fn theme(headers: &HeaderMap) -> Option<&str> {
     cookie(headers, "theme").filter(|theme| ["dark", "light"].contains(theme))
@@ -75,7 +75,7 @@ pub(crate) async fn home(
     State(console): State<Console>,
     Extension(session): Extension<Session>,
     headers: HeaderMap,
-) -> Answer {
+) -> HandlerResult {
     let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
     let (home, trend) = (session.fleet.home(), session.fleet.trend(page::shipping::DAYS));
     let (home, trend) = tokio::try_join!(home, trend).map_err(failed)?;
@@ -92,7 +92,7 @@ pub(crate) async fn shipping(
     Path((days, figure)): Path<(String, String)>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Answer {
+) -> HandlerResult {
     let filter = Filter::parse(&query.unwrap_or_default());
     let days = days_of(&days);
     let figure = Figure::ALL.into_iter().find(|one| one.word() == figure).unwrap_or(Figure::Deployments);
@@ -106,7 +106,7 @@ pub(crate) async fn applications(
     Extension(session): Extension<Session>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Answer {
+) -> HandlerResult {
     let filter = Filter::parse(&query.unwrap_or_default());
     views::listed(&console, &session, &headers, &filter, None).await
 }
@@ -117,7 +117,7 @@ pub(crate) async fn application(
     Path(at): Path<(String, String, String)>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Answer {
+) -> HandlerResult {
     let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
     let (fleet, now) = (&session.fleet, console.now());
     let id = console.application_at(&session, at).await.map_err(failed)?;
@@ -164,7 +164,7 @@ pub(crate) async fn preview(
     Extension(session): Extension<Session>,
     Path(at): Path<(String, String, String)>,
     headers: HeaderMap,
-) -> Answer {
+) -> HandlerResult {
     let now = console.now();
     let begin = now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(Timestamp::UNIX_EPOCH);
     let window = Window { begin, end: now, from: None, to: None, steps: Steps::None, drifts: false };
@@ -183,7 +183,7 @@ pub(crate) async fn deployments(
     Extension(session): Extension<Session>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Answer {
+) -> HandlerResult {
     let filter = Filter::parse(&query.unwrap_or_default());
     let found = session.fleet.deployments(&filter).await;
     let (found, is_more) = found.map_err(|error| unavailable(&error, Some(&session), &headers))?;
@@ -195,7 +195,7 @@ pub(crate) async fn resources(
     Extension(session): Extension<Session>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Answer {
+) -> HandlerResult {
     let text = value(&query.unwrap_or_default(), "q");
     let found = session.fleet.resources(text.trim()).await;
     let found = found.map_err(|error| unavailable(&error, Some(&session), &headers))?;
@@ -206,7 +206,7 @@ pub(crate) async fn runtimes(
     State(console): State<Console>,
     Extension(session): Extension<Session>,
     headers: HeaderMap,
-) -> Answer {
+) -> HandlerResult {
     let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
     let all = session.fleet.runtimes().await.map_err(failed)?;
     let clusters = session.fleet.clusters().await.map_err(failed)?;
@@ -227,7 +227,7 @@ pub(crate) async fn add_runtime(
     Extension(session): Extension<Session>,
     headers: HeaderMap,
     body: Bytes,
-) -> Answer {
+) -> HandlerResult {
     let runtime = Installation::of_form(&body);
     if let Some(refused) = runtime.refused().or_else(|| runtime.refused_as_new()) {
         return Ok(page_of(&page::add_runtime::form(&runtime, Some(refused)), &session, &headers));
@@ -246,7 +246,7 @@ pub(crate) async fn added_runtime(
     Path(name): Path<String>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Answer {
+) -> HandlerResult {
     let typed = Installation::of_form(query.unwrap_or_default().as_bytes());
     let all = session.fleet.runtimes().await;
     let all = all.map_err(|error| unavailable(&error, Some(&session), &headers))?;
@@ -265,7 +265,7 @@ pub(crate) async fn find(
     Extension(session): Extension<Session>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Answer {
+) -> HandlerResult {
     let text = value(query.as_deref().unwrap_or_default(), "q").trim().to_lowercase();
     let filter = Filter {
         grouping: crate::filter::Grouping::None,
@@ -332,7 +332,7 @@ pub(crate) async fn sign_in_form(
     State(console): State<Console>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Answer {
+) -> HandlerResult {
     let any_user = console.0.accounts.any_user().await;
     let any_user = any_user.map_err(|error| unavailable(&error, None, &headers))?;
     let (next, offer) = (next_of(&query.unwrap_or_default()), oidc::offer(&console, true).await);
@@ -357,7 +357,11 @@ fn keep_wrong(console: &Console, name: String) {
     });
 }
 
-pub(crate) async fn sign_in(State(console): State<Console>, headers: HeaderMap, body: Bytes) -> Answer {
+pub(crate) async fn sign_in(
+    State(console): State<Console>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> HandlerResult {
     let failed = |error: Unavailable| unavailable(&error, None, &headers);
     let form = String::from_utf8_lossy(&body).into_owned();
     let (name, password) = (value(&form, "name").to_lowercase(), value(&form, "password"));
@@ -408,7 +412,7 @@ pub(crate) async fn sign_out(
     State(console): State<Console>,
     Extension(session): Extension<Session>,
     headers: HeaderMap,
-) -> Answer {
+) -> HandlerResult {
     let ended = console.0.accounts.end_session(session.digest).await;
     ended.map_err(|error| unavailable(&error, Some(&session), &headers))?;
     let gone = "session=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0";
@@ -438,14 +442,18 @@ pub(crate) async fn welcome_form(
     State(console): State<Console>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Answer {
+) -> HandlerResult {
     let token = value(&query.unwrap_or_default(), "token");
     let link = link_of(&console, token::digest(&token), &headers).await?;
     let body = page::sign_in::welcome(&token, whose(&link), None);
     Ok(send(StatusCode::OK, &outside("Welcome", theme(&headers), &body)))
 }
 
-pub(crate) async fn welcome(State(console): State<Console>, headers: HeaderMap, body: Bytes) -> Answer {
+pub(crate) async fn welcome(
+    State(console): State<Console>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> HandlerResult {
     let failed = |error: Unavailable| unavailable(&error, None, &headers);
     let form = String::from_utf8_lossy(&body).into_owned();
     let (token, password) = (value(&form, "token"), value(&form, "password"));

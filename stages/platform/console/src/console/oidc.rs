@@ -12,7 +12,9 @@ use sha2::{Digest as _, Sha256};
 use stages_platform_oidc::{ATTEMPT_LASTS, Attempt, Claims, OidcError, Provider};
 use stages_platform_store::{Account, By, Identified, Identity, Provided, Role};
 
-use super::handlers::{Answer, SESSION_DAYS, next_of, send, session_cookie, theme, unavailable, value};
+use super::handlers::{
+    HandlerResult, SESSION_DAYS, next_of, send, session_cookie, theme, unavailable, value,
+};
 use super::{Console, cookie};
 use crate::fleet::Unavailable;
 use crate::page::shell::outside;
@@ -102,7 +104,7 @@ pub(crate) async fn start(
     State(console): State<Console>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Answer {
+) -> HandlerResult {
     let Some(oidc) = &console.0.settings.oidc else { return Err(no_provider()) };
     let next = short(next_of(&query.unwrap_or_default()));
     match oidc.provider.begin(&next, None, console.now()).await {
@@ -138,7 +140,7 @@ pub(crate) async fn callback(
     State(console): State<Console>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Answer {
+) -> HandlerResult {
     let Some(oidc) = &console.0.settings.oidc else { return Err(no_provider()) };
     let query = query.unwrap_or_default();
     let (attempt, claims) = match Box::pin(verified(&console, oidc, &headers, &query)).await {

@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use stages_platform_store::SavedView;
 
-use super::handlers::{Answer, page_of, unavailable, value};
+use super::handlers::{HandlerResult, page_of, unavailable, value};
 use super::{Console, Session};
 use crate::filter::{Filter, Grouping};
 use crate::fleet::Unavailable;
@@ -36,7 +36,7 @@ pub(super) async fn listed(
     headers: &HeaderMap,
     filter: &Filter,
     refused: Option<&str>,
-) -> Answer {
+) -> HandlerResult {
     let saved = of(console, session, headers).await?;
     let views = Views { saved: &saved, refused };
     if filter.grouping == Grouping::Matrix {
@@ -56,7 +56,7 @@ pub(crate) async fn act(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
     body: Bytes,
-) -> Answer {
+) -> HandlerResult {
     let filter = Filter::parse(&query.unwrap_or_default());
     let form = String::from_utf8_lossy(&body).into_owned();
     let name = value(&form, "name").trim().to_owned();

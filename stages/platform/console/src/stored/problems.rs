@@ -11,10 +11,10 @@ const PROBLEMS: usize = 20;
 /// and characters of each of their texts.
 const TEXT: usize = 1_000;
 
-/// As the API keeps it.
+/// A problem as the API keeps it.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Kept {
+struct StoredProblem {
     level: String,
     title: String,
     message: String,
@@ -27,14 +27,14 @@ struct Kept {
 /// Errors before warnings, and otherwise as the runtime has them.
 pub(super) fn read(body: &str) -> Vec<RuntimeProblem> {
     let all: Vec<Value> = serde_json::from_str(body).unwrap_or_default();
-    let known = all.into_iter().filter_map(|one| serde_json::from_value::<Kept>(one).ok());
+    let known = all.into_iter().filter_map(|one| serde_json::from_value::<StoredProblem>(one).ok());
     let mut problems: Vec<RuntimeProblem> = known.map(|one| problem(&one)).collect();
     problems.sort_by_key(|one| !one.error);
     problems.truncate(PROBLEMS);
     problems
 }
 
-fn problem(one: &Kept) -> RuntimeProblem {
+fn problem(one: &StoredProblem) -> RuntimeProblem {
     let cut = |text: &str| text.chars().take(TEXT).collect::<String>();
     let moment = |text: &str| text.parse::<Timestamp>().ok();
     let own = one.suggestion.as_deref().map(str::trim).filter(|text| !text.is_empty());

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use super::application_state::{ApplicationKey, ApplicationState};
 use super::drifts::Drifts;
 use super::entity_state::EntityState;
+use super::group_state::{GroupState, key, object_alone};
 use super::keys::NewKeys;
-use super::known::{Known, key, object_alone};
 use super::newest::Newest;
 use super::said::Said;
 use super::transition::Which;
@@ -60,8 +60,8 @@ pub(super) async fn known<'a>(
     connection: &mut Connection,
     deliveries: &[&'a Delivery],
     keys: &NewKeys,
-) -> Result<Known<'a>, StoreError> {
-    let mut known = Known::default();
+) -> Result<GroupState<'a>, StoreError> {
+    let mut known = GroupState::default();
     let new: Vec<&'a Delivery> = deliveries.iter().copied().filter(|delivery| keys.has(delivery)).collect();
     let alone: BTreeSet<(i64, &'a ResourceName)> = new
         .iter()
@@ -89,7 +89,7 @@ pub(super) async fn known<'a>(
 
 async fn applications<'a>(
     connection: &mut Connection,
-    known: &mut Known<'a>,
+    known: &mut GroupState<'a>,
     keys: BTreeSet<ApplicationKey<'a>>,
 ) -> Result<(), StoreError> {
     let keys: Vec<_> = keys.into_iter().collect();
@@ -109,7 +109,7 @@ async fn applications<'a>(
 
 async fn namesakes<'a>(
     connection: &mut Connection,
-    known: &mut Known<'a>,
+    known: &mut GroupState<'a>,
     alone: Vec<(i64, &'a ResourceName)>,
 ) -> Result<(), StoreError> {
     let rows: Vec<_> = (0..)
@@ -133,7 +133,7 @@ async fn namesakes<'a>(
 
 async fn entities<'a>(
     connection: &mut Connection,
-    known: &mut Known<'a>,
+    known: &mut GroupState<'a>,
     named: Vec<(usize, Option<&'a ResourceName>)>,
 ) -> Result<(), StoreError> {
     let mut rows = Vec::new();
@@ -168,7 +168,7 @@ fn application<'a>(
 
 /// The entity of a row, where it is not known yet.
 fn read_entity<'a>(
-    known: &mut Known<'a>,
+    known: &mut GroupState<'a>,
     row: &Row,
     application: usize,
     resource: Option<&'a ResourceName>,

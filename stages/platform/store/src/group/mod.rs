@@ -6,8 +6,8 @@
 mod application_state;
 mod drifts;
 mod entity_state;
+mod group_state;
 mod keys;
-mod known;
 mod load;
 mod newest;
 mod numbers;

@@ -2,7 +2,7 @@
 
 use super::drifts::Drift;
 use super::entity_state::EntityState;
-use super::known::Known;
+use super::group_state::GroupState;
 use super::load::names;
 use super::numbers::{Numbers, Wanted};
 use super::transition::{NewTransition, Which};
@@ -61,7 +61,7 @@ pub(super) const DRIFTS: &str = "UPDATE drifts SET repeats = repeats + named.col
 /// All of it.
 pub(super) async fn all(
     connection: &mut Connection,
-    mut known: Known<'_>,
+    mut known: GroupState<'_>,
     now: Millis,
 ) -> Result<(), StoreError> {
     let numbered = number(connection, &mut known).await?;
@@ -91,7 +91,7 @@ impl Numbered {
 }
 
 /// Gives everything that is new its number.
-async fn number(connection: &mut Connection, known: &mut Known<'_>) -> Result<Numbered, StoreError> {
+async fn number(connection: &mut Connection, known: &mut GroupState<'_>) -> Result<Numbered, StoreError> {
     let applications: Vec<bool> = known.applications.iter().map(|one| one.id.is_none()).collect();
     let entities: Vec<bool> = known.entities.iter().map(|one| one.id.is_none()).collect();
     let count = |new: &[bool]| i64::try_from(new.iter().filter(|new| **new).count()).unwrap_or(i64::MAX);
@@ -107,7 +107,7 @@ async fn number(connection: &mut Connection, known: &mut Known<'_>) -> Result<Nu
 
 async fn applications(
     connection: &mut Connection,
-    known: &Known<'_>,
+    known: &GroupState<'_>,
     numbered: &Numbered,
 ) -> Result<(), StoreError> {
     let (mut new, mut epochs, mut forgetful, mut listed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -136,7 +136,7 @@ async fn applications(
 
 async fn entities(
     connection: &mut Connection,
-    known: &Known<'_>,
+    known: &GroupState<'_>,
     numbered: &Numbered,
 ) -> Result<(), StoreError> {
     let listings: Vec<[u8; 8]> = known
@@ -213,7 +213,7 @@ async fn entities(
 
 async fn transitions(
     connection: &mut Connection,
-    known: &Known<'_>,
+    known: &GroupState<'_>,
     numbered: &Numbered,
     now: Millis,
 ) -> Result<(), StoreError> {
@@ -258,7 +258,7 @@ async fn transitions(
 }
 
 /// What follows for the tables of history.
-async fn history(connection: &mut Connection, known: &Known<'_>) -> Result<(), StoreError> {
+async fn history(connection: &mut Connection, known: &GroupState<'_>) -> Result<(), StoreError> {
     let mut deployments = Vec::new();
     for ((application, started_at), report) in &known.deployments {
         let application = known.applications.get(*application).and_then(|application| application.id);

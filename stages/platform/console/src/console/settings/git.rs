@@ -4,11 +4,11 @@ use stages_platform_store::Role;
 
 use super::Desk;
 use crate::console::acts::may_commit;
-use crate::console::handlers::{Answer, unavailable};
+use crate::console::handlers::{HandlerResult, unavailable};
 use crate::page::acts::refused;
 use crate::page::settings::git as page;
 
-pub(crate) async fn show(desk: Desk) -> Answer {
+pub(crate) async fn show(desk: Desk) -> HandlerResult {
     let session = &desk.session;
     let runtimes = session.fleet.runtimes().await;
     let runtimes = runtimes.map_err(|error| unavailable(&error, Some(session), &desk.headers))?;

@@ -4,7 +4,7 @@ use axum::response::{IntoResponse as _, Redirect};
 use stages_platform_store::StoreError;
 
 use super::{Desk, listed};
-use crate::console::handlers::Answer;
+use crate::console::handlers::HandlerResult;
 use crate::console::{Console, oidc};
 use crate::page::settings::{Said, identity::Linked};
 
@@ -17,7 +17,7 @@ pub(super) async fn of<'c>(console: &'c Console, name: &str) -> Result<Option<Li
     Ok(Some(Linked { host: issuer.host(), subject }))
 }
 
-pub(crate) async fn act(desk: Desk) -> Answer {
+pub(crate) async fn act(desk: Desk) -> HandlerResult {
     let Desk { console, session, headers, .. } = &desk;
     let name = &session.user;
     let Some(oidc) = &console.0.settings.oidc else {
@@ -42,6 +42,6 @@ pub(crate) async fn act(desk: Desk) -> Answer {
     }
 }
 
-async fn refused(desk: &Desk, why: &str) -> Answer {
+async fn refused(desk: &Desk, why: &str) -> HandlerResult {
     listed(&desk.console, &desk.session, &desk.headers, &Said::Refused(why)).await
 }

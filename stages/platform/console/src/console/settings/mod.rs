@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{API_KEYS, By, Role, Scope, Store};
 
-use super::handlers::{Answer, page_of, unavailable, value};
+use super::handlers::{HandlerResult, page_of, unavailable, value};
 use super::{Console, Session};
 use crate::fleet::Unavailable;
 use crate::page::settings::{Said, audit as audit_page, keys as keys_page};
@@ -98,7 +98,7 @@ fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Unavailable 
 }
 
 /// Somebody's keys, with what is to be said above them.
-async fn listed(console: &Console, session: &Session, headers: &HeaderMap, said: &Said<'_>) -> Answer {
+async fn listed(console: &Console, session: &Session, headers: &HeaderMap, said: &Said<'_>) -> HandlerResult {
     let keys = console.0.settings.store.keys(Some(&session.user)).await;
     let unread = |error| unavailable(&failed(error), Some(session), headers);
     let keys = keys.map_err(unread)?;
@@ -111,7 +111,7 @@ pub(crate) async fn keys(
     State(console): State<Console>,
     Extension(session): Extension<Session>,
     headers: HeaderMap,
-) -> Answer {
+) -> HandlerResult {
     listed(&console, &session, &headers, &Said::Nothing).await
 }
 
@@ -120,7 +120,7 @@ pub(crate) async fn add_key(
     Extension(session): Extension<Session>,
     headers: HeaderMap,
     body: Bytes,
-) -> Answer {
+) -> HandlerResult {
     let unread = |error: Unavailable| unavailable(&error, Some(&session), &headers);
     let form = String::from_utf8_lossy(&body).into_owned();
     let (name, days) = (value(&form, "name"), value(&form, "days").parse::<i64>().unwrap_or_default());
@@ -150,7 +150,7 @@ pub(crate) async fn remove_key(
     Extension(session): Extension<Session>,
     headers: HeaderMap,
     body: Bytes,
-) -> Answer {
+) -> HandlerResult {
     let id = value(&String::from_utf8_lossy(&body), "id").parse().unwrap_or_default();
     let now = console.now().as_millisecond();
     let removed = console.0.settings.store.remove_key(&session.by(), id, false, now).await;

@@ -6,7 +6,7 @@ use stages_platform_store::{Account, Identity, Role};
 use url::form_urlencoded;
 
 use super::{Desk, identity};
-use crate::console::handlers::Answer;
+use crate::console::handlers::HandlerResult;
 use crate::page::settings::{Said, people as page};
 use crate::session::token;
 
@@ -18,7 +18,7 @@ const TEAM: usize = 100;
 /// How long a subject of a provider is.
 const SUBJECT: usize = 255;
 
-async fn listed(desk: &Desk, chosen: &str, said: &Said<'_>) -> Answer {
+async fn listed(desk: &Desk, chosen: &str, said: &Said<'_>) -> HandlerResult {
     let people = desk.store().people().await.map_err(|error| desk.unread(error))?;
     let rules = desk.store().rules().await.map_err(|error| desk.unread(error))?;
     let linked = identity::of(&desk.console, chosen).await.map_err(|error| desk.unread(error))?;
@@ -39,11 +39,11 @@ fn role(name: &str) -> Option<Role> {
     [Role::Admin, Role::Member].into_iter().find(|one| one.name() == name)
 }
 
-pub(crate) async fn list(desk: Desk) -> Answer {
+pub(crate) async fn list(desk: Desk) -> HandlerResult {
     listed(&desk, &desk.value("name"), &Said::Nothing).await
 }
 
-pub(crate) async fn invite(desk: Desk) -> Answer {
+pub(crate) async fn invite(desk: Desk) -> HandlerResult {
     let (name, teams) = (desk.value("name").to_lowercase(), desk.names("teams"));
     let wrong = if name.is_empty() || name.chars().count() > 60 {
         Some("A name has 1 to 60 characters.")
@@ -72,7 +72,7 @@ fn link(desk: &Desk) -> Result<(String, ([u8; 32], i64)), getrandom::Error> {
     Ok((link, (token::digest(&token), until.as_millisecond())))
 }
 
-pub(crate) async fn change(desk: Desk) -> Answer {
+pub(crate) async fn change(desk: Desk) -> HandlerResult {
     let (name, teams) = (desk.value("name"), desk.names("teams"));
     let people = desk.store().people().await.map_err(|error| desk.unread(error))?;
     let Some(person) = people.into_iter().find(|one| one.name == name) else {
@@ -98,7 +98,7 @@ pub(crate) async fn change(desk: Desk) -> Answer {
     Ok(to(&name))
 }
 
-pub(crate) async fn act(desk: Desk) -> Answer {
+pub(crate) async fn act(desk: Desk) -> HandlerResult {
     let (store, by, now, name) = (desk.store(), desk.by(), desk.now(), desk.value("name"));
     let last = "There is nobody of that name (any more), or it is the last admin who may come in.";
     let (done, otherwise) = match &*desk.value("act") {

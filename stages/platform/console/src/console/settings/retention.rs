@@ -4,7 +4,7 @@ use axum::response::{IntoResponse as _, Redirect};
 use stages_platform_store::{Retention, RetentionDays, TooOld};
 
 use super::Desk;
-use crate::console::handlers::Answer;
+use crate::console::handlers::HandlerResult;
 use crate::page::settings::{Said, retention as page};
 
 /// Whole days; what is set in a file may be less than one.
@@ -15,17 +15,17 @@ fn days(retention: Retention) -> RetentionDays {
     RetentionDays { history: days(retention.history), keys: days(retention.keys) }
 }
 
-async fn shown(desk: &Desk, asked: Option<(RetentionDays, TooOld)>, said: &Said<'_>) -> Answer {
+async fn shown(desk: &Desk, asked: Option<(RetentionDays, TooOld)>, said: &Said<'_>) -> HandlerResult {
     let set = desk.store().retention_days().await.map_err(|error| desk.unread(error))?;
     let file = days(desk.console.0.settings.retention);
     Ok(desk.shown(&page::page(set, file, asked, said)))
 }
 
-pub(crate) async fn form(desk: Desk) -> Answer {
+pub(crate) async fn form(desk: Desk) -> HandlerResult {
     shown(&desk, None, &Said::Nothing).await
 }
 
-pub(crate) async fn keep(desk: Desk) -> Answer {
+pub(crate) async fn keep(desk: Desk) -> HandlerResult {
     let file = desk.console.0.settings.retention;
     let reset = desk.value("act") == "reset";
     let number = |name: &str| desk.value(name).parse().unwrap_or_default();

@@ -6,7 +6,7 @@ use stages_platform_store::{Action, Attribute, AttributeName, Entity, GroupBy, R
 use url::form_urlencoded;
 
 use super::Desk;
-use crate::console::handlers::Answer;
+use crate::console::handlers::HandlerResult;
 use crate::page::settings::Said;
 use crate::page::settings::rules::{self as page, Draft, Edited, Effect};
 
@@ -76,7 +76,7 @@ async fn effect(desk: &Desk, rule: &Rule) -> Result<Effect, axum::response::Resp
     Ok(Effect { who, empty: empty.cloned().collect(), matching: found.matching, names: names.collect() })
 }
 
-async fn shown(desk: &Desk, draft: Option<Draft>, said: &Said<'_>) -> Answer {
+async fn shown(desk: &Desk, draft: Option<Draft>, said: &Said<'_>) -> HandlerResult {
     let rules = desk.store().rules().await.map_err(|error| desk.unread(error))?;
     let edited = match draft {
         Some(draft) => {
@@ -91,7 +91,7 @@ async fn shown(desk: &Desk, draft: Option<Draft>, said: &Said<'_>) -> Answer {
     Ok(desk.shown(&page::page(&rules, edited.as_ref(), said)))
 }
 
-pub(crate) async fn list(desk: Desk) -> Answer {
+pub(crate) async fn list(desk: Desk) -> HandlerResult {
     let edit = desk.value("edit");
     let draft = match edit.parse::<i64>() {
         Ok(id) => {
@@ -103,12 +103,12 @@ pub(crate) async fn list(desk: Desk) -> Answer {
     shown(&desk, draft, &Said::Nothing).await
 }
 
-pub(crate) async fn preview(desk: Desk) -> Answer {
+pub(crate) async fn preview(desk: Desk) -> HandlerResult {
     let (draft, _) = draft(&desk);
     shown(&desk, Some(draft), &Said::Nothing).await
 }
 
-pub(crate) async fn keep(desk: Desk) -> Answer {
+pub(crate) async fn keep(desk: Desk) -> HandlerResult {
     let (draft, rule) = draft(&desk);
     let rule = match rule {
         Ok(rule) => rule,
@@ -130,7 +130,7 @@ pub(crate) async fn keep(desk: Desk) -> Answer {
     }
 }
 
-pub(crate) async fn remove(desk: Desk) -> Answer {
+pub(crate) async fn remove(desk: Desk) -> HandlerResult {
     let id = desk.value("id").parse().unwrap_or_default();
     let removed = desk.store().remove_rule(&desk.by(), id, desk.now()).await;
     match removed.map_err(|error| desk.unread(error))? {

@@ -14,9 +14,9 @@ use crate::fleet::Index;
 use crate::report::{Delivery, Millis, Outcome, Report, ResourceName};
 use crate::texts::NamedTexts;
 
-/// What is known. Places in its lists are given by it alone, and nothing is taken from a list.
+/// What is known of a group. Places in its lists are given by it alone, and nothing is taken from a list.
 #[derive(Default)]
-pub(super) struct Known<'a> {
+pub(super) struct GroupState<'a> {
     pub(super) applications: Vec<ApplicationState<'a>>,
     pub(super) entities: Vec<EntityState<'a>>,
     by_key: HashMap<ApplicationKey<'a>, usize>,
@@ -37,7 +37,7 @@ pub(super) struct Known<'a> {
     pub(super) texts: NamedTexts<'a>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> GroupState<'a> {
     /// An application that was read, or that there is from now on.
     pub(super) fn add_application(&mut self, application: ApplicationState<'a>) -> usize {
         let place = self.applications.len();
@@ -277,7 +277,7 @@ mod tests {
     use crate::group::samples::{delivery, report};
     use crate::report::{Operation, Text};
 
-    fn taken<'a>(known: &mut Known<'a>, deliveries: &'a [Delivery]) -> Vec<Outcome> {
+    fn taken<'a>(known: &mut GroupState<'a>, deliveries: &'a [Delivery]) -> Vec<Outcome> {
         let mut keys = NewKeys::of(deliveries);
         deliveries.iter().map(|delivery| known.take(delivery, &mut keys)).collect()
     }
@@ -294,7 +294,7 @@ mod tests {
 
     /// A Deployment of an application that was reported of then.
     fn kept<'a>(
-        known: &mut Known<'a>,
+        known: &mut GroupState<'a>,
         application: usize,
         resource: &'a ResourceName,
         id: i64,
@@ -324,7 +324,7 @@ mod tests {
         let mut other = report("shop", None);
         (other.at, other.git) = (5, None);
         let all = [at(1, 1), at(2, 3), at(2, 4), at(3, 2), delivery(4, other)];
-        let mut known = Known::default();
+        let mut known = GroupState::default();
         let expected = [Outcome::Kept, Outcome::Kept, Outcome::Repeated, Outcome::Kept, Outcome::Kept];
         assert_eq!(taken(&mut known, &all), expected);
         let reports: Vec<_> = known.transitions.iter().map(|one| (one.at, one.reports)).collect();
@@ -352,7 +352,7 @@ mod tests {
             at(5, 8, 100, "OutOfSync"),
             at(6, 9, 103, "OutOfSync"),
         ];
-        let mut known = Known::default();
+        let mut known = GroupState::default();
         taken(&mut known, &all);
         let times: Vec<_> = known.transitions.iter().map(|one| (one.version.unwrap(), one.at)).collect();
         assert_eq!(times, [(6, 102), (7, 102), (5, 101), (4, 90), (8, 102), (9, 103)]);
@@ -368,7 +368,7 @@ mod tests {
     fn an_older_right_is_refused_and_its_key_stays_free() {
         let with = |number, epoch| Delivery { epoch: Some(epoch), ..delivery(number, report("shop", None)) };
         let all = [with(1, 7), with(2, 6), with(2, 7), with(1, 6), with(1, 8), with(3, 7)];
-        let mut known = Known::default();
+        let mut known = GroupState::default();
         let expected = [
             Outcome::Kept,
             Outcome::Outdated,
@@ -391,7 +391,7 @@ mod tests {
             delivery(3, end),
             delivery(4, report("shop", Some("db"))),
         ];
-        let mut known = Known::default();
+        let mut known = GroupState::default();
         taken(&mut known, &all);
         let held: Vec<_> = known.entities.iter().map(|entity| entity.held_key).collect();
         assert_eq!(held, [None, None, Some(&[4; 16][..])]);
@@ -423,7 +423,7 @@ mod tests {
             told(4, Some(9), "Odd"),
             told(5, Some(9), "Tried"),
         ];
-        let mut known = Known::default();
+        let mut known = GroupState::default();
         taken(&mut known, &all);
         let phases: Vec<_> =
             known.deployments.values().map(|one| &*one.operation.as_ref().unwrap().phase).collect();
@@ -434,7 +434,7 @@ mod tests {
     fn an_object_alone_is_of_the_namesake_that_was_reported_of_last() {
         let asked = delivery(1, alone("web", 2, 10));
         let resource = asked.report.entity.resource.as_ref().unwrap();
-        let mut known = Known::default();
+        let mut known = GroupState::default();
         known.ask_for_namesakes(1, resource);
         let names = ["", "cart", "shop"].map(|name| {
             let state = ApplicationState::new((1, "argocd".into(), name.into()), Some(1), 0, Index::new());

@@ -146,9 +146,9 @@ impl Recorder {
     /// of those beside it along.
     async fn send(&self, records: Vec<Record>) -> Option<Vec<Record>> {
         let records = match self.told(&records).await {
-            Told::Taken => return None,
-            Told::Later => return Some(records),
-            Told::Refused => records,
+            RecordingOutcome::Taken => return None,
+            RecordingOutcome::Later => return Some(records),
+            RecordingOutcome::Refused => records,
         };
         if let [_] = records[..] {
             self.lost(&records);
@@ -157,25 +157,25 @@ impl Recorder {
         for (at, record) in records.iter().enumerate() {
             let one = std::slice::from_ref(record);
             match self.told(one).await {
-                Told::Taken => {}
-                Told::Refused => self.lost(one),
-                Told::Later => return records.get(at..).map(<[Record]>::to_vec),
+                RecordingOutcome::Taken => {}
+                RecordingOutcome::Refused => self.lost(one),
+                RecordingOutcome::Later => return records.get(at..).map(<[Record]>::to_vec),
             }
         }
         None
     }
 
-    async fn told(&self, records: &[Record]) -> Told {
+    async fn told(&self, records: &[Record]) -> RecordingOutcome {
         match self.platform.record(&json!({ "records": records })).await {
             Ok(()) => {
                 self.series.recorded(records.len(), true);
-                Told::Taken
+                RecordingOutcome::Taken
             }
-            Err(error) if matches!(error.status(), Some(400 | 413)) => Told::Refused,
+            Err(error) if matches!(error.status(), Some(400 | 413)) => RecordingOutcome::Refused,
             Err(error) => {
                 self.series.audit_failed();
                 tracing::warn!(error = &error as &dyn std::error::Error, "acts wait to be recorded");
-                Told::Later
+                RecordingOutcome::Later
             }
         }
     }
@@ -190,7 +190,7 @@ impl Recorder {
 }
 
 /// What became of records.
-enum Told {
+enum RecordingOutcome {
     Taken,
     /// Said again, they would be refused again.
     Refused,

@@ -21,7 +21,7 @@ use crate::audit::{Audit, Recorder};
 use crate::component_logs::ComponentLogs;
 use crate::desk::Desk;
 use crate::gate::Gate;
-use crate::git::{Calls, GitFiles, Integrations, Kept, OAuth, OAuthConfig};
+use crate::git::{Calls, GitFiles, GitSecret, Integrations, OAuth, OAuthConfig};
 use crate::heartbeat::{GIT, Heartbeat, REPOSITORIES, TOKEN};
 use crate::own_pods::OwnPods;
 use crate::platform::Platform;
@@ -211,7 +211,7 @@ impl ProxyConfig {
         let desk = Desk::new(gate, audit, series.clone());
         let (status, looked) = watch::channel(RuntimeStatus::unlooked());
         let git = Integrations {
-            kept: Kept { cluster: cluster.clone(), namespace: self.namespace.clone() },
+            kept: GitSecret { cluster: cluster.clone(), namespace: self.namespace.clone() },
             platform: platform.clone(),
             calls: Calls { meter, ca_file: self.git_ca_file },
             takes_any: self.takes_any_git_token,

@@ -92,13 +92,13 @@ enum RegistrationError {
 }
 
 /// The Secret, as far as it is read.
-struct Kept {
+struct TokenSecret {
     version: Value,
     token: Option<SecretString>,
     installation: Option<SecretString>,
 }
 
-impl Kept {
+impl TokenSecret {
     fn read(secret: &Value) -> Result<Self, RegistrationError> {
         let text = |key: &str| {
             let Some(value) = secret.get("data").and_then(|data| data.get(key)?.as_str()) else {
@@ -152,7 +152,7 @@ impl Registration {
                 self.cluster.apply(&path, &secret).await.map_err(RegistrationError::Cluster)?;
                 continue;
             };
-            let kept = Kept::read(&secret)?;
+            let kept = TokenSecret::read(&secret)?;
             let data = match (kept.token, kept.installation) {
                 (Some(token), _) => {
                     self.is_registered(token);

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use stages_client::{Client, Config, Method, Opened, Reply, RequestBuilder, Target, Token};
 
 use crate::arguments::Place;
-use crate::contexts::{Contexts, Kept};
+use crate::contexts::{Context, Contexts};
 use crate::environment::Environment;
 use crate::error::RemoteError;
 use crate::page::{Page, Unread};
@@ -47,7 +47,7 @@ pub(crate) struct Platform {
 
 /// What an answer is made of.
 #[derive(Deserialize)]
-struct Answer {
+struct GraphQlResponse {
     #[serde(default)]
     data: Option<Value>,
     /// Some servers write null where there are none.
@@ -76,7 +76,7 @@ impl Platform {
     }
 
     /// The same, which is given up on after so long.
-    pub(crate) async fn of(kept: &Kept, within: Duration) -> Result<Self, RemoteError> {
+    pub(crate) async fn of(kept: &Context, within: Duration) -> Result<Self, RemoteError> {
         Self::at(&kept.platform, kept.key.clone(), kept.ca_file.clone(), kept.insecure, within).await
     }
 
@@ -193,7 +193,7 @@ impl Platform {
     /// What an answer holds.
     fn answer(&self, act: &'static str, body: &[u8]) -> Result<Map<String, Value>, RemoteError> {
         let refused = self.refused(act);
-        let answer: Result<Answer, _> = serde_json::from_slice(body);
+        let answer: Result<GraphQlResponse, _> = serde_json::from_slice(body);
         let Ok(answer) = answer else { return Err(refused(NO_ANSWER.to_owned())) };
         if let Some(errors) = answer.errors.filter(|errors| !errors.is_empty()) {
             return Err(refused(joined(&errors)));

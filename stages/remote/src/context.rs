@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::arguments::context::ContextCommand;
-use crate::contexts::{Contexts, Kept};
+use crate::contexts::{Context, Contexts};
 use crate::environment::Environment;
 use crate::error::RemoteError;
 use crate::show::{Column, Output, Screen, document, table};
@@ -62,10 +62,10 @@ fn list(
     environment: &Environment,
 ) -> Result<String, RemoteError> {
     let current = environment.context.as_ref().or(all.current.as_ref());
-    let is_current = |one: &Kept| current == Some(&one.name);
+    let is_current = |one: &Context| current == Some(&one.name);
     match output {
         Output::Json | Output::Yaml => {
-            let one = |one: &Kept| json!({"name": one.name, "platform": one.platform, "user": one.user, "current": is_current(one)});
+            let one = |one: &Context| json!({"name": one.name, "platform": one.platform, "user": one.user, "current": is_current(one)});
             document(&Value::Array(all.contexts.iter().map(one).collect()), output)
         }
         Output::Name => Ok(all.contexts.iter().map(|one| format!("{}\n", one.name)).collect()),
@@ -73,8 +73,8 @@ fn list(
             if all.contexts.is_empty() {
                 screen.note("nobody is signed in: `gitops-runtime login URL` signs you in");
             }
-            let mark = |one: &Kept| if is_current(one) { "*" } else { "" };
-            let row = |one: &Kept| {
+            let mark = |one: &Context| if is_current(one) { "*" } else { "" };
+            let row = |one: &Context| {
                 vec![mark(one).into(), (&*one.name).into(), (&*one.platform).into(), (&*one.user).into()]
             };
             let rows: Vec<_> = all.contexts.iter().map(row).collect();

@@ -24,7 +24,7 @@ const MOST: usize = 200;
 /// A platform that somebody signed in to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Kept {
+pub(crate) struct Context {
     /// What it is called here.
     pub(crate) name: String,
     /// Its address.
@@ -50,7 +50,7 @@ pub(crate) struct Contexts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) current: Option<String>,
     #[serde(default)]
-    pub(crate) contexts: Vec<Kept>,
+    pub(crate) contexts: Vec<Context>,
 }
 
 fn exposed<S: Serializer>(key: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
@@ -128,7 +128,7 @@ impl Contexts {
     }
 
     /// The one of that name.
-    pub(crate) fn named(&self, name: &str) -> Result<&Kept, RemoteError> {
+    pub(crate) fn named(&self, name: &str) -> Result<&Context, RemoteError> {
         self.contexts.iter().find(|one| one.name == name).ok_or_else(|| self.unknown(name))
     }
 
@@ -146,7 +146,7 @@ impl Contexts {
         &self,
         given: Option<&str>,
         environment: &Environment,
-    ) -> Result<&Kept, RemoteError> {
+    ) -> Result<&Context, RemoteError> {
         match given.or(environment.context.as_deref()).or(self.current.as_deref()) {
             Some(name) => self.named(name),
             None if self.contexts.is_empty() => Err(RemoteError::Missing(
@@ -160,7 +160,7 @@ impl Contexts {
     }
 
     /// Adds one, or puts it in the place of the one of that name.
-    pub(crate) fn put(&mut self, kept: Kept) -> Result<(), RemoteError> {
+    pub(crate) fn put(&mut self, kept: Context) -> Result<(), RemoteError> {
         let same = self.contexts.iter().position(|one| one.name == kept.name);
         match same {
             Some(index) => self.contexts[index] = kept,
@@ -184,8 +184,8 @@ mod tests {
         Environment::of(|name| (name == "XDG_CONFIG_HOME").then(|| folder.clone()))
     }
 
-    fn kept(name: &str) -> Kept {
-        Kept {
+    fn kept(name: &str) -> Context {
+        Context {
             name: name.to_owned(),
             platform: "https://platform.example.com".to_owned(),
             user: "ada".to_owned(),

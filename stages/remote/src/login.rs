@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::arguments::context::Login;
 use crate::ask::{Platform, SIGN_IN};
-use crate::contexts::{Contexts, Kept};
+use crate::contexts::{Context, Contexts};
 use crate::environment::Environment;
 use crate::error::RemoteError;
 use crate::secret::Wanted;
@@ -83,7 +83,7 @@ pub(crate) async fn run(
     let user = plain(&me.name);
     let role = if me.is_admin { ", an admin" } else { "" };
     let kept =
-        Kept { name: name.clone(), platform: target.clone(), user: user.clone(), ca_file, insecure, key };
+        Context { name: name.clone(), platform: target.clone(), user: user.clone(), ca_file, insecure, key };
     Contexts::change(environment, |all| {
         all.put(kept)?;
         all.current = Some(name.clone());

@@ -29,9 +29,9 @@ use tokio_util::task::TaskTracker;
 use crate::access;
 use crate::config::{Limits, Webhooks};
 use crate::exchange::{Asked, Exchange};
+use crate::expiring_body::ExpiringBody;
 use crate::forwarded::{Arrival, forward};
 use crate::head;
-use crate::kept::Kept;
 use crate::lent::{Lender, Lent};
 use crate::metrics::RouterMetrics;
 use crate::names::Names;
@@ -94,10 +94,10 @@ enum Outcome {
 }
 
 /// The body of an answer.
-pub(crate) enum Answer {
+pub(crate) enum ProxyBody {
     Own(Full<Bytes>, #[expect(dead_code, reason = "it ends when the answer does")] Exchange),
     Streamed(Streamed),
-    Kept(Kept),
+    Expiring(ExpiringBody),
     Events(Box<Events>),
     /// HTTP is over on this connection.
     Ended,
@@ -114,11 +114,11 @@ impl Proxy {
         request: Request<Incoming>,
         arrival: Arrival,
         turn: Arc<Turn>,
-    ) -> Response<Answer> {
+    ) -> Response<ProxyBody> {
         let kept = (request.version() == Version::HTTP_2).then_some(self.write_timeout);
         let response = self.answered(request, arrival, turn).await;
         response.map(|body| match kept {
-            Some(limit) if !body.is_end_stream() => Answer::Kept(Kept::new(body, limit)),
+            Some(limit) if !body.is_end_stream() => ProxyBody::Expiring(ExpiringBody::new(body, limit)),
             _ => body,
         })
     }
@@ -128,7 +128,7 @@ impl Proxy {
         mut request: Request<Incoming>,
         arrival: Arrival,
         turn: Arc<Turn>,
-    ) -> Response<Answer> {
+    ) -> Response<ProxyBody> {
         let leaving = request.headers().contains_key(UPGRADE).then(|| hyper::upgrade::on(&mut request));
         let (mut head, body) = request.into_parts();
         let route = route(head.uri.path());
@@ -159,12 +159,12 @@ impl Proxy {
             }
             Ok(Outcome::Events(place)) => {
                 exchange.answered(StatusCode::OK.as_u16());
-                return probe::events().map(|()| Answer::Events(Box::new(Events::new(exchange, place))));
+                return probe::events().map(|()| ProxyBody::Events(Box::new(Events::new(exchange, place))));
             }
             Ok(Outcome::Echo(response, leaving, place)) => {
                 exchange.answered(response.status().as_u16());
                 self.upgraded.spawn(probe::echo(leaving, exchange, place, self.cut.clone()));
-                return response.map(|()| Answer::Ended);
+                return response.map(|()| ProxyBody::Ended);
             }
             Ok(Outcome::Own(status, text)) => (own(status), Err(text.to_owned())),
             Err(refusal) => {
@@ -369,7 +369,7 @@ impl Proxy {
         mut response: Response<Incoming>,
         leaving: OnUpgrade,
         mut exchange: Exchange,
-    ) -> Response<Answer> {
+    ) -> Response<ProxyBody> {
         let arriving = hyper::upgrade::on(&mut response);
         let (mut head, _) = response.into_parts();
         let protocol = head.headers.get(UPGRADE).cloned();
@@ -378,7 +378,7 @@ impl Proxy {
         head.headers.extend(protocol.map(|protocol| (UPGRADE, protocol)));
         exchange.answered(head.status.as_u16());
         self.upgraded.spawn(upgrade::pass(leaving, arriving, exchange, self.cut.clone()));
-        Response::from_parts(head, Answer::Ended)
+        Response::from_parts(head, ProxyBody::Ended)
     }
 }
 
@@ -411,17 +411,17 @@ fn finish(
     body: Result<Incoming, String>,
     flow: &Arc<Flow>,
     mut exchange: Exchange,
-) -> Response<Answer> {
+) -> Response<ProxyBody> {
     match body {
-        Ok(body) => head.map(|()| Answer::Streamed(Streamed::answer(body, flow.clone(), exchange))),
+        Ok(body) => head.map(|()| ProxyBody::Streamed(Streamed::answer(body, flow.clone(), exchange))),
         Err(text) => {
             exchange.complete();
-            head.map(|()| Answer::Own(Full::new(Bytes::from(text)), exchange))
+            head.map(|()| ProxyBody::Own(Full::new(Bytes::from(text)), exchange))
         }
     }
 }
 
-impl Body for Answer {
+impl Body for ProxyBody {
     type Data = Bytes;
     type Error = Cut;
 
@@ -432,7 +432,7 @@ impl Body for Answer {
         match self.get_mut() {
             Self::Own(body, _) => Pin::new(body).poll_frame(context).map_err(|never| match never {}),
             Self::Streamed(body) => Pin::new(body).poll_frame(context),
-            Self::Kept(body) => Pin::new(body).poll_frame(context),
+            Self::Expiring(body) => Pin::new(body).poll_frame(context),
             Self::Events(events) => events.poll(context).map(|frame| frame.map(Ok)),
             Self::Ended => Poll::Ready(None),
         }
@@ -442,7 +442,7 @@ impl Body for Answer {
         match self {
             Self::Own(body, _) => body.is_end_stream(),
             Self::Streamed(body) => body.is_end_stream(),
-            Self::Kept(body) => body.is_end_stream(),
+            Self::Expiring(body) => body.is_end_stream(),
             Self::Events(_) => false,
             Self::Ended => true,
         }
@@ -452,7 +452,7 @@ impl Body for Answer {
         match self {
             Self::Own(body, _) => body.size_hint(),
             Self::Streamed(body) => body.size_hint(),
-            Self::Kept(body) => body.size_hint(),
+            Self::Expiring(body) => body.size_hint(),
             Self::Events(_) => SizeHint::default(),
             Self::Ended => SizeHint::with_exact(0),
         }

@@ -6,8 +6,8 @@ use pipeline_core::SecretString;
 
 use super::calls::Calls;
 use super::forge::Checked;
+use super::git_secret::{Changes, GitSecret, KeptToken};
 use super::integration::{Integration, SharingPolicy, named};
-use super::kept::{Changes, Kept, KeptToken};
 use super::provider::Provider;
 use super::seal::{Keys, Sealer};
 use super::token_type::GitTokenType;
@@ -20,7 +20,7 @@ const MOST: usize = 50;
 /// Integrations, and what people registered with them. Cloning shares.
 #[derive(Clone)]
 pub(crate) struct Integrations {
-    pub(crate) kept: Kept,
+    pub(crate) kept: GitSecret,
     pub(crate) platform: Platform,
     /// How providers are called.
     pub(crate) calls: Calls,

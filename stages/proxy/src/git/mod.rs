@@ -7,9 +7,9 @@
 mod calls;
 mod files;
 mod forge;
+mod git_secret;
 mod integration;
 mod integrations;
-mod kept;
 mod oauth;
 mod offered;
 mod provider;
@@ -24,9 +24,9 @@ pub(crate) use self::files::{
     Change, Commit, CommitFile, GitFile, GitFiles, GitOrganization, RepositoriesPage,
     RepositoryBranchesAndTagsOutput, RepositoryFiles, RequestedPull,
 };
+pub(crate) use self::git_secret::{GitSecret, is_iv};
 pub(crate) use self::integration::{Integration, SharingPolicy};
 pub(crate) use self::integrations::{GitToken, Integrations, Listed, ListedUser};
-pub(crate) use self::kept::{Kept, is_iv};
 pub(crate) use self::oauth::OAuth;
 pub use self::oauth::OAuthConfig;
 pub(crate) use self::offered::{CheckedGitToken, OfferedToken};

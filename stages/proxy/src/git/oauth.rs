@@ -86,7 +86,7 @@ struct Application {
 
 /// What GitHub answers.
 #[derive(Deserialize)]
-struct Answer {
+struct TokenResponse {
     access_token: Option<SecretString>,
     expires_in: Option<u64>,
     error: Option<String>,
@@ -265,7 +265,7 @@ impl OAuth {
         Ok(Application { id, secret: secret.into(), url })
     }
 
-    async fn exchange(&self, url: &Url, body: &[(&str, &str)]) -> Result<Answer, ActError> {
+    async fn exchange(&self, url: &Url, body: &[(&str, &str)]) -> Result<TokenResponse, ActError> {
         let away = |source| ActError::Away { peer: PEER, act: ACT, source };
         let target =
             Target::new(url.as_str(), "").map_err(|error| ActError::Wrong(format!("url: {error}")))?;

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use stages_client::Url;
 use stages_kube::QuestionError;
 
+use super::git_secret::{TRIES, decoded, failed};
 use super::integrations::Integrations;
-use super::kept::{TRIES, decoded, failed};
 use super::offered::{CheckedGitToken, OfferedToken};
 use super::provider::{Provider, is_of, repositories_of};
 use super::token_type::GitTokenType;

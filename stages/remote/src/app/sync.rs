@@ -183,7 +183,7 @@ pub(super) struct Wanted<'a> {
 
 /// What was told of a sync.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct DiffCounts {
     /// Resources that it changes.
     pub(super) differing: usize,
     /// Those that Git does not have, and that stay.
@@ -196,7 +196,7 @@ pub(super) async fn told(
     wanted: Wanted<'_>,
     is_wanted: impl Fn(&str, &str, &str, &str) -> bool,
     screen: &Screen,
-) -> Result<Told, RemoteError> {
+) -> Result<DiffCounts, RemoteError> {
     let act = "compare an application";
     let fields = "{ group kind namespace name live target }";
     let mut variables = json!({"application": name.variables()});
@@ -219,7 +219,7 @@ pub(super) async fn told(
         }
     };
     let all: Vec<Difference> = proxy.get(act, &query, variables, "applicationDiff").await?;
-    let mut told = Told::default();
+    let mut told = DiffCounts::default();
     for one in &all {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let (group, namespace) = (text(&one.group), text(&one.namespace));

@@ -50,7 +50,7 @@ pub(super) struct Asked<'a> {
 }
 
 /// An answer.
-pub(super) struct Answer {
+pub(super) struct ForgeResponse {
     opened: Opened,
     body: Vec<u8>,
 }
@@ -76,7 +76,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-impl Answer {
+impl ForgeResponse {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.opened.header(name)
     }
@@ -123,13 +123,13 @@ impl Api {
         self.ask(Asked::get(act, path)).await?.read()
     }
 
-    pub(super) async fn ask(&self, asked: Asked<'_>) -> Result<Answer, ActError> {
+    pub(super) async fn ask(&self, asked: Asked<'_>) -> Result<ForgeResponse, ActError> {
         let act = asked.act;
         self.try_ask(&asked).await?.map_err(|reply| self.refused(act, reply))
     }
 
     /// As [`Self::ask`], of what a refusal tells something.
-    pub(super) async fn try_ask(&self, asked: &Asked<'_>) -> Result<Result<Answer, Reply>, ActError> {
+    pub(super) async fn try_ask(&self, asked: &Asked<'_>) -> Result<Result<ForgeResponse, Reply>, ActError> {
         let act = asked.act;
         let away = |source: HttpError| ActError::Away { peer: PEER, act, source };
         let request = self.client.request(act, asked.method.clone(), asked.path).map_err(away)?;
@@ -150,7 +150,7 @@ impl Api {
                 return Err(ActError::Unreadable(PEER));
             }
         }
-        Ok(Ok(Answer { opened, body }))
+        Ok(Ok(ForgeResponse { opened, body }))
     }
 
     /// Of a token that is nobody's there.

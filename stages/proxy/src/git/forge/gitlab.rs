@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::api::{Answer, Api, Asked};
+use super::api::{Api, Asked, ForgeResponse};
 use super::{ACT, Checked, Person, ProviderApi, given};
 use crate::error::ActError;
 use crate::git::pull_request::{NewPullRequest, PullRequest};
@@ -131,7 +131,7 @@ impl ProviderApi for GitLab {
     async fn repositories(&self, page: u32, limit: u32) -> Result<(Vec<Repository>, bool), ActError> {
         let asked = Asked::get(ACT.list, &["projects"]).with("page", page).with("per_page", limit);
         let asked = asked.with("membership", true).with("order_by", "path").with("sort", "asc");
-        let answer: Answer = self.0.ask(asked).await?;
+        let answer: ForgeResponse = self.0.ask(asked).await?;
         let all: Vec<Project> = answer.read()?;
         // It says in a header of its own whether there is another page.
         let has_next = answer.header("x-next-page").is_some_and(|page| !page.trim().is_empty());

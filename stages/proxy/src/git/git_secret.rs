@@ -50,7 +50,7 @@ pub(super) struct Changes(Map<String, Value>);
 
 /// The Secret.
 #[derive(Clone)]
-pub(crate) struct Kept {
+pub(crate) struct GitSecret {
     pub(crate) cluster: Arc<Reader>,
     pub(crate) namespace: String,
 }
@@ -143,7 +143,7 @@ impl Everything {
     }
 }
 
-impl Kept {
+impl GitSecret {
     pub(super) fn path(&self, name: &str) -> String {
         format!("/api/v1/namespaces/{}/secrets/{name}", self.namespace)
     }

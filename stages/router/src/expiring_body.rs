@@ -10,25 +10,25 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::task::AbortHandle;
 
-use crate::proxy::Answer;
+use crate::proxy::ProxyBody;
 use crate::pulse::Moment;
 use crate::streamed::Cut;
 
 /// A body that is kept for a client for so long.
-pub(crate) struct Kept {
-    body: Arc<Mutex<Option<Answer>>>,
+pub(crate) struct ExpiringBody {
+    body: Arc<Mutex<Option<ProxyBody>>>,
     /// Since when nobody asks for more.
     unasked: Arc<Moment>,
     watching: AbortHandle,
 }
 
-fn lock(body: &Mutex<Option<Answer>>) -> MutexGuard<'_, Option<Answer>> {
+fn lock(body: &Mutex<Option<ProxyBody>>) -> MutexGuard<'_, Option<ProxyBody>> {
     body.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Kept {
+impl ExpiringBody {
     /// Lets it go when nobody has asked for more of it for `limit`.
-    pub(crate) fn new(body: Answer, limit: Duration) -> Self {
+    pub(crate) fn new(body: ProxyBody, limit: Duration) -> Self {
         let (body, unasked) = (Arc::new(Mutex::new(Some(body))), Arc::new(Moment::now()));
         let (letting_go, moment) = (body.clone(), unasked.clone());
         let watching = tokio::spawn(async move {
@@ -39,13 +39,13 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for ExpiringBody {
     fn drop(&mut self) {
         self.watching.abort();
     }
 }
 
-impl Body for Kept {
+impl Body for ExpiringBody {
     type Data = Bytes;
     type Error = Cut;
 

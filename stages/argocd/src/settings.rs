@@ -1,6 +1,6 @@
 //! Argo CD's own settings: how it marks what belongs to an application.
 //!
-//! takes: nothing - gives: [`Known`] to every event that begins - calls: `GET {argocd}/api/v1/settings` and
+//! takes: nothing - gives: [`ArgoCdSettings`] to every event that begins - calls: `GET {argocd}/api/v1/settings` and
 //! `GET {argocd}/api/version`, every 30 s - fails: never; it keeps trying, and what was known stays known.
 //!
 //! Until the settings are known no event is enriched: a wrong tracking method would take children for root
@@ -53,7 +53,7 @@ impl Config {
 
 /// What is known of one Argo CD.
 #[derive(Debug)]
-pub struct Known {
+pub struct ArgoCdSettings {
     tracking_method: TrackingMethod,
     instance_label_key: String,
     /// The namespace that Argo CD is in, and applications whose tracking value names none.
@@ -66,14 +66,14 @@ pub struct Known {
 const LOOK: Duration = Duration::from_secs(60);
 
 /// The settings that hold now; `None` until they are known.
-pub type Current = watch::Receiver<Option<Arc<Known>>>;
+pub type Current = watch::Receiver<Option<Arc<ArgoCdSettings>>>;
 
 /// Looks at the settings until it is stopped.
 #[derive(Debug)]
 pub struct SettingsWatch {
     config: Config,
     argocd: Arc<ArgoCd>,
-    known: watch::Sender<Option<Arc<Known>>>,
+    known: watch::Sender<Option<Arc<ArgoCdSettings>>>,
 }
 
 impl Config {
@@ -89,7 +89,7 @@ impl Config {
         (SettingsWatch { config: self, argocd, known }, current)
     }
 
-    fn known(&self, body: SettingsBody, version: Option<String>) -> Known {
+    fn known(&self, body: SettingsBody, version: Option<String>) -> ArgoCdSettings {
         let text = |own: &Option<String>, theirs: Option<String>, default: &str| {
             let theirs = theirs.filter(|text| !text.is_empty());
             own.clone().or(theirs).unwrap_or_else(|| default.to_owned())
@@ -100,7 +100,7 @@ impl Config {
                 None => default_method(version.as_deref()),
             }
         });
-        Known {
+        ArgoCdSettings {
             tracking_method,
             instance_label_key: text(
                 &self.instance_label_key,
@@ -114,7 +114,7 @@ impl Config {
     }
 }
 
-impl Known {
+impl ArgoCdSettings {
     /// As a plan takes them.
     #[must_use]
     pub fn settings(&self) -> Settings {

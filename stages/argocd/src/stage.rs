@@ -25,7 +25,7 @@ use crate::client::{self, ArgoCd, CallBudget, ConfigError};
 use crate::content::{self, Content, SMALL, Unworked};
 use crate::fetch::{self, Fetcher};
 use crate::plan::{self, Begun, Facts, Fetch, FetchPlan, Response};
-use crate::settings::{self, Current, Known, SettingsWatch};
+use crate::settings::{self, ArgoCdSettings, Current, SettingsWatch};
 use crate::sources::{AsksGit, Sources};
 use crate::unchanged::UnchangedFilter;
 
@@ -245,7 +245,7 @@ impl From<Unworked> for Failed {
 }
 
 impl Inner {
-    async fn settings(&self) -> Result<Arc<Known>, StageError> {
+    async fn settings(&self) -> Result<Arc<ArgoCdSettings>, StageError> {
         let mut current = self.current.clone();
         let known = timeout_at(Instant::now() + self.settings_wait, current.wait_for(Option::is_some)).await;
         // Neither in time, nor ever: the watch of the settings has ended with the process.
@@ -253,7 +253,7 @@ impl Inner {
         known.ok_or_else(|| StageError::retry(Reason::Unreachable, SettingsUnknown))
     }
 
-    fn plan_settings(&self, argocd: &Known) -> plan::Settings {
+    fn plan_settings(&self, argocd: &ArgoCdSettings) -> plan::Settings {
         plan::Settings { sources: self.asks_git.clone(), ..argocd.settings() }
     }
 
@@ -279,7 +279,7 @@ impl Inner {
         event: &Event,
         known: Option<&Record>,
         attempt: &Attempt,
-        (argocd, budget): (&Known, &CallBudget),
+        (argocd, budget): (&ArgoCdSettings, &CallBudget),
         text: Option<Digest>,
     ) -> Result<Enriched, Failed> {
         let (begun, found) = self.begin(event, known, attempt, (argocd, budget)).await?;
@@ -317,7 +317,7 @@ impl Inner {
         event: &Event,
         known: Option<&Record>,
         attempt: &Attempt,
-        (argocd, budget): (&Known, &CallBudget),
+        (argocd, budget): (&ArgoCdSettings, &CallBudget),
     ) -> Result<(Result<Begun, StageError>, Option<Facts>), Unworked> {
         let (settings, size) = (self.plan_settings(argocd), event.size());
         let mut found = None;
@@ -341,7 +341,7 @@ impl Inner {
         event: &Event,
         known: Option<&Record>,
         attempt: &Attempt,
-        argocd: &Known,
+        argocd: &ArgoCdSettings,
     ) -> Result<Enriched, StageError> {
         let gone = Event { change: Change::Deleted { body: None }, ..event.clone() };
         match FetchPlan::begin(&gone, known, attempt, &self.plan_settings(argocd), &self.redactor)? {

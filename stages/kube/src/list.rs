@@ -31,13 +31,13 @@ const AT_ONCE: usize = 8;
 const PACE: Duration = Duration::from_millis(20);
 
 /// What was known of each object before a list: its life, and the version of it, 0 for none.
-type Known = BTreeMap<Key, (Uid, Version)>;
+type ObjectVersions = BTreeMap<Key, (Uid, Version)>;
 
 /// What a list has shown so far.
 #[derive(Debug)]
 struct Listed<'a> {
     /// What was known before.
-    known: &'a Known,
+    known: &'a ObjectVersions,
     /// What of it is there.
     present: HashSet<&'a Key>,
     objects: usize,
@@ -48,7 +48,7 @@ struct Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    fn of(known: &'a Known, resumed: Option<Resumed>) -> Self {
+    fn of(known: &'a ObjectVersions, resumed: Option<Resumed>) -> Self {
         Self { known, present: HashSet::new(), objects: 0, nameless: false, resumed }
     }
 
@@ -85,7 +85,12 @@ impl<M: Mapping> Watch<M> {
         }
     }
 
-    async fn list_once(&self, out: &Emitter, position: &mut Position, known: &Known) -> Result<(), Stopped> {
+    async fn list_once(
+        &self,
+        out: &Emitter,
+        position: &mut Position,
+        known: &ObjectVersions,
+    ) -> Result<(), Stopped> {
         let mut listed = Listed::of(known, self.resumed(out, position));
         let mut pages = Pages::new(self.kind, self.config.page_size);
         let resource_version = loop {
@@ -158,7 +163,7 @@ impl<M: Mapping> Watch<M> {
     /// What was known before the list: seen by this process, whoever owns it, and until a first list is complete what
     /// the ledger knows. What the ledger knows in namespaces that are not watched (any more) is left alone: no list can
     /// say anything of it.
-    async fn known(&self, out: &Emitter, relist: bool) -> Known {
+    async fn known(&self, out: &Emitter, relist: bool) -> ObjectVersions {
         let mut known = BTreeMap::new();
         if !relist {
             let ours = |key: &Key| self.namespaces.contains(key.namespace()) && out.wants(key);

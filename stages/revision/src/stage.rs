@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use stages_git::application::Application;
 use stages_git::remote::Tenant;
 
-use crate::sync::{Told, is_dry_run, started_at, waits_to_begin};
+use crate::sync::{ReportedSync, is_dry_run, started_at, waits_to_begin};
 use crate::{ChangeReport, FileDiff, Synced, Walks, labels, synced};
 
 /// Bytes of differences of files that all sources of one application have together: whoever takes a report takes a megabyte, and
@@ -41,7 +41,7 @@ impl RevisionEnrichment {
         &self,
         event: &Event,
         application: &Application,
-        (all, told): (&[Synced], &[Option<Told>]),
+        (all, told): (&[Synced], &[Option<ReportedSync>]),
         (project, started_at): (&str, Option<&str>),
     ) -> ChangeReport {
         let tenant = Tenant::new(project, event.key.namespace());
@@ -105,12 +105,12 @@ impl Enrich for RevisionEnrichment {
             let refetch = known.is_incomplete().then_some(Refetch::Incomplete);
             return Ok(Enriched { refetch, ..Enriched::filtered(Filtered::Unchanged) });
         }
-        let told: Vec<Option<Told>> =
+        let told: Vec<Option<ReportedSync>> =
             known.and_then(|known| serde_json::from_slice(&known.state).ok()).unwrap_or_default();
         let project = object["spec"]["project"].as_str().unwrap_or_default();
         let mut found = self.changes(event, &application, (&all, &told), (project, started_at)).await;
         let incomplete = found.sources.iter().any(|of| of.error.is_some());
-        let next: Vec<Option<Told>> = match incomplete {
+        let next: Vec<Option<ReportedSync>> = match incomplete {
             // It is told later, from where it was told last.
             true => told,
             false => all.iter().map(|of| of.told(started_at)).collect(),

@@ -11,7 +11,7 @@ use stages_git::{SyncedSources, has_commits, synced_sources};
 
 /// What was told of one source last: kept in the record of its application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct ReportedSync {
     repo_url: String,
     revision: String,
     /// When the sync began that it was told of.
@@ -39,12 +39,12 @@ pub struct Synced {
 impl Synced {
     /// The revision whose changes were told last, as long as the history still has it or there is none: a sync that nobody watched
     /// is told together with the one after it. Else the one before. Another sync of the revision that was told brings nothing new.
-    pub(crate) fn since(&self, told: Option<&Told>, started_at: Option<&str>) -> Option<String> {
-        let is_again = |told: &Told| {
+    pub(crate) fn since(&self, told: Option<&ReportedSync>, started_at: Option<&str>) -> Option<String> {
+        let is_again = |told: &ReportedSync| {
             self.current.as_ref() == Some(&told.revision)
                 && told.started_at.as_deref().zip(started_at).is_some_and(|(told, now)| told != now)
         };
-        let is_before = |told: &Told| {
+        let is_before = |told: &ReportedSync| {
             self.current.as_ref() != Some(&told.revision)
                 && self.history.as_ref().is_none_or(|history| history.contains(&told.revision))
         };
@@ -53,10 +53,10 @@ impl Synced {
     }
 
     /// What is remembered once this is told.
-    pub(crate) fn told(&self, started_at: Option<&str>) -> Option<Told> {
+    pub(crate) fn told(&self, started_at: Option<&str>) -> Option<ReportedSync> {
         let revision = self.current.clone()?;
         let started_at = started_at.map(str::to_owned);
-        Some(Told { repo_url: self.repo_url.clone(), revision, started_at })
+        Some(ReportedSync { repo_url: self.repo_url.clone(), revision, started_at })
     }
 }
 
@@ -174,7 +174,7 @@ impl Place<'_> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Told, is_dry_run, started_at, synced, waits_to_begin};
+    use super::{ReportedSync, is_dry_run, started_at, synced, waits_to_begin};
 
     fn between(application: &Value) -> Vec<(Option<String>, Option<String>)> {
         synced(application).into_iter().map(|of| (of.current, of.previous)).collect()
@@ -242,7 +242,7 @@ mod tests {
             },
         });
         let of = &synced(&application)[0];
-        let told = |repo: &str, revision: &str| Told {
+        let told = |repo: &str, revision: &str| ReportedSync {
             repo_url: repo.to_owned(),
             revision: revision.to_owned(),
             started_at: Some("one".to_owned()),
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(of.told(now), Some(told(here, "d")));
         // The same once more brings nothing; of what was told before it had begun nobody knows that.
         assert_eq!(of.since(Some(&told(here, "d")), Some("two")).as_deref(), Some("d"));
-        let before = Told { started_at: None, ..told(here, "d") };
+        let before = ReportedSync { started_at: None, ..told(here, "d") };
         assert_eq!(of.since(Some(&before), Some("two")).as_deref(), Some("c"));
     }
 
@@ -406,17 +406,17 @@ mod tests {
                 "operationState": {"phase": "Succeeded", "syncResult": {"revision": "b"}},
             },
         });
-        let told = Told {
+        let told = ReportedSync {
             repo_url: "https://example.com/a".to_owned(),
             revision: "a".to_owned(),
             started_at: Some("one".to_owned()),
         };
-        let of = |application: &Value, told: &Told| {
+        let of = |application: &Value, told: &ReportedSync| {
             let all = synced(application);
             (all[0].current.clone(), all[0].since(Some(told), Some("two")))
         };
         assert_eq!(of(&application, &told), pair("b", "a"));
-        let elsewhere = Told { repo_url: "https://example.com/b".to_owned(), ..told.clone() };
+        let elsewhere = ReportedSync { repo_url: "https://example.com/b".to_owned(), ..told.clone() };
         assert_eq!(of(&application, &elsewhere), pair("b", ""), "another repository's revision");
         application["status"]["history"] = json!([{"revision": "b"}]);
         assert_eq!(of(&application, &told), pair("b", ""), "a history that has it no more");

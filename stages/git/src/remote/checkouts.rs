@@ -121,12 +121,12 @@ struct State {
 pub struct Checkout {
     /// The commit.
     pub commit: Oid,
-    held: Held,
+    held: CloneGuard,
 }
 
 /// A clone that stays for as long as this is held.
 #[derive(Clone)]
-pub(super) struct Held {
+pub(super) struct CloneGuard {
     entry: Arc<Entry>,
     _reading: Arc<Reading>,
     url: RepositoryUrl,
@@ -157,7 +157,7 @@ pub struct Named {
     pub tags: Vec<String>,
 }
 
-impl Held {
+impl CloneGuard {
     /// Until it is dropped, nobody else of this process commits to the repository.
     pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
         self.entry.turn.acquire().await
@@ -183,7 +183,7 @@ impl Held {
 
 impl Checkout {
     /// The clone that holds it.
-    pub(super) fn held(&self) -> &Held {
+    pub(super) fn held(&self) -> &CloneGuard {
         &self.held
     }
 
@@ -324,7 +324,7 @@ impl Checkouts {
         let entry = self.inner.entry(of);
         let done = |commit, reading| {
             let (entry, url, series) = (entry.clone(), url.clone(), config.series.clone());
-            Ok(Checkout { commit, held: Held { entry, _reading: reading, url, series } })
+            Ok(Checkout { commit, held: CloneGuard { entry, _reading: reading, url, series } })
         };
         if let Some(commit) = whole(revision)
             && let Some(reading) = here(&entry, commit).await
@@ -388,7 +388,7 @@ impl Checkouts {
             let _state = entry.state.lock().await;
             (self.fetch(url, &entry, revision, &access).await?, entry.clone.read())
         };
-        let held = Held { entry, _reading: reading, url: url.clone(), series: self.series() };
+        let held = CloneGuard { entry, _reading: reading, url: url.clone(), series: self.series() };
         let checkout = Checkout { commit, held };
         self.counted().await;
         Ok(checkout)
@@ -399,7 +399,7 @@ impl Checkouts {
         &self,
         url: &RepositoryUrl,
         who: &Credential,
-    ) -> Result<Option<Held>, FetchError> {
+    ) -> Result<Option<CloneGuard>, FetchError> {
         if !self.named_as(url, who).await?.branches.is_empty() {
             return Ok(None);
         }
@@ -412,7 +412,7 @@ impl Checkouts {
             entry.clone.read()
         };
         self.counted().await;
-        Ok(Some(Held { entry, _reading: reading, url: url.clone(), series: self.series() }))
+        Ok(Some(CloneGuard { entry, _reading: reading, url: url.clone(), series: self.series() }))
     }
 
     /// The branches and tags that whoever has a credential sees, sorted.
@@ -552,7 +552,7 @@ impl Inner {
             }
             let mut entries = lock(&self.entries);
             let known = entries.iter().find(|(_, entry)| entry.clone.path() == path);
-            // Held by the map alone: nobody can begin to use it while the map is locked.
+            // CloneGuard by the map alone: nobody can begin to use it while the map is locked.
             let unused = known.is_none_or(|(_, entry)| Arc::strong_count(entry) == 1);
             let to = path.with_extension("gone");
             if unused && fs::rename(&path, &to).is_ok() {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use git2::Oid;
 
-use super::checkouts::{Checkout, Checkouts, Held};
+use super::checkouts::{Checkout, Checkouts, CloneGuard};
 use super::push::{Push, Pushed};
 use super::{Credential, FetchError, RepositoryUrl};
 use crate::draft::{self, Draft, DraftError, NewCommit};
@@ -110,8 +110,8 @@ struct Committing<'a> {
 }
 
 /// A branch, and what a commit on it is made on.
-struct Seen {
-    held: Held,
+struct BranchState {
+    held: CloneGuard,
     /// Where the branch is; `None`: there is none.
     at: Option<Oid>,
     /// What the commit follows; `None`: it is the first of the repository.
@@ -176,10 +176,10 @@ impl Checkouts {
         who: &Credential,
         name: &str,
         new: &NewCommit,
-    ) -> Result<Seen, FetchError> {
+    ) -> Result<BranchState, FetchError> {
         let there = |found: Checkout| {
             let at = Some(found.commit);
-            Seen { held: found.held().clone(), at, follows: at }
+            BranchState { held: found.held().clone(), at, follows: at }
         };
         match self.checkout_as(url, name, who).await {
             Err(FetchError::NoRevision { .. }) => {}
@@ -187,10 +187,10 @@ impl Checkouts {
         }
         if let Some(base) = &new.base {
             let found = self.checkout_as(url, base, who).await?;
-            return Ok(Seen { held: found.held().clone(), at: None, follows: Some(found.commit) });
+            return Ok(BranchState { held: found.held().clone(), at: None, follows: Some(found.commit) });
         }
         match self.empty_as(url, who).await? {
-            Some(held) => Ok(Seen { held, at: None, follows: None }),
+            Some(held) => Ok(BranchState { held, at: None, follows: None }),
             // It has branches: of several first commits at once another one may have made this since it was looked for.
             None => self.checkout_as(url, name, who).await.map(there),
         }
@@ -278,7 +278,7 @@ impl Committing<'_> {
         }
     }
 
-    async fn draft(&self, now: &Seen) -> Result<Draft, CommitError> {
+    async fn draft(&self, now: &BranchState) -> Result<Draft, CommitError> {
         let (new, base, bases, follows) = (self.new.clone(), self.base, self.bases.clone(), now.follows);
         let draft = now.held.read(move |repository| repository.draft(follows, &new, base, &bases)).await?;
         Ok(draft?)
@@ -286,7 +286,7 @@ impl Committing<'_> {
 }
 
 /// The one of some commits that a branch holds.
-async fn arrived(held: &Held, tip: Oid, made: &[Oid]) -> Result<Option<Oid>, FetchError> {
+async fn arrived(held: &CloneGuard, tip: Oid, made: &[Oid]) -> Result<Option<Oid>, FetchError> {
     let made = made.to_vec();
     held.read(move |repository| made.into_iter().find(|one| repository.follows(tip, *one))).await
 }

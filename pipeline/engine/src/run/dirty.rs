@@ -21,6 +21,8 @@ struct Entry {
     read: bool,
     /// Facts that a newer state may not show any more, each with its incarnation and the state that showed it.
     facts: Vec<(Uid, Version, Fact)>,
+    /// Of all facts, those of its deletions too.
+    bytes: usize,
     /// The number of the read that is under way, and shows what was marked last.
     reading: Option<u64>,
 }
@@ -56,6 +58,7 @@ impl Entry {
     fn keep(&mut self, event: &Event) {
         for end in event.coalesced.iter().chain(&event.fact) {
             if !self.facts.iter().any(|(uid, _, known)| *uid == event.uid && known.is_same(end)) {
+                self.bytes += end.size();
                 self.facts.push((event.uid.clone(), event.version, end.clone()));
             }
         }
@@ -64,15 +67,10 @@ impl Entry {
     /// Of what is too much the oldest goes. Returns how many facts that are.
     fn give_up(&mut self, spare: usize) -> usize {
         let had = self.facts.len();
-        while self.facts.len() > KEPT_FACTS || (!self.facts.is_empty() && self.bytes() > spare) {
-            self.facts.remove(0);
+        while self.facts.len() > KEPT_FACTS || (!self.facts.is_empty() && self.bytes > spare) {
+            self.bytes -= self.facts.remove(0).2.size();
         }
         had - self.facts.len()
-    }
-
-    fn bytes(&self) -> usize {
-        let deleted = self.deleted.iter().flat_map(|event| &event.coalesced);
-        self.facts.iter().map(|(.., fact)| fact).chain(deleted).map(Fact::size).sum()
     }
 }
 
@@ -84,7 +82,7 @@ impl Dirty {
     /// The bus did not take this event, or it is not known whether it did. Returns how many facts had to be given up.
     pub(in crate::run) fn mark(&mut self, event: Event) -> usize {
         let entry = self.entries.entry(event.key.clone()).or_default();
-        let others = self.bytes - entry.bytes();
+        let others = self.bytes - entry.bytes;
         // What is being read may be older.
         entry.reading = None;
         entry.reopen(&event);
@@ -100,7 +98,7 @@ impl Dirty {
         } else {
             entry.read = true;
         }
-        self.bytes = others + entry.bytes();
+        self.bytes = others + entry.bytes;
         given_up
     }
 
@@ -115,7 +113,7 @@ impl Dirty {
 
     fn take(&mut self, key: &Key) -> Option<Entry> {
         let entry = self.entries.remove(key)?;
-        self.bytes -= entry.bytes();
+        self.bytes -= entry.bytes;
         Some(entry)
     }
 
@@ -125,9 +123,11 @@ impl Dirty {
         let mut rest = Vec::new();
         let Self { entries, bytes, reads } = self;
         for (key, entry) in entries.iter_mut().filter(|(_, entry)| entry.reading.is_none()).take(most) {
-            *bytes -= entry.bytes();
-            work.extend(entry.deleted.drain(..).map(Republish::Publish));
-            *bytes += entry.bytes();
+            for event in entry.deleted.drain(..) {
+                let told: usize = event.coalesced.iter().map(Fact::size).sum();
+                (entry.bytes, *bytes) = (entry.bytes - told, *bytes - told);
+                work.push(Republish::Publish(event));
+            }
             if entry.read {
                 *reads += 1;
                 entry.reading = Some(*reads);
@@ -347,7 +347,7 @@ mod tests {
         dirty.mark(Event { fact: event(4, Some(2)).fact, ..gone(4) });
         let work = dirty.next(8);
         let [Republish::Publish(gone), Republish::Read(..)] = &work[..] else { panic!("{work:?}") };
-        assert_eq!(ends(gone), [1, 2]);
+        assert_eq!((ends(gone), dirty.bytes), (vec![1, 2], 0));
     }
 
     #[test]

@@ -45,18 +45,18 @@ impl Board for Tunnels {
     }
 
     fn watch(&self) -> Box<dyn Watching> {
-        Box::new(Seen { bucket: self.0.clone(), watch: self.0.watch(&[">".to_owned()]) })
+        Box::new(BoardWatch { bucket: self.0.clone(), watch: self.0.watch(&[">".to_owned()]) })
     }
 }
 
 /// What is seen of it.
-struct Seen {
+struct BoardWatch {
     bucket: Bucket,
     watch: Watch,
 }
 
 #[async_trait]
-impl Watching for Seen {
+impl Watching for BoardWatch {
     async fn next(&mut self) -> Posted {
         loop {
             match self.watch.next().await {

@@ -334,7 +334,7 @@ pub enum KindState {
 type Wants = dyn Fn(&Key) -> bool + Send + Sync;
 type Emit = dyn Fn(Event) -> BoxFuture<'static, bool> + Send + Sync;
 type TakeNote = dyn Fn(SourceNote) + Send + Sync;
-type Known = dyn Fn() -> Pin<Box<dyn Future<Output = Vec<Remembered>> + Send>> + Send + Sync;
+type Recall = dyn Fn() -> Pin<Box<dyn Future<Output = Vec<Remembered>> + Send>> + Send + Sync;
 type AwaitCapacity = dyn Fn(u64) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
 /// What a source emits into: each event goes to the shard that owns its key.
@@ -346,7 +346,7 @@ pub struct Emitter {
     wants: Arc<Wants>,
     emit: Arc<Emit>,
     note: Arc<TakeNote>,
-    known: Arc<Known>,
+    known: Arc<Recall>,
     emitted: Arc<AtomicU64>,
     pace: Option<Arc<AwaitCapacity>>,
     progress: Option<Arc<dyn Progress>>,

@@ -287,7 +287,7 @@ fn one(
     if let Some(network) = around.network.filter(|_| tiers.network && is_read) {
         asked.extend(network::check(&mut judged, network, place.as_ref()));
     }
-    let known = Known { cluster: place.is_some(), network: around.network.is_some(), is_read };
+    let known = MeasuredTiers { cluster: place.is_some(), network: around.network.is_some(), is_read };
     above::name(&mut judged.findings, files, key);
     sort(&mut judged.findings);
     // What few have, such as routes, is told where it is there.
@@ -297,9 +297,9 @@ fn one(
     Report { findings: judged.findings, unmeasured }
 }
 
-/// Who was there to be asked.
+/// What there was to measure with: a cluster and a network that can be asked, and values that can be read.
 #[derive(Clone, Copy)]
-struct Known {
+struct MeasuredTiers {
     cluster: bool,
     network: bool,
     is_read: bool,
@@ -406,7 +406,7 @@ impl Judged {
         &self,
         code: &'static str,
         tiers: Tiers,
-        known: Known,
+        known: MeasuredTiers,
         unanswered: &cluster::Unanswered,
     ) -> Option<Unmeasured> {
         let what = about(code);

@@ -16,7 +16,7 @@ use pipeline_core::{Event, Key, Uid, Version};
 /// Messages that were taken and are not answered, by object. Bounded by what the bus delivers unanswered.
 #[derive(Debug)]
 pub(crate) struct Receipts<R> {
-    held: HashMap<Key, Vec<Held<R>>>,
+    held: HashMap<Key, Vec<PendingMessage<R>>>,
     /// How often the bus is told that what is held is worked on.
     every: Duration,
     told: Duration,
@@ -24,7 +24,7 @@ pub(crate) struct Receipts<R> {
 
 /// A message that is not answered.
 #[derive(Debug)]
-struct Held<R> {
+struct PendingMessage<R> {
     uid: Uid,
     version: Version,
     /// It brings a fact or an end along, which a newer state need not show.
@@ -44,7 +44,7 @@ impl<R: Clone> Receipts<R> {
         }
         let Event { key, uid, version, fact, coalesced, .. } = event;
         let must_be_told = fact.is_some() || !coalesced.is_empty() || event.is_deleted();
-        let held = Held { uid: uid.clone(), version: *version, must_be_told, receipt };
+        let held = PendingMessage { uid: uid.clone(), version: *version, must_be_told, receipt };
         self.held.entry(key.clone()).or_default().push(held);
     }
 
@@ -57,7 +57,7 @@ impl<R: Clone> Receipts<R> {
     /// Where the object `is_dirty` by then, it may be so for what came meanwhile and was not told.
     pub(crate) fn ended(&mut self, key: &Key, uid: &Uid, version: Version, is_dirty: bool) -> Vec<R> {
         let Some(held) = self.held.get_mut(key) else { return Vec::new() };
-        let is_done = |held: &mut Held<R>| {
+        let is_done = |held: &mut PendingMessage<R>| {
             held.uid == *uid && held.version <= version && !(is_dirty && held.must_be_told)
         };
         let done: Vec<R> = held.extract_if(.., is_done).map(|held| held.receipt).collect();

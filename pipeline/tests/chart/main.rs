@@ -17,5 +17,6 @@ mod peers;
 mod policies;
 mod registration;
 mod rights;
+mod roles;
 mod texts;
 mod uses;

@@ -9,14 +9,6 @@ use pipeline_engine::run::Config;
 use crate::fakes::{Cluster, Enricher, Receiver, key};
 use crate::running::{Running, one_shard, start};
 
-/// Publishes to the stream as anybody could, and waits until the server has taken it.
-async fn publish(engine: &Running, subject: &str, headers: HeaderMap, bytes: Vec<u8>) {
-    let client = engine.bus.client().await;
-    let context = async_nats::jetstream::new(client);
-    let sent = context.publish_with_headers(subject.to_owned(), headers, bytes.into()).await.unwrap();
-    sent.await.unwrap();
-}
-
 fn unreadable(engine: &Running, reason: &str) -> u64 {
     let text = engine.metrics.render();
     let series = format!("gitops_runtime_bus_unreadable_total{{reason=\"{reason}\"}} ");
@@ -36,7 +28,7 @@ async fn garbage_on_every_subject_is_counted_and_kept_aside_and_stops_nothing() 
         let subject = format!("gitops-runtime.objects.0.{subject}");
         for bytes in [Vec::new(), vec![0xc1; 900 << 10], b"\x80".to_vec()] {
             let subject = format!("{}.{number}", subject.trim_end_matches('.'));
-            publish(&engine, &subject, HeaderMap::new(), bytes).await;
+            engine.bus.publish(subject, HeaderMap::new(), bytes).await;
             sent += 1;
             // Each takes the place of the one before it, if that is not taken yet.
             engine.until("counted", |_| unreadable(&engine, "garbage") == sent).await;
@@ -61,7 +53,7 @@ async fn a_message_of_a_newer_format_is_kept_aside_and_its_object_read_again() {
     headers.insert("resourceversion", "5");
     // A map of one field: `format` is 3.
     let newer = b"\x81\xa6format\x03".to_vec();
-    publish(&engine, "gitops-runtime.objects.0.app-1.state", headers, newer).await;
+    engine.bus.publish("gitops-runtime.objects.0.app-1.state".to_owned(), headers, newer).await;
     engine.until("reported", |counts| counts.acked == 1).await;
     assert_eq!((unreadable(&engine, "newer"), unreadable(&engine, "garbage")), (1, 0));
     assert_eq!(engine.bus.aside().await, 1);

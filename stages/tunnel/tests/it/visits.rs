@@ -191,7 +191,7 @@ async fn a_reader_who_does_not_read_stops_their_own_stream_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_takes_nothing_of_what_is_sent_to_them_is_cut_off_and_keeps_no_place() {
     let bound = crate::world::BOUND;
-    let world = World::with(|config| config.times.write = std::time::Duration::from_millis(200)).await;
+    let world = World::with(|config| config.times.write = std::time::Duration::from_secs(2)).await;
     let client = world.client(Service::default().start().await, |config| config.grace = bound * 9);
     client.is_ready().await;
     let mut slow = world.raw("GET /endless HTTP/1.1\r\n\r\n").await;

@@ -5,8 +5,8 @@
 
 use super::shape;
 use super::words::{
-    ABOUT, EXEMPT, KEPT_KEYS, KEY_OWNERS, MARKERS, NOT_KEY_OWNERS, NOT_PASS, NOT_STEMS, PIECES, SETTINGS,
-    STEMS, SUFFIXES, VALUE_OWNERS, WEAK,
+    ABOUT, CAPTIONS, EXEMPT, KEPT_KEYS, KEY_OWNERS, MARKERS, NOT_KEY_OWNERS, NOT_PASS, NOT_STEMS, PIECES,
+    SETTINGS, STEMS, SUFFIXES, VALUE_OWNERS, WEAK,
 };
 
 mod class;
@@ -105,6 +105,21 @@ pub(super) fn classify(name: &str) -> Class {
     }
     if last == "login" && before.ends_with("sonar") {
         // A scanner takes a token there.
+        return Class::Key;
+    }
+    if before == "pull" && last.starts_with("secret") {
+        // `global.pullSecrets[0]`.
+        return Class::Plain;
+    }
+    if words.len() > 2 && words.first().is_some_and(|first| first == "can") {
+        // What somebody may do: `can_read_secret`.
+        return Class::Plain;
+    }
+    if last == "kek"
+        || last == "encryption" && matches!(before, "key" | "cookie" | "session" | "token")
+        || last == "hash" && before == "cookie"
+    {
+        // What encrypts keys; what programs of Go take for their cookies: `cookie_hash`, `cookie_encryption`.
         return Class::Key;
     }
     let third = words.len().checked_sub(3).and_then(|third| words.get(third)).map_or("", String::as_str);
@@ -290,6 +305,13 @@ pub(super) fn is_setting(name: &str) -> bool {
                 && !matches!(last.as_str(), "file" | "files" | "text" | "description")
                 || SETTINGS.contains(last.as_str())
         })
+}
+
+/// Whether `name` names a text that people see: `label.password`.
+pub(super) fn is_caption(name: &str) -> bool {
+    words(name)
+        .split_last()
+        .is_some_and(|(_, owners)| owners.iter().any(|owner| CAPTIONS.contains(owner.as_str())))
 }
 
 /// Whether `name` is a plain word for a password, so that even `name:value` without a space counts.

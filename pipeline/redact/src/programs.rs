@@ -64,7 +64,7 @@ const VERBS: [&str; 10] =
 pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
     let named = PROGRAMS.iter().flat_map(|program| program.names.iter().copied());
     let long = named.filter(|name| name.len() > 3);
-    let other = " -u |--user |--user=|-U |\"-u\"|mc alias|mc config|mc admin|7z a|7z x|rar a|rar x|zip -P|bcp |creds |creds=|\
+    let other = " -u |--user |--user=|-U |\"-u\"|mc alias|mc config|mc admin|7z a|7z x|rar a|rar x|zip -|bcp |creds |creds=|\
                  net ads|aws configure|aws ssm|config set|create secret|secret set|secrets set|variables set|:set |\
                  git config|hey -a|oha -a|ab -A|--key |--key=";
     long.chain(other.split('|')).chain(USERS)
@@ -365,6 +365,15 @@ impl Arguments {
                 _ => return None,
             };
             return self.after(&next, value).map(|range| at + range.start..at + range.end);
+        }
+        // Of a program that is not known: `-pKettle42`.
+        if let Some(rest) = text.strip_prefix("-p").filter(|rest| rest.len() >= 8)
+            && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && [u8::is_ascii_uppercase, u8::is_ascii_lowercase, u8::is_ascii_digit]
+                .iter()
+                .all(|kind| rest.bytes().any(|byte| kind(&byte)))
+        {
+            return Some(2..text.len());
         }
         if text == "-b" && self.is("curl") {
             self.next = Some(Next::Cookie);

@@ -82,7 +82,11 @@ pub(super) fn is_subject(name: &str, text: &str) -> bool {
     scope.is_some_and(|(kind, _)| {
         kind.len() <= 12 && !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase())
     }) && text.split_whitespace().nth(1).is_some()
-        && text.split_whitespace().all(is_letters)
+        && text.split_whitespace().map(|word| word.trim_end_matches([',', '.', ':'])).all(|word| {
+            is_letters(word)
+                || TERMS.contains(word)
+                || !shape::is_password(word) && !shape::is_key(word) && !word.contains('=')
+        })
 }
 
 /// Whether a word is made of letters alone, but for what ends it.
@@ -166,6 +170,11 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
         }
         if word.starts_with('&') || line.get(at..).is_some_and(|rest| rest.trim() == "{") {
             // An attribute, `&request:User-Password`; the name of a block.
+            break;
+        }
+        let runs = word.strip_prefix('`').is_some_and(|rest| !rest.is_empty() && !rest.contains('`'));
+        if runs || word.contains("={") {
+            // A command, `kargo admin password`; what was sent, which is looked at by itself: `body={"password":"x"}`.
             break;
         }
         let bare = word.trim_matches(['"', '\'', '`', ',', '.', ';', ')', '(', ':', '“', '”', '‘', '’', '„']);
@@ -407,6 +416,11 @@ fn is_list_of_changes(text: &str) -> bool {
     };
     let lines = || text.lines().filter(|line| !line.trim().is_empty());
     lines().take(2).count() == 2 && lines().all(change) && lines().any(secret)
+}
+
+/// Whether a text is made of words of which the first begins as sentences do.
+pub(super) fn is_caption(text: &str) -> bool {
+    text.starts_with(char::is_uppercase) && text.split_whitespace().all(is_letters)
 }
 
 /// Whether a value is the label of a field that people see: `New password`, `Forgot your password?`.

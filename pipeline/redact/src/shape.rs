@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 pub(super) use super::keys::{is_hash, is_key, is_password, is_secret_link, is_version};
-use super::words::{ASKED, ASKS, EXPRESSIONS, FILLERS, MASKS, PLACES, PLEAS, STORES};
+use super::words::{ASKED, ASKS, EXPRESSIONS, FILLERS, MASKS, PLACES, PLEAS, STORES, TYPES};
 use super::{names, placeholders};
 
 /// A member by its name, whatever its case; the spelling Kubernetes knows comes first.
@@ -82,7 +82,11 @@ fn is_reference_member(name: &str, value: &Value) -> bool {
         | "field" | "parameter" | "mountPath" | "subPath" | "type" | "store" | "engine" | "secret"
         | "secretKey" | "configMap" => {
             value.is_null()
-                || value.as_str().is_some_and(|text| text.is_empty() || (is_name(text) && !is_key(text)))
+                || value.as_str().is_some_and(|text| {
+                    // `key: awsSecretAccessKey`.
+                    let field = || text.len() <= 32 && super::prose::is_name_of_field(text);
+                    text.is_empty() || (is_name(text) && (!is_key(text) || field()))
+                })
         }
         "optional" | "enabled" | "create" | "readOnly" => value.is_boolean(),
         "defaultMode" | "mode" | "expirationSeconds" => value.is_number(),
@@ -124,7 +128,16 @@ pub(super) fn is_harmless(text: &str) -> bool {
                 || placeholders::fill_pairs(text)
                 || placeholders::fill_members(text)
                 || is_filled_url(text)
+                || is_schema_of_one(text)
                 || is_expression(text))
+}
+
+/// The type of a value with its markers, as kro has them: `string | required=true`.
+fn is_schema_of_one(text: &str) -> bool {
+    text.split_once(" | ").is_some_and(|(kind, markers)| {
+        TYPES.contains(kind)
+            && ["required=", "default=\"\"", "description="].iter().any(|marker| markers.starts_with(marker))
+    })
 }
 
 /// What asks for a value: `REPLACE_ME`, `changeme`, `your-api-key-here`.
@@ -205,6 +218,7 @@ pub(super) fn is_expression(text: &str) -> bool {
         _ => text,
     };
     // `await fetchToken()`.
+    let text = text.strip_prefix("await ").unwrap_or(text);
     text == "await"
         || is_variable_of_elixir(text)
         || is_call(text)
@@ -227,6 +241,8 @@ fn is_call(text: &str) -> bool {
     if is_variable(text) {
         return true;
     }
+    // Of Rust: `env::var("X")?`.
+    let text = text.strip_suffix('?').unwrap_or(text);
     let Some((head, arguments)) = text.split_once('(').filter(|_| text.ends_with([')', ']'])) else {
         return false;
     };
@@ -332,7 +348,7 @@ pub(super) fn holds_logon(text: &str) -> bool {
     });
     let go = lower.contains("@tcp(") || lower.contains("@unix(");
     url || go
-        || ["password=", "pwd=", "password =", "accountkey=", "accesskey="]
+        || ["password=", "pwd=", "password =", "accountkey=", "accesskey=", "instrumentationkey="]
             .iter()
             .any(|name| lower.contains(name))
 }
@@ -378,6 +394,15 @@ fn is_place(text: &str) -> bool {
         && path.starts_with('/')
         && path.contains('.')
         && path.bytes().all(|byte| byte.is_ascii_lowercase() || b"-._/".contains(&byte))
+    {
+        return true;
+    }
+    // What curl and Vault read: `@pw.txt`.
+    if let Some((file, end)) = text.strip_prefix('@').and_then(|file| file.rsplit_once('.'))
+        && (2..=4).contains(&end.len())
+        && end.bytes().all(|byte| byte.is_ascii_lowercase())
+        && !file.is_empty()
+        && file.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_".contains(&byte))
     {
         return true;
     }
@@ -472,7 +497,7 @@ pub(super) fn is_credential(text: &str) -> bool {
         .any(|name| lower.starts_with(name));
     let place = text.contains("://") && !text.contains('@');
     // `auth: bearer tokens may end in a sign`: behind a scheme there is one word.
-    let small = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let small = |word: &str| word.trim_end_matches(',').bytes().all(|byte| byte.is_ascii_lowercase());
     let sentence = text.split_whitespace().nth(3).is_some() && text.split_whitespace().take(3).all(small);
     let number =
         text.len() <= 3 && text.trim_end_matches([',', ';']).bytes().all(|byte| byte.is_ascii_digit());

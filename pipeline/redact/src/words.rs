@@ -188,7 +188,7 @@ pub(super) static FILL: Words = LazyLock::new(|| {
 pub(super) static FUNCTION: Words = LazyLock::new(|| {
     set(
         "the a an to of for in is are not and or with from by on at be must has have it as that which when if no \
-         can should was will this",
+         can should was will this per",
     )
 });
 
@@ -233,7 +233,7 @@ pub(super) static EXPRESSIONS: Words = LazyLock::new(|| {
          sensitive( settings. Env. env::var( viper.Get Deno.env import.meta.env data. kubernetes_secret. \
          vault_generic_secret. values. Values. params. credentials( $Env: $env: app.config !Ref !Sub !GetAtt \
          !ImportValue !secret !env_var std.extVar( importstr props. this. options. args. cfg. conf. data.vault \
-         SECRET[ System.get_env( System.fetch_env $_ENV[ $_SERVER[ fs.readFile crypto.random nonsensitive( remote.vault. remote.kubernetes. aws_secretsmanager_ google_secret_manager_ azurerm_key_vault_ tls_private_key. \
+         SECRET[ !vault System.get_env( System.fetch_env $_ENV[ $_SERVER[ fs.readFile crypto.random nonsensitive( remote.vault. remote.kubernetes. aws_secretsmanager_ google_secret_manager_ azurerm_key_vault_ tls_private_key. \
          google_service_account_key. aws_iam_access_key.")
 });
 
@@ -351,7 +351,7 @@ pub(super) static REFERRERS: Words = LazyLock::new(|| {
     set(
         "config tls ssl cert certificate objstore storage pull registry ca ingress image extra issuer repo git \
          backup env password passwords credentials credential existing key keystore truststore username login \
-         database db license licence conf enterprise configuration initdb",
+         database db license licence conf uri dsn enterprise configuration initdb",
     )
 });
 

@@ -229,4 +229,6 @@ fn names_no_logon(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":/._-,".contains(&byte))
         && !keys::holds_random(text)
         && !shape::is_secret_link(text)
+        // `LOCK_DSN=flock`.
+        || text.len() <= 16 && text.bytes().all(|byte| byte.is_ascii_lowercase())
 }

@@ -142,6 +142,8 @@ fn names_that_only_sound_like_it() {
         "monkey",
         "sealedSecrets",
         "image.pullSecrets[0].name",
+        "global.pullSecrets[0]",
+        "can_read_secret",
         "clientSecretRef",
         "tokenReviews",
         "signature",
@@ -216,6 +218,14 @@ fn what_a_name_holds_depends_on_what_stands_there() {
         ("User-Password", "&request:User-Password", false),
         ("otp", "application/vnd.oasis.opendocument", false),
         ("id-token", "write", false),
+        ("cookie_hash", "4kX3yT6OlIJbYmPM29U76iq7r6iaLzG2kV9iIxp66go=", true),
+        ("access_key_encryption", "4kX3yT6OlIJbYmPM29U76iq7r6iaLzG2kV9iIxp66go=", true),
+        ("cookie_hash", "sha256", false),
+        ("password_encryption", "scram-sha-256", false),
+        ("kek", "ebafdb6802ca73f7109e0bd945c56cf0", true),
+        ("kek_label", "kek-1", false),
+        ("uriSecret", "openfga-dsn", false),
+        ("clientSecret", "thistle-dsn", true),
     ] {
         assert_eq!(classify(name).holds(name, text), secret, "{name}: {text}");
     }

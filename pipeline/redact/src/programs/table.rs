@@ -52,6 +52,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         joined: &["-w"],
         ..NONE
     },
+    Program { names: &["ipa-server", "ipa-client", "ipa-replica"], takes: &["-p", "-a", "-w"], ..NONE },
     Program { names: &["ldappasswd", "slappasswd"], takes: &["-w", "-s", "-a"], ..NONE },
     Program { names: &["sshpass"], takes: &["-p"], joined: &["-p"], ..NONE },
     Program {
@@ -123,7 +124,11 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program { names: &["ssh-keygen"], takes: &["-N", "-P"], ..NONE },
     Program { names: &["sqlplus", "expdp", "impdp", "sqlldr"], words: ORACLE, ..NONE },
     Program { names: &["grafana"], words: &[("reset-admin-password", &[1])], ..NONE },
-    Program { names: &["mkpasswd", "radtest"], words: &[("mkpasswd", &[1, 2]), ("radtest", &[2])], ..NONE },
+    Program {
+        names: &["mkpasswd", "radtest"],
+        words: &[("mkpasswd", &[1, 2]), ("radtest", &[2, 5])],
+        ..NONE
+    },
     Program { names: &["rclone"], words: &[("obscure", &[1])], ..NONE },
     Program { names: &["composer"], words: &[("config", &[3])], ..NONE },
     Program {

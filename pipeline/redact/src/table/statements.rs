@@ -40,7 +40,7 @@ pub(super) const STATEMENTS: &[Row] = &[
             "-stdin", "sswd", "sudo -S", "kinit", "with-to", "-fd 0", "-fd=0", "cryptset", "login -",
             "tore add", "data-fil", "ev/stdin",
         ],
-        r#"\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*(?:['"]?%s(?:\\n)?['"]?\s+)?(?:'([^']*)'|"([^"]*)"|([^\s|'"]+))\s*\|.*|(?:stdin|kinit\s\S+|chpasswd|vncpasswd(?:\s-f)?|cryptsetup\s[^<]*|login -)\s*<<<\s*["']?([^\s"']+)"#,
+        r#"\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*(?:['"]?%s(?:\\n)?['"]?\s+)?(?:'([^']*)'|"([^"]*)"|([^\s|'"]+))\s*\|.*|(?:stdin(?:-password)?|kinit\s\S+|chpasswd|vncpasswd(?:\s-f)?|cryptsetup\s[^<]*|login -)\s*<<<\s*["']?([^\s"']+)"#,
         ["echo thistle | docker login -u ci --password-stdin r.example", "chpasswd <<< root:thistle"],
         ["docker login --password-stdin", "cat pw | docker login --password-stdin"],
     ),
@@ -79,9 +79,9 @@ pub(super) const STATEMENTS: &[Row] = &[
     ),
     line(
         "password-in-windows",
-        "PowerShell: ConvertTo-SecureString; net use, net user",
-        &["to-securest", "net use ", "net.exe use ", "net user "],
-        r#"(?i)(?:\bConvertTo-SecureString\s+(?:-(?:String|Force|AsPlainText)\s+)*["']?([^"'\s$-][^"'\s]*)|\bnet(?:\.exe)?\s+use\s+(?:\S+:\s+)?\\\\\S+\s+(?:/\S+\s+)*([^\s/*]\S*)|\bnet(?:\.exe)?\s+user\s+[^\s/]+\s+([^\s/*]\S*)\s+/add)"#,
+        "PowerShell: ConvertTo-SecureString; net use, net user, schtasks",
+        &["to-securest", "net use ", "net.exe use ", "net user ", "schtasks"],
+        r#"(?i)(?:\bConvertTo-SecureString\s+(?:-(?:String|Force|AsPlainText)\s+)*["']?([^"'\s$-][^"'\s]*)|\bnet(?:\.exe)?\s+use\s+(?:\S+:\s+)?\\\\\S+\s+(?:/\S+\s+)*([^\s/*]\S*)|\bnet(?:\.exe)?\s+user\s+[^\s/]+\s+([^\s/*]\S*)\s+/add|\bschtasks\S*\s.*\s/rp\s+["']?([^\s"'*]+))"#,
         ["ConvertTo-SecureString \"thistle\" -AsPlainText -Force", "net user bob thistle /add"],
         ["ConvertTo-SecureString $pw -AsPlainText", "net use Z: \\\\srv\\share /user:bob"],
     ),
@@ -122,7 +122,7 @@ pub(super) const STATEMENTS: &[Row] = &[
     ),
     line(
         "user-that-is-made",
-        "etcd, EMQX, Symfony, mail servers: a command that makes a user, or changes a password, with both behind it",
+        "etcd, EMQX, Symfony, mail servers, Cloud Foundry: a command that makes a user, changes a password or logs in, with both behind it",
         &[
             "user add ",
             "users add ",
@@ -136,8 +136,9 @@ pub(super) const STATEMENTS: &[Row] = &[
             "email upda",
             "add_user",
             "create_use",
+            "cf auth ",
         ],
-        r#"(?i)(?:\betcdctl\b.*\suser\s+(?:add|passwd)\s+[^\s:]+:([^\s"']+)|(?:\busers?[: ](?:add|create|passwd)|\badmins\s+(?:add|passwd)|\bemail\s+(?:add|update)|\b(?:add|create)_user)\s+["']?[\w.@+-]+["']?\s+["']?([a-z][^\s"'@]{3,}[0-9!#$%][^\s"']*|[a-z][^\s"'@]*[0-9!@#$%][^\s"'.]{3,})(?:[\s"';]|$))"#,
+        r#"(?i)(?:\betcdctl\b.*\suser\s+(?:add|passwd)\s+[^\s:]+:([^\s"']+)|\bcf\s+auth\s+[^\s-]\S*\s+["']?([^\s"'-][^\s"']*)|(?:\busers?[: ](?:add|create|passwd)|\badmins\s+(?:add|passwd)|\bemail\s+(?:add|update)|\b(?:add|create)_user)\s+["']?[\w.@+-]+["']?\s+["']?([a-z][^\s"'@]{3,}[0-9!#$%][^\s"']*|[a-z][^\s"'@]*[0-9!@#$%][^\s"'.]{3,})(?:[\s"';]|$))"#,
         [
             "etcdctl --endpoints=https://etcd:2379 user add ada:thistle",
             "bin/console app:user:create ada@example.org th1stle9",
@@ -216,9 +217,9 @@ pub(super) const STATEMENTS: &[Row] = &[
     ),
     line(
         "connection-in-code",
-        "a program: connect(\"host\", \"user\", \"password\")",
+        "a program: connect(\"host\", \"user\", \"password\"); WebLogic: connect('user', 'password', 't3://host')",
         &["onnection(", "onnect(", "mysqli(", "pdo(", "user("],
-        r#"(?i)\b(?:getConnection|mysqli?(?:_p?connect)?|real_connect|PDO|create_(?:super)?user)\(\s*["'][^"']*["']\s*,\s*["'][^"'\s]*["']\s*,\s*["']([^"']+)"#,
+        r#"(?i)\b(?:getConnection|mysqli?(?:_p?connect)?|real_connect|PDO|create_(?:super)?user)\(\s*["'][^"']*["']\s*,\s*["'][^"'\s]*["']\s*,\s*["']([^"']+)|\bconnect\(\s*["'][^"'\s]*["']\s*,\s*["']([^"']+)["']\s*,\s*["']t3s?://"#,
         [
             "mysqli_connect('db', 'app', 'thistle', 'shop');",
             "getConnection(\"jdbc:x\", \"app\", \"thistle\")",
@@ -237,6 +238,25 @@ pub(super) const STATEMENTS: &[Row] = &[
         ["10.0.0.1:25000/healthz", ":25000/"],
     ),
     line(
+        "answer-of-a-dialog",
+        "expect: send \"password\\r\"",
+        &["send \"", "send -- \""],
+        r#"^\s*(?:exp_)?send\s+(?:--\s+)?"([A-Za-z][^"\s\\$\[]{3,}[0-9!#%&*][^"\s\\$\[]*|[0-9!#%&*][^"\s\\$\[]{3,}[A-Za-z][^"\s\\$\[]*)\\[rn]""#,
+        [r#"send "thistle1\r""#, r#"  send -- "9-Thistle!\n""#],
+        [r#"send "yes\r""#, r#"send "show version 2\r""#],
+    ),
+    line(
+        "parameter-of-a-module",
+        "Kamailio: modparam(\"module\", \"secret\", \"x\"); RabbitMQ: the parameters of a connection",
+        &["modparam(", "amqp_param"],
+        r#"\bmodparam\(\s*"[^"]*"\s*,\s*"[^"]*(?:secret|passw(?:or)?d|_key)"\s*,\s*"([^"]+)"|\bamqp_params_network,<<"[^"]*">>,<<"([^"]+)">>"#,
+        [
+            "modparam(\"auth_ephemeral\", \"secret\", \"thistle\")",
+            "{amqp_params_network,<<\"app\">>,<<\"thistle\">>,<<\"/\">>}",
+        ],
+        ["modparam(\"registrar\", \"max_contacts\", \"10\")", "{amqp_params_direct,none}"],
+    ),
+    line(
         "redis-arguments",
         "Redis: the arguments of a command it refused",
         &["args beginn"],
@@ -247,8 +267,8 @@ pub(super) const STATEMENTS: &[Row] = &[
     line(
         "call-in-a-trace",
         "PHP: the arguments of a call in a trace: ->connect(Array, 'user', 'password', Array)",
-        &["onnect(arra", "onnect('", "struct('"],
-        r#"(?:->|::)(?:connect|__construct)\((?:Array|'[^']*'), '[^'\s]*', '([^']+)'"#,
+        &["onnect(arra", "onnect('", "struct('", "onnect(\"", "struct(\""],
+        r#"(?:->|::)(?:connect|__construct)\((?:Array|'[^']*'|"[^"]*"), ["'][^"'\s]*["'], ["']([^"']+)["']"#,
         [
             "#2 /srv/Connection.php(356): Driver->connect(Array, 'app', 'thistle', Array)",
             "#0 db.php(14): PDO->__construct('mysql:host=db', 'app', 'thistle', Array)",

@@ -46,6 +46,10 @@ impl<'t> Scan<'t> {
             if help || joined {
                 return None;
             }
+            if self.text.get(from..to)?.starts_with("<<") {
+                // A here-string.
+                return None;
+            }
             return (starts && takes_secret(flag, self.text.get(from..to)?))
                 .then_some((from..to, "argument"));
         }
@@ -213,7 +217,12 @@ impl<'t> Scan<'t> {
         }
         let checked = || prose::checked(line).filter(|_| class != Class::Key);
         let owned = head.split_whitespace().next_back().is_some_and(names::owns_value);
-        let told = prose::told(name.text, class, owned, line).or_else(checked);
+        // To the quote that closes what the name stands in: `msg="password changed" user=1`.
+        let opened = head.bytes().filter(|byte| *byte == b'"').count() % 2 == 1;
+        let shut = opened
+            .then(|| line.find('"').filter(|at| !line.get(..*at).is_some_and(|head| head.ends_with('\\'))));
+        let within = shut.flatten().and_then(|at| line.get(..at)).unwrap_or(line);
+        let told = prose::told(name.text, class, owned, within).or_else(checked);
         let told = told.map(|range| from + range.start..from + range.end);
         told.or_else(|| self.at_the_end(name, from).filter(|_| class != Class::Key))
             .map(|range| (range, "told in a sentence"))

@@ -43,12 +43,18 @@ impl<'t> Scan<'t> {
             if heading > NAME {
                 continue;
             }
-            // Of CouchDB, below whose section nothing else stands.
-            let section = self.line_around(*at).trim() == "[admins]";
+            // Of CouchDB, below whose section nothing else stands; of Shiro.
+            let section = matches!(self.line_around(*at).trim(), "[admins]" | "[users]");
             for _ in 0..LINES {
                 let start = self.within(end, 4, |byte| !matches!(byte, b'\r' | b'\n'));
                 let line = self.line_from(start);
-                let Some(range) = (if section { admin(line) } else { logon(line) }) else { break };
+                let Some(range) = (if section {
+                    admin(line, self.line_around(*at).trim() == "[users]")
+                } else {
+                    logon(line)
+                }) else {
+                    break;
+                };
                 found.push(Found::new(start + range.start..start + range.end, "logon in a line"));
                 end = start + line.len();
                 done = end;
@@ -123,12 +129,13 @@ fn logon(line: &str) -> Option<Range<usize>> {
     })
 }
 
-/// The password of a line that gives an administrator one: `ada = x`.
-fn admin(line: &str) -> Option<Range<usize>> {
+/// The password of a line that gives an administrator one: `ada = x`; with `roles`, they stand behind it: `ada = x, admin`.
+fn admin(line: &str, roles: bool) -> Option<Range<usize>> {
     let (name, value) = line.split_once('=')?;
-    let password = value.trim();
+    let password = if roles { value.split(',').next()? } else { value }.trim();
     let secret = name.trim().bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
         && !password.is_empty()
+        && (!roles || shape::is_password(password) || shape::is_key(password))
         && !shape::is_harmless(password);
     let start = name.len() + 1 + value.find(password)?;
     secret.then_some(start..start + password.len())

@@ -123,6 +123,13 @@ impl<'t> Scan<'t> {
         if matches!(self.before(start), Some(b'?' | b'&')) || is_set_key {
             return Class::Key;
         }
+        if text == "key" && self.leads_line(start) && self.byte(start + text.len()) == Some(b' ') {
+            // Of Cisco's servers of TACACS and RADIUS: `key x`, in a line of its own.
+            let alone = self.line_from(start + text.len()).trim();
+            if shape::is_key(alone) && alone.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+                return Class::Key;
+            }
+        }
         let head = self.line_before(start, 32);
         // `encryption: {key: x}`.
         let owned = head.trim_end_matches(is_quote_letter).trim_end();
@@ -242,6 +249,9 @@ impl<'t> Scan<'t> {
         if delimiter == b'=' && spaced && self.is_unset(from) {
             return None;
         }
+        if self.closes_text(name, from) {
+            return None;
+        }
         let rest = self.rest_of(name, from);
         // `Authorization: Token x`.
         let scheme = class == Class::Header && value::begins_scheme(rest);
@@ -262,7 +272,9 @@ impl<'t> Scan<'t> {
             // Nothing in it is looked at: `{{ lookup('vault', 'secret=x') }}`.
             self.refers.set(value.end);
         }
-        if names::is_locator(name.text) && shape::holds_logon(text) {
+        // One with quotes in its templates is not read as an address.
+        let cut = text.contains("{{") && text.contains('"');
+        if names::is_locator(name.text) && shape::holds_logon(text) && !cut {
             return None;
         }
         let commented = text.split_once(" #").map_or(text, |(head, _)| head).trim_end();
@@ -326,8 +338,18 @@ impl<'t> Scan<'t> {
         let told = checksum
             || prose::is_state(text)
             || prose::is_label(text)
+            || names::is_caption(name.text) && prose::is_caption(text)
             || !names::is_password(name.text) && self.is_told(name, &value, text);
         (!told && class.holds(name.text, text)).then_some(value)
+    }
+
+    /// Whether the quote at `from` closes the text in which the name stands: `getpass("Password: ")`.
+    fn closes_text(&self, name: &Name<'t>, from: usize) -> bool {
+        let Some(quote) = self.byte(from).filter(|byte| is_quote(*byte) && !name.quoted) else {
+            return false;
+        };
+        let ends = matches!(self.byte(from + 1), None | Some(b')' | b',' | b';' | b']' | b'\n' | b'\r'));
+        ends && self.line_before(name.start, NAME).bytes().filter(|byte| *byte == quote).count() % 2 == 1
     }
 
     /// `define('PASSWORD', 'x')`, `{default_pass, <<"x">>}`.

@@ -221,7 +221,13 @@ impl<'t> Scan<'t> {
 
     /// The text of an element whose start tag is the name and ends at `end`.
     pub(super) fn element(&self, name: &Name<'t>, end: usize) -> Option<Range<usize>> {
-        (self.before(name.start) == Some(b'<')).then(|| self.content(end + 1)).flatten()
+        if self.before(name.start) != Some(b'<') {
+            return None;
+        }
+        // Of Windows: `<Password><Value>x</Value>`.
+        let from = self.within(end + 1, 64, |byte| !byte.is_ascii_whitespace());
+        let inner = self.text.get(from..).filter(|rest| rest.starts_with("<Value>"));
+        self.content(inner.map_or(end + 1, |_| from + "<Value>".len()))
     }
 
     /// The text from `from` to the end tag.

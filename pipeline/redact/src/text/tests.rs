@@ -110,6 +110,70 @@ fn a_header_ends_with_the_quote_that_opened_before_its_name() {
 }
 
 #[test]
+fn a_text_that_asks_for_a_secret_or_speaks_of_one_ends_with_its_quote() {
+    for text in [
+        "password = getpass(\"Password: \")",
+        "token = input('Token: ')\nnext(1)",
+        "msg=\"password changed\" user_id=48291 ip=10.0.0.9",
+        "set the password with `kargo admin password` first",
+    ] {
+        assert_eq!(hidden(text), text);
+    }
+    for (text, expected) in [
+        ("don't forget the password: 'th1stle'", "don't forget the password: '#'"),
+        ("msg=\"password is th1stle9\" user=1", "msg=\"password is #\" user=1"),
+        ("log in with password `th1stle9`", "log in with password `#`"),
+        (
+            "rejected password body={\"password\":\"thistle\",\"region\":\"eu-1\"}",
+            "rejected password body={\"password\":\"#\",\"region\":\"eu-1\"}",
+        ),
+    ] {
+        assert_eq!(hidden(text), expected);
+    }
+}
+
+#[test]
+fn a_value_ends_where_its_program_ends_it() {
+    for (text, expected) in [
+        ("opts: [password: <<\"thistle\">>, port: 1]", "opts: [password: <<\"#\">>, port: 1]"),
+        (
+            "<Password><Value>thistle</Value><PlainText>true</PlainText></Password>",
+            "<Password><Value>#</Value><PlainText>true</PlainText></Password>",
+        ),
+        ("tacacs server t\n key AkI6wEewtllhkudqYvvc\n", "tacacs server t\n key #\n"),
+        ("key chain OSPF\n key 1\n", "key chain OSPF\n key 1\n"),
+        ("adcli join --stdin-password <<< 'thistle'", "adcli join --stdin-password <<< '#'"),
+        ("zip -r -P thistle /out/logs.zip /logs", "zip -r -P # /out/logs.zip /logs"),
+        ("ipa-client-install -w thistle --unattended", "ipa-client-install -w # --unattended"),
+        ("radtest ada thistle 10.0.0.9 0 testing", "radtest ada # 10.0.0.9 0 #"),
+    ] {
+        assert_eq!(hidden(text), expected);
+    }
+}
+
+#[test]
+fn what_is_read_elsewhere_is_no_secret_however_a_program_reads_it() {
+    for text in [
+        "let password = std::env::var(\"DB_PASSWORD\")?;",
+        "var password = Environment.GetEnvironmentVariable(\"DB_PASSWORD\");",
+        "const token = await getToken();",
+        "dsn = \"postgres://{{ env \"DB_USER\" }}:{{ env \"DB_PASS\" }}@pg/shop\"",
+        "vault kv put shop/db password=@pw.txt",
+        "password: string | required=true",
+        "LOCK_DSN=flock",
+        "label.password=Mot de passe",
+    ] {
+        assert_eq!(hidden(text), text);
+    }
+    for (text, expected) in [
+        ("const password = \"thistle\";", "const password = \"#\";"),
+        ("dsn = \"postgres://{{ env \"DB_USER\" }}:th1stle9@pg/shop\"", "dsn = \"#\""),
+    ] {
+        assert_eq!(hidden(text), expected);
+    }
+}
+
+#[test]
 fn a_line_that_is_a_user_and_a_password_is_a_logon_below_what_speaks_of_logons() {
     for (text, expected) in [
         ("Logins of staging:\n\nada:fig-Tree-77\nbob:th1stle9\n", "Logins of staging:\n\nada:#\nbob:#\n"),
@@ -119,6 +183,8 @@ fn a_line_that_is_a_user_and_a_password_is_a_logon_below_what_speaks_of_logons()
             "[admins]\nada = thistle\nbob=-pbkdf2-x\n\n[log]\nlevel = info\n",
             "[admins]\nada = #\nbob=#\n\n[log]\nlevel = info\n",
         ),
+        ("[users]\nada = th1stle9, admin\n", "[users]\nada = #, admin\n"),
+        ("[users]\nallow_sign_up = false\n", "[users]\nallow_sign_up = false\n"),
         // Nothing above speaks of logons.
         ("Ports:\n\nada:fig-Tree-77\n", "Ports:\n\nada:fig-Tree-77\n"),
         ("Logins:\n\nada:enabled\nweb:1.2.3\n", "Logins:\n\nada:enabled\nweb:1.2.3\n"),

@@ -45,7 +45,11 @@ impl<'t> Scan<'t> {
             return Some(from + 3..end);
         }
         if is_quote(first) {
-            return Some(from + 1..self.close(from + 1, first));
+            return Some(from + 1..self.close_behind_templates(from + 1, first));
+        }
+        if first == b'<' && self.byte(from + 1) == Some(b'<') && self.byte(from + 2) == Some(b'"') {
+            // Of Erlang: `password: <<"x">>`.
+            return Some(from + 3..self.close(from + 3, b'"'));
         }
         if first.is_ascii_uppercase() {
             // `Some("x")`, `SecretString("x")`.
@@ -317,6 +321,19 @@ impl<'t> Scan<'t> {
         if at < self.bytes.len() { at } else { self.line_end(from) }
     }
 
+    /// The closing `quote` from `from` on, none of those in a template: `"{{ env "USER" }}:{{ env "PASS" }}@db"`.
+    fn close_behind_templates(&self, from: usize, quote: u8) -> usize {
+        let mut end = self.close(from, quote);
+        for _ in 0..4 {
+            let open = self.text.get(from..end).filter(|text| text.len() <= LINE).and_then(|text| {
+                text.rfind("{{").filter(|at| text.get(*at..).is_some_and(|rest| !rest.contains("}}")))
+            });
+            let Some(shut) = open.and_then(|_| self.line_from(end).find("}}")) else { break };
+            end = self.close(end + shut + 2, quote);
+        }
+        end
+    }
+
     /// The end of the bracket that opens at `from`, else the end of the text.
     fn bracket(&self, from: usize) -> usize {
         if from >= self.unclosed.get() {
@@ -383,7 +400,20 @@ impl<'t> Scan<'t> {
                 byte.is_ascii_whitespace() || matches!(byte, b'-' | b'#' | b'/' | b';' | b'*' | b'$')
             })
             .all(|word| {
-                word.is_empty() || [&b"export"[..], b"set", b"ENV", b"ARG", b"env", b"local"].contains(&word)
+                word.is_empty()
+                    || [
+                        &b"export"[..],
+                        b"set",
+                        b"ENV",
+                        b"ARG",
+                        b"env",
+                        b"local",
+                        b"let",
+                        b"var",
+                        b"val",
+                        b"const",
+                    ]
+                    .contains(&word)
             })
         })
     }

@@ -382,6 +382,20 @@ fn is_settings(text: &str) -> bool {
     text.trim_end().contains('\n') && text.lines().all(|line| setting(line.trim_end()))
 }
 
+/// Whether a text is a password file of PostgreSQL, in each line of which the table finds the password: `host:5432:db:user:x`.
+fn lists_logons(name: &str, text: &str) -> bool {
+    let found = |line: &str| {
+        let fields: Vec<&str> = line.splitn(5, ':').collect();
+        let plain = |field: &&str| !field.is_empty() && !field.contains('/');
+        let whole = |byte: u8| byte.is_ascii_graphic() && !b"\"'`<>".contains(&byte);
+        matches!(fields.as_slice(), [_, "5432" | "5433" | "6432" | "*", _, _, password] if !password.is_empty())
+            && fields.iter().take(4).all(plain)
+            && line.bytes().all(whole)
+            && !line.contains("://")
+    };
+    names::may_end(name, "pgpass") && !text.trim().is_empty() && text.lines().all(found)
+}
+
 /// Whether the value under `name` is to be sealed.
 pub(super) fn names_secret(name: &str, value: &Value) -> bool {
     is_secret_value(name, names::classify(name), value)
@@ -405,6 +419,12 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
         {
             false
         }
+        // `secret: [RAILS_MASTER_KEY, DB_PASSWORD]`, of a program that takes them from its environment.
+        (Class::Secret, Value::Array(items)) if !items.is_empty() && items.iter().all(names_variable) => {
+            false
+        }
+        // What refers to its secrets: `apikey: {account: x, apiKeyRef: {name: y, key: z}}`.
+        (Class::Secret, Value::Object(map)) if only_refers_beside_words(map) => false,
         (Class::Secret, Value::Object(map))
             if names::is_locator(name)
                 && map.values().all(|value| value.as_str().is_some_and(shape::holds_logon)) =>
@@ -436,6 +456,7 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
             !(names::may_refer(name) && shape::is_reference(value))
         }
         (Class::Secret, Value::String(text)) if is_settings(text) || only_refers(text) => false,
+        (Class::Scalar, Value::String(text)) if lists_logons(name, text) => false,
         (Class::Secret | Class::Scalar, Value::String(text)) => {
             shape::is_harmless(text)
                 || holds(value) && !(names::is_locator(name) && shape::holds_logon(text) || tells(name, text))
@@ -456,6 +477,28 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
         (Class::Key | Class::Logon, Value::Array(items)) => items.iter().any(holds),
         _ => holds(value),
     }
+}
+
+/// Whether an item is the name of a variable that holds a secret.
+fn names_variable(item: &Value) -> bool {
+    item.as_str().is_some_and(|text| {
+        text.contains('_')
+            && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+            && names::classify(text) != Class::Plain
+    })
+}
+
+/// Whether an object refers to secrets, and what else stands in it are words under names that say nothing.
+fn only_refers_beside_words(map: &Map<String, Value>) -> bool {
+    let refers = |name: &String, value: &Value| {
+        name.ends_with("Ref") && value.is_object() && shape::is_reference(value)
+    };
+    map.iter().any(|(name, value)| refers(name, value))
+        && map.iter().all(|(name, value)| {
+            refers(name, value)
+                || names::classify(name) == Class::Plain
+                    && value.as_str().is_some_and(|text| !shape::is_key(text) && !shape::is_password(text))
+        })
 }
 
 /// Whether a list under `name` may be one of names: `secrets`, `extraSecrets`.
@@ -515,7 +558,8 @@ fn tells(name: &str, text: &str) -> bool {
     // A sentence before the colon goes on behind it: `secretKey is deprecated: use existingSecret`.
     let words = text.split_whitespace().count();
     let ends = words >= 3 && text.ends_with('.') && text.starts_with(char::is_uppercase);
-    let sentence = name.split_whitespace().count() >= 3 || words >= 5 || ends;
+    let saying = !names::is_password(name) && prose::is_saying(text);
+    let sentence = name.split_whitespace().count() >= 3 || words >= 5 || ends || saying;
     prose::is_label(text) || prose::is_subject(name, text) || sentence && prose::follows(name, text)
 }
 

@@ -102,6 +102,7 @@ shapes! {
     configmap_netrc,
     configmap_nginx,
     configmap_npmrc,
+    configmap_pgpass,
     configmap_properties,
     configmap_script,
     configmap_secret_template,

@@ -84,7 +84,10 @@ fn is_reference_member(name: &str, value: &Value) -> bool {
             value.is_null()
                 || value.as_str().is_some_and(|text| {
                     // `key: awsSecretAccessKey`.
-                    let field = || text.len() <= 32 && super::prose::is_name_of_field(text);
+                    let field = || {
+                        text.len() <= 32
+                            && (super::prose::is_name_of_field(text) || name == "version" && is_hash(text))
+                    };
                     text.is_empty() || (is_name(text) && (!is_key(text) || field()))
                 })
         }

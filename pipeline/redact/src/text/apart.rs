@@ -37,7 +37,7 @@ impl<'t> Scan<'t> {
             let flag = name.text;
             // What a program says of its flags; a password behind another flag: `-prootpass shop`.
             let help = from > name.start + name.text.len() + 1
-                && self.leads_line(name.start)
+                && (self.leads_line(name.start) || is_short_flag(self.line_before(name.start, 16).trim()))
                 && self.line_from(from).split_whitespace().take(3).filter(|word| is_word(word)).count() == 3;
             let joined = flag.starts_with("-p")
                 && ["mysql", "mariadb"]
@@ -304,6 +304,11 @@ impl<'t> Scan<'t> {
         let secret = !told && !head.contains(':') && (shape::is_password(word) || shape::is_key(word));
         (secret && head.split_whitespace().count() >= 2).then(|| start..start + word.len())
     }
+}
+
+/// Whether a word is a flag of one letter and a comma, before its long name: `-p, --password`.
+fn is_short_flag(word: &str) -> bool {
+    word.len() == 3 && word.starts_with('-') && word.ends_with(',')
 }
 
 fn is_word(word: &str) -> bool {

@@ -335,7 +335,14 @@ impl<'t> Scan<'t> {
         {
             return Some(value);
         }
+        // What a program says of its flags: `--token=STRING    what it is for`.
+        let help = name.text.starts_with('-')
+            && text
+                .split_once("  ")
+                .is_some_and(|(word, _)| word.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'));
         let told = checksum
+            || help
+            || delimiter == b'=' && self.is_computed(name.start, value.start, text)
             || prose::is_state(text)
             || prose::is_label(text)
             || names::is_caption(name.text) && prose::is_caption(text)
@@ -343,12 +350,32 @@ impl<'t> Scan<'t> {
         (!told && class.holds(name.text, text)).then_some(value)
     }
 
+    /// Whether a program declares a variable with what it computes, `const token = req.headers.authorization;`, and no
+    /// literal in it could be a secret: `process.env.TOKEN || "x"`.
+    fn is_computed(&self, name: usize, from: usize, text: &str) -> bool {
+        let head = self.line_before(name, NAME).split_whitespace().next_back().unwrap_or_default();
+        let falls_back = ["|| ", "?? ", "?: ", " or "].iter().any(|or| {
+            text.split_once(or).is_some_and(|(_, rest)| {
+                rest.starts_with(is_quote_letter) && !["''", "\"\""].iter().any(|none| rest.starts_with(none))
+            })
+        });
+        let mut literals = text.split(is_quote_letter).skip(1).step_by(2);
+        matches!(head, "let" | "mut" | "var" | "val" | "const")
+            && text.starts_with(|letter: char| letter.is_ascii_alphabetic())
+            && !self.before(from).is_some_and(is_quote)
+            && !falls_back
+            && !literals.any(|text| shape::is_key(text) || shape::is_password(text))
+    }
+
     /// Whether the quote at `from` closes the text in which the name stands: `getpass("Password: ")`.
     fn closes_text(&self, name: &Name<'t>, from: usize) -> bool {
         let Some(quote) = self.byte(from).filter(|byte| is_quote(*byte) && !name.quoted) else {
             return false;
         };
-        let ends = matches!(self.byte(from + 1), None | Some(b')' | b',' | b';' | b']' | b'\n' | b'\r'));
+        let rest = self.line_from(from + 1);
+        let ends = rest.trim().is_empty()
+            || rest.starts_with([')', ',', ';', ']'])
+            || [" && ", " | "].iter().any(|next| rest.starts_with(next));
         ends && self.line_before(name.start, NAME).bytes().filter(|byte| *byte == quote).count() % 2 == 1
     }
 

@@ -114,6 +114,7 @@ fn a_text_that_asks_for_a_secret_or_speaks_of_one_ends_with_its_quote() {
     for text in [
         "password = getpass(\"Password: \")",
         "token = input('Token: ')\nnext(1)",
+        "echo \"Password: \" && stty -echo",
         "msg=\"password changed\" user_id=48291 ip=10.0.0.9",
         "set the password with `kargo admin password` first",
     ] {
@@ -157,16 +158,22 @@ fn what_is_read_elsewhere_is_no_secret_however_a_program_reads_it() {
         "let password = std::env::var(\"DB_PASSWORD\")?;",
         "var password = Environment.GetEnvironmentVariable(\"DB_PASSWORD\");",
         "const token = await getToken();",
+        "const token = req.headers.authorization;",
+        "const apiToken = localStorage.getItem('token') ?? '';",
         "dsn = \"postgres://{{ env \"DB_USER\" }}:{{ env \"DB_PASS\" }}@pg/shop\"",
         "vault kv put shop/db password=@pw.txt",
         "password: string | required=true",
         "LOCK_DSN=flock",
+        "  -p, --password         ask for the password",
+        "      --api-token=STRING            what it talks to the service with",
         "label.password=Mot de passe",
     ] {
         assert_eq!(hidden(text), text);
     }
     for (text, expected) in [
         ("const password = \"thistle\";", "const password = \"#\";"),
+        ("const token = process.env.TOKEN || \"thistle\";", "const token = #;"),
+        ("const secret = login(user, 'th1stle9');", "const secret = #;"),
         ("dsn = \"postgres://{{ env \"DB_USER\" }}:th1stle9@pg/shop\"", "dsn = \"#\""),
     ] {
         assert_eq!(hidden(text), expected);

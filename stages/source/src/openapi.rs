@@ -46,10 +46,10 @@ pub fn document() -> Value {
                         query("path", false, "The directory."), query("chart", false, "The chart of a Helm repository."),
                         query("helm", false, "spec.source.helm as JSON."), query("kustomize", false, "spec.source.kustomize as JSON."),
                         query("directory", false, "spec.source.directory as JSON.")],
-                    "responses": responses("Told", true)},
+                    "responses": responses("ManifestsResponse", true)},
                 "post": {"operationId": "describeManifests", "summary": "Which file makes each compiled manifest, and what the application packages.",
                     "requestBody": body(json!({"$ref": "#/components/schemas/Asked"})),
-                    "responses": responses("Told", false)},
+                    "responses": responses("ManifestsResponse", false)},
             },
             "/v1/commit": {"get": {"operationId": "getCommit", "summary": "What a commit says of itself.",
                 "parameters": [repo, query("revision", false, "A branch, a tag or a commit's id; HEAD without one.")],
@@ -76,7 +76,7 @@ pub fn document() -> Value {
                         "revision": text("A branch, a tag or a commit's id."),
                         "elsewhere": {"type": "boolean", "description": "Somebody else tells of its repository: it is not looked at."}}}},
                     "compiled": {"type": "array", "maxItems": 20000, "items": text("A manifest as Argo CD compiled it, JSON or YAML.")}}},
-                "Told": {"type": "object", "properties": {
+                "ManifestsResponse": {"type": "object", "properties": {
                     "revisions": {"type": "array", "items": text("The commit of a source.")},
                     "objects": {"type": "array", "items": {"oneOf": [{"$ref": "#/components/schemas/Origin"},
                         {"type": "object", "required": ["unknown"], "properties": {"unknown": text("Why it is not known.")}}]}},

@@ -138,6 +138,12 @@ impl Prometheus {
         list(&self.get("query", &[("query", expr)]).await["result"])
     }
 
+    /// The series of an expression as it was at a time, in seconds since 1970: what asks back from there finds the same, however
+    /// late it is asked.
+    pub(crate) async fn query_at(&self, expr: &str, at: f64) -> Vec<Value> {
+        list(&self.get("query", &[("query", expr), ("time", &at.to_string())]).await["result"])
+    }
+
     /// The series of an expression second by second.
     pub(crate) async fn query_range(&self, expr: &str, from: f64, to: f64) -> Vec<Value> {
         let (from, to) = (from.to_string(), to.to_string());

@@ -17,7 +17,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use pipeline_core::{Place, Places, Shutdown};
+use pipeline_core::{Place, Places, Shutdown, WriteTimed};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_util::task::TaskTracker;
@@ -28,6 +28,8 @@ use super::counted_body::CountedBody;
 pub(crate) const HEAD_BYTES: usize = 16 << 10;
 /// After a failed accept (no file descriptors left, say), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+/// A client that takes nothing of its answer for so long loses it, and its place.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a client may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +122,8 @@ async fn converse(
         let (busy, answer) = (place.busy(), pages.call(request));
         async { answer.await.map(|response: Response| response.map(|body| CountedBody::new(body, busy))) }
     });
-    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), pages).with_upgrades());
+    let stream = TokioIo::new(WriteTimed::new(stream, WRITE_TIMEOUT));
+    let mut connection = pin!(http.serve_connection(stream, pages).with_upgrades());
     let (ended, grace) = tokio::select! {
         result = connection.as_mut() => (Some(result), bounds.grace),
         () = stop.cancelled() => (None, bounds.grace),

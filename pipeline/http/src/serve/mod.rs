@@ -42,7 +42,7 @@ pub struct ServeConfig {
     pub head_timeout: Duration,
     /// An answer is made in this time, or the client is told that it was not.
     pub request_timeout: Duration,
-    /// A connection is closed after this long, however busy: a client that stops reading goes too.
+    /// A connection is closed after this long, however busy.
     pub connection_age: Duration,
     /// Answers under way when the process stops have this long.
     pub grace: Duration,

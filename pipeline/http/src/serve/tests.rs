@@ -492,6 +492,32 @@ async fn an_idle_connection_is_gone_before_another_one_has_its_place() {
     serving.await.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_client_that_takes_nothing_of_its_answer_keeps_nobody_out() {
+    let (hand, handed) = mpsc::channel(1);
+    let piece = || Ok::<_, std::convert::Infallible>(axum::body::Bytes::from_static(&[b'a'; 1 << 16]));
+    let endless = move || axum::body::Body::from_stream(futures::stream::repeat_with(piece));
+    let pages = Router::new().route("/", axum::routing::get(async move || endless()));
+    let (day, stop) = (Duration::from_secs(24 * 3600), Shutdown::new());
+    let bounds = Bounds { head_timeout: day, connection_age: day, grace: day, connections: 1 };
+    let listener = Handed(tokio::sync::Mutex::new(handed));
+    let serving = tokio::spawn(connections::serve(listener, pages, bounds, stop.clone()));
+
+    let (mut silent, theirs) = duplex(16);
+    hand.send(theirs).await.unwrap();
+    silent.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let mut first = [0; 8];
+    silent.read_exact(&mut first).await.unwrap();
+    let (mut next, theirs) = duplex(1024);
+    hand.send(theirs).await.unwrap();
+    next.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let answered = tokio::time::timeout(Duration::from_secs(3600), next.read_exact(&mut first)).await;
+    assert!(answered.is_ok_and(|read| read.is_ok()), "the next one is not answered");
+    drop((silent, next));
+    stop.cancel();
+    serving.await.unwrap();
+}
+
 #[tokio::test]
 async fn an_answer_that_takes_too_long_is_given_up() {
     let seen = ObjectIndex::default();

@@ -33,6 +33,7 @@ mod seal;
 mod secret;
 mod show;
 mod stream;
+mod unencrypted;
 mod watch;
 mod workflow;
 

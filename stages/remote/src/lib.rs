@@ -31,6 +31,8 @@ mod run;
 mod runtime;
 mod seal;
 mod secret;
+#[cfg(test)]
+mod server;
 mod show;
 mod stream;
 mod unencrypted;

@@ -96,7 +96,7 @@ impl Proxy {
 mod tests {
     use super::*;
     use crate::arguments::Place;
-    use crate::contexts::Context;
+    use crate::contexts::tests::kept;
 
     /// What is said beside the answer while the app proxy at an address is reached.
     fn said(url: &str, completes: bool) -> String {
@@ -129,15 +129,7 @@ mod tests {
         let variable = |name: &str| std::env::var(name).ok();
         let mut environment = Environment::of(variable);
         environment.completes = variable("COMPLETES").unwrap() == "true";
-        let kept = Context {
-            name: "prod".to_owned(),
-            platform: "https://platform.example.com".to_owned(),
-            user: "ada".to_owned(),
-            ca_file: None,
-            insecure: false,
-            key: "goak_1".into(),
-        };
-        Contexts::change(&environment, |all| all.put(kept)).unwrap();
+        Contexts::change(&environment, |all| all.put(kept("prod"))).unwrap();
         let place = Place { context: Some("prod".to_owned()) };
         let way = Way { place, app_proxy: variable("APP_PROXY"), app_proxy_ca_file: None };
         Proxy::find(&way, "prod", &environment).await.unwrap();

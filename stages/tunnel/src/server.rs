@@ -189,7 +189,7 @@ impl Shared {
             // Asked early enough that a minute is kept, whatever nobody can check.
             tokio::time::sleep(self.times.check.min(self.times.unchecked.saturating_sub(known.elapsed())))
                 .await;
-            match self.credentials.check(name, token).await {
+            match self.credentials.recheck(name, token).await {
                 Verdict::Opens => known = tokio::time::Instant::now(),
                 Verdict::Unknown if known.elapsed() < self.times.unchecked => {}
                 Verdict::Refused | Verdict::Unknown => return,

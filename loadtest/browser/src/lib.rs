@@ -10,6 +10,7 @@ use anyhow::{Context as _, bail, ensure};
 use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
 use http::Method;
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -22,12 +23,31 @@ pub const PATIENCE: Duration = Duration::from_secs(180);
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A browser with one page, ended with [`Browser::close`]; its profile goes with it.
+/// A browser with one page, ended with [`Browser::close`], or by force where a test fails before; its profile goes with it.
 #[derive(Debug)]
 pub struct Browser {
     client: Client,
-    driver: Child,
+    driver: Driver,
     _profile: TempDir,
+}
+
+/// Chromium's driver, and the browser that it starts: one group of processes, which ends when this is dropped.
+#[derive(Debug)]
+struct Driver(Child);
+
+impl Driver {
+    fn end(&self) {
+        // It has no number any more once it was waited for.
+        let id = self.0.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        // Whoever has ended by themselves need not be ended.
+        let _ = id.map(|id| kill_process_group(id, Signal::KILL));
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 /// A command of Chromium's own protocol, for what WebDriver has none.
@@ -46,12 +66,12 @@ impl WebDriverCompatibleCommand for DevTools {
 
 /// Chromium's driver and its port. It takes one port of IPv4 from the system and wants the same of IPv6, or the other way round:
 /// where a neighbour has that one, it says so and ends, and another port is asked for.
-async fn driver() -> anyhow::Result<(Child, String)> {
+async fn driver() -> anyhow::Result<(Driver, String)> {
     loop {
         let mut command = Command::new("chromedriver");
-        command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-        let mut driver = command.spawn().context("start chromedriver, which .ci/setup installs")?;
-        let mut lines = BufReader::new(driver.stdout.take().context("what a driver says")?).lines();
+        command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+        let mut driver = Driver(command.spawn().context("start chromedriver, which .ci/setup installs")?);
+        let mut lines = BufReader::new(driver.0.stdout.take().context("what a driver says")?).lines();
         let mut said = Vec::new();
         while let Some(line) = lines.next_line().await.context("read what chromedriver says")? {
             if let Some((_, port)) = line.split_once("successfully on port ") {
@@ -173,7 +193,37 @@ impl Browser {
     /// When it does not end by itself; it is ended by force then.
     pub async fn close(mut self) -> anyhow::Result<()> {
         let closed = self.client.clone().close().await.context("close a browser");
-        self.driver.kill().await.context("end chromedriver")?;
+        self.driver.end();
+        self.driver.0.wait().await.context("end chromedriver")?;
         closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Processes of the browser that has this profile.
+    fn running(profile: &Path) -> usize {
+        let is_of_it = |process: &std::fs::DirEntry| {
+            let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(&*profile.to_string_lossy())
+        };
+        std::fs::read_dir("/proc").unwrap().filter(|process| is_of_it(process.as_ref().unwrap())).count()
+    }
+
+    #[tokio::test]
+    async fn a_browser_that_nobody_closes_ends_when_it_is_dropped() {
+        let browser = Browser::open(800, 600).await.unwrap();
+        let profile = browser._profile.path().to_owned();
+        assert!(running(&profile) > 0);
+        drop(browser);
+        let begun = Instant::now();
+        while running(&profile) > 0 {
+            assert!(begun.elapsed() < PATIENCE, "it runs on");
+            sleep(LOOK).await;
+        }
     }
 }

@@ -326,12 +326,12 @@ impl Client {
             metered.record(begun, failed);
         }
         let mut response = answered?;
-        let (host, status) = (self.target.host().clone(), response.status().as_u16());
-        if (200..300).contains(&status) {
+        let host = self.target.host().clone();
+        if response.status().is_success() {
             return Ok(Ok(Opened { act, host, response }));
         }
         let body = beginning(&mut response).await;
-        Ok(Err(Reply { act, host, status, after: None, location: None, body }))
+        Ok(Err(Reply::new(act, host, &response, body)))
     }
 
     /// The peer's host, for messages and logs.
@@ -377,15 +377,8 @@ impl Client {
         let fail = |error| self.error(act, of_request(error));
         let request = request.build().map_err(fail)?;
         let mut response = Trusting::now(&self.trusting).await.execute(request).await.map_err(fail)?;
-        let status = response.status().as_u16();
-        let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-        let after = text(RETRY_AFTER).and_then(|value| retry_after(value, Timestamp::now()));
-        let location = text(LOCATION)
-            .filter(|_| (300..400).contains(&status))
-            .and_then(|location| response.url().join(location).ok())
-            .and_then(|url: Url| authority(&url));
         let body = match limit {
-            Some(limit) if (200..300).contains(&status) => {
+            Some(limit) if response.status().is_success() => {
                 whole(&mut response, limit).await.map_err(|fault| self.error(act, fault))?
             }
             Some(_) => beginning(&mut response).await,
@@ -395,7 +388,7 @@ impl Client {
                 Bytes::new()
             }
         };
-        Ok(Reply { act, host: self.target.host().clone(), status, after, location, body })
+        Ok(Reply::new(act, self.target.host().clone(), &response, body))
     }
 }
 
@@ -487,6 +480,18 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// What the head of an answer says, and what is kept of its body.
+    fn new(act: &'static str, host: Arc<str>, response: &Response, body: Bytes) -> Self {
+        let status = response.status().as_u16();
+        let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let after = text(RETRY_AFTER).and_then(|value| retry_after(value, Timestamp::now()));
+        let location = text(LOCATION)
+            .filter(|_| (300..400).contains(&status))
+            .and_then(|location| response.url().join(location).ok())
+            .and_then(|url: Url| authority(&url));
+        Self { act, host, status, after, location, body }
+    }
+
     /// Its status.
     #[must_use]
     pub fn status(&self) -> u16 {

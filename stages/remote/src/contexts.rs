@@ -176,15 +176,15 @@ impl Contexts {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn environment(folder: &Path) -> Environment {
+    pub(crate) fn environment(folder: &Path) -> Environment {
         let folder = folder.display().to_string();
         Environment::of(|name| (name == "XDG_CONFIG_HOME").then(|| folder.clone()))
     }
 
-    fn kept(name: &str) -> Context {
+    pub(crate) fn kept(name: &str) -> Context {
         Context {
             name: name.to_owned(),
             platform: "https://platform.example.com".to_owned(),

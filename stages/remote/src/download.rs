@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use stages_client::Opened;
+
 use crate::arguments::Way;
 use crate::environment::Environment;
 use crate::error::RemoteError;
@@ -33,18 +35,82 @@ pub(crate) async fn logs(
     }
     let path =
         output.map_or_else(|| PathBuf::from(format!("{}-logs.tar.gz", plain(runtime))), Path::to_path_buf);
-    let failed = |source| RemoteError::File { act: "write the archive", path: path.clone(), source };
-    let mut file = File::create(&path).map_err(failed)?;
+    save(&mut archive, &path).await?;
+    screen.say(&format!("the logs of {} are in {}\n", plain(runtime), plain(&path.to_string_lossy())))
+}
+
+/// Writes an archive beside, and moves the whole into place: what was there stays until then, and half an archive is none.
+async fn save(archive: &mut Opened, path: &Path) -> Result<(), RemoteError> {
+    if path.exists() && !path.is_file() {
+        let said = format!("{} is no file that an archive could replace", plain(&path.to_string_lossy()));
+        return Err(RemoteError::Usage(said));
+    }
+    // Of a link, what it leads to is replaced.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut beside = path.clone().into_os_string();
+    // Whoever downloads the same meanwhile has a file of their own.
+    beside.push(format!(".{}.new", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let failed = |source| RemoteError::File { act: "write the archive", path: beside.clone(), source };
+    let mut file = File::create_new(&beside).map_err(failed)?;
     let written = async {
         while let Some(chunk) = archive.chunk().await? {
             file.write_all(&chunk).map_err(failed)?;
         }
-        file.sync_all().map_err(failed)
+        file.sync_all().and_then(|()| std::fs::rename(&beside, &path)).map_err(failed)
     };
-    if let Err(error) = written.await {
-        // Half an archive is none.
-        let _ = std::fs::remove_file(&path);
-        return Err(error);
+    let saved = written.await;
+    if saved.is_err() {
+        let _ = std::fs::remove_file(&beside);
     }
-    screen.say(&format!("the logs of {} are in {}\n", plain(runtime), plain(&path.to_string_lossy())))
+    saved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ask::{ANSWER, Platform};
+    use crate::server::Server;
+
+    #[tokio::test]
+    async fn an_archive_takes_the_place_of_what_was_there_once_it_is_whole() {
+        let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length:";
+        let server = Server::start(move |path, _| match path {
+            "/whole" => format!("{head} 5\r\n\r\nwhole"),
+            _ => format!("{head} 10\r\n\r\nhalf"),
+        });
+        let server = server.await;
+        let platform = Platform::at(&server.url, "key".into(), None, false, ANSWER).await.unwrap();
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("logs.tar.gz");
+        let download = async |what, path: &Path| {
+            let mut archive = platform.file("download the logs", &[what]).await.unwrap();
+            save(&mut archive, path).await.map_err(|error| error.to_string())
+        };
+        let held = || {
+            let names = std::fs::read_dir(folder.path()).unwrap().map(|one| one.unwrap().file_name());
+            (names.count(), std::fs::read_to_string(&path).ok())
+        };
+        let host = server.url.strip_prefix("http://").unwrap();
+        let cut = Err(format!(
+            "cannot download the logs at {host}: its answer ended before its end: is the platform running there? \
+             `gitops-runtime context list` shows the addresses"
+        ));
+        assert_eq!(
+            (download("cut", &path).await, held()),
+            (cut.clone(), (0, None)),
+            "half an archive is none"
+        );
+        std::fs::write(&path, "before").unwrap();
+        assert_eq!((download("cut", &path).await, held()), (cut, (1, Some("before".to_owned()))));
+        assert_eq!((download("whole", &path).await, held()), (Ok(()), (1, Some("whole".to_owned()))));
+
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        std::fs::write(&path, "before").unwrap();
+        assert_eq!((download("whole", &link).await, held()), (Ok(()), (2, Some("whole".to_owned()))));
+        assert!(link.is_symlink());
+        let said = format!("{} is no file that an archive could replace", folder.path().display());
+        assert_eq!(download("whole", folder.path()).await, Err(said));
+    }
 }

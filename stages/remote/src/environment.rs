@@ -13,6 +13,8 @@ pub struct Environment {
     pub(crate) no_color: bool,
     /// The terminal knows no escapes.
     pub(crate) dumb: bool,
+    /// A shell asks for names: nothing is said beside them.
+    pub(crate) completes: bool,
 }
 
 impl Environment {
@@ -29,6 +31,7 @@ impl Environment {
             config: config.map(|folder| folder.join("gitops-runtime")),
             no_color: get("NO_COLOR").is_some(),
             dumb: get("TERM").is_some_and(|name| name == "dumb"),
+            completes: false,
         }
     }
 

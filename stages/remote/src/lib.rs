@@ -31,8 +31,11 @@ mod run;
 mod runtime;
 mod seal;
 mod secret;
+#[cfg(test)]
+mod server;
 mod show;
 mod stream;
+mod unencrypted;
 mod watch;
 mod workflow;
 

@@ -12,6 +12,7 @@ use crate::environment::Environment;
 use crate::error::RemoteError;
 use crate::secret::Wanted;
 use crate::show::{Screen, plain};
+use crate::unencrypted::unencrypted;
 
 /// The platform answers in this time.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -58,8 +59,8 @@ pub(crate) async fn run(
             format!("'{name}' is the context of {}: give this one another with --name", other.platform);
         return Err(RemoteError::Missing(text));
     }
-    if target.starts_with("http://") && !is_here(&host) {
-        screen.note(&format!("{target} is not encrypted: whoever is on the way reads the key"));
+    if let Some(text) = unencrypted(&target) {
+        screen.note(&text);
     }
     let ca_file = match &login.ca_file {
         Some(file) => Some(std::path::absolute(file).map_err(|source| RemoteError::File {
@@ -104,13 +105,6 @@ fn address(url: &str) -> Result<(String, String), RemoteError> {
     Ok((url, target.host().to_string()))
 }
 
-fn is_here(host: &str) -> bool {
-    let port = |(_, port): &(&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
-    let host = host.rsplit_once(':').filter(port).map_or(host, |(host, _)| host);
-    let numbers = host.parse().is_ok_and(|address: std::net::Ipv4Addr| address.is_loopback());
-    host == "localhost" || host.ends_with(".localhost") || numbers || host == "[::1]"
-}
-
 fn checked(name: &str) -> Result<String, RemoteError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:@".contains(c);
     if name.is_empty() || name.len() > 100 || !name.chars().all(fits) || name.starts_with('-') {
@@ -145,19 +139,5 @@ mod tests {
             of("https://ada:secret@p.example.com"),
             Err("the address must not hold a user name or a password".to_owned())
         );
-    }
-
-    #[test]
-    fn this_machine_needs_no_encryption() {
-        let here = ["localhost:8080", "127.0.0.1", "[::1]:80", "a.localhost"].map(is_here);
-        assert_eq!(here, [true; 4]);
-        let elsewhere = [
-            "example.com",
-            "10.0.0.1:80",
-            "localhost.example.com",
-            "127.0.0.1.example.com",
-            "127.example:80",
-        ];
-        assert_eq!(elsewhere.map(is_here), [false; 5]);
     }
 }

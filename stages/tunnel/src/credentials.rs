@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use pipeline_core::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
+use tokio::sync::Semaphore;
 
 use crate::{Name, NameError};
 
@@ -29,16 +31,35 @@ pub enum Verdict {
 pub trait Credentials: Send + Sync + 'static {
     /// Whether `token` opens the tunnel `name` now.
     async fn check(&self, name: &Name, token: &SecretString) -> Verdict;
+
+    /// Whether `token`, which has opened the tunnel `name`, opens it still. Waits behind no stranger.
+    async fn recheck(&self, name: &Name, token: &SecretString) -> Verdict {
+        self.check(name, token).await
+    }
 }
 
 /// Digests of tokens: what a file says. The tokens themselves are not kept.
 type Digests = HashMap<Name, Vec<[u8; 32]>>;
 
-/// A file of tokens, read anew whenever somebody asks, so that what was taken out of it opens nothing any more.
+/// A file of tokens, read anew when somebody asks, so that what was taken out of it opens nothing any more: but no more often than
+/// once in a while, however many guess.
 #[derive(Debug)]
 pub struct CredentialsFile {
     path: PathBuf,
+    fresh: Duration,
+    reading: Semaphore,
+    held: Mutex<Option<Held>>,
 }
+
+/// What a file said; `None`: it could not be read.
+#[derive(Debug, Clone)]
+struct Held {
+    digests: Option<Arc<Digests>>,
+    since: Instant,
+}
+
+/// What a file said counts for so long.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// Bytes of a file at most: some ten thousand tunnels.
 const MOST: u64 = 4 << 20;
@@ -81,7 +102,8 @@ impl CredentialsFile {
     /// # Errors
     /// [`CredentialsError`].
     pub async fn open(path: &Path) -> Result<Self, CredentialsError> {
-        let file = Self { path: path.to_owned() };
+        let (reading, held) = (Semaphore::new(1), Mutex::default());
+        let file = Self { path: path.to_owned(), fresh: FRESH, reading, held };
         file.read().await?;
         Ok(file)
     }
@@ -92,6 +114,33 @@ impl CredentialsFile {
             return Err(CredentialsError::Large { path: self.path.clone() });
         }
         digests(&tokio::fs::read_to_string(&self.path).await.map_err(failed)?)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> Option<Held> {
+        self.held().clone().filter(|held| held.since.elapsed() < self.fresh)
+    }
+
+    /// What the file says, as of a moment ago at most; `None`: it cannot be read.
+    async fn digests(&self) -> Option<Arc<Digests>> {
+        if let Some(known) = self.known() {
+            return known.digests;
+        }
+        let _reading = self.reading.acquire().await.ok()?;
+        // Whoever waited finds what was read meanwhile.
+        if let Some(known) = self.known() {
+            return known.digests;
+        }
+        let since = Instant::now();
+        let read = self.read().await.inspect_err(|error| {
+            tracing::warn!(error = %error, "the tokens of tunnels cannot be read: none is opened");
+        });
+        let digests = read.ok().map(Arc::new);
+        *self.held() = Some(Held { digests: digests.clone(), since });
+        digests
     }
 }
 
@@ -141,13 +190,7 @@ pub fn digest_of(token: &SecretString) -> String {
 #[async_trait]
 impl Credentials for CredentialsFile {
     async fn check(&self, name: &Name, token: &SecretString) -> Verdict {
-        let all = match self.read().await {
-            Ok(all) => all,
-            Err(error) => {
-                tracing::warn!(error = %error, "the tokens of tunnels cannot be read: none is opened");
-                return Verdict::Unknown;
-            }
-        };
+        let Some(all) = self.digests().await else { return Verdict::Unknown };
         let given: [u8; 32] = Sha256::digest(token.expose_secret().as_bytes()).into();
         let known = all.get(name).map(Vec::as_slice).unwrap_or_default();
         // Every one is compared, whichever fits.
@@ -172,6 +215,10 @@ impl<C: Credentials + ?Sized> Credentials for Arc<C> {
     async fn check(&self, name: &Name, token: &SecretString) -> Verdict {
         (**self).check(name, token).await
     }
+
+    async fn recheck(&self, name: &Name, token: &SecretString) -> Verdict {
+        (**self).recheck(name, token).await
+    }
 }
 
 #[cfg(test)]
@@ -185,7 +232,7 @@ mod tests {
         let second = SecretString::from("second");
         std::fs::write(&path, format!("# tunnels\na-one first\na-one {}\nb-two third\n", digest_of(&second)))
             .unwrap();
-        let file = CredentialsFile::open(&path).await.unwrap();
+        let file = CredentialsFile { fresh: Duration::ZERO, ..CredentialsFile::open(&path).await.unwrap() };
         let (one, two) = (Name::read("a-one").unwrap(), Name::read("b-two").unwrap());
         assert_eq!(file.check(&one, &"first".into()).await, Verdict::Opens);
         assert_eq!(file.check(&one, &second).await, Verdict::Opens, "while tokens are changed there are two");
@@ -195,6 +242,26 @@ mod tests {
         assert_eq!(file.check(&one, &"first".into()).await, Verdict::Refused, "a revoked token");
         std::fs::remove_file(&path).unwrap();
         assert_eq!(file.check(&two, &"third".into()).await, Verdict::Unknown);
+    }
+
+    #[tokio::test]
+    async fn a_guess_costs_no_read_of_the_file_and_keeps_no_open_tunnel_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens");
+        std::fs::write(&path, "a-one first\n").unwrap();
+        let opened = CredentialsFile::open(&path).await.unwrap();
+        let file = CredentialsFile { fresh: Duration::MAX, ..opened };
+        let one = Name::read("a-one").unwrap();
+        assert_eq!(file.check(&one, &"guess".into()).await, Verdict::Refused);
+        // Whoever read it now would find nothing.
+        std::fs::remove_file(&path).unwrap();
+        for number in 0..100 {
+            let guess = format!("guess-{number}").into();
+            assert_eq!(file.check(&one, &guess).await, Verdict::Refused);
+        }
+        // Nor does one wait for it that is being read.
+        let _reading = file.reading.acquire().await.unwrap();
+        assert_eq!(file.recheck(&one, &"first".into()).await, Verdict::Opens);
     }
 
     #[test]

@@ -26,7 +26,8 @@ const ANSWER: usize = 64 << 10;
 const WITHIN: Duration = Duration::from_secs(5);
 /// An answer counts for so long: with the time until a tunnel's token is checked again far less than a minute.
 const FRESH: Duration = Duration::from_secs(5);
-/// Questions at a time: who guesses tokens is no burden to the platform.
+/// Questions at a time, of strangers and of open tunnels each: who guesses tokens is no burden to the platform, and keeps none that
+/// is revoked open meanwhile.
 const QUESTIONS: usize = 16;
 /// Answers that are remembered at most.
 const REMEMBERED: usize = 16_384;
@@ -40,6 +41,7 @@ const ACT: &str = "ask whose token it is";
 pub struct PlatformCredentials {
     client: Client,
     asking: Semaphore,
+    rechecking: Semaphore,
     known: Mutex<HashMap<[u8; 32], CachedOwner>>,
 }
 
@@ -109,7 +111,12 @@ impl PlatformCredentials {
         let target = Target::new(address, "").map_err(PlatformError::Target)?;
         let config = Config { timeout: WITHIN.min(trust.timeout), max_body: ANSWER, ..trust };
         let client = config.build(target).await.map_err(PlatformError::Build)?;
-        Ok(Self { client, asking: Semaphore::new(QUESTIONS), known: Mutex::default() })
+        Ok(Self::asking(client))
+    }
+
+    fn asking(client: Client) -> Self {
+        let line = || Semaphore::new(QUESTIONS);
+        Self { client, asking: line(), rechecking: line(), known: Mutex::default() }
     }
 
     fn known(&self, digest: &[u8; 32]) -> Option<CachedOwner> {
@@ -148,16 +155,14 @@ impl PlatformCredentials {
         let (account, id) = (me.active_account.id, me.id);
         Ok(me.runtime_name.map(|name| Runtime { account, name, id }))
     }
-}
 
-#[async_trait]
-impl Credentials for PlatformCredentials {
-    async fn check(&self, name: &Name, token: &SecretString) -> Verdict {
+    /// Asks in its turn of a line, unless the answer is known.
+    async fn verdict(&self, name: &Name, token: &SecretString, line: &Semaphore) -> Verdict {
         let digest: [u8; 32] = Sha256::digest(token.expose_secret().as_bytes()).into();
         let mut known = self.known(&digest);
         if known.is_none() {
             // Whoever waited may find that another asked the same meanwhile.
-            let Ok(_asking) = self.asking.acquire().await else { return Verdict::Unknown };
+            let Ok(_asking) = line.acquire().await else { return Verdict::Unknown };
             known = self.known(&digest);
             if known.is_none() {
                 let since = Instant::now();
@@ -178,6 +183,17 @@ impl Credentials for PlatformCredentials {
         }
         let own = known.and_then(|known| known.of).and_then(|runtime| runtime.tunnel());
         if own.as_ref() == Some(name) { Verdict::Opens } else { Verdict::Refused }
+    }
+}
+
+#[async_trait]
+impl Credentials for PlatformCredentials {
+    async fn check(&self, name: &Name, token: &SecretString) -> Verdict {
+        self.verdict(name, token, &self.asking).await
+    }
+
+    async fn recheck(&self, name: &Name, token: &SecretString) -> Verdict {
+        self.verdict(name, token, &self.rechecking).await
     }
 }
 
@@ -226,6 +242,47 @@ mod tests {
             }
         });
         (address, asked)
+    }
+
+    #[tokio::test]
+    async fn strangers_who_guess_tokens_keep_no_open_tunnel_waiting() {
+        stages_client::install_crypto();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = Target::new(&format!("http://{}", listener.local_addr().unwrap()), "").unwrap();
+        let (asked, mut guesses) = tokio::sync::mpsc::channel(QUESTIONS);
+        tokio::spawn(async move {
+            let mut kept = Vec::new();
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = Vec::new();
+                while !request.ends_with(QUESTION.as_bytes()) {
+                    assert!(stream.read_buf(&mut request).await.unwrap() > 0);
+                }
+                let text = String::from_utf8(request).unwrap().to_ascii_lowercase();
+                if text.contains("authorization: bearer guess") {
+                    // It is never answered.
+                    kept.push(stream);
+                    asked.send(()).await.unwrap();
+                    continue;
+                }
+                let answer = "HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        let client = Config::new(Duration::from_secs(120), ANSWER).build(target).await.unwrap();
+        let credentials = Arc::new(PlatformCredentials::asking(client));
+        let name = Name::read("default-prod").unwrap();
+        let guessing: Vec<_> = (0..QUESTIONS * 2)
+            .map(|number| {
+                let (credentials, name) = (credentials.clone(), name.clone());
+                let token = format!("guess-{number}").into();
+                tokio::spawn(async move { credentials.check(&name, &token).await })
+            })
+            .collect();
+        for _ in 0..QUESTIONS {
+            guesses.recv().await.unwrap();
+        }
+        assert_eq!(credentials.recheck(&name, &"revoked".into()).await, Verdict::Refused);
+        assert!(guessing.iter().all(|guess| !guess.is_finished()), "it waits for none of them");
     }
 
     async fn verdicts(status: &'static str, body: &'static str) -> ([Verdict; 3], u64) {

@@ -16,6 +16,8 @@ use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use stages_client::{NO_TUNNEL, says_who_asked, speaks_http};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::busied::Busied;
 use crate::metrics::{Metrics, Outcome, Refusal};
@@ -49,6 +51,10 @@ pub(crate) struct Proxy {
     pub(crate) times: Times,
     pub(crate) registry: Arc<Registry>,
     pub(crate) metrics: Metrics,
+    /// Visitors that may finish for a while when the server is told to stop.
+    pub(crate) visits: TaskTracker,
+    /// That while is over.
+    pub(crate) close: CancellationToken,
 }
 
 /// Why a request did not get an answer.
@@ -131,7 +137,9 @@ impl Proxy {
             }
             tried.push(active.session().id);
             match self.send(active, SocketAddr::new(visitor, peer.port()), request, &moved).await {
-                Ok((active, answer)) => return (Outcome::Answered, answered(active, answer, upgrade)),
+                Ok((active, answer)) => {
+                    return (Outcome::Answered, self.answered(active, answer, upgrade));
+                }
                 Err(Failed::Unsent(back)) if attempt < TRIES => {
                     request = back;
                     active = match self.wait(&name, &tried).await {
@@ -232,6 +240,43 @@ impl Proxy {
             },
             None => Err(Failed::Late),
         }
+    }
+
+    /// The answer as the visitor gets it.
+    fn answered(
+        &self,
+        active: Active,
+        mut answer: Response<Incoming>,
+        upgrade: Option<hyper::upgrade::OnUpgrade>,
+    ) -> Response<Body> {
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let Some(visitor) = upgrade else {
+                return say(
+                    StatusCode::BAD_GATEWAY,
+                    "the service behind the tunnel upgraded what was not asked to be\n",
+                );
+            };
+            let service = hyper::upgrade::on(&mut answer);
+            let close = self.close.clone();
+            // The connection over which it was asked for ends with this answer.
+            self.visits.spawn(async move {
+                let passing = async {
+                    let (Ok(visitor), Ok(service)) = tokio::join!(visitor, service) else { return };
+                    drop(relay(&mut TokioIo::new(visitor), &mut TokioIo::new(service)).await);
+                };
+                tokio::select! {
+                    () = passing => {}
+                    () = close.cancelled() => {}
+                }
+                drop(active);
+            });
+            strip(answer.headers_mut());
+            return answer.map(|_| empty());
+        }
+        strip(answer.headers_mut());
+        // The service behind the tunnel cannot say that there is none.
+        answer.headers_mut().remove(NO_TUNNEL);
+        answer.map(|body| Busied::new(body, active).boxed_unsync())
     }
 }
 
@@ -364,34 +409,6 @@ fn prepared(request: Request<Body>, peer: SocketAddr, is_secure: bool, is_truste
     parts.uri = path.map_or_else(|| http::Uri::from_static("/"), http::Uri::from);
     parts.version = Version::HTTP_11;
     Request::from_parts(parts, body)
-}
-
-/// The answer as the visitor gets it.
-fn answered(
-    active: Active,
-    mut answer: Response<Incoming>,
-    upgrade: Option<hyper::upgrade::OnUpgrade>,
-) -> Response<Body> {
-    if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-        let Some(visitor) = upgrade else {
-            return say(
-                StatusCode::BAD_GATEWAY,
-                "the service behind the tunnel upgraded what was not asked to be\n",
-            );
-        };
-        let service = hyper::upgrade::on(&mut answer);
-        tokio::spawn(async move {
-            let (Ok(visitor), Ok(service)) = tokio::join!(visitor, service) else { return };
-            drop(relay(&mut TokioIo::new(visitor), &mut TokioIo::new(service)).await);
-            drop(active);
-        });
-        strip(answer.headers_mut());
-        return answer.map(|_| empty());
-    }
-    strip(answer.headers_mut());
-    // The service behind the tunnel cannot say that there is none.
-    answer.headers_mut().remove(NO_TUNNEL);
-    answer.map(|body| Busied::new(body, active).boxed_unsync())
 }
 
 /// How long a visitor's head may take, and a connection is kept without one: longer than most proxies in front keep theirs, as

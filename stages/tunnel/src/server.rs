@@ -189,7 +189,7 @@ impl Shared {
             // Asked early enough that a minute is kept, whatever nobody can check.
             tokio::time::sleep(self.times.check.min(self.times.unchecked.saturating_sub(known.elapsed())))
                 .await;
-            match self.credentials.check(name, token).await {
+            match self.credentials.recheck(name, token).await {
                 Verdict::Opens => known = tokio::time::Instant::now(),
                 Verdict::Unknown if known.elapsed() < self.times.unchecked => {}
                 Verdict::Refused | Verdict::Unknown => return,
@@ -231,12 +231,15 @@ impl ServerConfig {
         let address = listener.local_addr().map_err(listening)?;
         let metrics = Metrics::new(registry).map_err(ServerError::Metrics)?;
         let tunnels = Arc::new(Registry::new(self.times.young));
+        let close = CancellationToken::new();
         let proxy = Proxy {
             domain: self.domain.to_ascii_lowercase(),
             trusted: self.trusted,
             times: self.times,
             registry: tunnels.clone(),
             metrics: metrics.clone(),
+            visits: TaskTracker::new(),
+            close: close.clone(),
         };
         let shared = Shared {
             proxy,
@@ -251,7 +254,7 @@ impl ServerConfig {
             alone: frp::Alone::default(),
             within: frp::Within::new(certificate.as_ref().map(Certificate::acceptor)),
             leaving: CancellationToken::new(),
-            close: CancellationToken::new(),
+            close,
             tunnels: TaskTracker::new(),
         };
         Ok(Server {
@@ -307,7 +310,7 @@ impl Service for Server {
 
     async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError> {
         let places = Places::new(self.connections);
-        let visitors = TaskTracker::new();
+        let visitors = self.shared.proxy.visits.clone();
         if let Some((listener, peers)) = self.peers {
             let (keeping, close) = (peers.clone(), self.shared.close.clone());
             let (leaving, closing) = (self.shared.leaving.clone(), close.clone());

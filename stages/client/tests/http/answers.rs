@@ -240,6 +240,29 @@ async fn retry_after_travels_with_the_answer_and_the_error() {
 }
 
 #[tokio::test]
+async fn an_answer_that_would_be_read_as_it_comes_is_refused_with_all_that_its_head_says() {
+    let app = Router::new()
+        .route("/late", on_get(async || (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "7")], "later")))
+        .route("/moved", on_get(async || (StatusCode::FOUND, [(LOCATION, "https://other.example/canary")])));
+    let address = serve(app).await;
+    let client = client(&address, crate::support::config()).await;
+    let refused = async |path| {
+        let request = client.request("follow the thing", Method::GET, &[path]).unwrap();
+        client.open("follow the thing", request).await.unwrap().unwrap_err()
+    };
+    let late = refused("late").await;
+    assert_eq!((late.after(), &late.body()[..]), (Some(Duration::from_secs(7)), &b"later"[..]));
+    assert_eq!(late.into_body().unwrap_err().after(), Some(Duration::from_secs(7)));
+    let host = host(&address);
+    assert_eq!(
+        refused("moved").await.into_body().unwrap_err().to_string(),
+        format!(
+            "cannot follow the thing at {host}: it answered 302, a redirect to other.example, which is not followed"
+        )
+    );
+}
+
+#[tokio::test]
 async fn the_token_the_agent_and_the_escaped_path_arrive() {
     let app = Router::new().fallback(async |uri: axum::http::Uri, headers: HeaderMap| {
         format!("{} {:?} {:?}", uri, headers.get("authorization"), headers.get("user-agent"))

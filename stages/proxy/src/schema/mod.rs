@@ -93,6 +93,14 @@ impl ActedOn {
     }
 }
 
+/// An operation of an application that was begun. Argo CD gives it no name: it is the first that starts after the one before.
+#[derive(SimpleObject)]
+pub(crate) struct BegunOperation {
+    metadata: ObjectMeta,
+    /// When the operation before it started; null: there was none.
+    previous_started_at: Option<String>,
+}
+
 fn builder() -> async_graphql::SchemaBuilder<query::Query, mutation::Mutation, subscription::Subscription> {
     Schema::build(query::Query, mutation::Mutation::default(), subscription::Subscription)
         .limit_depth(DEPTH)

@@ -43,6 +43,34 @@ async fn a_sync_says_all_that_was_asked_for_as_argo_cd_takes_it() {
 }
 
 #[tokio::test]
+async fn an_operation_that_is_begun_is_known_by_when_the_one_before_it_started() {
+    let running = Running::start().await;
+    let ask = async |act: &str| {
+        let query = format!("mutation {{ {act} {{ metadata {{ name }} previousStartedAt }} }}");
+        running.data(&running.admin, &asked(&query)).await
+    };
+    let started = "2026-11-28T10:00:00Z";
+    let acts = [
+        ("syncApplication", "syncApplication(application: APP)"),
+        ("rollbackApplication", "rollbackApplication(application: APP, options: {id: 1})"),
+    ];
+    for (field, act) in acts {
+        // Argo CD forgets the one before in the moment in which it takes another.
+        running.argocd.operations.lock().unwrap().push_back(("Failed", started));
+        let begun = json!({"metadata": {"name": "shop"}, "previousStartedAt": started});
+        assert_eq!(ask(act).await, json!({field: begun}));
+        let first = json!({"metadata": {"name": "shop"}, "previousStartedAt": null});
+        assert_eq!(ask(act).await, json!({field: first}));
+    }
+    // Whoever does not ask costs no look.
+    running.argocd.operations.lock().unwrap().push_back(("Failed", started));
+    running
+        .data(&running.admin, &asked("mutation { syncApplication(application: APP) { metadata { name } } }"))
+        .await;
+    assert_eq!(running.argocd.operations.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn acts_on_applications_reach_argo_cd_at_their_own_places() {
     let running = Running::start().await;
     let of = "group=apps&version=v1&kind=Deployment&namespace=default&resourceName=web";

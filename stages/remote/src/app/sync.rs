@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::diff::unified;
 use super::find::AppName;
@@ -42,21 +42,23 @@ impl Standing {
         platform.get("read an application", query, name.variables(), "application").await
     }
 
-    /// The operation that is newer than all that were known.
-    fn newer(&self, known: Option<&str>) -> Option<&Operation> {
-        let at = |text: &str| text.parse::<Timestamp>().ok();
-        let is_newer = |newest: &&Operation| known.is_none_or(|known| at(&newest.started_at) > at(known));
-        self.deployments.first().filter(is_newer)
+    /// The operation that was the first to start after that moment, and whether it is the newest. Of several that did the others
+    /// were begun later, by somebody else.
+    fn first_after(&self, before: Option<Timestamp>) -> Option<(&Operation, bool)> {
+        let all = self.deployments.iter().enumerate().rev();
+        let mut later = all.filter(|(_, one)| started(&one.started_at) > before);
+        later.next().map(|(place, one)| (one, place == 0))
     }
 
     /// How far an application is, once an operation was asked for.
-    fn look(&self, name: &AppName, known: Option<&str>) -> Look {
+    fn look(&self, name: &AppName, before: Option<Timestamp>) -> Look {
         let state = |state: &Option<String>| word(state.as_deref().unwrap_or("UNKNOWN"));
         let (sync, health) = (state(&self.sync_status), state(&self.health_status));
-        let Some(operation) = self.newer(known) else {
+        let Some((operation, is_newest)) = self.first_after(before) else {
             return Look::Not("the operation has not been reported yet".to_owned());
         };
-        let said = self.operation_message.as_deref().and_then(|said| said.lines().next()).unwrap_or_default();
+        let said = self.operation_message.as_deref().filter(|_| is_newest);
+        let said = said.and_then(|said| said.lines().next()).unwrap_or_default();
         if !operation.ended {
             return Look::Not(format!("operation {}, sync {sync}, health {health}", plain(&operation.phase)));
         }
@@ -79,19 +81,33 @@ impl Standing {
     }
 }
 
-async fn newest(platform: &Platform, name: &AppName) -> Result<Option<String>, RemoteError> {
-    Ok(Standing::of(platform, name).await?.deployments.into_iter().next().map(|newest| newest.started_at))
+fn started(at: &str) -> Option<Timestamp> {
+    at.parse().ok()
 }
 
+/// When the newest operation that was reported started.
+async fn newest(platform: &Platform, name: &AppName) -> Result<Option<Timestamp>, RemoteError> {
+    Ok(Standing::of(platform, name).await?.deployments.first().and_then(|newest| started(&newest.started_at)))
+}
+
+/// Waits for the operation that was begun, which is the first after the one before it: as the runtime knows that, or, of an
+/// application that was made anew, what was reported of it.
 async fn waited(
     platform: &Platform,
     name: &AppName,
-    known: Option<String>,
+    (reported, begun): (Option<Timestamp>, Option<&Value>),
     waiting: &Waiting,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
-    let look = async || Ok(Standing::of(platform, name).await?.look(name, known.as_deref()));
+    let previous = begun.and_then(|begun| begun["previousStartedAt"].as_str());
+    let before = reported.max(previous.and_then(started));
+    let look = async || Ok(Standing::of(platform, name).await?.look(name, before));
     wait(waiting, screen, look).await
+}
+
+/// What is asked of an operation that is begun. A runtime of a former version knows nothing of the one before.
+fn told_of(waiting: &Waiting) -> &'static str {
+    if waiting.wait { "{ metadata { name } previousStartedAt }" } else { "{ metadata { name } }" }
 }
 
 pub(super) async fn sync(
@@ -125,22 +141,28 @@ pub(super) async fn sync(
         _ => format!(", of it {}", resources.iter().map(Node::title).collect::<Vec<_>>().join(", ")),
     };
     let pruned = if sync.prune { ", and delete what Git does not have" } else { "" };
+    let query = format!(
+        "mutation Sync($application: ApplicationId!, $options: SyncOptions) {{ syncApplication(application: $application, options: $options) {} }}",
+        told_of(&sync.waiting)
+    );
     let act = Act {
         act: "sync an application",
         does: format!("sync {name}{to}{of}{pruned}"),
         done: format!("{name} is being synced{to}"),
         destroys: sync.prune || sync.force,
-        query: "mutation Sync($application: ApplicationId!, $options: SyncOptions) { syncApplication(application: $application, options: $options) { metadata { name } } }",
+        query: &query,
         variables: json!({"application": name.variables(), "options": options}),
     };
-    let known = if sync.waiting.wait { newest(platform, name).await? } else { None };
+    let reported = if sync.waiting.wait { newest(platform, name).await? } else { None };
     match act.carry_out(proxy, &sync.careful, screen).await? {
         None => {
             let revisions: Vec<&str> = sync.revision.as_deref().into_iter().collect();
             let wanted = Wanted { revisions: &revisions, deletes: sync.prune };
             differences((proxy, name), wanted, &resources, screen).await
         }
-        Some(_) if sync.waiting.wait => waited(platform, name, known, &sync.waiting, screen).await,
+        Some(done) if sync.waiting.wait => {
+            waited(platform, name, (reported, done.get("syncApplication")), &sync.waiting, screen).await
+        }
         Some(_) => Ok(()),
     }
 }
@@ -290,19 +312,24 @@ pub(super) async fn rollback(
         })?,
     };
     let at = to.told();
+    let query = format!(
+        "mutation Rollback($application: ApplicationId!, $options: RollbackOptions!) {{ rollbackApplication(application: $application, options: $options) {} }}",
+        told_of(&rollback.waiting)
+    );
     let act = Act {
         act: "roll an application back",
         does: format!("roll {name} back to deployment {}, of {at}", to.id),
         done: format!("{name} is being rolled back to deployment {}, of {at}", to.id),
         destroys: true,
-        query: "mutation Rollback($application: ApplicationId!, $options: RollbackOptions!) { rollbackApplication(application: $application, options: $options) { metadata { name } } }",
+        query: &query,
         variables: json!({"application": name.variables(), "options": {"id": to.id, "prune": rollback.prune}}),
     };
-    let known = if rollback.waiting.wait { newest(platform, name).await? } else { None };
+    let reported = if rollback.waiting.wait { newest(platform, name).await? } else { None };
     let done = act.carry_out(proxy, &rollback.careful, screen).await?;
     match (done, history.first()) {
-        (Some(_), _) if rollback.waiting.wait => {
-            waited(platform, name, known, &rollback.waiting, screen).await
+        (Some(done), _) if rollback.waiting.wait => {
+            let begun = (reported, done.get("rollbackApplication"));
+            waited(platform, name, begun, &rollback.waiting, screen).await
         }
         (None, Some(now)) => {
             screen.tell(&format!("instead of deployment {}, of {}", now.id, now.told()))?;
@@ -349,9 +376,16 @@ pub(super) async fn terminate(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use clap::{Args as _, Command, FromArgMatches as _};
 
     use super::*;
+    use crate::arguments::{Place, Way};
+    use crate::ask::ANSWER;
+    use crate::contexts::Contexts;
+    use crate::contexts::tests::{environment, kept};
+    use crate::server::{Server, ok};
 
     #[test]
     fn an_operation_is_waited_for_until_it_succeeded_and_what_it_made_is_healthy() {
@@ -362,7 +396,7 @@ mod tests {
                 "operationMessage": "one or more objects failed",
             }))
             .unwrap();
-            match standing.look(&name, Some("2026-11-25T10:00:00Z")) {
+            match standing.look(&name, started("2026-11-25T10:00:00Z")) {
                 Look::Done(text) => format!("done: {text}"),
                 Look::Failed(text) => format!("failed: {text}"),
                 Look::Not(text) => format!("not: {text}"),
@@ -384,5 +418,66 @@ mod tests {
         );
         let failed = "failed: the operation of prod/argocd/shop ended as Failed: one or more objects failed";
         assert_eq!(of(one(new, "Failed", true), "HEALTHY"), failed);
+    }
+    /// How a sync is waited for, after which these operations are reported beside one that was before: the runtime knows of
+    /// another, which started five seconds after that and has ended.
+    async fn synced(reported: Value) -> Result<(), String> {
+        let operation = |at: &str, phase: &str| json!({"startedAt": format!("2026-11-25T10:00:{at}Z"), "phase": phase, "ended": true});
+        let all: Vec<Value> = reported
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| operation(one[0].as_str().unwrap(), one[1].as_str().unwrap()))
+            .collect();
+        let is_begun = AtomicBool::new(false);
+        let server = Server::start(move |_, body| {
+            let data = if body["query"].as_str().unwrap().starts_with("mutation Sync") {
+                is_begun.store(true, Ordering::SeqCst);
+                json!({"syncApplication": {"metadata": {"name": "shop"}, "previousStartedAt": "2026-11-25T10:00:05Z"}})
+            } else {
+                let mut deployments = if is_begun.load(Ordering::SeqCst) { all.clone() } else { Vec::new() };
+                deployments.push(operation("00", "Succeeded"));
+                json!({"application": {
+                    "deployments": deployments, "healthStatus": "HEALTHY", "healthMessage": null, "syncStatus": "SYNCED",
+                    "operationMessage": "of the newest",
+                }})
+            };
+            ok(&json!({"data": data}))
+        });
+        let (server, folder) = (server.await, tempfile::TempDir::new().unwrap());
+        let environment = environment(folder.path());
+        Contexts::change(&environment, |all| all.put(kept("prod"))).unwrap();
+        let place = Place { context: Some("prod".to_owned()) };
+        let way = Way { place, app_proxy: Some(server.url.clone()), app_proxy_ca_file: None };
+        let proxy = Proxy::find(&way, "prod", &environment).await.unwrap();
+        let platform = Platform::at(&server.url, "key".into(), None, false, ANSWER).await.unwrap();
+        let name = AppName { runtime: "prod".into(), namespace: "argocd".into(), name: "shop".into() };
+        let given = Sync::augment_args(Command::new("sync")).get_matches_from([
+            "sync",
+            "shop",
+            "--wait",
+            "--timeout",
+            "0s",
+        ]);
+        let given = Sync::from_arg_matches(&given).unwrap();
+        let screen = Screen { is_terminal: false, width: None, colour: false };
+        sync((&platform, &proxy), &name, &given, &screen).await.map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn an_operation_before_the_one_that_was_begun_is_not_taken_for_it_however_late_it_is_reported() {
+        let not_yet = "it has not taken effect within 0 s: the operation has not been reported yet";
+        assert_eq!(synced(json!([])).await, Err(not_yet.to_owned()));
+        assert_eq!(synced(json!([["05", "Succeeded"]])).await, Err(not_yet.to_owned()), "it ended before");
+        assert_eq!(synced(json!([["09", "Succeeded"], ["05", "Failed"]])).await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn an_operation_that_somebody_else_began_afterwards_is_not_taken_for_the_one_that_was_begun() {
+        let failed = "the operation of prod/argocd/shop ended as Failed";
+        let of_the_newest = format!("{failed}: of the newest");
+        assert_eq!(synced(json!([["09", "Failed"], ["05", "Succeeded"]])).await, Err(of_the_newest));
+        let later = json!([["12", "Succeeded"], ["09", "Failed"], ["05", "Succeeded"]]);
+        assert_eq!(synced(later).await, Err(failed.to_owned()));
     }
 }

@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
-
 use super::*;
+use crate::server::{Server, ok};
 
 const QUERY: &str = "query List($pagination: SlicePaginationArgs, $ends: Boolean!) { applications(pagination: $pagination) { ends @include(if: $ends) pageInfo { endCursor hasNextPage } edges { node { name } } } }";
 
@@ -41,27 +39,6 @@ impl Known {
     }
 }
 
-/// Answers one request.
-async fn serve(stream: TcpStream, known: &Mutex<Known>) {
-    let (mut stream, mut length) = (BufReader::new(stream), 0);
-    loop {
-        let mut line = String::new();
-        stream.read_line(&mut line).await.unwrap();
-        match line.to_ascii_lowercase().trim().split_once(": ") {
-            Some(("content-length", bytes)) => length = bytes.parse().unwrap(),
-            Some(_) => {}
-            None if line.trim().is_empty() => break,
-            None => {}
-        }
-    }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await.unwrap();
-    let asked: Value = serde_json::from_slice(&body).unwrap();
-    let body = known.lock().unwrap().answer(&asked["variables"]).to_string();
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
-    stream.write_all((head + &body).as_bytes()).await.unwrap();
-}
-
 /// The names that a list gives of so many, the first `limit`; whether there are more, and how often was asked. Once the first page
 /// was given this is done to the names.
 async fn listed(
@@ -69,24 +46,15 @@ async fn listed(
     limit: usize,
     then: Option<fn(&mut BTreeSet<String>)>,
 ) -> (Vec<String>, bool, usize) {
-    stages_client::install_crypto();
     let names = (0..of).map(|number| format!("app-{number:05}")).collect();
     let known = Arc::new(Mutex::new(Known { names, asked: 0, then }));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let serving = tokio::spawn({
+    let server = Server::start({
         let known = known.clone();
-        async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let known = known.clone();
-                tokio::spawn(async move { serve(stream, &known).await });
-            }
-        }
+        move |_, body| ok(&known.lock().unwrap().answer(&body["variables"]))
     });
-    let platform = Platform::at(&url, SecretString::from("key"), None, false, ANSWER).await.unwrap();
+    let server = server.await;
+    let platform = Platform::at(&server.url, "key".into(), None, false, ANSWER).await.unwrap();
     let rows = platform.rows("list", QUERY, &json!({}), "applications", limit).await.unwrap();
-    serving.abort();
     let names = rows.nodes.iter().map(|node| node["name"].as_str().unwrap().to_owned()).collect();
     let asked = known.lock().unwrap().asked;
     (names, rows.more, asked)

@@ -32,7 +32,8 @@ const LOOKED_AT: usize = 500;
 static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
 
 /// Has names completed by what this environment says; without it there are none.
-pub fn complete_with(environment: Environment) {
+pub fn complete_with(mut environment: Environment) {
+    environment.completes = true;
     // Whoever was first stays.
     let _ = ENVIRONMENT.set(environment);
 }

@@ -245,6 +245,7 @@ impl Connection {
             by.shared.alone.is_there(&run_id, &works);
         }
         let ended = self.served(&works).await;
+        works.end();
         by.shared.alone.is_gone(&run_id, &works);
         ended
     }

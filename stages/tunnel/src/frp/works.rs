@@ -58,6 +58,11 @@ impl Works {
         }
     }
 
+    /// No more come: whoever waits for one is told so.
+    pub(super) fn end(&self) {
+        self.count.close();
+    }
+
     pub(super) fn has_one(&self) -> bool {
         self.count.available_permits() > 0
     }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use tokio::io::AsyncWriteExt as _;
+
 use crate::service::Service;
 use crate::world::{World, eventually, read_to};
 
@@ -159,5 +161,41 @@ async fn a_server_that_is_told_to_stop_lets_requests_finish_and_clients_find_the
     assert!(slow.chunk().await.unwrap().is_none());
     let world = world.restarted().await;
     eventually("the next server leads through", async || world.answer("/").await.0 == 200).await;
+    client.stopped().await;
+}
+
+/// A visitor who has left HTTP: what is written to it comes back.
+async fn upgraded(world: &World) -> tokio::net::TcpStream {
+    let mut raw = world.raw("GET /upgrade HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n").await;
+    let head = read_to(&mut raw, "\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{head}");
+    raw
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_visitor_who_has_left_http_goes_on_while_a_server_that_is_told_to_stop_has_grace() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |_| {});
+    client.is_ready().await;
+    let mut visitor = upgraded(&world).await;
+    world.stop();
+    eventually("no connection is taken", async || world.visit("/").send().await.is_err()).await;
+    visitor.write_all(b"still there").await.unwrap();
+    assert!(read_to(&mut visitor, "still there").await.ends_with("still there"));
+    // It is waited for no longer than it is there.
+    drop(visitor);
+    world.stopped().await;
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_visitor_who_has_left_http_is_cut_off_when_the_grace_of_a_server_is_over() {
+    let world = World::with(|config| config.grace = std::time::Duration::from_millis(50)).await;
+    let service = Service::default();
+    let client = world.client(service.start().await, |_| {});
+    client.is_ready().await;
+    let mut visitor = upgraded(&world).await;
+    world.stopped().await;
+    read_to(&mut visitor, "").await;
     client.stopped().await;
 }

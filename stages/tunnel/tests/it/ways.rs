@@ -118,6 +118,26 @@ async fn tls_inside_of_the_web_socket_is_taken_off_with_the_mark_of_the_family_o
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_visitor_who_waits_for_a_work_connection_is_answered_once_the_client_is_gone() {
+    // Nothing ends by its time.
+    let world = World::with(|config| {
+        config.times.handshake = BOUND * 9;
+        config.times.expected = std::time::Duration::ZERO;
+    });
+    let world = world.await;
+    let (mut control, _) = logged_in(connected(&world).await, &login("", 0)).await;
+    let opened = control.asks_for(&proxy(NAME, NAME, "good-token")).await;
+    assert_eq!(opened["error"], serde_json::Value::Null);
+    let visit = tokio::spawn(world.visit("/").send());
+    control.heard_of('r').await;
+    drop(control);
+    let answer = tokio::time::timeout(BOUND, visit).await.expect("it is answered").unwrap().unwrap();
+    assert_eq!(answer.status(), 503);
+    let said = "the tunnel of this host is not connected at the moment: try again\n";
+    assert_eq!(answer.text().await.unwrap(), said);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_has_several_proxies_each_with_its_token_and_what_is_done_to_its_bytes() {
     let world = World::start().await;
     let tokens = std::fs::read_to_string(world.tokens()).unwrap();

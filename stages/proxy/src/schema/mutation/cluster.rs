@@ -4,6 +4,7 @@ use async_graphql::{Context, Object, Result, SimpleObject};
 use serde_json::Value;
 
 use super::act;
+use crate::argocd::ArgoCd;
 use crate::desk::About;
 use crate::error::ActError;
 use crate::gate::Subject;
@@ -14,7 +15,7 @@ use crate::schema::inputs::{
 };
 use crate::schema::rollout::RolloutRollbackResponse;
 use crate::schema::workflow::NewWorkflow;
-use crate::schema::{ActedOn, works};
+use crate::schema::{ActedOn, BegunOperation, text, works};
 use crate::{rollouts, workflows};
 
 /// What Argo CD, Argo Rollouts and Argo Workflows do for people.
@@ -80,6 +81,24 @@ async fn workflow(
     .await
 }
 
+/// Whether the operation before the one that is begun is asked about.
+fn wants_previous(context: &Context<'_>) -> bool {
+    context.look_ahead().field("previousStartedAt").exists()
+}
+
+/// Begins an operation of an application. Argo CD forgets the one before as it takes another: that is looked at first.
+async fn begun(
+    argocd: &ArgoCd,
+    application: &ApplicationId,
+    wants_previous: bool,
+    begin: impl Future<Output = std::result::Result<Value, ActError>>,
+) -> std::result::Result<BegunOperation, ActError> {
+    let before = if wants_previous { argocd.application(&application.name()).await? } else { Value::Null };
+    begin.await?;
+    let metadata = ActedOn::named(&application.namespace, &application.name).metadata;
+    Ok(BegunOperation { metadata, previous_started_at: text(&before, "/status/operationState/startedAt") })
+}
+
 #[Object]
 impl ClusterMutation {
     /// Syncs an application to what Git says.
@@ -88,19 +107,18 @@ impl ClusterMutation {
         context: &Context<'_>,
         application: ApplicationId,
         options: Option<SyncOptions>,
-    ) -> Result<ActedOn> {
+    ) -> Result<BegunOperation> {
         let options = options.unwrap_or_default();
         let operation = match &options.manifests {
             // What is applied then is not what Git says.
             Some(_) => Operation::SYNC.of_admins(),
             None => Operation::SYNC,
         };
-        let argocd = works(context)?.argocd.clone();
+        let (argocd, wants_previous) = (works(context)?.argocd.clone(), wants_previous(context));
         act(context, of(operation, &application), async move {
             options.check(&application)?;
-            let ApplicationId { namespace, name, .. } = &application;
-            argocd.sync(&application.name(), body(&options)?).await?;
-            Ok(ActedOn::named(namespace, name))
+            begun(&argocd, &application, wants_previous, argocd.sync(&application.name(), body(&options)?))
+                .await
         })
         .await
     }
@@ -140,11 +158,16 @@ impl ClusterMutation {
         context: &Context<'_>,
         application: ApplicationId,
         options: RollbackOptions,
-    ) -> Result<ActedOn> {
-        let argocd = works(context)?.argocd.clone();
+    ) -> Result<BegunOperation> {
+        let (argocd, wants_previous) = (works(context)?.argocd.clone(), wants_previous(context));
         act(context, of(Operation::ROLLBACK, &application), async move {
-            argocd.rollback(&application.name(), body(&options)?).await?;
-            Ok(ActedOn::named(&application.namespace, &application.name))
+            begun(
+                &argocd,
+                &application,
+                wants_previous,
+                argocd.rollback(&application.name(), body(&options)?),
+            )
+            .await
         })
         .await
     }

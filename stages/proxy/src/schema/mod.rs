@@ -101,6 +101,13 @@ pub(crate) struct BegunOperation {
     previous_started_at: Option<String>,
 }
 
+impl BegunOperation {
+    fn new(application: &inputs::ApplicationId, previous_started_at: Option<String>) -> Self {
+        let ActedOn { metadata } = ActedOn::named(&application.namespace, &application.name);
+        Self { metadata, previous_started_at }
+    }
+}
+
 fn builder() -> async_graphql::SchemaBuilder<query::Query, mutation::Mutation, subscription::Subscription> {
     Schema::build(query::Query, mutation::Mutation::default(), subscription::Subscription)
         .limit_depth(DEPTH)

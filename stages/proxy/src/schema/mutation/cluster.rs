@@ -86,17 +86,16 @@ fn wants_previous(context: &Context<'_>) -> bool {
     context.look_ahead().field("previousStartedAt").exists()
 }
 
-/// Begins an operation of an application. Argo CD forgets the one before as it takes another: that is looked at first.
-async fn begun(
+/// When the last operation of an application started, if that is asked about. Argo CD forgets it as it takes another.
+async fn previous(
     argocd: &ArgoCd,
     application: &ApplicationId,
-    wants_previous: bool,
-    begin: impl Future<Output = std::result::Result<Value, ActError>>,
-) -> std::result::Result<BegunOperation, ActError> {
-    let before = if wants_previous { argocd.application(&application.name()).await? } else { Value::Null };
-    begin.await?;
-    let metadata = ActedOn::named(&application.namespace, &application.name).metadata;
-    Ok(BegunOperation { metadata, previous_started_at: text(&before, "/status/operationState/startedAt") })
+    is_wanted: bool,
+) -> std::result::Result<Option<String>, ActError> {
+    if !is_wanted {
+        return Ok(None);
+    }
+    Ok(text(&argocd.application(&application.name()).await?, "/status/operationState/startedAt"))
 }
 
 #[Object]
@@ -117,8 +116,9 @@ impl ClusterMutation {
         let (argocd, wants_previous) = (works(context)?.argocd.clone(), wants_previous(context));
         act(context, of(operation, &application), async move {
             options.check(&application)?;
-            begun(&argocd, &application, wants_previous, argocd.sync(&application.name(), body(&options)?))
-                .await
+            let previous_started_at = previous(&argocd, &application, wants_previous).await?;
+            argocd.sync(&application.name(), body(&options)?).await?;
+            Ok(BegunOperation::new(&application, previous_started_at))
         })
         .await
     }
@@ -161,13 +161,9 @@ impl ClusterMutation {
     ) -> Result<BegunOperation> {
         let (argocd, wants_previous) = (works(context)?.argocd.clone(), wants_previous(context));
         act(context, of(Operation::ROLLBACK, &application), async move {
-            begun(
-                &argocd,
-                &application,
-                wants_previous,
-                argocd.rollback(&application.name(), body(&options)?),
-            )
-            .await
+            let previous_started_at = previous(&argocd, &application, wants_previous).await?;
+            argocd.rollback(&application.name(), body(&options)?).await?;
+            Ok(BegunOperation::new(&application, previous_started_at))
         })
         .await
     }

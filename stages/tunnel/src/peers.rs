@@ -488,6 +488,10 @@ impl Lead for Passed {
         }
     }
 
+    fn is_passed_on(&self) -> bool {
+        true
+    }
+
     // Its own server tells the client, which learns of the newer life as this one did.
     fn supersede(&self) {}
 }

@@ -211,8 +211,9 @@ impl Proxy {
                 }
             }
         };
-        let again = is_used.then(|| copy(&request)).flatten();
-        match moved.within(self.times.answer, sender.try_send_request(*request)).await {
+        let is_passed_on = active.session().lead.is_passed_on();
+        let again = (is_used || is_passed_on).then(|| copy(&request)).flatten();
+        let mut error = match moved.within(self.times.answer, sender.try_send_request(*request)).await {
             Some(Ok(answer)) => {
                 if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
                     let session = active.session().clone();
@@ -223,22 +224,31 @@ impl Proxy {
                         }
                     });
                 }
-                Ok((active, answer))
+                return Ok((active, answer));
             }
-            Some(Err(mut error)) => match (error.take_message(), again) {
-                (Some(request), _) if is_used => Err(Failed::Unsent(Box::new(request))),
-                (Some(request), _) => Err(Failed::Away(Box::new(request))),
-                // The service closed a connection that waited for a request, at the same moment.
-                (None, Some(request)) => {
-                    let fresh = active.session().lead.lead(visitor).await.map_err(|_| Failed::Broken)?;
-                    let mut sender = connect(fresh).await.map_err(|_| Failed::Broken)?;
-                    let sent = tokio::time::timeout(self.times.answer, sender.send_request(request)).await;
-                    let answer = sent.map_err(|_| Failed::Late)?.map_err(|_| Failed::Broken)?;
-                    Ok((active, answer))
-                }
-                (None, None) => Err(Failed::Broken),
-            },
-            None => Err(Failed::Late),
+            Some(Err(error)) => error,
+            None => return Err(Failed::Late),
+        };
+        let request = match (error.take_message(), again) {
+            (Some(request), _) if is_used => return Err(Failed::Unsent(Box::new(request))),
+            (Some(request), _) if !is_passed_on => return Err(Failed::Away(Box::new(request))),
+            (Some(request), _) | (None, Some(request)) => request,
+            (None, None) => return Err(Failed::Broken),
+        };
+        // At the same moment the service closed a connection that waited for a request, or the server that it was passed on to
+        // ended: that one leads nowhere any more.
+        let fresh = match active.session().lead.lead(visitor).await {
+            Ok(fresh) => fresh,
+            Err(LeadError::Full) => return Err(Failed::Full),
+            Err(LeadError::Gone | LeadError::Late) => return Err(Failed::Unsent(Box::new(request))),
+        };
+        let mut sender = connect(fresh).await.map_err(|_| Failed::Broken)?;
+        match tokio::time::timeout(self.times.answer, sender.try_send_request(request)).await {
+            Ok(Ok(answer)) => Ok((active, answer)),
+            Ok(Err(mut error)) => {
+                Err(error.take_message().map_or(Failed::Broken, |request| Failed::Away(Box::new(request))))
+            }
+            Err(_) => Err(Failed::Late),
         }
     }
 

@@ -41,6 +41,8 @@ use crate::{frp, native};
 const HEAD_BYTES: usize = 64 << 10;
 /// After this pause the next connection is taken when there was no room for one.
 const NO_ROOM: Duration = Duration::from_millis(50);
+/// Other servers pass visitors on for so long at most after this one has told them that it ends.
+const TOLD: Duration = Duration::from_secs(1);
 
 /// Clients of the frp family without a tunnel at a time, whether they have logged in or not: anybody may.
 pub(crate) const LOGINS: usize = 256;
@@ -311,6 +313,7 @@ impl Service for Server {
     async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError> {
         let places = Places::new(self.connections);
         let visitors = self.shared.proxy.visits.clone();
+        let is_beside_others = self.peers.is_some();
         if let Some((listener, peers)) = self.peers {
             let (keeping, close) = (peers.clone(), self.shared.close.clone());
             let (leaving, closing) = (self.shared.leaving.clone(), close.clone());
@@ -357,6 +360,9 @@ impl Service for Server {
         }
         drop(self.listener);
         self.shared.leaving.cancel();
+        if is_beside_others {
+            tokio::time::sleep(TOLD.min(self.grace / 2)).await;
+        }
         visitors.close();
         if tokio::time::timeout(self.grace, visitors.wait()).await.is_err() {
             tracing::warn!(left = visitors.len(), "requests that did not finish in time are cut off");

@@ -47,6 +47,11 @@ pub(crate) trait Lead: Send + Sync + fmt::Debug {
     /// A stream that whatever is written to it reaches the service.
     async fn lead(&self, visitor: SocketAddr) -> Result<Box<dyn Io>, LeadError>;
 
+    /// Whether it goes through another server, which may end before the client does.
+    fn is_passed_on(&self) -> bool {
+        false
+    }
+
     /// Tells the client that a newer one has taken the tunnel over. Waits for nothing: it is called with the registry locked.
     fn supersede(&self);
 }

@@ -424,3 +424,6 @@ fn prepared(request: Request<Body>, peer: SocketAddr, is_secure: bool, is_truste
 /// How long a visitor's head may take, and a connection is kept without one: longer than most proxies in front keep theirs, as
 /// a request over one that is being closed is lost. Who asks nothing keeps nobody out.
 pub(crate) const HEAD: Duration = Duration::from_secs(75);
+
+#[cfg(test)]
+mod tests;

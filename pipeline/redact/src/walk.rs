@@ -16,13 +16,16 @@ use super::{Redactor, packed, shape};
 
 mod members;
 mod owner;
+mod secret_value;
 
 use members::{
     Members, container, generated, is_captions, is_injected, is_keyring, is_list_of_users, is_logons,
-    is_named_secret, is_naming, is_odd, is_pair_value, is_roll, is_tracking_id, lower, names_secret,
-    pair_is_secret, repeatable,
+    is_named_secret, is_naming, is_odd, is_pair_value, is_roll, is_tracking_id, lower, pair_is_secret,
+    repeatable,
 };
-pub(super) use members::{is_bare, is_key_reference, is_schema, is_secret_value, stays};
+pub(super) use members::{is_bare, is_key_reference, is_schema, stays};
+pub(super) use secret_value::is_secret_value;
+use secret_value::names_secret;
 
 /// Levels of objects, arrays and texts within texts, together.
 pub(super) const DEPTH: usize = 160;

@@ -70,10 +70,14 @@ pub async fn restore(place: &Place, from: &Path) -> Result<Option<PathBuf>, Stor
             pool.close().await;
         }
         dies_at("settled");
-        for end in ["", "-wal"] {
+        // The log goes first: what it gives the file in between stands in both.
+        for end in ["-wal", ""] {
             let own = with_end(path, end);
-            if own.exists() {
-                link(&own, &with_end(aside, end)).map_err(file("set aside", &own))?;
+            match link(&own, &with_end(aside, end)) {
+                // There is none, or it is gone by now: SQLite, which has not ended yet where the store is damaged, removes
+                // it once all of it is in the file.
+                Err(error) if end == "-wal" && error.kind() == io::ErrorKind::NotFound => {}
+                linked => linked.map_err(file("set aside", &own))?,
             }
         }
         dies_at("linked");

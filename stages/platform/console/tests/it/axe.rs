@@ -1,4 +1,4 @@
-//! axe-core looks at every page, dark and light, for what keeps people out.
+//! axe-core looks at every page, dark and light, for what keeps people out, as does a page that is wider than its window.
 
 use fantoccini::key::Key;
 use stages_platform_console::table;
@@ -35,24 +35,37 @@ fn script() -> String {
 impl Browser {
     /// What on the page, as it is now, keeps somebody out by any of axe's rules.
     pub(crate) async fn what_keeps_out(&self, page: &str, all: &mut Vec<String>) {
+        self.what_rules_find("{}", 10, page, all).await;
+    }
+
+    /// The same by the rules about colours alone, of a page that was looked at in others.
+    async fn what_colours_keep_out(&self, page: &str, all: &mut Vec<String>) {
+        self.what_rules_find(r#"{ runOnly: ["color-contrast", "link-in-text-block"] }"#, 1, page, all).await;
+    }
+
+    /// `least` of the rules that are asked for must concern something on the page.
+    async fn what_rules_find(&self, rules: &str, least: u64, page: &str, all: &mut Vec<String>) {
         self.until("document.readyState === 'complete'").await;
         self.client.execute(&script(), vec![]).await.unwrap();
-        let run = r#"
+        let run = format!(
+            r#"
             const done = arguments[arguments.length - 1];
-            const said = (one) => one.nodes.map((node) => `${one.id}: ${node.target.join(" ")}: ${node.any.concat(node.all, node.none).map((check) => check.message).join("; ")}`);
-            window.axe.run(document, { resultTypes: ["violations"] })
-                .then(({ violations, passes }) => done([violations.flatMap(said), passes.length]), (error) => done([[String(error)], 0]));
-        "#;
-        let found = self.client.execute_async(run, vec![]).await.unwrap();
+            const said = (one) => one.nodes.map((node) => `${{one.id}}: ${{node.target.join(" ")}}: ${{node.any.concat(node.all, node.none).map((check) => check.message).join("; ")}}`);
+            window.axe.run(document, {{ resultTypes: ["violations"], ...{rules} }})
+                .then(({{ violations, passes }}) => done([violations.flatMap(said), passes.length]), (error) => done([[String(error)], 0]));
+        "#
+        );
+        let found = self.client.execute_async(&run, vec![]).await.unwrap();
         all.extend(
             found[0].as_array().unwrap().iter().map(|one| format!("{page}: {}", one.as_str().unwrap())),
         );
-        assert!(found[1].as_u64().unwrap() >= 10, "{page}: rules were run: {found}");
+        assert!(found[1].as_u64().unwrap() >= least, "{page}: rules were run: {found}");
     }
 }
 
+/// `CONSOLE_SHOTS` names a folder for pictures of every page.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_page_keeps_anybody_out_in_the_dark_or_in_the_light() {
+async fn no_page_keeps_anybody_out_wide_or_narrow_in_the_dark_or_in_the_light() {
     let served = Served::new().await;
     let browser = Browser::open(1_440, 900).await;
     let mut found = Vec::new();
@@ -71,15 +84,25 @@ async fn no_page_keeps_anybody_out_in_the_dark_or_in_the_light() {
     let escape = char::from(Key::Escape).to_string();
     for (width, height, dark) in [(1_440, 900, false), (1_440, 900, true), (390, 844, true)] {
         browser.view(width, height, dark).await;
+        let scheme = if dark { "dark" } else { "light" };
         for (name, path) in PAGES {
-            let said = format!("{name}, {width} wide, {}", if dark { "dark" } else { "light" });
+            let said = format!("{name}, {width} wide, {scheme}");
             client.goto(&format!("{}{path}", served.url)).await.unwrap();
             browser.until("document.documentElement.dataset.ready").await;
             if *name == "applications" && width == 1_440 {
                 browser.keys("j").await;
                 browser.until("document.querySelector('#preview h2')").await;
             }
-            browser.what_keeps_out(&said, &mut found).await;
+            let fits =
+                client.execute("return document.documentElement.scrollWidth <= innerWidth", vec![]).await;
+            assert_eq!(fits.unwrap(), true, "{said}: nothing is wider than its window");
+            browser.shot(&format!("{name}-{width}-{scheme}")).await;
+            // Dark and light differ in their colours alone.
+            if dark && width == 1_440 {
+                browser.what_colours_keep_out(&said, &mut found).await;
+            } else {
+                browser.what_keeps_out(&said, &mut found).await;
+            }
             read.push((*path).to_owned());
         }
         for (key, shown) in [("?", "#help[open]"), (":", "#palette[open] li")] {

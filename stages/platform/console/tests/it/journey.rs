@@ -220,37 +220,6 @@ async fn what_a_deployment_brought_stays_unfolded_and_its_commits_lead_to_their_
     browser.close().await;
 }
 
-/// Nothing is wider than what is seen, in either scheme; `CONSOLE_SHOTS` names a folder for pictures of every page.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_fit_wide_and_narrow_dark_and_light() {
-    let served = Served::new().await;
-    let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served.link().await).await;
-    let shots = std::env::var_os("CONSOLE_SHOTS").map(std::path::PathBuf::from);
-    for (width, height) in [(1_440, 900), (390, 844)] {
-        for dark in [false, true] {
-            browser.view(width, height, dark).await;
-            for (name, path) in PAGES {
-                browser.client.goto(&format!("{}{path}", served.url)).await.unwrap();
-                browser.until("document.documentElement.dataset.ready").await;
-                if *name == "applications" && width == 1_440 {
-                    browser.keys("j").await;
-                    browser.until("document.querySelector('#preview h2')").await;
-                }
-                let wide = browser
-                    .client
-                    .execute("return document.documentElement.scrollWidth <= innerWidth", vec![]);
-                assert_eq!(wide.await.unwrap(), true, "{name} is wider than {width}");
-                if let Some(folder) = &shots {
-                    let file = format!("{name}-{width}-{}.png", if dark { "dark" } else { "light" });
-                    std::fs::write(folder.join(file), browser.client.screenshot().await.unwrap()).unwrap();
-                }
-            }
-        }
-    }
-    browser.close().await;
-}
-
 /// The first account, by its link.
 pub(crate) async fn sign_in(browser: &Browser, link: &str) {
     browser.client.goto(link).await.unwrap();

@@ -124,7 +124,14 @@ impl Registry {
 
     /// Takes what other servers have. A newer life of a client that connected to one of them takes a tunnel over.
     pub(crate) fn elsewhere(&self, remotes: HashMap<Name, Vec<Arc<Session>>>) {
-        let tunnels = self.tunnels();
+        let left = |name: &&Name| !remotes.contains_key(*name);
+        let left: Vec<Name> = self.remotes().keys().filter(left).cloned().collect();
+        let mut tunnels = self.tunnels();
+        forget(&mut tunnels);
+        // It is expected here as well, once its client has found another server.
+        for name in left {
+            tunnels.entry(name).or_insert_with(Tunnel::new).left = Instant::now();
+        }
         for (name, sessions) in &remotes {
             for (here, there) in tunnels
                 .get(name)
@@ -172,7 +179,7 @@ impl Registry {
     pub(crate) fn add(&self, name: &Name, session: Arc<Session>) -> Result<(), Conflict> {
         {
             let mut tunnels = self.tunnels();
-            tunnels.retain(|_, tunnel| !tunnel.sessions.is_empty() || tunnel.left.elapsed() < EXPECTED_FOR);
+            forget(&mut tunnels);
             may(tunnels.get(name), &session.owner)?;
             let tunnel = tunnels.entry(name.clone()).or_insert_with(Tunnel::new);
             for before in &tunnel.sessions {
@@ -264,6 +271,11 @@ impl Registry {
     }
 }
 
+/// Forgets tunnels that are not expected any more.
+fn forget(tunnels: &mut HashMap<Name, Tunnel>) {
+    tunnels.retain(|_, tunnel| !tunnel.sessions.is_empty() || tunnel.left.elapsed() < EXPECTED_FOR);
+}
+
 fn may(tunnel: Option<&Tunnel>, owner: &Owner) -> Result<(), Conflict> {
     for session in tunnel.iter().flat_map(|tunnel| &tunnel.sessions) {
         if session.owner.client != owner.client {
@@ -282,7 +294,36 @@ fn may(tunnel: Option<&Tunnel>, owner: &Owner) -> Result<(), Conflict> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
+    use async_trait::async_trait;
+
     use super::*;
+    use crate::session::{Io, Lead, LeadError};
+
+    #[derive(Debug)]
+    struct Nowhere;
+
+    #[async_trait]
+    impl Lead for Nowhere {
+        async fn lead(&self, _: SocketAddr) -> Result<Box<dyn Io>, LeadError> {
+            Err(LeadError::Gone)
+        }
+
+        fn supersede(&self) {}
+    }
+
+    #[test]
+    fn a_tunnel_that_another_server_had_until_shortly_before_is_expected() {
+        let (registry, name) = (Registry::new(Duration::ZERO), Name::read("shop-web").unwrap());
+        let owner = Owner { client: "one".to_owned(), generation: 1 };
+        let session = Arc::new(Session::new(1, owner, Box::new(Nowhere), Networks::default()));
+        registry.elsewhere(HashMap::from([(name.clone(), vec![session])]));
+        assert!(matches!(registry.route(&name, &[]), Route::Through(_)));
+        registry.elsewhere(HashMap::new());
+        assert!(matches!(registry.route(&name, &[]), Route::Expected));
+        assert!(matches!(registry.route(&Name::read("shop-other").unwrap(), &[]), Route::Unknown));
+    }
 
     #[test]
     fn a_life_is_later_than_those_before_on_another_server_that_had_many() {

@@ -56,15 +56,7 @@ async fn run(config: &Config, is_single: bool, stop: Shutdown) -> anyhow::Result
             port = address.port()
         );
     }
-    // Told to stop it is not ready, and goes on until others were told so.
-    let (draining, delay) = (Shutdown::new(), *config.tunnel_server.drain_delay);
-    let drained = draining.clone();
-    tokio::spawn(async move {
-        stop.cancelled().await;
-        tokio::time::sleep(delay).await;
-        drained.cancel();
-    });
-    let served = Box::new(server).serve(Given::alone(draining)).await.context("lead visitors through");
+    let served = Box::new(server).serve(Given::alone(stop)).await.context("lead visitors through");
     pages.stop().await.and(served)
 }
 

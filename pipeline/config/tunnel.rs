@@ -30,7 +30,7 @@ pub(crate) struct Server {
     requests: usize,
     answer_timeout: As<Duration>,
     check_interval: As<Duration>,
-    pub(crate) drain_delay: As<Duration>,
+    drain_delay: As<Duration>,
     pub(crate) peers: Peers,
 }
 
@@ -137,6 +137,7 @@ impl Server {
             trusted: self.trusted_proxies.iter().map(|network| network.0).collect::<Networks>(),
             streams: self.requests,
             connections: self.connections,
+            drain_delay: *self.drain_delay,
             grace,
             times: Times { answer: *self.answer_timeout, check: *self.check_interval, ..Times::default() },
         })

@@ -114,6 +114,8 @@ pub(crate) struct Peers {
     board: Arc<dyn Board>,
     registry: Arc<Registry>,
     known: Arc<Mutex<PeerTable>>,
+    /// It is leaving, and has nothing any more that no server has which stays.
+    pub(crate) handed_over: CancellationToken,
 }
 
 impl fmt::Debug for Peers {
@@ -151,7 +153,15 @@ impl Peers {
         let (mut id, mut key) = ([0; 8], [0; KEY]);
         getrandom::fill(&mut id)?;
         getrandom::fill(&mut key)?;
-        Ok(Self { id: hex(&id), key, address, board, registry, known: Arc::default() })
+        Ok(Self {
+            id: hex(&id),
+            key,
+            address,
+            board,
+            registry,
+            known: Arc::default(),
+            handed_over: CancellationToken::new(),
+        })
     }
 
     /// Tells others, and listens to what they tell, until told to stop; then takes back what it told. One that is leaving takes a
@@ -187,6 +197,9 @@ impl Peers {
                 _ = changes.changed() => {}
             }
             self.tell(&mut told, is_leaving).await;
+            if is_leaving && told.is_empty() {
+                self.handed_over.cancel();
+            }
         }
         let leave = async {
             self.drop_said(&format!("{SERVER}{}", self.id)).await;
@@ -356,12 +369,14 @@ impl Peers {
         self.registry.elsewhere(remotes);
     }
 
-    /// Leads what other servers pass on through the tunnels of this one, until told to stop.
+    /// Leads what other servers pass on through the tunnels of this one: takes nobody any more once told to stop, and leads those
+    /// whom it took until `close`.
     pub(crate) async fn serve(
         self: Arc<Self>,
         listener: TcpListener,
         running: TaskTracker,
         stop: CancellationToken,
+        close: CancellationToken,
     ) {
         let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
         loop {
@@ -374,10 +389,10 @@ impl Peers {
                 continue;
             };
             let Ok(place) = places.clone().try_acquire_owned() else { continue };
-            let (own, ended) = (self.clone(), stop.clone());
+            let (own, close) = (self.clone(), close.clone());
             running.spawn(async move {
                 tokio::select! {
-                    () = ended.cancelled() => {}
+                    () = close.cancelled() => {}
                     () = own.lead(stream, peer) => {}
                 }
                 drop(place);
@@ -494,4 +509,65 @@ impl Lead for Passed {
 
     // Its own server tells the client, which learns of the newer life as this one did.
     fn supersede(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardError, Watching};
+
+    /// A board of a server that is alone.
+    #[derive(Debug)]
+    struct Alone;
+
+    #[async_trait]
+    impl Board for Alone {
+        async fn put(&self, _: &str, _: Bytes, _: Duration) -> Result<(), BoardError> {
+            Ok(())
+        }
+
+        async fn remove(&self, _: &str) -> Result<(), BoardError> {
+            Ok(())
+        }
+
+        fn watch(&self) -> Box<dyn Watching> {
+            Box::new(Self)
+        }
+    }
+
+    #[async_trait]
+    impl Watching for Alone {
+        async fn next(&mut self) -> Posted {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test]
+    async fn who_was_passed_on_before_a_server_takes_nobody_any_more_is_answered_and_the_next_is_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let registry = Arc::new(Registry::new(Duration::ZERO));
+        let peers = Arc::new(Peers::new(address, Arc::new(Alone), registry).unwrap());
+        let (running, stop, close) = (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
+        let serving =
+            tokio::spawn(peers.clone().serve(listener, running.clone(), stop.clone(), close.clone()));
+        let mut taken = TcpStream::connect(address).await.unwrap();
+        while running.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel();
+        serving.await.unwrap();
+        let refused = TcpStream::connect(address).await.unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+        let mut ask = vec![VERSION];
+        ask.extend_from_slice(&peers.key);
+        for text in ["shop-web", "192.0.2.1:1"] {
+            ask.push(u8::try_from(text.len()).unwrap());
+            ask.extend_from_slice(text.as_bytes());
+        }
+        taken.write_all(&ask).await.unwrap();
+        assert_eq!(taken.read_u8().await.unwrap(), PeerReply::NoTunnel as u8);
+        running.close();
+        running.wait().await;
+    }
 }

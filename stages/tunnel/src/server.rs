@@ -1,8 +1,9 @@
 //! The server of tunnels: one port for visitors and for clients.
 //!
 //! takes: connections - gives: those of visitors to the tunnel that their host names, those of clients to the tunnel they open -
-//! fails: when the port cannot be had. Told to stop, it takes no more connections, tells clients to connect elsewhere, lets
-//! requests finish for a while, and closes tunnels last.
+//! fails: when the port cannot be had. Told to stop, it tells other servers at once, and goes on until whoever leads visitors here
+//! knows as well; then it takes no more connections, tells clients to connect elsewhere, lets requests finish for a while, and
+//! closes tunnels last.
 
 use std::convert::Infallible;
 use std::io;
@@ -41,8 +42,8 @@ use crate::{frp, native};
 const HEAD_BYTES: usize = 64 << 10;
 /// After this pause the next connection is taken when there was no room for one.
 const NO_ROOM: Duration = Duration::from_millis(50);
-/// Other servers pass visitors on for so long at most after this one has told them that it ends.
-const TOLD: Duration = Duration::from_secs(1);
+/// Clients have so long to connect to another server before tunnels that nobody visits are closed.
+const MOVE: Duration = Duration::from_secs(1);
 
 /// Clients of the frp family without a tunnel at a time, whether they have logged in or not: anybody may.
 pub(crate) const LOGINS: usize = 256;
@@ -117,7 +118,9 @@ pub struct ServerConfig {
     pub streams: usize,
     /// Connections at a time; one more takes the place of the one that has been idle the longest.
     pub connections: usize,
-    /// Requests may finish for so long when it is told to stop.
+    /// Told to stop, it goes on for so long.
+    pub drain_delay: Duration,
+    /// Requests may finish for so long after that.
     pub grace: Duration,
     /// How long things may take.
     pub times: Times,
@@ -170,7 +173,7 @@ pub(crate) struct Shared {
     pub(crate) alone: frp::Alone,
     /// TLS of clients of the frp family, inside of their WebSocket.
     pub(crate) within: frp::Within,
-    /// Told to stop: clients are to connect elsewhere.
+    /// No more connections are taken: clients are to connect elsewhere.
     pub(crate) leaving: CancellationToken,
     /// Tunnels are to be closed.
     pub(crate) close: CancellationToken,
@@ -206,6 +209,7 @@ pub struct Server {
     address: SocketAddr,
     certificate: Option<Arc<Certificate>>,
     connections: usize,
+    drain_delay: Duration,
     grace: Duration,
     shared: Arc<Shared>,
     peers: Option<(TcpListener, Arc<Peers>)>,
@@ -264,6 +268,7 @@ impl ServerConfig {
             address,
             certificate,
             connections: self.connections,
+            drain_delay: self.drain_delay,
             grace: self.grace,
             shared: Arc::new(shared),
             peers: None,
@@ -313,17 +318,18 @@ impl Service for Server {
     async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError> {
         let places = Places::new(self.connections);
         let visitors = self.shared.proxy.visits.clone();
-        let is_beside_others = self.peers.is_some();
-        if let Some((listener, peers)) = self.peers {
-            let (keeping, close) = (peers.clone(), self.shared.close.clone());
-            let (leaving, closing) = (self.shared.leaving.clone(), close.clone());
+        let close = self.shared.close.clone();
+        let nobody_else = close.child_token();
+        let passed_on = self.peers.map(|(listener, peers)| {
+            let (keeping, leaving, closing) = (peers.clone(), given.stop.clone(), close.clone());
             self.shared.tunnels.spawn(async move { keeping.keep(leaving, closing).await });
             // Visitors whom others pass on are visitors.
-            self.shared.tunnels.spawn(peers.serve(listener, visitors.clone(), close));
-        }
+            let passing = peers.clone().serve(listener, visitors.clone(), nobody_else.clone(), close.clone());
+            (peers, tokio::spawn(passing))
+        });
         let tls = self.certificate.as_ref().map(Certificate::acceptor);
         if let Some(certificate) = self.certificate {
-            let (renewing, close) = (certificate.renew(self.shared.times.renew), self.shared.close.clone());
+            let (renewing, close) = (certificate.renew(self.shared.times.renew), close.clone());
             self.shared.tunnels.spawn(async move {
                 tokio::select! {
                     () = close.cancelled() => {}
@@ -331,15 +337,20 @@ impl Service for Server {
                 }
             });
         }
+        let drained = async {
+            given.stop.cancelled().await;
+            tokio::time::sleep(self.drain_delay).await;
+        };
+        tokio::pin!(drained);
         loop {
             let accepted = tokio::select! {
-                () = given.stop.cancelled() => break,
+                () = &mut drained => break,
                 accepted = self.listener.accept() => accepted,
             };
             match accepted {
                 Ok((stream, peer)) => {
                     let place = tokio::select! {
-                        () = given.stop.cancelled() => break,
+                        () = &mut drained => break,
                         place = places.take() => place,
                     };
                     let (place, shared) = (Arc::new(place), self.shared.clone());
@@ -360,14 +371,23 @@ impl Service for Server {
         }
         drop(self.listener);
         self.shared.leaving.cancel();
-        if is_beside_others {
-            tokio::time::sleep(TOLD.min(self.grace / 2)).await;
+        if let Some((peers, _)) = &passed_on {
+            drop(tokio::time::timeout(MOVE.min(self.grace / 2), peers.handed_over.cancelled()).await);
         }
         visitors.close();
-        if tokio::time::timeout(self.grace, visitors.wait()).await.is_err() {
+        let ended = async {
+            visitors.wait().await;
+            // Whoever is passed on from now on is led another way, and whoever was just before is waited for.
+            nobody_else.cancel();
+            if let Some((_, passing)) = passed_on {
+                drop(passing.await);
+            }
+            visitors.wait().await;
+        };
+        if tokio::time::timeout(self.grace, ended).await.is_err() {
             tracing::warn!(left = visitors.len(), "requests that did not finish in time are cut off");
         }
-        self.shared.close.cancel();
+        close.cancel();
         self.shared.tunnels.close();
         tokio::time::timeout(Duration::from_secs(5), self.shared.tunnels.wait()).await.map_err(|_| {
             StageError::retry(Reason::Timeout, io::Error::other("tunnels did not close in time"))

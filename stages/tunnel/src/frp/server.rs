@@ -425,6 +425,7 @@ mod tests {
             trusted: Networks::default(),
             streams: 256,
             connections: 1_000,
+            drain_delay: Duration::ZERO,
             grace: Duration::ZERO,
             times: Times::default(),
         };

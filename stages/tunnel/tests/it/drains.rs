@@ -1,12 +1,18 @@
 //! Clients and servers that come and go as they should: no request fails.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use async_trait::async_trait;
+use bytes::Bytes;
+use pipeline_core::{Given, Service as _, Shutdown};
+use stages_tunnel::{Anybody, Board, BoardError, Posted, Watching};
 use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 use crate::service::Service;
-use crate::world::{World, eventually, read_to};
+use crate::world::{BOUND, World, eventually, read_to, server_config};
 
 /// Visits all the time until told to stop; gives how often, and what was answered but 200.
 async fn visit_always(world: Arc<World>, stop: Arc<AtomicBool>, count: Arc<AtomicU64>) -> Vec<String> {
@@ -198,4 +204,55 @@ async fn a_visitor_who_has_left_http_is_cut_off_when_the_grace_of_a_server_is_ov
     world.stopped().await;
     read_to(&mut visitor, "").await;
     client.stopped().await;
+}
+
+/// A board that nobody else looks at, with what stands there.
+#[derive(Debug, Default, Clone)]
+struct Watched(Arc<Mutex<Vec<(String, serde_json::Value)>>>);
+
+#[async_trait]
+impl Board for Watched {
+    async fn put(&self, key: &str, value: Bytes, _: Duration) -> Result<(), BoardError> {
+        self.remove(key).await?;
+        self.0.lock().unwrap().push((key.to_owned(), serde_json::from_slice(&value)?));
+        Ok(())
+    }
+
+    async fn remove(&self, key: &str) -> Result<(), BoardError> {
+        self.0.lock().unwrap().retain(|(kept, _)| kept != key);
+        Ok(())
+    }
+
+    fn watch(&self) -> Box<dyn Watching> {
+        Box::new(self.clone())
+    }
+}
+
+#[async_trait]
+impl Watching for Watched {
+    async fn next(&mut self) -> Posted {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn other_servers_are_told_that_one_ends_while_it_still_takes_visitors() {
+    let mut config = server_config("127.0.0.1:0".parse().unwrap());
+    config.drain_delay = BOUND * 9;
+    let (board, stop) = (Watched::default(), Shutdown::new());
+    let server = config.build(Arc::new(Anybody), &prometheus::Registry::new()).await.unwrap();
+    let at = server.address();
+    let server = server.beside("127.0.0.1:0".parse().unwrap(), None, Arc::new(board.clone())).await.unwrap();
+    let serving = tokio::spawn(Box::new(server).serve(Given::alone(stop.clone())));
+    let says = |leaving: bool| {
+        let board = board.0.lock().unwrap();
+        board.iter().any(|(key, card)| key.starts_with("server.") && card["leaving"] == leaving)
+    };
+    eventually("it says that it is there", async || says(false)).await;
+    stop.cancel();
+    eventually("it says that it ends", async || says(true)).await;
+    let mut visitor = TcpStream::connect(at).await.unwrap();
+    visitor.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.unwrap();
+    assert!(read_to(&mut visitor, "").await.starts_with("HTTP/1.1 404 Not Found\r\n"));
+    serving.abort();
 }

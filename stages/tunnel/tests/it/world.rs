@@ -79,6 +79,7 @@ pub(crate) fn server_config(address: SocketAddr) -> ServerConfig {
         trusted: Networks::read("127.0.0.0/8").unwrap(),
         streams: 256,
         connections: 1_000,
+        drain_delay: Duration::ZERO,
         grace: Duration::from_secs(60),
         times: times(),
     }

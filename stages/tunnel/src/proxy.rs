@@ -71,6 +71,16 @@ enum Failed {
     Late,
 }
 
+impl Failed {
+    /// It was not sent, as nothing led to the service.
+    fn unsent(error: LeadError, request: Box<Request<Body>>) -> Self {
+        match error {
+            LeadError::Full => Self::Full,
+            LeadError::Gone | LeadError::Late => Self::Unsent(request),
+        }
+    }
+}
+
 impl Proxy {
     /// Answers one request of a visitor.
     pub(crate) async fn answer(
@@ -202,8 +212,7 @@ impl Proxy {
             None => {
                 let io = match active.session().lead.lead(visitor).await {
                     Ok(io) => io,
-                    Err(LeadError::Full) => return Err(Failed::Full),
-                    Err(LeadError::Gone | LeadError::Late) => return Err(Failed::Unsent(request)),
+                    Err(error) => return Err(Failed::unsent(error, request)),
                 };
                 match connect(io).await {
                     Ok(sender) => (sender, false),
@@ -239,8 +248,7 @@ impl Proxy {
         // ended: that one leads nowhere any more.
         let fresh = match active.session().lead.lead(visitor).await {
             Ok(fresh) => fresh,
-            Err(LeadError::Full) => return Err(Failed::Full),
-            Err(LeadError::Gone | LeadError::Late) => return Err(Failed::Unsent(Box::new(request))),
+            Err(error) => return Err(Failed::unsent(error, Box::new(request))),
         };
         let mut sender = connect(fresh).await.map_err(|_| Failed::Broken)?;
         match tokio::time::timeout(self.times.answer, sender.try_send_request(request)).await {

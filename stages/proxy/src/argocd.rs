@@ -147,25 +147,28 @@ impl ArgoCd {
     }
 
     /// Argo CD ends an operation by a word that it writes into the application, and its controller may write `Running` over
-    /// it: so it is looked after, and told again. One that began meanwhile is another's, and goes on.
-    pub(crate) async fn terminate(&self, app: &Name) -> Result<(), ActError> {
+    /// it: so it is looked after, and told again. One that began meanwhile is another's, and goes on. Gives when that which is
+    /// ended started, if it may be read.
+    pub(crate) async fn terminate(&self, app: &Name) -> Result<Option<String>, ActError> {
+        let before = self.operation(app).await.ok();
+        let is_under_way = |operation: &Operation| matches!(&*operation.phase, "Running" | "Terminating");
+        let mut ended = before.filter(is_under_way).map(|operation| operation.started_at);
         self.told_to_end(app).await?;
-        let mut ended = None;
         for pause in PAUSES {
             tokio::time::sleep(pause).await;
             // That it was told is what was asked for: whoever may not read it learns no more.
-            let Ok(Operation { phase, started_at }) = self.operation(app).await else { return Ok(()) };
+            let Ok(Operation { phase, started_at }) = self.operation(app).await else { break };
             let is_it = *ended.get_or_insert_with(|| started_at.clone()) == started_at;
             match &*phase {
                 "Running" if is_it => match self.told_to_end(app).await {
-                    Err(ActError::Peer { said, .. }) if said.ends_with(NONE) => return Ok(()),
+                    Err(ActError::Peer { said, .. }) if said.ends_with(NONE) => break,
                     told => told?,
                 },
                 "Terminating" if is_it => {}
-                _ => return Ok(()),
+                _ => break,
             }
         }
-        Ok(())
+        Ok(ended.filter(|started_at| !started_at.is_empty()))
     }
 
     /// Argo CD gives it up where others write the application at each of its tries: it is told again then.

@@ -145,15 +145,22 @@ async fn an_operation_is_ended_though_others_write_the_application_meanwhile() {
 #[tokio::test]
 async fn an_operation_that_runs_on_though_argo_cd_was_to_end_it_is_ended_again_and_no_other() {
     let running = Running::start().await;
-    let end = asked("mutation { terminateOperation(application: APP) { terminated } }");
-    for (looks, told) in [
-        (vec![("Terminating", "1"), ("Running", "1"), ("Terminating", "1"), ("Error", "1")], 2),
-        (vec![("Running", "1"), ("Failed", "1")], 1),
-        (vec![("Terminating", "1"), ("Running", "2")], 1),
-        (vec![("Succeeded", "1")], 1),
+    let end = asked("mutation { terminateOperation(application: APP) { startedAt } }");
+    let goes_on =
+        [("Running", "1"), ("Terminating", "1"), ("Running", "1"), ("Terminating", "1"), ("Error", "1")];
+    for (looks, told, ended) in [
+        (goes_on.to_vec(), 2, "1"),
+        (vec![("Running", "1"), ("Running", "1"), ("Failed", "1")], 1, "1"),
+        (vec![("Running", "1"), ("Terminating", "1"), ("Running", "2")], 1, "1"),
+        // Another began as soon as it had ended.
+        (vec![("Running", "1"), ("Running", "2"), ("Running", "2")], 1, "1"),
+        // It began after the first look.
+        (vec![("Succeeded", "1"), ("Terminating", "2"), ("Running", "2"), ("Error", "2")], 2, "2"),
+        (vec![("Running", "1"), ("Succeeded", "1")], 1, "1"),
     ] {
         *running.argocd.operations.lock().unwrap() = looks.clone().into();
-        running.data(&running.admin, &end).await;
+        let answer = running.data(&running.admin, &end).await;
+        assert_eq!(answer["terminateOperation"]["startedAt"], ended, "{looks:?}");
         assert_eq!(running.argocd.take().len(), told, "{looks:?}");
         running.argocd.operations.lock().unwrap().clear();
     }

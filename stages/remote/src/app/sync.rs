@@ -79,6 +79,25 @@ impl Standing {
             _ => Look::Not(format!("operation Succeeded, sync {sync}, health {health}")),
         }
     }
+
+    /// How far the operation is that was told to end, which started then; where the runtime could not say that, the newest.
+    fn look_at_end(&self, name: &AppName, started_at: Option<Timestamp>) -> Look {
+        let mut all = self.deployments.iter();
+        let operation = match started_at {
+            Some(_) => all.find(|one| started(&one.started_at) == started_at),
+            None => all.next(),
+        };
+        match operation {
+            Some(operation) if !operation.ended => {
+                Look::Not(format!("operation {}", plain(&operation.phase)))
+            }
+            Some(operation) => {
+                Look::Done(format!("the operation of {name} ended as {}", plain(&operation.phase)))
+            }
+            None if started_at.is_some() => Look::Not("the operation has not been reported yet".to_owned()),
+            None => Look::Done(format!("no operation of {name} is under way")),
+        }
+    }
 }
 
 fn started(at: &str) -> Option<Timestamp> {
@@ -352,25 +371,24 @@ pub(super) async fn terminate(
     waiting: &Waiting,
     screen: &Screen,
 ) -> Result<(), RemoteError> {
+    // A runtime of a former version does not know which one that is.
+    let told = if waiting.wait { "{ startedAt }" } else { "{ terminated }" };
+    let query = format!(
+        "mutation Terminate($application: ApplicationId!) {{ terminateOperation(application: $application) {told} }}"
+    );
     let act = Act {
         act: "end an operation",
         does: format!("end the operation of {name} that is under way"),
         done: format!("the operation of {name} is being ended"),
         destroys: false,
-        query: "mutation Terminate($application: ApplicationId!) { terminateOperation(application: $application) { terminated } }",
+        query: &query,
         variables: json!({"application": name.variables()}),
     };
-    if act.carry_out(proxy, careful, screen).await?.is_none() || !waiting.wait {
-        return Ok(());
-    }
-    let look = async || {
-        let standing = Standing::of(platform, name).await?;
-        Ok(match standing.deployments.first() {
-            Some(newest) if !newest.ended => Look::Not(format!("operation {}", plain(&newest.phase))),
-            Some(newest) => Look::Done(format!("the operation of {name} ended as {}", plain(&newest.phase))),
-            None => Look::Done(format!("no operation of {name} is under way")),
-        })
-    };
+    let done = act.carry_out(proxy, careful, screen).await?;
+    let Some(done) = done.filter(|_| waiting.wait) else { return Ok(()) };
+    let ended = done.get("terminateOperation").and_then(|ended| ended["startedAt"].as_str());
+    let started_at = ended.and_then(started);
+    let look = async || Ok(Standing::of(platform, name).await?.look_at_end(name, started_at));
     wait(waiting, screen, look).await
 }
 
@@ -419,21 +437,35 @@ mod tests {
         let failed = "failed: the operation of prod/argocd/shop ended as Failed: one or more objects failed";
         assert_eq!(of(one(new, "Failed", true), "HEALTHY"), failed);
     }
+
     /// How a sync is waited for, after which these operations are reported beside one that was before: the runtime knows of
     /// another, which started five seconds after that and has ended.
     async fn synced(reported: Value) -> Result<(), String> {
-        let operation = |at: &str, phase: &str| json!({"startedAt": format!("2026-11-25T10:00:{at}Z"), "phase": phase, "ended": true});
+        let begun = json!({"metadata": {"name": "shop"}, "previousStartedAt": "2026-11-25T10:00:05Z"});
+        waited_for(json!({"syncApplication": begun}), reported).await
+    }
+
+    /// How the end of an operation that started at that second is waited for, after which these operations are reported.
+    async fn terminated(second: Option<&str>, reported: Value) -> Result<(), String> {
+        let started_at = second.map(|second| format!("2026-11-25T10:00:{second}Z"));
+        waited_for(json!({"terminateOperation": {"startedAt": started_at}}), reported).await
+    }
+
+    /// How what is answered so is waited for, after which these operations are reported beside one that was before.
+    async fn waited_for(answer: Value, reported: Value) -> Result<(), String> {
+        let operation = |at: &str, phase: &str| json!({"startedAt": format!("2026-11-25T10:00:{at}Z"), "phase": phase, "ended": phase != "Running"});
         let all: Vec<Value> = reported
             .as_array()
             .unwrap()
             .iter()
             .map(|one| operation(one[0].as_str().unwrap(), one[1].as_str().unwrap()))
             .collect();
+        let is_sync = answer.get("syncApplication").is_some();
         let is_begun = AtomicBool::new(false);
         let server = Server::start(move |_, body| {
-            let data = if body["query"].as_str().unwrap().starts_with("mutation Sync") {
+            let data = if body["query"].as_str().unwrap().starts_with("mutation") {
                 is_begun.store(true, Ordering::SeqCst);
-                json!({"syncApplication": {"metadata": {"name": "shop"}, "previousStartedAt": "2026-11-25T10:00:05Z"}})
+                answer.clone()
             } else {
                 let mut deployments = if is_begun.load(Ordering::SeqCst) { all.clone() } else { Vec::new() };
                 deployments.push(operation("00", "Succeeded"));
@@ -461,7 +493,26 @@ mod tests {
         ]);
         let given = Sync::from_arg_matches(&given).unwrap();
         let screen = Screen { is_terminal: false, width: None, colour: false };
-        sync((&platform, &proxy), &name, &given, &screen).await.map_err(|error| error.to_string())
+        let reached = (&platform, &proxy);
+        let done = match is_sync {
+            true => sync(reached, &name, &given, &screen).await,
+            false => terminate(reached, &name, &given.careful, &given.waiting, &screen).await,
+        };
+        done.map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_operation_that_was_ended_is_waited_for_and_not_that_of_another() {
+        let not_yet = |how_far| Err(format!("it has not taken effect within 0 s: {how_far}"));
+        let unknown = "the operation has not been reported yet";
+        assert_eq!(terminated(Some("05"), json!([])).await, not_yet(unknown), "the one before is not meant");
+        assert_eq!(terminated(Some("05"), json!([["05", "Running"]])).await, not_yet("operation Running"));
+        assert_eq!(terminated(Some("05"), json!([["05", "Failed"]])).await, Ok(()));
+        let later = json!([["09", "Running"], ["05", "Failed"]]);
+        assert_eq!(terminated(Some("05"), later).await, Ok(()), "another began meanwhile");
+        let sooner = json!([["09", "Failed"], ["05", "Running"]]);
+        assert_eq!(terminated(Some("05"), sooner).await, not_yet("operation Running"));
+        assert_eq!(terminated(None, json!([["05", "Running"]])).await, not_yet("operation Running"));
     }
 
     #[tokio::test]

@@ -26,6 +26,8 @@ pub(crate) struct ClusterMutation;
 #[derive(SimpleObject)]
 struct TerminateOperationResponse {
     terminated: bool,
+    /// When that operation started, which tells it from others; null: it could not be read.
+    started_at: Option<String>,
 }
 
 /// Parameters of a workflow.
@@ -131,8 +133,8 @@ impl ClusterMutation {
     ) -> Result<TerminateOperationResponse> {
         let argocd = works(context)?.argocd.clone();
         act(context, of(Operation::TERMINATE_OPERATION, &application), async move {
-            argocd.terminate(&application.name()).await?;
-            Ok(TerminateOperationResponse { terminated: true })
+            let started_at = argocd.terminate(&application.name()).await?;
+            Ok(TerminateOperationResponse { terminated: true, started_at })
         })
         .await
     }

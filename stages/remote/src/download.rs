@@ -35,12 +35,17 @@ pub(crate) async fn logs(
     }
     let path =
         output.map_or_else(|| PathBuf::from(format!("{}-logs.tar.gz", plain(runtime))), Path::to_path_buf);
-    save(&mut archive, &path).await?;
+    save(&mut archive, &path, tokio::signal::ctrl_c()).await?;
     screen.say(&format!("the logs of {} are in {}\n", plain(runtime), plain(&path.to_string_lossy())))
 }
 
 /// Writes an archive beside, and moves the whole into place: what was there stays until then, and half an archive is none.
-async fn save(archive: &mut Opened, path: &Path) -> Result<(), RemoteError> {
+/// Interrupted, it leaves nothing behind.
+async fn save(
+    archive: &mut Opened,
+    path: &Path,
+    interrupted: impl Future<Output = io::Result<()>>,
+) -> Result<(), RemoteError> {
     if path.exists() && !path.is_file() {
         let said = format!("{} is no file that an archive could replace", plain(&path.to_string_lossy()));
         return Err(RemoteError::Usage(said));
@@ -59,7 +64,14 @@ async fn save(archive: &mut Opened, path: &Path) -> Result<(), RemoteError> {
         }
         file.sync_all().and_then(|()| std::fs::rename(&beside, &path)).map_err(failed)
     };
-    let saved = written.await;
+    let saved = tokio::select! {
+        biased;
+        Ok(()) = interrupted => {
+            let said = format!("the download was interrupted: {} is as it was", plain(&path.to_string_lossy()));
+            Err(RemoteError::Missing(said))
+        }
+        saved = written => saved,
+    };
     if saved.is_err() {
         let _ = std::fs::remove_file(&beside);
     }
@@ -85,7 +97,7 @@ mod tests {
         let path = folder.path().join("logs.tar.gz");
         let download = async |what, path: &Path| {
             let mut archive = platform.file("download the logs", &[what]).await.unwrap();
-            save(&mut archive, path).await.map_err(|error| error.to_string())
+            save(&mut archive, path, std::future::pending()).await.map_err(|error| error.to_string())
         };
         let held = || {
             let names = std::fs::read_dir(folder.path()).unwrap().map(|one| one.unwrap().file_name());
@@ -112,5 +124,12 @@ mod tests {
         assert!(link.is_symlink());
         let said = format!("{} is no file that an archive could replace", folder.path().display());
         assert_eq!(download("whole", folder.path()).await, Err(said));
+
+        std::fs::write(&path, "before").unwrap();
+        let mut archive = platform.file("download the logs", &["whole"]).await.unwrap();
+        let interrupted = save(&mut archive, &path, std::future::ready(Ok(()))).await;
+        let said = format!("the download was interrupted: {} is as it was", path.display());
+        assert_eq!(interrupted.map_err(|error| error.to_string()), Err(said));
+        assert_eq!(held(), (2, Some("before".to_owned())), "nothing is left beside it but the link");
     }
 }

@@ -112,9 +112,14 @@ pub enum CompactionKey {
     /// One place a uid, and one a thing reported of it: coalesces.
     State,
     /// A place of its own, also beside the same state with other facts of earlier ones.
-    Once(Version, Option<Digest>),
-    /// A deletion, in a place of its own.
-    Deleted(Version, Option<Digest>),
+    Once {
+        /// Of the object.
+        version: Version,
+        /// It is a deletion.
+        is_deleted: bool,
+        /// Facts of earlier states that it brings along.
+        brought: Option<Digest>,
+    },
 }
 
 /// Where one message travels, without the prefix.
@@ -149,10 +154,11 @@ impl Subject {
     pub fn of(source: &str, shard: u32, message: &Message, keep: Keep) -> Self {
         let compaction = match keep {
             Keep::Newest => CompactionKey::State,
-            Keep::Each if message.kind() == Kind::Deleted => {
-                CompactionKey::Deleted(message.version, message.brought())
-            }
-            Keep::Each => CompactionKey::Once(message.version, message.brought()),
+            Keep::Each => CompactionKey::Once {
+                version: message.version,
+                is_deleted: message.kind() == Kind::Deleted,
+                brought: message.brought(),
+            },
         };
         Self {
             source: source.to_owned(),
@@ -193,19 +199,21 @@ impl Subject {
         let tail = text.strip_prefix(prefix.as_str())?.strip_prefix('.')?;
         let parts: Vec<&str> = tail.splitn(10, '.').collect();
         let [source, shard, uid, end @ ..] = parts.as_slice() else { return None };
-        let once = |version: &str| version.parse().ok().map(Version);
         let hex = |id: &str| u64::from_str_radix(id, 16).ok();
-        let facts = |id: &str| hex(id).map(|id| Some(Digest(id)));
         let (compaction, rest) = match end {
             ["state", rest @ ..] => (CompactionKey::State, rest),
-            ["once", version, "deleted", "facts", id, rest @ ..] => {
-                (CompactionKey::Deleted(once(version)?, facts(id)?), rest)
+            ["once", version, rest @ ..] => {
+                let version = Version(version.parse().ok()?);
+                let (is_deleted, rest) = match rest {
+                    ["deleted", rest @ ..] => (true, rest),
+                    rest => (false, rest),
+                };
+                let (brought, rest) = match rest {
+                    ["facts", id, rest @ ..] => (Some(Digest(hex(id)?)), rest),
+                    rest => (None, rest),
+                };
+                (CompactionKey::Once { version, is_deleted, brought }, rest)
             }
-            ["once", version, "deleted", rest @ ..] => (CompactionKey::Deleted(once(version)?, None), rest),
-            ["once", version, "facts", id, rest @ ..] => {
-                (CompactionKey::Once(once(version)?, facts(id)?), rest)
-            }
-            ["once", version, rest @ ..] => (CompactionKey::Once(once(version)?, None), rest),
             _ => return None,
         };
         let about = match rest {
@@ -220,13 +228,10 @@ impl Subject {
 
 impl fmt::Display for CompactionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let brought = match self {
-            Self::State => return f.write_str("state"),
-            Self::Once(Version(version), brought) => write!(f, "once.{version}").map(|()| brought)?,
-            Self::Deleted(Version(version), brought) => {
-                write!(f, "once.{version}.deleted").map(|()| brought)?
-            }
+        let Self::Once { version: Version(version), is_deleted, brought } = self else {
+            return f.write_str("state");
         };
+        write!(f, "once.{version}{}", if *is_deleted { ".deleted" } else { "" })?;
         brought.map_or(Ok(()), |Digest(facts)| write!(f, ".facts.{facts:016x}"))
     }
 }

@@ -9,6 +9,14 @@ fn prefix() -> Prefix {
     Prefix::new("eu.gitops-runtime").unwrap()
 }
 
+const fn once(version: Version, brought: Option<Digest>) -> CompactionKey {
+    CompactionKey::Once { version, is_deleted: false, brought }
+}
+
+const fn deleted(version: Version, brought: Option<Digest>) -> CompactionKey {
+    CompactionKey::Once { version, is_deleted: true, brought }
+}
+
 fn subject(uid: &str, compaction: CompactionKey) -> Subject {
     Subject { source: "objects".into(), shard: 3, uid: uid.into(), compaction, about: None }
 }
@@ -17,26 +25,22 @@ fn subject(uid: &str, compaction: CompactionKey) -> Subject {
 fn subjects_say_source_shard_uid_and_place() {
     let text = |subject: &Subject| subject.text(&prefix()).unwrap();
     assert_eq!(text(&subject("u-1", CompactionKey::State)), "eu.gitops-runtime.objects.3.u-1.state");
+    assert_eq!(text(&subject("u-1", once(Version(7), None))), "eu.gitops-runtime.objects.3.u-1.once.7");
     assert_eq!(
-        text(&subject("u-1", CompactionKey::Once(Version(7), None))),
-        "eu.gitops-runtime.objects.3.u-1.once.7"
-    );
-    assert_eq!(
-        text(&subject("a b.*\u{e9}", CompactionKey::Deleted(Version(7), None))),
+        text(&subject("a b.*\u{e9}", deleted(Version(7), None))),
         "eu.gitops-runtime.objects.3.a=20b=2E=2A=C3=A9.once.7.deleted"
     );
     assert_eq!(
-        text(&subject("u", CompactionKey::Once(Version(7), Some(Digest(255))))),
+        text(&subject("u", once(Version(7), Some(Digest(255))))),
         "eu.gitops-runtime.objects.3.u.once.7.facts.00000000000000ff"
     );
     assert_eq!(
-        text(&subject("u", CompactionKey::Deleted(Version(7), Some(Digest(1))))),
+        text(&subject("u", deleted(Version(7), Some(Digest(1))))),
         "eu.gitops-runtime.objects.3.u.once.7.deleted.facts.0000000000000001"
     );
     let of_resource = Subject { about: Some(EntityId(255)), ..subject("", CompactionKey::State) };
     assert_eq!(text(&of_resource), "eu.gitops-runtime.objects.3.=.state.00000000000000ff");
-    let of_object =
-        Subject { about: Some(EntityId::OBJECT), ..subject("u", CompactionKey::Deleted(Version(7), None)) };
+    let of_object = Subject { about: Some(EntityId::OBJECT), ..subject("u", deleted(Version(7), None)) };
     assert_eq!(text(&of_object), "eu.gitops-runtime.objects.3.u.once.7.deleted.0000000000000000");
 }
 
@@ -112,14 +116,10 @@ fn deletions_and_ends_that_were_not_told_are_kept() {
     assert_eq!(Keep::of(&gone, None), Keep::Each);
     let at = |message: &Message| Subject::of("objects", 0, message, Keep::of(message, None)).compaction;
     assert_eq!(at(&state), CompactionKey::State);
-    assert_eq!(at(&ended), CompactionKey::Once(Version(7), None));
-    let both = CompactionKey::Once(Version(7), Some(end("Failed").id));
+    assert_eq!(at(&ended), once(Version(7), None));
+    let both = once(Version(7), Some(end("Failed").id));
     assert_eq!(at(&folded), both, "beside the same state of a watcher that did not see the failure");
-    assert_eq!(
-        at(&gone),
-        CompactionKey::Deleted(Version(7), None),
-        "noticed at the version that was seen last"
-    );
+    assert_eq!(at(&gone), deleted(Version(7), None), "noticed at the version that was seen last");
 }
 
 prop_compose! {
@@ -130,8 +130,8 @@ prop_compose! {
     ) -> Subject {
         let compaction = match which {
             0 => CompactionKey::State,
-            1 => CompactionKey::Once(Version(version), brought.map(Digest)),
-            _ => CompactionKey::Deleted(Version(version), brought.map(Digest)),
+            1 => once(Version(version), brought.map(Digest)),
+            _ => deleted(Version(version), brought.map(Digest)),
         };
         let about = about.map(|id| id.map_or(EntityId::OBJECT, EntityId));
         Subject { source, shard, uid: uid.into(), compaction, about }

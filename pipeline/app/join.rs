@@ -26,19 +26,18 @@ pub(super) struct Connected<'a> {
     jetstream: JetStream,
 }
 
-/// Connects to the bus that the settings name; `None` where they name none. Tries until the server answers.
+/// Connects to the bus. Tries until the server answers.
 ///
 /// # Errors
 /// When the settings cannot be used, or the process is stopped meanwhile.
 pub(super) async fn connected<'a>(
-    config: &'a Config,
+    settings: &'a config::Bus,
     stop: &Shutdown,
-) -> anyhow::Result<Option<Connected<'a>>> {
-    let Some(settings) = &config.bus else { return Ok(None) };
+) -> anyhow::Result<Connected<'a>> {
     tracing::info!("connecting to the bus");
     let connection = bus::connection(settings).await?;
     let jetstream = connect(connection, stop).await.context("connect to the bus (settings under `bus`)")?;
-    Ok(Some(Connected { settings, jetstream }))
+    Ok(Connected { settings, jetstream })
 }
 
 impl Connected<'_> {

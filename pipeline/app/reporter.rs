@@ -247,7 +247,10 @@ impl Reporter {
         }
 
         let places = build::places(config).await?;
-        let connected = join::connected(config, stop).await?;
+        let connected = match &config.bus {
+            Some(bus) => Some(join::connected(bus, stop).await?),
+            None => None,
+        };
         let server =
             build::watch(config).server().await.context("find the cluster (settings under `kubernetes`)")?;
         let jetstream = connected.as_ref().map(join::Connected::jetstream);

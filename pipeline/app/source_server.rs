@@ -118,18 +118,16 @@ async fn over_bus(
     bounds: ServeBounds,
     stop: Shutdown,
 ) -> anyhow::Result<()> {
-    if !config.source_server.callers.bus {
-        return Ok(());
-    }
-    match super::unless_stopped(&stop, join::connected(config, &stop)).await {
-        Ok(Some(Some(connected))) => {
+    let Some(bus) = config.bus.as_ref().filter(|_| config.source_server.callers.bus) else { return Ok(()) };
+    match super::unless_stopped(&stop, join::connected(bus, &stop)).await {
+        Ok(Some(connected)) => {
             let bus = Arc::new(connected.jetstream());
             let may = &config.source_server.callers.bus_operations;
             let may = if may.is_empty() { Operations::ALL } else { may.iter().map(|of| **of).collect() };
             serve_over(bus, answering, (bounds, may), *config.shutdown.grace, stop).await;
             Ok(())
         }
-        Ok(None | Some(None)) => Ok(()),
+        Ok(None) => Ok(()),
         Err(error) => {
             // Else HTTP would go on, and nobody see it.
             stop.cancel();

@@ -35,10 +35,10 @@ async fn run(config: &Config, is_single: bool, stop: Shutdown) -> anyhow::Result
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
     let registry = Registry::new();
     let mut server = settings.build(credentials(config, is_single).await?, &registry).await?;
-    if config.bus.is_some() {
+    if let Some(bus) = &config.bus {
         let (listen, reached) = config.tunnel_server.peers.addresses()?;
-        let connecting = super::join::connected(config, &stop);
-        let Some(Some(connected)) = super::unless_stopped(&stop, connecting).await? else { return Ok(()) };
+        let connecting = super::join::connected(bus, &stop);
+        let Some(connected) = super::unless_stopped(&stop, connecting).await? else { return Ok(()) };
         let board = Tunnels::open(&connected.jetstream()).await;
         server = server.beside(listen, reached, Arc::new(board)).await?;
         tracing::info!(address = %listen, "passing visitors on between servers that share the bus");

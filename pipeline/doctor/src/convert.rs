@@ -404,7 +404,9 @@ fn fate(path: &[&str], node: &Node) -> Fate {
             match rest {
                 [] => Fate::Below,
                 ["redis", ..] => Fate::None(REDIS),
-                ["auth", rest @ ..] => shared(&[&head[..], &["server", "auth"], rest].concat()),
+                ["auth", rest @ ..] | rest @ ["username" | "password" | "passwordSecretKeyRef", ..] => {
+                    shared(&[&head[..], &["server", "auth"], rest].concat())
+                }
                 rest => shared(&[&head[..], rest].concat()),
             }
         }

@@ -9,6 +9,8 @@ const NAME: &str = "argo-cd";
 /// How the Argo CD of the other chart is reached, by the values of it.
 #[derive(Debug, Clone)]
 pub(super) struct Bundled {
+    /// Whether the other chart makes none, and asks one that is there.
+    pub(super) is_off: bool,
     /// The Service of its API server; `None` where it is called after the release.
     pub(super) service: Option<String>,
     /// The path that it is served under, where that is another than /.
@@ -30,7 +32,13 @@ impl Bundled {
         let is_off = argocd.and_then(|argocd| argocd.get("enabled")).and_then(truth) == Some(false);
         let Some(argocd) = argocd.filter(|_| !is_off) else {
             let service = Some(format!("{NAME}-server"));
-            return Self { service, rootpath: None, speaks_tls: false, has_usual_namespaces: !is_off };
+            return Self {
+                is_off,
+                service,
+                rootpath: None,
+                speaks_tls: false,
+                has_usual_namespaces: !is_off,
+            };
         };
         let text = |path: &str| argocd.at(path).and_then(Node::text);
         let server = text("server.name").filter(|name| !name.is_empty()).unwrap_or("server");
@@ -43,6 +51,7 @@ impl Bundled {
         let rootpath =
             setting("server.rootpath").and_then(Node::text).filter(|path| !path.trim_matches('/').is_empty());
         Self {
+            is_off,
             service,
             rootpath: rootpath.map(ToOwned::to_owned),
             speaks_tls: setting("server.insecure").and_then(truth) == Some(false),

@@ -264,7 +264,7 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
         }
         // There it is said that the hook does not run.
         "validation.enabled" => value = (!is_true(node)).into(),
-        "appProxy.config.appProxy.skipGitPermissionValidation" => value = true.into(),
+        "appProxy.config.appProxy.skipGitPermissionValidation" => value = is_true(node).into(),
         // It is there where one component asks for it.
         "metrics.serviceMonitor.enabled" => {
             value = (is_true(node) || at(&converted.values, to) == Some(&Json::Bool(true))).into();

@@ -1,7 +1,7 @@
 //! What keys of the other chart's components mean here: those of its router, its tunnel, its reporters, its server of sources, and its
 //! app proxy.
 
-use super::{Fate, IMAGE, NAMES, NO_SUCH_VALUE, OTHER, is_true, of};
+use super::{Fate, IMAGE, NAMES, NO_SUCH_VALUE, OTHER, of, truth};
 use crate::tree::Node;
 
 const EXPOSED: &str = "the Service is a ClusterIP: make one of that type yourself, which selects the router's pods, where visitors come by it";
@@ -156,7 +156,7 @@ pub(super) fn app_proxy(path: &[&str], node: &Node) -> Fate {
         ["config", "argoWorkflowsUrl" | "argoWorkflowsInsecure"] => Fate::None(
             "Workflows are changed through the API server of Kubernetes; appProxy.config.appProxy.workflows asks another",
         ),
-        ["config", "skipGitPermissionValidation"] if is_true(node) => {
+        ["config", "skipGitPermissionValidation"] if truth(node).is_some() => {
             to("appProxy.config.appProxy.skipGitPermissionValidation")
         }
         ["config", _] => Fate::None(

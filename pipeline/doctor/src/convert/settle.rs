@@ -66,12 +66,12 @@ fn tunnel(converted: &mut Converted) {
     let leads_in = ["/global/runtime/ingress/enabled", "/global/runtime/httpRoute/enabled"]
         .iter()
         .any(|path| is_on(path));
-    let other = leads_in || is_given("/global/runtime/ingressUrl");
     let is_off = at("/tunnelClient/enabled") == Some(&Json::Bool(false));
     let is_public = at("/global/codefresh/url")
         .and_then(Json::as_str)
         .is_none_or(|url| url.trim_end_matches('/') == "https://g.codefresh.io");
-    let is_meant = is_given("/global/codefresh/accountId") && is_public && !other && !is_off;
+    let has_address = is_given("/global/runtime/ingressUrl");
+    let is_meant = is_given("/global/codefresh/accountId") && is_public && !leads_in && !is_off;
     if !has_server && !is_meant {
         return;
     }
@@ -92,6 +92,10 @@ fn tunnel(converted: &mut Converted) {
             converted.notes.push(Note::of("tunnelClient".to_owned(), why));
         }
         return;
+    }
+    if has_address && !is_off {
+        let why = "the other chart opens a tunnel beside it, and the platform comes by that: tunnelClient.enabled: false leaves it to this address";
+        converted.notes.push(Note::of("global.runtime.ingressUrl", why));
     }
     let mut added = Vec::new();
     if !has_server {

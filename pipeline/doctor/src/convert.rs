@@ -248,8 +248,16 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
         "global.imagePullSecrets" => {
             let all = at(&converted.values, to).and_then(Json::as_array).into_iter().flatten();
             let mut all: Vec<Json> = all.cloned().collect();
-            let more = value.as_array().into_iter().flatten();
-            all.extend(more.filter(|one| !all.contains(one)).cloned().collect::<Vec<_>>());
+            // Some charts take their names alone.
+            let more = value.as_array().into_iter().flatten().map(|one| match one {
+                Json::String(name) => serde_json::json!({ "name": name }),
+                one => one.clone(),
+            });
+            for one in more {
+                if !all.contains(&one) {
+                    all.push(one);
+                }
+            }
             value = all.into();
         }
         "reporter.applicationNamespaces" => {
@@ -410,6 +418,14 @@ fn fate(path: &[&str], node: &Node) -> Fate {
                 rest => shared(&[&head[..], rest].concat()),
             }
         }
+        ["internal-router" | "app-proxy" | "argo-gateway" | "tunnel-client", "imagePullSecrets"]
+        | ["global", "event-reporters", "imagePullSecrets"]
+        | ["event-reporters", "runtime-event-reporter" | "cluster-event-reporter", "imagePullSecrets"] => {
+            match node.items() {
+                [] => Fate::None("global.imagePullSecrets serves all pods"),
+                _ => to("global.imagePullSecrets".to_owned()),
+            }
+        }
         ["global", "event-reporters", rest @ ..]
         | ["event-reporters", "runtime-event-reporter", rest @ ..]
         | ["cf-argocd-extras", "eventReporter", rest @ ..] => reporter("reporter", rest),
@@ -422,20 +438,15 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         ["event-reporters", "events"] => {
             Fate::None("this reporter left the other chart; `reporter` reports Applications here")
         }
-        ["event-reporters", _] => Fate::None(
+        ["event-reporters", "rollout" | "rollout-reporter" | "workflow" | "workflow-reporter"] => Fate::None(
             "this reporter left the other chart; resourceReporter reports Rollouts and Workflows here",
         ),
+        ["event-reporters", ..] => Fate::None(OTHER),
         ["cf-argocd-extras", "sourcesServer", rest @ ..] | ["argo-gateway", rest @ ..] => sources(rest),
         ["cf-argocd-extras", "libraryMode"] => Fate::None("this chart renders these itself"),
         ["cf-argocd-extras", _] => Fate::None(OTHER),
         ["internal-router", "ipv6"] => Fate::Below,
         ["internal-router", "ipv6", "enabled"] => to("ipv6.enabled".to_owned()),
-        ["internal-router" | "app-proxy", "imagePullSecrets"] if !node.items().is_empty() => {
-            to("global.imagePullSecrets".to_owned())
-        }
-        ["internal-router" | "app-proxy", "imagePullSecrets"] => {
-            Fate::None("global.imagePullSecrets serves all pods")
-        }
         ["internal-router", "clusterDomain"] => to("router.config.router.dns.clusterDomain".to_owned()),
         ["internal-router", rest @ ..] => router(rest, node),
         ["tunnel-client", rest @ ..] => tunnel(rest),

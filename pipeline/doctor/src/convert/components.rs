@@ -75,6 +75,8 @@ pub(super) fn tunnel(path: &[&str]) -> Fate {
         }
         ["logLevel"] => Fate::To("tunnelClient.config.log.level".to_owned()),
         ["image"] => Fate::None(IMAGE),
+        ["env"] => Fate::None("is a list there: give tunnelClient.extraEnv, where each name has its value"),
+        ["nameOverride" | "serviceAccount" | "podSecurityContext"] => Fate::None(NAMES),
         ["replicaCount"] => {
             Fate::None("one client opens the tunnel; tunnelClient.replicaCount adds those that stand by")
         }
@@ -94,7 +96,9 @@ pub(super) fn reporter(component: &str, path: &[&str]) -> Fate {
         ["replicas"] | ["controller", "replicas"] => of(component, "replicaCount"),
         ["serviceMonitor", "main", key] => reporter(component, &["serviceMonitor", key]),
         ["container" | "controller", ..] => Fate::None(NO_SUCH_VALUE),
-        [key @ ("enabled" | "readinessProbe" | "livenessProbe")] => of(component, key),
+        [key @ ("enabled" | "readinessProbe" | "livenessProbe" | "extraVolumes" | "extraVolumeMounts")] => {
+            of(component, key)
+        }
         [key] if ROLE.contains(key) => of(component, key),
         ["pdb", key @ ("enabled" | "minAvailable" | "maxUnavailable")] => {
             of(component, &format!("pdb.{key}"))
@@ -112,6 +116,8 @@ pub(super) fn reporter(component: &str, path: &[&str]) -> Fate {
             "are another program's settings; `gitops-runtime config print` shows those for reporter.config",
         ),
         ["nameOverride" | "fullnameOverride"] => Fate::None("names are made of the release's"),
+        ["podSecurityContext" | "securityContext"] => Fate::None(NAMES),
+        ["command" | "extraArgs"] => Fate::None(NO_SUCH_VALUE),
         _ => Fate::None(OTHER),
     }
 }
@@ -123,7 +129,7 @@ pub(super) fn sources(path: &[&str]) -> Fate {
         ["hpa", key] => of("sourceServer", &format!("autoscaling.{key}")),
         ["service", "annotations"] => of("sourceServer", "service.annotations"),
         ["service", _] => Fate::None("the Service is a ClusterIP"),
-        ["env" | "config"] => Fate::None("no variable is heeded: set sourceServer.config"),
+        ["config"] => Fate::None("are another program's settings: set sourceServer.config"),
         path => reporter("sourceServer", path),
     }
 }

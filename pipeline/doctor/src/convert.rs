@@ -316,7 +316,7 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
         _ => match as_wanted(to, &value) {
             Some(Json::Null) => return converted.note(path, node, MANY_DIGITS),
             Some(other) => {
-                if other.is_boolean() {
+                if other.is_boolean() && value != "" {
                     let why = format!(
                         "stood in quotes there, where Helm takes any text for true: here it is {other}"
                     );
@@ -388,7 +388,7 @@ fn as_wanted(to: &str, value: &Json) -> Option<Json> {
             Some(Json::Array(vec![value.clone()]))
         }
         Json::String(text) if !takes("string") => match text.trim() {
-            "true" | "false" if takes("boolean") => Some((text.trim() == "true").into()),
+            text if takes("boolean") => switch(text).map(Json::from),
             text if takes("integer") => text.parse::<i64>().ok().map(Json::from),
             _ => None,
         },
@@ -503,7 +503,16 @@ fn fate(path: &[&str], node: &Node) -> Fate {
 fn truth(node: &Node) -> Option<bool> {
     match &node.value {
         Value::Bool(truth) => Some(*truth),
-        Value::Text(text) => text.parse().ok(),
+        Value::Text(text) => switch(text),
+        _ => None,
+    }
+}
+
+/// How a switch stands that was written as a text.
+fn switch(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "y" => Some(true),
+        "false" | "no" | "off" | "n" | "" => Some(false),
         _ => None,
     }
 }

@@ -77,6 +77,7 @@ const REDIS: &str = "nothing here needs a Redis";
 const OTHER: &str = "is no key that is known of the other chart";
 const PART: &str = "is no part of this chart: install its own chart beside it, with these values";
 const ONE_MONITOR: &str = "metrics.serviceMonitor serves every component here, and another one's was given as well: the later of the two is taken";
+const DOTTED: &str = "is one key for Helm, dots and all: write its parts below each other";
 const TEMPLATE: &str = "holds a template, and is a plain text here: write what it stands for";
 const MANY_DIGITS: &str = "YAML takes it for a number and loses digits of it: write it in quotes";
 const CONSTRAINT: &str =
@@ -433,7 +434,8 @@ fn fate(path: &[&str], node: &Node) -> Fate {
             Fate::None("resourceReporter reports Rollouts, whoever installed what works on them")
         }
         // Charts above this one share the rest of `global`.
-        ["global", key] => to(format!("global.{key}")),
+        ["global", key] if !key.contains('.') => to(format!("global.{key}")),
+        ["global", _] => Fate::None(DOTTED),
         ["event-reporters", "cluster-event-reporter", rest @ ..] => reporter("resourceReporter", rest),
         ["event-reporters", "events"] => {
             Fate::None("this reporter left the other chart; `reporter` reports Applications here")
@@ -492,6 +494,7 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         ["codefreshWorkflowLogStoreCM"] => Fate::None(
             "no ConfigMap of a store of logs is made: give Argo Workflows a repository of artifacts",
         ),
+        [key] if key.contains('.') => Fate::None(DOTTED),
         ["enabled"] => to("enabled".to_owned()),
         // What was converted already, or written for this chart.
         [key, ..] if is_own(key) => shared(path),
@@ -524,7 +527,7 @@ fn is_true(node: &Node) -> bool {
 
 /// Whether this chart has a component of a name, which the other has not.
 fn is_own(key: &str) -> bool {
-    has(key) && !["global", "argo-cd"].contains(&key)
+    has(key) && !key.contains('.') && !["global", "argo-cd"].contains(&key)
 }
 
 /// Whether the chart has a group of values, or a value.
@@ -547,6 +550,7 @@ fn of(component: &str, key: &str) -> Fate {
 fn shared(path: &[&str]) -> Fate {
     let here = path.join(".");
     let gone = match path {
+        path if path.iter().any(|key| key.contains('.')) => Some(DOTTED),
         ["global", "runtime", "repoCredentialsTemplate", ..] => {
             Some("nothing here asks Git for repositories; give this to Argo CD")
         }

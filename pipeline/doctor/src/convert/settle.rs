@@ -21,6 +21,7 @@ pub(super) fn settle(converted: &mut Converted) {
     limits(converted);
     budgets(converted);
     proxies(converted);
+    annotations(converted);
     let number = |path: &str| converted.values.pointer(path).and_then(Json::as_u64);
     let needs_bus = number("/reporter/replicaCount").is_some_and(|count| count > 1);
     let single = converted.values.pointer("/global/runtime/singleNamespace") == Some(&Json::Bool(true));
@@ -345,4 +346,30 @@ fn proxies(converted: &mut Converted) {
         let why = "the proxies of `global` are those of every pod, and so is global.noProxy".to_owned();
         converted.notes.push(Note::of(path, why));
     }
+}
+
+/// Annotations of the Ingress that say what is said otherwise here: its class has a key, and its Service no port of each node.
+fn annotations(converted: &mut Converted) {
+    const CLASS: &str = "kubernetes.io/ingress.class";
+    const TARGETS: &str = "alb.ingress.kubernetes.io/target-type";
+    let Some(ingress) = converted.values.pointer_mut("/global/runtime/ingress").and_then(Json::as_object_mut)
+    else {
+        return;
+    };
+    let has_class = ingress.get("className").and_then(Json::as_str).is_some_and(|name| !name.is_empty());
+    let Some(all) = ingress.get_mut("annotations").and_then(Json::as_object_mut) else { return };
+    let mut whys = Vec::new();
+    if let Some(kind) = all.get_mut(TARGETS).filter(|kind| **kind == "instance") {
+        *kind = "ip".into();
+        whys.push(format!(
+            "{TARGETS} is set to ip: instance leads to ports of nodes, which a ClusterIP has none of"
+        ));
+    }
+    if let Some(class) = all.remove(CLASS) {
+        whys.push(format!("{CLASS} is className here: Kubernetes refuses both"));
+        if !has_class {
+            ingress.insert("className".to_owned(), class);
+        }
+    }
+    converted.notes.extend(whys.into_iter().map(|why| Note::of("global.runtime.ingress.annotations", why)));
 }

@@ -103,9 +103,15 @@ fn packs(directory: &Path) -> usize {
     all.filter(|entry| entry.path().extension().is_some_and(|end| end == "pack")).count()
 }
 
-/// Whether a commit and its files are there.
-pub(super) fn has(repository: &Repository, commit: Oid) -> bool {
-    repository.find_commit(commit).and_then(|commit| commit.tree()).is_ok()
+/// The commit that an id means, if it and its files are there: the object of an annotated tag means the one that the tag names.
+pub(super) fn commit_of(repository: &Repository, id: Oid) -> Option<Oid> {
+    let commit = repository.find_object(id, None).and_then(|object| object.peel_to_commit()).ok()?;
+    commit.tree().ok().map(|_| commit.id())
+}
+
+/// Whether the commit that an id means is there, with its files.
+pub(super) fn has(repository: &Repository, id: Oid) -> bool {
+    commit_of(repository, id).is_some()
 }
 
 /// Whether commits are there with all that they follow, and the root directory of each: what was there before is passed over.

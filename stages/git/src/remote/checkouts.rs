@@ -326,15 +326,15 @@ impl Checkouts {
             let (entry, url, series) = (entry.clone(), url.clone(), config.series.clone());
             Ok(Checkout { commit, held: CloneGuard { entry, _reading: reading, url, series } })
         };
-        if let Some(commit) = whole(revision)
-            && let Some(reading) = here(&entry, commit).await
+        if let Some(id) = whole(revision)
+            && let Some((commit, reading)) = here(&entry, id).await
         {
             return done(commit, reading);
         }
         let mut state = entry.state.lock().await;
         let fresh = state.names.get(revision).filter(|(_, seen)| seen.elapsed() < config.fresh);
-        if let Some(commit) = whole(revision).or(fresh.map(|(commit, _)| *commit))
-            && let Some(reading) = here(&entry, commit).await
+        if let Some(id) = whole(revision).or(fresh.map(|(commit, _)| *commit))
+            && let Some((commit, reading)) = here(&entry, id).await
         {
             return done(commit, reading);
         }
@@ -573,18 +573,20 @@ impl Inner {
     }
 }
 
-/// A commit's whole id.
+/// The whole id of a commit, or of a tag's object.
 fn whole(revision: &str) -> Option<Oid> {
     (revision.len() == 40).then(|| Oid::from_str(revision).ok()).flatten()
 }
 
-/// Keeps the clone if it has a commit.
-async fn here(entry: &Entry, commit: Oid) -> Option<Arc<Reading>> {
+/// Keeps the clone if it has the commit that an id means.
+async fn here(entry: &Entry, id: Oid) -> Option<(Oid, Arc<Reading>)> {
     let clone = entry.clone.clone();
     let look = move || {
         let mark = clone.mark();
-        let has = git2::Repository::open_bare(clone.path()).is_ok_and(|of| bare::has(&of, commit));
-        (has && !bare::is_damaged(clone.path())).then(|| clone.read_marked(&mark))?
+        let commit =
+            git2::Repository::open_bare(clone.path()).ok().and_then(|of| bare::commit_of(&of, id))?;
+        let reading = if bare::is_damaged(clone.path()) { None } else { clone.read_marked(&mark) };
+        Some((commit, reading?))
     };
     tokio::task::spawn_blocking(look).await.unwrap_or_default()
 }

@@ -54,14 +54,16 @@ pub(super) async fn fetch(
         (None, None) if is_id => return session.by_branches(revision).await,
         (None, None) => return Err(session.none(revision)),
     };
-    let commit = first.1;
+    let id = first.1;
     match session.take(&mut connection, &found, vec![first]).await {
         // A server may refuse to send a commit that no branch points at.
         Err(FetchError::Remote { .. } | FetchError::Connect { .. }) if named.is_none() => {
-            session.by_branches(revision).await
+            return session.by_branches(revision).await;
         }
-        taken => taken.map(|()| commit),
+        taken => taken?,
     }
+    let commit = session.in_clone(move |clone| Ok(bare::commit_of(clone, id))).await?;
+    commit.ok_or_else(|| session.none(revision))
 }
 
 /// What the names of branches and tags begin with that a revision may mean.

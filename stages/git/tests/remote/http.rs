@@ -53,6 +53,35 @@ async fn a_branch_a_tag_and_a_commit_are_fetched_in_both_versions_of_the_protoco
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_id_of_a_tags_object_means_the_commit_that_the_tag_names() {
+    // Argo CD from 2.11 on is synced to one where an application follows an annotated tag.
+    for first_version in [false, true] {
+        let forge = Forge::new();
+        let path = forge.repository("a");
+        let tagged = git(&path, &["rev-parse", "main"]);
+        git(&path, &["tag", "-a", "-m", "One", "v1", "main"]);
+        git(&path, &["tag", "-a", "-m", "One again", "again", "v1"]);
+        commit(&path, "main", "a.yaml", "a: 2\n");
+        let serving = Serving { first_version, ..Serving::new(&forge) };
+        let url = format!("{}/a.git", serving.http().await);
+        let cache = Cache::new(|_| {}).await;
+        for tag in ["again", "v1"] {
+            let id = git(&path, &["rev-parse", tag]);
+            assert_ne!(id, tagged);
+            let at = cache.checkout(&url, &id).await.unwrap();
+            assert_eq!(
+                (at.commit.to_string(), text(&at, "a.yaml").await),
+                (tagged.clone(), Some("a: 1\n".to_owned()))
+            );
+            // It is here now, so that nobody is asked.
+            let before = serving.requests();
+            assert_eq!(cache.checkout(&url, &id).await.unwrap().commit.to_string(), tagged);
+            assert_eq!(serving.requests(), before);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_commit_that_no_branch_points_at_is_found_by_what_branches_follow() {
     for first_version in [false, true] {
         let forge = Forge::new();

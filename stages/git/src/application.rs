@@ -1,9 +1,9 @@
 //! Which paths of which repository make an application.
 //!
 //! The annotation `argocd.argoproj.io/manifest-generate-paths` says so; without it the sources do: their directories, value
-//! files, charts that are elsewhere in the repository, what a Kustomization is made of, libraries of Jsonnet, what stands behind links,
-//! and what other sources take by `$ref`. Of an application whose manifests Argo CD writes to a branch first, they are what it writes
-//! there.
+//! files, charts that are elsewhere in the repository, what a Kustomization is made of, libraries of Jsonnet and what it imports,
+//! what stands behind links, and what other sources take by `$ref`. Of an application whose manifests Argo CD writes to a branch
+//! first, they are what it writes there.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,6 +14,7 @@ use stages_client::{SyncedSources, has_commits, synced_sources};
 use crate::address::Address;
 use crate::build_environment::BuildEnvironment;
 use crate::error::GitError;
+use crate::jsonnet;
 use crate::made_from::HYDRATED_FROM;
 use crate::manifest_files::ManifestFiles;
 use crate::paths::Paths;
@@ -27,7 +28,7 @@ pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml"
 const HYDRATED: [&str; 5] = ["manifest.yaml", "*.yaml", "*.yml", "*.json", "*.jsonnet"];
 /// Kustomizations and charts that are read of one source: a circle of them ends as well.
 const MAX_READ: usize = 256;
-/// Entries of directories among which links are looked for.
+/// Entries of directories among which links, or files of Jsonnet, are looked for.
 const MAX_ENTRIES: usize = 10_000;
 /// Bytes of a Kustomization or chart.
 const MAX_FILE: usize = 1024 * 1024;
@@ -197,6 +198,7 @@ impl Application {
             some: Vec::new(),
             read: BTreeSet::new(),
             entries: MAX_ENTRIES,
+            libraries: Vec::new(),
         };
         // A source that others refer to has files of its own where it says where.
         if of.reference.is_none() || !of.path.is_empty() {
@@ -317,6 +319,8 @@ struct Reading<'s, 'r> {
     read: BTreeSet<String>,
     /// How many more of them are looked at for links.
     entries: usize,
+    /// Directories of Jsonnet that others are imported from.
+    libraries: Vec<String>,
 }
 
 impl Reading<'_, '_> {
@@ -334,11 +338,16 @@ impl Reading<'_, '_> {
                 some = None;
             }
         }
-        let Some(some) = some else { return self.part(&directory) };
-        let behind = self.files.behind_links(&directory)?;
-        self.some.extend(behind.into_iter().map(|directory| some.behind(directory)));
-        self.some.push(some);
-        self.linked_in(&directory)
+        match some {
+            None => self.part(&directory)?,
+            Some(some) => {
+                let behind = self.files.behind_links(&directory)?;
+                self.some.extend(behind.into_iter().map(|directory| some.behind(directory)));
+                self.some.push(some);
+                self.linked_in(&directory)?;
+            }
+        }
+        self.jsonnet(source, &directory)
     }
 
     /// What settings of a source name.
@@ -352,12 +361,68 @@ impl Reading<'_, '_> {
             // Argo CD looks for them from the root of the repository.
             if let Some(library) = library.as_str().and_then(|library| join("", library)) {
                 self.add(&library)?;
+                self.libraries.push(library);
             }
         }
         let kustomize = &settings["kustomize"];
         let patches = list(&kustomize["patches"]).map(|patch| &patch["path"]);
         let mut parts = list(&kustomize["components"]).chain(patches).filter_map(Value::as_str);
         parts.try_for_each(|part| self.linked(directory, part))
+    }
+
+    /// What is imported by Jsonnet in a directory that neither Helm nor Kustomize makes the manifests of.
+    fn jsonnet(&mut self, source: &Source, directory: &str) -> Result<(), GitError> {
+        let is_set = |tool: &str| !source.settings[tool].is_null();
+        // Whatever it imports from is in the root.
+        if directory.is_empty() || is_set("helm") || is_set("kustomize") {
+            return Ok(());
+        }
+        for name in KUSTOMIZATIONS.into_iter().chain(["Chart.yaml"]) {
+            if self.is_file(directory, name)? {
+                return Ok(());
+            }
+        }
+        let mut entries = MAX_ENTRIES;
+        let mut rest = had(self.files.files(directory, ".jsonnet", &mut entries))?.unwrap_or_default();
+        let mut read = BTreeSet::new();
+        while let Some(file) = rest.pop() {
+            if read.len() >= MAX_READ || !read.insert(file.clone()) {
+                continue;
+            }
+            let text = had(self.files.text(&file, MAX_FILE))?.flatten().unwrap_or_default();
+            let beside = file.rsplit_once('/').map_or("", |(above, _)| above);
+            for path in jsonnet::imports(&text) {
+                if let Some(found) = self.imported(&path, beside, directory)? {
+                    self.add(&found)?;
+                    let is_jsonnet = [".jsonnet", ".libsonnet"].iter().any(|end| found.ends_with(end));
+                    rest.extend(is_jsonnet.then_some(found));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The file that Jsonnet imports by a path: one beside the file that does, or one of a library, the last of which goes first.
+    fn imported(&self, path: &str, beside: &str, directory: &str) -> Result<Option<String>, GitError> {
+        let libraries = self.libraries.iter().rev().map(String::as_str);
+        // What is not of the repository is nobody's to change.
+        let from =
+            std::iter::once(beside).chain(libraries).chain([directory]).filter(|_| !path.starts_with('/'));
+        for above in from {
+            if self.is_file(above, path)? {
+                return Ok(join(above, path));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_file(&self, directory: &str, name: &str) -> Result<bool, GitError> {
+        let Some(path) = join(directory, name) else { return Ok(false) };
+        Ok(match self.files.read(&path, 0) {
+            Ok(found) => found.is_some(),
+            Err(GitError::Read { what, source }) => return Err(GitError::Read { what, source }),
+            Err(why) => matches!(why, GitError::TooLarge { .. }),
+        })
     }
 
     /// A path, with what it stands for behind links.

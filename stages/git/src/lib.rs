@@ -16,6 +16,7 @@ mod build_environment;
 mod draft;
 mod error;
 mod file_change;
+mod jsonnet;
 mod made_from;
 mod manifest_files;
 pub mod manifests;

@@ -120,6 +120,23 @@ impl<'r> Snapshot<'r> {
     /// # Errors
     /// As [`Snapshot::list`].
     pub fn links(&self, directory: &str, entries: &mut usize) -> Result<Vec<String>, GitError> {
+        self.below(directory, entries, |_, is_link| is_link)
+    }
+
+    /// The files in a directory and below it whose names end so, as [`Snapshot::links`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::list`].
+    pub fn files(&self, directory: &str, end: &str, entries: &mut usize) -> Result<Vec<String>, GitError> {
+        self.below(directory, entries, |path, is_link| !is_link && path.ends_with(end))
+    }
+
+    fn below(
+        &self,
+        directory: &str,
+        entries: &mut usize,
+        is_wanted: impl Fn(&str, bool) -> bool,
+    ) -> Result<Vec<String>, GitError> {
         let Found::Directory(id) = self.find(directory)? else { return Ok(Vec::new()) };
         let (mut found, mut rest) = (Vec::new(), vec![(directory.to_owned(), id)]);
         while let Some((directory, id)) = rest.pop() {
@@ -132,7 +149,9 @@ impl<'r> Snapshot<'r> {
                 let Some(path) = name.and_then(|name| join(&directory, name)) else { continue };
                 match entry.kind() {
                     Some(ObjectType::Tree) => rest.push((path, entry.id())),
-                    Some(ObjectType::Blob) if entry.filemode_raw() == LINK => found.push(path),
+                    Some(ObjectType::Blob) if is_wanted(&path, entry.filemode_raw() == LINK) => {
+                        found.push(path);
+                    }
                     _ => {}
                 }
             }

@@ -152,6 +152,48 @@ fn libraries_of_jsonnet_belong_to_a_source_from_the_root_of_the_repository() {
 }
 
 #[test]
+fn what_jsonnet_imports_from_elsewhere_in_the_repository_belongs_to_a_source() {
+    let of = |source: Value| {
+        let mut whole = json!({"repoURL": "https://x/y", "path": "apps/shop"});
+        whole.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
+        application(None, &json!({"source": whole}))
+    };
+    let files = [
+        file("apps/shop/deep/main.jsonnet", "(import '../../lib/web.libsonnet') + import 'dep/x.libsonnet'"),
+        file("apps/shop/none.jsonnet", "// import '../unused.libsonnet'\nimport '../missing.libsonnet'"),
+        file(
+            "apps/lib/web.libsonnet",
+            "importstr '../texts/motd.txt' + import '/etc/passwd' + import '../../../out'",
+        ),
+        file("apps/texts/motd.txt", "import '../unused.libsonnet'"),
+        file("apps/unused.libsonnet", "{}"),
+        file("vendor/dep/x.libsonnet", "import '../../shared/y.libsonnet'"),
+        file("shared/y.libsonnet", "import '../apps/shop/deep/main.jsonnet'"),
+    ];
+    let outside = ["apps/lib/web.libsonnet", "apps/shop", "apps/texts/motd.txt"];
+    let jsonnet = json!({"directory": {"jsonnet": {"libs": ["vendor"]}}});
+    assert_eq!(paths(&of(json!({})), 0, &files), outside);
+    assert_eq!(
+        paths(&of(jsonnet), 0, &files),
+        [
+            "apps/lib/web.libsonnet",
+            "apps/shop",
+            "apps/shop/deep/main.jsonnet",
+            "apps/texts/motd.txt",
+            "shared/y.libsonnet",
+            "vendor",
+            "vendor/dep/x.libsonnet"
+        ]
+    );
+    // A plugin may read it, and other tools make nothing of it.
+    assert_eq!(paths(&of(json!({"plugin": {}})), 0, &files), outside);
+    assert_eq!(paths(&of(json!({"helm": {"releaseName": "a"}})), 0, &files), ["apps/shop"]);
+    let mut chart = files.to_vec();
+    chart.push(file("apps/shop/Chart.yaml", "name: shop"));
+    assert_eq!(paths(&of(json!({})), 0, &chart), ["apps/shop"]);
+}
+
+#[test]
 fn what_argo_cd_writes_to_a_branch_are_the_manifests_in_the_directory_it_is_synced_from() {
     let of = |annotation: Option<&str>, path: &str| {
         let dry = json!({"repoURL": "https://x/y", "path": "charts/shop", "targetRevision": "main"});

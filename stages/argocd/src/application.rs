@@ -269,7 +269,16 @@ impl Application {
             }
         };
         let (revisions, change_revisions) = (read(GIT_ANNOTATIONS)?, read(CHANGE_ANNOTATIONS)?);
-        Newest { revisions, change_revisions }.of(&self.reported_revisions())
+        self.changes_of(&Newest { revisions, change_revisions })
+    }
+
+    /// The commits that changed it, where they are of the revisions that are reported, or of the commits that its operation found
+    /// behind these: it may have been asked for a branch, or an annotated tag.
+    pub(crate) fn changes_of(&self, newest: &Newest) -> Option<Vec<String>> {
+        let operation = self.operation.as_ref().filter(|operation| operation.sync.is_some());
+        let found = operation.and_then(|operation| operation.result_revisions.as_ref());
+        let found = found.filter(|revisions| revisions.iter().all(|revision| !revision.is_empty()));
+        newest.of(&self.reported_revisions()).or_else(|| newest.of(found?))
     }
 
     fn was_compared(&self) -> bool {

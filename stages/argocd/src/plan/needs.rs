@@ -326,7 +326,7 @@ impl FetchPlan {
             return noted;
         }
         match &self.changed_by {
-            ChangedBy::Known(newest) => newest.of(&app.reported_revisions()).unwrap_or_default(),
+            ChangedBy::Known(newest) => app.changes_of(newest).unwrap_or_default(),
             ChangedBy::NotAsked | ChangedBy::NotKnown => Vec::new(),
         }
     }

@@ -173,6 +173,28 @@ fn what_changed_it_is_told_as_it_is_annotated_but_not_of_another_revision() {
 }
 
 #[test]
+fn what_changed_it_is_told_of_the_commit_that_its_operation_found_behind_a_name() {
+    let changed = |asked: &str, found: Value, of: &str| {
+        let payload = report(|app| {
+            app["status"]["operationState"]["operation"]["sync"]["revision"] = json!(asked);
+            app["status"]["operationState"]["syncResult"] = found;
+            app["metadata"]["annotations"] = json!({
+                "mrp-controller.argoproj.io/change-revision": "abc", "mrp-controller.argoproj.io/git-revision": of,
+            });
+        });
+        let object = object(&payload);
+        let marks = object["metadata"]["annotations"]["app.meta.revisions-metadata"].as_str().unwrap();
+        serde_json::from_str::<Value>(marks).unwrap()["changeRevisions"][0]["revision"].clone()
+    };
+    // A branch, or the object of an annotated tag.
+    for asked in ["main", "4444444444444444444444444444444444444444"] {
+        assert_eq!(changed(asked, json!({"revision": REVISION}), REVISION), "abc", "{asked}");
+        assert_eq!(changed(asked, json!({"revision": REVISION}), "2222222"), Value::Null, "{asked}");
+        assert_eq!(changed(asked, json!({}), REVISION), Value::Null, "{asked}");
+    }
+}
+
+#[test]
 fn one_failed_look_up_takes_all_marks() {
     let mut store = store();
     store["spec"]["sources"] = json!([{"repoURL": "a"}, {"repoURL": "b"}]);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use loadtest_sim::platform::{EntityName, parse};
 use loadtest_sim::recordings;
 use serde_json::{Value, json};
+use stages_platform_store::{Selection, View};
 
 use crate::support::{config, start, taken};
 
@@ -67,4 +68,21 @@ async fn each_entity_ends_as_its_last_report_and_has_an_entry_for_each_that_diff
         }
     }
     assert_eq!((cases.len(), entities), (11, 99), "as many as were recorded");
+}
+
+/// When an operation ends, what ran before it is what its application still shows.
+#[tokio::test]
+async fn a_deployment_has_the_images_that_it_brought_and_not_those_that_it_took_away() {
+    let cases = recordings::packed("incumbent-2.12").unwrap();
+    let case = cases.iter().find(|case| case.name == "secret-commit-prune").expect("it was recorded");
+    let platform = start(config()).await;
+    for line in &case.reports {
+        assert_eq!(platform.report(&json!({"data": line.data})).await, taken(), "{}", line.n);
+    }
+    let all = platform.store.deployments_of(&View::ALL, &Selection::default(), 0, 100).await.unwrap();
+    let own = all.iter().rev().filter(|one| one.application.name == "alpha");
+    let images: Vec<_> = own.map(|one| &*one.images).collect();
+    let expected = ["1.0.0", "1.1.0", "1.2.0", "1.2.0"];
+    let expected = expected.map(|version| format!(r#"["registry.example.com/alpha:{version}"]"#));
+    assert_eq!(images, expected);
 }

@@ -10,8 +10,8 @@ use super::keys::NewKeys;
 use super::newest::Newest;
 use super::said::Said;
 use super::transition::{NewTransition, Reported, Which};
-use crate::fleet::Index;
-use crate::report::{Delivery, Millis, Outcome, Report, ResourceName};
+use crate::fleet::{BLAMED_FOR, Index};
+use crate::report::{Delivery, Millis, Operation, Outcome, Report, ResourceName};
 use crate::texts::NamedTexts;
 
 /// What is known of a group. Places in its lists are given by it alone, and nothing is taken from a list.
@@ -32,6 +32,8 @@ pub(super) struct GroupState<'a> {
     pub(super) again: BTreeMap<i64, Reported>,
     /// Of each deployment the report that says how far it is.
     pub(super) deployments: BTreeMap<(usize, Millis), &'a Report>,
+    /// Of each that has ended the newest report that shows what it brought.
+    pub(super) shown: BTreeMap<(usize, Millis), &'a Report>,
     /// Of each sync the report that says which commits it brought.
     pub(super) changes: BTreeMap<(usize, Millis), &'a Report>,
     pub(super) texts: NamedTexts<'a>,
@@ -215,6 +217,9 @@ impl<'a> GroupState<'a> {
         if said.operation.as_ref().is_none_or(|said| said.finished_at.is_none()) {
             *said = report;
         }
+        if is_newer && shows_images(report, operation) {
+            self.shown.insert(sync, report);
+        }
         if !report.changes.is_empty() {
             self.changes.insert(sync, report);
         }
@@ -265,6 +270,14 @@ pub(super) fn object_alone(report: &Report) -> Option<&ResourceName> {
     report.entity.resource.as_ref().filter(|_| !report.has_source)
 }
 
+/// Whether the images that a report tells are those that an operation brought: when that ends, what it replaced runs still. What is
+/// otherwise than in Git long after it was brought by somebody else.
+fn shows_images(report: &Report, operation: &Operation) -> bool {
+    let is_in_sync = report.sync.as_deref() == Some("Synced");
+    let is_of_it = |end: Millis| is_in_sync || report.at <= end.saturating_add(BLAMED_FOR);
+    !report.deleted && report.images != "[]" && operation.finished_at.is_some_and(is_of_it)
+}
+
 /// The application that a delivery names.
 pub(super) fn key(delivery: &Delivery) -> ApplicationKey<'_> {
     let entity = &delivery.report.entity;
@@ -275,7 +288,7 @@ pub(super) fn key(delivery: &Delivery) -> ApplicationKey<'_> {
 mod tests {
     use super::*;
     use crate::group::samples::{delivery, report};
-    use crate::report::{Operation, Text};
+    use crate::report::Text;
 
     fn taken<'a>(known: &mut GroupState<'a>, deliveries: &'a [Delivery]) -> Vec<Outcome> {
         let mut keys = NewKeys::of(deliveries);
@@ -428,6 +441,45 @@ mod tests {
         let phases: Vec<_> =
             known.deployments.values().map(|one| &*one.operation.as_ref().unwrap().phase).collect();
         assert_eq!(phases, ["Failed"]);
+    }
+
+    #[test]
+    fn what_a_deployment_brought_is_what_its_application_comes_to() {
+        let hour = BLAMED_FOR;
+        let said = |number: u8, at, (image, sync): (&str, &str), finished_at| {
+            let mut one = report("shop", None);
+            (one.at, one.version, one.sync) = (at, Some(number.into()), Some(sync.to_owned()));
+            one.images = if image.is_empty() { "[]".to_owned() } else { format!("[\"{image}\"]") };
+            one.object = Some(Text::new(format!("{{\"version\":{number}}}")));
+            let (revision, initiated_by, message) = (String::new(), String::new(), String::new());
+            let phase = "Succeeded".to_owned();
+            let (started_at, is_dry_run) = (1, false);
+            let operation =
+                Operation { started_at, finished_at, phase, revision, initiated_by, message, is_dry_run };
+            one.operation = Some(operation);
+            delivery(number, one)
+        };
+        let end = Some(2);
+        let mut gone = said(9, 2 * hour + 4, ("web:9", "Synced"), end);
+        gone.report.deleted = true;
+        let all = [
+            (said(1, 1, ("web:1", "OutOfSync"), None), None),
+            (said(2, 2, ("web:1", "OutOfSync"), end), Some("web:1")),
+            (said(4, 4, ("web:2", "OutOfSync"), end), Some("web:2")),
+            (said(3, 9, ("web:1", "Synced"), end), Some("web:2")),
+            (said(5, hour + 3, ("web:3", "OutOfSync"), end), Some("web:2")),
+            (said(6, hour + 4, ("web:4", "Synced"), end), Some("web:4")),
+            (said(7, 2 * hour, ("", "Synced"), end), Some("web:4")),
+            (gone, Some("web:4")),
+        ];
+        let (deliveries, expected): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        for (count, expected) in (1..).zip(expected) {
+            let mut known = GroupState::default();
+            taken(&mut known, &deliveries[..count]);
+            let shown: Vec<_> = known.shown.values().map(|one| &*one.images).collect();
+            let expected: Vec<_> = expected.into_iter().map(|image| format!("[\"{image}\"]")).collect();
+            assert_eq!(shown, expected, "of the first {count}");
+        }
     }
 
     #[test]

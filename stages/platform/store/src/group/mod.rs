@@ -46,7 +46,7 @@ mod tests {
     use crate::{change, fleet, rows, texts};
 
     /// Each with how many values its rows have.
-    const STATEMENTS: [(&str, usize); 21] = [
+    const STATEMENTS: [(&str, usize); 22] = [
         (keys::TAKE, 3),
         (numbers::LAST_IN_SQLITE, 0),
         (load::APPLICATIONS, 4),
@@ -61,6 +61,7 @@ mod tests {
         (write::NEW_TRANSITIONS, 22),
         (write::AGAIN, 3),
         (write::DEPLOYMENTS, 11),
+        (write::IMAGES, 3),
         (write::NEW_DRIFTS, 4),
         (write::DRIFTS, 3),
         (fleet::LISTED, 28),

@@ -53,6 +53,10 @@ pub(super) const DEPLOYMENTS: &str = "INSERT INTO deployments (application_id, s
     revision = excluded.revision, initiated_by = excluded.initiated_by, commit_author = excluded.commit_author, \
     commit_message = excluded.commit_message, commit_date = excluded.commit_date, images = excluded.images, \
     message = excluded.message WHERE deployments.finished_at IS NULL";
+/// When an operation has ended, what it replaced runs still: what it brought is told later.
+pub(super) const IMAGES: &str = "UPDATE deployments SET images = named.column3 FROM (VALUES ROWS) AS named \
+    WHERE deployments.application_id = named.column1 AND deployments.started_at = named.column2 \
+    AND deployments.images <> named.column3";
 pub(super) const NEW_DRIFTS: &str = "INSERT INTO drifts (entity_id, onset, ended, repeats) \
     SELECT column1, column2, column3, column4 FROM (VALUES ROWS) AS named WHERE column1 IS NOT NULL";
 pub(super) const DRIFTS: &str = "UPDATE drifts SET repeats = repeats + named.column2, ended = named.column3 \
@@ -278,6 +282,11 @@ async fn history(connection: &mut Connection, known: &GroupState<'_>) -> Result<
         ]);
     }
     with_rows(connection, DEPLOYMENTS, &deployments).await?;
+    let shown = known.shown.iter().filter_map(|((application, started_at), report)| {
+        let id = known.applications.get(*application)?.id?;
+        Some([Arg::Int(id), Arg::Int(*started_at), Arg::Text(&report.images)])
+    });
+    with_rows(connection, IMAGES, &shown.collect::<Vec<_>>()).await?;
     let changes = known.changes.iter().filter_map(|((application, _), report)| {
         known.applications.get(*application).map(|application| (application.key.0, *report))
     });

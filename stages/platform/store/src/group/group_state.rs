@@ -21,8 +21,8 @@ pub(super) struct GroupState<'a> {
     pub(super) entities: Vec<EntityState<'a>>,
     by_key: HashMap<ApplicationKey<'a>, usize>,
     by_name: HashMap<(usize, Option<&'a ResourceName>), usize>,
-    /// Resources of the applications of a runtime that have one name, as far as they are known: whoever reports the object alone
-    /// means the one that was reported of last, and that is one of these, since no entity's time goes back.
+    /// Resources of the applications of a runtime that have one name, as far as they are known: whoever reports the object alone, and
+    /// not whose it is, means the one that was reported of last, and that is one of these, since no entity's time goes back.
     namesakes: HashMap<(i64, &'a ResourceName), Vec<usize>>,
     /// What the transitions said that reports of objects alone may follow.
     said: HashMap<i64, Said<'a>>,
@@ -104,7 +104,9 @@ impl<'a> GroupState<'a> {
             return self.repeat(delivery);
         }
         let report = &delivery.report;
-        let namesake = object_alone(report).and_then(|resource| self.namesake(delivery.runtime, resource));
+        // One name may be that of resources of several clusters: where it is told whose it is, nobody is asked for.
+        let nameless = object_alone(report).filter(|_| report.entity.app_name.is_empty());
+        let namesake = nameless.and_then(|resource| self.namesake(delivery.runtime, resource));
         let application = match namesake {
             Some(entity) => self.entities[entity].application,
             None => {

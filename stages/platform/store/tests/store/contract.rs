@@ -55,15 +55,20 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     changes::what_changed_stands_with_its_sync_whatever_comes_first(open(&place().await).await).await;
     changes::differences_of_files_are_read_of_one_sync_and_stay_when_less_is_told(open(&place().await).await)
         .await;
-    changes::what_changed_goes_with_the_history_that_it_is_of(open(&place().await).await).await;
-    what_is_old_goes_and_the_state_stays(open(&place().await).await).await;
-    what_ended_goes_whole_and_what_is_alive_stays(open(&place().await).await).await;
     what_one_report_spoils_spoils_no_other(open(&place().await).await).await;
     what_waited_is_no_cluster_that_was_restored(open(&place().await).await).await;
     names_as_long_as_they_may_be_are_kept(open(&place().await).await).await;
     // Each apart: what all of them need at once is more than a thread has.
     Box::pin(crate::accounts::hold(place)).await;
+    Box::pin(what_goes_and_whose_it_is_holds(place)).await;
     Box::pin(what_is_read_across_the_fleet_holds(place)).await;
+}
+
+async fn what_goes_and_whose_it_is_holds(place: &mut impl AsyncFnMut() -> Place) {
+    changes::what_changed_goes_with_the_history_that_it_is_of(open(&place().await).await).await;
+    what_is_old_goes_and_the_state_stays(open(&place().await).await).await;
+    what_ended_goes_whole_and_what_is_alive_stays(open(&place().await).await).await;
+    group::an_object_alone_is_of_the_application_that_it_names(open(&place().await).await).await;
 }
 
 async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Place) {

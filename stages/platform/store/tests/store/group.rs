@@ -110,3 +110,33 @@ pub(crate) async fn whose_an_object_alone_is_follows_what_the_reports_before_it_
     assert_eq!(opened.versions().await, (vec![1, 4], 4));
     opened.close().await;
 }
+
+pub(crate) async fn an_object_alone_is_of_the_application_that_it_names(opened: Opened) {
+    let named = |application: &str, version, at| {
+        let mut one = resource(application, version, at);
+        one.entity.app_name = application.to_owned();
+        one
+    };
+    let alone = |application: &str, version, at| {
+        let mut alone = named(application, version, at);
+        (alone.has_source, alone.sync, alone.health) = (false, None, None);
+        (alone.actual, alone.desired, alone.git, alone.details) = (None, None, None, None);
+        alone
+    };
+    // One set of manifests on two clusters: that of the other one was reported of last.
+    opened.keep(named("shop", 1, 1)).await;
+    opened.keep(named("shop-east", 9, 9)).await;
+    opened.keep(alone("shop", 2, 10)).await;
+    assert_eq!(opened.versions().await, (vec![1, 2], 2));
+    let last = opened.timeline().await.pop().unwrap();
+    assert_eq!(last.sync.as_deref(), Some("Synced"), "what the application said of it stays");
+    // Also where its application was not heard of yet.
+    opened.keep(alone("shop-west", 3, 11)).await;
+    let of = async |application: &str| {
+        let own = ("argocd", application);
+        let all = opened.store.timeline(opened.runtime.id, own, i64::MAX, 10).await.unwrap();
+        all.iter().map(|one| one.version.unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!((of("shop-east").await, of("shop-west").await), (vec![9], vec![3]));
+    opened.close().await;
+}

@@ -165,22 +165,25 @@ impl<'a> GroupState<'a> {
         }
         let entity = &self.entities[place];
         let followed = entity.current.filter(|_| !report.has_source).map(|current| self.said_in(current));
-        let content = match &followed {
-            // The object is all that it says: it tells nothing where that is known.
-            Some(said) if said.has_object_of(report) => entity.content.clone(),
-            _ => report.content().to_vec(),
-        };
-        let transition = match entity.latest.filter(|_| content == entity.content) {
-            Some(latest) => {
-                self.report_again(latest, report.at);
-                latest
+        // The object is all that it says: it tells nothing where that is the state.
+        let state =
+            entity.current.filter(|_| followed.as_ref().is_some_and(|said| said.has_object_of(report)));
+        let content = report.content().to_vec();
+        // What came late is of a time that is over: what is so now began now, also if it is the same.
+        let is_in_time = |latest: &Which| !is_newer || entity.current == Some(*latest);
+        let said_last = entity.latest.filter(|latest| content == entity.content && is_in_time(latest));
+        let transition = match state.or(said_last) {
+            Some(known) => {
+                self.report_again(known, report.at);
+                known
             }
             None => self.add_transition(report, place, since, followed),
         };
         let entity = &mut self.entities[place];
         entity.is_reported = true;
-        entity.latest = Some(transition);
-        entity.content = content;
+        if state.is_none() {
+            (entity.latest, entity.content) = (Some(transition), content);
+        }
         // Nothing is held of what has ended, and what has no key moves none. Nor does a report of another reporter than that of
         // the application, which is the one that compares.
         let has_ended = is_application && report.deleted;
@@ -377,6 +380,31 @@ mod tests {
         assert_eq!((entity.since, entity.newest.at, entity.newest.version), (103, 103, Some(9)));
         let drifts: Vec<_> = entity.drifts.changed().map(|one| (one.onset, one.ended)).collect();
         assert_eq!(drifts, [(102, Some(102)), (102, None)]);
+    }
+
+    #[test]
+    fn what_came_late_is_not_the_state_when_that_is_told_again() {
+        let told = |all: &[Delivery]| {
+            let mut known = GroupState::default();
+            taken(&mut known, all);
+            let [entity] = &known.entities[..] else { panic!("one entity") };
+            let Some(Which::New(current)) = entity.current else { panic!("it is of this group") };
+            let times: Vec<_> = known.transitions.iter().map(|one| (one.at, one.reports.times)).collect();
+            (times, current, entity.since)
+        };
+        // By two reporters, of which one lags behind.
+        let of = |number, version, at| delivery(number, alone("web", version, at));
+        let all = [of(1, 6, 10), of(2, 5, 11), of(3, 6, 12)];
+        assert_eq!(told(&all), (vec![(10, 2), (9, 1)], 0, 10));
+        // Of one version: the same is said of an earlier time, and then of now.
+        let at = |number, at, health: &str| {
+            let mut one = report("shop", None);
+            (one.at, one.version, one.health) = (at, Some(5), Some(health.to_owned()));
+            one.details = Some(Text::new(format!("{{\"health\":\"{health}\"}}")));
+            delivery(number, one)
+        };
+        let all = [at(1, 10, "Progressing"), at(2, 9, "Healthy"), at(3, 12, "Healthy"), at(4, 13, "Healthy")];
+        assert_eq!(told(&all), (vec![(10, 1), (9, 1), (12, 2)], 2, 12));
     }
 
     #[test]

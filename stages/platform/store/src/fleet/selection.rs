@@ -1,12 +1,17 @@
 //! Which applications a list is about, and the statement of it: built of constants and numbered parameters, with nothing
 //! that anybody typed in its text.
 
+use std::collections::BTreeSet;
+
 use crate::act::Value;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::fleet::listing::ApplicationName;
 use crate::report::Millis;
 use crate::rule::View;
+
+/// Different letters of what is typed, beside those of ASCII, whose capitals are looked for.
+const LETTERS: usize = 32;
 
 /// What may be one of several values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -242,6 +247,21 @@ impl Query {
         format!("LIKE {parameter} ESCAPE '!'")
     }
 
+    /// A column in lower case, as far as a text has letters: by itself SQLite, and Postgres where it is told no language, knows no other
+    /// capitals than those of ASCII.
+    fn lower(&mut self, column: &str, text: &str) -> String {
+        let lower = text.to_lowercase();
+        let others: BTreeSet<char> = lower.chars().filter(|letter| !letter.is_ascii()).collect();
+        let mut column = format!("lower({column})");
+        for letter in others.into_iter().take(LETTERS) {
+            let mut capital = letter.to_uppercase();
+            if let (Some(capital), None) = (capital.next().filter(|one| *one != letter), capital.next()) {
+                column = format!("replace({column}, {}, {})", self.text(capital), self.text(letter));
+            }
+        }
+        column
+    }
+
     fn condition(&mut self, condition: &Condition) -> String {
         match condition {
             Condition::Text(text) => {
@@ -267,7 +287,7 @@ impl Query {
             }
             Condition::Label(key, value) => {
                 let text = value.as_ref().map_or(format!("{key}="), |value| format!("{key}={value}\n"));
-                format!("a.search {}", self.like("%\n", &text, "%"))
+                format!("lower(a.labels) {}", self.like("%\n", &text, "%"))
             }
             Condition::Image(text) => format!("lower(a.images) {}", self.like("%", text, "%")),
             Condition::Resource(text) => {
@@ -282,7 +302,10 @@ impl Query {
                 let (first, other) = (self.like("", text, "%"), self.like("%,", text, "%"));
                 format!("(lower(a.revision) {first} OR lower(a.revision) {other})")
             }
-            Condition::Author(text) => format!("lower(a.author) {}", self.like("%", text, "%")),
+            Condition::Author(text) => {
+                let author = self.lower("a.author", text);
+                format!("{author} {}", self.like("%", text, "%"))
+            }
             Condition::DeployedSince(at) => format!("a.deployed_at >= {}", self.int(*at)),
         }
     }

@@ -69,6 +69,7 @@ async fn what_goes_and_whose_it_is_holds(place: &mut impl AsyncFnMut() -> Place)
     what_is_old_goes_and_the_state_stays(open(&place().await).await).await;
     what_ended_goes_whole_and_what_is_alive_stays(open(&place().await).await).await;
     group::an_object_alone_is_of_the_application_that_it_names(open(&place().await).await).await;
+    letters::a_label_is_found_however_many_images_there_are(open(&place().await).await).await;
 }
 
 async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Place) {

@@ -2,7 +2,7 @@
 //!
 //! What an entity is in now is never taken away, however old, and neither is what it was in when the time that is kept began;
 //! but what ended before that goes whole: applications and resources that were deleted, and resources that their application
-//! no longer lists.
+//! no longer lists, unless what owns them is there: a ReplicaSet is never listed.
 
 use std::time::Duration;
 
@@ -66,7 +66,8 @@ const LOST_DEPLOYMENTS: &str = "DELETE FROM deployments WHERE id IN (SELECT d.id
 const CHANGES: &str = "DELETE FROM changes WHERE (runtime_id, namespace, name, started_at) IN \
     (SELECT runtime_id, namespace, name, started_at FROM changes WHERE started_at < $1 ORDER BY started_at LIMIT 200)";
 const REFUSALS: &str = "DELETE FROM refusals WHERE at < $1";
-const LOOK: &str = "SELECT t.id, t.received_at, t.last_at, t.deleted, e.id, e.current, e.latest, e.kind, e.listing, a.id, a.name, t.at \
+const LOOK: &str = "SELECT t.id, t.received_at, t.last_at, t.deleted, e.id, e.current, e.latest, e.kind, e.listing, a.id, a.name, t.at, \
+    e.owner, e.namespace \
     FROM transitions t JOIN entities e ON e.id = t.entity_id JOIN applications a ON a.id = e.application_id \
     WHERE t.id > $1 ORDER BY t.id LIMIT $2";
 /// In the order of the index of an entity's states, so that none is read that stays: an entity may have many thousands.
@@ -75,6 +76,8 @@ const BEFORE: &str = "SELECT id, object, actual, desired, git, details FROM tran
 const OTHERS: &str = "SELECT id, object, actual, desired, git, details FROM transitions \
     WHERE entity_id = $1 AND id <> $2 ORDER BY at, id LIMIT $3";
 const ONE: &str = "SELECT id, object, actual, desired, git, details FROM transitions WHERE id = $1";
+const OWNERS: &str = "SELECT api_version FROM entities WHERE application_id = $1 AND kind = $2 AND name = $3 \
+    AND (namespace = $4 OR namespace = '') AND gone = 0";
 const BESIDE: &str = "SELECT id, current FROM entities WHERE application_id = $1 AND id <> $2 AND at < $3 ORDER BY id LIMIT $4";
 
 /// One step: at most some hundred rows of each table.
@@ -118,9 +121,7 @@ impl Sweep<'_> {
                 let application = row.int(9)?;
                 let ended = if is_application && is_deleted {
                     self.application(application, entity, id, cut).await?
-                } else if !is_application
-                    && (is_deleted || self.is_unlisted(application, &row.text(10)?, &row.bytes(8)?).await?)
-                {
+                } else if !is_application && (is_deleted || self.is_left(application, row).await?) {
                     self.entity(entity, id).await?
                 } else {
                     true
@@ -134,22 +135,34 @@ impl Sweep<'_> {
         Ok((after, rows.len() < LOOKED_AT))
     }
 
-    /// Whether an application no longer lists what it once reported.
-    async fn is_unlisted(
-        &mut self,
-        application: i64,
-        name: &str,
-        listing: &[u8],
-    ) -> Result<bool, StoreError> {
+    /// Whether an application no longer lists what was once reported of it, and nothing of it owns that.
+    async fn is_left(&mut self, application: i64, row: &Row) -> Result<bool, StoreError> {
         // What belongs to no application is listed by none.
-        if name.is_empty() {
+        if row.text(10)?.is_empty() {
             return Ok(false);
         }
         let sql = "SELECT a.listed FROM applications a JOIN entities e ON e.application_id = a.id AND e.kind = '' \
                    WHERE a.id = $1";
-        let row = self.connection.row(sql, &[Arg::Int(application)]).await?;
-        let Some(listed) = row.map(|row| row.bytes(0)).transpose()? else { return Ok(false) };
-        Ok(!listed.chunks_exact(8).any(|one| one == listing))
+        let found = self.connection.row(sql, &[Arg::Int(application)]).await?;
+        let Some(listed) = found.map(|row| row.bytes(0)).transpose()? else { return Ok(false) };
+        let listing = row.bytes(8)?;
+        let is_listed = listed.chunks_exact(8).any(|one| one == listing);
+        Ok(!is_listed && !self.is_owned(application, &row.text(12)?, &row.text(13)?).await?)
+    }
+
+    /// Whether what owns a resource, as `group/kind/name`, is there: in its namespace, or of the whole cluster.
+    async fn is_owned(&mut self, application: i64, owner: &str, namespace: &str) -> Result<bool, StoreError> {
+        let mut parts = owner.splitn(3, '/');
+        let (Some(group), Some(kind), Some(name)) = (parts.next(), parts.next(), parts.next()) else {
+            return Ok(false);
+        };
+        let arguments = [Arg::Int(application), Arg::Text(kind), Arg::Text(name), Arg::Text(namespace)];
+        for row in self.connection.rows(OWNERS, &arguments).await? {
+            if row.text(0)?.split_once('/').map_or("", |(group, _)| group) == group {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Takes away an application that ended, with all of it that was not reported since; `false`: some of it is left.
@@ -235,7 +248,9 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_looked_for_through_a_whole_table() {
         let plans = Plans::open().await;
-        for sql in [KEYS, DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, CHANGES, LOOK, BEFORE, OTHERS, ONE, BESIDE] {
+        for sql in
+            [KEYS, DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, CHANGES, LOOK, BEFORE, OTHERS, ONE, OWNERS, BESIDE]
+        {
             let lines = plans.of(sql).await;
             assert!(!lines.is_empty());
             assert!(lines.iter().all(|line| !line.starts_with("SCAN ")), "{sql}: {lines:?}");

@@ -403,6 +403,14 @@ async fn what_ended_goes_whole_and_what_is_alive_stays(opened: Opened) {
     let mut other = resource("e", 1, 1);
     other.entity.resource.as_mut().unwrap().name = "unlisted".to_owned();
     opened.keep(other).await;
+    // What others own is listed by no application: it is there for as long as they are.
+    for (name, owner) in [("web-a", "apps/Deployment/web"), ("gone-a", "apps/Deployment/gone")] {
+        let mut owned = resource("h", 1, 1);
+        let of = owned.entity.resource.as_mut().unwrap();
+        (of.kind, of.name) = ("ReplicaSet".to_owned(), name.to_owned());
+        owned.owner = owner.to_owned();
+        opened.keep(owned).await;
+    }
     let mut alive = report("u", 1, 1);
     alive.sync = Some("OutOfSync".to_owned());
     alive.operation = operation(1, None, "Running");
@@ -415,7 +423,7 @@ async fn what_ended_goes_whole_and_what_is_alive_stays(opened: Opened) {
     alone.entity.app_namespace.clear();
     alone.entity.resource.as_mut().unwrap().name = "alone".to_owned();
     opened.keep(alone).await;
-    assert_eq!(opened.store.entities(opened.runtime.id).await.unwrap().len(), 7);
+    assert_eq!(opened.store.entities(opened.runtime.id).await.unwrap().len(), 9);
 
     let retention = Retention { history: Duration::ZERO, keys: Duration::ZERO, ..KEEP_ALL };
     let names = async || {
@@ -425,8 +433,8 @@ async fn what_ended_goes_whole_and_what_is_alive_stays(opened: Opened) {
         };
         all.into_iter().map(|(entity, _)| name(entity)).collect::<std::collections::BTreeSet<_>>()
     };
-    retained(&opened, retention, async || names().await.len() == 3).await;
-    let expected = [("", "alone"), ("shop", ""), ("shop", "web")];
+    retained(&opened, retention, async || names().await.len() <= 4).await;
+    let expected = [("", "alone"), ("shop", ""), ("shop", "web"), ("shop", "web-a")];
     let expected = expected.map(|(application, name)| (application.to_owned(), name.to_owned()));
     assert_eq!(names().await, expected.into());
     let shop = ("argocd", "shop");
@@ -437,7 +445,7 @@ async fn what_ended_goes_whole_and_what_is_alive_stays(opened: Opened) {
     assert_eq!(found, None, "nothing of it is left");
     // A name that comes again begins anew.
     opened.keep(of(report("v", 1, 500), "gone")).await;
-    assert_eq!(opened.store.entities(opened.runtime.id).await.unwrap().len(), 4);
+    assert_eq!(opened.store.entities(opened.runtime.id).await.unwrap().len(), 5);
     opened.close().await;
 }
 

@@ -2,7 +2,8 @@
 //!
 //! What an entity is in now is never taken away, however old, and neither is what it was in when the time that is kept began;
 //! but what ended before that goes whole: applications and resources that were deleted, and resources that their application
-//! no longer lists, unless what owns them is there: a ReplicaSet is never listed.
+//! no longer lists, unless what owns them is there: a ReplicaSet is never listed. So does all
+//! of a runtime that was taken away, once it was not heard of for as long.
 
 use std::time::Duration;
 
@@ -67,7 +68,7 @@ const CHANGES: &str = "DELETE FROM changes WHERE (runtime_id, namespace, name, s
     (SELECT runtime_id, namespace, name, started_at FROM changes WHERE started_at < $1 ORDER BY started_at LIMIT 200)";
 const REFUSALS: &str = "DELETE FROM refusals WHERE at < $1";
 const LOOK: &str = "SELECT t.id, t.received_at, t.last_at, t.deleted, e.id, e.current, e.latest, e.kind, e.listing, a.id, a.name, t.at, \
-    e.owner, e.namespace \
+    e.owner, e.namespace, a.runtime_id \
     FROM transitions t JOIN entities e ON e.id = t.entity_id JOIN applications a ON a.id = e.application_id \
     WHERE t.id > $1 ORDER BY t.id LIMIT $2";
 /// In the order of the index of an entity's states, so that none is read that stays: an entity may have many thousands.
@@ -78,12 +79,29 @@ const OTHERS: &str = "SELECT id, object, actual, desired, git, details FROM tran
 const ONE: &str = "SELECT id, object, actual, desired, git, details FROM transitions WHERE id = $1";
 const OWNERS: &str = "SELECT api_version FROM entities WHERE application_id = $1 AND kind = $2 AND name = $3 \
     AND (namespace = $4 OR namespace = '') AND gone = 0";
+/// Of runtimes those that have neither a token nor a registration, and were not heard of since then.
+macro_rules! taken_away {
+    () => {
+        "COALESCE(r.seen_at, r.created_at) < $1 AND NOT EXISTS (SELECT 1 FROM registrations g WHERE g.runtime_id = r.id) \
+         AND NOT EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id)"
+    };
+}
+const TAKEN_AWAY: &str = concat!("SELECT r.id FROM runtimes r WHERE ", taken_away!(), " AND r.id = $2");
+/// Those of which nothing is left.
+const RUNTIMES: &str = concat!(
+    "DELETE FROM runtimes WHERE id IN (SELECT r.id FROM runtimes r WHERE ",
+    taken_away!(),
+    " AND NOT EXISTS (SELECT 1 FROM applications a WHERE a.runtime_id = r.id) \
+     AND NOT EXISTS (SELECT 1 FROM reports k WHERE k.runtime_id = r.id))"
+);
+const EMPTIED: &str = "DELETE FROM applications WHERE id = $1 \
+    AND NOT EXISTS (SELECT 1 FROM entities e WHERE e.application_id = $1)";
 const BESIDE: &str = "SELECT id, current FROM entities WHERE application_id = $1 AND id <> $2 AND at < $3 ORDER BY id LIMIT $4";
 
 /// One step: at most some hundred rows of each table.
 pub(crate) async fn step(connection: &mut Connection, cut: Cut, after: i64) -> Result<Step, StoreError> {
     let mut gone = connection.execute(KEYS, &[Arg::Int(cut.keys)]).await?;
-    for sql in [DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, CHANGES, REFUSALS] {
+    for sql in [DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, CHANGES, REFUSALS, RUNTIMES] {
         gone += connection.execute(sql, &[Arg::Int(cut.history)]).await?;
     }
     gone += accounts::retain(connection, cut.ended, cut.history).await?;
@@ -117,8 +135,9 @@ impl Sweep<'_> {
                 return Ok((after, false));
             }
             if id == current && row.int(2)? < cut {
-                let (is_deleted, is_application) = (row.int(3)? != 0, row.text(7)?.is_empty());
-                let application = row.int(9)?;
+                let (is_application, application) = (row.text(7)?.is_empty(), row.int(9)?);
+                let is_taken_away = self.is_taken_away(row.int(14)?, cut).await?;
+                let is_deleted = row.int(3)? != 0 || is_taken_away;
                 let ended = if is_application && is_deleted {
                     self.application(application, entity, id, cut).await?
                 } else if !is_application && (is_deleted || self.is_left(application, row).await?) {
@@ -129,10 +148,18 @@ impl Sweep<'_> {
                 if !ended {
                     return Ok((after, false));
                 }
+                if is_taken_away {
+                    self.gone += self.connection.execute(EMPTIED, &[Arg::Int(application)]).await?;
+                }
             }
             after = id;
         }
         Ok((after, rows.len() < LOOKED_AT))
+    }
+
+    /// Whether a runtime is there no more.
+    async fn is_taken_away(&mut self, runtime: i64, cut: Millis) -> Result<bool, StoreError> {
+        Ok(self.connection.row(TAKEN_AWAY, &[Arg::Int(cut), Arg::Int(runtime)]).await?.is_some())
     }
 
     /// Whether an application no longer lists what was once reported of it, and nothing of it owns that.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pipeline_core::{SecretString, Shutdown};
 use serde_json::json;
-use stages_platform_store::{Delivery, Outcome, Place, Retention, StoreError, Text, create_token};
+use stages_platform_store::{By, Delivery, Outcome, Place, Retention, StoreError, Text, View, create_token};
 use tempfile::TempDir;
 
 use crate::alike;
@@ -68,6 +68,7 @@ async fn what_goes_and_whose_it_is_holds(place: &mut impl AsyncFnMut() -> Place)
     changes::what_changed_goes_with_the_history_that_it_is_of(open(&place().await).await).await;
     what_is_old_goes_and_the_state_stays(open(&place().await).await).await;
     what_ended_goes_whole_and_what_is_alive_stays(open(&place().await).await).await;
+    what_a_runtime_reported_goes_when_it_was_taken_away_for_so_long(open(&place().await).await).await;
     group::an_object_alone_is_of_the_application_that_it_names(open(&place().await).await).await;
     letters::a_label_is_found_however_many_images_there_are(open(&place().await).await).await;
 }
@@ -446,6 +447,34 @@ async fn what_ended_goes_whole_and_what_is_alive_stays(opened: Opened) {
     // A name that comes again begins anew.
     opened.keep(of(report("v", 1, 500), "gone")).await;
     assert_eq!(opened.store.entities(opened.runtime.id).await.unwrap().len(), 5);
+    opened.close().await;
+}
+
+async fn what_a_runtime_reported_goes_when_it_was_taken_away_for_so_long(opened: Opened) {
+    let store = &opened.store;
+    let token = create_token(&opened.place, "other").await.unwrap();
+    let other = store.runtime(&token).await.unwrap().unwrap().id;
+    let mut alone = resource("g", 1, 1);
+    (alone.entity.app_namespace, alone.entity.app_name) = (String::new(), String::new());
+    let mut running = report("u", 1, 1);
+    running.operation = operation(1, None, "Running");
+    for runtime in [opened.runtime.id, other] {
+        for one in [running.clone(), resource("d", 1, 1), alone.clone()] {
+            opened.deliver_of(runtime, one).await;
+        }
+    }
+    let by = By { who: "ada".to_owned(), how: "session" };
+    assert!(store.unregister(&by, "other", 0).await.unwrap());
+    assert_eq!(store.entities(other).await.unwrap().len(), 3, "it stays until it is too old");
+    let retention = Retention { history: Duration::ZERO, keys: Duration::ZERO, ..KEEP_ALL };
+    let names = async || {
+        let all = store.runtimes(&View::ALL).await.unwrap();
+        all.into_iter().map(|one| one.name).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names().await, "other prod");
+    retained(&opened, retention, async || names().await == "prod").await;
+    assert_eq!(store.entities(other).await.unwrap(), []);
+    assert_eq!(store.entities(opened.runtime.id).await.unwrap().len(), 3, "whoever has a token is there");
     opened.close().await;
 }
 

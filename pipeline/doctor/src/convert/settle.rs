@@ -195,10 +195,8 @@ fn argocd(converted: &mut Converted) {
     let Bundled { is_off, service, rootpath, speaks_tls, .. } = converted.argocd.clone();
     // Older versions call another one as this chart does.
     let is_older = converted.kept.iter().any(|(from, _)| from.contains("global.external-argo-cd."));
-    if !has_address
-        && !(is_off && is_older)
-        && let Some(service) = service
-    {
+    let is_known = has_address || (is_off && is_older);
+    if let Some(service) = service.filter(|_| !is_known) {
         let why =
             "the Argo CD of the other chart is called so: take it out where argo-cd.enabled makes a new one";
         say(converted, "svc", service.into(), why);

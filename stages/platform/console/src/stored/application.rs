@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::Value;
 use stages_client::manifest_sources;
 use stages_platform_store::{
@@ -13,6 +12,7 @@ use stages_platform_store::{
 
 use super::as_of::HealthAt;
 use super::drifted::Comparisons;
+use super::object::{Condition, Entry, Object, Synced};
 use super::{as_of, drifts, errors, rows};
 use crate::fleet::{Steps, Window};
 use crate::view::application::{Application, ApplicationId, Life, ManifestSource, Problem, Span, Transition};
@@ -22,73 +22,6 @@ use crate::view::state::{Health, SyncStatus};
 
 /// Owners above each other: a pod has a ReplicaSet, a Rollout, and whatever makes Rollouts.
 const ABOVE: usize = 6;
-
-/// What an application's object says of its resources and of what is wrong.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Object {
-    spec: Value,
-    status: Status,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct Status {
-    resources: Vec<Entry>,
-    conditions: Vec<Condition>,
-    operation_state: Operation,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Entry {
-    group: String,
-    kind: String,
-    namespace: String,
-    name: String,
-    status: String,
-    health: EntryHealth,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct EntryHealth {
-    status: String,
-    message: String,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct Condition {
-    r#type: String,
-    message: String,
-    last_transition_time: Option<Timestamp>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct Operation {
-    phase: String,
-    message: String,
-    finished_at: Option<Timestamp>,
-    sync_result: SyncResult,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct SyncResult {
-    resources: Vec<Synced>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct Synced {
-    kind: String,
-    name: String,
-    status: String,
-    hook_phase: String,
-    message: String,
-}
 
 pub(super) async fn read(
     store: &Store,
@@ -129,7 +62,7 @@ pub(super) async fn read(
     let to = moment.map(millis);
     let object = store.object_at(number, to).await?;
     let resources = store.resources_at(number, to, window.from.map(millis)).await?;
-    let read = object.as_ref().map(parse).unwrap_or_default();
+    let read = object.as_ref().map(Object::of).unwrap_or_default();
     let resources = merge(&read.status.resources, resources);
     let problems = problems(&read, object.as_ref());
     let drifts = match window.drifts {
@@ -166,11 +99,6 @@ pub(super) async fn read(
         drifts,
         problems,
     }))
-}
-
-/// What cannot be read of an object says nothing.
-fn parse(object: &ObjectAt) -> Object {
-    object.object.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 /// Those of an Application that are folders of repositories.
@@ -479,7 +407,7 @@ mod tests {
     fn folders_of_repositories_are_where_manifests_come_from_and_charts_of_registries_are_not() {
         let of = |spec: Value| {
             let object = serde_json::json!({ "spec": spec }).to_string();
-            sources(&parse(&ObjectAt { object: Some(object), ..ObjectAt::default() }).spec)
+            sources(&Object::of(&ObjectAt { object: Some(object), ..ObjectAt::default() }).spec)
         };
         let source = |repository: &str, path: &str, revision: &str| ManifestSource {
             repository: repository.to_owned(),

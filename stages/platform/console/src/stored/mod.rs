@@ -7,6 +7,7 @@ mod drifted;
 mod drifts;
 mod errors;
 mod home;
+mod object;
 mod problems;
 mod remembered;
 mod rows;

@@ -5,6 +5,7 @@ mod above;
 mod bundled;
 mod components;
 mod older;
+mod paths;
 mod settle;
 
 use std::fmt::Write as _;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value as Json};
 
 use self::bundled::{Beside, Bundled};
 use self::components::{app_proxy, reporter, router, sources, tunnel};
+use self::paths::{at, set};
 use crate::chart::{Chart, FOREIGN};
 use crate::finding::nearest;
 use crate::tree::{File, Node, Value};
@@ -578,34 +580,4 @@ fn shared(path: &[&str]) -> Fate {
     } else {
         Fate::None(OTHER)
     }
-}
-
-/// What stands at a path with dots.
-fn at<'a>(values: &'a Json, path: &str) -> Option<&'a Json> {
-    parts(path).into_iter().try_fold(values, |at, part| at.get(part)).filter(|value| !value.is_null())
-}
-
-/// The parts of a path with dots; the name of a variable may hold some.
-fn parts(path: &str) -> Vec<&str> {
-    match path.split_once(".extraEnv.") {
-        Some((component, name)) => vec![component, "extraEnv", name],
-        None => path.split('.').collect(),
-    }
-}
-
-/// Sets what stands at a path with dots.
-fn set(values: &mut Json, path: &str, value: Json) {
-    let mut at = values;
-    let parts = parts(path);
-    let Some((last, groups)) = parts.split_last() else { return };
-    for group in groups {
-        if !at.is_object() {
-            *at = Json::Object(Map::new());
-        }
-        at = &mut at[*group];
-    }
-    if !at.is_object() {
-        *at = Json::Object(Map::new());
-    }
-    at[*last] = value;
 }

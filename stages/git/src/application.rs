@@ -28,7 +28,7 @@ pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml"
 const HYDRATED: [&str; 5] = ["manifest.yaml", "*.yaml", "*.yml", "*.json", "*.jsonnet"];
 /// Kustomizations and charts that are read of one source: a circle of them ends as well.
 const MAX_READ: usize = 256;
-/// Entries of directories among which links, or files of Jsonnet, are looked for.
+/// Entries of directories among which links, or files of Jsonnet and what they import, are looked for.
 const MAX_ENTRIES: usize = 10_000;
 /// Bytes of a Kustomization or chart.
 const MAX_FILE: usize = 1024 * 1024;
@@ -384,7 +384,7 @@ impl Reading<'_, '_> {
         }
         let mut entries = MAX_ENTRIES;
         let mut rest = had(self.files.files(directory, ".jsonnet", &mut entries))?.unwrap_or_default();
-        let mut read = BTreeSet::new();
+        let (mut read, mut known) = (BTreeSet::new(), BTreeSet::new());
         while let Some(file) = rest.pop() {
             if read.len() >= MAX_READ || !read.insert(file.clone()) {
                 continue;
@@ -392,7 +392,11 @@ impl Reading<'_, '_> {
             let text = had(self.files.text(&file, MAX_FILE))?.flatten().unwrap_or_default();
             let beside = file.rsplit_once('/').map_or("", |(above, _)| above);
             for path in jsonnet::imports(&text) {
-                if let Some(found) = self.imported(&path, beside, directory)? {
+                // Each is looked for in every library.
+                let Some(left) = entries.checked_sub(1 + self.libraries.len()) else { return Ok(()) };
+                entries = left;
+                let found = self.imported(&path, beside, directory)?;
+                if let Some(found) = found.filter(|found| known.insert(found.clone())) {
                     self.add(&found)?;
                     let is_jsonnet = [".jsonnet", ".libsonnet"].iter().any(|end| found.ends_with(end));
                     rest.extend(is_jsonnet.then_some(found));

@@ -188,6 +188,15 @@ fn what_jsonnet_imports_from_elsewhere_in_the_repository_belongs_to_a_source() {
     // A plugin may read it, and other tools make nothing of it.
     assert_eq!(paths(&of(json!({"plugin": {}})), 0, &files), outside);
     assert_eq!(paths(&of(json!({"helm": {"releaseName": "a"}})), 0, &files), ["apps/shop"]);
+    // What is looked for has an end: of eleven thousand imports between the first and the last file, that of one is found.
+    let (many, names) =
+        ("import 'none' + ".repeat(256), (0..43).map(|name| format!("apps/shop/{name}.jsonnet")));
+    let names: Vec<String> = names.collect();
+    let mut hostile: Vec<_> = names.iter().map(|name| file(name, &many)).collect();
+    hostile.push(file("apps/shop/-first.jsonnet", "import '../lib/web.libsonnet'"));
+    hostile.push(file("apps/shop/z-last.jsonnet", "import '../texts/motd.txt'"));
+    hostile.extend([file("apps/lib/web.libsonnet", "{}"), file("apps/texts/motd.txt", "")]);
+    assert_eq!(paths(&of(json!({})), 0, &hostile).len(), 2);
     let mut chart = files.to_vec();
     chart.push(file("apps/shop/Chart.yaml", "name: shop"));
     assert_eq!(paths(&of(json!({})), 0, &chart), ["apps/shop"]);

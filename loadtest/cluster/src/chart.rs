@@ -17,6 +17,7 @@ use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context as _, bail, ensure};
 use fastrand::Rng;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Map, Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
@@ -41,6 +42,8 @@ const RELEASE: &str = "prod";
 const ADOPTED: &str = "adopted";
 /// How files end that `values convert` made of those that adopters of the other chart bring along.
 const CONVERTED: &str = ".out.yaml";
+/// Files of values that are tried at a time: for each, one program runs after the other.
+const AT_A_TIME: usize = 2;
 /// Values of the doctor's with a source server, which the reporter asks.
 const SOURCE_SERVER: &str = "good-source-server.yaml";
 /// The module of the Prometheus operator, and the definitions of its kinds that the chart renders.
@@ -147,9 +150,15 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
     };
 
     let (mut outcome, mut kinds) = (Outcome::default(), BTreeSet::new());
-    for file in &good {
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match Progress.step(&name, trial.run(&[file])).await? {
+    let mut tried = stream::iter(&good)
+        .map(async |file| {
+            let name = name(file);
+            let verdict = Progress.step(&name, trial.run(&[file])).await?;
+            anyhow::Ok((name, verdict))
+        })
+        .buffered(AT_A_TIME);
+    while let Some((name, verdict)) = tried.try_next().await? {
+        match verdict {
             Verdict::Found => bail!("the doctor finds something wrong with {name}"),
             Verdict::Taken(of) => {
                 outcome.taken += 1;
@@ -193,14 +202,13 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
             Verdict::Found => outcome.found += 1,
             Verdict::Taken(_) => outcome.taken += 1,
             Verdict::Refused(why) => {
-                let base = base.file_name().unwrap_or_default().to_string_lossy();
-                outcome.refused.push(format!("{base} with {text}: {why}"));
+                outcome.refused.push(format!("{} with {text}: {why}", name(base)));
             }
         }
     }
     let mut converted = 0;
     for file in &good {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let name = name(file);
         if name.ends_with(CONVERTED) {
             let refused = Progress.step(&format!("install of {name}"), trial.installed(file)).await?;
             outcome.refused.extend(refused.map(|why| format!("{name}: {why}")));
@@ -255,6 +263,10 @@ fn groups(files: &[PathBuf], leaves: &[Leaf]) -> anyhow::Result<Vec<(String, Vec
     }
     ensure!(!groups.is_empty(), "there are no good files of values");
     Ok(groups.into_iter().collect())
+}
+
+fn name(file: &Path) -> String {
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The files of values of a folder whose names are asked for.

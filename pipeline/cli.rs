@@ -362,9 +362,16 @@ impl ResourceSettings {
     pub(crate) fn given(&self) -> Given {
         let mut given = self.settings.given();
         if self.dry_run {
-            // It may run beside the one that reports.
-            for (path, text) in [("reporter.ledger.storage", "memory"), ("admin.socket", "")] {
+            let mut add = |path: &str, text: &str| {
                 given.flags.push((path.to_owned(), "--dry-run".to_owned(), text.to_owned()));
+            };
+            // It may run beside the one that reports, in its pod and with its settings: files and ports are left to that one.
+            add("reporter.ledger.storage", "memory");
+            add("admin.socket", "");
+            add("admin.address", "");
+            if self.settings.listen.is_none() {
+                add("serve.address", "");
+                add("serve.metricsAddress", "");
             }
         }
         given

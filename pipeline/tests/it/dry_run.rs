@@ -1,6 +1,7 @@
 //! `resource-reporter --dry-run`: what would be sent, why all else is not, and nothing else.
 
 use std::collections::BTreeMap;
+use std::net::TcpListener;
 use std::process::Stdio;
 
 use loadtest::sim::kube::Collection;
@@ -15,18 +16,25 @@ use crate::runtime::{PROGRAM, SOON};
 struct DryRun {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
+    _held: [TcpListener; 3],
 }
 
 impl DryRun {
+    /// It stands beside a reporter that holds the ports of the settings.
     fn start(simulation: &Simulation, resources: &Value) -> Self {
         let settings = json!({"resources": resources});
         let variables: BTreeMap<_, _> = simulation.environment(&settings).unwrap().into_iter().collect();
         let mut command = Command::new(PROGRAM);
-        command.args(["resource-reporter", "--dry-run", "--listen", "127.0.0.1:0"]).env_clear();
-        command.envs(variables).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        command.args(["resource-reporter", "--dry-run"]).env_clear().envs(variables);
+        let held = ["SERVE__ADDRESS", "SERVE__METRICS_ADDRESS", "ADMIN__ADDRESS"]
+            .map(|name| (name, TcpListener::bind("127.0.0.1:0").unwrap()));
+        for (name, port) in &held {
+            command.env(format!("GITOPS_RUNTIME_{name}"), port.local_addr().unwrap().to_string());
+        }
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines }
+        Self { child, lines, _held: held.map(|(_, port)| port) }
     }
 
     /// The next line: of what would be sent `route: name`, of all else as it is.

@@ -3,6 +3,9 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use loadtest::sim::certificate::Identity;
+use loadtest::sim::{Setup, Simulation};
+
 use crate::desk::Desk;
 
 fn mode(path: &Path) -> u32 {
@@ -137,11 +140,41 @@ async fn a_platform_that_is_away_is_told_with_its_address() {
     desk.platform.stop().await;
     let said = desk.run(&["app", "list"]).await;
     let begin = format!(
-        "gitops-runtime: cannot list applications at {host}: the connection failed: is the platform running there? \
-         `gitops-runtime context list` shows the addresses: "
+        "gitops-runtime: cannot list applications at {host}: the connection failed: is it running there? \
+         `gitops-runtime context list` shows the addresses of platforms: "
     );
     assert!(said.err.starts_with(&begin), "{said:?}");
     assert_eq!((said.code, said.out.as_str()), (1, ""));
+}
+
+#[tokio::test]
+async fn a_certificate_that_does_not_verify_is_told_with_the_flag_that_names_its_authority() {
+    let tls = [None, None, Some(Identity::Good)];
+    let simulation = Simulation::start(Setup { tls, ..Setup::default() }).await.unwrap();
+    let desk = Desk::start().await;
+    let url = simulation.platform.url();
+    let host = url.strip_prefix("https://").unwrap();
+    let refused = async |url: &str| {
+        let said = desk.typed(&["login", url], &desk.key).await;
+        assert_eq!((said.code, said.out.as_str()), (1, ""));
+        said.err
+    };
+    let begin = format!(
+        "gitops-runtime: cannot sign in at {host}: its certificate does not verify: name the file of the authority that signs \
+         it, with `gitops-runtime login --ca-file`, or of an app proxy with --app-proxy-ca-file: "
+    );
+    let said = refused(&url).await;
+    assert!(said.starts_with(&begin), "{said}");
+    // One that speaks no TLS.
+    let url = desk.platform.url().replace("http://", "https://");
+    let host = url.strip_prefix("https://").unwrap();
+    let begin = format!(
+        "gitops-runtime: cannot sign in at {host}: the TLS handshake failed: does it speak TLS there? an address that begins \
+         with http:// is asked without: "
+    );
+    let said = refused(&url).await;
+    assert!(said.starts_with(&begin), "{said}");
+    desk.stop().await;
 }
 
 #[tokio::test]

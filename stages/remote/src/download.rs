@@ -105,8 +105,8 @@ mod tests {
         };
         let host = server.url.strip_prefix("http://").unwrap();
         let cut = Err(format!(
-            "cannot download the logs at {host}: its answer ended before its end: is the platform running there? \
-             `gitops-runtime context list` shows the addresses"
+            "cannot download the logs at {host}: its answer ended before its end: is it running there? \
+             `gitops-runtime context list` shows the addresses of platforms"
         ));
         assert_eq!(
             (download("cut", &path).await, held()),

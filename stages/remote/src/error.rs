@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
-use stages_client::{BuildError, HttpError, TargetError};
+use stages_client::{BuildError, Fault, HttpError, TargetError};
 
 use crate::show::screen::beside;
 
@@ -79,9 +79,16 @@ pub enum RemoteError {
 
 /// What helps where nobody answers.
 fn next(error: &HttpError) -> &'static str {
-    match error.status() {
-        None => ": is the platform running there? `gitops-runtime context list` shows the addresses",
-        Some(_) => "",
+    match error.fault() {
+        Fault::Status(_) | Fault::Redirect { .. } => "",
+        Fault::Certificate(_) => {
+            ": name the file of the authority that signs it, with `gitops-runtime login --ca-file`, or of an app proxy with \
+             --app-proxy-ca-file"
+        }
+        Fault::Handshake(_) => {
+            ": does it speak TLS there? an address that begins with http:// is asked without"
+        }
+        _ => ": is it running there? `gitops-runtime context list` shows the addresses of platforms",
     }
 }
 

@@ -2,13 +2,16 @@
 //! process of the machine may read.
 
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Read};
-use std::path::Path;
+use std::io::{self, IsTerminal as _, Read, Write as _};
+use std::path::{Path, PathBuf};
 
 use pipeline_core::SecretString;
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, tcsetattr};
 
 use crate::error::RemoteError;
+
+/// Bytes of the longest line that a terminal takes.
+const LINE: usize = 4_096;
 
 /// What is wanted, in the words that it is asked for and refused in.
 pub(crate) struct Wanted<'a> {
@@ -32,12 +35,11 @@ impl Wanted<'_> {
                 let failed = |source| RemoteError::File { act: self.read, path: path.to_path_buf(), source };
                 self.bounded(File::open(path).map_err(failed)?).map_err(failed)?
             }
-            None if io::stdin().is_terminal() => {
-                self.ask().map_err(|error| RemoteError::Terminal(self.read, error))?
-            }
             _ => {
-                let failed = |error| RemoteError::Terminal(self.read, error);
-                self.bounded(io::stdin().lock()).map_err(failed)?
+                let is_typed = file.is_none() && io::stdin().is_terminal();
+                let read = if is_typed { self.ask() } else { self.bounded(io::stdin().lock()) };
+                let path = PathBuf::from(if is_typed { "the terminal" } else { "standard input" });
+                read.map_err(|source| RemoteError::File { act: self.read, path, source })?
             }
         };
         let text = text.trim();
@@ -51,16 +53,31 @@ impl Wanted<'_> {
     }
 
     /// Asks for it on the terminal, which shows nothing of what is typed from before the prompt stands there: who pastes it at
-    /// once is not shown either.
+    /// once is not shown either. Ctrl-C ends the line and not the process, after which nothing would be shown any more.
     fn ask(&self) -> io::Result<String> {
-        let terminal = File::open("/dev/tty")?;
+        let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
         let as_it_was = tcgetattr(&terminal)?;
         let mut hidden = as_it_was.clone();
-        hidden.local_modes.remove(LocalModes::ECHO);
+        let interrupt = as_it_was.special_codes[SpecialCodeIndex::VINTR];
+        hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
+        hidden.special_codes[SpecialCodeIndex::VEOL] = interrupt;
         tcsetattr(&terminal, OptionalActions::Now, &hidden)?;
-        let asked = rpassword::prompt_password(self.prompt);
+        let asked = self.typed(&mut terminal);
         tcsetattr(&terminal, OptionalActions::Now, &as_it_was)?;
-        asked
+        match asked? {
+            line if line.last() == Some(&interrupt) => Err(io::ErrorKind::Interrupted.into()),
+            line => String::from_utf8(line).map_err(|_| io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    fn typed(&self, terminal: &mut File) -> io::Result<Vec<u8>> {
+        terminal.write_all(self.prompt.as_bytes())?;
+        // A terminal gives a line at a time, and of a longer one the beginning.
+        let mut line = vec![0; LINE];
+        let read = terminal.read(&mut line)?;
+        line.truncate(read);
+        terminal.write_all(b"\n")?;
+        Ok(line)
     }
 
     fn bounded(&self, from: impl Read) -> io::Result<String> {

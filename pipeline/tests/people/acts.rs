@@ -1,9 +1,12 @@
 //! What is done in a runtime: said before, meant, refused with the rule, and waited for.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::app_proxy::AppProxy;
 use crate::desk::{Desk, Said};
+use crate::platform::{PROGRAM, SOON};
 
 fn told(text: &str) -> String {
     format!("gitops-runtime: {text}\n")
@@ -400,6 +403,36 @@ async fn the_logs_of_a_runtime_are_downloaded_whole_or_not_at_all() {
     let admins = format!("cannot download the logs at {host}: it is for admins");
     assert_eq!(refused, (1, told(&admins)));
     assert!(!acting.desk.file("refused.tar.gz").exists());
+    acting.desk.stop().await;
+}
+
+#[tokio::test]
+async fn a_download_of_logs_that_ctrl_c_ends_leaves_what_was_there_before() {
+    let acting = Acting::start().await;
+    let folder = acting.desk.file("logs");
+    std::fs::create_dir(&folder).unwrap();
+    let path = folder.join("logs.tar.gz");
+    std::fs::write(&path, "before").unwrap();
+    let mut command = acting.desk.command(PROGRAM);
+    let url = format!("{}/endless", acting.proxy.url);
+    command.args(["runtime", "logs", "prod", "--app-proxy", &url, "-o"]).arg(&path);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (id, beside) = (child.id().unwrap(), folder.join(format!("logs.tar.gz.{}.new", child.id().unwrap())));
+    let interrupted = async {
+        // Once it writes it listens to the signal.
+        while !std::fs::read(&beside).is_ok_and(|bytes| bytes == b"half an") {
+            tokio::task::yield_now().await;
+        }
+        assert!(
+            acting.desk.command("kill").args(["-INT", &id.to_string()]).status().await.unwrap().success()
+        );
+        child.wait_with_output().await.unwrap()
+    };
+    let output = tokio::time::timeout(SOON, interrupted).await.unwrap();
+    let said = format!("the download was interrupted: {} is as it was", path.display());
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap()), (Some(1), told(&said)));
+    assert_eq!(std::fs::read(&path).unwrap(), b"before");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing is left beside it");
     acting.desk.stop().await;
 }
 

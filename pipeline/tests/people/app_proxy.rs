@@ -40,10 +40,15 @@ impl AppProxy {
             let pieces = [Ok("half an"), Err(std::io::Error::other("the process stops"))];
             Body::from_stream(futures::stream::iter(pieces))
         };
+        let endless = async || {
+            let begin = futures::stream::iter([Ok::<_, std::io::Error>("half an")]);
+            Body::from_stream(futures::StreamExt::chain(begin, futures::stream::pending()))
+        };
         let routes = routes
             .route("/app-proxy/api/graphql", post(answer))
             .route("/api/applications/logs", get(async || "an archive"))
             .route("/cut/api/applications/logs", get(cut))
+            .route("/endless/api/applications/logs", get(endless))
             .route(
                 "/refused/api/applications/logs",
                 get(async || (StatusCode::FORBIDDEN, "it is for admins\n")),

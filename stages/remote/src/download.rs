@@ -124,12 +124,5 @@ mod tests {
         assert!(link.is_symlink());
         let said = format!("{} is no file that an archive could replace", folder.path().display());
         assert_eq!(download("whole", folder.path()).await, Err(said));
-
-        std::fs::write(&path, "before").unwrap();
-        let mut archive = platform.file("download the logs", &["whole"]).await.unwrap();
-        let interrupted = save(&mut archive, &path, std::future::ready(Ok(()))).await;
-        let said = format!("the download was interrupted: {} is as it was", path.display());
-        assert_eq!(interrupted.map_err(|error| error.to_string()), Err(said));
-        assert_eq!(held(), (2, Some("before".to_owned())), "nothing is left beside it but the link");
     }
 }

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         cli::Command::Secrets(command) => app::secrets(command).map(|()| ExitCode::SUCCESS),
         cli::Command::Rbac(command) => match app::rbac(&command, &variables) {
             Ok(()) => Ok(ExitCode::SUCCESS),
-            Err(error) => return fail(format!("{error:#}")),
+            Err(error) => return fail(told(&error)),
         },
         cli::Command::Router(given) => app::router(&given, &variables),
         cli::Command::AppProxy(given) => app::app_proxy(&given, &variables),
@@ -54,7 +54,18 @@ fn main() -> ExitCode {
             Err(problems) => return fail(problems),
         },
     };
-    done.unwrap_or_else(|error| fail(format!("gitops-runtime: {error:#}")))
+    done.unwrap_or_else(|error| fail(format!("gitops-runtime: {}", told(&error))))
+}
+
+/// An error and its causes on one line. Some say their cause themselves: it is said once.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string).filter(|cause| !cause.is_empty()) {
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 fn fail(why: impl Display) -> ExitCode {

@@ -129,6 +129,21 @@ fn a_reporter_that_is_not_there_is_not_ready() {
     served.join().unwrap();
 }
 
+#[test]
+fn where_no_cluster_is_known_it_is_said_what_names_one() {
+    let home = tempfile::tempdir().unwrap();
+    let given = ["secrets", "ensure", "--namespace", "a", "--name", "b", "--key", "c"];
+    let output = command(&given).env("HOME", home.path()).output().unwrap();
+    let expected = "gitops-runtime: cannot ask for the secret `b`: there is neither a kubeconfig ($KUBECONFIG, ~/.kube/config) \
+                    nor a pod's service account: failed to read an incluster environment variable: environment variable not \
+                    found\n";
+    assert_eq!(
+        (output.status.code(), said(&output).as_str()),
+        (Some(1), expected),
+        "each cause is said once"
+    );
+}
+
 /// An API server that has nothing but a version and a Secret, and allows everything.
 async fn api() -> String {
     use axum::Json;

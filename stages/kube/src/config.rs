@@ -123,6 +123,9 @@ pub enum ConfigError {
     /// The kubeconfig cannot be used.
     #[error("kubeconfig cannot be used")]
     Kubeconfig(#[source] Box<KubeconfigError>),
+    /// None of the usual places says which cluster.
+    #[error("there is neither a kubeconfig ($KUBECONFIG, ~/.kube/config) nor a pod's service account")]
+    Nowhere(#[source] kube::config::InClusterError),
     /// There is no service account to be found.
     #[error("service account of the pod cannot be read")]
     ServiceAccount(#[source] kube::config::InClusterError),
@@ -269,10 +272,12 @@ impl Cluster {
         let mut own_token = None;
         let mut config = match self {
             Self::Infer => match kubeconfig(None, None).await {
-                Err(ConfigError::Kubeconfig(error)) if nothing_there(&error) => service_account()?,
+                Err(ConfigError::Kubeconfig(error)) if nothing_there(&error) => {
+                    kube::Config::incluster().map_err(ConfigError::Nowhere)?
+                }
                 found => found?,
             },
-            Self::ServiceAccount => service_account()?,
+            Self::ServiceAccount => kube::Config::incluster().map_err(ConfigError::ServiceAccount)?,
             Self::Kubeconfig { path, context } => kubeconfig(path.as_ref(), context.clone()).await?,
             Self::Server { url, token, token_file, ca_file } => {
                 let mut config = kube::Config::new(url.parse().map_err(|_| ConfigError::Url)?);
@@ -307,10 +312,6 @@ impl Cluster {
         config.default_retry = false;
         Ok((config, own_token))
     }
-}
-
-fn service_account() -> Result<kube::Config, ConfigError> {
-    kube::Config::incluster().map_err(ConfigError::ServiceAccount)
 }
 
 async fn kubeconfig(path: Option<&PathBuf>, context: Option<String>) -> Result<kube::Config, ConfigError> {

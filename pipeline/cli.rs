@@ -11,6 +11,7 @@ pub(crate) mod crds;
 pub(crate) mod git;
 mod help;
 pub(crate) mod man;
+mod print;
 pub(crate) mod redact;
 pub(crate) mod remote;
 pub(crate) mod values;
@@ -37,6 +38,7 @@ pub(crate) use self::arguments::values::{
     AccessShape, Adopt, Check, CheckAccess, CheckCommand, CrdsCommand, Hook, Shape, Tier, Validate,
     ValuesCommand,
 };
+pub(crate) use self::print::print;
 use crate::config::{Given, Variables, set};
 
 const ABOUT: &str = "An open, self-hosted GitOps runtime: everything that happens to Argo CD applications, \

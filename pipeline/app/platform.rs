@@ -122,7 +122,7 @@ fn beside(name: &str) -> Option<String> {
 /// Prints the schema of an API, or of what reporters send.
 ///
 /// # Errors
-/// When nobody reads it.
+/// When it cannot be written.
 pub(crate) fn schema(of: crate::cli::Api) -> anyhow::Result<()> {
     let pretty = |schema: serde_json::Value| format!("{schema:#}\n");
     let text = match of {
@@ -133,7 +133,7 @@ pub(crate) fn schema(of: crate::cli::Api) -> anyhow::Result<()> {
             pretty(stages_report::cloudevents::schema(&stages_resources::schema()))
         }
     };
-    std::io::stdout().lock().write_all(text.as_bytes()).context("print the schema")
+    crate::cli::print(&text)
 }
 
 /// Runs it until `stop`.

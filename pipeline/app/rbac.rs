@@ -5,7 +5,6 @@
 //! calls: nothing - fails: when the settings are wrong, or a name in them is none for Kubernetes
 
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
@@ -13,7 +12,7 @@ use stages_kube::{Generated, Right, Scope};
 
 use super::applications::APPLICATIONS;
 use super::build;
-use crate::cli::{Account, RbacCommand, Role, is_label};
+use crate::cli::{Account, RbacCommand, Role, is_label, print};
 use crate::config::{Config, SourcesFrom, Token, Variables};
 
 /// Runs one of the commands.
@@ -24,10 +23,7 @@ pub(crate) fn run(command: &RbacCommand, variables: &Variables) -> anyhow::Resul
     let RbacCommand::Print { role, service_account, secret, given } = command;
     let config = Config::load_given(&given.given(), variables)?;
     let text = manifest(*role, service_account, secret.as_deref(), &config)?;
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("write to standard output"),
-    }
+    print(&text)
 }
 
 /// What the stages of a role need to be allowed with these settings.

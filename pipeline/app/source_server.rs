@@ -1,6 +1,5 @@
 //! The role `source-server`: what Git says of applications, over HTTP and over the bus, to those who may ask.
 
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use stages_source::{
 };
 
 use super::{build, join, sources};
-use crate::cli::{OnSourceServer, SourceServerCommand};
+use crate::cli::{OnSourceServer, SourceServerCommand, print};
 use crate::config::{Config, Variables};
 
 /// Connections at a time.
@@ -37,15 +36,6 @@ pub(crate) fn command(given: &OnSourceServer, variables: &Variables) -> anyhow::
     super::log::start(&config);
     super::run(async |stop| run(&config, stop).await)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(error).context("write to standard output")
-        }
-        _ => Ok(()),
-    }
 }
 
 async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {

@@ -23,7 +23,8 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::values::{Asked, Peers, Shown, client, described, print, unreached};
+use super::print;
+use super::values::{Asked, Peers, Shown, client, described, unreached};
 use super::{AccessShape, CheckAccess, Tier};
 
 /// The time one question may take.

@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep};
 
 use url::Url;
 
-use super::values::{Asked, print};
-use super::{AccessShape, Check, CheckCommand};
+use super::values::Asked;
+use super::{AccessShape, Check, CheckCommand, print};
 
 /// The time one request may take.
 const ANSWER: Duration = Duration::from_secs(5);

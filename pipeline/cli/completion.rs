@@ -3,7 +3,6 @@
 //! takes: a shell's name - gives: a script that the shell reads, which asks this program at each press of the key
 //! calls: the platform that somebody is signed in to, for the names of runtimes and applications, for a moment at most
 
-use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -12,7 +11,7 @@ use clap::{CommandFactory as _, ValueEnum};
 use clap_complete::CompleteEnv;
 use clap_complete::env::Shells;
 
-use super::Cli;
+use super::{Cli, print};
 use crate::config::{Variables, set};
 
 /// By this variable a shell asks to have a line completed.
@@ -33,7 +32,7 @@ pub(crate) enum Shell {
 /// Prints the script.
 ///
 /// # Errors
-/// When nobody reads it.
+/// When it cannot be written.
 pub(crate) fn run(shell: Shell) -> anyhow::Result<ExitCode> {
     let name = match shell {
         Shell::Bash => "bash",
@@ -45,7 +44,7 @@ pub(crate) fn run(shell: Shell) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     let own = completer();
     shell.write_registration(ASKED, PROGRAM, PROGRAM, &own, &mut script).context("write the script")?;
-    std::io::stdout().lock().write_all(&script).context("print the script")?;
+    print(&String::from_utf8(script).context("write the script")?)?;
     Ok(ExitCode::SUCCESS)
 }
 

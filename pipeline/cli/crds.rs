@@ -12,7 +12,8 @@ use anyhow::{Context as _, anyhow, bail};
 use pipeline_doctor::Cluster as _;
 use serde_json::{Value, json};
 
-use super::values::{Asked, print};
+use super::print;
+use super::values::Asked;
 use super::{Adopt, CrdsCommand};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -4,7 +4,7 @@ mod remote;
 mod show;
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use stages_git::manifests::manifests;
 use stages_git::walk::{Asked, Change, WalkLimits};
 use stages_git::{Address, Commit, GitRepository, Paths};
 
-use crate::cli::{Applications, Changed, Commits, GitCommand, ManifestsOf, OnGit};
+use crate::cli::{Applications, Changed, Commits, GitCommand, ManifestsOf, OnGit, print};
 use crate::config::Variables;
 
 /// Bytes of the largest file of applications.
@@ -101,15 +101,6 @@ pub(crate) fn run(given: &OnGit, variables: &Variables) -> anyhow::Result<ExitCo
         GitCommand::Commits(given) => commits(given, variables),
         GitCommand::Manifests(given) => listed(given, variables),
         GitCommand::Remote(command) => Ok(super::remote::run_git(command, variables)),
-    }
-}
-
-fn print(text: &str) -> anyhow::Result<()> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(error).context("write to standard output")
-        }
-        _ => Ok(()),
     }
 }
 

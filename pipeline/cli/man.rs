@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 
-use super::Cli;
-use super::ask::say;
+use super::{Cli, print};
 
 /// Writes a page for each command.
 ///
@@ -20,6 +19,6 @@ pub(crate) fn run(directory: &Path) -> anyhow::Result<ExitCode> {
     written.with_context(|| format!("write manual pages to {}", directory.display()))?;
     let pages = std::fs::read_dir(directory).context("count the pages")?.filter_map(Result::ok);
     let pages = pages.filter(|page| page.file_name().to_string_lossy().starts_with("gitops-runtime")).count();
-    say(&format!("{pages} manual pages are in {}: `man -l` shows one\n", directory.display()))?;
+    print(&format!("{pages} manual pages are in {}: `man -l` shows one\n", directory.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ mod cluster;
 mod network;
 mod release;
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ use pipeline_doctor::{Around, Cluster, File, Format, Network, Report, Tiers, Unr
 pub(super) use self::certificates::{Shown, described};
 pub(super) use self::cluster::Asked;
 pub(super) use self::network::{Peers, client, unreached};
-use super::{Hook, Shape, Tier, Validate, ValuesCommand};
+use super::{Hook, Shape, Tier, Validate, ValuesCommand, print};
 use crate::config;
 
 /// Bytes of the largest file that is read.
@@ -136,13 +136,4 @@ fn read(path: &Path) -> (String, Result<File, Unreadable>) {
         Err(_) => Err(Unreadable { line: 0, why: "nothing that can be read as text" }),
     };
     (name, file)
-}
-
-pub(super) fn print(text: &str) -> anyhow::Result<()> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(error).context("write to standard output")
-        }
-        _ => Ok(()),
-    }
 }

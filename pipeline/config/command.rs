@@ -10,6 +10,7 @@ use super::host::Host;
 use super::layers::Layers;
 use super::{Config, Given, Problems, print};
 use crate::cli::ConfigCommand;
+use crate::cli::ask::complain;
 
 /// Runs one of the commands: 0 when all is well, 1 when something is wrong with the settings.
 pub(crate) fn run(command: &ConfigCommand, variables: &Variables) -> ExitCode {
@@ -23,7 +24,10 @@ pub(crate) fn run(command: &ConfigCommand, variables: &Variables) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        Err(error) => {
+            complain(&format!("write to standard output: {error}"));
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -144,6 +144,30 @@ fn where_no_cluster_is_known_it_is_said_what_names_one() {
     );
 }
 
+#[test]
+fn whoever_reads_no_further_has_read_enough_and_a_full_disk_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    for arguments in [
+        &["schema", "--of", "resources"][..],
+        &["completion", "bash"],
+        &["man", pages.to_str().unwrap()],
+        &["source-server", "schema"],
+        &["rbac", "print", "--role", "reporter"],
+        &["config", "print"],
+        &["config", "schema"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command(arguments).stdout(writer).output().unwrap();
+        assert_eq!((output.status.code(), said(&output).as_str()), (Some(0), ""), "{arguments:?}");
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = command(arguments).stdout(full).output().unwrap();
+        let expected = "gitops-runtime: write to standard output: No space left on device (os error 28)\n";
+        assert_eq!((output.status.code(), said(&output).as_str()), (Some(1), expected), "{arguments:?}");
+    }
+}
+
 /// An API server that has nothing but a version and a Secret, and allows everything.
 async fn api() -> String {
     use axum::Json;

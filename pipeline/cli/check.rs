@@ -15,7 +15,8 @@ use tokio::time::{Instant, sleep};
 
 use url::Url;
 
-use super::values::Asked;
+use super::ask::complain;
+use super::values::{Asked, unreached};
 use super::{AccessShape, Check, CheckCommand, print};
 
 /// The time one request may take.
@@ -43,6 +44,7 @@ pub(crate) fn run(check: &Check) -> anyhow::Result<ExitCode> {
 /// Looks at every part of an installation, until none fails or the time is over: 0 when none does, else 1.
 fn installed(check: &Check, namespace: &str) -> anyhow::Result<ExitCode> {
     let until = std::time::Instant::now() + check.within;
+    let mut waits_for = None;
     loop {
         let asked = Asked::find(check.kubeconfig.clone(), check.context.clone())?;
         let found = pipeline_doctor::installation(&Looked {
@@ -51,7 +53,8 @@ fn installed(check: &Check, namespace: &str) -> anyhow::Result<ExitCode> {
             release: check.release.as_deref(),
             version: env!("CARGO_PKG_VERSION"),
         });
-        let is_well = found.failing().is_none();
+        let failing = found.failing();
+        let is_well = failing.is_none();
         if is_well || std::time::Instant::now() >= until {
             print(&match check.format {
                 AccessShape::Table => found.table(),
@@ -59,7 +62,18 @@ fn installed(check: &Check, namespace: &str) -> anyhow::Result<ExitCode> {
             })?;
             return Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
+        if let Some(part) = failing {
+            waiting(&mut waits_for, format!("{} ({})", part.part, part.found));
+        }
         std::thread::sleep(AGAIN);
+    }
+}
+
+/// Says beside the result what is waited for, once until it is something else.
+fn waiting(before: &mut Option<String>, now: String) {
+    if before.as_ref() != Some(&now) {
+        complain(&format!("waiting: {now}"));
+        *before = Some(now);
     }
 }
 
@@ -72,6 +86,7 @@ async fn ask(check: &Check, base: &Url) -> anyhow::Result<ExitCode> {
         .context("make an HTTP client")?;
     let url = base.join("/readyz").context("the address")?;
     let until = Instant::now() + check.within;
+    let mut waits_for = None;
     loop {
         let said = match client.get(url.clone()).send().await {
             Ok(answer) => {
@@ -85,11 +100,12 @@ async fn ask(check: &Check, base: &Url) -> anyhow::Result<ExitCode> {
                 format!("is not ready: {text}")
             }
             Err(error) if error.is_timeout() => "does not answer in time".to_owned(),
-            Err(_) => "does not answer".to_owned(),
+            Err(error) => format!("does not answer: {}", unreached(&error)),
         };
         if Instant::now() >= until {
             bail!("{base} {said}");
         }
+        waiting(&mut waits_for, format!("{base} {said}"));
         sleep(AGAIN).await;
     }
 }

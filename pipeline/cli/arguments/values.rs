@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use url::Url;
 
 const VALIDATE: &str = "\
@@ -187,14 +187,15 @@ pub(crate) enum ValuesCommand {
 /// What is asked.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_help = CHECK)]
+#[command(group = ArgGroup::new("what").args(["url", "namespace"]).required(true))]
 pub(crate) struct Check {
     #[command(subcommand)]
     pub(crate) command: Option<CheckCommand>,
     /// Where it serves health, such as http://gitops-runtime-reporter:8088
-    #[arg(required_unless_present = "namespace")]
+    #[arg(value_parser = address)]
     pub(crate) url: Option<Url>,
     /// The namespace of an installation, every part of which is looked at
-    #[arg(short, long, value_name = "NAME", value_parser = label, conflicts_with = "url")]
+    #[arg(short, long, value_name = "NAME", value_parser = label)]
     pub(crate) namespace: Option<String>,
     /// Its release; without one they are all that are there
     #[arg(long, value_name = "NAME", value_parser = label, requires = "namespace")]

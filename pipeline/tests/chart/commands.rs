@@ -125,8 +125,46 @@ fn a_reporter_that_is_not_there_is_not_ready() {
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("is not ready: missing"), "{}", said(&output));
     let output = run(&["check", &address, "--within", "1m"]);
-    assert_eq!((output.status.code(), said(&output).as_str()), (Some(0), "ready\n"));
+    let waited = format!("ready\ngitops-runtime: waiting: {address}/ is not ready: missing\n");
+    assert_eq!((output.status.code(), said(&output)), (Some(0), waited), "what is waited for is said once");
     served.join().unwrap();
+}
+
+#[test]
+fn why_nobody_answers_is_said() {
+    // A port that is bound and not listened on refuses, and nobody else gets it.
+    let bound = tokio::net::TcpSocket::new_v4().unwrap();
+    bound.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = bound.local_addr().unwrap();
+    let no_tls = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let plain = no_tls.local_addr().unwrap();
+    let served = std::thread::spawn(move || {
+        use std::io::Write as _;
+        let mut stream = no_tls.accept().unwrap().0;
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        // Until the client has read it: what is closed before is reset.
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    for (url, why) in [
+        (format!("http://{address}/"), "does not answer: the connection is refused"),
+        (
+            format!("https://{plain}/"),
+            "does not answer: no TLS: received corrupt message of type InvalidContentType",
+        ),
+    ] {
+        let output = run(&["check", &url]);
+        let expected = format!("gitops-runtime: {url} {why}\n");
+        assert_eq!((output.status.code(), said(&output)), (Some(1), expected));
+    }
+    served.join().unwrap();
+    for url in ["foo", "ftp://a", "localhost:8088"] {
+        let output = run(&["check", url]);
+        let begin = format!(
+            "error: invalid value '{url}' for '[URL]': it is no address, such as https://runtime.example.com\n"
+        );
+        assert_eq!(output.status.code(), Some(2));
+        assert!(said(&output).starts_with(&begin), "{}", said(&output));
+    }
 }
 
 #[test]
@@ -288,7 +326,9 @@ fn each_part_of_an_installation_is_looked_at_and_waited_for() {
     assert_eq!(found["failing"], Value::Null);
     assert_eq!(found["parts"].as_array().unwrap().last().unwrap()["found"], "1 of 1 ready");
     assert!(asked.load(Ordering::SeqCst) >= 3);
-    assert_eq!(run(&["check"]).status.code(), Some(2), "neither an address nor a namespace");
+    let neither = run(&["check"]);
+    assert_eq!(neither.status.code(), Some(2), "neither an address nor a namespace");
+    assert!(said(&neither).contains("\n  <URL|--namespace <NAME>>\n"), "{}", said(&neither));
     assert_eq!(run(&["check", "--namespace", "runtime", &address]).status.code(), Some(2));
 }
 

@@ -83,6 +83,7 @@ pub(crate) fn convert(command: &ValuesCommand) -> anyhow::Result<ExitCode> {
         let (name, read) = read(path);
         match read {
             Ok(file) => all.push(file),
+            Err(Unreadable { line: 0, why }) => bail!("{name}: {why}"),
             Err(Unreadable { line, why }) => bail!("{name}: line {line}: {why}"),
         }
     }
@@ -130,10 +131,15 @@ fn read(path: &Path) -> (String, Result<File, Unreadable>) {
     let file = match done {
         Ok(_) if text.len() as u64 <= LARGEST => File::read(&name, &text),
         Ok(_) => Err(Unreadable { line: 0, why: "more than 4 MiB" }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(Unreadable { line: 0, why: "no such file" })
-        }
-        Err(_) => Err(Unreadable { line: 0, why: "nothing that can be read as text" }),
+        Err(error) => Err(Unreadable {
+            line: 0,
+            why: match error.kind() {
+                io::ErrorKind::NotFound => "no such file",
+                io::ErrorKind::IsADirectory => "a directory, and no file",
+                io::ErrorKind::PermissionDenied => "a file that may not be read",
+                _ => "nothing that can be read as text",
+            },
+        }),
     };
     (name, file)
 }

@@ -168,6 +168,27 @@ fn why_nobody_answers_is_said() {
 }
 
 #[test]
+fn a_file_that_cannot_be_converted_is_named_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let directory = folder.path().to_str().unwrap().to_owned();
+    for (path, why) in [
+        ("missing.yaml".to_owned(), "no such file"),
+        (directory, "a directory, and no file"),
+        (file("binary.yaml", b"\xff\xfe"), "nothing that can be read as text"),
+        (file("broken.yaml", b"a: 1\nb: [\n"), "line 2: no YAML"),
+    ] {
+        let output = run(&["values", "convert", &path]);
+        let expected = format!("gitops-runtime: {path}: {why}\n");
+        assert_eq!((output.status.code(), said(&output)), (Some(1), expected));
+    }
+}
+
+#[test]
 fn where_no_cluster_is_known_it_is_said_what_names_one() {
     let home = tempfile::tempdir().unwrap();
     let given = ["secrets", "ensure", "--namespace", "a", "--name", "b", "--key", "c"];

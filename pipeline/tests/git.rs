@@ -288,9 +288,7 @@ fn a_repository_over_ssh_is_asked_with_a_key_and_known_hosts() {
     };
     assert_eq!(
         asked(&[]),
-        format!(
-            "gitops-runtime: {url} wants credentials and none are configured for it: a Secret labelled argocd.argoproj.io/secret-type, a file or the environment gives them\n"
-        )
+        format!("gitops-runtime: {url} wants credentials: give a private key with --ssh-key-file\n")
     );
     assert_eq!(
         asked(&["--known-hosts-file", "none"]),

@@ -5,9 +5,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use stages_git::remote::{Access, Config, Credential, Credentials, KnownHosts, Scheme};
-use stages_git::{Checkout, Checkouts, GitRepository, Oid, RepositoryUrl};
+use stages_git::{Checkout, Checkouts, FetchError, GitRepository, Oid, RepositoryUrl};
 
 use crate::cli::OfRepository;
 use crate::config::Variables;
@@ -59,12 +59,33 @@ pub(super) fn open(
         checkouts.set_access(access);
         let (mut found, mut held) = (BTreeMap::new(), Vec::new());
         for revision in revisions {
-            let checkout = checkouts.checkout(&url, revision).await?;
+            let checkout = checkouts.checkout(&url, revision).await;
+            let checkout = checkout.map_err(|error| with_flags(&error).unwrap_or_else(|| error.into()))?;
             found.insert((*revision).to_owned(), checkout.commit);
             held.push(checkout);
         }
         let first = held.first().context("no revision was asked for")?;
         Ok(Opened { repository: first.open()?, found, _held: held })
+    })
+}
+
+/// What helps here, where no Argo CD gives what is missing.
+fn with_flags(error: &FetchError) -> Option<anyhow::Error> {
+    Some(match error {
+        FetchError::Certificate { host, why } => {
+            anyhow!("the certificate of {host} is not trusted ({why}): give its authority with --ca-file")
+        }
+        FetchError::UnknownHost { host, fingerprint } => anyhow!(
+            "the SSH host {host} is not known ({fingerprint}): compare that with what its operator publishes, and add the key to \
+             ~/.ssh/known_hosts, or to a file that --known-hosts-file names"
+        ),
+        FetchError::NoCredentials { url } if url.starts_with("ssh:") => {
+            anyhow!("{url} wants credentials: give a private key with --ssh-key-file")
+        }
+        FetchError::NoCredentials { url } => anyhow!(
+            "{url} wants credentials: give a token or a password in the variable GIT_PASSWORD, or with --password-file"
+        ),
+        _ => return None,
     })
 }
 
@@ -128,5 +149,37 @@ fn known_hosts(named: Option<&Path>, home: Option<String>) -> anyhow::Result<Kno
         Ok(text) => Ok(KnownHosts::read(&text)),
         Err(error) if !is_named && error.kind() == ErrorKind::NotFound => Ok(KnownHosts::default()),
         Err(error) => Err(error).with_context(|| format!("read {}", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_told_with_the_flag_that_gives_it() {
+        let (host, why) = ("git.example.com".to_owned(), "unknown issuer".to_owned());
+        let of = |url: &str| FetchError::NoCredentials { url: url.to_owned() };
+        let unknown = FetchError::UnknownHost { host: host.clone(), fingerprint: "SHA256:a".to_owned() };
+        for (error, told) in [
+            (
+                FetchError::Certificate { host, why },
+                "the certificate of git.example.com is not trusted (unknown issuer): give its authority with --ca-file",
+            ),
+            (
+                unknown,
+                "the SSH host git.example.com is not known (SHA256:a): compare that with what its operator publishes, and add \
+                 the key to ~/.ssh/known_hosts, or to a file that --known-hosts-file names",
+            ),
+            (of("ssh://git@a/b"), "ssh://git@a/b wants credentials: give a private key with --ssh-key-file"),
+            (
+                of("https://a/b"),
+                "https://a/b wants credentials: give a token or a password in the variable GIT_PASSWORD, or with --password-file",
+            ),
+        ] {
+            assert_eq!(with_flags(&error).unwrap().to_string(), told);
+        }
+        let away = FetchError::Connect { host: "a".to_owned(), why: "refused".to_owned() };
+        assert!(with_flags(&away).is_none(), "it is told as it is");
     }
 }

@@ -335,6 +335,7 @@ pub(crate) enum ConfigCommand {
     /// Check the settings; exit 1 and tell every problem when something is wrong.
     Check {
         /// Check this file alone, without the environment and without missing what that may give.
+        #[arg(conflicts_with = "Settings")]
         file: Option<PathBuf>,
         #[command(flatten)]
         given: Box<Settings>,

@@ -346,6 +346,18 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
+fn a_file_that_is_checked_alone_stands_beside_no_other_setting() {
+    for more in
+        [&["--set", "log.level=loud"][..], &["--config", "config/nowhere.yaml"], &["--log-level", "loud"]]
+    {
+        let output = run(&[&["config", "check", "config/default.yaml"], more].concat(), &[]);
+        assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()), "{more:?}");
+        let text = stderr(&output);
+        assert!(text.contains("cannot be used with") && text.contains("'[FILE]'"), "{text}");
+    }
+}
+
+#[test]
 fn a_variable_that_is_not_text_is_refused() {
     use std::os::unix::ffi::OsStrExt as _;
     let output = Command::new(env!("CARGO_BIN_EXE_gitops-runtime"))

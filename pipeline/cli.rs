@@ -83,7 +83,9 @@ Examples:
     gitops-runtime tunnel-client --to https://tunnels.example.com --name shop-web --token-file token \\
       --forward http://localhost:3000
   See what is wrong with values of the chart before they are installed:
-    gitops-runtime validate -f values.yaml";
+    gitops-runtime validate -f values.yaml
+
+Exit codes: 0 done, 1 not done or something is wrong, 2 usage; others stand in the help of the commands that have them.";
 
 const REPORTER: &str = "\
 Examples:
@@ -563,6 +565,60 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// The words of a command of this program in a line of a shell, up to where another one begins.
+    fn words(line: &str) -> Option<Vec<String>> {
+        let (before, text) = line.split_once("gitops-runtime ")?;
+        let (mut words, mut quote) = (vec![String::new()], None);
+        for (at, c) in text.char_indices() {
+            match (quote, c) {
+                (Some(open), _) if open == c => quote = None,
+                (Some(_), _) => words.last_mut()?.push(c),
+                (None, '\'' | '"') if before.contains('\'') => break,
+                (None, '\'' | '"') => quote = Some(c),
+                (None, '|' | '>' | '<' | ';' | '&' | ')' | '#' | '`') => break,
+                // Behind two spaces stands what is said beside a command.
+                (None, ' ') if text.get(at..).is_some_and(|rest| rest.starts_with("  ")) => break,
+                (None, ' ') => words.push(String::new()),
+                (None, _) => words.last_mut()?.push(c),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        let is_other = before.trim_start().starts_with("helm ");
+        (!is_other).then(|| [vec!["gitops-runtime".to_owned()], words].concat())
+    }
+
+    /// The examples of a command and of all below it.
+    fn examples(command: &clap::Command, found: &mut Vec<String>) {
+        let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let mut goes_on = false;
+        for line in text.lines().filter(|line| line.starts_with("  ")) {
+            let (line, next) = line.strip_suffix('\\').map_or((line, false), |line| (line, true));
+            match found.last_mut() {
+                Some(before) if goes_on => before.push_str(line.trim_start()),
+                _ => found.push(line.to_owned()),
+            }
+            goes_on = next;
+        }
+        command.get_subcommands().for_each(|one| examples(one, found));
+    }
+
+    #[test]
+    fn every_example_and_every_command_of_the_readme_is_taken_as_it_is_printed() {
+        let mut lines = Vec::new();
+        examples(&Cli::command(), &mut lines);
+        let blocks = include_str!("../README.md").split("```").skip(1).step_by(2);
+        lines.extend(
+            blocks.filter_map(|block| block.strip_prefix("sh\n")).flat_map(str::lines).map(str::to_owned),
+        );
+        let commands: Vec<_> = lines.iter().filter_map(|line| Some((line, words(line)?))).collect();
+        assert!(commands.len() > 250, "{}", commands.len());
+        for (line, words) in commands {
+            if let Err(error) = Cli::command().try_get_matches_from(&words) {
+                panic!("{line}: {words:?}: {error}");
+            }
+        }
     }
 
     #[test]

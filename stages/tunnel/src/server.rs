@@ -130,7 +130,7 @@ pub struct ServerConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The port cannot be had.
-    #[error("listen on {address}")]
+    #[error("cannot listen on {address}; stop the process that listens there, or choose another address")]
     Listen {
         /// Where.
         address: SocketAddr,

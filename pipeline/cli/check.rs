@@ -105,7 +105,7 @@ async fn ask(check: &Check, base: &Url) -> anyhow::Result<ExitCode> {
         if Instant::now() >= until {
             bail!("{base} {said}");
         }
-        waiting(&mut waits_for, format!("{base} {said}"));
+        waiting(&mut waits_for, format!("{base} {}", said.lines().next().unwrap_or_default()));
         sleep(AGAIN).await;
     }
 }

@@ -5,6 +5,7 @@
 //! no longer lists, unless what owns them is there: a ReplicaSet is never listed. So does all
 //! of a runtime that was taken away, once it was not heard of for as long.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::accounts;
@@ -86,7 +87,7 @@ macro_rules! taken_away {
          AND NOT EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id)"
     };
 }
-const TAKEN_AWAY: &str = concat!("SELECT r.id FROM runtimes r WHERE ", taken_away!(), " AND r.id = $2");
+const TAKEN_AWAY: &str = concat!("SELECT r.id FROM runtimes r WHERE ", taken_away!());
 /// Those of which nothing is left.
 const RUNTIMES: &str = concat!(
     "DELETE FROM runtimes WHERE id IN (SELECT r.id FROM runtimes r WHERE ",
@@ -123,6 +124,8 @@ impl Sweep<'_> {
     async fn transitions(&mut self, cut: Millis, mut after: i64) -> Result<(i64, bool), StoreError> {
         let arguments = [Arg::Int(after), Arg::Int(LOOKED_AT as i64)];
         let rows = self.connection.rows(LOOK, &arguments).await?;
+        let taken_away = self.connection.rows(TAKEN_AWAY, &[Arg::Int(cut)]).await?;
+        let taken_away = taken_away.iter().map(|row| row.int(0)).collect::<Result<HashSet<_>, _>>()?;
         for row in &rows {
             let (id, entity) = (row.int(0)?, row.int(4)?);
             if row.int(1)? >= cut {
@@ -136,7 +139,7 @@ impl Sweep<'_> {
             }
             if id == current && row.int(2)? < cut {
                 let (is_application, application) = (row.text(7)?.is_empty(), row.int(9)?);
-                let is_taken_away = self.is_taken_away(row.int(14)?, cut).await?;
+                let is_taken_away = taken_away.contains(&row.int(14)?);
                 let is_deleted = row.int(3)? != 0 || is_taken_away;
                 let ended = if is_application && is_deleted {
                     self.application(application, entity, id, cut).await?
@@ -155,11 +158,6 @@ impl Sweep<'_> {
             after = id;
         }
         Ok((after, rows.len() < LOOKED_AT))
-    }
-
-    /// Whether a runtime is there no more.
-    async fn is_taken_away(&mut self, runtime: i64, cut: Millis) -> Result<bool, StoreError> {
-        Ok(self.connection.row(TAKEN_AWAY, &[Arg::Int(cut), Arg::Int(runtime)]).await?.is_some())
     }
 
     /// Whether an application no longer lists what was once reported of it, and nothing of it owns that.
@@ -270,7 +268,36 @@ impl Sweep<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::database::{Database, Place};
+    use crate::group;
     use crate::plan::Plans;
+
+    /// What stays is looked at with a statement for each state, and a few for all of them.
+    #[tokio::test]
+    async fn who_was_taken_away_is_asked_once_for_however_many_old_states() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let database = Database::open(&Place::Sqlite(folder.path().join("platform.db"))).await.unwrap();
+        let mut connection = database.to_write().await.unwrap();
+        let runtime = "INSERT INTO runtimes (id, name, created_at) VALUES (1, 'prod', 0)";
+        let token = "INSERT INTO tokens (runtime_id, prefix, hash, created_at) VALUES (1, 'a', x'00', 0)";
+        for sql in [runtime, token] {
+            connection.execute(sql, &[]).await.unwrap();
+        }
+        let mut took = Vec::new();
+        for number in 0..60 {
+            let one = group::delivery(number, group::report(&format!("shop{number}"), None));
+            group::keep(&mut connection, &[&one], 2).await.unwrap();
+            let before = connection.statements();
+            let cut = Cut { history: 1_000, keys: 0, ended: 0 };
+            let step = step(&mut connection, cut, 0).await.unwrap();
+            assert_eq!((step.gone, step.is_done), (0, true), "all of it stays");
+            took.push(connection.statements() - before);
+        }
+        let [first, .., last] = took[..] else { panic!("there were many") };
+        assert_eq!(last - first, 59, "{took:?}");
+        drop(connection);
+        database.close().await;
+    }
 
     #[tokio::test]
     async fn nothing_is_looked_for_through_a_whole_table() {

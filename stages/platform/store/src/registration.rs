@@ -50,8 +50,7 @@ impl Store {
                    FROM runtimes r \
                    LEFT JOIN registrations g ON g.runtime_id = r.id LEFT JOIN problems p ON p.runtime_id = r.id \
                    WHERE ($1 = '' OR r.name = $1) \
-                   AND (g.runtime_id IS NOT NULL OR EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id)) \
-                   ORDER BY r.name";
+                   AND (g.runtime_id IS NOT NULL OR EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id))";
         let mut connection = self.read().await?;
         let rows = connection.rows(sql, &[Arg::Text(only.unwrap_or(""))]).await?;
         let mut beside = heard::read(&mut connection).await?;
@@ -67,7 +66,10 @@ impl Store {
                 version: row.text(5)?,
             })
         };
-        rows.into_iter().map(one).collect()
+        let mut all = rows.into_iter().map(one).collect::<Result<Vec<_>, StoreError>>()?;
+        // By its bytes, as places in the list are compared: Postgres orders texts by the language of its database.
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(all)
     }
 
     /// The runtime that was added first of those that there are; `None`: there is none.

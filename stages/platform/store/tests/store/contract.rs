@@ -20,6 +20,7 @@ use crate::matrix;
 use crate::overview;
 use crate::owners;
 use crate::postgres::Server;
+use crate::runtimes;
 use crate::shipping;
 use crate::support::{KEEP_ALL, Opened, digest, open, operation, report, resource};
 use crate::upgraded;
@@ -116,6 +117,10 @@ async fn the_contract_holds_on_postgres() {
     looked_up::an_entity_is_found_without_reading_those_that_are_called_alike(&server.database().await).await;
     looked_up::a_page_of_a_list_reads_no_more_than_it_may_show(&server.database().await).await;
     upgraded::since_when_a_resource_is_so_is_taken_over_on_postgres(&server.database().await).await;
+    runtimes::lists_leave_nothing_out_whichever_language_the_database_has(
+        open(&Place::Postgres(server.english_database().await)).await,
+    )
+    .await;
     what_cannot_be_indexed_is_unfit_and_spoils_no_other(
         open(&Place::Postgres(server.database().await)).await,
     )

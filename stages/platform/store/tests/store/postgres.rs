@@ -95,9 +95,18 @@ impl Server {
 
     /// A new database.
     pub(crate) async fn database(&self) -> String {
+        self.made("").await
+    }
+
+    /// A new database that orders texts as people who speak English do.
+    pub(crate) async fn english_database(&self) -> String {
+        self.made("TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en'").await
+    }
+
+    async fn made(&self, how: &str) -> String {
         let mut connection = PgConnection::connect(&self.url("postgres")).await.unwrap();
         let name = format!("d{:016x}", fastrand::u64(..));
-        let sql = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"));
+        let sql = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name} {how}"));
         sqlx::query(sql).execute(&mut connection).await.unwrap();
         self.url(&name)
     }

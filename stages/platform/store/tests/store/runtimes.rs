@@ -2,8 +2,8 @@
 
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
-    HeardRole, Place, RefusedReports, Runtime, SEALING_KEYS, SealingKey, SharedConfiguration, TOLD_CLUSTERS,
-    ToldCluster, View, adopt, create_token,
+    FleetRuntime, HeardRole, Place, RefusedReports, Runtime, SEALING_KEYS, SealingKey, SharedConfiguration,
+    TOLD_CLUSTERS, ToldCluster, View, Which, adopt, create_token,
 };
 
 use crate::accounts::{NOW, by};
@@ -288,5 +288,41 @@ async fn the_shared_repository_is_suggested_once_and_set_at_any_time(opened: Ope
     assert_eq!(store.first_runtime().await.unwrap().as_deref(), Some("prod"));
     assert!(store.unregister(&by(), "prod", NOW).await.unwrap());
     assert_eq!(store.first_runtime().await.unwrap().as_deref(), Some("eu1"));
+    opened.close().await;
+}
+
+/// Whoever reads a list in pages compares places by their bytes, or has the database compare them in its own order.
+pub(crate) async fn lists_leave_nothing_out_whichever_language_the_database_has(opened: Opened) {
+    let store = &opened.store;
+    for name in ["c", "B", "a"] {
+        store.register(&by(), name, "{}", false, NOW).await.unwrap().expect("is new");
+        let mut of = report("u", 1, 1);
+        name.clone_into(&mut of.entity.app_name);
+        opened.keep(of).await;
+    }
+    let names = |all: Vec<FleetRuntime>| all.into_iter().map(|one| one.name).collect::<Vec<_>>();
+    assert_eq!(
+        names(store.runtimes(&View::ALL).await.unwrap()),
+        ["a", "B", "c", "prod"],
+        "it has a language"
+    );
+    let all = store.registrations(None).await.unwrap();
+    let names: Vec<_> = all.iter().map(|one| &*one.name).collect();
+    assert_eq!(names, ["B", "a", "c", "prod"], "by their bytes");
+    let mut after = (String::new(), String::new(), String::new());
+    let mut seen = Vec::new();
+    let which = Which::default();
+    loop {
+        let place = (&*after.0, &*after.1, &*after.2);
+        let page = store.visible(&View::ALL, &which, place, 1).await.unwrap();
+        let ends = store.ends(&View::ALL, &which, place, (1, 1)).await.unwrap();
+        assert_eq!(ends.len(), page.len());
+        let Some((one, end)) = page.into_iter().zip(ends).next() else { break };
+        assert_eq!((&one.runtime, &one.state.name), (&end.runtime, &end.name));
+        seen.push(one.state.name);
+        after = (end.runtime, end.namespace, end.name);
+    }
+    seen.sort();
+    assert_eq!(seen, ["B", "a", "c"]);
     opened.close().await;
 }

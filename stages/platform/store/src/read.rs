@@ -311,7 +311,7 @@ pub(crate) async fn drifts(
     let sql = "SELECT d.onset, d.ended, d.repeats FROM drifts d JOIN entities e ON e.id = d.entity_id \
                JOIN applications a ON a.id = e.application_id \
                WHERE a.runtime_id = $1 AND a.namespace = $2 AND a.name = $3 AND e.kind = '' \
-               ORDER BY d.onset DESC LIMIT 100";
+               ORDER BY d.onset DESC, d.id DESC LIMIT 100";
     let one = |row: Row| {
         Ok(Drift { onset: row.int(0)?, ended: row.int_or_null(1)?.is_some(), repeats: row.int(2)? })
     };

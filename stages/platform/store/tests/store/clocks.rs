@@ -47,3 +47,15 @@ pub(crate) async fn states_that_are_read_by_their_times_come_to_the_state(opened
     assert_eq!(payload["timestamp"], "1970-01-01T00:00:00.101Z");
     opened.close().await;
 }
+
+/// What follows a clock that is ahead is of one moment with it.
+pub(crate) async fn drifts_of_one_moment_stand_in_the_order_in_which_they_came(opened: Opened) {
+    let all = ["OutOfSync", "Synced", "OutOfSync", "OutOfSync", "Synced", "OutOfSync"];
+    for (version, sync) in (1..).zip(all) {
+        opened.keep(Report { sync: Some(sync.to_owned()), ..report("u", version, 10) }).await;
+    }
+    let drifts = opened.store.drifts(opened.runtime.id, ("argocd", "shop")).await.unwrap();
+    let told: Vec<_> = drifts.iter().map(|one| (one.ended, one.repeats)).collect();
+    assert_eq!(told, [(false, 1), (true, 2), (true, 1)], "the newest first");
+    opened.close().await;
+}

@@ -108,11 +108,15 @@ impl Store {
         at: Option<Millis>,
         from: Option<Millis>,
     ) -> Result<Vec<ResourceAt>, StoreError> {
+        // Of one that was reported under several versions of its API the one counts that was reported of last.
         let now = "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.sync, t.deleted, \
                    COALESCE(t.actual, t.object), COALESCE(b.actual, b.object), e.owner, t.pods_ready, t.pods_wanted, t.pods_revision FROM entities e \
                    JOIN transitions t ON t.id = e.current LEFT JOIN transitions b ON b.id = (SELECT x.id \
                    FROM transitions x WHERE x.entity_id = e.id AND x.at <= $2 ORDER BY x.at DESC, x.id DESC LIMIT 1) \
-                   WHERE e.application_id = $1 AND e.kind <> '' ORDER BY e.kind, e.namespace, e.name, e.id LIMIT $3";
+                   WHERE e.application_id = $1 AND e.kind <> '' AND NOT EXISTS (SELECT 1 FROM entities o \
+                   WHERE o.application_id = e.application_id AND o.kind = e.kind AND o.name = e.name AND o.namespace = e.namespace \
+                   AND o.listing = e.listing AND (o.at, o.id) > (e.at, e.id)) \
+                   ORDER BY e.kind, e.namespace, e.name, e.id LIMIT $3";
         let then = "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.sync, t.deleted, \
                     COALESCE(t.actual, t.object), COALESCE(b.actual, b.object), e.owner, t.pods_ready, t.pods_wanted, t.pods_revision FROM entities e \
                     JOIN transitions t ON t.id = (SELECT x.id FROM transitions x WHERE x.entity_id = e.id AND x.at <= $4 \
@@ -164,7 +168,7 @@ impl Store {
         let sql = "SELECT e.api_version, t.actual, t.desired, t.git, t.object, t.deleted FROM entities e \
                    JOIN transitions t ON t.id = (SELECT x.id FROM transitions x WHERE x.entity_id = e.id AND x.at <= $5 \
                    ORDER BY x.at DESC, x.id DESC LIMIT 1) \
-                   WHERE e.application_id = $1 AND e.kind = $2 AND e.namespace = $3 AND e.name = $4 ORDER BY t.at DESC";
+                   WHERE e.application_id = $1 AND e.kind = $2 AND e.namespace = $3 AND e.name = $4 ORDER BY t.at DESC, t.id DESC";
         let arguments =
             [Arg::Int(application), Arg::Text(kind), Arg::Text(namespace), Arg::Text(name), Arg::Int(at)];
         let mut connection = self.read().await?;

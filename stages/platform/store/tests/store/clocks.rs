@@ -1,6 +1,6 @@
 //! Times of several clocks, and of reports that come late.
 
-use stages_platform_store::{ApplicationName, Report, View};
+use stages_platform_store::{ApplicationName, Report, Text, View};
 
 use crate::support::{Opened, report, resource};
 
@@ -57,5 +57,31 @@ pub(crate) async fn drifts_of_one_moment_stand_in_the_order_in_which_they_came(o
     let drifts = opened.store.drifts(opened.runtime.id, ("argocd", "shop")).await.unwrap();
     let told: Vec<_> = drifts.iter().map(|one| (one.ended, one.repeats)).collect();
     assert_eq!(told, [(false, 1), (true, 2), (true, 1)], "the newest first");
+    opened.close().await;
+}
+
+pub(crate) async fn a_resource_of_several_versions_of_its_api_is_as_it_was_told_last(opened: Opened) {
+    let store = &opened.store;
+    opened.keep(report("u", 1, 10)).await;
+    let keep = async |version: i64, at: i64, api_version: &str| {
+        let mut one = resource("d", version, at);
+        api_version.clone_into(&mut one.entity.resource.as_mut().unwrap().api_version);
+        opened.keep(one).await;
+    };
+    for (version, api_version) in [(1, "apps/v1beta1"), (2, "apps/v1"), (3, "apps/v1beta2")] {
+        keep(version, 10, api_version).await;
+    }
+    let runtime = "prod".to_owned();
+    let name = ApplicationName { runtime, namespace: "argocd".to_owned(), name: "shop".to_owned() };
+    let known = store.known(&View::ALL, &name).await.unwrap().unwrap();
+    let manifests = store.manifests_at(known.id, WEB, 10).await.unwrap().unwrap();
+    assert_eq!(manifests.actual.as_deref(), resource("d", 3, 10).object.as_ref().map(Text::as_str));
+    let versions = async || {
+        let all = store.resources_of(&View::ALL, &name).await.unwrap().unwrap();
+        all.into_iter().map(|one| one.name.api_version).collect::<Vec<_>>()
+    };
+    assert_eq!(versions().await, ["apps/v1beta2"]);
+    keep(4, 20, "apps/v1").await;
+    assert_eq!(versions().await, ["apps/v1"]);
     opened.close().await;
 }

@@ -87,6 +87,8 @@ async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Pl
     overview::applications_that_move_most_are_told_against_the_time_before(open(&place().await).await).await;
     clocks::states_that_are_read_by_their_times_come_to_the_state(open(&place().await).await).await;
     clocks::drifts_of_one_moment_stand_in_the_order_in_which_they_came(open(&place().await).await).await;
+    clocks::a_resource_of_several_versions_of_its_api_is_as_it_was_told_last(open(&place().await).await)
+        .await;
     drifted::each_drift_is_told_with_the_manifests_that_it_began_with(open(&place().await).await).await;
     drifted::an_application_is_told_to_drift_however_many_of_its_resources_do(open(&place().await).await)
         .await;

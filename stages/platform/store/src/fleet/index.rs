@@ -11,8 +11,8 @@ use crate::rows::with_rows;
 
 /// The most of a message that lists and searches hold.
 const MESSAGE: usize = 1_024;
-/// The most that is searched of one application.
-const SEARCHED: usize = 8_192;
+/// The most that is searched of one application: some hundred images, which stand last, beside all else.
+const SEARCHED: usize = 65_536;
 
 /// Of the columns of an application those that what follows of a report depends on, in the order that [`Index::read`] has.
 macro_rules! indexed {
@@ -236,10 +236,10 @@ fn search(report: &Report, images: &[String]) -> String {
         report.revision.clone().unwrap_or_default(),
         report.commit.author.clone(),
         begin(&report.commit.message, MESSAGE).to_owned(),
-        images.join(" "),
     ];
     lines.iter_mut().for_each(|line| *line = line.replace(['\n', '='], " "));
     lines.extend(placement.labels.iter().map(|(key, value)| format!("{key}={value}").replace('\n', " ")));
+    lines.push(images.join(" ").replace(['\n', '='], " "));
     let all = format!("\n{}\n", lines.join("\n")).to_lowercase();
     begin(&all, SEARCHED).to_owned()
 }

@@ -35,7 +35,8 @@ pub enum Field {
 /// One condition; all of them hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// Somewhere in its names, commit, images or labels.
+    /// Somewhere in its names, commit, labels or images: in the first 64 KiB of all of it. [`Condition::Image`] looks through all
+    /// images, and [`Condition::Label`] through all labels.
     Text(String),
     /// One of these values.
     AnyOf(Field, Vec<String>),

@@ -37,16 +37,23 @@ pub(crate) async fn a_search_is_for_letters_whether_or_not_they_are_capitals(ope
     opened.close().await;
 }
 
-/// What is searched of an application has an end, and images stand before labels in it.
+/// What is searched of an application has an end, and images stand behind labels in it.
 pub(crate) async fn a_label_is_found_however_many_images_there_are(opened: Opened) {
     let mut one = report("u", 1, 1);
-    let images: Vec<String> =
-        (0..200).map(|image| format!("\"registry.example.com/a/rather/long/name/{image}:1.2.3\"")).collect();
+    let images: Vec<String> = (0..2_000)
+        .map(|image| format!("\"registry.example.com/a/rather/long/name/{image}:1.2.3\""))
+        .collect();
     one.images = format!("[{}]", images.join(","));
     one.placement.labels = vec![("team".to_owned(), "Shop".to_owned())];
     opened.keep(one).await;
     let label = |key: &str, value: Option<&str>| Condition::Label(key.to_owned(), value.map(str::to_owned));
+    let (text, image) =
+        (|text: &str| Condition::Text(text.to_owned()), |text: &str| Condition::Image(text.to_owned()));
     for (condition, expected) in [
+        (text("team=shop"), 1),
+        (text("name/0:1.2.3"), 1),
+        (text("name/1999"), 0),
+        (image("name/1999"), 1),
         (label("team", Some("Shop")), 1),
         (label("team", Some("shop")), 1),
         (label("team", None), 1),

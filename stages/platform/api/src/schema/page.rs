@@ -26,6 +26,14 @@ pub(crate) struct SliceInfo {
 }
 
 impl SliceInfo {
+    /// Of rows that were looked for up to a place, behind which there may be more.
+    pub(crate) fn or_behind(self, place: Option<String>) -> Self {
+        match place {
+            Some(place) => Self { end_cursor: Some(place), has_next_page: true, ..self },
+            None => self,
+        }
+    }
+
     /// Of a list that is told at once, from the first to the last of its places.
     pub(crate) fn whole(start: Option<String>, end: Option<String>) -> Self {
         Self { start_cursor: start, end_cursor: end, has_next_page: false, has_prev_page: false }
@@ -62,5 +70,25 @@ impl SlicePaginationArgs {
             has_next_page,
             has_prev_page: !self.after().is_empty(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_goes_on_behind_what_is_left_or_behind_what_was_looked_through() {
+        let told = |rows: &[&str], place: Option<&str>| {
+            let asked = SlicePaginationArgs { after: None, first: Some(2) };
+            let mut rows = rows.to_vec();
+            let info = asked.info(&mut rows, |row| (*row).to_owned()).or_behind(place.map(str::to_owned));
+            (rows.len(), info.end_cursor.unwrap_or_default(), info.has_next_page)
+        };
+        assert_eq!(told(&[], None), (0, String::new(), false));
+        assert_eq!(told(&["a", "b"], None), (2, "b".to_owned(), false), "just as many as a page has");
+        assert_eq!(told(&["a", "b", "c"], None), (2, "b".to_owned(), true));
+        assert_eq!(told(&["a"], Some("x")), (1, "x".to_owned(), true));
+        assert_eq!(told(&[], Some("x")), (0, "x".to_owned(), true));
     }
 }

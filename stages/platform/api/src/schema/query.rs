@@ -17,7 +17,7 @@ use super::promotion::{
 };
 use super::runtime::{Runtime, RuntimeEdge, RuntimeSlice};
 use super::workflow::{
-    self, Pipeline, PipelineSlice, PipelinesFilterArgs, Workflow, WorkflowSlice, WorkflowsFilterArgs,
+    self, Found, Pipeline, PipelineSlice, PipelinesFilterArgs, Workflow, WorkflowSlice, WorkflowsFilterArgs,
 };
 use super::{caller, now, store};
 use crate::caller::{Caller, Refusal, unread};
@@ -261,7 +261,8 @@ impl Query {
     }
 
     /// Workflows that are there, by runtime, namespace and name, as they were last told: those of applications that whoever asks
-    /// sees, and those that a rule about workflows shows. What began them is not known: whoever filters by that is told of none.
+    /// sees, and those that a rule about workflows shows. What began them is not known: whoever filters by that is told of none. Where
+    /// filters leave few of 10,000, a page has fewer than it may, and what is left stands behind its `endCursor`.
     #[graphql(complexity = "page::of(pagination.as_ref()) * (100 + child_complexity)")]
     async fn workflows(
         &self,
@@ -270,8 +271,8 @@ impl Query {
         pagination: Option<SlicePaginationArgs>,
     ) -> Result<WorkflowSlice> {
         let page = pagination.unwrap_or_default();
-        let mut all = workflow::listed(context, &filters.unwrap_or_default(), &page).await?;
-        let page_info = page.info(&mut all, Workflow::cursor);
+        let Found { mut all, upto } = workflow::listed(context, &filters.unwrap_or_default(), &page).await?;
+        let page_info = page.info(&mut all, Workflow::cursor).or_behind(upto);
         Ok(WorkflowSlice::of(all, page_info))
     }
 

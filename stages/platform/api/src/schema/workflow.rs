@@ -30,6 +30,8 @@ struct WorkflowMeta {
 #[derive(SimpleObject)]
 pub(crate) struct Workflow {
     metadata: WorkflowMeta,
+    #[graphql(skip)]
+    id: i64,
     /// Its application; empty: it belongs to none.
     #[graphql(skip)]
     application: String,
@@ -193,29 +195,41 @@ pub(crate) struct PipelinesFilterArgs {
     workflow_template: Option<String>,
 }
 
-/// Those of a page that whoever asks sees, and one more if there is one.
+/// What was found for a page.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// Those of the page, and one more if there is one.
+    pub(crate) all: Vec<Workflow>,
+    /// Up to which place was looked, where there may be more behind it.
+    pub(crate) upto: Option<String>,
+}
+
+/// Those of a page that whoever asks sees.
 pub(crate) async fn listed(
     context: &Context<'_>,
     filters: &WorkflowsFilterArgs,
     page: &SlicePaginationArgs,
-) -> Result<Vec<Workflow>> {
-    let mut all = Vec::new();
+) -> Result<Found> {
+    let mut found = Found::default();
     if filters.ask_for_what_is_not_known() {
-        return Ok(all);
+        return Ok(found);
     }
-    let mut after = page.after().to_owned();
+    let (which, mut after) = (filters.which(), page.after().to_owned());
     for _ in 0..PARTS {
-        let found = read(context, &filters.which(), &after, PART).await?;
-        let is_last = found.len() < PART as usize;
-        if let Some(last) = found.last() {
-            after = last.cursor();
-        }
-        all.extend(found.into_iter().filter(|one| filters.fit(one)));
-        if is_last || all.len() > page.first() {
-            break;
-        }
+        found.take(read(context, &which, &after, PART).await?, page.first(), |one| filters.fit(one));
+        let Some(upto) = &found.upto else { break };
+        after.clone_from(upto);
     }
-    Ok(all)
+    Ok(found)
+}
+
+impl Found {
+    /// Takes in what fits of the next part: behind it there may be more unless it is the last, or the page is full.
+    fn take(&mut self, part: Vec<Workflow>, first: usize, fits: impl Fn(&Workflow) -> bool) {
+        let last = part.last().filter(|_| part.len() == PART as usize).map(Workflow::cursor);
+        self.all.extend(part.into_iter().filter(fits));
+        self.upto = last.filter(|_| self.all.len() <= first);
+    }
 }
 
 /// The one of a uid that whoever asks sees.
@@ -232,7 +246,11 @@ async fn read(
 ) -> Result<Vec<Workflow>> {
     let caller = caller(context)?;
     let views = (&caller.view(), &caller.view_of_workflows());
-    let found = store(context)?.workflows(views, which, place(after), rows).await.map_err(unread)?;
+    let (runtime, namespace, last) = place(after);
+    let (name, id) = last.rsplit_once('/').unwrap_or((last, ""));
+    // A place that says no number is behind all that are called so.
+    let after = (runtime, namespace, name, id.parse().unwrap_or(i64::MAX));
+    let found = store(context)?.workflows(views, which, after, rows).await.map_err(unread)?;
     Ok(found.into_iter().map(Workflow::of).collect())
 }
 
@@ -317,6 +335,7 @@ impl Workflow {
                 name: seen.name,
                 uid: Some(seen.uid),
             },
+            id: seen.id,
             application: seen.application,
             is_of_cluster_template: template.is_some_and(|template| template["clusterScope"] == true),
             started_at: status["startedAt"].as_str().and_then(|at| at.parse().ok()),
@@ -338,10 +357,11 @@ impl Workflow {
         }
     }
 
-    /// Its place in the list.
+    /// Its place in the list: several of a runtime may be called alike, of several clusters of its.
     pub(crate) fn cursor(&self) -> String {
         let WorkflowMeta { runtime, namespace, name, .. } = &self.metadata;
-        cursor((runtime, namespace.as_deref().unwrap_or_default(), name))
+        let named = cursor((runtime, namespace.as_deref().unwrap_or_default(), name));
+        format!("{named}/{}", self.id)
     }
 }
 
@@ -355,5 +375,37 @@ impl WorkflowSlice {
 impl PipelineSlice {
     pub(crate) fn none() -> Self {
         Self { edges: Vec::new(), page_info: SliceInfo::whole(None, None) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_goes_on_behind_a_part_of_which_too_few_fit() {
+        let one = |id: i64| {
+            let (runtime, namespace, name) = ("prod".to_owned(), "builds".to_owned(), format!("run{id}"));
+            let (uid, application, object) = (String::new(), String::new(), String::new());
+            Workflow::of(SeenWorkflow { id, runtime, namespace, name, uid, application, object })
+        };
+        let part = i64::from(PART);
+        let mut found = Found::default();
+        for (number, fitting, expected, upto) in [
+            (part, vec![], vec![], true),
+            (part, vec![1, part], vec![1, part], true),
+            (part, vec![2], vec![1, part, 2], false),
+            (part, vec![], vec![1, part, 2], false),
+        ] {
+            found.take((1..=number).map(one).collect(), 2, |one| fitting.contains(&one.id));
+            let all: Vec<_> = found.all.iter().map(|one| one.id).collect();
+            let place = upto.then(|| format!("prod/builds/run{number}/{number}"));
+            assert_eq!((all, found.upto.clone()), (expected, place));
+        }
+        for number in [0, part - 1] {
+            let mut found = Found::default();
+            found.take((1..=number).map(one).collect(), 2, |_| false);
+            assert_eq!((found.all.len(), found.upto), (0, None), "nothing is behind the last part");
+        }
     }
 }

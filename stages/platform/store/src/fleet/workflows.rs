@@ -22,6 +22,8 @@ pub struct WhichWorkflows {
 /// A workflow, as it was last told.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SeenWorkflow {
+    /// Its number, which tells it from others of its runtime that are called alike.
+    pub id: i64,
     /// The runtime.
     pub runtime: String,
     /// Its namespace,
@@ -37,8 +39,8 @@ pub struct SeenWorkflow {
 }
 
 impl Store {
-    /// Workflows that are there, by runtime, namespace and name, from behind `after`: those of applications that are seen, and those
-    /// that are seen by themselves.
+    /// Workflows that are there, by runtime, namespace, name and number, from behind `after`: those of applications that are seen, and
+    /// those that are seen by themselves.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
@@ -46,10 +48,11 @@ impl Store {
         &self,
         (of_applications, own): (&View, &View),
         which: &WhichWorkflows,
-        after: (&str, &str, &str),
+        (runtime, namespace, name, id): (&str, &str, &str, i64),
         limit: u32,
     ) -> Result<Vec<SeenWorkflow>, StoreError> {
-        let mut values = vec![after.0.into(), after.1.into(), after.2.into(), i64::from(limit).into()];
+        let mut values =
+            vec![runtime.into(), namespace.into(), name.into(), id.into(), i64::from(limit).into()];
         let mut condition = String::new();
         let named = [("r.name", &which.runtime), ("e.namespace", &which.namespace), ("e.uid", &which.uid)];
         for (column, value) in named {
@@ -71,20 +74,21 @@ impl Store {
     }
 }
 
-/// In the order of lists, from behind `$1`, `$2` and `$3`, at most `$4`. That they have any namespace says to SQLite in which index to
+/// In the order of lists, from behind `$1` to `$4`, at most `$5`. That they have any namespace says to SQLite in which index to
 /// look.
 fn query(condition: &str) -> String {
     format!(
-        "SELECT r.name, e.namespace, e.name, e.uid, a.name, COALESCE(t.actual, t.object) FROM entities e \
+        "SELECT r.name, e.namespace, e.name, e.uid, a.name, COALESCE(t.actual, t.object), e.id FROM entities e \
          CROSS JOIN applications a CROSS JOIN runtimes r CROSS JOIN transitions t WHERE a.id = e.application_id \
          AND r.id = a.runtime_id AND t.id = e.current AND e.kind = 'Workflow' AND e.api_version LIKE 'argoproj.io/%' \
-         AND e.namespace >= '' AND e.gone = 0 AND (r.name, e.namespace, e.name) > ($1, $2, $3){condition} \
-         ORDER BY r.name, e.namespace, e.name, e.id LIMIT $4"
+         AND e.namespace >= '' AND e.gone = 0 AND (r.name, e.namespace, e.name, e.id) > ($1, $2, $3, $4){condition} \
+         ORDER BY r.name, e.namespace, e.name, e.id LIMIT $5"
     )
 }
 
 fn workflow(row: &Row, object: String) -> Result<SeenWorkflow, StoreError> {
     Ok(SeenWorkflow {
+        id: row.int(6)?,
         runtime: row.text(0)?,
         namespace: row.text(1)?,
         name: row.text(2)?,

@@ -415,7 +415,21 @@ pub(super) fn is_manifests(text: &str) -> bool {
 
 /// What tags refer to by name: what is kept in another file, given in the environment, or made by a template.
 fn tagged(text: &str) -> impl Iterator<Item = &str> {
-    let tags = ["secret", "env", "env_var", "ENV", "Ref", "GetAtt", "Sub", "ImportValue", "include", "file"];
+    let tags = [
+        "secret",
+        "env",
+        "env_var",
+        "ENV",
+        "Env",
+        "Ref",
+        "GetAtt",
+        "Sub",
+        "ImportValue",
+        "include",
+        "file",
+        "File",
+        "KeyOf",
+    ];
     text.match_indices(" !").filter_map(move |(at, sign)| {
         let line = text.get(at + sign.len()..)?.lines().next()?;
         let (tag, name) = line.split_once(' ')?;

@@ -205,7 +205,7 @@ pub(super) fn classify(name: &str) -> Class {
         "hmac" | "seed" | "hmacencoded" => Class::Key,
         // A personal access token; of a program that takes its key there: `RADARR_API`.
         "pat" | "api" | "oauth" if words.len() > 1 => Class::Key,
-        "keystore" => Class::Key,
+        "keystore" | "keyring" => Class::Key,
         // Of Joken.
         "signer" if before == "default" => Class::Key,
 

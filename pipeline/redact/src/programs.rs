@@ -66,7 +66,7 @@ pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
     let long = named.filter(|name| name.len() > 3);
     let other = " -u |--user |--user=|-U |\"-u\"|mc alias|mc config|mc admin|7z a|7z x|rar a|rar x|zip -|bcp |creds |creds=|\
                  net ads|aws configure|aws ssm|config set|create secret|secret set|secrets set|variables set|:set |\
-                 git config|hey -a|oha -a|ab -A|--key |--key=";
+                 git config|user create|users create|user add|user update|hey -a|oha -a|ab -A|--key |--key=";
     long.chain(other.split('|')).chain(USERS)
 }
 
@@ -87,6 +87,8 @@ pub(crate) struct Arguments {
     keeps: bool,
     /// A user or a new password is made.
     makes: bool,
+    /// The last word was one of users: `user create`.
+    users: bool,
     /// Who logs in, as far as it was told.
     user: User,
     /// A program was seen that takes something else where others take passwords.
@@ -224,7 +226,9 @@ impl Arguments {
             self.key(text);
             let program = text.rsplit('/').next().unwrap_or(text);
             self.other = self.other || OTHERS.contains(&program);
-            self.makes = self.makes || USERS.contains(&text);
+            let made = self.users && matches!(text, "create" | "add" | "update");
+            self.users = matches!(text, "user" | "users" | "account");
+            self.makes = self.makes || made || USERS.contains(&text);
             self.keeps = self.keeps || text == "put" && self.is("vault") || text == "set" && self.named;
             None
         }

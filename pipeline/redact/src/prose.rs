@@ -16,6 +16,14 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
         return head.next().is_some_and(|head| head.split(' ').next_back().is_some_and(fails))
             && head.next().is_some_and(|rest| rest.split_whitespace().nth(4).is_some());
     }
+    // What Go's client asked for: `failed to get token: Post "https://sso.example/token": EOF`.
+    let asked =
+        ["get", "head", "post", "put", "patch", "delete"].iter().any(|act| first.eq_ignore_ascii_case(act));
+    if asked
+        && words.clone().next().is_some_and(|next| next.trim_start_matches(['\\', '"']).starts_with("http"))
+    {
+        return true;
+    }
     let count = 1 + words.clone().take(8).count();
     let plain = is_letters(first);
     let number = first.len() <= 3 && first.bytes().all(|byte| byte.is_ascii_digit());
@@ -254,7 +262,9 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
         }
         // `unseal key 1 is x`.
         let ordinal = bare.len() <= 2 && bare.bytes().all(|byte| byte.is_ascii_digit());
-        let filler = FILL.contains(lower.as_str()) || bare.is_empty() || ordinal;
+        // `password was wrong, set it to "x"`.
+        let stated = word.ends_with(',') && is_state(bare);
+        let filler = FILL.contains(lower.as_str()) || bare.is_empty() || ordinal || stated;
         let between = found.is_some()
             && matches!(lower.as_str(), "to" | "with" | "by" | "->" | "=>" | "and" | "instead" | "into");
         let person = matches!(behind.as_str(), "for" | "of" | "user")

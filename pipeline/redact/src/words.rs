@@ -121,7 +121,8 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          bindings visibility level tier priority notice warning alert alerts notification notifications audit \
          log logs logging dashboard burst lookback algo algos algorithms ciphers live init realm timestamp timestamps \
          kwargs meter scan scans lambda function mtime position stage stages handling symbol within broker table \
-         epoch budget gate preset",
+         epoch budget gate preset cidr cidrs subnet subnets cipher report reports tags retention weight cooldown \
+         deadline tooltip icon cleanup chars characters mapping mappings mapper deprecated display summary",
     )
 });
 
@@ -170,6 +171,7 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          unless instead rather also always sometimes here there now then them their us page button screen dialog \
          form link endpoint handling handler expiry lifetime parsing validation leak storage manager provider \
          generation flow review controller fallback logic module plugin backend cache limit limits min max current remaining quota exhausted \
+         but so however though although once during against about \
          argument arguments flag flags option options parameter parameters minlength maxlength environment variable \
          variables",
     )
@@ -179,7 +181,7 @@ pub(super) static TELL: Words = LazyLock::new(|| {
 pub(super) static FILL: Words = LazyLock::new(|| {
     set(
         "is was are to as of be now the new old changed set from for value with temporarily currently still = -> \
-         => - – — into a default updated reset will back again should initial temporary using use rotate rotated \
+         => - – — into a default updated reset will back again should initial temporary using use it rotate rotated \
          replace replaced by ist",
     )
 });
@@ -231,7 +233,7 @@ pub(super) static EXPRESSIONS: Words = LazyLock::new(|| {
     set("os.environ os.getenv( process.env. env( getenv( ENV[ ENV.fetch( System.getenv config( var. local. \
          module. random_password. each.value self. secrets. vars. steps. needs. inputs. github. lookup( file( \
          sensitive( settings. Env. env::var( viper.Get Deno.env import.meta.env data. kubernetes_secret. \
-         vault_generic_secret. values. Values. params. credentials( $Env: $env: app.config !Ref !Sub !GetAtt \
+         vault_generic_secret. values. Values. params. credentials( $Env: $env: app.config !Ref !Sub !GetAtt !Env !File !KeyOf \
          !ImportValue !secret !env_var std.extVar( importstr props. this. options. args. cfg. conf. data.vault \
          SECRET[ !vault System.get_env( System.fetch_env $_ENV[ $_SERVER[ fs.readFile crypto.random nonsensitive( remote.vault. remote.kubernetes. aws_secretsmanager_ google_secret_manager_ azurerm_key_vault_ tls_private_key. \
          google_service_account_key. aws_iam_access_key.")

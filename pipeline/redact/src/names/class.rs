@@ -50,7 +50,8 @@ impl Class {
                 told && !text.contains("://") && !text.starts_with("arn:")
             }
             Self::Scalar | Self::Secret => {
-                let checksum = is_checksum(name) && shape::is_hash(text);
+                let short = || text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+                let checksum = is_checksum(name) && (shape::is_hash(text) || short());
                 // The name of a variable, or of an algorithm; several of them.
                 let variable = text.contains('_')
                     && text.bytes().all(|byte| {
@@ -175,8 +176,8 @@ fn names_file(name: &str, text: &str) -> bool {
 /// Whether `text` is the name of the key in a Secret under which `name` is kept: `clientSecretKey: client-secret`.
 fn names_key(name: &str, text: &str) -> bool {
     name.ends_with("Key")
-        && text.contains(['-', '_'])
-        && text.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_'))
+        && (text.contains(['-', '_']) || text.ends_with("Key"))
+        && text.bytes().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_'))
         && classify(text) != Class::Plain
         && {
             let all = words(name);
@@ -209,6 +210,12 @@ fn names_object(name: &str, value: &str) -> bool {
                 .bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
     };
+    let says = value.split(['-', '.']).any(|word| OBJECTS.contains(word));
+    let digits = value.bytes().any(|byte| byte.is_ascii_digit());
+    if last == "credentials" && !owners.is_empty() && says && !digits && value.contains('-') && label(value) {
+        // `registryCredentials: ghcr-pull`.
+        return true;
+    }
     if !matches!(last.as_str(), "secret" | "secrets") || shape::is_key(value) {
         return false;
     }
@@ -216,11 +223,17 @@ fn names_object(name: &str, value: &str) -> bool {
         // A namespace and a name, or the path of one in a store.
         return value.split('/').all(label);
     }
-    let says = value.split(['-', '.']).any(|word| OBJECTS.contains(word));
     let password =
         |owner: &str| ["password", "passwd", "pw", "pwd", "pass"].iter().any(|word| owner.ends_with(word));
     let refers = owners.iter().any(|owner| REFERRERS.contains(owner.as_str()) || password(owner));
-    label(value) && value.contains('-') && (refers || !value_owned && says)
+    // `runnerTokenSecret: gitlab-runner-eu`.
+    let named_after = || {
+        !digits
+            && value.split('-').any(|word| {
+                word.len() > 3 && !VALUE_OWNERS.contains(word) && owners.iter().any(|owner| owner == word)
+            })
+    };
+    label(value) && value.contains('-') && (refers || !value_owned && says || named_after())
 }
 
 /// Whether a connection string is an address and nothing else: `jdbc:postgresql://db:5432/shop`.

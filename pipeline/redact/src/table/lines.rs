@@ -369,6 +369,14 @@ pub(super) const LINES: &[Row] = &[
         ["/v3/import/local.yaml", "/webhooks/stripe"],
     ),
     line(
+        "new-one-of-keys",
+        "people: the next of something, told in a sentence, and made as keys are",
+        &["one is ", "one: "],
+        r"(?i)\b(?:new|old|next|right|correct|other)\s+one(?:\s+is|:)\s+[`'\x22]?((?-i:[a-z0-9]*[A-Z][A-Za-z]*[0-9][A-Za-z0-9]{15,}))",
+        ["the new one is Zk3mQ9fXw2Lr8Tn1Vb7Hy5Jp (token)", "old one: `zK3mQ9fXw2Lr8Tn1Vb7Hy5Jp`"],
+        ["the new one is 0123456789abcdef0123456789abcdef01234567", "the other one is KubernetesDashboard"],
+    ),
+    line(
         "key-of-a-stream",
         "RTMP: rtmp://host/application/key",
         &["rtmp://", "rtmps://"],

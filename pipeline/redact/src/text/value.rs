@@ -433,6 +433,8 @@ fn begins_pair(line: &str, at: usize) -> bool {
     line.get(at + 1..).and_then(|rest| rest.split_once('=')).is_some_and(|(name, _)| {
         !name.trim().is_empty()
             && name.len() <= 64
+            // The next of several keys in base64: `x==,y==`.
+            && !shape::is_key(name)
             && name
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'_' | b'-' | b'.'))

@@ -241,8 +241,13 @@ pub(in super::super) fn is_key_reference(name: &str, value: &Value) -> bool {
 /// Whether an object only names a Secret, and perhaps a key of it: `password: {secret: smtp-pass}`.
 pub(super) fn is_named_secret(map: &Map<String, Value>) -> bool {
     let name = map.get("secret").and_then(Value::as_str);
+    // `{secret: pg, key: password}`.
+    let field = |text: &str| {
+        names::classify(text) != Class::Plain && !shape::is_key(text) && !shape::is_password(text)
+    };
+    let keyed = || map.get("key").and_then(Value::as_str).is_some_and(field);
     name.is_some_and(|name| {
-        name.contains('-')
+        (name.contains('-') || keyed())
             && name.starts_with(|letter: char| letter.is_ascii_lowercase())
             && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
             && !shape::is_key(name)

@@ -117,7 +117,11 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
             !is_share(&text) && !names::is_count(name, &text)
         }
         (Class::Secret, _) => true,
-        (Class::Scalar, _) => !value.is_object() && !value.is_array(),
+        // `encrypt_salt: [x, y]`.
+        (Class::Scalar, Value::Array(items)) => {
+            items.iter().any(|item| holds(item) && item.as_str().is_some_and(shape::is_key))
+        }
+        (Class::Scalar, _) => !value.is_object(),
         (Class::Link, Value::String(text)) => {
             (text.contains("://") || text.starts_with('/'))
                 && !text.contains(char::is_whitespace)

@@ -264,7 +264,7 @@ pub(super) const TOKENS: &[Row] = &[
     ),
     word(
         "token-of-an-application",
-        "Neon, Shippo, Duffel, Mapbox, ReadMe, EasyPost, Intercom, Harness, Cal.com, Trigger.dev, NetBird, Depot, Honeycomb, MailerSend, Plane, Dropbox, Facebook, 1Password, CircleCI, Cloudflare, Defined Networking, Grafana and others: their prefixes",
+        "Neon, Shippo, Duffel, Mapbox, ReadMe, EasyPost, Intercom, Harness, Cal.com, Trigger.dev, NetBird, Depot, Honeycomb, MailerSend, Plane, Dropbox, Facebook, 1Password, CircleCI, Cloudflare and its tunnels, Defined Networking, Grafana and others: their prefixes",
         &[
             "napi_",
             "shippo_",
@@ -294,11 +294,12 @@ pub(super) const TOKENS: &[Row] = &[
             "cfut_",
             "cfat_",
             "dnkey-",
+            "eyJhIjoi",
             "eyJrIjoi",
             "vercel_blo",
             "shppa_",
         ],
-        r"(?-u:\b)(?:napi_[a-z0-9]{40,}|shippo_(?:live|test)_[0-9a-f]{40}|duffel_(?:live|test)_[A-Za-z0-9_=-]{40,}|sk\.eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}|rdme_[a-z0-9]{60,}|ico-[A-Za-z0-9]{32}|EZ[AT]K[A-Za-z0-9]{54}|dG9rOj[A-Za-z0-9+/]{40,}=*|[ps]at\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20}|cal_live_[0-9a-f]{32}|tr_(?:prod|dev|stg|pat)_[A-Za-z0-9]{20,}|nbp_[A-Za-z0-9]{36}|depot_[a-z]+_[0-9a-f]{64}|hcaik_[a-z0-9]{40,}|mlsn\.[0-9a-f]{64}|plane_api_[0-9a-f]{32}|sl\.u\.[A-Za-z0-9_-]{100,}|EAA[A-Z][A-Za-z0-9]{80,}|A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}|CCIPRJ_[A-Za-z0-9]{20,}_[0-9a-f]{40}|cf[au]t_[A-Za-z0-9]{40,}|dnkey-[a-z0-9=_-]{40,}|eyJrIjoi[A-Za-z0-9]{60,}=*|vercel_blob_rw_[A-Za-z0-9_]{40,}|shppa_[0-9a-f]{32})",
+        r"(?-u:\b)(?:napi_[a-z0-9]{40,}|shippo_(?:live|test)_[0-9a-f]{40}|duffel_(?:live|test)_[A-Za-z0-9_=-]{40,}|sk\.eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}|rdme_[a-z0-9]{60,}|ico-[A-Za-z0-9]{32}|EZ[AT]K[A-Za-z0-9]{54}|dG9rOj[A-Za-z0-9+/]{40,}=*|[ps]at\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20}|cal_live_[0-9a-f]{32}|tr_(?:prod|dev|stg|pat)_[A-Za-z0-9]{20,}|nbp_[A-Za-z0-9]{36}|depot_[a-z]+_[0-9a-f]{64}|hcaik_[a-z0-9]{40,}|mlsn\.[0-9a-f]{64}|plane_api_[0-9a-f]{32}|sl\.u\.[A-Za-z0-9_-]{100,}|EAA[A-Z][A-Za-z0-9]{80,}|A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}|CCIPRJ_[A-Za-z0-9]{20,}_[0-9a-f]{40}|cf[au]t_[A-Za-z0-9]{40,}|dnkey-[a-z0-9=_-]{40,}|eyJhIjoi[A-Za-z0-9+/]{100,}=*|eyJrIjoi[A-Za-z0-9]{60,}=*|vercel_blob_rw_[A-Za-z0-9_]{40,}|shppa_[0-9a-f]{32})",
         ["plane_api_0123456789abcdef0123456789abcdef", "A3-ASWWYB-798JRYLJVD4-23DC2-86TVM-H43EB"],
         ["tr_pattern_of_the_traces", "depot_project_of_the_builds"],
     ),

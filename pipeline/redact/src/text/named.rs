@@ -246,7 +246,9 @@ impl<'t> Scan<'t> {
         if delimiter == b':' && spaced && self.is_target(name, from) {
             return None;
         }
-        if delimiter == b'=' && spaced && self.is_unset(from) {
+        if delimiter == b':' && self.ends_phrase(name, from)
+            || delimiter == b'=' && spaced && self.is_unset(from)
+        {
             return None;
         }
         if self.closes_text(name, from) {
@@ -410,6 +412,24 @@ impl<'t> Scan<'t> {
         name.text.contains('.')
             && first.rsplit_once('.').is_some_and(|(_, end)| made.contains(&end))
             && first.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte))
+    }
+
+    /// Whether a name ends what a sentence quotes, `LDAP Result Code 49 "Invalid Credentials": ...`, and no secret follows.
+    fn ends_phrase(&self, name: &Name<'_>, from: usize) -> bool {
+        let end = name.start + name.text.len();
+        let Some(quote) = self.byte(end).filter(|byte| is_quote(*byte) && !name.quoted) else { return false };
+        let phrase = self.line_before(name.start, NAME).rsplit_once(char::from(quote));
+        let text = self.text.get(from..self.within(from, LINE, is_end)).unwrap_or_default();
+        let is_pair = |text: &str| {
+            text.split_once('=').is_some_and(|(name, _)| {
+                name.len() <= 12 && name.bytes().all(|byte| byte.is_ascii_alphabetic())
+            })
+        };
+        phrase.is_some_and(|(head, phrase)| {
+            head.strip_suffix(' ')
+                .is_some_and(|head| head.ends_with(|letter: char| letter.is_ascii_alphanumeric()))
+                && phrase.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b' ')
+        }) && (is_pair(text) || !shape::is_key(text) && !shape::is_password(text))
     }
 
     /// Whether the next name stands where a value would: `password= auth_user=`.

@@ -175,6 +175,7 @@ pub(in crate::cli) fn unreached(error: &reqwest::Error) -> Unreached {
     let mut next = error.source();
     while let Some(cause) = next {
         if let Some(error) = cause.downcast_ref::<io::Error>() {
+            let error = innermost(error);
             if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
                 return Unreached::Other(format!("no TLS: {tls}"));
             }
@@ -189,6 +190,14 @@ pub(in crate::cli) fn unreached(error: &reqwest::Error) -> Unreached {
         next = cause.source();
     }
     other(if error.is_redirect() { "it redirects in circles" } else { "the connection broke" })
+}
+
+/// What connectors wrap, once and again.
+fn innermost(error: &io::Error) -> &io::Error {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<io::Error>()) {
+        Some(inner) => innermost(inner),
+        None => error,
+    }
 }
 
 fn of_kind(error: &io::Error) -> Unreached {

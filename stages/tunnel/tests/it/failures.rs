@@ -1,16 +1,17 @@
 //! Connections that break, and networks that carry nothing any more without saying so.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use stages_tunnel::{Packing, Protocol};
+use stages_tunnel::{CredentialsFile, Packing, Protocol};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::service::Service;
-use crate::world::{World, eventually, read_to, run};
+use crate::world::{World, eventually, read_to, run, server_config};
 
 /// What a network between client and server does.
 #[derive(Clone, Copy, Default)]
@@ -136,4 +137,18 @@ async fn a_service_that_closes_its_connections_is_asked_over_another() {
         assert_eq!(world.answer("/").await.0, 200);
     }
     client.stopped().await;
+}
+
+#[tokio::test]
+async fn a_server_whose_port_is_taken_says_what_to_do() {
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = taken.local_addr().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, "account1-runtime1 good-token\n").unwrap();
+    let credentials = Arc::new(CredentialsFile::open(&tokens).await.unwrap());
+    let refused = server_config(address).build(credentials, &prometheus::Registry::new()).await;
+    let expected =
+        format!("cannot listen on {address}; stop the process that listens there, or choose another address");
+    assert_eq!(refused.err().unwrap().to_string(), expected);
 }

@@ -18,8 +18,10 @@ const LONGEST: usize = 256;
 
 /// Whether who may come in is told below `name`: `digestAuth`, `basic_auth`.
 pub(super) fn is_authentication(name: &str) -> bool {
-    let words = words(name);
-    matches!(words.concat().as_str(), "digestauth" | "basicauth" | "htdigest" | "htpasswd" | "httpauth")
+    let letters = || name.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase);
+    ["digestauth", "basicauth", "htdigest", "htpasswd", "httpauth"]
+        .iter()
+        .any(|known| letters().eq(known.chars()))
 }
 
 /// Judges `name`.
@@ -267,10 +269,12 @@ pub(super) fn is_locator(name: &str) -> bool {
 
 /// Whether `name` names variables that are secret: `extraSecretEnv`.
 pub(super) fn is_environment(name: &str) -> bool {
+    let ends = ["env", "envs", "environment", "vars", "variables"];
+    if !ends.iter().any(|end| may_end(name, end)) {
+        return false;
+    }
     let words = words(name);
-    words
-        .last()
-        .is_some_and(|last| matches!(last.as_str(), "env" | "envs" | "environment" | "vars" | "variables"))
+    words.last().is_some_and(|last| ends.contains(&last.as_str()))
         && words.iter().any(|word| word == "secret" || word == "secrets")
 }
 

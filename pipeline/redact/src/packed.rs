@@ -225,6 +225,10 @@ pub(super) fn wrapped(text: &str, run: &Range<usize>) -> usize {
 
 /// A text whose quotes or angle brackets are escaped as in HTML or JSON, with those.
 pub(super) fn unquoted(text: &str) -> Option<String> {
+    // All begin so, and few texts hold one of these.
+    if !text.contains(['&', '\\']) {
+        return None;
+    }
     let escapes = [
         ("&quot;", "\""),
         ("&#34;", "\""),

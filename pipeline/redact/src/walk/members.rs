@@ -269,6 +269,10 @@ pub(super) fn generated(map: &mut Map<String, Value>) -> impl Iterator<Item = &m
 
 /// Whether a file lists users and their passwords: `realm.properties`.
 pub(super) fn is_list_of_users(name: &str) -> bool {
+    let ending = |file: &&str| file.rsplit('.').next().is_some_and(|end| names::may_end(name, end));
+    if !USER_FILES.iter().any(ending) {
+        return false;
+    }
     let words = names::words(name);
     let last = words.len().saturating_sub(2);
     words.get(last..).is_some_and(|last| USER_FILES.contains(last.join(".").as_str()))

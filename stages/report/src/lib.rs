@@ -7,6 +7,7 @@
 pub mod cloudevents;
 mod envelope;
 pub mod file;
+mod gzip;
 mod in_batch;
 pub mod labels;
 mod lines;

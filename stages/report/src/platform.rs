@@ -23,14 +23,12 @@ mod batch;
 mod compare;
 
 use std::fmt;
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use futures::StreamExt as _;
 use pipeline_core::{
     Compared, Key, Meter, ObjectDigest, Outcome, Reason, Sample, ShardDigest, Shipment, StageError,
@@ -40,6 +38,7 @@ use stages_client::{BuildError, Client, Fault, HttpError, Method, Target, Target
 
 use self::batch::Batching;
 use crate::envelope;
+use crate::gzip::Gzip;
 use crate::labels;
 
 const ACT: &str = "send a report";
@@ -97,7 +96,7 @@ impl Config {
             client,
             path: self.path,
             token: self.token,
-            compression: Compression::new(self.gzip_level),
+            gzip: Arc::new(Gzip::new(self.gzip_level)),
             concurrency: self.concurrency.max(1),
             succeeded: AtomicBool::new(false),
             batching: self.batch.map(|batch| Box::new(Batching::new(batch))),
@@ -131,7 +130,7 @@ pub struct Platform {
     client: Client,
     path: String,
     token: Token,
-    compression: Compression,
+    gzip: Arc<Gzip>,
     concurrency: usize,
     succeeded: AtomicBool,
     batching: Option<Box<Batching>>,
@@ -225,24 +224,17 @@ impl Platform {
     }
 
     async fn encode(&self, parts: Vec<Bytes>) -> Result<Bytes, StageError> {
-        let compression = self.compression;
         let encoded = if parts.iter().map(Bytes::len).sum::<usize>() < LARGE {
-            gzipped(&parts, compression)
+            self.gzip.pack(&parts)
         } else {
-            match tokio::task::spawn_blocking(move || gzipped(&parts, compression)).await {
+            let gzip = Arc::clone(&self.gzip);
+            match tokio::task::spawn_blocking(move || gzip.pack(&parts)).await {
                 Ok(encoded) => encoded,
                 Err(_) => return Err(StageError::retry(Reason::Stopping, EncodeError::Stopping)),
             }
         };
         encoded.map(Bytes::from).map_err(|error| StageError::retry(Reason::Io, EncodeError::Gzip(error)))
     }
-}
-
-/// What the parts make together, gzipped.
-fn gzipped(parts: &[Bytes], compression: Compression) -> io::Result<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::new(), compression);
-    parts.iter().try_for_each(|part| encoder.write_all(part))?;
-    encoder.finish()
 }
 
 #[derive(Debug, thiserror::Error)]

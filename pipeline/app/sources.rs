@@ -41,6 +41,13 @@ pub(super) async fn library(
     let places = settings.repositories.iter();
     let directories: Vec<(&str, PathBuf)> =
         places.map(|place| (place.address.as_str(), place.directory.clone())).collect();
+    for (_, directory) in directories.iter().filter(|(_, directory)| !directory.is_dir()) {
+        tracing::warn!(
+            directory = %directory.display(),
+            "a directory of sourceServer.repositories is not there: mount it, or correct the path; until then what \
+             is asked of its repository is refused"
+        );
+    }
     let library = LibraryConfig {
         concurrency: settings.concurrency,
         timeout: *settings.timeout,

@@ -298,6 +298,26 @@ async fn repositories_elsewhere_are_fetched_where_that_is_allowed_and_no_others_
 }
 
 #[tokio::test]
+async fn a_directory_that_is_not_there_is_said_at_the_start_and_read_once_it_is() {
+    let kept = Kept::new();
+    let (there, elsewhere) = (kept.folder.path().join("repo"), kept.folder.path().join("moved"));
+    std::fs::rename(&there, &elsewhere).unwrap();
+    let server = kept.server().await;
+    let said = "a directory of sourceServer.repositories is not there: mount it, or correct the path; until then what \
+                is asked of its repository is refused";
+    assert_eq!(server.says(said).await.fields["directory"], there.display().to_string());
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let ask = async || {
+        let request = client.get(format!("{}/v1/commit", server.url())).bearer_auth("callers-token");
+        request.query(&[("repoURL", URL)]).send().await.unwrap().status().as_u16()
+    };
+    assert_ne!(ask().await, 200);
+    std::fs::rename(&elsewhere, &there).unwrap();
+    assert_eq!(ask().await, 200);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn an_application_is_told_only_of_what_its_project_may_have() {
     let (kept, forge) = (Kept::new(), Forge::new().await);
     repository(&forge.directory("private/team.git"));

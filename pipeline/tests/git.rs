@@ -236,8 +236,11 @@ fn what_cannot_be_told_is_refused_with_what_to_do() {
         "gitops-runtime: no commit is named none: neither a branch, a tag nor an object of the repository is\n"
     );
     let empty = tempfile::tempdir().unwrap();
-    let refusal = refused(&run(empty.path(), &["commits", "--path", "a"], ""));
-    assert!(refusal.starts_with("gitops-runtime: open the repository .: "), "{refusal}");
+    assert_eq!(
+        refused(&run(empty.path(), &["commits", "--path", "a"], "")),
+        "gitops-runtime: no Git repository is at ., nor in a directory above it: run this in a clone, or name one with \
+         --repo, or a repository elsewhere, such as --repo https://git.example.com/team/mono.git\n"
+    );
     let repository = Repository::init_bare(empty.path()).unwrap();
     commit(&repository, "main", &[("a", "1")], &[], "One");
     commit(&repository, "other", &[("a", "2")], &[], "Another root");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use stages_git::remote::{Access, Config, Credential, Credentials, KnownHosts, Scheme};
-use stages_git::{Checkout, Checkouts, FetchError, GitRepository, Oid, RepositoryUrl};
+use stages_git::{Checkout, Checkouts, FetchError, GitError, GitRepository, Oid, RepositoryUrl};
 
 use crate::cli::OfRepository;
 use crate::config::Variables;
@@ -38,7 +38,13 @@ pub(super) fn open(
 ) -> anyhow::Result<Opened> {
     let is_elsewhere = given.repo.contains("://") || is_scp(&given.repo);
     if !is_elsewhere {
-        let repository = GitRepository::open(Path::new(&given.repo))?;
+        let repository = GitRepository::open(Path::new(&given.repo)).map_err(|error| match error {
+            GitError::NoRepository { .. } => anyhow::anyhow!(
+                "{error}, nor in a directory above it: run this in a clone, or name one with --repo, or a repository \
+                 elsewhere, such as --repo https://git.example.com/team/mono.git"
+            ),
+            error => error.into(),
+        })?;
         return Ok(Opened { repository, found: BTreeMap::new(), _held: Vec::new() });
     }
     let url = RepositoryUrl::read(&given.repo)?;

@@ -28,6 +28,12 @@ pub enum GitError {
         /// Why not.
         source: git2::Error,
     },
+    /// No repository is there, nor, where that is looked at, above it.
+    #[error("no Git repository is at {place}")]
+    NoRepository {
+        /// Where it should be.
+        place: String,
+    },
     /// An object of the repository cannot be read.
     #[error("read {what} of the repository")]
     Read {

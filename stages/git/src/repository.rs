@@ -40,6 +40,14 @@ pub struct Commit {
     pub signed: bool,
 }
 
+fn not_opened(directory: &Path, source: git2::Error) -> GitError {
+    let place = directory.display().to_string();
+    match source.code() {
+        ErrorCode::NotFound => GitError::NoRepository { place },
+        _ => GitError::Open { place, source },
+    }
+}
+
 impl GitRepository {
     /// Opens the repository of a directory, or the one that the directory is in.
     ///
@@ -52,7 +60,7 @@ impl GitRepository {
         let ceilings = std::env::var_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
         let ceilings = std::env::split_paths(&ceilings);
         let inner = Repository::open_ext(directory, RepositoryOpenFlags::empty(), ceilings)
-            .map_err(|source| GitError::Open { place: directory.display().to_string(), source })?;
+            .map_err(|source| not_opened(directory, source))?;
         Ok(Self { inner, series: None })
     }
 
@@ -73,8 +81,7 @@ impl GitRepository {
     /// There is none, or it is somebody else's.
     pub fn open_bare(directory: &Path) -> Result<Self, GitError> {
         settle();
-        let inner = Repository::open_bare(directory)
-            .map_err(|source| GitError::Open { place: directory.display().to_string(), source })?;
+        let inner = Repository::open_bare(directory).map_err(|source| not_opened(directory, source))?;
         Ok(Self { inner, series: None })
     }
 

@@ -128,7 +128,10 @@ const fn of_commit(error: &CommitError) -> &'static str {
 
 const fn of_git(error: &GitError) -> &'static str {
     match error {
-        GitError::Open { .. } | GitError::Read { .. } | GitError::MissingParent { .. } => "PEER_AWAY",
+        GitError::Open { .. }
+        | GitError::NoRepository { .. }
+        | GitError::Read { .. }
+        | GitError::MissingParent { .. } => "PEER_AWAY",
         _ => "BAD_REQUEST",
     }
 }

@@ -1,7 +1,9 @@
 //! A real Helm, and what it renders.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use serde_json::Value;
 
@@ -57,12 +59,37 @@ pub(crate) fn template_of(release: &str, chart: &Path, arguments: &[&str]) -> Ou
         .unwrap()
 }
 
+/// What a file of values renders to.
+pub(crate) struct Rendered {
+    pub(crate) text: String,
+    objects: Vec<Value>,
+}
+
+impl Rendered {
+    /// Most tests look at the same files, each of which is rendered once.
+    fn of(file: &Path) -> Arc<OnceLock<Self>> {
+        static ALL: LazyLock<Mutex<HashMap<PathBuf, Arc<OnceLock<Rendered>>>>> =
+            LazyLock::new(Mutex::default);
+        let rendered = ALL.lock().unwrap().entry(file.to_owned()).or_default().clone();
+        rendered.get_or_init(|| Self::anew(file));
+        rendered
+    }
+
+    /// The same, whatever was rendered before.
+    pub(crate) fn anew(file: &Path) -> Self {
+        let output = template(&chart(), &["--values", file.to_str().unwrap()]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{}: {said}", file.display());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+        let objects = documents.into_iter().filter(|document| !document.is_null()).collect();
+        Self { text, objects }
+    }
+}
+
 /// The text of what a file of values renders to.
 pub(crate) fn text(file: &Path) -> String {
-    let output = template(&chart(), &["--values", file.to_str().unwrap()]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{}: {said}", file.display());
-    String::from_utf8(output.stdout).unwrap()
+    Rendered::of(file).get().unwrap().text.clone()
 }
 
 /// The objects that a chart, or an archive of one, renders to; `None` where it refuses the arguments.
@@ -111,8 +138,7 @@ pub(crate) fn package(chart: &Path, folder: &Path) {
 
 /// The objects that a file of values renders to.
 pub(crate) fn objects(file: &Path) -> Vec<Value> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(&text(file)).unwrap();
-    documents.into_iter().filter(|document| !document.is_null()).collect()
+    Rendered::of(file).get().unwrap().objects.clone()
 }
 
 /// The one object of a kind whose name ends so, where there is one.

@@ -24,20 +24,27 @@ impl Judged {
 impl Meter for Judged {
     fn record(&self, sample: Sample) {
         self.metrics.record(sample);
-        // The settings are given to anybody: they say nothing of the token.
-        if sample.call.peer() != labels::ARGOCD || sample.call == labels::SETTINGS {
+        if sample.call.peer() != labels::ARGOCD {
             return;
         }
         let is_login = sample.call == labels::SESSION;
+        // The settings are given to anybody, whatever the token.
+        let is_open = sample.call == labels::SETTINGS;
         let now = match sample.outcome {
             Outcome::Ok => None,
+            Outcome::Failed(Reason::Unauthorized) if is_open => Some(Refusal::Settings),
             Outcome::Failed(Reason::Unauthorized) if is_login => Some(Refusal::Login),
             Outcome::Failed(Reason::Unauthorized) => Some(Refusal::Token),
             _ => return,
         };
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         // That a session is given does not say that it is taken.
-        let is_settled = is_login && now.is_none() && *refused == Some(Refusal::Token);
+        let is_settled = now.is_none()
+            && match *refused {
+                Some(Refusal::Token) => is_login || is_open,
+                Some(Refusal::Login) => is_open,
+                _ => false,
+            };
         if !is_settled && (now.is_some() || refused.is_some()) {
             *refused = now;
             self.health.argocd_refuses(now, Instant::now());

@@ -434,6 +434,9 @@ impl Heard {
             Refusal::Login => format!(
                 "the login has been refused for {lasting} s: name or password are wrong, or the account may not log in"
             ),
+            Refusal::Settings => format!(
+                "even its settings have been refused for {lasting} s: no token can be read of its file, or it is not argo cd that answers"
+            ),
         };
         (State::Degraded, text)
     }

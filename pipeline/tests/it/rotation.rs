@@ -102,3 +102,29 @@ async fn an_account_logs_in_and_a_changed_password_and_a_restart_cost_one_login_
     assert_eq!(log.iter().filter(|line| line.message == "argo cd refuses the login").count(), 1);
     runtime.stop().await;
 }
+
+#[tokio::test]
+async fn a_token_file_that_is_missing_is_named_until_it_is_there() {
+    let simulation = fleet(1, 1, |_| {}).await;
+    simulation.argocd.set_token("canary-late").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    let runtime = Runtime::start(&simulation, &json!({"argocd": {"tokenFile": &file}})).await;
+    let refused = |page: &str| {
+        let page: Value = serde_json::from_str(page).unwrap();
+        let text = check(&page, "argocd")["text"].as_str().unwrap().to_owned();
+        text.starts_with("even its settings have been refused for ")
+            && text.ends_with(" s: no token can be read of its file, or it is not argo cd that answers")
+    };
+    runtime.answers("/healthz?full=true", |_, page| refused(page)).await;
+    std::fs::write(&file, "canary-late\n").unwrap();
+    assert_eq!(taken(&simulation, 2).await.wrong(), Vec::<String>::new());
+    runtime.answers("/healthz?full=true", |_, page| !refused(page)).await;
+    let said = "no token can be read: until the file holds one nothing is sent";
+    let log = runtime.log();
+    let lines: Vec<_> = log.iter().filter(|line| line.message == said).collect();
+    assert_eq!(lines.len(), 1, "it is said once");
+    assert!(format!("{lines:?}").contains(file.to_str().unwrap()), "{lines:?}");
+    assert!(log.iter().all(|line| !format!("{line:?}").contains("canary-late")));
+    runtime.stop().await;
+}

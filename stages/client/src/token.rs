@@ -189,12 +189,17 @@ impl TokenFile {
                 Ok(token)
             }
             Err(error) => {
-                let Some(CachedToken { token, .. }) = self.held() else { return Err(error) };
+                let (path, held) = (self.path.display(), self.held());
                 if !self.complained.swap(true, Ordering::Relaxed) {
-                    let path = self.path.display();
-                    tracing::warn!(%path, error = &error as &dyn std::error::Error, "the token read before stays in use");
+                    let error = &error as &dyn std::error::Error;
+                    match held {
+                        Some(_) => tracing::warn!(%path, error, "the token read before stays in use"),
+                        None => {
+                            tracing::error!(%path, error, "no token can be read: until the file holds one nothing is sent")
+                        }
+                    }
                 }
-                Ok(token)
+                held.map(|held| held.token).ok_or(error)
             }
         }
     }

@@ -104,7 +104,9 @@ impl CredentialsFile {
     pub async fn open(path: &Path) -> Result<Self, CredentialsError> {
         let (reading, held) = (Semaphore::new(1), Mutex::default());
         let file = Self { path: path.to_owned(), fresh: FRESH, reading, held };
-        file.read().await?;
+        if file.read().await?.is_empty() {
+            tracing::warn!(path = %path.display(), "the file of tokens names no tunnel: until it does nobody opens one");
+        }
         Ok(file)
     }
 

@@ -5,4 +5,6 @@ pub enum Refusal {
     Token,
     /// An account's name and password.
     Login,
+    /// What is given to anybody: without a token nothing is sent at all, or something else answers.
+    Settings,
 }

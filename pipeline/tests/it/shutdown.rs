@@ -211,6 +211,21 @@ async fn nothing_is_lost_while_the_platform_answers_503() {
 }
 
 #[tokio::test]
+async fn a_platform_that_is_not_there_is_named_once() {
+    let simulation = fleet(3, RESOURCES, |_| {}).await;
+    // Nobody listens on it.
+    let settings = json!({"platform": {"url": "http://127.0.0.1:1"}});
+    let runtime = Runtime::start(&simulation, &settings).await;
+    runtime.says("the platform cannot be reached").await;
+    let again = |status: &loadtest::reporter::Status| status.total.retried >= 6;
+    runtime.until("each to be tried again", again).await;
+    let log = runtime.stop().await;
+    let said: Vec<_> = log.iter().filter(|line| line.message == "the platform cannot be reached").collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(format!("{said:?}").contains("127.0.0.1"), "{said:?}");
+}
+
+#[tokio::test]
 async fn a_platform_that_answers_404_from_the_start_is_probed_and_nothing_is_parked() {
     let simulation = fleet(40, RESOURCES, |setup| setup.platform_latency = Duration::from_millis(100)).await;
     simulation.platform.faults().add(refuse(404));

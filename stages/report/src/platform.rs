@@ -99,6 +99,7 @@ impl Config {
             gzip: Arc::new(Gzip::new(self.gzip_level)),
             concurrency: self.concurrency.max(1),
             succeeded: AtomicBool::new(false),
+            unreached: AtomicBool::new(false),
             batching: self.batch.map(|batch| Box::new(Batching::new(batch))),
             meter,
         })
@@ -133,6 +134,7 @@ pub struct Platform {
     gzip: Arc<Gzip>,
     concurrency: usize,
     succeeded: AtomicBool,
+    unreached: AtomicBool,
     batching: Option<Box<Batching>>,
     meter: Arc<dyn Meter>,
 }
@@ -184,11 +186,22 @@ impl Platform {
         answer
     }
 
-    /// Counts one report, however many shared its request.
+    /// Counts one report, however many shared its request. Of a platform that cannot be reached it is said once where that is and
+    /// why.
     fn count(&self, answer: &Result<(), StageError>, took: Duration) {
         let outcome = match answer {
-            Ok(()) => Outcome::Ok,
-            Err(error) => Outcome::Failed(error.reason()),
+            Ok(()) => {
+                self.unreached.store(false, Ordering::Relaxed);
+                Outcome::Ok
+            }
+            Err(error) => {
+                let is_unreached = matches!(error.reason(), Reason::Unreachable | Reason::Tls);
+                if is_unreached && !self.unreached.swap(true, Ordering::Relaxed) {
+                    let error: &dyn std::error::Error = error;
+                    tracing::warn!(error, "the platform cannot be reached");
+                }
+                Outcome::Failed(error.reason())
+            }
         };
         self.meter.record(Sample { call: labels::REPORT, outcome, took });
     }

@@ -63,10 +63,11 @@ pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Resu
                     false => create_token(&place, runtime).await,
                 };
                 writeln!(text, "{}", made.context("make a token")?.expose_secret())?;
+                let mut said = format!("made in {}, for a platform that runs on it\n", described(&place));
                 if let Some(id) = beside(runtime) {
-                    let said = format!("the runtime {runtime} has the id {id}\n");
-                    std::io::stderr().lock().write_all(said.as_bytes()).context("print its id")?;
+                    said += &format!("the runtime {runtime} has the id {id}\n");
                 }
+                std::io::stderr().lock().write_all(said.as_bytes()).context("print what it is for")?;
             }
             PlatformCommand::Token(TokenCommand::List { place: at }) => {
                 let all = tokens(&place(&load(at.given())?)?).await.context("list the tokens")?;
@@ -91,7 +92,7 @@ pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Resu
                 anyhow::ensure!(folder || keep.is_none(), "--keep: {} is no directory", file.display());
                 let file = if folder { &named(file) } else { file };
                 backup(&place, file).await.context("back the store up")?;
-                writeln!(text, "the store was copied to {}", file.display())?;
+                writeln!(text, "{} was copied to {}", described(&place), file.display())?;
                 if let (Some(keep), Some(folder)) = (keep, file.parent()) {
                     for gone in thin(folder, *keep).context("take older backups away")? {
                         writeln!(text, "{} is older and was removed", gone.display())?;
@@ -144,7 +145,9 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         keys: *settings.retention.keys,
         interval: *settings.retention.interval,
     };
-    let opening = StoreConfig { place: place(config)?, retention };
+    let place = place(config)?;
+    tracing::info!("opening {}", described(&place));
+    let opening = StoreConfig { place, retention };
     let (store, writing) = opening.build(&registry).await.context("open the store")?;
     if let Some(days) = store.retention_days().await.context("read how long what is kept")? {
         store.set_retention(days.over(retention));
@@ -260,6 +263,19 @@ fn external(config: &Config, listens: SocketAddr) -> String {
         // Of every address of this machine the one that is sure to be reached from it.
         None if listens.ip().is_unspecified() => format!("http://localhost:{}", listens.port()),
         None => format!("http://{listens}"),
+    }
+}
+
+/// Where a store is, for people: of a server neither user nor password.
+fn described(place: &Place) -> String {
+    match place {
+        Place::Sqlite(path) => {
+            format!("the store {}", std::path::absolute(path).as_ref().unwrap_or(path).display())
+        }
+        Place::Postgres(url) => match url::Url::parse(url) {
+            Ok(url) => format!("the store {}{}", url.host_str().unwrap_or_default(), url.path()),
+            Err(_) => "the store of the server that is set".to_owned(),
+        },
     }
 }
 

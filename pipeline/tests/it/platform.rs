@@ -250,9 +250,9 @@ async fn our_reporter_reports_to_it_and_verify_finds_what_a_restore_lost() {
 
     let copy = platform.folder.path().join("copy.db").display().to_string();
     let made = platform.command(&["backup", &copy]).await.unwrap();
-    assert_eq!(made, format!("the store was copied to {copy}"));
-    let in_use = platform.command(&["restore", &copy]).await.unwrap_err();
     let path = Path::new(&platform.state()).join("platform.db").display().to_string();
+    assert_eq!(made, format!("the store {path} was copied to {copy}"));
+    let in_use = platform.command(&["restore", &copy]).await.unwrap_err();
     let text = format!(
         "gitops-runtime: restore the store: another process has the store {path} open: stop it first"
     );

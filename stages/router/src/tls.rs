@@ -18,7 +18,7 @@ use crate::config::CertificateFiles;
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// A file cannot be read.
-    #[error("read {file}")]
+    #[error("read {file}, which is to hold a certificate, or its key, in PEM")]
     File {
         /// Which.
         file: PathBuf,

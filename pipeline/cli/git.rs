@@ -22,7 +22,7 @@ use crate::config::Variables;
 const LARGEST: u64 = 256 * 1024 * 1024;
 
 /// Something of an application is changed, and the exit code is to say so.
-const CHANGED: u8 = 2;
+const CHANGED: u8 = 3;
 
 /// A commit that changed an application, as it is shown.
 #[derive(Debug, Serialize)]

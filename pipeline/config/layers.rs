@@ -78,6 +78,12 @@ impl Layers {
     pub(crate) fn flag(&mut self, path: &str, flag: &str, text: &str) {
         let catalogue = Catalogue::get();
         let Some(setting) = catalogue.setting(path) else {
+            if catalogue.groups.contains_key(path) {
+                let problem = format!(
+                    "is a section: set one of its settings, such as {path}.NAME (`config show` lists them)"
+                );
+                return self.problems.said(path, problem, Origin::Flag(flag.to_owned()));
+            }
             let (group, name) = path.rsplit_once('.').unwrap_or(("", path));
             let near = catalogue.nearest(group, name);
             return self.problems.said(path, format!("unknown setting{near}"), Origin::Flag(flag.to_owned()));

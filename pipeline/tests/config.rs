@@ -227,15 +227,17 @@ fn what_traces_are_sent_with_is_secret() {
 #[test]
 fn a_secret_on_the_command_line_is_refused() {
     let setting = format!("platform.token={CANARY}");
-    let output = run(&["config", "check", "--set", &setting, "--set", "platform.tokn=1"], &[]);
+    let others = ["--set", "platform.tokn=1", "--set", "argocd=3"];
+    let output = run(&[&["config", "check", "--set", &setting][..], &others].concat(), &[]);
     let said = stderr(&output);
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(
-        lines[..2],
+        lines[..3],
         [
             "config: platform.token: a secret does not belong on the command line, where others can see it; use \
              platform.tokenFile or the variable GITOPS_RUNTIME_PLATFORM__TOKEN (from --set)",
             "config: platform.tokn: unknown setting; did you mean 'token'? (from --set)",
+            "config: argocd: is a section: set one of its settings, such as argocd.NAME (`config show` lists them) (from --set)",
         ]
     );
     assert_eq!(output.status.code(), Some(1));

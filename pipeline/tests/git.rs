@@ -118,7 +118,7 @@ fn a_pull_request_changes_what_differs_in_the_end_and_the_exit_code_says_so() {
              1 of 2 applications is changed; 2 have nothing here\n"
         )
     );
-    assert_eq!(with(&["--exit-code"]).0, Some(2));
+    assert_eq!(with(&["--exit-code"]).0, Some(3));
     let (_, markdown) = with(&["--into", "main", "-o", "markdown"]);
     assert_eq!(
         markdown,

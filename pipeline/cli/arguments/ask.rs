@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
 use pipeline_core::Key;
 use pipeline_http::admin::wire::{Since, Step};
-use pipeline_ownership::sharding::preview::Way;
+use pipeline_ownership::sharding::preview::{MOST_SHARDS, REPLICAS, Way};
 
 use crate::config::{Given, duration};
 
@@ -170,18 +171,23 @@ pub(crate) enum Ask {
     },
 }
 
+/// A number within these bounds.
+fn from_1_to(most: u32) -> RangedU64ValueParser<u32> {
+    RangedU64ValueParser::new().range(1..=u64::from(most))
+}
+
 /// What is distributed over which replicas.
 #[derive(Args)]
 pub(crate) struct Distributed {
     /// How many replicas there would be, 1 to 256
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) replicas: String,
+    #[arg(long, value_name = "NUMBER", value_parser = from_1_to(REPLICAS))]
+    pub(crate) replicas: u32,
     /// How many there are: tells what moves
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) from: Option<String>,
+    #[arg(long, value_name = "NUMBER", value_parser = from_1_to(REPLICAS))]
+    pub(crate) from: Option<u32>,
     /// How many shards there are, with the way leases [default: 32]
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) shards: Option<String>,
+    #[arg(long, value_name = "NUMBER", value_parser = from_1_to(MOST_SHARDS))]
+    pub(crate) shards: Option<u32>,
     /// How shards find their replicas: by leases, or by ordinals with jump hash, or with the incumbent's
     #[arg(long, value_name = "WAY", value_parser = Way::NAMES, default_value = "leases")]
     pub(crate) way: String,

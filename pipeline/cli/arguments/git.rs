@@ -28,7 +28,7 @@ Examples:
   In the pipeline of a monorepo, with its history (fetch-depth: 0):
     gitops-runtime git changed --base origin/main --head HEAD -f apps.yaml
   Go on only when something is changed:
-    gitops-runtime git changed --base origin/main -f apps.yaml --exit-code; test $? -eq 2
+    gitops-runtime git changed --base origin/main -f apps.yaml --exit-code; test $? -eq 3
   A comment on the pull request:
     gitops-runtime git changed --base origin/main -f apps.yaml -o markdown | gh pr comment --body-file -
 
@@ -36,7 +36,7 @@ What counts is what differs in the end between the head and the newest commit th
 that is undone by another changes nothing. The paths of an application are those of its annotation
 argocd.argoproj.io/manifest-generate-paths, else what its sources are made of. Of an application whose manifests Argo CD writes
 to a branch they are those that these manifests are made from, but for what is merged into that branch.
-Exit codes: 0 it could be told; with --exit-code 0 nothing is changed, 2 something is; 1 it could not be told.";
+Exit codes: 0 it could be told; with --exit-code 0 nothing is changed, 3 something is; 1 it could not be told; 2 wrong use.";
 
 const COMMITS: &str = "\
 Examples:
@@ -161,7 +161,7 @@ pub(crate) struct Changed {
     /// The branch that is merged into: applications that follow another one are left out
     #[arg(long, value_name = "BRANCH")]
     pub(crate) into: Option<String>,
-    /// Exit with 2 when an application is changed
+    /// Exit with 3 when an application is changed
     #[arg(long)]
     pub(crate) exit_code: bool,
 }

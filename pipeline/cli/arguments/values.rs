@@ -207,7 +207,7 @@ pub(crate) struct Check {
     #[arg(long, value_name = "NAME", requires = "namespace")]
     pub(crate) context: Option<String>,
     /// How parts are shown
-    #[arg(long, value_enum, default_value = "table")]
+    #[arg(long, value_enum, default_value = "table", requires = "namespace")]
     pub(crate) format: AccessShape,
     /// How long it may take to become ready
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = crate::config::duration)]
@@ -223,6 +223,7 @@ pub(crate) enum CheckCommand {
 /// Say which hop between a visitor and a runtime fails, from inside out and from outside in, and what to do.
 #[derive(Args)]
 #[command(after_help = ACCESS)]
+#[command(group = ArgGroup::new("where").args(["namespace", "url"]).required(true).multiple(true))]
 pub(crate) struct CheckAccess {
     /// The namespace that the runtime is installed in
     #[arg(short, long, value_name = "NAME", value_parser = label)]

@@ -25,8 +25,9 @@ type Application = (Key, Option<u64>);
 /// Distributes the applications that a file names, or those of a running reporter.
 pub(super) async fn run(asked: &Distributed, variables: &Variables) -> anyhow::Result<ExitCode> {
     let Distributed { replicas, from, shards, way, names, output, place } = asked;
-    let (replicas, way) = (Some(replicas.clone()), Some(way.clone()));
-    let question = Question { replicas, from: from.clone(), shards: shards.clone(), way };
+    let text = |number: u32| number.to_string();
+    let (replicas, way) = (Some(text(*replicas)), Some(way.clone()));
+    let question = Question { replicas, from: from.map(text), shards: shards.map(text), way };
     let json = place.json || output == "json";
     match names {
         Some(file) => of_file(file, &question, json),

@@ -132,6 +132,7 @@ impl Access {
         }
         let _ = match self.failing() {
             Some(hop) => writeln!(out, "Begin with {}: {}.", hop.hop, hop.todo),
+            None if self.is_unmeasured() => writeln!(out, "Nothing could be looked at."),
             None if self.hops.iter().any(|hop| hop.verdict == Verdict::Unmeasured) => {
                 writeln!(out, "Nothing that was looked at fails.")
             }
@@ -141,6 +142,12 @@ impl Access {
             None => writeln!(out, "Every hop leads on."),
         };
         out
+    }
+
+    /// Nobody could look at anything: whether a way leads there is not known.
+    #[must_use]
+    pub fn is_unmeasured(&self) -> bool {
+        self.hops.iter().all(|hop| hop.verdict == Verdict::Unmeasured)
     }
 
     /// For programs.

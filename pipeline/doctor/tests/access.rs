@@ -209,4 +209,8 @@ fn whoever_was_slow_once_is_asked_again() {
     let read: Json = serde_json::from_str(&found.json()).unwrap();
     assert_eq!((&read["url"], &read["failing"]), (&json!(url), &Json::Null));
     assert_eq!(read["hops"][0]["verdict"], "unmeasured");
+    assert!(!found.is_unmeasured());
+    let nobody = access(&Wanted { visitor: Err("skipped by --skip network"), ..wanted });
+    assert!(nobody.is_unmeasured() && nobody.failing().is_none());
+    assert!(nobody.table().ends_with("Nothing could be looked at.\n"), "{}", nobody.table());
 }

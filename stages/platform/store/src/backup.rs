@@ -9,7 +9,7 @@ use sqlx::SqlitePool;
 use sqlx::sqlite::SqlitePoolOptions;
 
 use crate::connection::{Arg, Connection};
-use crate::database::{Place, lock, sqlite, with_end};
+use crate::database::{Place, lock, private, sqlite, with_end};
 use crate::error::StoreError;
 
 /// Of the file itself, of its log, and of the log's index.
@@ -42,7 +42,11 @@ pub async fn restore(place: &Place, from: &Path) -> Result<Option<PathBuf>, Stor
     let _lock = lock(path)?;
     // What one that was killed left would be taken for the log of this one.
     remove(&partial, &ENDS)?;
-    fs::copy(from, &partial).map_err(file("read", from))?;
+    let mut backup = File::open(from).map_err(file("read", from))?;
+    let mut copy = private(&partial).map_err(file("write", &partial))?;
+    io::copy(&mut backup, &mut copy).map_err(file("read", from))?;
+    // Before SQLite opens it: what is closed later takes its locks away.
+    drop(copy);
     dies_at("copied");
     let whole = async {
         let pool = open(&partial).await?;
@@ -145,6 +149,8 @@ async fn copy(pool: &SqlitePool, to: &Path) -> Result<(), StoreError> {
     if partial.exists() {
         fs::remove_file(&partial).map_err(file("replace an unfinished"))?;
     }
+    // SQLite writes into a file that is empty, and leaves its mode as it is.
+    private(&partial).map_err(file("write"))?;
     let mut connection = Connection::from(pool.acquire().await?);
     connection.execute("VACUUM INTO $1", &[Arg::Text(&partial.display().to_string())]).await?;
     File::open(&partial).and_then(|file| file.sync_all()).map_err(file("write"))?;

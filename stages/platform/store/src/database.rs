@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::File;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -231,6 +233,9 @@ impl Database {
             return Err(StoreError::NoStore(path.display().to_string()));
         }
         let _turn = turn(path).await?;
+        if make {
+            made(path)?;
+        }
         let one = SqlitePoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
         let pool = one.connect_with(sqlite(path).create_if_missing(make)).await?;
         match applied(&pool).await? {
@@ -245,6 +250,7 @@ impl Database {
     async fn open_sqlite(path: &Path) -> Result<Self, StoreError> {
         let lock = lock(path)?;
         let turn = turn(path).await?;
+        made(path)?;
         let options = sqlite(path).create_if_missing(true);
         let one = SqlitePoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
         let writing = options.clone().statement_cache_capacity(STATEMENTS).row_buffer_size(ROWS);
@@ -308,6 +314,21 @@ pub(crate) fn sqlite(path: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
+/// A new file that its owner alone reads and writes: digests of passwords stand in it, and what runtimes seal under.
+pub(crate) fn private(path: &Path) -> io::Result<File> {
+    File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// The file of a store, where there is none. One that there is stays shut: closing it would take SQLite's locks away.
+fn made(path: &Path) -> Result<(), StoreError> {
+    match private(path) {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+            Err(StoreError::File { act: "make", path: path.display().to_string(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// One process has a file: two writers would wait for each other at best.
 pub(crate) fn lock(path: &Path) -> Result<File, StoreError> {
     let beside = with_end(path, ".lock");
@@ -323,7 +344,7 @@ async fn turn(path: &Path) -> Result<File, StoreError> {
     let file = |source| StoreError::File { act: "lock", path: beside.display().to_string(), source };
     let made = File::create(&beside).map_err(file)?;
     let locked = tokio::task::spawn_blocking(move || made.lock().map(|()| made)).await;
-    locked.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(file)
+    locked.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(file)
 }
 
 /// The path with more behind its name.

@@ -1,6 +1,7 @@
 //! What holds of SQLite's file: one process, backups, restores, damage.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use pipeline_core::ExposeSecret as _;
@@ -60,6 +61,33 @@ async fn a_backup_made_while_reports_arrive_is_restored_as_it_was() {
     opened.keep(report("u", 100, 100)).await;
     assert_eq!(opened.versions().await.1, 100);
     opened.close().await;
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn a_store_and_its_copies_are_read_by_their_owner_alone() {
+    let folder = TempDir::new().unwrap();
+    let of = |name: &str| folder.path().join(name);
+    let (path, copy) = (of("platform.db"), of("copy.db"));
+    let place = Place::Sqlite(path.clone());
+    let opened = open(&place).await;
+    opened.keep(report("u", 1, 1)).await;
+    assert_eq!([&path, &of("platform.db-wal"), &of("platform.db-shm")].map(|path| mode(path)), [0o600; 3]);
+    backup(&place, &copy).await.unwrap();
+    assert_eq!(mode(&copy), 0o600);
+    opened.close().await;
+    // A platform makes it as well, where no token was made before.
+    let (store, writing) = config(&of("other.db")).build(&prometheus::Registry::new()).await.unwrap();
+    assert_eq!(mode(&of("other.db")), 0o600);
+    drop(store);
+    writing.finished().await;
+    // A backup that others could read is none of a store's that they can.
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o644)).unwrap();
+    restore(&place, &copy).await.unwrap();
+    assert_eq!(mode(&path), 0o600);
 }
 
 #[tokio::test]

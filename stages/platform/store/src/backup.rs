@@ -91,9 +91,13 @@ pub async fn restore(place: &Place, from: &Path) -> Result<Option<PathBuf>, Stor
     // Before this the store is the old one, and from here on the new one.
     fs::rename(&partial, path).map_err(file("write", path))?;
     dies_at("renamed");
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder(path);
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(file("write", folder))?;
     Ok(aside)
+}
+
+fn folder(of: &Path) -> &Path {
+    of.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The same file under another name, where the file system has that, else a copy.
@@ -150,7 +154,10 @@ async fn copy(pool: &SqlitePool, to: &Path) -> Result<(), StoreError> {
         fs::remove_file(&partial).map_err(file("replace an unfinished"))?;
     }
     // SQLite writes into a file that is empty, and leaves its mode as it is.
-    private(&partial).map_err(file("write"))?;
+    private(&partial).map_err(|source| match folder(to) {
+        folder if folder.exists() => StoreError::Target { path: name.clone(), source },
+        folder => StoreError::NoFolder(folder.display().to_string()),
+    })?;
     let mut connection = Connection::from(pool.acquire().await?);
     connection.execute("VACUUM INTO $1", &[Arg::Text(&partial.display().to_string())]).await?;
     File::open(&partial).and_then(|file| file.sync_all()).map_err(file("write"))?;

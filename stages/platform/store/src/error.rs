@@ -46,6 +46,17 @@ pub enum StoreError {
     /// The backup is to be a new file.
     #[error("{0} exists: name a file that does not")]
     Exists(String),
+    /// There is nowhere to put the backup.
+    #[error("there is no folder {0} for the backup: make it, or name a file in another")]
+    NoFolder(String),
+    /// The backup cannot be put where it is to be.
+    #[error("cannot write the backup {path}: name a file that can be written")]
+    Target {
+        /// Where.
+        path: String,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// What is to be restored is none.
     #[error("{0} is no backup of a store, or is damaged")]
     NoBackup(String),

@@ -1,5 +1,6 @@
 //! What holds of SQLite's file: one process, backups, restores, damage.
 
+use std::error::Error as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -61,6 +62,27 @@ async fn a_backup_made_while_reports_arrive_is_restored_as_it_was() {
     opened.keep(report("u", 100, 100)).await;
     assert_eq!(opened.versions().await.1, 100);
     opened.close().await;
+}
+
+#[tokio::test]
+async fn a_backup_that_has_no_place_to_go_to_is_told_of_that_place() {
+    let folder = TempDir::new().unwrap();
+    let place = Place::Sqlite(folder.path().join("platform.db"));
+    open(&place).await.close().await;
+    let to = async |path: &Path| {
+        let error = backup(&place, path).await.unwrap_err();
+        (error.to_string(), error.source().map(ToString::to_string))
+    };
+    let copy = folder.path().join("none/copy.db");
+    let text = format!(
+        "there is no folder {} for the backup: make it, or name a file in another",
+        copy.parent().unwrap().display()
+    );
+    assert_eq!(to(&copy).await, (text, None));
+    // Nobody can make a file below one, whoever they are.
+    let copy = folder.path().join("platform.db/copy.db");
+    let text = format!("cannot write the backup {}: name a file that can be written", copy.display());
+    assert_eq!(to(&copy).await, (text, Some("Not a directory (os error 20)".to_owned())));
 }
 
 fn mode(path: &Path) -> u32 {

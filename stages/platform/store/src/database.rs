@@ -12,7 +12,7 @@ use std::time::Duration;
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, PgPool, SqlSafeStr as _, SqlitePool};
+use sqlx::{ConnectOptions as _, Connection as _, PgPool, SqlSafeStr as _, SqlitePool};
 
 use crate::backup;
 use crate::connection::Connection;
@@ -196,6 +196,9 @@ const LOG_PAGES: &str = "4096";
 /// A lock or a connection is waited for so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What Postgres says while it starts, and while it has as many connections as it takes.
+const STARTING: [&str; 2] = ["57P03", "53300"];
+
 /// Where the store is.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Place {
@@ -266,11 +269,29 @@ impl Database {
     }
 
     async fn open_postgres(url: &str) -> Result<Self, StoreError> {
-        let options: PgConnectOptions = url.parse()?;
+        let scheme = url.trim().split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        if !scheme.is_some_and(|scheme| ["postgres", "postgresql"].contains(&&*scheme)) {
+            return Err(StoreError::Url(None));
+        }
+        let options: PgConnectOptions = url.parse().map_err(|error| match error {
+            sqlx::Error::Configuration(why) => StoreError::Url(Some(why)),
+            error => StoreError::Url(Some(error.into())),
+        })?;
         let options = options.application_name("gitops-runtime").disable_statement_logging();
         let options = options.statement_cache_capacity(STATEMENTS);
         let pool = PgPoolOptions::new().max_connections(READERS + 1).acquire_timeout(PATIENCE);
-        let pool = pool.connect_with(options).await?;
+        // The pool would wait for one that does not run as for one that starts, and not say why.
+        let first = tokio::time::timeout(PATIENCE, options.connect()).await;
+        let first = first.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()));
+        let why = match first {
+            Ok(connection) => connection.close().await.err(),
+            Err(sqlx::Error::Database(why)) if STARTING.contains(&&*why.code().unwrap_or_default()) => {
+                Some(sqlx::Error::Database(why))
+            }
+            Err(why) => return Err(unconnected(&options, why)),
+        };
+        let pool = pool.connect_with(options.clone()).await;
+        let pool = pool.map_err(|error| unconnected(&options, why.unwrap_or(error)))?;
         migrator(|(.., postgres)| postgres).run(&pool).await.map_err(migration)?;
         Ok(Self::Postgres(pool))
     }
@@ -345,6 +366,19 @@ async fn turn(path: &Path) -> Result<File, StoreError> {
     let made = File::create(&beside).map_err(file)?;
     let locked = tokio::task::spawn_blocking(move || made.lock().map(|()| made)).await;
     locked.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(file)
+}
+
+/// Why a server cannot be connected to, with its address, which holds neither user nor password.
+fn unconnected(options: &PgConnectOptions, error: sqlx::Error) -> StoreError {
+    let host = options.get_socket().map_or(options.get_host().into(), |socket| socket.to_string_lossy());
+    let address = format!("{host}:{}", options.get_port());
+    match error {
+        sqlx::Error::Io(source) => StoreError::Unconnected { address, source: source.into() },
+        sqlx::Error::Database(said) if said.code().is_some_and(|code| code.starts_with("28")) => {
+            StoreError::NotLetIn { address, code: said.code().unwrap_or_default().into_owned() }
+        }
+        error => StoreError::Unconnected { address, source: error.into() },
+    }
 }
 
 /// The path with more behind its name.

@@ -16,6 +16,30 @@ pub enum StoreError {
     /// The server or the disk does not answer.
     #[error("the store cannot be reached")]
     Away(#[source] sqlx::Error),
+    /// Postgres is asked for by a URL of another kind, or by one that cannot be read.
+    #[error(
+        "the URL of the store (platformServer.store.postgresUrl, or its file) is to be postgres://user:password@host/name"
+    )]
+    Url(#[source] Option<Box<dyn std::error::Error + Send + Sync>>),
+    /// Postgres cannot be connected to.
+    #[error("cannot connect to Postgres at {address}")]
+    Unconnected {
+        /// Its host and port, or its socket.
+        address: String,
+        /// Why not.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Postgres knows nobody of this name, or not by this password. What it says of that names them.
+    #[error(
+        "Postgres at {address} does not let this user in ({code}): see user and password of platformServer.store.postgresUrl, \
+         and its pg_hba.conf"
+    )]
+    NotLetIn {
+        /// Its host and port, or its socket.
+        address: String,
+        /// Its word for why.
+        code: String,
+    },
     /// Somebody else has it.
     #[error("another process has the store {0} open: stop it first")]
     InUse(String),
@@ -117,7 +141,7 @@ impl StoreError {
     #[must_use]
     pub const fn reason(&self) -> Reason {
         match self {
-            Self::Away(_) => Reason::Unreachable,
+            Self::Away(_) | Self::Unconnected { .. } => Reason::Unreachable,
             Self::Closed => Reason::Stopping,
             _ => Reason::Io,
         }

@@ -6,6 +6,7 @@ mod accounts;
 mod alike;
 mod changes;
 mod clocks;
+mod connecting;
 mod contract;
 mod drifted;
 mod file;

@@ -1,0 +1,58 @@
+//! What is said where Postgres cannot be connected to, when a store is opened.
+
+use std::error::Error as _;
+
+use stages_platform_store::{Place, tokens};
+
+use crate::postgres::Server;
+
+async fn refused(url: &str) -> (String, Option<String>) {
+    let error = tokens(&Place::Postgres(url.to_owned())).await.expect_err("nobody is there");
+    (error.to_string(), error.source().map(ToString::to_string))
+}
+
+#[tokio::test]
+async fn a_closed_port_is_told_at_once_with_its_address_and_why() {
+    // It is held, and nobody listens there.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.local_addr().unwrap();
+    let text = format!("cannot connect to Postgres at {address}");
+    let why = "Connection refused (os error 111)".to_owned();
+    assert_eq!(refused(&format!("postgres://reader:hidden@{address}/fleet")).await, (text, Some(why)));
+}
+
+#[tokio::test]
+async fn an_address_that_is_none_of_postgres_is_refused_without_what_stands_in_it() {
+    let text = "the URL of the store (platformServer.store.postgresUrl, or its file) is to be postgres://user:password@host/name";
+    for url in ["bogus:x", "mysql://reader:hidden@localhost/fleet", "reader:hidden@localhost", ""] {
+        assert_eq!(refused(url).await, (text.to_owned(), None), "{url}");
+    }
+    for (url, why) in [
+        ("postgres://reader:hid/den@localhost/fleet", "invalid port number"),
+        (
+            "postgresql://localhost/fleet?sslmode=some",
+            "error with configuration: unknown value \"some\" for `ssl_mode`",
+        ),
+    ] {
+        assert_eq!(refused(url).await, (text.to_owned(), Some(why.to_owned())), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_lets_nobody_in_tells_neither_user_nor_password() {
+    let server = Server::start().await;
+    let url = server.database().await;
+    let (place, name) = url.strip_prefix("postgres://test@").unwrap().rsplit_once('/').unwrap();
+    let address = place.replace("%2F", "/");
+    let text = format!(
+        "Postgres at {address} does not let this user in (28000): see user and password of platformServer.store.postgresUrl, \
+         and its pg_hba.conf"
+    );
+    assert_eq!(refused(&format!("postgres://reader:hidden@{place}/{name}")).await, (text, None));
+    let text = format!("cannot connect to Postgres at {address}");
+    let (said, why) = refused(&format!("postgres://test@{place}/none")).await;
+    assert_eq!(said, text);
+    let why = why.unwrap();
+    assert!(why.starts_with("error returned from database: database \"none\" does not exist"), "{why}");
+}

@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_graphql::Request;
 use axum::body::{Body, to_bytes};
 use axum::extract::State;
-use axum::http::header;
+use axum::http::header::{self, HeaderMap};
 use axum::http::request::Parts;
 use axum::middleware::map_response;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, any, get, post};
 use axum::{Json, Router};
 use jiff::Timestamp;
 use pipeline_core::Shutdown;
@@ -75,6 +75,10 @@ impl Api {
     pub fn routes(self) -> Router {
         let routes = all().into_iter();
         let routes = routes.fold(Router::new(), |router, (_, path, handler)| router.route(path, handler));
+        // What lies beside them is the API's as well, and not the console's, which is merged with it.
+        let no_path = || any(async || Refusal::NoPath);
+        let routes = routes.route("/api/{*path}", no_path()).route("/2.0/{*path}", no_path());
+        let routes = routes.method_not_allowed_fallback(async || Refusal::OtherMethod);
         routes.with_state(self).layer(map_response(marked))
     }
 
@@ -85,12 +89,21 @@ impl Api {
     /// Who asks, and then the body.
     pub(crate) async fn asked(&self, head: &Parts, body: Body) -> Result<(Caller, Vec<u8>), Refusal> {
         let caller = Caller::of(&self.store, &head.headers, self.now()).await?;
+        is_plain(&head.headers)?;
         let most = match caller {
             Caller::Runtime(_) => BODY_OF_RUNTIME,
             Caller::Person(_) => BODY,
         };
         let body = to_bytes(body, most).await.map_err(|_| Refusal::TooLong(most))?;
         Ok((caller, body.into()))
+    }
+}
+
+/// What is packed would be read as what it is not.
+pub(crate) fn is_plain(headers: &HeaderMap) -> Result<(), Refusal> {
+    match headers.get(header::CONTENT_ENCODING) {
+        Some(encoding) if encoding != "identity" => Err(Refusal::Packed),
+        _ => Ok(()),
     }
 }
 
@@ -119,6 +132,10 @@ async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Res
     // Values may be long, where a runtime tells of much; what is asked is not.
     if request.query.len() > BODY {
         return Refusal::TooLong(BODY).into_response();
+    }
+    if request.query.trim().is_empty() {
+        let text = r#"a query is missing: the body is to be {"query": "…", "variables": {}}"#;
+        return Refusal::Wrong(text.to_owned()).into_response();
     }
     let request = request.data(caller);
     let accepted = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());

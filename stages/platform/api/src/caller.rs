@@ -49,6 +49,16 @@ pub(crate) enum Refusal {
     AnotherRuntime,
     #[error("there is no runtime '{0}'")]
     NoRuntime(String),
+    #[error(
+        "runtime '{0}' has a token and is not registered, and so has no key: register it (createRuntime with recover: true)"
+    )]
+    Unregistered(String),
+    #[error("the API has no such path")]
+    NoPath,
+    #[error("the API is asked by another method here: the header Allow tells which")]
+    OtherMethod,
+    #[error("a body is taken as it is: send it without Content-Encoding")]
+    Packed,
     #[error("{0}")]
     Wrong(String),
     #[error("the body is longer than {0} bytes")]
@@ -100,7 +110,9 @@ impl Refusal {
             | Self::NotAPerson
             | Self::NotARuntime
             | Self::AnotherRuntime => StatusCode::FORBIDDEN,
-            Self::NoRuntime(_) => StatusCode::NOT_FOUND,
+            Self::NoRuntime(_) | Self::Unregistered(_) | Self::NoPath => StatusCode::NOT_FOUND,
+            Self::OtherMethod => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Packed => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Wrong(_) => StatusCode::BAD_REQUEST,
             Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::OwnSubscriptions(_) => StatusCode::TOO_MANY_REQUESTS,

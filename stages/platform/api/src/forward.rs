@@ -23,7 +23,7 @@ use stages_platform_store::Scope;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::addresses::{Addresses, RefusedName};
-use crate::api::Api;
+use crate::api::{Api, is_plain};
 use crate::caller::{Caller, Refusal, kept, registered};
 use crate::stored;
 
@@ -170,6 +170,7 @@ async fn asked(api: &Api, runtime: &str, request: Request) -> Result<Response, R
     let (head, body) = request.into_parts();
     let caller = Caller::of(&api.store, &head.headers, api.now()).await?;
     let Caller::Person(person) = &caller else { return Err(Refusal::NotAPerson) };
+    is_plain(&head.headers)?;
     let called = caller.runtime(&api.store, runtime).await?;
     let runtime = &*called.ok_or_else(|| Refusal::NoRuntime(runtime.to_owned()))?;
     let place = api.forward.places.clone().try_acquire_owned().map_err(|_| Refusal::Busy)?;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::api::Api;
-use crate::caller::{Caller, Refusal, kept, unread};
+use crate::caller::{Caller, Refusal, kept, registered, unread};
 
 #[derive(Deserialize)]
 struct Named {
@@ -45,8 +45,10 @@ pub(crate) async fn store_key(
     let found = async {
         let caller = Caller::of(&api.store, &headers, api.now()).await?;
         caller.acts_for(&name)?;
-        let key = api.store.store_key(&name).await.map_err(unread)?;
-        let key = key.ok_or(Refusal::NoRuntime(name))?;
+        let Some(key) = api.store.store_key(&name).await.map_err(unread)? else {
+            registered(&api.store, &name).await?;
+            return Err(Refusal::Unregistered(name));
+        };
         Ok::<_, Refusal>(Json(json!({"storeKey": key.expose_secret()})).into_response())
     };
     found.await.unwrap_or_else(|refusal: Refusal| refusal.into_response())

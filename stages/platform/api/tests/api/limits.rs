@@ -77,8 +77,65 @@ async fn what_is_no_query_is_told_without_repeating_it() {
         );
         assert!(!text.contains("canary"), "{text}");
     }
+    for body in [json!({}), json!({"query": ""}), json!({"query": " \n", "variables": {}})] {
+        let asked = served.client.post(format!("{}/2.0/api/graphql", served.url));
+        let response = asked.header(served.admin.0, &served.admin.1).json(&body).send().await.unwrap();
+        let said = "a query is missing: the body is to be {\"query\": \"…\", \"variables\": {}}\n";
+        assert_eq!(told(response).await, (400, said.to_owned()), "{body}");
+    }
     let unknown = served.refused(&served.admin, "{ me { nothing } }", json!({})).await;
     assert_eq!(unknown, "Unknown field \"nothing\" on type \"Me\".");
     let response = served.ask(&served.admin, "{ me { name } }", &Value::Null).send().await.unwrap();
     assert_eq!(response.headers()["cache-control"], "no-store");
+}
+
+#[tokio::test]
+async fn a_body_that_is_packed_is_refused_before_it_is_read() {
+    let served = Served::new().await;
+    let body = r#"{"query": "{ me { name } }"}"#;
+    for (path, encoding, expected) in [
+        ("graphql", "gzip", 415),
+        ("graphql", "br", 415),
+        ("graphql", "identity", 200),
+        ("authorize", "gzip", 415),
+        ("runtimes/prod/app-proxy/graphql", "gzip", 415),
+    ] {
+        let asked = served.client.post(format!("{}/2.0/api/{path}", served.url)).body(body);
+        let asked = asked.header(served.admin.0, &served.admin.1).header("content-encoding", encoding);
+        let (status, said) = told(asked.send().await.unwrap()).await;
+        assert_eq!(status, expected, "{path}, {encoding}: {said}");
+        if expected == 415 {
+            assert_eq!(said, "a body is taken as it is: send it without Content-Encoding\n", "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_path_or_method_of_the_api_is_told() {
+    let served = Served::new().await;
+    for (method, path, status, said) in [
+        ("GET", "/api/v1/nothing", 404, "the API has no such path\n"),
+        ("POST", "/2.0/api/nothing", 404, "the API has no such path\n"),
+        ("POST", "/2.0/api/runtimes/prod/nothing", 404, "the API has no such path\n"),
+        (
+            "GET",
+            "/2.0/api/graphql",
+            405,
+            "the API is asked by another method here: the header Allow tells which\n",
+        ),
+        (
+            "DELETE",
+            "/api/ping",
+            405,
+            "the API is asked by another method here: the header Allow tells which\n",
+        ),
+    ] {
+        let asked = served.client.request(method.parse().unwrap(), format!("{}{path}", served.url));
+        let response = asked.send().await.unwrap();
+        assert_eq!(response.headers()["cache-control"], "no-store", "{path}");
+        let allowed = response.headers().get("allow").map(|allowed| allowed.to_str().unwrap().to_owned());
+        let expected = (status == 405).then_some(if path.ends_with("ping") { "GET,HEAD" } else { "POST" });
+        assert_eq!(allowed.as_deref(), expected, "{path}");
+        assert_eq!(told(response).await, (status, said.to_owned()), "{path}");
+    }
 }

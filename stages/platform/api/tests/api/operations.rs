@@ -227,6 +227,11 @@ async fn the_calls_of_an_installation_are_answered_to_whom_they_are_for() {
     );
     assert_eq!(key(&served.member, "eu1").await, (403, "only an admin may do this\n".to_owned()));
     assert_eq!(key(&served.admin, "none").await, (404, "there is no runtime 'none'\n".to_owned()));
+    // One that has a token is listed, and has no key.
+    let said = "runtime 'prod' has a token and is not registered, and so has no key: register it (createRuntime with recover: true)\n";
+    for who in [&served.admin, &served.runtime] {
+        assert_eq!(key(who, "prod").await, (404, said.to_owned()));
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,6 @@
 //! From a request to a page.
 
 use axum::Extension;
-use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderMap};
@@ -11,6 +10,7 @@ use maud::{Markup, html};
 use stages_platform_store::{Link, Role, runtime_id};
 use url::form_urlencoded;
 
+use super::form::Form;
 use super::{Console, Session, cookie, live, oidc, views};
 use crate::accounts::User;
 use crate::assets;
@@ -226,7 +226,7 @@ pub(crate) async fn add_runtime(
     State(console): State<Console>,
     Extension(session): Extension<Session>,
     headers: HeaderMap,
-    body: Bytes,
+    Form(body): Form,
 ) -> HandlerResult {
     let runtime = Installation::of_form(&body);
     if let Some(refused) = runtime.refused().or_else(|| runtime.refused_as_new()) {
@@ -360,7 +360,7 @@ fn keep_wrong(console: &Console, name: String) {
 pub(crate) async fn sign_in(
     State(console): State<Console>,
     headers: HeaderMap,
-    body: Bytes,
+    Form(body): Form,
 ) -> HandlerResult {
     let failed = |error: Unavailable| unavailable(&error, None, &headers);
     let form = String::from_utf8_lossy(&body).into_owned();
@@ -452,7 +452,7 @@ pub(crate) async fn welcome_form(
 pub(crate) async fn welcome(
     State(console): State<Console>,
     headers: HeaderMap,
-    body: Bytes,
+    Form(body): Form,
 ) -> HandlerResult {
     let failed = |error: Unavailable| unavailable(&error, None, &headers);
     let form = String::from_utf8_lossy(&body).into_owned();

@@ -2,8 +2,10 @@
 
 mod acts;
 pub(crate) mod commit;
+mod form;
 pub(crate) mod handlers;
 mod live;
+mod missing;
 pub(crate) mod oidc;
 mod packed;
 pub(crate) mod partial;
@@ -33,9 +35,6 @@ use crate::session::token;
 use crate::view::application::ApplicationId;
 
 pub use oidc::OidcSignIn;
-
-/// The most that a form may be long.
-const FORM: usize = 16 * 1_024;
 
 /// No inline script or style, nothing from elsewhere, and in nobody's frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -121,10 +120,12 @@ impl Console {
             router = router.route(route.path, handler);
         }
         router
+            .fallback(missing::path)
+            .method_not_allowed_fallback(missing::method)
             .layer(from_fn(packed::packed))
             .layer(from_fn(same_site))
             .layer(from_fn(marked))
-            .layer(DefaultBodyLimit::max(FORM))
+            .layer(DefaultBodyLimit::max(form::MOST))
             .with_state(self)
     }
 
@@ -136,6 +137,14 @@ impl Console {
         let Some(access) = access else { return Ok(None) };
         let fleet = self.0.fleets.seen_by(access.view());
         Ok(Some(Session { user, role: access.role, digest, access, fleet }))
+    }
+
+    /// The same, by the cookie of whoever asks.
+    async fn session_of(&self, headers: &HeaderMap) -> Result<Option<Session>, Unavailable> {
+        match cookie(headers, "session").map(token::digest) {
+            Some(digest) => self.session(digest).await,
+            None => Ok(None),
+        }
     }
 
     /// The application of an address, in which its runtime stands by its name, or by its id. Whoever does not see the runtime is not
@@ -164,10 +173,7 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 /// Lets nobody by without a session: people are sent to sign in, programs are told.
 async fn signed_in(State(console): State<Console>, mut request: Request, next: Next) -> Response {
-    let Some(digest) = cookie(request.headers(), "session").map(token::digest) else {
-        return refused(&request);
-    };
-    match console.session(digest).await {
+    match console.session_of(request.headers()).await {
         Ok(Some(session)) => {
             request.extensions_mut().insert(session);
             next.run(request).await
@@ -185,9 +191,14 @@ async fn admin(request: Request, next: Next) -> Response {
     }
 }
 
-fn refused(request: &Request) -> Response {
+/// Whether somebody looks at what is answered.
+fn is_for_people(request: &Request) -> bool {
     let accepted = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    if request.method() == Method::GET && accepted.is_some_and(|accepted| accepted.contains("text/html")) {
+    request.method() == Method::GET && accepted.is_some_and(|accepted| accepted.contains("text/html"))
+}
+
+fn refused(request: &Request) -> Response {
+    if is_for_people(request) {
         let asked = request.uri().path_and_query().map_or("/", |asked| asked.as_str());
         let next: String = form_urlencoded::byte_serialize(asked.as_bytes()).collect();
         return Redirect::to(&format!("/sign-in?next={next}")).into_response();

@@ -281,10 +281,7 @@ async fn link_to(
     user: &str,
     identity: &Identity,
 ) -> Result<Result<(), Refusal>, Unavailable> {
-    let session = match cookie(headers, "session").map(token::digest) {
-        Some(digest) => console.session(digest).await?,
-        None => None,
-    };
+    let session = console.session_of(headers).await?;
     if session.is_none_or(|session| session.user != user) {
         return Ok(Err(Refusal::new(StatusCode::FORBIDDEN, NOT_YOURS)));
     }

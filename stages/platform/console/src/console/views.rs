@@ -1,12 +1,12 @@
 //! Views that somebody saved, and the list of applications that they stand above.
 
 use axum::Extension;
-use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use stages_platform_store::SavedView;
 
+use super::form::Form;
 use super::handlers::{HandlerResult, page_of, unavailable, value};
 use super::{Console, Session};
 use crate::filter::{Filter, Grouping};
@@ -55,7 +55,7 @@ pub(crate) async fn act(
     Extension(session): Extension<Session>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-    body: Bytes,
+    Form(body): Form,
 ) -> HandlerResult {
     let filter = Filter::parse(&query.unwrap_or_default());
     let form = String::from_utf8_lossy(&body).into_owned();

@@ -15,6 +15,7 @@ mod files;
 pub(crate) mod home;
 pub(crate) mod link;
 pub(crate) mod matrix;
+pub(crate) mod missing;
 pub(crate) mod pieces;
 pub(crate) mod preview;
 pub(crate) mod progress;

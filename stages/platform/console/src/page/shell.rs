@@ -14,6 +14,8 @@ pub(crate) enum Section {
     Resources,
     Runtimes,
     Settings,
+    /// None of them.
+    Nowhere,
 }
 
 const SECTIONS: [(Section, &str, &str, &str); 6] = [

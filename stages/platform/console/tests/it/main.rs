@@ -16,6 +16,7 @@ mod hostile;
 mod journey;
 mod live;
 mod matrix;
+mod missing;
 mod moments;
 mod oidc;
 mod oidc_accounts;

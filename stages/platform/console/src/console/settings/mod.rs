@@ -8,13 +8,13 @@ pub(crate) mod rules;
 pub(crate) mod tokens;
 
 use axum::Extension;
-use axum::body::Bytes;
 use axum::extract::{FromRequest, RawQuery, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{API_KEYS, By, Role, Scope, Store};
 
+use super::form::Form;
 use super::handlers::{HandlerResult, page_of, unavailable, value};
 use super::{Console, Session};
 use crate::fleet::Unavailable;
@@ -46,8 +46,7 @@ impl FromRequest<Console> for Desk {
         let (headers, query) = (head.headers.clone(), head.uri.query().unwrap_or_default().to_owned());
         let form = match head.method {
             Method::POST => {
-                let body = Bytes::from_request(Request::from_parts(head, body), console).await;
-                let body = body.map_err(IntoResponse::into_response)?;
+                let Form(body) = Form::from_request(Request::from_parts(head, body), console).await?;
                 String::from_utf8_lossy(&body).into_owned()
             }
             _ => query,
@@ -119,7 +118,7 @@ pub(crate) async fn add_key(
     State(console): State<Console>,
     Extension(session): Extension<Session>,
     headers: HeaderMap,
-    body: Bytes,
+    Form(body): Form,
 ) -> HandlerResult {
     let unread = |error: Unavailable| unavailable(&error, Some(&session), &headers);
     let form = String::from_utf8_lossy(&body).into_owned();
@@ -149,7 +148,7 @@ pub(crate) async fn remove_key(
     State(console): State<Console>,
     Extension(session): Extension<Session>,
     headers: HeaderMap,
-    body: Bytes,
+    Form(body): Form,
 ) -> HandlerResult {
     let id = value(&String::from_utf8_lossy(&body), "id").parse().unwrap_or_default();
     let now = console.now().as_millisecond();

@@ -1,0 +1,32 @@
+//! What no route answers: people are led home, programs are told in a line.
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+
+use super::handlers::{send, theme, unavailable};
+use super::{Console, is_for_people, refused};
+use crate::page;
+use crate::page::shell::shell;
+
+/// An address that is none of the console's.
+pub(super) async fn path(State(console): State<Console>, request: Request) -> Response {
+    answer(&console, request, StatusCode::NOT_FOUND).await
+}
+
+/// One that is, and is asked by another method.
+pub(super) async fn method(State(console): State<Console>, request: Request) -> Response {
+    answer(&console, request, StatusCode::METHOD_NOT_ALLOWED).await
+}
+
+async fn answer(console: &Console, request: Request, status: StatusCode) -> Response {
+    if !is_for_people(&request) {
+        return (status, "there is no such page\n").into_response();
+    }
+    let headers = request.headers();
+    match console.session_of(headers).await {
+        Ok(Some(session)) => send(status, &shell(&page::missing::page(), &session.user, theme(headers))),
+        Ok(None) => refused(&request),
+        Err(error) => unavailable(&error, None, headers),
+    }
+}

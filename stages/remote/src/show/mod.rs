@@ -62,10 +62,13 @@ pub(crate) fn word(name: &str) -> String {
     name.split('_').map(part).collect()
 }
 
-/// The beginning of a commit's id; anything else whole.
+/// The beginning of a commit's id; anything else whole. Of several sources, between commas, each.
 pub(crate) fn revision(text: &str) -> String {
-    let is_id = text.len() >= 40 && text.chars().all(|c| c.is_ascii_hexdigit());
-    plain(if is_id { text.get(..8).unwrap_or(text) } else { text })
+    let short = |one: &str| {
+        let is_id = one.len() >= 40 && one.chars().all(|c| c.is_ascii_hexdigit());
+        plain(if is_id { one.get(..8).unwrap_or(one) } else { one })
+    };
+    text.split(',').map(short).collect::<Vec<_>>().join(",")
 }
 
 /// How long ago a time is, as short as it can be said.
@@ -155,6 +158,10 @@ mod tests {
     fn a_commit_is_shown_by_its_beginning_and_a_version_as_it_is() {
         let id = "0123456789abcdef0123456789abcdef01234567";
         assert_eq!([revision(id), revision("v1.2.3")], ["01234567", "v1.2.3"]);
+        // Of several sources each.
+        let ids = format!("{id},1.2.3,{}", id.replace("0123", "fedc"));
+        assert_eq!(revision(&ids), "01234567,1.2.3,fedc4567");
+        assert_eq!(revision("a, b"), "a, b");
     }
 
     #[test]

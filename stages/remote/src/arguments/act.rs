@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::Place;
+use super::number::number;
 
 /// Which way an act goes.
 #[derive(Debug, Clone, Args)]
@@ -50,7 +51,7 @@ pub(crate) struct LogLines {
     #[arg(short, long)]
     pub(crate) follow: bool,
     /// So many of the last lines of each pod
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number::<NonZeroU32>)]
     pub(crate) tail: Option<NonZeroU32>,
     /// Lines of the last, such as 10m
     #[arg(long, value_name = "DURATION", value_parser = duration)]

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use clap_complete::ArgValueCompleter;
 
 use super::act::{Careful, LogLines, Waiting, Way};
+use super::number::number;
 use super::{Listed, Place, Shown};
 use crate::names;
 
@@ -152,7 +153,7 @@ pub(crate) struct Sync {
     #[arg(long = "sync-option", value_name = "OPTION=VALUE")]
     pub(crate) options: Vec<String>,
     /// How often it is tried again when it fails
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number::<u16>)]
     pub(crate) retry: Option<u16>,
     #[command(flatten)]
     pub(crate) careful: Careful,
@@ -168,7 +169,7 @@ pub(crate) struct Rollback {
     #[command(flatten)]
     pub(crate) named: Named,
     /// The number of the deployment, as `app history --live` shows it; without it the one before
-    #[arg(value_name = "ID", add = ArgValueCompleter::new(names::deployments))]
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(names::deployments), value_parser = number::<i64>)]
     pub(crate) id: Option<i64>,
     /// Delete what the deployment does not have
     #[arg(long)]
@@ -319,7 +320,7 @@ pub(crate) enum AppCommand {
         #[command(flatten)]
         named: Named,
         /// Show at most so many; the platform tells the last hundred
-        #[arg(long, value_name = "NUMBER", default_value = "20")]
+        #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = number::<NonZeroU32>)]
         limit: NonZeroU32,
         #[command(flatten)]
         shown: Shown,
@@ -338,7 +339,7 @@ pub(crate) enum AppCommand {
         #[arg(long, value_name = "KIND/NAME", requires = "live", add = ArgValueCompleter::new(names::resources))]
         resource: Option<String>,
         /// Show at most so many
-        #[arg(long, value_name = "NUMBER", default_value = "50")]
+        #[arg(long, value_name = "NUMBER", default_value = "50", value_parser = number::<NonZeroU32>)]
         limit: NonZeroU32,
         #[command(flatten)]
         shown: Shown,

@@ -5,6 +5,7 @@ pub(crate) mod app;
 pub(crate) mod context;
 pub(crate) mod git;
 pub(crate) mod install;
+pub(crate) mod number;
 pub(crate) mod rollout;
 pub(crate) mod runtime;
 pub(crate) mod seal;
@@ -17,6 +18,7 @@ use clap_complete::ArgValueCompleter;
 
 use self::app::AppCommand;
 use self::context::{ContextCommand, Login};
+use self::number::number;
 use self::rollout::RolloutCommand;
 use self::runtime::RuntimeCommand;
 use self::seal::Seal;
@@ -143,7 +145,7 @@ pub(crate) struct Listed {
     #[command(flatten)]
     pub(crate) shown: Shown,
     /// Show at most so many; without it all, up to 20000
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number::<NonZeroU32>)]
     pub(crate) limit: Option<NonZeroU32>,
     /// Look again every two seconds, and show what changed, until Ctrl-C
     #[arg(short, long)]

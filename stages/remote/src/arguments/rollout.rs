@@ -6,6 +6,7 @@ use clap_complete::ArgValueCompleter;
 use super::Shown;
 use super::act::{Careful, Waiting, Way};
 use super::app::Named;
+use super::number::number;
 use crate::names;
 
 const GET: &str = "\
@@ -108,7 +109,7 @@ pub(crate) enum RolloutCommand {
         #[command(flatten)]
         done: Done,
         /// Which revision; without it the one before
-        #[arg(long, value_name = "REVISION")]
+        #[arg(long, value_name = "REVISION", value_parser = number::<i64>)]
         to: Option<i64>,
     },
 }

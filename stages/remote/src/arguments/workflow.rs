@@ -8,6 +8,7 @@ use clap_complete::ArgValueCompleter;
 use super::Shown;
 use super::act::{Careful, LogLines, Waiting, Way};
 use super::app::label;
+use super::number::number;
 use crate::names;
 
 const LIST: &str = "\
@@ -129,7 +130,7 @@ pub(crate) enum WorkflowCommand {
     #[command(after_help = LIST)]
     List {
         /// Show at most so many, of which a runtime tells 500
-        #[arg(long, value_name = "NUMBER", default_value = "50")]
+        #[arg(long, value_name = "NUMBER", default_value = "50", value_parser = number::<NonZeroU32>)]
         limit: NonZeroU32,
         /// Those that have these labels, such as team=shop,tier=web; may be repeated
         #[arg(short = 'l', long = "selector", value_name = "KEY=VALUE", value_delimiter = ',', value_parser = label)]

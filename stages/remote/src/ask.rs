@@ -9,12 +9,12 @@ use pipeline_core::SecretString;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use stages_client::{Client, Config, Method, Opened, Reply, RequestBuilder, Target, Token};
+use stages_client::{Client, Config, HttpError, Method, Opened, Reply, RequestBuilder, Target, Token};
 
 use crate::arguments::Place;
 use crate::contexts::{Context, Contexts};
 use crate::environment::Environment;
-use crate::error::RemoteError;
+use crate::error::{GIVEN, RemoteError};
 use crate::page::{Page, Unread};
 use crate::show::plain;
 use crate::stream::Items;
@@ -43,6 +43,8 @@ const OTHER_SCHEMA: &str = "the platform's answer is not what its schema says: i
 pub(crate) struct Platform {
     client: Client,
     key: Token,
+    /// Whether somebody typed its address; else it is that of a context.
+    is_given: bool,
 }
 
 /// What an answer is made of.
@@ -77,10 +79,12 @@ impl Platform {
 
     /// The same, which is given up on after so long.
     pub(crate) async fn of(kept: &Context, within: Duration) -> Result<Self, RemoteError> {
-        Self::at(&kept.platform, kept.key.clone(), kept.ca_file.clone(), kept.insecure, within).await
+        let (key, ca_file) = (kept.key.clone(), kept.ca_file.clone());
+        let platform = Self::at(&kept.platform, key, ca_file, kept.insecure, within).await?;
+        Ok(Self { is_given: false, ..platform })
     }
 
-    /// The platform at an address.
+    /// The platform at an address that somebody typed.
     pub(crate) async fn at(
         url: &str,
         key: SecretString,
@@ -94,7 +98,7 @@ impl Platform {
         config.insecure_skip_verify = insecure;
         config.connect_timeout = config.connect_timeout.min(within);
         let client = config.build(target).await.map_err(RemoteError::Client)?;
-        Ok(Self { client, key: Token::Literal(key) })
+        Ok(Self { client, key: Token::Literal(key), is_given: true })
     }
 
     /// Asks, and gives what the answer holds; `act` completes "cannot ...".
@@ -128,7 +132,7 @@ impl Platform {
         variables: Value,
     ) -> Result<Reply, RemoteError> {
         let request = self.request(act, path, query, variables).await?;
-        let reply = self.client.send(act, request).await?;
+        let reply = self.client.send(act, request).await.map_err(|error| self.away(error))?;
         match reply.status() {
             status if status >= 400 => Err(self.failed(act, status, reply.body())),
             _ => Ok(reply),
@@ -145,7 +149,7 @@ impl Platform {
     ) -> Result<Items, RemoteError> {
         let request = self.request(act, path, query, variables).await?;
         let request = request.header("accept", "text/event-stream").timeout(FOREVER);
-        match self.client.open(act, request).await? {
+        match self.client.open(act, request).await.map_err(|error| self.away(error))? {
             Ok(opened) => Ok(Items::new(opened, self.refused(act))),
             Err(reply) => Err(self.failed(act, reply.status(), reply.body())),
         }
@@ -155,7 +159,7 @@ impl Platform {
     pub(crate) async fn file(&self, act: &'static str, path: &[&str]) -> Result<Opened, RemoteError> {
         let request = self.client.request(act, Method::GET, path)?;
         let request = self.client.authorize(act, request, &self.key, "").await?.timeout(FOREVER);
-        match self.client.open(act, request).await? {
+        match self.client.open(act, request).await.map_err(|error| self.away(error))? {
             Ok(opened) => Ok(opened),
             Err(reply) => Err(self.failed(act, reply.status(), reply.body())),
         }
@@ -176,6 +180,11 @@ impl Platform {
     fn refused(&self, act: &'static str) -> impl Fn(String) -> RemoteError + use<> {
         let host = self.client.host().to_string();
         move |said| RemoteError::Refused { act, host: host.clone(), said }
+    }
+
+    /// Why there is no answer, of whom nothing came.
+    fn away(&self, error: HttpError) -> RemoteError {
+        if self.is_given { RemoteError::Http(error, GIVEN) } else { error.into() }
     }
 
     /// Why there is no answer, of a status.

@@ -1,7 +1,8 @@
 //! Why a command did not do what it was asked for.
 
 use std::error::Error;
-use std::io;
+use std::io::{self, ErrorKind};
+use std::iter::successors;
 use std::path::PathBuf;
 
 use stages_client::{BuildError, Fault, HttpError, TargetError};
@@ -43,8 +44,14 @@ pub enum RemoteError {
         said: String,
     },
     /// The platform gave no answer that can be used.
-    #[error("{0}{next}", next = next(.0))]
-    Http(#[source] HttpError),
+    #[error("{0}{next}", next = next(.0, .1))]
+    Http(
+        /// What went wrong.
+        #[source]
+        HttpError,
+        /// What helps where nobody is there.
+        &'static str,
+    ),
     /// The address of a platform is none.
     #[error("{0}")]
     Address(#[source] TargetError),
@@ -77,10 +84,15 @@ pub enum RemoteError {
     Terminal(&'static str, #[source] io::Error),
 }
 
-/// What helps where nobody answers.
-fn next(error: &HttpError) -> &'static str {
+/// What helps where nobody is at the address of a context,
+const OF_CONTEXT: &str =
+    ": is it running there? `gitops-runtime context list` shows the addresses of platforms";
+/// and at one that was typed.
+pub(crate) const GIVEN: &str = ": look whether it runs there, and whether that is its address";
+
+/// What helps where there is no answer.
+fn next(error: &HttpError, away: &'static str) -> &'static str {
     match error.fault() {
-        Fault::Status(_) | Fault::Redirect { .. } => "",
         Fault::Certificate(_) => {
             ": name the file of the authority that signs it, with `gitops-runtime login --ca-file`, or of an app proxy with \
              --app-proxy-ca-file"
@@ -88,7 +100,9 @@ fn next(error: &HttpError) -> &'static str {
         Fault::Handshake(_) => {
             ": does it speak TLS there? an address that begins with http:// is asked without"
         }
-        _ => ": is it running there? `gitops-runtime context list` shows the addresses of platforms",
+        Fault::Connect(_) | Fault::Timeout(_) => away,
+        Fault::CutShort(_) => ": try again",
+        _ => "",
     }
 }
 
@@ -105,7 +119,7 @@ impl RemoteError {
 
     /// Whether it may be otherwise in a while, though nobody does anything about it here: somebody is restarted, say.
     pub(crate) fn may_pass(&self) -> bool {
-        matches!(self, Self::Http(_) | Self::Unwell { .. })
+        matches!(self, Self::Http(..) | Self::Unwell { .. })
     }
 
     /// Whether whoever reads has read enough.
@@ -124,20 +138,81 @@ impl RemoteError {
     #[must_use]
     pub fn line(&self) -> String {
         let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let said = error.to_string();
+        for said in self.causes().into_iter().map(said) {
             if !text.contains(&said) {
                 text = format!("{text}: {said}");
             }
-            cause = error.source();
         }
         text
+    }
+
+    /// What of its causes says more than it does. Of a call that did not come through that is the last one: those before it are
+    /// layers of the library that calls.
+    fn causes(&self) -> Vec<&(dyn Error + 'static)> {
+        let mut all: Vec<_> = successors(self.source(), |error| (*error).source()).collect();
+        if let Self::Http(error, _) = self {
+            match error.fault() {
+                Fault::Timeout(_) | Fault::CutShort(_) => all.clear(),
+                Fault::Connect(_) | Fault::Certificate(_) | Fault::Handshake(_) => {
+                    all.drain(..all.len().saturating_sub(1));
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+}
+
+/// A cause in words, where the operating system's are known.
+fn said(cause: &(dyn Error + 'static)) -> String {
+    match cause.downcast_ref::<io::Error>().map(io::Error::kind) {
+        Some(
+            kind @ (ErrorKind::ConnectionRefused
+            | ErrorKind::ConnectionReset
+            | ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable),
+        ) => kind.to_string(),
+        _ => cause.to_string(),
     }
 }
 
 impl From<HttpError> for RemoteError {
     fn from(error: HttpError) -> Self {
-        Self::Http(error)
+        Self::Http(error, OF_CONTEXT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ask::{ANSWER, Platform};
+    use crate::contexts::tests::kept;
+
+    #[tokio::test]
+    async fn nobody_there_is_told_with_the_address_what_helps_and_why() {
+        stages_client::install_crypto();
+        // It is held, and nobody listens there.
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = socket.local_addr().unwrap();
+        let url = format!("http://{address}");
+        let said = async |platform: Platform| {
+            let asked = platform.ask("list applications", "{ me { name } }", serde_json::Value::Null).await;
+            asked.unwrap_err().line()
+        };
+        let begin = format!("cannot list applications at {address}: the connection failed");
+        let context = crate::contexts::Context { platform: url.clone(), ..kept("prod") };
+        assert_eq!(
+            said(Platform::of(&context, ANSWER).await.unwrap()).await,
+            format!(
+                "{begin}: is it running there? `gitops-runtime context list` shows the addresses of platforms: connection refused"
+            )
+        );
+        // Who typed an address is not told of others: of an app proxy, or of a platform to sign in at.
+        let given = Platform::at(&url, "key".into(), None, false, ANSWER).await.unwrap();
+        let helps = "look whether it runs there, and whether that is its address";
+        assert_eq!(said(given).await, format!("{begin}: {helps}: connection refused"));
+        let error = crate::seal::fetched(&format!("{url}/cert.pem")).await.unwrap_err();
+        let begin = format!("cannot fetch the certificate at {address}: the connection failed");
+        assert_eq!(error.line(), format!("{begin}: {helps}: connection refused"));
     }
 }

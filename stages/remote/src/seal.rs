@@ -14,7 +14,7 @@ use stages_client::{Config, Method, Target};
 use crate::arguments::seal::{Scope, Seal};
 use crate::ask::ANSWER;
 use crate::environment::Environment;
-use crate::error::RemoteError;
+use crate::error::{GIVEN, RemoteError};
 use crate::show::Screen;
 use crate::workflow;
 
@@ -99,12 +99,12 @@ async fn certificate(given: &Seal, environment: &Environment) -> Result<String, 
     }
 }
 
-async fn fetched(url: &str) -> Result<Vec<u8>, RemoteError> {
+pub(crate) async fn fetched(url: &str) -> Result<Vec<u8>, RemoteError> {
     let act = "fetch the certificate";
     let target = Target::new(url, "").map_err(RemoteError::Address)?;
     let client = Config::new(ANSWER, CERTIFICATE).build(target).await.map_err(RemoteError::Client)?;
     let request = client.request(act, Method::GET, &[])?;
-    let reply = client.send(act, request).await?;
+    let reply = client.send(act, request).await.map_err(|error| RemoteError::Http(error, GIVEN))?;
     if !(200..300).contains(&reply.status()) {
         let said = format!("it answered {}: is that where its certificate is?", reply.status());
         return Err(RemoteError::Refused { act, host: client.host().to_string(), said });

@@ -139,6 +139,6 @@ mod tests {
         let show = |_: &[Value], _| Ok(String::new());
         let watched = Watched { screen: &screen, output: Output::Table, id: |_| String::new(), show: &show };
         let away = || HttpError::new("list applications", "platform".into(), Fault::Timeout(None));
-        assert!(matches!(watched.look(async || Err(away().into())).await, Err(RemoteError::Http(_))));
+        assert!(matches!(watched.look(async || Err(away().into())).await, Err(RemoteError::Http(..))));
     }
 }

@@ -21,6 +21,9 @@ const ENDS: [&str; 3] = ["", "-wal", "-shm"];
 /// When the store is in Postgres, the file exists, or one of them cannot be read or written.
 pub async fn backup(place: &Place, to: &Path) -> Result<(), StoreError> {
     let Place::Sqlite(path) = place else { return Err(StoreError::ForSqliteAlone) };
+    if !path.exists() {
+        return Err(StoreError::NoStore(path.display().to_string()));
+    }
     let pool = open(path).await?;
     let done = copy(&pool, to).await;
     pool.close().await;

@@ -68,6 +68,12 @@ async fn a_backup_made_while_reports_arrive_is_restored_as_it_was() {
 async fn a_backup_that_has_no_place_to_go_to_is_told_of_that_place() {
     let folder = TempDir::new().unwrap();
     let place = Place::Sqlite(folder.path().join("platform.db"));
+    let none = format!(
+        "there is no store {}: start the platform, or make a token",
+        folder.path().join("platform.db").display()
+    );
+    let to_copy = backup(&place, &folder.path().join("copy.db")).await;
+    assert_eq!(to_copy.unwrap_err().to_string(), none, "nor is it the backup that is missing then");
     open(&place).await.close().await;
     let to = async |path: &Path| {
         let error = backup(&place, path).await.unwrap_err();

@@ -60,6 +60,27 @@ fn every_example_and_every_command_of_the_readme_is_taken_as_it_is_printed() {
 }
 
 #[test]
+fn a_check_of_no_place_or_in_a_shape_that_it_has_not_is_wrong_use() {
+    for (line, said) in [
+        (
+            "x check access",
+            "error: the following required arguments were not provided:\n  <--namespace <NAME>|--url <URL>>\n",
+        ),
+        (
+            "x check http://a --format json",
+            "error: the following required arguments were not provided:\n  --namespace <NAME>\n",
+        ),
+    ] {
+        let error = Cli::command().try_get_matches_from(line.split_whitespace()).unwrap_err();
+        assert!(error.to_string().starts_with(said), "{line}: {error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+    for line in ["x check -n a --format json", "x check http://a", "x check access -n a --url http://a"] {
+        assert!(Cli::command().try_get_matches_from(line.split_whitespace()).is_ok(), "{line}");
+    }
+}
+
+#[test]
 fn every_flag_names_a_setting() {
     let line = "x reporter --sink stdout --kubeconfig k --context c --namespace n --application-namespaces a \
                 --argocd-url http://a --argocd-token-file t --argocd-ca-file f --argocd-insecure \

@@ -100,6 +100,12 @@ fn is_known_id(text: &str) -> bool {
     digest || commit || date || text.contains("@sha256:")
 }
 
+/// Whether `text` is the id of a key of GnuPG, or its fingerprint.
+pub(crate) fn is_key_id(text: &str) -> bool {
+    matches!(text.len(), 8 | 16 | 40)
+        && text.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte))
+}
+
 /// Whether `text` is the version of a package, or a range of them: `^9.0.2`, `1.2.3-rc.1`.
 pub(crate) fn is_version(text: &str) -> bool {
     let text = text.trim_start_matches(['^', '~', '=', '>', '<', 'v', ' ']);

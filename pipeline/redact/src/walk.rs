@@ -481,6 +481,9 @@ impl<'r> Walk<'r> {
                     self.step(|| name.clone());
                     if place != Place::Secret || !stays(name, value) {
                         self.seal(value, place, depth + 1);
+                    } else if value.is_string() {
+                        // A logon may stand in it: `credentials: {uri: "postgres://app:x@db"}`.
+                        self.visit(value, Place::Plain, depth + 1);
                     }
                     self.back();
                 }

@@ -59,6 +59,12 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     if HASHES.contains(name) && is_hashing(value) {
         return true;
     }
+    // What a token says of itself, `jwtTokens: [{iat: 1535390316}]`; which key of GnuPG is meant, `signatureKeys: [{keyID: x}]`.
+    if matches!(name, "iat" | "exp" | "nbf") && value.is_number()
+        || names::may_end(name, "keyid") && value.as_str().is_some_and(shape::is_key_id)
+    {
+        return true;
+    }
     if name.to_ascii_lowercase().ends_with("hashes")
         && value
             .as_array()

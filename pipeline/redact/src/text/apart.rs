@@ -53,6 +53,9 @@ impl<'t> Scan<'t> {
             return (starts && takes_secret(flag, self.text.get(from..to)?))
                 .then_some((from..to, "argument"));
         }
+        // Of SQL: `PASSWORD E'x'`.
+        let prefixed = matches!(first, b'N' | b'E') && self.byte(from + 1) == Some(b'\'');
+        let (first, from) = if prefixed { (b'\'', from + 1) } else { (first, from) };
         let line = self.line_from(from);
         // Of PostgreSQL: `PASSWORD $$x$$`.
         if let Some((text, _)) = line.strip_prefix("$$").and_then(|rest| rest.split_once("$$"))

@@ -31,6 +31,10 @@ impl<'t> Scan<'t> {
                 return self.block(from + 1, name.start);
             }
         }
+        if b"NEUXBbrf".contains(&first) && matches!(self.byte(from + 1), Some(b'\'' | b'"')) {
+            // Of SQL, `N'x'`, and of Python, `b"x"`.
+            return self.value(from + 1, name, delimiter);
+        }
         // Of a shell, which has no space before the sign.
         if first == b'`' && !name.apart && is_command(self.text.get(from + 1..self.close(from + 1, first))?) {
             return None;
@@ -330,6 +334,11 @@ impl<'t> Scan<'t> {
             });
             let Some(shut) = open.and_then(|_| self.line_from(end).find("}}")) else { break };
             end = self.close(end + shut + 2, quote);
+        }
+        // Of YAML and of SQL, which write a quote twice: `'it''s'`.
+        while quote == b'\'' && end > from && self.text.get(end..).is_some_and(|rest| rest.starts_with("''"))
+        {
+            end = self.close(end + 2, quote);
         }
         end
     }

@@ -72,7 +72,9 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
     if names::is_password(name) {
         let state = line.split_whitespace().take(4).any(is_state);
         let letters = line.split_whitespace().take(12).all(is_letters);
-        return letters && (count >= 3 && function || count >= 2 && (state || foreign));
+        let counts = || line.split_whitespace().all(|word| is_letters(word) || is_number(word));
+        return letters && (count >= 3 && function || count >= 2 && (state || foreign))
+            || foreign && count >= 4 && counts();
     }
     let made = |word: &str| {
         let word = word.trim_matches(['(', ')', ',', '.', ';', ':']);
@@ -170,10 +172,12 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
     let (mut people, mut whose) = (false, 0);
     let mut at = 0;
     let mut found: Option<Range<usize>> = None;
+    // Where what stands in quotes ends.
+    let mut closed = 0;
     for (number, word) in line.split([' ', '\t']).take(10).enumerate() {
         let start = at;
         at += word.len() + 1;
-        if word.is_empty() || word.len() > 256 {
+        if word.is_empty() || word.len() > 256 || start < closed {
             continue;
         }
         if word.starts_with('&') || line.get(at..).is_some_and(|rest| rest.trim() == "{") {
@@ -193,11 +197,10 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
             .get(..start)
             .and_then(|head| head.split_whitespace().next_back())
             .unwrap_or_default()
+            .trim_end_matches(':')
             .to_ascii_lowercase();
-        let given = matches!(
-            behind.as_str(),
-            "is" | "was" | "to" | "be" | "=" | "now" | "as" | "from" | "with" | "by" | "value"
-        );
+        let given = says(&behind)
+            || matches!(behind.as_str(), "to" | "be" | "=" | "as" | "from" | "with" | "by" | "value" | "auf");
         // What is neither quoted nor holds a digit or a sign is a word.
         let word_only = !quoted && bare.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
         // `password is Two-Words-42`, `key changed to <32 hexadecimal digits>`.
@@ -211,16 +214,15 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
             || password
                 && (given || number == 0 && bare.bytes().filter(u8::is_ascii_digit).count() > 1)
                 && is_made_up(bare)
-            || password && matches!(behind.as_str(), "is" | "now" | "was") && is_run_together(bare)
+            || password && says(&behind) && is_run_together(bare)
             || password
-                && (matches!(behind.as_str(), "is" | "now" | "was")
-                    || number == 0 && line.get(at..).unwrap_or_default().trim().is_empty())
+                && (says(&behind) || number == 0 && line.get(at..).unwrap_or_default().trim().is_empty())
                 && is_two_names(bare)
-            || password && matches!(behind.as_str(), "is" | "now" | "was") && is_words_together(bare);
+            || password && says(&behind) && is_words_together(bare);
         // `password for the replica is two_words4712`.
         let phrase = phrase
             || password
-                && matches!(behind.as_str(), "is" | "now" | "was")
+                && says(&behind)
                 && bare.len() >= 8
                 && bare.bytes().filter(u8::is_ascii_digit).count() >= 3
                 && bare.bytes().any(|byte| byte.is_ascii_alphabetic())
@@ -254,9 +256,15 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
                             && (behind == "value" || given && owned && !bare.contains(['/', '.']))
                             && !is_name_of_field(bare)
                 };
-        let is = matches!(behind.as_str(), "is" | "was" | "now" | "=" | "ist");
-        if like && (whose == 0 || is) && !shape::is_harmless(bare) && !hash {
-            let range = start + offset..start + offset + bare.len();
+        let is = says(&behind) || matches!(behind.as_str(), "=" | "auf");
+        // Whose it is: `the password for ada@example.org was wrong`.
+        let whom = matches!(behind.as_str(), "for" | "of" | "user" | "für");
+        let like = like && !(whom && shape::is_mail_address(bare));
+        // `password changed to "Kx7 two words"`.
+        let phrase = quoted.then(|| quoted_words(line.get(start..)?)).flatten().filter(|_| password && given);
+        if (like || phrase.is_some()) && (whose == 0 || is) && !shape::is_harmless(bare) && !hash {
+            let range = start + offset..start + offset + phrase.unwrap_or(bare).len();
+            closed = range.end;
             found = Some(found.map_or(range.clone(), |found| found.start..range.end));
             continue;
         }
@@ -267,8 +275,8 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
         let filler = FILL.contains(lower.as_str()) || bare.is_empty() || ordinal || stated;
         let between = found.is_some()
             && matches!(lower.as_str(), "to" | "with" | "by" | "->" | "=>" | "and" | "instead" | "into");
-        let person = matches!(behind.as_str(), "for" | "of" | "user")
-            || matches!(lower.as_str(), "user" | "for" | "of" | "in" | "on");
+        let person = matches!(behind.as_str(), "for" | "of" | "user" | "für")
+            || matches!(lower.as_str(), "user" | "for" | "of" | "in" | "on" | "für" | "von");
         // At most three words, before what it is.
         people = people || password && person;
         let owner = people && whose < 3 && !TELL.contains(lower.as_str());
@@ -278,6 +286,26 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
         }
     }
     found
+}
+
+/// Whether a word says that what follows is meant, in English and in German.
+fn says(word: &str) -> bool {
+    matches!(word, "is" | "was" | "now" | "ist" | "war" | "jetzt" | "nun" | "lautet")
+}
+
+/// What stands in the quotes that open a text, where it is several words of which one was made up and none is of a sentence.
+fn quoted_words(text: &str) -> Option<&str> {
+    let text = text.trim_start_matches('(');
+    let open = text.chars().next()?;
+    let close = match open {
+        '“' | '„' => ['“', '”'],
+        '‘' => ['’', '’'],
+        other => [other, other],
+    };
+    let words = text.get(open.len_utf8()..)?.split(close).next()?;
+    let made = words.bytes().any(|byte| byte.is_ascii_digit());
+    let whole = words.len() + 2 * open.len_utf8() <= text.len() && words.len() <= 64;
+    (whole && made && words.contains(' ') && !words.split(' ').any(is_word_of_prose)).then_some(words)
 }
 
 /// What a check quotes that refuses a secret: `DB_PASSWORD must not be a literal: got "x"`.
@@ -344,7 +372,7 @@ pub(super) fn is_saying(text: &str) -> bool {
 }
 
 /// Whether a word of a sentence was made up: `0ld-Faithful`, and neither a term nor a version.
-fn is_made_up(word: &str) -> bool {
+pub(super) fn is_made_up(word: &str) -> bool {
     (6..=64).contains(&word.len())
         && word.bytes().any(|byte| byte.is_ascii_digit())
         && word.bytes().any(|byte| byte.is_ascii_uppercase())

@@ -171,7 +171,8 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          unless instead rather also always sometimes here there now then them their us page button screen dialog \
          form link endpoint handling handler expiry lifetime parsing validation leak storage manager provider \
          generation flow review controller fallback logic module plugin backend cache limit limits min max current remaining quota exhausted \
-         but so however though although once during against about \
+         but so however though although once during against about raise raises return returns throw throws show shows \
+         hide hides \
          argument arguments flag flags option options parameter parameters minlength maxlength environment variable \
          variables",
     )
@@ -181,8 +182,9 @@ pub(super) static TELL: Words = LazyLock::new(|| {
 pub(super) static FILL: Words = LazyLock::new(|| {
     set(
         "is was are to as of be now the new old changed set from for value with temporarily currently still = -> \
-         => - – — into a default updated reset will back again should initial temporary using use it rotate rotated \
-         replace replaced by ist",
+         => - – — into a default updated reset will back again should initial temporary using use it it's rotate \
+         rotated replace replaced by ist war jetzt nun lautet auf geändert gesetzt zurückgesetzt neu neue neues der \
+         den dem des das",
     )
 });
 

@@ -88,8 +88,8 @@ pub(super) const STATEMENTS: &[Row] = &[
     line(
         "logon-in-words",
         "people: creds: admin / password",
-        &["reds", "redential", "login", "log in", "asic auth", "asic-auth", "asicauth"],
-        r#"(?i)(?:\bbasic[- ]?auth(?:\s+(?:is|with|as))?:?\s+[`'"]?[\w.@-]+[`'"]?\s+/\s+[`'"]?([^\s`'"/,;)]*[0-9!@#$%][^\s`'"/,;)]*).*|\b(?:creds|credentials?)(?:\s+(?:are|is))?:?\s+[`'"]?[\w.@-]+[`'"]?\s+/\s+[`'"]?([^\s`'"/,;)]{3,}).*|\b(?:creds|credentials?|basic[- ]?auth)(?:\s+(?:are|is|with|as))?:?\s+[`'"]?[\w.@-]+:([^\s`'"/,;)]*[0-9!@#$%][^\s`'"/,;)]*).*|\b(?:creds|credentials?|login|log in|basic[- ]?auth)\b[^/|]{0,24}?[\s`'"(](?:admin|root|user|test|demo|guest|postgres|elastic|sa)(?:\s/\s|[/:])[`'"]?([^\s`'"/,;)]*[0-9!@#$%][^\s`'"/,;)]*).*)"#,
+        &["reds", "redential", "login", "log in", "asic auth", "asic-auth", "asicauth", "gangsdaten"],
+        r#"(?i)(?:\bbasic[- ]?auth(?:\s+(?:is|with|as))?:?\s+[`'"]?[\w.@-]+[`'"]?\s+/\s+[`'"]?([^\s`'"/,;)]*[0-9!@#$%][^\s`'"/,;)]*).*|\b(?:creds|credentials?|zugangsdaten)(?:\s+(?:are|is|sind))?:?\s+[`'"]?[\w.@-]+[`'"]?\s+/\s+[`'"]?([^\s`'"/,;)]{3,}).*|\b(?:creds|credentials?|basic[- ]?auth)(?:\s+(?:are|is|with|as))?:?\s+[`'"]?[\w.@-]+:([^\s`'"/,;)]*[0-9!@#$%][^\s`'"/,;)]*).*|\b(?:creds|credentials?|login|log in|basic[- ]?auth)\b[^/|]{0,24}?[\s`'"(](?:admin|root|user|test|demo|guest|postgres|elastic|sa)(?:\s/\s|[/:])[`'"]?([^\s`'"/,;)]*[0-9!@#$%][^\s`'"/,;)]*).*)"#,
         ["creds: admin / thistle", "login with `root:th1stle` first"],
         ["login with github / gitlab", "credentials: see path/to/file"],
     ),

@@ -7,7 +7,7 @@ use super::super::names::{self, Class};
 use super::super::programs::{is_flag, takes_secret};
 use super::super::{prose, shape};
 use super::value::holds_keys;
-use super::{LINE, NAME, Name, Scan, is_end, is_quote};
+use super::{LINE, NAME, Name, Scan, is_end, is_quote, is_quote_letter};
 
 impl<'t> Scan<'t> {
     /// A value that stands behind its name with nothing but space between: `requirepass x`, `user a password b`,
@@ -90,8 +90,13 @@ impl<'t> Scan<'t> {
         let text = self.text.get(word.clone())?.trim_end_matches([';', ',']);
         let word = word.start..word.start + text.len();
         let aside = text.starts_with('(') || matches!(text, "->" | "=>" | "-" | "–" | "—");
-        if aside && names::is_password(name.text) {
-            // `password (x)`, `DB_PASSWORD -> x`.
+        if text.starts_with('(')
+            && let Some(range) = behind_aside(line).filter(|_| names::is_password(name.text))
+        {
+            return Some((from + range.start..from + range.end, "told in a sentence"));
+        }
+        if aside && (names::is_password(name.text) || text.starts_with('(') && class == Class::Secret) {
+            // `password (x)`, `API token (x)`, `DB_PASSWORD -> x`.
             return prose::told(name.text, class, false, line)
                 .map(|range| (from + range.start..from + range.end, "told in a sentence"));
         }
@@ -287,6 +292,38 @@ impl<'t> Scan<'t> {
         })
     }
 
+    /// A password that a sentence tells before the word: `use x as the password`, `x is the new password`.
+    pub(super) fn told_before(&self, name: &str, start: usize, end: usize) -> Option<Range<usize>> {
+        if self.before(start) != Some(b' ') {
+            return None;
+        }
+        let mut head = self.line_before(start, NAME).strip_suffix(' ')?;
+        for _ in 0..4 {
+            let (before, word) = head.rsplit_once(' ')?;
+            head = before;
+            match word {
+                "as" | "is" | "als" | "ist" => break,
+                "the" | "a" | "new" | "temporary" | "initial" | "default" | "admin" | "root" | "das"
+                | "neue" => {}
+                _ => return None,
+            }
+        }
+        let rest = self.line_from(end);
+        let goes_on =
+            [" for ", " of ", " in ", " on ", " and ", " from ", " until ", " now", " für ", ". ", ", "];
+        if !rest.trim_matches(['.', '!', ',', ' ']).is_empty()
+            && !goes_on.iter().any(|word| rest.starts_with(word))
+        {
+            return None;
+        }
+        let word = head.rsplit(' ').next()?;
+        let bare = word.trim_matches(is_quote_letter);
+        let from = start - self.line_before(start, NAME).len() + head.len() - word.len() + word.find(bare)?;
+        let secret = shape::is_password(bare) || shape::is_key(bare) || prose::is_made_up(bare);
+        (secret && names::is_password(name) && !shape::is_harmless(bare) && !shape::is_version(bare))
+            .then(|| from..from + bare.len())
+    }
+
     /// A secret that ends a sentence about it, behind its colon: `the password for root@localhost: x`.
     fn at_the_end(&self, name: &Name<'t>, from: usize) -> Option<Range<usize>> {
         if !names::is_password(name.text) {
@@ -294,7 +331,9 @@ impl<'t> Scan<'t> {
         }
         let line = self.line_from(from);
         let (head, word) = line.rsplit_once(':')?;
-        let told = head.split_whitespace().next_back().is_some_and(prose::introduces_other);
+        // `password of the admin user: x`, not `password was changed for user: ada`.
+        let of_user = line.starts_with("of the ") && head.split_whitespace().nth(3).is_some();
+        let told = !of_user && head.split_whitespace().next_back().is_some_and(prose::introduces_other);
         let (word, start) = match word.trim() {
             // In the next line that is not empty.
             "" => {
@@ -307,6 +346,16 @@ impl<'t> Scan<'t> {
         let secret = !told && !head.contains(':') && (shape::is_password(word) || shape::is_key(word));
         (secret && head.split_whitespace().count() >= 2).then(|| start..start + word.len())
     }
+}
+
+/// A secret behind the bracket that says whose it is: `(admin): x`.
+fn behind_aside(line: &str) -> Option<Range<usize>> {
+    let (whose, rest) = line.strip_prefix('(')?.split_once("):")?;
+    let word = rest.split_whitespace().next()?;
+    let secret = shape::is_password(word) || shape::is_key(word);
+    let start = line.len() - rest.trim_start().len();
+    (secret && whose.len() <= 32 && !whose.contains(')') && !shape::is_harmless(word))
+        .then(|| start..start + word.len())
 }
 
 /// Whether a word is a flag of one letter and a comma, before its long name: `-p, --password`.

@@ -42,6 +42,9 @@ impl<'t> Scan<'t> {
                 done = end;
                 continue;
             }
+            if let Some(range) = self.told_before(text, start, end) {
+                found.push(Found::new(range, "told in a sentence"));
+            }
             // Most words stand before nothing that could give them a value.
             let shut = self.shut(end);
             let closes = shut > end && matches!(self.byte(shut), Some(b'/' | b'}'));

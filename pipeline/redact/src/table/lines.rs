@@ -63,6 +63,14 @@ pub(super) const LINES: &[Row] = &[
         ["stats auth", "login=PASS"],
     ),
     line(
+        "user-and-password-in-quotes",
+        "curl: user = \"user:password\"; what a client tried",
+        &["user = ", "user=\"", "user='", "tried '", "tried \"", "tried `", "tried with"],
+        r#"(?i)\b(?:user\s*=\s*|tried\s+(?:with\s+)?)["'`][a-z][\w.@+-]*:([^\s"'`:/]*(?:[a-z][^\s"'`:/]*[0-9!@#$%]|[0-9!@#$%][^\s"'`:/]*[a-z])[^\s"'`:/]*)["'`]"#,
+        ["user = \"ada:th1stle\"", "tried 'elastic:th1stle' against https://es:9200"],
+        ["user = \"system:admin\"", "tried 'http://es:9200'"],
+    ),
+    line(
         "mail-map",
         "Postfix: [host]:port user:password",
         &["]:25", "]:465", "]:587", "]:2525", "]:submis", ":587 ", ":465 "],

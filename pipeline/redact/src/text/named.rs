@@ -232,7 +232,8 @@ impl<'t> Scan<'t> {
         let quotes = self.byte(from).is_some_and(|byte| is_quote(byte) || byte == b'\\');
         let joined = || {
             let bare = !spaced && !quotes && !name.quoted && !is_header(name.text);
-            self.byte(from) == Some(b'/') || bare && !self.follows_a_pair(name.start, from)
+            self.byte(from) == Some(b'/')
+                || bare && !self.follows_a_pair(name.start, from) && !self.is_header_alone(name.start, from)
         };
         if delimiter == b':'
             && self.line_before(name.start, 8).ends_with("://")
@@ -443,6 +444,22 @@ impl<'t> Scan<'t> {
         })
     }
 
+    /// Whether a name and a key behind it are all of a line or of what stands in quotes: `"apikey:x"`.
+    fn is_header_alone(&self, start: usize, from: usize) -> bool {
+        let open = self.before(start).unwrap_or(b'\n');
+        let end = self.within(from, LINE, is_end);
+        let closes = match self.byte(end) {
+            None | Some(b'\n' | b'\r') => open == b'\n',
+            Some(close) => is_quote(open) && open == close,
+        };
+        closes
+            && self.text.get(from..end).is_some_and(|text| {
+                !text.contains(['/', ':'])
+                    && !shape::is_version(text)
+                    && (shape::is_key(text) || shape::is_password(text) || prose::is_made_up(text))
+            })
+    }
+
     /// Whether a name stands in a list of pairs, and a key behind it: `username:ada,token:x`; `{User:ada Token:x}`, as Go
     /// prints them.
     fn follows_a_pair(&self, start: usize, from: usize) -> bool {
@@ -450,9 +467,9 @@ impl<'t> Scan<'t> {
         let sign = match self.before(start) {
             Some(b',') => ',',
             Some(b' ') if head.contains('{') => ' ',
-            // `JWT:{Secret:x}`.
-            Some(b'{') if head.ends_with(":{") => {
-                let end = self.within(from, LINE, |byte| matches!(byte, b' ' | b'}') || is_end(byte));
+            // `JWT:{Secret:x}`; `map[host:db token:x]`.
+            Some(b'{' | b'[' | b' ') if head.ends_with(":{") || head.contains("map[") => {
+                let end = self.within(from, LINE, |byte| matches!(byte, b'}' | b']') || is_end(byte));
                 return self
                     .text
                     .get(from..end)

@@ -251,6 +251,14 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
         // Those of its notifications, and of PHP: `$slack-token`, `$dbpass`.
         return Some(at + 1 + inner.len());
     }
+    if let Some(inner) = rest.strip_prefix('$')
+        && inner.starts_with(|letter: char| letter.is_ascii_digit() || matches!(letter, '@' | '*'))
+        && inner.as_bytes().get(1).is_none_or(|byte| !byte.is_ascii_alphanumeric() && !b"$./,".contains(byte))
+        && !at.checked_sub(1).and_then(|at| text.as_bytes().get(at)).is_some_and(u8::is_ascii_alphanumeric)
+    {
+        // What a script is called with: `$1`.
+        return Some(at + 2);
+    }
     if let Some(inner) = rest.strip_prefix('$') {
         let length = inner
             .bytes()
@@ -267,6 +275,34 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
         return ("sdvqx".contains(letter) && alone).then_some(at + 2);
     }
     None
+}
+
+/// Whether `text` is what a program reads elsewhere, and nothing in it is a literal but names: `get_token(user)`,
+/// `config["secret"]`.
+pub(super) fn is_read(text: &str) -> bool {
+    let word =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    let path = |text: &str| text.split('.').all(word);
+    let key = |text: &str| {
+        let key = text.trim_matches(['"', '\'']);
+        text.len() == key.len() + 2
+            && name(key)
+            && !super::shape::is_key(key)
+            && !super::shape::is_password(key)
+    };
+    if text.len() > 128 || !text.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_') {
+        return false;
+    }
+    match (text.split_once('['), text.split_once('(')) {
+        (Some((head, rest)), None) => {
+            rest.strip_suffix(']').is_some_and(|rest| path(head) && rest.split("][").all(key))
+        }
+        (None, Some((head, rest))) => {
+            let made = head.bytes().any(|byte| byte == b'_' || byte.is_ascii_uppercase());
+            made && path(head) && rest.strip_suffix(')').is_some_and(|rest| rest.split(", ").all(path))
+        }
+        _ => false,
+    }
 }
 
 /// The `}` that closes what is open at `from`.
@@ -307,7 +343,8 @@ fn variable(text: &str) -> bool {
         .unwrap_or(text.len());
     let (head, tail) = text.split_at(end);
     let head = head.trim_end_matches('-');
-    if !head.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_') {
+    let argument = !head.is_empty() && head.bytes().all(|byte| byte.is_ascii_digit());
+    if !argument && !head.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_') {
         return false;
     }
     // `${X-default}`.

@@ -223,6 +223,7 @@ pub(super) fn is_expression(text: &str) -> bool {
     // `await fetchToken()`.
     let text = text.strip_prefix("await ").unwrap_or(text);
     text == "await"
+        || placeholders::is_read(text)
         || is_variable_of_elixir(text)
         || is_call(text)
         || EXPRESSIONS.iter().any(|begin| text.starts_with(begin))

@@ -349,6 +349,8 @@ impl<'t> Scan<'t> {
         let told = checksum
             || help
             || delimiter == b'=' && self.is_computed(name.start, value.start, text)
+            || self.bytes.get(at..at + 2).is_some_and(|sign| sign.contains(&b'='))
+                && self.is_passed_on(name, value.start, text)
             || prose::is_state(text)
             || prose::is_label(text)
             || names::is_caption(name.text) && prose::is_caption(text)
@@ -371,6 +373,25 @@ impl<'t> Scan<'t> {
             && !self.before(from).is_some_and(is_quote)
             && !falls_back
             && !literals.any(|text| shape::is_key(text) || shape::is_password(text))
+    }
+
+    /// Whether a program gives a name what another one holds: `token = input.token`, `connect(user, password=password)`.
+    fn is_passed_on(&self, name: &Name<'t>, from: usize, text: &str) -> bool {
+        let word = |part: &str| {
+            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+        };
+        let head = self.line_before(name.start, NAME);
+        let argument = head.ends_with('(') || head.ends_with(", ");
+        let of_call = argument
+            && head.rsplit_once('(').is_some_and(|(head, rest)| {
+                !rest.contains(')')
+                    && head.ends_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_')
+            });
+        (of_call || name.apart && text.contains('.'))
+            && !self.before(from).is_some_and(is_quote)
+            && text.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
+            && text.split('.').all(word)
+            && text.rsplit('.').next().is_some_and(|last| names::classify(last) != Class::Plain)
     }
 
     /// Whether the quote at `from` closes the text in which the name stands: `getpass("Password: ")`.
@@ -439,8 +460,12 @@ impl<'t> Scan<'t> {
     /// Whether the next name stands where a value would: `password= auth_user=`.
     fn is_unset(&self, from: usize) -> bool {
         let word = self.line_from(from).split_whitespace().next().unwrap_or_default();
-        word.strip_suffix('=').is_some_and(|name| {
-            name.contains('_') && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        let small = |name: &str| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        word.split_once('=').is_some_and(|(name, value)| {
+            small(name)
+                && (value.is_empty() && name.contains('_')
+                    || value.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+                        && names::classify(name) != Class::Plain)
         })
     }
 

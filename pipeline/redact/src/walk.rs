@@ -1,7 +1,7 @@
 //! Walks a manifest and seals what is secret in it.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use aho_corasick::AhoCorasick;
 use serde_json::{Map, Value};
@@ -393,6 +393,7 @@ impl<'r> Walk<'r> {
         let command = self.program.is_some()
             || first.is_known()
             || items.iter().any(|item| item.as_str().is_some_and(|item| item.starts_with(['-', '+'])));
+        self.indexed(items, depth);
         for (number, item) in items.iter_mut().enumerate() {
             self.step(|| number.to_string());
             let part = match &*item {
@@ -417,6 +418,22 @@ impl<'r> Walk<'r> {
                 None => self.visit(item, place, depth + 1),
             }
             self.back();
+        }
+    }
+
+    /// Parameters of Helm of which one names what another holds: `env[1].name: DB_PASSWORD`, `env[1].value: x`.
+    fn indexed(&mut self, items: &mut [Value], depth: usize) {
+        let named: HashMap<String, String> = items.iter().filter_map(members::names_indexed).collect();
+        if named.is_empty() {
+            return;
+        }
+        for item in items {
+            let name = item.get("name").and_then(Value::as_str).and_then(|name| named.get(name));
+            if let (Some(name), Some(value)) = (name, item.get_mut("value"))
+                && names_secret(name, value)
+            {
+                self.seal(value, Place::Secret, depth + 1);
+            }
         }
     }
 

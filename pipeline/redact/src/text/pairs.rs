@@ -58,7 +58,8 @@ impl<'t> Scan<'t> {
             let field = field.rsplit(char::is_whitespace).next().unwrap_or_default();
             let value =
                 field.ends_with(".value") || field.starts_with("data[") || field.starts_with("stringData[");
-            return if value { Class::Secret } else { names::classify(field) };
+            let class = if value { Class::Secret } else { names::classify(field) };
+            return if class == Class::Plain { self.class_behind(at) } else { class };
         }
         let noise =
             |letter: char| letter.is_whitespace() || matches!(letter, ':' | '=' | '"' | '\'' | '\\' | '>');
@@ -107,6 +108,15 @@ impl<'t> Scan<'t> {
             return Class::Secret;
         }
         names::classify(name.rsplit(['/', ':']).next().unwrap_or(name))
+    }
+
+    /// What the field says that stands behind a value: `value: "x": spec.password in body should be at least 16 chars long`.
+    fn class_behind(&self, at: usize) -> Class {
+        let field = || {
+            let (_, rest) = self.line_from(at).strip_prefix("value: \"")?.split_once("\": ")?;
+            rest.split_once(" in body").map(|(field, _)| field).filter(|field| !field.contains(' '))
+        };
+        field().map_or(Class::Plain, names::classify)
     }
 
     /// What a name that is itself the value of `name` or `key` says of the other half: of what stands before it in its

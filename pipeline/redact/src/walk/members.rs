@@ -22,6 +22,12 @@ fn is_pair_name(name: &str) -> bool {
     name.len() <= 13 && PAIR_NAMES.contains(&*lower(name))
 }
 
+/// Where the value of a variable stands whose name is a parameter of Helm, and that name: `env[1].name`.
+pub(super) fn names_indexed(item: &Value) -> Option<(String, String)> {
+    let index = item.get("name")?.as_str()?.strip_suffix("].name")?;
+    Some((format!("{index}].value"), item.get("value")?.as_str()?.to_owned()))
+}
+
 /// Whether a member of what stands under a secret name is a reference to one, or a setting.
 pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     if is_key_reference(name, value) {

@@ -70,17 +70,18 @@ impl Redactor {
         let mut walk = Walk::new(self);
         walk.notes = Some(Notes::default());
         let opens = text.trim_start().starts_with(['{', '[']);
+        let lines = text.trim_end().lines().count() > 1;
         let object = || {
             if opens && tree::json(text).is_ok() {
                 return true;
             }
-            let lines = text.trim_end().lines().count() > 1;
             let flow = shape::ends_in_flow(text.trim_end());
             (lines || opens || flow)
                 && !prose::is_message(text)
                 && tree::yaml(text).is_ok_and(|all| all.iter().any(|one| one.is_object() || one.is_array()))
         };
-        let secret = || shape::mentions_secret(text) && !is_fenced(text);
+        // A line that quotes the data of one is withheld as every message is.
+        let secret = || (lines || opens) && shape::mentions_secret(text) && !is_fenced(text);
         let new = if object() || secret() || text.contains("{{") && walk.is_template(text) {
             match walk.raw(text) {
                 Ok(new) => new.into_owned(),

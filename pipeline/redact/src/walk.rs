@@ -19,9 +19,9 @@ mod owner;
 mod secret_value;
 
 use members::{
-    Members, container, generated, is_captions, is_injected, is_keyring, is_list_of_users, is_logons,
-    is_named_secret, is_naming, is_odd, is_pair_value, is_roll, is_tracking_id, lower, pair_is_secret,
-    repeatable,
+    Members, container, generated, is_captions, is_file_about, is_injected, is_keyring, is_list_of_users,
+    is_logons, is_named_secret, is_naming, is_odd, is_pair_value, is_roll, is_tracking_id, lower,
+    pair_is_secret, repeatable,
 };
 pub(super) use members::{is_bare, is_key_reference, is_schema, stays};
 pub(super) use secret_value::is_secret_value;
@@ -241,6 +241,11 @@ impl<'r> Walk<'r> {
                     Place::Plain
                 }
                 _ if class != Class::Plain
+                    && value.as_str().is_some_and(|text| is_file_about(&lower, text)) =>
+                {
+                    Place::Plain
+                }
+                _ if class != Class::Plain
                     && value.as_str().is_some_and(|text| is_injected(&lower, text)) =>
                 {
                     Place::Plain
@@ -340,6 +345,8 @@ impl<'r> Walk<'r> {
                     self.visit(schema, place, depth + 2);
                 }
             }
+            // What may be chosen: `enum: [plain, hashed]`.
+            ("enum", Value::Array(items)) if items.iter().all(members::is_choice) => {}
             ("default" | "example" | "examples" | "enum" | "const", _) => {
                 let place = if place == Place::SecretSchema { Place::Secret } else { Place::Plain };
                 self.visit(value, place, depth + 1);

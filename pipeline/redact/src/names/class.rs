@@ -41,7 +41,7 @@ impl Class {
             }
             // Which hook it is.
             Self::Key if shape::is_uuid(text) && name.to_ascii_lowercase().ends_with("id") => false,
-            Self::Key => shape::is_key(text) && !packed::is_public(text),
+            Self::Key => (shape::is_key(text) || is_licence(name, text)) && !packed::is_public(text),
             Self::Header => shape::is_credential(text),
             Self::Link => shape::is_secret_link(text),
             Self::Logon => {
@@ -125,6 +125,19 @@ impl Class {
             }
         }
     }
+}
+
+/// Whether `text` is the serial number of a licence, in groups that need not be of one length: `XK2P-FGAGZ-WKJIS-99`.
+fn is_licence(name: &str, text: &str) -> bool {
+    let loud = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+    let mixed = |group: &str| {
+        group.bytes().any(|byte| byte.is_ascii_digit()) && group.bytes().any(|byte| byte.is_ascii_uppercase())
+    };
+    words(name).last().is_some_and(|last| matches!(last.as_str(), "license" | "licence"))
+        && text.len() >= 14
+        && text.split('-').count() >= 3
+        && text.split('-').all(|group| group.len() >= 2 && group.bytes().all(loud))
+        && text.split('-').any(mixed)
 }
 
 /// Whether a number under `name` counts: `tokens: 1024`, `pass: 12`.

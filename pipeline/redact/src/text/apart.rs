@@ -292,6 +292,19 @@ impl<'t> Scan<'t> {
         })
     }
 
+    /// The argument of a flag that stands in a line of its own, as `kubectl describe` shows them.
+    pub(super) fn in_next_line(&self, flag: &str, start: usize, end: usize) -> Option<Range<usize>> {
+        if !flag.starts_with("--") || self.byte(end) != Some(b'\n') {
+            return None;
+        }
+        let indent = self.line_before(start, NAME);
+        let from = self.within(end + 1, NAME, |byte| byte != b' ');
+        let word = self.text.get(from..self.within(from, LINE, |byte| byte == b'\n'))?.trim_end();
+        let alone = indent.len() > 1 && indent.trim().is_empty() && from == end + 1 + indent.len();
+        let argument = !word.is_empty() && !word.starts_with('-') && !word.contains(' ');
+        (alone && argument && takes_secret(flag, word)).then(|| from..from + word.len())
+    }
+
     /// A password that a sentence tells before the word: `use x as the password`, `x is the new password`.
     pub(super) fn told_before(&self, name: &str, start: usize, end: usize) -> Option<Range<usize>> {
         if self.before(start) != Some(b' ') {

@@ -45,6 +45,11 @@ impl<'t> Scan<'t> {
             if let Some(range) = self.told_before(text, start, end) {
                 found.push(Found::new(range, "told in a sentence"));
             }
+            if let Some(range) = self.in_next_line(text, start, end) {
+                done = range.end;
+                found.push(Found::new(range, "argument"));
+                continue;
+            }
             // Most words stand before nothing that could give them a value.
             let shut = self.shut(end);
             let closes = shut > end && matches!(self.byte(shut), Some(b'/' | b'}'));

@@ -138,6 +138,16 @@ pub(in super::super) fn is_bare(name: &str, value: &Value) -> bool {
         }
 }
 
+/// Whether an item of a schema's `enum` is a word, and nothing that a secret could be.
+pub(super) fn is_choice(item: &Value) -> bool {
+    item.as_str().is_some_and(|text| {
+        text.len() <= 32
+            && text.bytes().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_'))
+            && !shape::is_key(text)
+            && !shape::is_password(text)
+    })
+}
+
 /// Whether the value under a secret name is the schema of one, as in OpenAPI.
 pub(in super::super) fn is_schema(value: &Value) -> bool {
     let Value::Object(map) = value else { return false };
@@ -147,6 +157,17 @@ pub(in super::super) fn is_schema(value: &Value) -> bool {
         Value::Array(names) => !names.is_empty() && names.iter().all(known),
         name => known(name),
     }) && map.keys().all(|name| SCHEMA.contains(name.as_str()))
+}
+
+/// Whether a name is that of a script, `chpasswd.sh`, or of a file about secrets, `password-policy.json`, and the text of
+/// one stands under it, in which what is secret is found by itself.
+pub(super) fn is_file_about(name: &str, text: &str) -> bool {
+    let Some((stem, end)) = name.rsplit_once('.') else { return false };
+    let script = matches!(end, "sh" | "bash" | "py" | "rb" | "pl" | "js" | "ts" | "lua" | "go" | "ps1");
+    let told =
+        matches!(end, "json" | "yaml" | "yml" | "toml" | "md") && names::classify(stem) == Class::Plain;
+    let lines = text.trim_end().contains('\n') || text.starts_with("#!");
+    script && lines || told && (lines || text.trim_start().starts_with('{'))
 }
 
 /// Whether an annotation says which secret Vault's agent is to inject: a path.

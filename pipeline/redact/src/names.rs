@@ -26,6 +26,9 @@ pub(super) fn is_authentication(name: &str) -> bool {
 
 /// Judges `name`.
 pub(super) fn classify(name: &str) -> Class {
+    if name.eq_ignore_ascii_case("pin") {
+        return Class::Scalar;
+    }
     if !suspicious(name.as_bytes()) {
         return Class::Plain;
     }

@@ -259,6 +259,12 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
         let is = says(&behind) || matches!(behind.as_str(), "=" | "auf");
         // Whose it is: `the password for ada@example.org was wrong`.
         let whom = matches!(behind.as_str(), "for" | "of" | "user" | "für");
+        // `Reset PIN to 4711`.
+        let pin = name == "PIN"
+            && given
+            && (4..=8).contains(&bare.len())
+            && bare.bytes().all(|byte| byte.is_ascii_digit());
+        let (like, hash) = (like || pin, hash && !pin);
         let like = like && !(whom && shape::is_mail_address(bare));
         // `password changed to "Kx7 two words"`.
         let phrase = quoted.then(|| quoted_words(line.get(start..)?)).flatten().filter(|_| password && given);

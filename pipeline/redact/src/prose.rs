@@ -212,7 +212,9 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
             && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let phrase = phrase
             || password
-                && (given || number == 0 && bare.bytes().filter(u8::is_ascii_digit).count() > 1)
+                && (given
+                    || number == 0
+                        && (is_in_humps(bare) || bare.bytes().filter(u8::is_ascii_digit).count() > 1))
                 && is_made_up(bare)
             || password && says(&behind) && is_run_together(bare)
             || password
@@ -251,7 +253,7 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
                 } else {
                     shape::is_key(bare)
                         || given && shape::is_password(bare)
-                        || number == 0 && is_made_up(bare) && class != names::Class::Key
+                        || (number == 0 || says(&behind)) && is_made_up(bare) && class != names::Class::Key
                         || quoted
                             && (behind == "value" || given && owned && !bare.contains(['/', '.']))
                             && !is_name_of_field(bare)
@@ -386,6 +388,12 @@ pub(super) fn is_made_up(word: &str) -> bool {
         && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_!@#$%^&*+?".contains(&byte))
         && !TERMS.contains(word.to_ascii_lowercase().as_str())
         && !shape::is_version(word)
+}
+
+/// Whether a word begins small and goes on with a capital letter, as no sentence has it: `figTree-9`.
+fn is_in_humps(word: &str) -> bool {
+    let rises = |pair: &[u8]| matches!(pair, [first, second] if first.is_ascii_lowercase() && second.is_ascii_uppercase());
+    word.starts_with(|letter: char| letter.is_ascii_lowercase()) && word.as_bytes().windows(2).any(rises)
 }
 
 /// Whether a word is two that nobody writes as one, and no name of a setting: `waxwingBerry`.

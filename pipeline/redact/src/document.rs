@@ -12,7 +12,7 @@ use super::scan::Found;
 use super::splice::{Changes, GONE, Spliced, reads_as, splice_those};
 use super::tree::{self, Unreadable};
 use super::walk::{DEPTH, Place, Walk, owned};
-use super::{names, placeholders, prose, shape};
+use super::{keys, names, placeholders, prose, shape};
 
 /// Texts within texts (JSON in an annotation in YAML in a ConfigMap ...).
 const NESTED: usize = 6;
@@ -429,12 +429,15 @@ fn tagged(text: &str) -> impl Iterator<Item = &str> {
         "file",
         "File",
         "KeyOf",
+        "vault",
     ];
     text.match_indices(" !").filter_map(move |(at, sign)| {
         let line = text.get(at + sign.len()..)?.lines().next()?;
         let (tag, name) = line.split_once(' ')?;
-        let name = name.split([',', '}', '#']).next()?.trim().trim_matches(['"', '\'']);
-        (tags.contains(&tag) && !name.is_empty() && !shape::is_key(name)).then_some(name)
+        let name = name.split([',', '}']).next()?.split(" #").next()?.trim().trim_matches(['"', '\'']);
+        // `!vault secret/app#password`.
+        let path = tag == "vault" && name.contains('/') && !keys::holds_random(name);
+        (tags.contains(&tag) && !name.is_empty() && (path || !shape::is_key(name))).then_some(name)
     })
 }
 

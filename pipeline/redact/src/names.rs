@@ -302,6 +302,10 @@ pub(super) fn is_checksum(name: &str) -> bool {
         "etag",
         "hash",
     ];
+    if name.starts_with("STAKATER_") {
+        // Of Reloader: by it a workload is begun anew when its Secret changes.
+        return true;
+    }
     // `password_sha256_hex` is what a password is checked against, and guessed by.
     let password = words.iter().any(|word| word == "password" || word == "passwd");
     words.iter().any(|word| says.contains(&word.as_str()))

@@ -122,7 +122,8 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          log logs logging dashboard burst lookback algo algos algorithms ciphers live init realm timestamp timestamps \
          kwargs meter scan scans lambda function mtime position stage stages handling symbol within broker table \
          epoch budget gate preset cidr cidrs subnet subnets cipher report reports tags retention weight cooldown \
-         deadline tooltip icon cleanup chars characters mapping mappings mapper deprecated display summary",
+         deadline tooltip icon cleanup chars characters mapping mappings mapper deprecated display summary connector \
+         connectors",
     )
 });
 
@@ -346,8 +347,10 @@ pub(super) static TYPES: Words = LazyLock::new(|| {
 
 /// Words in the names of Secrets.
 pub(super) static OBJECTS: Words = LazyLock::new(|| {
-    set("secret secrets tls cert certs creds credentials credential token auth keys key password passwords \
-         registry regcred ca config login ssl pull pw pass passwd db database env users login logins s3")
+    set(
+        "secret secrets tls cert certs cred creds credentials credential token auth keys key password passwords \
+         registry regcred ca config login ssl pull pw pass passwd db database env users login logins s3",
+    )
 });
 
 /// With `secret` behind them they name a Secret.

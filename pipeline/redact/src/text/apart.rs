@@ -101,7 +101,9 @@ impl<'t> Scan<'t> {
                 .map(|range| (from + range.start..from + range.end, "told in a sentence"));
         }
         let sign = !text.bytes().any(|byte| byte.is_ascii_alphanumeric());
-        let flag = (text.starts_with("--") || text.len() == 2) && is_flag(text);
+        // Of a usage: `--password PASSWORD [--token TOKEN]`.
+        let bare = text.trim_start_matches('[');
+        let flag = (bare.starts_with("--") || bare.len() == 2) && is_flag(bare);
         if sign || flag || text.starts_with('(') || shape::is_harmless(text) || shape::is_switch(text) {
             return None;
         }

@@ -406,7 +406,7 @@ impl<'t> Scan<'t> {
         };
         let rest = self.line_from(from + 1);
         let ends = rest.trim().is_empty()
-            || rest.starts_with([')', ',', ';', ']'])
+            || rest.starts_with([')', ',', ';', ']', ' '])
             || [" && ", " | "].iter().any(|next| rest.starts_with(next));
         ends && self.line_before(name.start, NAME).bytes().filter(|byte| *byte == quote).count() % 2 == 1
     }

@@ -263,6 +263,14 @@ pub(in super::super) fn is_key_reference(name: &str, value: &Value) -> bool {
     if is_named_secret(map) {
         return true;
     }
+    if map
+        .get("secret")
+        .and_then(Value::as_str)
+        .is_some_and(|name| name.bytes().any(|byte| byte.is_ascii_uppercase()))
+    {
+        // No object of Kubernetes is called so: `jwt-auth: {key: x, secret: Y}`.
+        return false;
+    }
     let object = ["name", "secret", "secretName", "existingSecret", "secretKeyRef", "secretRef"]
         .iter()
         .any(|member| map.contains_key(*member));

@@ -9,6 +9,12 @@ use super::super::{prose, shape};
 use super::value::holds_keys;
 use super::{LINE, NAME, Name, Scan, is_end, is_quote, is_quote_letter};
 
+/// Words that stand before a password and say which one it is.
+const WHOSE: [&str; 10] =
+    ["the", "a", "new", "temporary", "initial", "default", "admin", "root", "das", "neue"];
+/// Words behind which a sentence says what something is.
+const GIVES: [&str; 4] = ["as", "is", "als", "ist"];
+
 impl<'t> Scan<'t> {
     /// A value that stands behind its name with nothing but space between: `requirepass x`, `user a password b`,
     /// `IDENTIFIED BY 'x'`, `the password is x`, `--password x`.
@@ -309,20 +315,17 @@ impl<'t> Scan<'t> {
 
     /// A password that a sentence tells before the word: `use x as the password`, `x is the new password`.
     pub(super) fn told_before(&self, name: &str, start: usize, end: usize) -> Option<Range<usize>> {
-        if self.before(start) != Some(b' ') {
+        let whose = |word: &str| WHOSE.contains(&word);
+        // Most words stand behind another one, and little is looked at.
+        let last = self.head(start, 16).strip_suffix(' ')?.rsplit(' ').next()?;
+        if !whose(last) && !GIVES.contains(&last) {
             return None;
         }
         let mut head = self.line_before(start, NAME).strip_suffix(' ')?;
-        for _ in 0..4 {
-            let (before, word) = head.rsplit_once(' ')?;
-            head = before;
-            match word {
-                "as" | "is" | "als" | "ist" => break,
-                "the" | "a" | "new" | "temporary" | "initial" | "default" | "admin" | "root" | "das"
-                | "neue" => {}
-                _ => return None,
-            }
+        for _ in 0..3 {
+            head = head.rsplit_once(' ').filter(|(_, word)| whose(word)).map_or(head, |(before, _)| before);
         }
+        let head = head.rsplit_once(' ').filter(|(_, word)| GIVES.contains(word))?.0;
         let rest = self.line_from(end);
         let goes_on =
             [" for ", " of ", " in ", " on ", " and ", " from ", " until ", " now", " für ", ". ", ", "];

@@ -13,6 +13,9 @@ fn values_within_values_are_looked_at_a_bounded_number_of_times() {
         r#""auth_key":{ "hook_url": 1,"#,
         "'enc_key':{'api_key':1,",
         "a_key=",
+        "a_key='x''",
+        "db_dsn='a://b:c@''d''",
+        "pw is pw as the pw ",
     ];
     for text in flat.map(|one| one.repeat(400_000 / one.len())).into_iter().chain([nested]) {
         let marks = Marks::of(&text);

@@ -285,10 +285,14 @@ pub(super) fn is_read(text: &str) -> bool {
     let path = |text: &str| text.split('.').all(word);
     let key = |text: &str| {
         let key = text.trim_matches(['"', '\'']);
-        text.len() == key.len() + 2
-            && name(key)
-            && !super::shape::is_key(key)
-            && !super::shape::is_password(key)
+        // `sys.argv[1]`, `tokens[user]`.
+        let number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        number
+            || path(text)
+            || text.len() == key.len() + 2
+                && name(key)
+                && !super::shape::is_key(key)
+                && !super::shape::is_password(key)
     };
     if text.len() > 128 || !text.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_') {
         return false;

@@ -355,7 +355,7 @@ impl<'t> Scan<'t> {
             || help
             || delimiter == b'=' && self.is_computed(name.start, value.start, text)
             || self.bytes.get(at..at + 2).is_some_and(|sign| sign.contains(&b'='))
-                && self.is_passed_on(name, value.start, text)
+                && self.is_passed_on(name, at, value.start, text)
             || prose::is_state(text)
             || prose::is_label(text)
             || names::is_caption(name.text) && prose::is_caption(text)
@@ -380,11 +380,13 @@ impl<'t> Scan<'t> {
             && !literals.any(|text| shape::is_key(text) || shape::is_password(text))
     }
 
-    /// Whether a program gives a name what another one holds: `token = input.token`, `connect(user, password=password)`.
-    fn is_passed_on(&self, name: &Name<'t>, from: usize, text: &str) -> bool {
+    /// Whether a program gives a name what another one holds, `token = input.token`, `connect(user, password=password)`, or
+    /// compares them, `if token == expected:`. The sign stands at `at`.
+    fn is_passed_on(&self, name: &Name<'t>, at: usize, from: usize, text: &str) -> bool {
         let word = |part: &str| {
             !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_')
         };
+        let bare = text.trim_end_matches([',', ':']);
         let head = self.line_before(name.start, NAME);
         let argument = head.ends_with('(') || head.ends_with(", ");
         let of_call = argument
@@ -392,11 +394,14 @@ impl<'t> Scan<'t> {
                 !rest.contains(')')
                     && head.ends_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_')
             });
-        (of_call || name.apart && text.contains('.'))
+        // `self.token = token`; an argument in a line of its own, `token=token,`.
+        let own = ["self.", "this."].iter().any(|own| name.text.starts_with(own)) || text.ends_with(',');
+        let compared = name.apart && self.text.get(at..).is_some_and(|rest| rest.starts_with("=="));
+        (of_call || own || compared || name.apart && text.contains('.'))
             && !self.before(from).is_some_and(is_quote)
-            && text.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
-            && text.split('.').all(word)
-            && text.rsplit('.').next().is_some_and(|last| names::classify(last) != Class::Plain)
+            && bare.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
+            && bare.split('.').all(word)
+            && (compared || bare.rsplit('.').next().is_some_and(|last| names::classify(last) != Class::Plain))
     }
 
     /// Whether the quote at `from` closes the text in which the name stands: `getpass("Password: ")`.

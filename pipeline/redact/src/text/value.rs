@@ -159,6 +159,13 @@ impl<'t> Scan<'t> {
             return Some(from..if named && begins_pair(self.text.get(..end)?, next) { next } else { end });
         }
         let mut end = self.until(from, is_end);
+        if self.before(end) == Some(b'[')
+            && let Some(quote) = self.byte(end).filter(|_| end > from)
+        {
+            // What a program reads by its name: `connect(token=config["token"])`.
+            let close = self.within(end + 1, NAME, |byte| byte == quote || byte == b'\n');
+            end = if self.byte(close + 1) == Some(b']') { close + 2 } else { end };
+        }
         let line = self.line_from(from);
         // `username=a,password=b,vers=3`: a comma before the next name ends a value without spaces.
         let set =
@@ -176,12 +183,15 @@ impl<'t> Scan<'t> {
         }
         let text = self.text.get(from..end)?;
         let mut length = text.trim_end_matches([',', ')', ';', ']', '}']).len();
-        // What closes a call belongs to it: `generate_key().decode()`.
-        let open = |text: &str| text.matches('(').count() > text.matches(')').count();
-        while length < text.len().min(NAME)
-            && text.as_bytes().get(length) == Some(&b')')
-            && text.get(..length).is_some_and(open)
-        {
+        // What closes a call or an index belongs to it: `generate_key().decode()`.
+        let open =
+            |text: &str, signs: [char; 2]| text.matches(signs[0]).count() > text.matches(signs[1]).count();
+        let closes = |length: usize| match (text.as_bytes().get(length), text.get(..length)) {
+            (Some(b')'), Some(text)) => open(text, ['(', ')']),
+            (Some(b']'), Some(text)) => text.contains(['"', '\'']) && open(text, ['[', ']']),
+            _ => false,
+        };
+        while length < text.len().min(NAME) && closes(length) {
             length += 1;
         }
         Some(from..from + length)

@@ -283,7 +283,7 @@ pub(super) fn told(name: &str, class: names::Class, owned: bool, line: &str) -> 
         let filler = FILL.contains(lower.as_str()) || bare.is_empty() || ordinal || stated;
         let between = found.is_some()
             && matches!(lower.as_str(), "to" | "with" | "by" | "->" | "=>" | "and" | "instead" | "into");
-        let person = matches!(behind.as_str(), "for" | "of" | "user" | "für")
+        let person = matches!(behind.as_str(), "for" | "of" | "user" | "für" | "von")
             || matches!(lower.as_str(), "user" | "for" | "of" | "in" | "on" | "für" | "von");
         // At most three words, before what it is.
         people = people || password && person;

@@ -10,8 +10,8 @@ use super::value::holds_keys;
 use super::{LINE, NAME, Name, Scan, is_end, is_quote, is_quote_letter};
 
 /// Words that stand before a password and say which one it is.
-const WHOSE: [&str; 10] =
-    ["the", "a", "new", "temporary", "initial", "default", "admin", "root", "das", "neue"];
+const WHOSE: [&str; 12] =
+    ["the", "a", "new", "now", "temporary", "initial", "default", "admin", "root", "das", "neue", "jetzt"];
 /// Words behind which a sentence says what something is.
 const GIVES: [&str; 4] = ["as", "is", "als", "ist"];
 

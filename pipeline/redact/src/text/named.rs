@@ -508,6 +508,7 @@ impl<'t> Scan<'t> {
                 return self
                     .text
                     .get(from..end)
+                    .map(|text| text.trim_start_matches('['))
                     .is_some_and(|text| shape::is_key(text) || shape::is_password(text));
             }
             _ => return false,

@@ -6,9 +6,15 @@ use serde_json::Value;
 
 use super::names;
 
+/// Bytes of the longest text that is read as placeholders: the end of each is searched for in the rest of it.
+const LONGEST: usize = 4096;
+
 /// Whether placeholders are all that could be secret in `text`: nothing stands beside them but signs, a scheme, and
 /// what URLs and names are made of when they stand for neither user nor password.
 pub(super) fn fill_all(text: &str) -> bool {
+    if text.len() > LONGEST {
+        return false;
+    }
     let mut rest = String::with_capacity(text.len());
     let mut at = 0;
     let mut any = false;

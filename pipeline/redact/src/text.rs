@@ -114,12 +114,17 @@ struct Scan<'t> {
     bytes: &'t [u8],
     /// For each quote, where it was looked for last, and found: what asks again from between needs no search.
     closes: [Cell<(usize, usize)>; 3],
+    /// The same of what ends a word.
+    ends: Cell<(usize, usize)>,
     /// The same of brackets: the end of the text is searched for once.
     unclosed: Cell<usize>,
     /// The end of the reference that was read last, of which the names are no more looked at.
     refers: Cell<usize>,
     /// Bytes of values that were looked at.
     looked: Cell<usize>,
+    /// Bytes that were searched for the end of something.
+    #[cfg(test)]
+    searched: Cell<usize>,
 }
 
 /// A name before a delimiter.
@@ -138,9 +143,12 @@ impl<'t> Scan<'t> {
             text,
             bytes: text.as_bytes(),
             closes: [nothing(), nothing(), nothing()],
+            ends: nothing(),
             unclosed: Cell::new(usize::MAX),
             refers: Cell::new(0),
             looked: Cell::new(0),
+            #[cfg(test)]
+            searched: Cell::new(0),
         }
     }
 
@@ -166,7 +174,10 @@ impl<'t> Scan<'t> {
     /// First position from `from` whose byte satisfies `stop`, else the end.
     fn until(&self, from: usize, stop: impl Fn(u8) -> bool) -> usize {
         let rest = self.bytes.get(from..).unwrap_or_default();
-        rest.iter().position(|byte| stop(*byte)).map_or(self.bytes.len(), |found| from + found)
+        let end = rest.iter().position(|byte| stop(*byte)).map_or(self.bytes.len(), |found| from + found);
+        #[cfg(test)]
+        self.searched.set(self.searched.get() + end.saturating_sub(from));
+        end
     }
 
     /// The same, at most so many bytes on.
@@ -174,6 +185,17 @@ impl<'t> Scan<'t> {
         let rest = self.bytes.get(from..).unwrap_or_default();
         let rest = rest.get(..most).unwrap_or(rest);
         rest.iter().position(|byte| stop(*byte)).map_or(from + rest.len(), |found| from + found)
+    }
+
+    /// Where the word ends that begins at `from`. Many may end at one place, which is searched for once.
+    fn word_end(&self, from: usize) -> usize {
+        let (asked, found) = self.ends.get();
+        if asked <= from && from <= found {
+            return found;
+        }
+        let end = self.until(from, is_end);
+        self.ends.set((from, end));
+        end
     }
 
     fn line_end(&self, from: usize) -> usize {

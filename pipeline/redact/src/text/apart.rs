@@ -38,7 +38,7 @@ impl<'t> Scan<'t> {
             let (from, to) = match first {
                 b'-' => return None,
                 quote if is_quote(quote) => (from + 1, self.close(from + 1, quote)),
-                _ => (from, self.until(from, is_end)),
+                _ => (from, self.word_end(from)),
             };
             let flag = name.text;
             // What a program says of its flags; a password behind another flag: `-prootpass shop`.

@@ -16,6 +16,8 @@ fn values_within_values_are_looked_at_a_bounded_number_of_times() {
         "a_key='x''",
         "db_dsn='a://b:c@''d''",
         "pw is pw as the pw ",
+        "token=token,",
+        "auth=auth,",
     ];
     for text in flat.map(|one| one.repeat(400_000 / one.len())).into_iter().chain([nested]) {
         let marks = Marks::of(&text);
@@ -25,7 +27,15 @@ fn values_within_values_are_looked_at_a_bounded_number_of_times() {
         scan.names(&marks.names, &mut found);
         let most = (LOOKS + 1) * text.len();
         assert!(scan.looked.get() <= most, "{} of {}", scan.looked.get(), text.len());
+        assert!(scan.searched.get() <= most, "{} searched of {}", scan.searched.get(), text.len());
     }
+}
+
+#[test]
+fn a_text_of_placeholders_is_read_as_such_up_to_a_length() {
+    use crate::placeholders::fill_all;
+    assert!(fill_all(&"{{ .x }}".repeat(512)));
+    assert!(!fill_all(&"{{ .x }}".repeat(513)));
 }
 
 /// The text with each secret as `#`.

@@ -158,7 +158,7 @@ impl<'t> Scan<'t> {
             let named = self.byte(next + 1).is_some_and(|byte| byte.is_ascii_uppercase());
             return Some(from..if named && begins_pair(self.text.get(..end)?, next) { next } else { end });
         }
-        let mut end = self.until(from, is_end);
+        let mut end = self.word_end(from);
         if self.before(end) == Some(b'[')
             && let Some(quote) = self.byte(end).filter(|_| end > from)
         {
@@ -221,7 +221,7 @@ impl<'t> Scan<'t> {
         let text = self.text.get(value.clone()).unwrap_or_default();
         let line = ["\\r", "\\n"].iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
         let value = value.start..value.start + line;
-        let end = self.until(value.start, is_end);
+        let end = self.word_end(value.start);
         let scheme = self
             .text
             .get(value.start..end)
@@ -230,7 +230,7 @@ impl<'t> Scan<'t> {
             return value;
         }
         let from = self.until(end, |byte| byte != b' ' && byte != b'\t');
-        let end = self.until(from, is_end);
+        let end = self.word_end(from);
         let more = self.text.get(from..end).unwrap_or_default();
         let end = from + ["\\r", "\\n"].iter().filter_map(|end| more.find(end)).min().unwrap_or(more.len());
         from..if line < text.len() { value.end } else { value.end.max(end) }

@@ -26,6 +26,7 @@ pub(crate) const PAGES: &[(&str, &str)] = &[
     ("events", "/applications/eu-1/argocd-production/payments?tab=events"),
     ("files", "/applications/eu-1/argocd-production/payments?tab=files"),
     ("unknown", "/applications/eu-1/argocd-production/gone"),
+    ("nowhere", "/nothing"),
     ("runtimes", "/runtimes"),
     ("add", "/runtimes/add"),
     ("added", "/runtimes/add/ap-1"),

@@ -192,11 +192,10 @@ impl TokenFile {
                 let (path, held) = (self.path.display(), self.held());
                 if !self.complained.swap(true, Ordering::Relaxed) {
                     let error = &error as &dyn std::error::Error;
-                    match held {
-                        Some(_) => tracing::warn!(%path, error, "the token read before stays in use"),
-                        None => {
-                            tracing::error!(%path, error, "no token can be read: until the file holds one nothing is sent")
-                        }
+                    if held.is_some() {
+                        tracing::warn!(%path, error, "the token read before stays in use");
+                    } else {
+                        tracing::error!(%path, error, "no token can be read: until the file holds one nothing is sent");
                     }
                 }
                 held.map(|held| held.token).ok_or(error)

@@ -68,7 +68,7 @@ fn a_check_of_no_place_or_in_a_shape_that_it_has_not_is_wrong_use() {
         ),
         (
             "x check http://a --format json",
-            "error: the following required arguments were not provided:\n  --namespace <NAME>\n",
+            "error: the argument '[URL]' cannot be used with '--format <FORMAT>'\n",
         ),
     ] {
         let error = Cli::command().try_get_matches_from(line.split_whitespace()).unwrap_err();

@@ -198,16 +198,16 @@ pub(crate) struct Check {
     #[arg(short, long, value_name = "NAME", value_parser = label)]
     pub(crate) namespace: Option<String>,
     /// Its release; without one they are all that are there
-    #[arg(long, value_name = "NAME", value_parser = label, requires = "namespace")]
+    #[arg(long, value_name = "NAME", value_parser = label, conflicts_with = "url")]
     pub(crate) release: Option<String>,
     /// The kubeconfig of the cluster; without one it is the current one
-    #[arg(long, value_name = "FILE", requires = "namespace")]
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig
-    #[arg(long, value_name = "NAME", requires = "namespace")]
+    #[arg(long, value_name = "NAME", conflicts_with = "url")]
     pub(crate) context: Option<String>,
     /// How parts are shown
-    #[arg(long, value_enum, default_value = "table", requires = "namespace")]
+    #[arg(long, value_enum, default_value = "table", conflicts_with = "url")]
     pub(crate) format: AccessShape,
     /// How long it may take to become ready
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = crate::config::duration)]

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind};
-
+use super::occurrences::Occurrences;
 use super::scan::Found;
 use super::shape;
 
@@ -63,14 +62,14 @@ impl Comments {
 
     /// Where they repeat one of these; nothing when that cannot be told.
     pub(super) fn repeat(&self, gone: &[String]) -> Option<Vec<Found>> {
-        let hits = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(gone).ok()?;
+        let hits = Occurrences::of(gone)?.within(&self.text)?;
         let letter = |at: Option<usize>| {
             at.and_then(|at| self.text.as_bytes().get(at)).is_some_and(u8::is_ascii_alphanumeric)
         };
         let alone = |range: &Range<usize>| {
             range.len() > WORD || !letter(range.start.checked_sub(1)) && !letter(Some(range.end))
         };
-        let found = hits.find_iter(&self.text).map(|hit| hit.range()).filter(alone);
+        let found = hits.iter().map(|hit| hit.range()).filter(alone);
         Some(found.map(|range| Found::new(range, "comment")).collect())
     }
 

@@ -15,6 +15,7 @@ mod key;
 mod keys;
 mod marks;
 mod names;
+mod occurrences;
 mod packed;
 mod placeholders;
 mod programs;

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
+use super::occurrences::Occurrences;
 use super::tree;
 
 /// Bytes of what was replaced that are kept, and looked for in comments; where it is more, none of these stays.
@@ -84,14 +84,14 @@ fn substitute(text: &str, documents: &[Value], fragments: &[Fragment]) -> Option
     if known.is_empty() {
         return None;
     }
-    let hits = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(known.keys()).ok()?;
+    let hits = Occurrences::of(known.keys())?.within(text)?;
     let mut gone = Vec::new();
     known.keys().for_each(|old| keep(&mut gone, old));
     let known: Vec<(&str, usize)> = known.into_values().collect();
     let mut times = vec![0; known.len()];
     let mut out = String::with_capacity(text.len() + fragments.len() * 32);
     let mut done = 0;
-    for hit in hits.find_iter(text) {
+    for hit in hits {
         let number = hit.pattern().as_usize();
         *times.get_mut(number)? += 1;
         out.push_str(text.get(done..hit.start())?);

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use aho_corasick::AhoCorasick;
 use serde_json::{Map, Value};
 
 use super::document::is_manifests;
 use super::explain::Notes;
 use super::names::{self, Class};
+use super::occurrences::Occurrences;
 use super::programs::Arguments;
 use super::splice::Fragment;
 use super::tree::Unreadable;
@@ -282,13 +282,15 @@ impl<'r> Walk<'r> {
 
     /// Replaces the values of a Secret where its annotations repeat them.
     fn repeated(&mut self, annotations: &mut Value, values: &[String]) {
-        let Some(values) = (!values.is_empty()).then(|| AhoCorasick::new(values).ok()).flatten() else {
-            return;
-        };
+        let Some(values) = (!values.is_empty()).then(|| Occurrences::of(values)).flatten() else { return };
         for text in annotations.as_object_mut().into_iter().flat_map(Map::values_mut) {
             let Some(note) = text.as_str() else { continue };
-            let found = |hit: aho_corasick::Match| super::scan::Found::new(hit.range(), "repeated value");
-            let found: Vec<_> = values.find_iter(note).map(found).collect();
+            let found = |range| super::scan::Found::new(range, "repeated value");
+            // Where it stands everywhere, nothing of the text is told.
+            let found = values.within(note).map_or_else(
+                || vec![found(0..note.len())],
+                |hits| hits.iter().map(|hit| found(hit.range())).collect(),
+            );
             if let Some(new) = owned(self.replace(note, &found)) {
                 self.put(text, new);
             }

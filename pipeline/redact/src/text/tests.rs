@@ -18,6 +18,8 @@ fn values_within_values_are_looked_at_a_bounded_number_of_times() {
         "pw is pw as the pw ",
         "token=token,",
         "auth=auth,",
+        " password=a b;c",
+        "https://x.example/?token=a;",
     ];
     for text in flat.map(|one| one.repeat(400_000 / one.len())).into_iter().chain([nested]) {
         let marks = Marks::of(&text);

@@ -317,6 +317,9 @@ async fn tail_tells_what_happens_while_it_happens() {
         () = heard => {}
     }
     interrupt(&mut child).await;
+    let (code, _, error) = ask(&simulation, &["tail", "--shard", "999"]).await;
+    assert_eq!(code, Some(1));
+    assert!(error.starts_with("gitops-runtime: `999` is no shard: they are 0 to "), "{error}");
     // The end of the reporter ends the other, which says so.
     runtime.stop().await;
     let ended = tokio::time::timeout(SOON, other.0.wait()).await.unwrap().unwrap();

@@ -60,6 +60,12 @@ impl Handle {
         }
     }
 
+    /// How many shards there are, of which this process may work on some.
+    #[must_use]
+    pub fn shards(&self) -> u32 {
+        self.inner.table.shards()
+    }
+
     /// What happens from now on, with the shard in which it happens. A listener that lags loses the oldest.
     #[must_use]
     pub fn traces(&self) -> broadcast::Receiver<(u32, Trace)> {

@@ -36,6 +36,11 @@ impl Table {
         Self { sharding, running: RwLock::default(), skipped: Mutex::default() }
     }
 
+    /// How many there are, here or elsewhere.
+    pub(super) fn shards(&self) -> u32 {
+        self.sharding.shards().get()
+    }
+
     pub(super) fn add(&self, told: ShardHandle) {
         let mut running = self.running.write().unwrap_or_else(PoisonError::into_inner);
         running.insert(told.number, Arc::new(told));

@@ -255,7 +255,7 @@ async fn listen(
     asked: Result<Query<tail::Asked>, QueryRejection>,
 ) -> Result<Response, Refusal> {
     let Query(asked) = asked.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
-    let wanted = asked.read()?;
+    let wanted = asked.read(routes.answering.handle.shards())?;
     let Ok(place) = routes.listeners.clone().try_acquire_owned() else {
         let why = "as many listen already as may: end one of them first";
         return Err(failed(StatusCode::SERVICE_UNAVAILABLE, why));

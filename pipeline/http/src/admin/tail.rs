@@ -44,8 +44,8 @@ pub(super) struct Wanted {
 }
 
 impl Asked {
-    /// Reads the filters; a name that can never be met is refused.
-    pub(super) fn read(&self) -> Result<Wanted, Refusal> {
+    /// Reads the filters; a name that can never be met where there are so many shards is refused.
+    pub(super) fn read(&self, of: u32) -> Result<Wanted, Refusal> {
         let list = |text: &str| {
             let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
             names.map(str::to_owned).collect::<Vec<_>>()
@@ -62,8 +62,9 @@ impl Asked {
         }
         let mut shards = Vec::new();
         for shard in list(&self.shard) {
-            let read = shard.parse();
-            shards.push(read.map_err(|_| wrong(format!("`{shard}` is not the number of a shard")))?);
+            let read = shard.parse().ok().filter(|number| *number < of);
+            let last = of.saturating_sub(1);
+            shards.push(read.ok_or_else(|| wrong(format!("`{shard}` is no shard: they are 0 to {last}")))?);
         }
         if apps.len() > NAMES || shards.len() > NAMES {
             return Err(wrong(format!("a filter takes at most {NAMES} names")));
@@ -164,7 +165,7 @@ mod tests {
     fn filters_let_through_what_they_name() {
         let key = Key::new("argocd", "shop").unwrap();
         let takes = |app, shard, step| {
-            asked(app, shard, step).read().unwrap().takes(3, &key, &Step::Started { attempt: 0 })
+            asked(app, shard, step).read(4).unwrap().takes(3, &key, &Step::Started { attempt: 0 })
         };
         for (app, shard, step) in [
             ("", "", ""),
@@ -195,10 +196,11 @@ mod tests {
                 asked("a/b/c/d", "", ""),
                 "`a/b/c/d` is no object: give name, namespace/name or kind/namespace/name",
             ),
-            (asked("", "two", ""), "`two` is not the number of a shard"),
+            (asked("", "two", ""), "`two` is no shard: they are 0 to 3"),
+            (asked("", "0,4", ""), "`4` is no shard: they are 0 to 3"),
             (asked(&many, "", ""), "a filter takes at most 100 names"),
         ] {
-            assert_eq!(asked.read().unwrap_err().into_body().error, expected);
+            assert_eq!(asked.read(4).unwrap_err().into_body().error, expected);
         }
     }
 

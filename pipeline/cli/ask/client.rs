@@ -1,6 +1,7 @@
 //! The connection to a running reporter: found by its settings, or where the command line says.
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -12,11 +13,13 @@ use serde::de::DeserializeOwned;
 use stages_client::Token;
 use tokio::net::UnixStream;
 
-use super::{OfRoute, Place};
+use super::{OfRoute, Place, complain};
 use crate::config::{self, Config, Variables};
 
 /// Who does not take a connection in this time does not answer.
 const CONNECT: Duration = Duration::from_secs(5);
+/// After so long without an answer it is said that one is waited for.
+const SILENCE: Duration = Duration::from_secs(3);
 /// The reporter gives up on an answer earlier.
 const ANSWER: Duration = Duration::from_secs(70);
 /// Bytes of an answer, which are many parked applications.
@@ -163,13 +166,13 @@ impl Reporter {
 
     /// Asks for something.
     pub(super) async fn get(&self, path: &[&str]) -> anyhow::Result<ResponseBody> {
-        self.answer(self.request(Method::GET, path)?.timeout(ANSWER)).await
+        self.soon(self.request(Method::GET, path)?).await
     }
 
     /// Asks for something of an object.
     pub(super) async fn get_of(&self, what: &str, key: &Key) -> anyhow::Result<ResponseBody> {
         let (path, kind) = place_of(what, key, &[]);
-        self.answer(self.request(Method::GET, &path)?.timeout(ANSWER).query(&kind)).await
+        self.soon(self.request(Method::GET, &path)?.query(&kind)).await
     }
 
     /// Asks it to do something with an object; `last` is the end of the path.
@@ -190,7 +193,7 @@ impl Reporter {
         path: &[&str],
         asked: &[(&str, String)],
     ) -> anyhow::Result<ResponseBody> {
-        self.answer(self.request(Method::GET, path)?.timeout(ANSWER).query(asked)).await
+        self.soon(self.request(Method::GET, path)?.query(asked)).await
     }
 
     /// Asks it to do something, with details; `longer` is the time that it may take beyond the usual.
@@ -232,6 +235,16 @@ impl Reporter {
             // Without the address, which is said once.
             false => anyhow!(error.without_url()).context(format!("ask the reporter at {}", self.at)),
         })
+    }
+
+    /// The answer to what takes no time: it is said when it does.
+    async fn soon(&self, request: RequestBuilder) -> anyhow::Result<ResponseBody> {
+        let mut answer = pin!(self.answer(request.timeout(ANSWER)));
+        if let Ok(answer) = tokio::time::timeout(SILENCE, &mut answer).await {
+            return answer;
+        }
+        complain(&format!("the reporter at {} has not answered yet: still waiting", self.at));
+        answer.await
     }
 
     async fn answer(&self, request: RequestBuilder) -> anyhow::Result<ResponseBody> {

@@ -118,11 +118,19 @@ pub enum ConfigError {
     Pattern(#[from] PatternError),
     /// The kubeconfig is no kubeconfig. What the parser says is left out: it quotes the text, and that holds
     /// tokens and keys.
-    #[error("kubeconfig is not a valid document")]
-    KubeconfigText,
+    #[error("kubeconfig {place} is not a valid document")]
+    KubeconfigText {
+        /// Its path, or the paths of `$KUBECONFIG`.
+        place: String,
+    },
     /// The kubeconfig cannot be used.
-    #[error("kubeconfig cannot be used")]
-    Kubeconfig(#[source] Box<KubeconfigError>),
+    #[error("kubeconfig {place} cannot be used")]
+    Kubeconfig {
+        /// Its path, or the paths of `$KUBECONFIG`.
+        place: String,
+        /// Why not.
+        source: Box<KubeconfigError>,
+    },
     /// None of the usual places says which cluster.
     #[error("there is neither a kubeconfig ($KUBECONFIG, ~/.kube/config) nor a pod's service account")]
     Nowhere(#[source] kube::config::InClusterError),
@@ -272,7 +280,7 @@ impl Cluster {
         let mut own_token = None;
         let mut config = match self {
             Self::Infer => match kubeconfig(None, None).await {
-                Err(ConfigError::Kubeconfig(error)) if nothing_there(&error) => {
+                Err(ConfigError::Kubeconfig { source, .. }) if nothing_there(&source) => {
                     kube::Config::incluster().map_err(ConfigError::Nowhere)?
                 }
                 found => found?,
@@ -315,9 +323,13 @@ impl Cluster {
 }
 
 async fn kubeconfig(path: Option<&PathBuf>, context: Option<String>) -> Result<kube::Config, ConfigError> {
+    let place = || match path {
+        Some(path) => path.display().to_string(),
+        None => variable("KUBECONFIG").unwrap_or_else(|| "~/.kube/config".to_owned()),
+    };
     let refused = |error| match error {
-        KubeconfigError::Parse(_) => ConfigError::KubeconfigText,
-        error => ConfigError::Kubeconfig(Box::new(error)),
+        KubeconfigError::Parse(_) => ConfigError::KubeconfigText { place: place() },
+        error => ConfigError::Kubeconfig { place: place(), source: Box::new(error) },
     };
     let document = match path {
         Some(path) => Kubeconfig::read_from(path),

@@ -128,7 +128,8 @@ async fn a_kubeconfig_and_its_contexts_are_understood() {
     assert_eq!(read(with(None)).await, Ok(()));
     assert_eq!(read(with(Some("bad"))).await.unwrap_err().0, Reason::Unauthorized);
     let refusal = refused(Config { cluster: with(Some("none")), ..crate::harness::usual() }).await;
-    assert_eq!(refusal, "kubeconfig cannot be used: failed to load current context: none");
+    let path = file.path().display();
+    assert_eq!(refusal, format!("kubeconfig {path} cannot be used: failed to load current context: none"));
 }
 
 pub(crate) async fn refused(config: Config) -> String {
@@ -192,9 +193,11 @@ async fn what_cannot_be_reached_this_way_is_refused_before_anything_runs() {
     let secret = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(secret.path(), "users: [{name: a, user: {token: hunter2}\n  : :").unwrap();
     let kubeconfig = |path: PathBuf| Cluster::Kubeconfig { path: Some(path), context: None };
-    assert_eq!(of(kubeconfig(secret.path().to_owned())).await, "kubeconfig is not a valid document");
+    let refusal = format!("kubeconfig {} is not a valid document", secret.path().display());
+    assert_eq!(of(kubeconfig(secret.path().to_owned())).await, refusal);
     let refusal = of(kubeconfig("/nowhere/kubeconfig".into())).await;
-    assert!(refusal.starts_with("kubeconfig cannot be used: failed to read kubeconfig"), "{refusal}");
+    let starts = "kubeconfig /nowhere/kubeconfig cannot be used: failed to read kubeconfig";
+    assert!(refusal.starts_with(starts), "{refusal}");
     let pattern = Config { namespaces: vec!["[".into()], ..config(([127, 0, 0, 1], 1).into()) };
     assert!(refused(pattern).await.starts_with("namespace pattern `[` is not a glob"));
 }

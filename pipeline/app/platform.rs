@@ -63,7 +63,7 @@ pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Resu
                     false => create_token(&place, runtime).await,
                 };
                 writeln!(text, "{}", made.context("make a token")?.expose_secret())?;
-                let mut said = format!("made in {}, for a platform that runs on it\n", described(&place));
+                let mut said = format!("made in the store {place}, for a platform that runs on it\n");
                 if let Some(id) = beside(runtime) {
                     said += &format!("the runtime {runtime} has the id {id}\n");
                 }
@@ -92,7 +92,7 @@ pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Resu
                 anyhow::ensure!(folder || keep.is_none(), "--keep: {} is no directory", file.display());
                 let file = if folder { &named(file) } else { file };
                 backup(&place, file).await.context("back the store up")?;
-                writeln!(text, "{} was copied to {}", described(&place), file.display())?;
+                writeln!(text, "the store {place} was copied to {}", file.display())?;
                 if let (Some(keep), Some(folder)) = (keep, file.parent()) {
                     for gone in thin(folder, *keep).context("take older backups away")? {
                         writeln!(text, "{} is older and was removed", gone.display())?;
@@ -146,7 +146,7 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         interval: *settings.retention.interval,
     };
     let place = place(config)?;
-    tracing::info!("opening {}", described(&place));
+    tracing::info!("opening the store {place}");
     let opening = StoreConfig { place, retention };
     let (store, writing) = opening.build(&registry).await.context("open the store")?;
     if let Some(days) = store.retention_days().await.context("read how long what is kept")? {
@@ -263,19 +263,6 @@ fn external(config: &Config, listens: SocketAddr) -> String {
         // Of every address of this machine the one that is sure to be reached from it.
         None if listens.ip().is_unspecified() => format!("http://localhost:{}", listens.port()),
         None => format!("http://{listens}"),
-    }
-}
-
-/// Where a store is, for people: of a server neither user nor password.
-fn described(place: &Place) -> String {
-    match place {
-        Place::Sqlite(path) => {
-            format!("the store {}", std::path::absolute(path).as_ref().unwrap_or(path).display())
-        }
-        Place::Postgres(url) => match url::Url::parse(url) {
-            Ok(url) => format!("the store {}{}", url.host_str().unwrap_or_default(), url.path()),
-            Err(_) => "the store of the server that is set".to_owned(),
-        },
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -208,6 +209,24 @@ pub enum Place {
     Postgres(String),
 }
 
+/// Where it is, for people: of a server neither user nor password.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => {
+                write!(f, "{}", std::path::absolute(path).as_ref().unwrap_or(path).display())
+            }
+            Self::Postgres(url) => match of_url(url) {
+                Ok(options) => {
+                    let address = address(&options);
+                    write!(f, "{address}/{}", options.get_database().unwrap_or_default())
+                }
+                Err(_) => f.write_str("of the server that is set"),
+            },
+        }
+    }
+}
+
 /// The pools; cloning shares.
 #[derive(Debug, Clone)]
 pub(crate) enum Database {
@@ -269,15 +288,7 @@ impl Database {
     }
 
     async fn open_postgres(url: &str) -> Result<Self, StoreError> {
-        let scheme = url.trim().split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-        if !scheme.is_some_and(|scheme| ["postgres", "postgresql"].contains(&&*scheme)) {
-            return Err(StoreError::Url(None));
-        }
-        let options: PgConnectOptions = url.parse().map_err(|error| match error {
-            sqlx::Error::Configuration(why) => StoreError::Url(Some(why)),
-            error => StoreError::Url(Some(error.into())),
-        })?;
-        let options = options.application_name("gitops-runtime").disable_statement_logging();
+        let options = of_url(url)?.application_name("gitops-runtime").disable_statement_logging();
         let options = options.statement_cache_capacity(STATEMENTS);
         let pool = PgPoolOptions::new().max_connections(READERS + 1).acquire_timeout(PATIENCE);
         // The pool would wait for one that does not run as for one that starts, and not say why.
@@ -370,8 +381,7 @@ async fn turn(path: &Path) -> Result<File, StoreError> {
 
 /// Why a server cannot be connected to, with its address, which holds neither user nor password.
 fn unconnected(options: &PgConnectOptions, error: sqlx::Error) -> StoreError {
-    let host = options.get_socket().map_or(options.get_host().into(), |socket| socket.to_string_lossy());
-    let address = format!("{host}:{}", options.get_port());
+    let address = address(options);
     match error {
         sqlx::Error::Io(source) => StoreError::Unconnected { address, source: source.into() },
         sqlx::Error::Database(said) if said.code().is_some_and(|code| code.starts_with("28")) => {
@@ -379,6 +389,24 @@ fn unconnected(options: &PgConnectOptions, error: sqlx::Error) -> StoreError {
         }
         error => StoreError::Unconnected { address, source: error.into() },
     }
+}
+
+/// The server of a URL. Of another scheme anything could be read as a name, a password too.
+fn of_url(url: &str) -> Result<PgConnectOptions, StoreError> {
+    let scheme = url.trim().split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    if !scheme.is_some_and(|scheme| ["postgres", "postgresql"].contains(&&*scheme)) {
+        return Err(StoreError::Url(None));
+    }
+    url.parse().map_err(|error| match error {
+        sqlx::Error::Configuration(why) => StoreError::Url(Some(why)),
+        error => StoreError::Url(Some(error.into())),
+    })
+}
+
+/// A server's host, or the folder of its socket, and its port.
+fn address(options: &PgConnectOptions) -> String {
+    let host = options.get_socket().map_or(options.get_host().into(), |socket| socket.to_string_lossy());
+    format!("{host}:{}", options.get_port())
 }
 
 /// The path with more behind its name.

@@ -11,6 +11,21 @@ async fn refused(url: &str) -> (String, Option<String>) {
     (error.to_string(), error.source().map(ToString::to_string))
 }
 
+#[test]
+fn where_a_store_is_is_told_without_user_and_password() {
+    for (url, said) in [
+        ("postgres://reader:hidden@db.example.com/fleet", "db.example.com:5432/fleet"),
+        (
+            "postgres://reader:hidden@%2Frun%2Fpostgresql:5433/fleet?sslmode=disable",
+            "/run/postgresql:5433/fleet",
+        ),
+        ("reader:hidden@localhost", "of the server that is set"),
+    ] {
+        assert_eq!(Place::Postgres(url.to_owned()).to_string(), said);
+    }
+    assert_eq!(Place::Sqlite("/data/platform.db".into()).to_string(), "/data/platform.db");
+}
+
 #[tokio::test]
 async fn a_closed_port_is_told_at_once_with_its_address_and_why() {
     // It is held, and nobody listens there.

@@ -130,10 +130,7 @@ async fn over_bus(
 async fn callers(config: &Config) -> anyhow::Result<Arc<dyn Callers>> {
     let settings = &config.source_server.callers;
     if let Some(path) = &*settings.token_file {
-        if let Err(error) = tokio::fs::read(path).await {
-            tracing::warn!(path = %path.display(), %error, "the file of the callers' token cannot be read: until it can nobody may ask");
-        }
-        return Ok(Arc::new(TokenFile(path.clone())));
+        return Ok(Arc::new(TokenFile::open(path).await));
     }
     if settings.accounts.is_empty() && settings.bus {
         return Ok(Arc::new(Nobody));

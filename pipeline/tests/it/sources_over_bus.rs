@@ -140,7 +140,7 @@ async fn each_question_has_the_answer_that_http_gives() {
     for between in buses().await {
         let registry = Registry::new();
         let answering = Answering::new(kept_library(&kept), &registry).unwrap();
-        let routes = routes(answering.clone(), Arc::new(TokenFile(kept.token())), BOUNDS);
+        let routes = routes(answering.clone(), Arc::new(TokenFile::open(&kept.token()).await), BOUNDS);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, routes).await });

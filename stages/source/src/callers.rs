@@ -1,6 +1,6 @@
 //! Who may ask.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pipeline_core::{ExposeSecret as _, SecretString, async_trait};
 use subtle::ConstantTimeEq as _;
@@ -41,23 +41,39 @@ impl Callers for Nobody {
 
 /// One token for all who may, in a file that may change.
 #[derive(Debug, Clone)]
-pub struct TokenFile(pub PathBuf);
+pub struct TokenFile(PathBuf);
+
+impl TokenFile {
+    /// Reads it once, to say at the start when it cannot be read.
+    pub async fn open(path: &Path) -> Self {
+        let file = Self(path.to_owned());
+        let _ = file.expected().await;
+        file
+    }
+
+    /// The token that is in it now; `None`, which is said, when it cannot be read.
+    async fn expected(&self) -> Option<SecretString> {
+        let path = self.0.display();
+        match tokio::fs::read(&self.0).await {
+            Ok(expected) if expected.len() <= MAX_TOKEN => {
+                Some(String::from_utf8_lossy(&expected).trim().to_owned().into())
+            }
+            Ok(_) => {
+                tracing::warn!(%path, "the file of the callers' token is too large to be one: nobody may ask");
+                None
+            }
+            Err(error) => {
+                tracing::warn!(%path, %error, "the file of the callers' token cannot be read: until it can nobody may ask");
+                None
+            }
+        }
+    }
+}
 
 #[async_trait]
 impl Callers for TokenFile {
     async fn admit(&self, token: &SecretString) -> Admitted {
-        let expected = match tokio::fs::read(&self.0).await {
-            Ok(expected) if expected.len() <= MAX_TOKEN => expected,
-            Ok(_) => {
-                tracing::warn!(path = %self.0.display(), "the file of the callers' token is too large to be one");
-                return Admitted::Unknown;
-            }
-            Err(error) => {
-                tracing::warn!(path = %self.0.display(), %error, "the file of the callers' token cannot be read");
-                return Admitted::Unknown;
-            }
-        };
-        let expected = SecretString::from(String::from_utf8_lossy(&expected).trim().to_owned());
+        let Some(expected) = self.expected().await else { return Admitted::Unknown };
         let (expected, token) = (expected.expose_secret().as_bytes(), token.expose_secret().as_bytes());
         // An empty file lets nobody in.
         let is_it = !expected.is_empty() && bool::from(expected.ct_eq(token));
@@ -75,7 +91,7 @@ mod tests {
     async fn the_token_of_the_file_is_read_anew_each_time() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
-        let callers = TokenFile(path.clone());
+        let callers = TokenFile::open(&path).await;
         let admit = async |token: &str| callers.admit(&token.to_owned().into()).await;
         assert_eq!(admit("first").await, Admitted::Unknown);
         std::fs::write(&path, "first\n").unwrap();

@@ -76,10 +76,30 @@ pub enum CredentialsError {
         #[source]
         source: io::Error,
     },
-    /// A line is not a name and a token.
+    /// A line of it is of no use.
+    #[error("use the tokens of tunnels in {path}")]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Which line, and why.
+        #[source]
+        source: LineError,
+    },
+    /// It is too large.
+    #[error("{path} is larger than {MOST} bytes")]
+    Large {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Why a line of a file of tokens is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// It is not a name and a token.
     #[error("line {0} is not the name of a tunnel and its token, such as `account-runtime sha256:...`")]
-    Line(usize),
-    /// A line begins with no name.
+    Shape(usize),
+    /// It begins with no name.
     #[error("line {line}")]
     Name {
         /// Which line.
@@ -87,12 +107,6 @@ pub enum CredentialsError {
         /// Why.
         #[source]
         source: NameError,
-    },
-    /// It is too large.
-    #[error("{path} is larger than {MOST} bytes")]
-    Large {
-        /// The file.
-        path: PathBuf,
     },
 }
 
@@ -115,7 +129,8 @@ impl CredentialsFile {
         if tokio::fs::metadata(&self.path).await.map_err(failed)?.len() > MOST {
             return Err(CredentialsError::Large { path: self.path.clone() });
         }
-        digests(&tokio::fs::read_to_string(&self.path).await.map_err(failed)?)
+        let text = tokio::fs::read_to_string(&self.path).await.map_err(failed)?;
+        digests(&text).map_err(|source| CredentialsError::Line { path: self.path.clone(), source })
     }
 
     fn held(&self) -> MutexGuard<'_, Option<Held>> {
@@ -138,7 +153,8 @@ impl CredentialsFile {
         }
         let since = Instant::now();
         let read = self.read().await.inspect_err(|error| {
-            tracing::warn!(error = %error, "the tokens of tunnels cannot be read: none is opened");
+            let error: &dyn std::error::Error = error;
+            tracing::warn!(error, "the tokens of tunnels cannot be read: none is opened");
         });
         let digests = read.ok().map(Arc::new);
         *self.held() = Some(Held { digests: digests.clone(), since });
@@ -147,19 +163,19 @@ impl CredentialsFile {
 }
 
 /// Reads lines of a name and a token, or of a name and `sha256:` with the digest of one.
-fn digests(text: &str) -> Result<Digests, CredentialsError> {
+fn digests(text: &str) -> Result<Digests, LineError> {
     let mut all = Digests::new();
     for (line, text) in text.lines().enumerate() {
         let (line, text) = (line + 1, text.trim());
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        let (name, token) = text.split_once(char::is_whitespace).ok_or(CredentialsError::Line(line))?;
-        let name = Name::read(name).map_err(|source| CredentialsError::Name { line, source })?;
+        let (name, token) = text.split_once(char::is_whitespace).ok_or(LineError::Shape(line))?;
+        let name = Name::read(name).map_err(|source| LineError::Name { line, source })?;
         let token = token.trim();
         let digest = match token.strip_prefix("sha256:") {
-            Some(hex) => unhex(hex).ok_or(CredentialsError::Line(line))?,
-            None if token.contains(char::is_whitespace) => return Err(CredentialsError::Line(line)),
+            Some(hex) => unhex(hex).ok_or(LineError::Shape(line))?,
+            None if token.contains(char::is_whitespace) => return Err(LineError::Shape(line)),
             None => Sha256::digest(token.as_bytes()).into(),
         };
         all.entry(name).or_default().push(digest);

@@ -32,7 +32,9 @@ mod ws;
 
 pub use board::{Board, BoardError, Posted, Watching};
 pub use client::{Client, ClientConfig, ClientError, Protocol, Ready};
-pub use credentials::{Anybody, Credentials, CredentialsError, CredentialsFile, Verdict, digest_of};
+pub use credentials::{
+    Anybody, Credentials, CredentialsError, CredentialsFile, LineError, Verdict, digest_of,
+};
 pub use dial::{Dial, DialError};
 pub use frp::Packing;
 pub use name::{Name, NameError};

@@ -60,6 +60,18 @@ fn every_example_and_every_command_of_the_readme_is_taken_as_it_is_printed() {
 }
 
 #[test]
+fn a_path_that_leaves_the_repository_is_wrong_use() {
+    for command in ["commits", "manifests"] {
+        let line = format!("x git {command} --path apps/../../shop");
+        let error = Cli::command().try_get_matches_from(line.split_whitespace()).unwrap_err();
+        let said = "error: invalid value 'apps/../../shop' for '--path <PATH>': it is to begin at the root of the repository, \
+                    such as apps/shop\n";
+        assert!(error.to_string().starts_with(said), "{line}: {error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+}
+
+#[test]
 fn a_check_of_no_place_or_in_a_shape_that_it_has_not_is_wrong_use() {
     for (line, said) in [
         (

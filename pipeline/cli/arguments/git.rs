@@ -166,6 +166,14 @@ pub(crate) struct Changed {
     pub(crate) exit_code: bool,
 }
 
+/// A path within a repository.
+fn within(path: &str) -> Result<String, String> {
+    match path.split('/').any(|part| part == "..") {
+        true => Err("it is to begin at the root of the repository, such as apps/shop".to_owned()),
+        false => Ok(path.to_owned()),
+    }
+}
+
 /// A span of history, and what is looked for in it.
 #[derive(Args)]
 pub(crate) struct Commits {
@@ -180,7 +188,13 @@ pub(crate) struct Commits {
     #[arg(long, value_name = "REVISION")]
     pub(crate) since: Option<String>,
     /// A file, a directory or a pattern of files, from the root of the repository; may be repeated
-    #[arg(long = "path", value_name = "PATH", conflicts_with = "files", required_unless_present = "files")]
+    #[arg(
+        long = "path",
+        value_name = "PATH",
+        value_parser = within,
+        conflicts_with = "files",
+        required_unless_present = "files"
+    )]
     pub(crate) paths: Vec<String>,
     /// How many commits are listed of each application
     #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u16).range(1..))]
@@ -196,7 +210,7 @@ pub(crate) struct ManifestsOf {
     #[arg(long, value_name = "REVISION", default_value = "HEAD")]
     pub(crate) revision: String,
     /// A directory or file, from the root of the repository
-    #[arg(long, value_name = "PATH", default_value = "")]
+    #[arg(long, value_name = "PATH", value_parser = within, default_value = "")]
     pub(crate) path: String,
     /// Also what is in the directories below
     #[arg(long)]

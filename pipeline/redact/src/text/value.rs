@@ -219,7 +219,7 @@ impl<'t> Scan<'t> {
     /// Leaves the scheme of an `Authorization` outside, and takes in the credentials that follow it.
     pub(super) fn after_scheme(&self, value: Range<usize>) -> Range<usize> {
         let text = self.text.get(value.clone()).unwrap_or_default();
-        let line = ["\\r", "\\n"].iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
+        let line = end_of_escaped_line(text);
         let value = value.start..value.start + line;
         let end = self.word_end(value.start);
         let scheme = self
@@ -232,7 +232,7 @@ impl<'t> Scan<'t> {
         let from = self.until(end, |byte| byte != b' ' && byte != b'\t');
         let end = self.word_end(from);
         let more = self.text.get(from..end).unwrap_or_default();
-        let end = from + ["\\r", "\\n"].iter().filter_map(|end| more.find(end)).min().unwrap_or(more.len());
+        let end = from + end_of_escaped_line(more);
         from..if line < text.len() { value.end } else { value.end.max(end) }
     }
 
@@ -458,6 +458,12 @@ fn begins_pair(line: &str, at: usize) -> bool {
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'_' | b'-' | b'.'))
     })
+}
+
+/// Where a line ends whose end is written as an escape; the end of the text where none is. Nothing behind it is read.
+fn end_of_escaped_line(text: &str) -> usize {
+    let is_end = |at: &usize| matches!(text.as_bytes().get(at + 1), Some(b'r' | b'n'));
+    text.match_indices('\\').map(|(at, _)| at).find(is_end).unwrap_or(text.len())
 }
 
 /// Whether what stands in backquotes is run, and gives the value: `cat /run/secrets/x`.

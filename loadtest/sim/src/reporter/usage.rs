@@ -19,7 +19,9 @@ const TICKS: f64 = 100.0;
 impl Usage {
     /// Of one process; `None` when it has ended, or where there is no `/proc`.
     pub(super) fn of(id: u32) -> Option<Self> {
-        let (resident, peak) = (memory_of(id, "VmRSS:")?, memory_of(id, "VmHWM:")?);
+        // Of one moment: of two, what is resident may be more than what the most was.
+        let status = status_of(id)?;
+        let (resident, peak) = (bytes_of(&status, "VmRSS:")?, bytes_of(&status, "VmHWM:")?);
         Some(Self { resident, peak, cpu: Stat::of(id)?.ticks as f64 / TICKS })
     }
 
@@ -64,7 +66,14 @@ impl Usage {
 /// the files that it maps, and `RssAnon:` what it allocated. `None` when it has ended.
 #[must_use]
 pub fn memory_of(id: u32, name: &str) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    bytes_of(&status_of(id)?, name)
+}
+
+fn status_of(id: u32) -> Option<String> {
+    std::fs::read_to_string(format!("/proc/{id}/status")).ok()
+}
+
+fn bytes_of(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }

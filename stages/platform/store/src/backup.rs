@@ -9,8 +9,9 @@ use sqlx::SqlitePool;
 use sqlx::sqlite::SqlitePoolOptions;
 
 use crate::connection::{Arg, Connection};
-use crate::database::{Place, lock, private, sqlite, with_end};
+use crate::database::{Place, private, sqlite, with_end};
 use crate::error::StoreError;
+use crate::file_lock::lock;
 
 /// Of the file itself, of its log, and of the log's index.
 const ENDS: [&str; 3] = ["", "-wal", "-shm"];

@@ -18,6 +18,7 @@ use sqlx::{ConnectOptions as _, Connection as _, PgPool, SqlSafeStr as _, Sqlite
 use crate::backup;
 use crate::connection::Connection;
 use crate::error::StoreError;
+use crate::file_lock::{FileLock, lock, turn};
 
 /// Two folders with the same numbers: version, name, SQLite's text, Postgres's.
 const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
@@ -234,7 +235,7 @@ pub(crate) enum Database {
         writer: SqlitePool,
         readers: SqlitePool,
         /// Held for as long as the store is open; another process has it where this one is a guest.
-        _lock: Option<Arc<File>>,
+        _lock: Option<Arc<FileLock>>,
     },
     Postgres(PgPool),
 }
@@ -359,24 +360,6 @@ fn made(path: &Path) -> Result<(), StoreError> {
         }
         _ => Ok(()),
     }
-}
-
-/// One process has a file: two writers would wait for each other at best.
-pub(crate) fn lock(path: &Path) -> Result<File, StoreError> {
-    let beside = with_end(path, ".lock");
-    let file = |source| StoreError::File { act: "open", path: beside.display().to_string(), source };
-    let lock = File::create(&beside).map_err(file)?;
-    lock.try_lock().map_err(|_| StoreError::InUse(path.display().to_string()))?;
-    Ok(lock)
-}
-
-/// Whoever looks at which tables there are, and makes them, does so alone: for a moment, which all the others wait for.
-async fn turn(path: &Path) -> Result<File, StoreError> {
-    let beside = with_end(path, ".migrating");
-    let file = |source| StoreError::File { act: "lock", path: beside.display().to_string(), source };
-    let made = File::create(&beside).map_err(file)?;
-    let locked = tokio::task::spawn_blocking(move || made.lock().map(|()| made)).await;
-    locked.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(file)
 }
 
 /// Why a server cannot be connected to, with its address, which holds neither user nor password.

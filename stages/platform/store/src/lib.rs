@@ -9,6 +9,7 @@ mod cluster;
 mod connection;
 mod database;
 mod error;
+mod file_lock;
 mod fleet;
 mod group;
 mod heard;

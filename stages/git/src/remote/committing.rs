@@ -21,6 +21,10 @@ use crate::draft::{self, Draft, DraftError, NewCommit};
 const TRIES: u32 = 20;
 /// The pause after a try doubles up to this one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Tries where Git says that it cannot lock a branch: another push may hold it, or a branch stands above or below it.
+const LOCKED_TRIES: u32 = 4;
+/// What it says then.
+const LOCKED: [&str; 2] = ["failed to update ref", "cannot lock ref"];
 /// Revisions that the files of one commit may be of.
 const REVISIONS: usize = 20;
 
@@ -132,6 +136,8 @@ struct Tried {
     made: Vec<Oid>,
     /// Why it is not known what became of the last.
     doubt: Option<FetchError>,
+    /// Tries that ended where the branch was locked.
+    locked: u32,
 }
 
 impl Checkouts {
@@ -263,6 +269,12 @@ impl Committing<'_> {
         match self.checkouts.push_as(self.url, self.who, &push).await {
             Ok(Pushed::Moved) => Ok(Try::Done(draft.id)),
             Ok(Pushed::Behind) => Ok(Try::Again),
+            Ok(Pushed::Refused(why))
+                if tried.locked < LOCKED_TRIES && LOCKED.iter().any(|words| why.contains(words)) =>
+            {
+                tried.locked += 1;
+                Ok(Try::Again)
+            }
             // Of two at once a server tells one so in words of its own. Where the branch has not moved, it means it.
             Ok(Pushed::Refused(why)) => {
                 match self.checkouts.checkout_as(self.url, &self.name, self.who).await {

@@ -16,7 +16,7 @@ use command::Started;
 pub(super) use command::{Command, HELP};
 use loadtest_sim::nats::NatsServer;
 use loadtest_sim::reporter::{Figures, Metrics, REDACTION_KEY, Reporter, Usage, merge};
-use loadtest_sim::{Simulation, local_client, until};
+use loadtest_sim::{PATIENCE, Simulation, local_client, until};
 
 /// Between two looks while something is waited for.
 const LOOK: Duration = Duration::from_millis(50);
@@ -76,7 +76,7 @@ impl Subject {
                 }
             });
         }
-        let client = local_client().timeout(Duration::from_secs(5)).build().context("make a client")?;
+        let client = local_client().timeout(PATIENCE).build().context("make a client")?;
         Ok(Running { members, client, nats })
     }
 }

@@ -275,8 +275,13 @@ impl<'a> Phase<'a> {
                 self.from = Some(Mark::of(self.field, driver)?);
             }
             Some(from) if now >= from.at + self.length => {
-                self.to = Some(Mark::of(self.field, driver)?);
-                return Ok(false);
+                let to = Mark::of(self.field, driver)?;
+                // A machine that stood still for all of a short window would have nothing to be measured by.
+                let is_measured = to.counts.done > from.counts.done || driver.heard().pending() == 0;
+                if is_measured || now >= from.at + self.length + self.field.patience {
+                    self.to = Some(to);
+                    return Ok(false);
+                }
             }
             _ => {}
         }

@@ -173,7 +173,7 @@ impl Reporter {
             Process::start(&Start { program, args, env: environment, directory: directory.to_path_buf() })?;
         let address = process.address(PATIENCE).await?;
         process.reports(PATIENCE).await?;
-        let client = local_client().timeout(Duration::from_secs(20)).build().context("make a client")?;
+        let client = local_client().timeout(PATIENCE).build().context("make a client")?;
         Ok(Self { process, url: format!("http://{address}"), client })
     }
 

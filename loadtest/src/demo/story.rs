@@ -105,13 +105,18 @@ impl Story<'_> {
             if player.remaining() == half && !self.args.no_fault {
                 outage = Some(self.begin_outage(show));
             }
-            if outage.is_some_and(|end| Instant::now() >= end) {
+            // Something is to have met it.
+            if outage.is_some_and(|end| Instant::now() >= end) && self.simulation.platform.faults().hits() > 0
+            {
                 outage = None;
                 self.end_outage(show);
             }
         }
         if let Some(end) = outage {
             tokio::time::sleep_until(end).await;
+            while self.simulation.platform.faults().hits() == 0 && end.elapsed() < PATIENCE {
+                sleep(LOOK).await;
+            }
             self.end_outage(show);
         }
         Ok(events)

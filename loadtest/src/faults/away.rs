@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::Setting;
+use super::load::KNOWN_FOR;
 use super::memory::Curve;
 use loadtest_sim::PATIENCE;
 
@@ -57,7 +58,7 @@ async fn survive(
     let mut world =
         World::settled(setting, Scene { settings, ..Scene::new(if kill { 150 } else { 500 }, 2) }).await?;
     // An application is deleted only when it has been known for a while.
-    sleep(Duration::from_secs(1)).await;
+    sleep(KNOWN_FOR).await;
     let before = world.witness.lock().received;
     let mut curve = Curve::default();
     let mut killed = None;

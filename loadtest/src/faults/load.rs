@@ -16,7 +16,7 @@ use loadtest_sim::{Load as Served, Setup, Simulation};
 
 /// An application is deleted at the earliest so long after its first report: one whose very first report met a kill
 /// is not known to have been.
-const KNOWN_FOR: Duration = Duration::from_secs(1);
+pub(crate) const KNOWN_FOR: Duration = Duration::from_secs(5);
 /// Operation ends of one application that are told apart while none can be reported.
 pub(crate) const ENDS_KEPT: usize = 64;
 /// Within so many steps a state returns to what it was.

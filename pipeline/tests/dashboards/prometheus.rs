@@ -18,7 +18,7 @@ use crate::files::rule_files;
 /// How long anything may take before a test gives up; far above what it takes.
 pub(crate) const SOON: Duration = Duration::from_secs(300);
 /// How often something is looked at while it is waited for.
-const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
 /// Lines of its log that are kept for a message.
 const KEPT_LINES: usize = 20;
 

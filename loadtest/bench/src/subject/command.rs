@@ -1,7 +1,6 @@
 //! A reporter that is given by its command line: run through no shell, told where the simulators are by variables and
 //! by placeholders.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -112,8 +111,7 @@ impl Command {
         replicas: u32,
         directory: &Path,
     ) -> anyhow::Result<Place> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).context("find a free port")?;
-        let port = listener.local_addr().context("find a free port")?.port();
+        let port = loadtest_sim::port::free()?;
         let argocd = simulation.argocd.url();
         let host = argocd.split_once("://").map_or(argocd.as_str(), |(_, host)| host).to_owned();
         let setting = |pointer: &str| simulation.settings().pointer(pointer).and_then(Value::as_str);

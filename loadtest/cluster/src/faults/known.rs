@@ -54,12 +54,14 @@ mod tests {
     #[test]
     fn only_what_was_reported_a_while_ago_is_settled() {
         let known = Known::default();
-        known.note("new", Instant::now());
+        // However long this test stands still, it was reported just now.
+        let soon = Instant::now() + Duration::from_secs(3600);
+        known.note("new", soon);
         let before = Instant::now().checked_sub(NOTED * 2).unwrap();
         known.note("old", before);
         known.note("old", Instant::now());
         assert!(known.is_settled("old") && !known.is_settled("new") && !known.is_settled("other"));
-        known.note("again", Instant::now());
+        known.note("again", soon);
         known.forget_newest();
         known.note("again", before);
         assert!(known.is_settled("again"), "what is reported again counts from then");

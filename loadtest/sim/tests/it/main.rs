@@ -19,7 +19,7 @@ use reqwest::{Client, ClientBuilder, Response};
 use serde_json::Value;
 
 fn builder() -> ClientBuilder {
-    local_client().redirect(reqwest::redirect::Policy::none()).timeout(Duration::from_secs(20))
+    local_client().redirect(reqwest::redirect::Policy::none()).timeout(Duration::from_secs(300))
 }
 
 fn client() -> Client {

@@ -1,6 +1,7 @@
 //! The judge itself, with the real binary: what it must not overlook.
 
 use super::*;
+use crate::faults::load::KNOWN_FOR;
 use loadtest_sim::fault::{Fault, Rule};
 use loadtest_sim::process;
 
@@ -28,7 +29,7 @@ async fn a_report_that_is_answered_and_not_taken_is_lost() {
 async fn a_deletion_that_is_answered_and_not_taken_is_lost() {
     let mut world = world().await;
     world.simulation.platform.faults().add(Rule::always(Fault::Delay { ms: 0 }));
-    sleep(Duration::from_secs(1)).await;
+    sleep(KNOWN_FOR).await;
     let state = world.simulation.fleet.as_ref().unwrap().find_any(4).unwrap();
     world.load.delete(&world.simulation, &state).unwrap();
     let missing = world.known(Duration::from_secs(4)).await.unwrap();

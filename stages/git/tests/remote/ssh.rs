@@ -259,8 +259,10 @@ async fn a_wrong_key_no_key_and_a_repository_that_is_not_there_are_told_apart() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_is_not_to_be_had_without_a_proxy_is_named_as_such() {
-    // One that nobody listens at, and one that says nothing.
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    // One that is held and that nobody listens at, and one that says nothing.
+    let held = tokio::net::TcpSocket::new_v4().unwrap();
+    held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let closed = held.local_addr().unwrap().port();
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     for (port, limit, why) in [
         (closed, 120_000, "Connection refused (os error 111)"),

@@ -118,11 +118,7 @@ async fn answers(mut stream: TcpStream, bytes: &[u8]) -> Vec<String> {
     if answers.is_empty() { vec!["closed".to_owned()] } else { answers }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_attack_gets_its_answer_and_goes_no_further_than_it_may() {
-    let table = table();
-    assert!(table.len() >= 60, "{} attacks are too few", table.len());
-    let service = Upstream::recording().await;
+async fn attacked(service: &Upstream) -> Running {
     let behind = || {
         let mut behind = proxied(&service.url());
         behind.limits.body = 1_000;
@@ -130,16 +126,24 @@ async fn each_attack_gets_its_answer_and_goes_no_further_than_it_may() {
         Some(behind)
     };
     let allowed = Allowed { namespace: Some("runtime".to_owned()), name: Some("push".to_owned()) };
-    let running = Running::start(RouterConfig {
+    Running::start(RouterConfig {
         app_proxy: behind(),
         workflows: behind(),
         webhooks: Webhooks { allowed: vec![allowed], port: 80, limits: limits() },
         ..config()
     })
-    .await;
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_attack_gets_its_answer_and_goes_no_further_than_it_may() {
+    let table = table();
+    assert!(table.len() >= 60, "{} attacks are too few", table.len());
     let mut wrong = Vec::new();
     for attack in table {
-        service.seen.lock().unwrap().clear();
+        // Of its own, so that what comes late of one attack is not taken for the next one's.
+        let service = Upstream::recording().await;
+        let running = attacked(&service).await;
         let answering = timeout(SOON, answers(running.connect().await, &attack.bytes));
         let got = answering.await.unwrap_or_else(|_| vec!["nothing".to_owned()]);
         let seen = service.seen.lock().unwrap().clone();
@@ -156,6 +160,7 @@ async fn each_attack_gets_its_answer_and_goes_no_further_than_it_may() {
             ));
             continue;
         }
+        running.end().await;
         let headers = seen.into_iter().next().map(|seen| seen.headers).unwrap_or_default();
         let has = |name: &str| {
             let values = headers.get_all(name).iter().map(|value| value.to_str().unwrap());
@@ -174,5 +179,4 @@ async fn each_attack_gets_its_answer_and_goes_no_further_than_it_may() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    running.end().await;
 }

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use async_nats::jetstream::Message as Raw;
-use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy, ReplayPolicy, pull};
+use async_nats::jetstream::consumer::pull::{self, MessagesErrorKind};
+use async_nats::jetstream::consumer::{AckPolicy, Consumer, DeliverPolicy, ReplayPolicy};
 use async_nats::jetstream::stream::ConsumerErrorKind;
 use bytes::Bytes;
 use futures::StreamExt as _;
@@ -63,7 +64,7 @@ impl Bucket {
     /// them: what is read from a server that does not have it yet is read again.
     ///
     /// # Errors
-    /// [`BusError`]: [`BusError::NoAnswer`] also when the connection broke or `newest` does not come within `patience`.
+    /// [`BusError`]: [`BusError::NoAnswer`] when not all of it, or not `newest`, comes within `patience`.
     pub async fn load(
         &self,
         filters: &[String],
@@ -72,7 +73,14 @@ impl Bucket {
     ) -> Result<Vec<Entry>, BusError> {
         let whole = async {
             loop {
-                let entries = self.listed(filters).await?;
+                let entries = match self.listed(filters).await {
+                    // Something was missed, as after a pause of the server or of this process.
+                    Err(BusError::NoAnswer) => {
+                        tokio::time::sleep(ASK).await;
+                        continue;
+                    }
+                    entries => entries?,
+                };
                 let is_there = |newest| entries.last().is_some_and(|last: &Entry| last.sequence >= newest);
                 if newest.is_none_or(is_there) {
                     return Ok(entries);
@@ -158,6 +166,9 @@ impl Reader {
         };
         match raw {
             Some(Ok(raw)) => self.take(&raw).map(Some),
+            Some(Err(error)) if error.kind() == MessagesErrorKind::MissingHeartbeat => {
+                Err(BusError::NoAnswer)
+            }
             Some(Err(error)) => Err(BusError::server(READING)(error.into())),
             None => Err(BusError::NoAnswer),
         }

@@ -118,6 +118,7 @@ impl Listener {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             let told = tokio::select! {
+                biased;
                 () = self.closing.cancelled() => return None,
                 _ = self.beat.tick() => return Some(Bytes::from_static(b"\n")),
                 told = self.traces.recv() => told,

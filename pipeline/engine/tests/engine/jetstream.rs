@@ -5,7 +5,6 @@
 
 mod bus;
 mod config_maps_bucket;
-mod divergence;
 mod fakes;
 mod flow;
 mod hostile;

@@ -13,7 +13,7 @@ use pipeline_core::Shutdown;
 use tokio::runtime::Runtime;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::server::Server;
+use crate::server::{Server, client};
 
 /// One step of the paused clock, and how long it takes.
 const STEP: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(1));
@@ -62,7 +62,7 @@ impl BusServer {
     pub(crate) async fn publish(&self, subject: String, headers: HeaderMap, bytes: Vec<u8>) {
         let url = self.server.url();
         let published = REAL.spawn(async move {
-            let context = async_nats::jetstream::new(async_nats::connect(url).await.unwrap());
+            let context = client(&url).await;
             context.publish_with_headers(subject, headers, bytes.into()).await.unwrap().await.unwrap();
         });
         published.await.unwrap();
@@ -72,7 +72,7 @@ impl BusServer {
     pub(crate) async fn aside(&self) -> u64 {
         let url = self.server.url();
         let asked = REAL.spawn(async move {
-            let context = async_nats::jetstream::new(async_nats::connect(url).await.unwrap());
+            let context = client(&url).await;
             let stream = context.get_stream("gitops-runtime_parked").await.unwrap();
             stream.cached_info().state.messages
         });
@@ -93,7 +93,8 @@ pub(crate) fn server() -> BusServer {
 
 /// Called before a source repeats what it showed: for the engine there are repetitions where the server's memory ends.
 pub(crate) fn before_a_repeat() {
-    std::thread::sleep(WINDOW * 3);
+    // Long enough for a server that does not run for a while.
+    std::thread::sleep(WINDOW * 20);
 }
 
 fn settings(url: String) -> Config {

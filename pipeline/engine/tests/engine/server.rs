@@ -103,6 +103,15 @@ impl Server {
     }
 }
 
+/// A connection of somebody else, who waits as patiently as a test does.
+pub(crate) async fn client(url: &str) -> async_nats::jetstream::Context {
+    let options =
+        async_nats::ConnectOptions::new().connection_timeout(PATIENCE).request_timeout(Some(PATIENCE));
+    let mut context = async_nats::jetstream::new(options.connect(url).await.unwrap());
+    context.set_timeout(PATIENCE);
+    context
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();

@@ -7,7 +7,7 @@ use async_nats::jetstream::stream;
 use pipeline_bus::jetstream::{Config, Difference, Durable, DurableShow, Ensured, StreamShow};
 
 use crate::bus::world::{SOURCE, config, connected, durable, published, state};
-use crate::server::{Server, version};
+use crate::server::{Server, client, version};
 
 fn said(differences: &[Difference]) -> Vec<String> {
     differences.iter().map(ToString::to_string).collect()
@@ -55,7 +55,7 @@ async fn two_that_make_it_at_once_agree() {
 #[tokio::test]
 async fn each_setting_that_differs_is_listed() {
     let server = Server::start();
-    let raw = async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    let raw = client(&server.url()).await;
     let other = raw
         .create_stream(stream::Config {
             name: "gitops-runtime_objects".into(),

@@ -4,13 +4,13 @@ use bytes::Bytes;
 use pipeline_bus::DecodeError;
 
 use crate::bus::world::{SOURCE, config, delivered, published, ready, soon, state, taken};
-use crate::server::Server;
+use crate::server::{Server, client};
 
 #[tokio::test]
 async fn garbage_and_newer_formats_come_as_errors_that_can_be_acknowledged() {
     let server = Server::start();
     let (bus, mut deliveries) = ready(config(&server)).await;
-    let raw = async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    let raw = client(&server.url()).await;
     let good = state("good", 1, 10).encode(1_000_000).unwrap().bytes;
     let garbage = DecodeError::Garbage;
     let cases = [

@@ -25,7 +25,8 @@ pub(crate) fn config() -> Config {
 
 /// Leases for whose end nobody waits.
 pub(crate) fn long() -> Config {
-    Config { ttl: Duration::from_secs(300), ..config() }
+    let forever = Duration::from_secs(300);
+    Config { ttl: forever, drain: forever, ..config() }
 }
 
 pub(crate) struct Member {

@@ -10,7 +10,7 @@ use pipeline_bus::{Keep, Subject};
 
 use crate::bus::ledger_world::until;
 use crate::bus::world::{DEADLINE, SOURCE, config, connected, durable, soon, state};
-use crate::server::Server;
+use crate::server::{Server, client};
 
 async fn bucket(server: &Server) -> Bucket {
     let bucket = connected(config(server)).await.bucket(LEDGER);
@@ -55,7 +55,7 @@ async fn it_is_made_once_like_any_other_bucket() {
     let first = put(&bucket, "a.b", "value").await;
     assert!(first > 1_700_000_000_000, "sequences begin with the time: {first}");
     let mark = bucket.remove("a.b", Expect::Last(first)).await.unwrap();
-    let raw = async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    let raw = client(&server.url()).await;
     let stream = raw.get_stream("KV_gitops-runtime_ledger").await.unwrap();
     let found = stream.get_raw_message(mark).await.unwrap();
     assert_eq!(found.subject.as_str(), "$KV.gitops-runtime_ledger.a.b");
@@ -73,7 +73,7 @@ async fn it_is_made_once_like_any_other_bucket() {
 #[tokio::test]
 async fn what_differs_is_said_and_not_changed() {
     let server = Server::start();
-    let raw = async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    let raw = client(&server.url()).await;
     raw.create_stream(async_nats::jetstream::stream::Config {
         name: "KV_gitops-runtime_ledger".into(),
         subjects: vec!["$KV.gitops-runtime_ledger.>".into()],
@@ -195,7 +195,7 @@ async fn a_key_is_plain_parts_between_dots() {
 async fn a_value_with_an_end_goes_by_itself() {
     let server = Server::start();
     let bucket = bucket(&server).await;
-    bucket.put_for("member", bytes("x"), Expect::Anything, Duration::from_secs(5)).await.unwrap();
+    bucket.put_for("member", bytes("x"), Expect::Anything, Duration::from_secs(10)).await.unwrap();
     assert!(bucket.get("member").await.unwrap().is_some());
     let gone = async {
         while bucket.get("member").await.unwrap().is_some() {

@@ -14,7 +14,7 @@ use crate::server::Server;
 #[tokio::test]
 async fn what_a_consumer_held_when_it_was_killed_comes_to_the_next_one() {
     let server = Server::start();
-    let short = Config { ack_wait: Duration::from_secs(5), ..config(&server) };
+    let short = Config { ack_wait: Duration::from_secs(15), ..config(&server) };
     let (bus, mut killed) = ready(short.clone()).await;
     for uid in ["a", "b", "c"] {
         published(&bus, &state(uid, 1, 10)).await;
@@ -40,7 +40,7 @@ async fn what_a_consumer_held_when_it_was_killed_comes_to_the_next_one() {
 #[tokio::test]
 async fn what_is_in_progress_does_not_come_again_before_what_is_not() {
     let server = Server::start();
-    let (bus, mut deliveries) = ready(Config { ack_wait: Duration::from_secs(5), ..config(&server) }).await;
+    let (bus, mut deliveries) = ready(Config { ack_wait: Duration::from_secs(15), ..config(&server) }).await;
     published(&bus, &state("worked-on", 1, 10)).await;
     published(&bus, &state("forgotten", 1, 10)).await;
     let worked_on = delivered(&mut deliveries).await;

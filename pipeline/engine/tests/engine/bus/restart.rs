@@ -8,7 +8,7 @@ use pipeline_bus::{Keep, Message, Subject};
 use pipeline_core::Shutdown;
 
 use crate::bus::world::{SOURCE, config, delivered, durable, error, published, ready, soon, state, taken};
-use crate::server::Server;
+use crate::server::{Server, client};
 
 async fn away(bus: &JetStream) {
     let lost = async {
@@ -101,7 +101,7 @@ async fn a_durable_that_somebody_removed_is_said() {
     let (bus, mut deliveries) = ready(config(&server)).await;
     published(&bus, &state("a", 1, 10)).await;
     taken(&mut deliveries).await;
-    let raw = async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    let raw = client(&server.url()).await;
     raw.delete_consumer_from_stream("reporter_objects_0", "gitops-runtime_objects").await.unwrap();
     assert_eq!(error(&mut deliveries).await.to_string(), "the bus has no durable reporter_objects_0");
 }

@@ -62,7 +62,7 @@ async fn what_brings_facts_along_is_not_replaced_by_the_same_state_of_a_watcher_
 #[tokio::test]
 async fn a_state_that_was_replaced_while_it_was_worked_on_does_not_come_again() {
     let server = Server::start();
-    let short = Config { ack_wait: std::time::Duration::from_secs(5), ..config(&server) };
+    let short = Config { ack_wait: std::time::Duration::from_secs(15), ..config(&server) };
     let (bus, mut deliveries) = ready(short).await;
     published(&bus, &state("u", 1, 10)).await;
     let first = delivered(&mut deliveries).await;

@@ -12,7 +12,7 @@ use pipeline_core::{Change, Digest, EntityId, Event, Fact, Key, Shutdown, Timest
 use crate::server::Server;
 
 /// For whatever must happen at all; only a failing test waits so long.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(180);
 
 pub(crate) const SOURCE: &str = "objects";
 
@@ -27,7 +27,7 @@ pub(crate) fn config(server: &Server) -> Config {
         ack_wait: Duration::from_secs(30),
         max_ack_pending: 1_000,
         heartbeat: Duration::from_secs(4),
-        timeout: DEADLINE / 2,
+        timeout: Duration::from_secs(30),
         credentials: Credentials::None,
         tls: None,
     }

@@ -186,7 +186,11 @@ impl Config {
     /// Reads the settings of this process.
     pub(crate) fn load(given: &Given, variables: &Variables) -> Result<Loaded, Problems> {
         let mut layers = Self::lay(given, variables);
-        let config = Self::resolve(&mut layers, &Host::read(variables))?;
+        let config = Self::resolve(&mut layers, &Host::read(variables));
+        let config = config.map_err(|problems| match layers.is_unread {
+            true => problems.without_missing(),
+            false => problems,
+        })?;
         Ok(Loaded { config, ignored: layers.ignored })
     }
 

@@ -56,6 +56,8 @@ pub(crate) struct Layers {
     over: BTreeMap<&'static str, (Value, Origin)>,
     /// What is wrong so far.
     pub(crate) problems: Problems,
+    /// Whether the file could not be read: what it would have said is not missing then.
+    pub(crate) is_unread: bool,
     /// Variables that are known and not needed.
     pub(crate) ignored: Vec<Ignored>,
 }
@@ -70,7 +72,10 @@ impl Layers {
                 Ok(value) => self.lay(value, "", &origin),
                 Err(problem) => self.problems.add(name, problem),
             },
-            Err(error) => self.problems.add(name, format!("cannot be read: {error}")),
+            Err(error) => {
+                self.is_unread = true;
+                self.problems.add(name, format!("cannot be read: {error}"));
+            }
         }
     }
 

@@ -336,6 +336,10 @@ fn a_file_that_is_not_there_is_named() {
     assert_eq!(stderr(&output).lines().next(), Some(first));
     let named = run(&["config", "check"], &[("GITOPS_RUNTIME_CONFIG", "config/nowhere.yaml")]);
     assert_eq!(stderr(&named).lines().next(), Some(first));
+    // What the file would have set is not called missing.
+    let started = run(&["reporter", "--config", "config/nowhere.yaml"], &[]);
+    let all = format!("{first}\nconfig: 1 problem; gitops-runtime config print shows every setting\n");
+    assert_eq!(stderr(&started), all);
     let nothing = run(&["config", "print"], &[("GITOPS_RUNTIME_CONFIG", "")]);
     assert_eq!(stderr(&nothing), "");
     let directory = tempfile::tempdir().unwrap();

@@ -23,14 +23,14 @@ fn telling(compares: Compares) -> Running {
 }
 
 async fn told(engine: &Running, times: usize) {
-    engine.until("told", |_| engine.receiver.held.digests().len() >= times).await;
+    engine.until("told", |_| engine.receiver.held.digests.lock().unwrap().len() >= times).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_receiver_is_told_what_was_acknowledged_of_each_shard() {
     let engine = telling(Compares::Yes);
     told(&engine, 1).await;
-    let first = engine.receiver.held.digests().remove(0);
+    let first = engine.receiver.held.digests.lock().unwrap()[0].clone();
     assert_eq!((first.shard, first.shards, first.objects, first.entities), (0, 1, 20, 60));
     assert_eq!(first.ledger, engine.ledger.id());
     // A receiver that remembers the last key of every entity comes to the same.
@@ -41,7 +41,7 @@ async fn the_receiver_is_told_what_was_acknowledged_of_each_shard() {
     engine.handle.replay(&key("app-4"), false).await;
     engine.until("reported", |counts| counts.acked == 22).await;
     told(&engine, 3).await;
-    let later = engine.receiver.held.digests().pop().unwrap();
+    let later = engine.receiver.held.digests.lock().unwrap().last().unwrap().clone();
     assert_eq!((later.objects, later.entities), (19, 57));
     assert_ne!(later.digest, first.digest);
     assert_eq!(compared.held.digest(&later).await.unwrap(), pipeline_core::Compared::Equal);

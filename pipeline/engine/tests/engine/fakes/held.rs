@@ -21,7 +21,6 @@ pub(crate) enum Compares {
 struct Inside {
     compares: Compares,
     keys: BTreeMap<Key, BTreeMap<EntityId, u128>>,
-    digests: Vec<ShardDigest>,
     pages: Vec<usize>,
 }
 
@@ -29,6 +28,8 @@ struct Inside {
 #[derive(Clone, Default)]
 pub(crate) struct TakenReports {
     inside: Arc<Mutex<Inside>>,
+    /// Digests that came.
+    pub(crate) digests: Arc<Mutex<Vec<ShardDigest>>>,
 }
 
 impl TakenReports {
@@ -54,11 +55,6 @@ impl TakenReports {
         *self.inside.lock().unwrap().keys.get_mut(key).unwrap().get_mut(&entity).unwrap() ^= 1;
     }
 
-    /// Digests that came.
-    pub(crate) fn digests(&self) -> Vec<ShardDigest> {
-        self.inside.lock().unwrap().digests.clone()
-    }
-
     /// How many objects it was asked about, each time.
     pub(crate) fn pages(&self) -> Vec<usize> {
         self.inside.lock().unwrap().pages.clone()
@@ -79,7 +75,7 @@ impl TakenReports {
 
     /// Compares a shard; all that is held is of that shard.
     pub(crate) async fn digest(&self, digest: &ShardDigest) -> Result<Compared, StageError> {
-        self.inside.lock().unwrap().digests.push(digest.clone());
+        self.digests.lock().unwrap().push(digest.clone());
         if !self.ready().await? {
             return Ok(Compared::Unknown);
         }

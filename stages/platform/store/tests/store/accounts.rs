@@ -10,29 +10,29 @@ use stages_platform_store::{
 use crate::identities;
 use crate::runtimes;
 use crate::saved_views;
-use crate::support::{KEEP_ALL, Opened, digest, open, open_with, operation, report};
+use crate::support::{KEEP_ALL, Opened, digest, on, open, open_with, operation, report};
 
 pub(crate) const NOW: i64 = 1_795_000_000_000;
 pub(crate) const MINUTE: i64 = 60_000;
 
 /// Runs the contract on a place that is new each time it is asked for.
 pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
-    the_first_account_is_made_by_a_link_once(open(&place().await).await).await;
-    whoever_is_invited_sets_a_password_once(open(&place().await).await).await;
-    a_session_is_somebodys_until_it_ends(&place().await).await;
-    sessions_that_have_ended_are_taken_away(&place().await).await;
-    people_have_roles_and_teams_and_the_last_admin_stays(open(&place().await).await).await;
-    a_password_that_changes_ends_the_other_sessions(open(&place().await).await).await;
-    a_key_is_known_until_it_ends_or_is_taken_back(open(&place().await).await).await;
-    a_pass_is_somebodys_on_one_runtime_for_a_minute(open(&place().await).await).await;
-    whoever_is_disabled_comes_in_by_nothing_and_the_last_admin_stays(open(&place().await).await).await;
-    identities::hold(place).await;
-    how_long_what_is_kept_is_set_and_outlives_the_process(&place().await).await;
-    runtimes::hold(place).await;
-    saved_views::hold(place).await;
-    what_somebody_sees_in_a_list_is_what_they_may_see(open(&place().await).await).await;
-    every_act_is_in_the_audit_log(open(&place().await).await).await;
-    a_number_that_was_somebodys_never_comes_back(&place().await).await;
+    on(place, the_first_account_is_made_by_a_link_once).await;
+    on(place, whoever_is_invited_sets_a_password_once).await;
+    Box::pin(a_session_is_somebodys_until_it_ends(&place().await)).await;
+    Box::pin(sessions_that_have_ended_are_taken_away(&place().await)).await;
+    on(place, people_have_roles_and_teams_and_the_last_admin_stays).await;
+    on(place, a_password_that_changes_ends_the_other_sessions).await;
+    on(place, a_key_is_known_until_it_ends_or_is_taken_back).await;
+    on(place, a_pass_is_somebodys_on_one_runtime_for_a_minute).await;
+    on(place, whoever_is_disabled_comes_in_by_nothing_and_the_last_admin_stays).await;
+    Box::pin(identities::hold(place)).await;
+    Box::pin(how_long_what_is_kept_is_set_and_outlives_the_process(&place().await)).await;
+    Box::pin(runtimes::hold(place)).await;
+    Box::pin(saved_views::hold(place)).await;
+    on(place, what_somebody_sees_in_a_list_is_what_they_may_see).await;
+    on(place, every_act_is_in_the_audit_log).await;
+    Box::pin(a_number_that_was_somebodys_never_comes_back(&place().await)).await;
 }
 
 pub(crate) fn ada() -> Account {

@@ -22,7 +22,7 @@ use crate::owners;
 use crate::postgres::Server;
 use crate::runtimes;
 use crate::shipping;
-use crate::support::{KEEP_ALL, Opened, digest, open, operation, report, resource};
+use crate::support::{KEEP_ALL, Opened, digest, on, open, operation, report, resource};
 use crate::upgraded;
 
 const HOUR: i64 = 3_600_000;
@@ -31,73 +31,69 @@ const SEEDS: u64 = 2;
 
 /// Runs the contract on a place that is new each time it is asked for.
 async fn holds(place: &mut impl AsyncFnMut() -> Place) {
-    tokens_are_known_and_others_are_not(&place().await).await;
-    a_report_is_read_as_it_was_sent(open(&place().await).await).await;
-    a_key_is_taken_once(open(&place().await).await).await;
-    the_newest_version_is_the_state_whatever_came_last(open(&place().await).await).await;
-    another_life_is_newer_by_its_creation(open(&place().await).await).await;
-    what_differs_in_its_time_alone_is_one_transition(open(&place().await).await).await;
-    an_older_epoch_is_refused(open(&place().await).await).await;
-    an_object_alone_is_of_the_resource_that_an_application_has(open(&place().await).await).await;
-    what_is_held_follows_the_keys(open(&place().await).await).await;
-    a_delivery_is_kept_whole_and_many_at_once(open(&place().await).await).await;
-    group::a_key_that_stands_twice_in_a_delivery_is_taken_once(open(&place().await).await).await;
-    group::a_runtime_that_sends_much_keeps_no_other_waiting(open(&place().await).await).await;
-    let named = open(&place().await).await;
-    group::texts_that_many_reports_of_a_delivery_name_stay_for_as_long_as_one_does(named).await;
-    group::whose_an_object_alone_is_follows_what_the_reports_before_it_changed(open(&place().await).await)
-        .await;
+    Box::pin(tokens_are_known_and_others_are_not(&place().await)).await;
+    on(place, a_report_is_read_as_it_was_sent).await;
+    on(place, a_key_is_taken_once).await;
+    on(place, the_newest_version_is_the_state_whatever_came_last).await;
+    on(place, another_life_is_newer_by_its_creation).await;
+    on(place, what_differs_in_its_time_alone_is_one_transition).await;
+    on(place, an_older_epoch_is_refused).await;
+    on(place, an_object_alone_is_of_the_resource_that_an_application_has).await;
+    on(place, what_is_held_follows_the_keys).await;
+    on(place, a_delivery_is_kept_whole_and_many_at_once).await;
+    on(place, group::a_key_that_stands_twice_in_a_delivery_is_taken_once).await;
+    on(place, group::a_runtime_that_sends_much_keeps_no_other_waiting).await;
+    on(place, group::texts_that_many_reports_of_a_delivery_name_stay_for_as_long_as_one_does).await;
+    on(place, group::whose_an_object_alone_is_follows_what_the_reports_before_it_changed).await;
     for seed in 0..SEEDS {
-        let (together, alone) = (open(&place().await).await, open(&place().await).await);
-        alike::reports_of_one_group_leave_what_each_alone_leaves(together, alone, seed).await;
-    }
-    alike::a_group_takes_few_statements_and_a_repeat_of_it_hardly_any(open(&place().await).await).await;
-    history_follows_operations_and_sync(open(&place().await).await).await;
-    changes::what_changed_stands_with_its_sync_whatever_comes_first(open(&place().await).await).await;
-    changes::differences_of_files_are_read_of_one_sync_and_stay_when_less_is_told(open(&place().await).await)
+        let another = place().await;
+        on(place, async |together| {
+            let alone = open(&another).await;
+            alike::reports_of_one_group_leave_what_each_alone_leaves(together, alone, seed).await;
+        })
         .await;
-    what_one_report_spoils_spoils_no_other(open(&place().await).await).await;
-    what_waited_is_no_cluster_that_was_restored(open(&place().await).await).await;
-    names_as_long_as_they_may_be_are_kept(open(&place().await).await).await;
-    // Each apart: what all of them need at once is more than a thread has.
+    }
+    on(place, alike::a_group_takes_few_statements_and_a_repeat_of_it_hardly_any).await;
+    on(place, history_follows_operations_and_sync).await;
+    on(place, changes::what_changed_stands_with_its_sync_whatever_comes_first).await;
+    on(place, changes::differences_of_files_are_read_of_one_sync_and_stay_when_less_is_told).await;
+    on(place, what_one_report_spoils_spoils_no_other).await;
+    on(place, what_waited_is_no_cluster_that_was_restored).await;
+    on(place, names_as_long_as_they_may_be_are_kept).await;
     Box::pin(crate::accounts::hold(place)).await;
-    Box::pin(what_goes_and_whose_it_is_holds(place)).await;
-    Box::pin(what_is_read_across_the_fleet_holds(place)).await;
+    what_goes_and_whose_it_is_holds(place).await;
+    what_is_read_across_the_fleet_holds(place).await;
 }
 
 async fn what_goes_and_whose_it_is_holds(place: &mut impl AsyncFnMut() -> Place) {
-    changes::what_changed_goes_with_the_history_that_it_is_of(open(&place().await).await).await;
-    what_is_old_goes_and_the_state_stays(open(&place().await).await).await;
-    what_ended_goes_whole_and_what_is_alive_stays(open(&place().await).await).await;
-    what_a_runtime_reported_goes_when_it_was_taken_away_for_so_long(open(&place().await).await).await;
-    group::an_object_alone_is_of_the_application_that_it_names(open(&place().await).await).await;
-    letters::a_label_is_found_however_many_images_there_are(open(&place().await).await).await;
+    on(place, changes::what_changed_goes_with_the_history_that_it_is_of).await;
+    on(place, what_is_old_goes_and_the_state_stays).await;
+    on(place, what_ended_goes_whole_and_what_is_alive_stays).await;
+    on(place, what_a_runtime_reported_goes_when_it_was_taken_away_for_so_long).await;
+    on(place, group::an_object_alone_is_of_the_application_that_it_names).await;
+    on(place, letters::a_label_is_found_however_many_images_there_are).await;
 }
 
 async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Place) {
-    let listed = open(&place().await).await;
-    fleet::a_list_is_grouped_and_ordered_and_its_neighbours_are_those_of_its_pages(listed).await;
-    fleet::a_filter_leaves_what_it_says_and_takes_nothing_typed_for_more(open(&place().await).await).await;
-    shipping::figures_are_what_was_generated_and_what_a_slow_reading_finds(open(&place().await).await).await;
-    fleet::a_moment_is_shown_as_it_was(open(&place().await).await).await;
-    fleet::resources_and_deployments_are_found_across_the_fleet(open(&place().await).await).await;
-    fleet::what_needs_somebody_is_told_with_its_reason_and_its_time(open(&place().await).await).await;
-    matrix::an_application_is_one_name_in_each_of_its_environments(open(&place().await).await).await;
-    overview::clusters_are_told_by_runtime_with_how_their_applications_are(open(&place().await).await).await;
-    overview::applications_that_move_most_are_told_against_the_time_before(open(&place().await).await).await;
-    clocks::states_that_are_read_by_their_times_come_to_the_state(open(&place().await).await).await;
-    clocks::drifts_of_one_moment_stand_in_the_order_in_which_they_came(open(&place().await).await).await;
-    clocks::a_resource_of_several_versions_of_its_api_is_as_it_was_told_last(open(&place().await).await)
-        .await;
-    drifted::each_drift_is_told_with_the_manifests_that_it_began_with(open(&place().await).await).await;
-    drifted::an_application_is_told_to_drift_however_many_of_its_resources_do(open(&place().await).await)
-        .await;
-    drifted::what_was_pruned_is_not_told_to_differ_now(open(&place().await).await).await;
-    letters::a_search_is_for_letters_whether_or_not_they_are_capitals(open(&place().await).await).await;
-    owners::what_owns_a_resource_is_what_its_newest_report_with_an_owner_says(open(&place().await).await)
-        .await;
-    fleet::a_narrow_user_sees_exactly_theirs_everywhere(open(&place().await).await).await;
-    fleet::what_changed_is_told_from_a_place_on_or_is_too_much(open(&place().await).await).await;
+    on(place, fleet::a_list_is_grouped_and_ordered_and_its_neighbours_are_those_of_its_pages).await;
+    on(place, fleet::a_filter_leaves_what_it_says_and_takes_nothing_typed_for_more).await;
+    on(place, shipping::figures_are_what_was_generated_and_what_a_slow_reading_finds).await;
+    on(place, fleet::a_moment_is_shown_as_it_was).await;
+    on(place, fleet::resources_and_deployments_are_found_across_the_fleet).await;
+    on(place, fleet::what_needs_somebody_is_told_with_its_reason_and_its_time).await;
+    on(place, matrix::an_application_is_one_name_in_each_of_its_environments).await;
+    on(place, overview::clusters_are_told_by_runtime_with_how_their_applications_are).await;
+    on(place, overview::applications_that_move_most_are_told_against_the_time_before).await;
+    on(place, clocks::states_that_are_read_by_their_times_come_to_the_state).await;
+    on(place, clocks::drifts_of_one_moment_stand_in_the_order_in_which_they_came).await;
+    on(place, clocks::a_resource_of_several_versions_of_its_api_is_as_it_was_told_last).await;
+    on(place, drifted::each_drift_is_told_with_the_manifests_that_it_began_with).await;
+    on(place, drifted::an_application_is_told_to_drift_however_many_of_its_resources_do).await;
+    on(place, drifted::what_was_pruned_is_not_told_to_differ_now).await;
+    on(place, letters::a_search_is_for_letters_whether_or_not_they_are_capitals).await;
+    on(place, owners::what_owns_a_resource_is_what_its_newest_report_with_an_owner_says).await;
+    on(place, fleet::a_narrow_user_sees_exactly_theirs_everywhere).await;
+    on(place, fleet::what_changed_is_told_from_a_place_on_or_is_too_much).await;
 }
 
 #[tokio::test]
@@ -115,19 +111,15 @@ async fn the_contract_holds_on_sqlite() {
 async fn the_contract_holds_on_postgres() {
     let server = Server::start().await;
     holds(&mut async || Place::Postgres(server.database().await)).await;
-    a_connection_that_cannot_begin_is_not_used_again(&server.database().await).await;
-    looked_up::no_table_is_read_through_when_it_has_grown(&server.database().await).await;
-    looked_up::an_entity_is_found_without_reading_those_that_are_called_alike(&server.database().await).await;
-    looked_up::a_page_of_a_list_reads_no_more_than_it_may_show(&server.database().await).await;
-    upgraded::since_when_a_resource_is_so_is_taken_over_on_postgres(&server.database().await).await;
-    runtimes::lists_leave_nothing_out_whichever_language_the_database_has(
-        open(&Place::Postgres(server.english_database().await)).await,
-    )
-    .await;
-    what_cannot_be_indexed_is_unfit_and_spoils_no_other(
-        open(&Place::Postgres(server.database().await)).await,
-    )
-    .await;
+    let url = async || server.database().await;
+    Box::pin(a_connection_that_cannot_begin_is_not_used_again(&url().await)).await;
+    Box::pin(looked_up::no_table_is_read_through_when_it_has_grown(&url().await)).await;
+    Box::pin(looked_up::an_entity_is_found_without_reading_those_that_are_called_alike(&url().await)).await;
+    Box::pin(looked_up::a_page_of_a_list_reads_no_more_than_it_may_show(&url().await)).await;
+    Box::pin(upgraded::since_when_a_resource_is_so_is_taken_over_on_postgres(&url().await)).await;
+    let mut english = async || Place::Postgres(server.english_database().await);
+    on(&mut english, runtimes::lists_leave_nothing_out_whichever_language_the_database_has).await;
+    on(&mut async || Place::Postgres(url().await), what_cannot_be_indexed_is_unfit_and_spoils_no_other).await;
 }
 
 async fn tokens_are_known_and_others_are_not(place: &Place) {

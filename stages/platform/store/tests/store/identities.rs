@@ -3,12 +3,12 @@
 use stages_platform_store::{Account, Identified, Identity, Place, Provided, Role};
 
 use crate::accounts::{MINUTE, NOW, by, with_ada};
-use crate::support::{Opened, digest, open};
+use crate::support::{Opened, digest, on};
 
 /// Runs them on a place that is new each time it is asked for.
 pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
-    somebody_whom_a_provider_sends_is_known_by_who_they_are_there(open(&place().await).await).await;
-    who_is_an_admin_by_a_group_is_one_as_long_as_they_are_in_it(open(&place().await).await).await;
+    on(place, somebody_whom_a_provider_sends_is_known_by_who_they_are_there).await;
+    on(place, who_is_an_admin_by_a_group_is_one_as_long_as_they_are_in_it).await;
 }
 
 fn identity(subject: &str) -> Identity {

@@ -7,18 +7,17 @@ use stages_platform_store::{
 };
 
 use crate::accounts::{NOW, by};
-use crate::support::{Opened, open, report};
+use crate::support::{Opened, on, report};
 
 /// Runs them on a place that is new each time it is asked for.
 pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
-    a_runtime_is_registered_once_and_taken_away(open(&place().await).await).await;
-    what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports(open(&place().await).await).await;
-    an_adopter_keeps_its_name_and_has_an_id_beside_that_no_other_has(open(&place().await).await).await;
-    what_a_runtime_told_of_a_cluster_last_is_kept_and_of_the_newest_thousand(open(&place().await).await)
-        .await;
-    a_cluster_that_two_whole_lists_of_its_runtime_do_not_name_is_gone(open(&place().await).await).await;
-    sealing_keys_are_kept_once_each_and_so_many(open(&place().await).await).await;
-    the_shared_repository_is_suggested_once_and_set_at_any_time(open(&place().await).await).await;
+    on(place, a_runtime_is_registered_once_and_taken_away).await;
+    on(place, what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports).await;
+    on(place, an_adopter_keeps_its_name_and_has_an_id_beside_that_no_other_has).await;
+    on(place, what_a_runtime_told_of_a_cluster_last_is_kept_and_of_the_newest_thousand).await;
+    on(place, a_cluster_that_two_whole_lists_of_its_runtime_do_not_name_is_gone).await;
+    on(place, sealing_keys_are_kept_once_each_and_so_many).await;
+    on(place, the_shared_repository_is_suggested_once_and_set_at_any_time).await;
 }
 
 async fn an_adopter_keeps_its_name_and_has_an_id_beside_that_no_other_has(opened: Opened) {

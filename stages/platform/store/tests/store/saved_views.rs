@@ -3,11 +3,11 @@
 use stages_platform_store::{Account, By, Place, Role, SAVED_VIEWS, SavedView};
 
 use crate::accounts::{NOW, ada, by, with_ada};
-use crate::support::{Opened, open};
+use crate::support::{Opened, on};
 
 /// Runs them on a place that is new each time it is asked for.
 pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
-    a_view_is_its_owners_alone_until_they_take_it_away_or_go(open(&place().await).await).await;
+    on(place, a_view_is_its_owners_alone_until_they_take_it_away_or_go).await;
 }
 
 fn view(name: &str, query: &str) -> SavedView {

@@ -39,6 +39,14 @@ pub(crate) async fn open_with(place: &Place, retention: Retention) -> Opened {
     Opened { store, writing, runtime, place: place.clone(), registry }
 }
 
+/// Runs a part of the contract on a store of its own, apart from the others: what all of them need at once is more than the stack
+/// of a thread.
+pub(crate) async fn on(place: &mut impl AsyncFnMut() -> Place, part: impl AsyncFnOnce(Opened)) {
+    let place = Box::pin(place()).await;
+    let opened = Box::pin(open(&place)).await;
+    Box::pin(part(opened)).await;
+}
+
 impl Opened {
     pub(crate) async fn close(self) {
         drop(self.store);

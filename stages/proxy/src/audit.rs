@@ -85,6 +85,18 @@ impl Audit {
         (Self { records, series: series.clone() }, Recorder { platform, waiting, series })
     }
 
+    /// One whose records are kept where they wait.
+    #[cfg(test)]
+    pub(crate) fn kept(series: ProxySeries) -> (Self, mpsc::Receiver<Record>) {
+        let (records, waiting) = mpsc::channel(WAITING);
+        (Self { records, series }, waiting)
+    }
+
+    /// Whether half of the places are free.
+    pub(crate) fn is_half_free(&self) -> bool {
+        self.records.capacity() >= WAITING / 2
+    }
+
     /// A place for a record.
     pub(crate) fn place(&self) -> Result<Place, ActError> {
         let full =

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use pipeline_core::SecretString;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use crate::audit::{Audit, Place, Record};
@@ -13,6 +13,7 @@ use crate::error::ActError;
 use crate::gate::{Denied, Gate, Granted, Subject};
 use crate::operation::Operation;
 use crate::refusal::Refusal;
+use crate::refusal_log::RefusalLog;
 use crate::series::ProxySeries;
 
 /// Acts under way at a time.
@@ -36,6 +37,7 @@ pub(crate) struct About {
 pub(crate) struct Desk {
     gate: Arc<Gate>,
     audit: Audit,
+    refusals: RefusalLog,
     acts: TaskTracker,
     places: Arc<Semaphore>,
     series: ProxySeries,
@@ -60,7 +62,8 @@ impl About {
 impl Desk {
     pub(crate) fn new(gate: Gate, audit: Audit, series: ProxySeries) -> Self {
         let (gate, places) = (Arc::new(gate), Arc::new(Semaphore::new(ACTS)));
-        Self { gate, audit, acts: TaskTracker::new(), places, series }
+        let refusals = RefusalLog::new(audit.clone());
+        Self { gate, audit, refusals, acts: TaskTracker::new(), places, series }
     }
 
     /// What an operation gives, once that is counted.
@@ -76,7 +79,7 @@ impl Desk {
         about: About,
         doing: impl Future<Output = Result<T, ActError>>,
     ) -> Result<T, ActError> {
-        let read = match self.let_in(caller, &about, self.audit.place().ok()).await {
+        let read = match self.let_in(caller, &about).await {
             Ok(_) => doing.await,
             Err(error) => Err(error),
         };
@@ -90,8 +93,8 @@ impl Desk {
         about: About,
         doing: impl AsyncFnOnce(String) -> Result<T, ActError>,
     ) -> Result<T, ActError> {
-        let read = match self.let_in(caller, &about, self.audit.place().ok()).await {
-            Ok((granted, _)) => doing(granted.who).await,
+        let read = match self.let_in(caller, &about).await {
+            Ok(granted) => doing(granted.who).await,
             Err(error) => Err(error),
         };
         self.counted(about.operation, read)
@@ -104,6 +107,8 @@ impl Desk {
         about: About,
         doing: impl Future<Output = Result<T, ActError>> + Send + 'static,
     ) -> Result<T, ActError> {
+        // It waits while whoever asks is let in.
+        let doing = Box::pin(doing);
         self.act_as(caller, about, |_| doing).await
     }
 
@@ -117,36 +122,35 @@ impl Desk {
     where
         Doing: Future<Output = Result<T, ActError>> + Send + 'static,
     {
-        let (desk, caller) = (self.clone(), caller.clone());
+        let operation = about.operation;
+        let (granted, one, place) = match self.enter(caller, &about).await {
+            Ok(entered) => entered,
+            Err(error) => return self.counted(operation, Err(error)),
+        };
+        let desk = self.clone();
         let done = self.acts.spawn(async move {
-            let operation = about.operation;
-            let done = Box::pin(desk.do_as(&caller, about, doing)).await;
+            let _one = one;
+            let done = doing(granted.who.clone()).await;
+            let outcome = match &done {
+                Ok(_) => "done".to_owned(),
+                Err(error) => format!("failed: {}", error.code()),
+            };
+            place.take(about.record(&granted.who, &outcome));
             desk.counted(operation, done)
         });
         done.await.unwrap_or(Err(ActError::Stopping))
     }
 
-    async fn do_as<T, Doing>(
+    /// Waits until an act may begin. Until then it is nobody's who has gone away: whatever waits here ends with its request, so that
+    /// requests of nobody keep no act of somebody waiting.
+    async fn enter(
         &self,
         caller: &Caller,
-        about: About,
-        doing: impl FnOnce(String) -> Doing,
-    ) -> Result<T, ActError>
-    where
-        Doing: Future<Output = Result<T, ActError>>,
-    {
-        let _one = self.places.acquire().await.map_err(|_| ActError::Stopping)?;
-        let place = self.audit.place()?;
-        let (granted, place) = self.let_in(caller, &about, Some(place)).await?;
-        let done = doing(granted.who.clone()).await;
-        let outcome = match &done {
-            Ok(_) => "done".to_owned(),
-            Err(error) => format!("failed: {}", error.code()),
-        };
-        if let Some(place) = place {
-            place.take(about.record(&granted.who, &outcome));
-        }
-        done
+        about: &About,
+    ) -> Result<(Granted, OwnedSemaphorePermit, Place), ActError> {
+        let granted = self.let_in(caller, about).await?;
+        let one = self.places.clone().acquire_owned().await.map_err(|_| ActError::Stopping)?;
+        Ok((granted, one, self.audit.place()?))
     }
 
     /// Whether the platform knows whoever asks, whatever they may.
@@ -163,43 +167,33 @@ impl Desk {
 
     /// Lets somebody in who begins what lasts, and records that they did.
     pub(crate) async fn begin(&self, caller: &Caller, about: &About) -> Result<Granted, ActError> {
-        let begun = match self.audit.place() {
-            Ok(place) => self.let_in(caller, about, Some(place)).await,
+        let begun = match self.let_in(caller, about).await {
+            Ok(granted) => self.audit.place().map(|place| {
+                place.take(about.record(&granted.who, "done"));
+                granted
+            }),
             Err(error) => Err(error),
         };
-        let begun = begun.map(|(granted, place)| {
-            if let Some(place) = place {
-                place.take(about.record(&granted.who, "done"));
-            }
-            granted
-        });
         self.counted(about.operation, begun)
     }
 
     /// Whether they still may.
     pub(crate) async fn still(&self, caller: &Caller, about: &About) -> Result<(), ActError> {
-        self.let_in(caller, about, self.audit.place().ok()).await.map(drop)
+        self.let_in(caller, about).await.map(drop)
     }
 
     /// Who it is; one who is known and may not is recorded.
-    async fn let_in(
-        &self,
-        caller: &Caller,
-        about: &About,
-        place: Option<Place>,
-    ) -> Result<(Granted, Option<Place>), ActError> {
+    async fn let_in(&self, caller: &Caller, about: &About) -> Result<Granted, ActError> {
         let Some(token) = caller.0.as_ref() else { return Err(self.without_credentials()) };
         about.subject.check(about.operation)?;
-        match self.gate.check(token, about.operation, &about.subject).await {
-            Ok(granted) => Ok((granted, place)),
-            Err(Denied { who, refusal, error }) => {
-                self.series.refused(refusal);
-                if let (Some(place), Some(who)) = (place, who) {
-                    place.take(about.record(&who, &format!("refused: {error}")));
-                }
-                Err(error)
+        let checked = Box::pin(self.gate.check(token, about.operation, &about.subject)).await;
+        checked.map_err(|denied| {
+            self.series.refused(denied.refusal);
+            if let Some(who) = denied.who {
+                self.refusals.record(about.record(&who, &format!("refused: {}", denied.error)));
             }
-        }
+            denied.error
+        })
     }
 
     /// What whoever does not say who they are is told.

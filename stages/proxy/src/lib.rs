@@ -21,6 +21,7 @@ mod own_pods;
 mod platform;
 mod proxy;
 mod refusal;
+mod refusal_log;
 mod registration;
 mod rendered;
 mod rollouts;

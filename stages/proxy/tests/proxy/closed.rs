@@ -1,6 +1,12 @@
 //! Nobody is let in by guess: what is remembered, and what is said while the platform is away.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+use stages_proxy::ProxyConfig;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::task::JoinSet;
 
 use crate::operations::asked;
 use crate::support::{Running, SOON, by, now};
@@ -116,5 +122,81 @@ async fn what_is_wrong_with_the_runtime_is_looked_at_and_told_to_the_platform() 
         }
         assert!(tokio::time::Instant::now() < until, "{}", runtime.problems);
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Ends with what it counts.
+struct Held(Arc<AtomicUsize>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What stands before a platform and passes all on to it but what holds a text: that it keeps. Gives its address, and how many
+/// connections it keeps so.
+fn keeping(platform: &str, text: &'static str) -> (String, Arc<AtomicUsize>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let behind = platform.strip_prefix("http://").unwrap().to_owned();
+    let kept = Arc::new(AtomicUsize::new(0));
+    let counted = kept.clone();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let (behind, counted) = (behind.clone(), counted.clone());
+            tokio::spawn(async move {
+                let (mut said, mut heard) = client.into_split();
+                let (mut answers, mut asks) =
+                    tokio::net::TcpStream::connect(behind).await.unwrap().into_split();
+                let back = tokio::spawn(async move { tokio::io::copy(&mut answers, &mut heard).await });
+                let (mut bytes, mut held) = (vec![0; 64 << 10], None);
+                while let Ok(read @ 1..) = said.read(&mut bytes).await {
+                    if String::from_utf8_lossy(&bytes[..read]).contains(text) {
+                        counted.fetch_add(1, Ordering::Relaxed);
+                        held = Some(Held(counted.clone()));
+                    }
+                    if held.is_none() && asks.write_all(&bytes[..read]).await.is_err() {
+                        break;
+                    }
+                }
+                back.abort();
+            });
+        }
+    });
+    (url, kept)
+}
+
+#[tokio::test]
+async fn whoever_nobody_knows_keeps_no_act_waiting_and_is_forgotten_when_they_go() {
+    let mut kept = None;
+    let patient = stages_client::Config::new(Duration::from_secs(600), 1 << 20);
+    let running = Running::made(Duration::ZERO, |config| {
+        let (platform, counted) = keeping(&config.platform, "nobody-");
+        kept = Some(counted);
+        ProxyConfig { platform, platform_http: patient, ..config }
+    })
+    .await;
+    let kept = kept.unwrap();
+    let sync = asked("mutation { syncApplication(application: APP) { metadata { name } } }");
+    let mut asking = JoinSet::new();
+    for number in 0..80 {
+        let (client, url) = (running.client.clone(), format!("{}/app-proxy/api/graphql", running.url));
+        let request = client.post(url).bearer_auth(format!("nobody-{number}"));
+        asking.spawn(request.json(&serde_json::json!({ "query": sync })).send());
+    }
+    eventually("80 questions are kept", || kept.load(Ordering::Relaxed) == 80).await;
+    tokio::time::timeout(SOON, running.data(&running.admin, &sync)).await.unwrap();
+    asking.shutdown().await;
+    eventually("nobody waits any more", || kept.load(Ordering::Relaxed) == 0).await;
+}
+
+async fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    let until = tokio::time::Instant::now() + Duration::from_secs(120);
+    while !is_so() {
+        assert!(tokio::time::Instant::now() < until, "{what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

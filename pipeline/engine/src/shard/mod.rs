@@ -14,6 +14,7 @@ mod history;
 pub(crate) mod journal;
 pub(crate) mod keep;
 mod ports;
+mod probe_right;
 mod receipts;
 mod shared;
 mod tell;
@@ -40,6 +41,8 @@ use journal::Journal;
 use pipeline_bus::Acker;
 use pipeline_observe::spans::{AttemptSpans, Recorder};
 use pipeline_observe::top::{Tally, Top};
+use pipeline_ownership::Fence;
+use probe_right::ProbeRight;
 use receipts::Receipts;
 use tell::PUBLISH;
 
@@ -47,6 +50,8 @@ use tell::PUBLISH;
 const BATCH: usize = 128;
 /// Stands for "nothing to wait for".
 const LONG: Duration = Duration::from_secs(3600);
+/// Between looks whether a lease was renewed that ends too soon to send anything.
+const RENEWED: Duration = Duration::from_millis(250);
 
 /// A task that ended.
 enum Done {
@@ -63,7 +68,7 @@ pub(crate) struct Shard {
     tasks: JoinSet<Done>,
     actions: Vec<Action>,
     /// Rights to probe, by the key that uses one.
-    probes: HashMap<Key, u64>,
+    probes: HashMap<Key, ProbeRight>,
     circuit: CircuitState,
     history: History,
     top: Top,
@@ -188,13 +193,9 @@ impl Shard {
     fn wake_at(&self) -> Instant {
         let started = self.shared.started;
         let lane = self.lane.next_deadline();
-        let probe = match self.circuit {
-            CircuitState::Open { until, .. } if self.lane.has_probe() => Some(until),
-            _ => None,
-        };
         let due = lane
             .into_iter()
-            .chain(probe)
+            .chain(self.probe_at())
             .chain(self.journal.due().map(keep::together))
             .chain(self.receipts.due())
             .min()
@@ -211,19 +212,25 @@ impl Shard {
         }
     }
 
-    /// Probes, if the circuit is open, it is time, and there is something to probe with.
+    /// When to probe, if the circuit is open and there is something to probe with. Near the end of a lease nothing may be sent:
+    /// until it is renewed that is looked at again.
+    fn probe_at(&self) -> Option<Duration> {
+        let CircuitState::Open { until, .. } = self.circuit else { return None };
+        let may_send = self.ports.fence.as_ref().is_none_or(Fence::may_send);
+        let renewed = if may_send { Duration::ZERO } else { self.shared.now() + RENEWED };
+        self.lane.has_probe().then(|| until.max(renewed))
+    }
+
+    /// Probes, if it is time.
     fn probe(&mut self) {
-        let CircuitState::Open { until, .. } = self.circuit else { return };
         let now = self.shared.now();
-        if until > now || !self.lane.has_probe() {
+        if self.probe_at().is_none_or(|at| at > now) {
             return;
         }
-        let Some(probe) = self.shared.breaker.try_probe(now) else { return };
+        let Some(right) = ProbeRight::take(&self.shared, now) else { return };
         self.lane.step(Input::Probe, now, &mut self.actions);
-        let key = self.actions.iter().find_map(probing).cloned();
-        match key {
-            Some(key) => drop(self.probes.insert(key, probe)),
-            None => self.shared.breaker.probe_over(probe, now),
+        if let Some(key) = self.actions.iter().find_map(probing).cloned() {
+            self.probes.insert(key, right);
         }
         self.act();
     }
@@ -242,9 +249,7 @@ impl Shard {
                     recorder.attempted(*spans);
                 }
                 self.top.attempt(&key, &tally, now);
-                if let Some(probe) = self.probes.remove(&key) {
-                    self.shared.breaker.probe_over(probe, now);
-                }
+                self.probes.remove(&key);
                 if let Some(calls) = tally.refetched() {
                     let whole = matches!(
                         outcome,
@@ -266,8 +271,8 @@ impl Shard {
                 self.spans.iter_mut().for_each(|spans| spans.read(&key, result.failed(), (now, at)));
                 self.lane.step(Input::Read { key: key.clone(), result, seed }, now, &mut self.actions);
                 let goes_on = self.actions.iter().find_map(probing) == Some(&key);
-                if !goes_on && let Some(probe) = self.probes.remove(&key) {
-                    self.shared.breaker.probe_over(probe, now);
+                if !goes_on {
+                    self.probes.remove(&key);
                 }
                 self.act();
                 self.spans.iter_mut().for_each(Recorder::read_told);
@@ -298,7 +303,7 @@ impl Shard {
                     let key = start.event.key.clone();
                     let state = (start.event.uid.clone(), start.event.version);
                     let fence = self.ports.fence.clone();
-                    let probe = self.probes.get(&key).copied().filter(|_| start.probe);
+                    let probe = self.probes.get(&key).map(ProbeRight::number).filter(|_| start.probe);
                     let mut spans =
                         self.spans.as_mut().map(|spans| Box::new(spans.starts(&start.event, start.attempt)));
                     self.tasks.spawn(async move {

@@ -4,11 +4,15 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use pipeline_bus::jetstream::{Expect, JetStream, LEASES, LEDGER};
-use pipeline_core::{Checkpoint, Digest, EntityId, Key, Report, ReportKind, Shutdown, Uid, Version};
-use pipeline_engine::run::{Config, Engine, EngineError, Leases};
+use pipeline_core::{
+    Checkpoint, CircuitState, Digest, EntityId, Key, Reason, Report, ReportKind, Shutdown, StageError, Uid,
+    Version,
+};
+use pipeline_engine::run::{Config, Engine, EngineError, Handle, Leases};
 use pipeline_engine::verify::VerifyOptions;
 use pipeline_ledger::{Ledger, LedgerOptions};
 use pipeline_observe::health::{Health, HealthLimits, State};
@@ -29,7 +33,14 @@ const POST: Duration = Duration::from_secs(3);
 const NEWER: &str = r#"{"format":9,"epoch":1,"ledger":"x","sharding":"jump:4"}"#;
 
 fn config() -> Config {
-    Config { sharding: Sharding::Jump { shards: SHARDS }, owned: Owned::All, ..crate::running::config() }
+    // What never ends is given up soon.
+    let grace = Duration::from_secs(1);
+    Config {
+        sharding: Sharding::Jump { shards: SHARDS },
+        owned: Owned::All,
+        grace,
+        ..crate::running::config()
+    }
 }
 
 /// What was refused is soon tried again.
@@ -73,6 +84,7 @@ async fn reported(ledger: &Ledger, key: &Key) {
 
 struct Member {
     receiver: Receiver,
+    handle: Handle,
     health: Health,
     task: JoinHandle<Result<(), EngineError>>,
     stop: Shutdown,
@@ -82,6 +94,16 @@ impl Member {
     /// An engine with a ledger of its own where `sink` is another; of its shards it has those whose leases it gets, if it
     /// is a `replica`, or else all.
     fn start(kept: &on::BusServer, cluster: &Cluster, sink: &str, replica: Option<Replica>) -> Self {
+        Self::enriched(kept, cluster, sink, replica, Enricher::default())
+    }
+
+    fn enriched(
+        kept: &on::BusServer,
+        cluster: &Cluster,
+        sink: &str,
+        replica: Option<Replica>,
+        enricher: Enricher,
+    ) -> Self {
         let (bus, stop) = (kept.connect(), Shutdown::new());
         let owned = if replica.is_some() { 0..0 } else { 0..SHARDS.get() };
         let health = Health::new(HealthLimits::default(), owned.clone(), Instant::now());
@@ -93,11 +115,12 @@ impl Member {
         });
         let metrics =
             Metrics::new(&MetricsConfig { shards: SHARDS.get(), ..MetricsConfig::new(owned, "test") });
-        let parts = (cluster.clone(), Enricher::default(), receiver.clone());
+        let parts = (cluster.clone(), enricher, receiver.clone());
         let pipeline = pipeline(parts, ledger(&bus, sink), metrics, health.clone());
         let engine = Engine::new(config(), Arc::new(bus), leases).pipeline(pipeline);
+        let handle = engine.handle("objects", "reporter").unwrap();
         let task = tokio::spawn(engine.run(stop.clone()));
-        Self { receiver, health, task, stop }
+        Self { receiver, handle, health, task, stop }
     }
 
     /// Objects of which a report was taken, and whether their lives are over.
@@ -149,7 +172,7 @@ async fn a_replica_that_may_not_claim_the_first_shard_watches_nothing_and_anothe
     let mut one = Member::start(&kept, &cluster, "older", Some(refused));
     let cannot = "shard 0 cannot be claimed: a newer version wrote its part of the ledger";
     one.until("a refusal in health", |one| one.health(Duration::ZERO).1.contains(cannot)).await;
-    assert_eq!(cluster.runs.load(std::sync::atomic::Ordering::SeqCst), 0, "a watch began before the claim");
+    assert_eq!(cluster.runs.load(Ordering::SeqCst), 0, "a watch began before the claim");
     one.until("the word that nobody watches", |one| {
         // It has the lease for a moment more, and for one whenever it tries again.
         let (state, line) = one.health(Duration::from_secs(3_600));
@@ -171,6 +194,44 @@ async fn a_replica_that_may_not_claim_the_first_shard_watches_nothing_and_anothe
     other.until("reports of all", |other| &told(other) | &told(&one) == all).await;
     one.end().await;
     other.end().await;
+}
+
+#[tokio::test]
+async fn a_shard_that_ends_while_it_probes_keeps_no_other_from_its_reports() {
+    let kept = on::server();
+    given_up(&kept.connect()).await;
+    let (first, second) = (Replica::new("one.1").unwrap(), Replica::new("two.2").unwrap());
+    // Of all shards the first one gives this away when there are two.
+    let leaving = (0..SHARDS.get()).min_by_key(|shard| weight(*shard, &first)).unwrap();
+    let is_leaving = |name: &String| config().sharding.place(&crate::fakes::key(name)) == leaving;
+    let (cluster, enricher) = (Cluster::new(), Enricher::default());
+    for name in (0..).map(|n| format!("app-{n}")).filter(is_leaving).take(10) {
+        cluster.put(&name, 1);
+    }
+    let mut one = Member::enriched(&kept, &cluster, "sink", Some(first), enricher.clone());
+    one.receiver.answers(|_, _| Err(StageError::retry(Reason::Unreachable, "connection refused")));
+    let is_open = |one: &Member| matches!(one.handle.status().circuit, CircuitState::Open { .. });
+    one.until("an open circuit", |one| is_open(one) && one.handle.status().total().in_flight == 0).await;
+    enricher.hangs.store(true, Ordering::SeqCst);
+    one.until("a probe that hangs", |_| !enricher.hanging.lock().unwrap().is_empty()).await;
+
+    let mut two = Member::start(&kept, &cluster, "sink", Some(second));
+    two.until("a report of the shard that probed", |two| {
+        two.told().iter().any(|(key, _)| config().sharding.place(key) == leaving)
+    })
+    .await;
+    enricher.hangs.store(false, Ordering::SeqCst);
+    one.receiver.answers(|_, _| Ok(()));
+    // Whichever shards it has by now: a lease may be lost on a busy machine, and another reports meanwhile.
+    let version = AtomicU64::new(1);
+    one.until("a report of one of its shards", |one| {
+        let next = version.fetch_add(1, Ordering::SeqCst) + 1;
+        (0..SHARDS.get()).for_each(|shard| cluster.put(&name(shard), next));
+        one.receiver.came().iter().any(|came| came.accepted)
+    })
+    .await;
+    one.end().await;
+    two.end().await;
 }
 
 #[tokio::test]

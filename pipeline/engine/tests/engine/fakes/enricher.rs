@@ -1,6 +1,7 @@
 //! An enrichment that remembers what the ledger says.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ pub(crate) struct Enricher {
     pub(crate) panics: Arc<Mutex<BTreeMap<Key, u32>>>,
     /// Objects that owe something after their first report.
     pub(crate) lacking: Arc<Mutex<BTreeSet<Key>>>,
+    /// While it is on, no enrichment ends; those that did not.
+    pub(crate) hangs: Arc<AtomicBool>,
+    pub(crate) hanging: Arc<Mutex<Vec<Key>>>,
     pub(crate) tries: Arc<Mutex<Vec<(Key, Cause, Duration)>>>,
 }
 
@@ -38,6 +42,12 @@ impl Enrich for Enricher {
         self.tries.lock().unwrap().push((event.key.clone(), event.cause, attempt.trying_for));
         if event.key.name().starts_with(QUIET) {
             return Ok(Enriched::filtered(Filtered::Unchanged));
+        }
+        if self.hangs.load(Ordering::SeqCst) {
+            self.hanging.lock().unwrap().push(event.key.clone());
+            while self.hangs.load(Ordering::SeqCst) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
         }
         let took = Duration::from_millis(1);
         tokio::time::sleep(took).await;

@@ -106,6 +106,10 @@ pub struct Record {
     /// The newest state of which a report went out, whether or not it is known to have arrived. 0 in records of former versions.
     #[serde(default)]
     pub sent: Version,
+    /// Up to which state the watch had shown the object when a delivery was last acknowledged as a whole: a read may have shown a
+    /// newer one before the watch showed what led to it. `None` in records of former versions, and before a first delivery.
+    #[serde(default)]
+    pub watched: Option<Version>,
 }
 
 /// What moves when every report of a delivery is acknowledged; the object's decision moves last.
@@ -117,6 +121,8 @@ pub struct Checkpoint {
     pub version: Version,
     /// What the stage remembers: see [`Record::state`].
     pub state: Bytes,
+    /// Up to which state the watch has shown the object, as the engine knows.
+    pub watched: Version,
     /// The fact that the state shows.
     pub fact: Digest,
     /// Whether the object's own report lacked a fact.
@@ -133,7 +139,7 @@ impl Checkpoint {
     #[must_use]
     pub fn new(uid: Uid, version: Version, state: Bytes) -> Self {
         let (fact, unsent, present) = (Digest::NONE, Vec::new(), Vec::new());
-        Self { uid, version, state, fact, incomplete: false, unsent, present }
+        Self { uid, version, state, watched: version, fact, incomplete: false, unsent, present }
     }
 }
 
@@ -164,6 +170,7 @@ impl Record {
             floor,
             entities: vec![EntityRow::above(EntityId::OBJECT, floor)],
             sent: Version(0),
+            watched: None,
         }
     }
 
@@ -287,6 +294,7 @@ impl Record {
         // A newer state had been acknowledged: it is looked at once more when it is shown again.
         record.settled = if checkpoint.version < record.version { Settled::Before } else { Settled::Now };
         record.version = record.version.max(checkpoint.version);
+        record.watched = record.watched.max(Some(checkpoint.watched));
         record.state = checkpoint.state.clone();
         record.fact = checkpoint.fact;
         record.object_mut().incomplete = checkpoint.incomplete;
@@ -339,6 +347,12 @@ impl Record {
     ) -> impl Iterator<Item = &'f Fact> + use<'f> {
         let last = record.map_or(Digest::NONE, |record| record.fact);
         facts.iter().filter(move |fact| last.is_none() || fact.id != last)
+    }
+
+    /// Whether the watch had shown this state when a delivery was last acknowledged.
+    #[must_use]
+    pub fn was_watched(&self, version: Version) -> bool {
+        self.watched.is_none_or(|watched| version <= watched)
     }
 
     /// Whether this is the fact that was told last.

@@ -41,7 +41,7 @@ pub(super) fn record(bytes: &[u8]) -> Result<Record, Unreadable> {
 
 /// Which incarnation a record is of, and its version: nothing else of it is kept.
 pub(super) fn incarnation(bytes: &[u8]) -> Result<(Uid, Version), Unreadable> {
-    /// The first members of a [`Record`]; former versions wrote no ninth.
+    /// The members of a [`Record`]; former versions wrote no ninth and no tenth.
     #[derive(Deserialize)]
     struct Head(
         Uid,
@@ -52,6 +52,7 @@ pub(super) fn incarnation(bytes: &[u8]) -> Result<(Uid, Version), Unreadable> {
         IgnoredAny,
         IgnoredAny,
         IgnoredAny,
+        #[serde(default)] IgnoredAny,
         #[serde(default)] IgnoredAny,
     );
     let Head(uid, version, ..) = decode(bytes)?;

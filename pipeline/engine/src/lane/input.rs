@@ -223,6 +223,8 @@ pub enum Action {
 pub struct Start {
     /// The event.
     pub event: Arc<Event>,
+    /// Up to which state the watch has shown the object; a read may have shown this one before.
+    pub watched: Version,
     /// How often it was tried before.
     pub attempt: u32,
     /// How long since it was first tried.

@@ -266,6 +266,15 @@ impl KeyState {
         self.carried.drain(..self.carried.len().saturating_sub(CARRIED));
     }
 
+    /// Up to which state the watch has shown the object, as of an event that waits.
+    pub(super) fn watched(&self, event: &Event) -> Version {
+        match &self.newest {
+            _ if event.cause == Cause::Watch => event.version,
+            Some((uid, _)) if *uid == event.uid => self.watched,
+            _ => Version(0),
+        }
+    }
+
     /// Notes that a state was taken in. What is older, of another life, changes nothing.
     pub(super) fn saw(&mut self, event: &Event) {
         match &mut self.newest {

@@ -13,6 +13,8 @@ pub(crate) fn input(event: Arc<Event>, known: Option<&Record>, done: Option<Vers
     let doubts = |known: &Record| known.uid == event.uid && known.is_in_doubt() && event.version < known.sent;
     if is_done_with(&event, known, done) {
         Input::PassedOver(event)
+    } else if known.is_some_and(|known| is_untold(&event, known)) {
+        Input::Redelivered(event)
     } else if event.again && !event.is_deleted() && known.is_some_and(doubts) {
         Input::InDoubt(event)
     } else {
@@ -25,7 +27,8 @@ pub(crate) fn input(event: Arc<Event>, known: Option<&Record>, done: Option<Vers
 /// something of a later life.
 ///
 /// Something of what was acknowledged may be in doubt, or incomplete: that is for the newest state, which is shown as well and
-/// is not shown again. An end of what the route still knows is told in any case: it may have been refused for good.
+/// is not shown again. An end of what the route still knows is told in any case: it may have been refused for good. And of a fact
+/// that led to what was acknowledged it is not known that it was told, where a read had shown that before the watch.
 fn is_done_with(event: &Event, known: Option<&Record>, done: Option<Version>) -> bool {
     let Event { uid, version, again: true, .. } = event else { return false };
     if version.0 == 0 {
@@ -35,10 +38,18 @@ fn is_done_with(event: &Event, known: Option<&Record>, done: Option<Version>) ->
         Some(known) if known.uid == *uid => (Some(known), false),
         other => (None, other.is_some_and(|other| *version < other.version)),
     };
-    let acknowledged =
-        known.is_some_and(|known| known.settled != Settled::Never && *version <= known.version);
+    let acknowledged = known.is_some_and(|known| {
+        known.settled != Settled::Never && *version <= known.version && !is_untold(event, known)
+    });
     let untold_end = event.is_deleted() && known.is_some();
     acknowledged || later || (!untold_end && done.is_some_and(|done| *version <= done))
+}
+
+/// Whether an event shows a fact of before the state that was acknowledged, which no watch of the former process had shown.
+fn is_untold(event: &Event, known: &Record) -> bool {
+    let before = known.settled != Settled::Never && known.uid == event.uid && event.version < known.version;
+    let fact = event.fact.as_ref().is_some_and(|fact| !known.reported_last(fact));
+    event.again && before && fact && !known.was_watched(event.version)
 }
 
 #[cfg(test)]
@@ -100,6 +111,27 @@ mod tests {
         former.doubt();
         assert!(taken(event(25, false), &former), "of another life");
         assert!(matches!(of(event(20, false), &doubted), Input::PassedOver(_)), "it was acknowledged");
+    }
+
+    #[test]
+    fn a_fact_that_led_to_what_a_read_showed_first_is_told_with_the_newest_state() {
+        let led = Fact { id: Digest(8), body: Bytes::new() };
+        let last = Fact { id: Digest(9), body: Bytes::new() };
+        let shows = |version, fact: &Fact| Event { fact: Some(fact.clone()), ..event(version, false) };
+        let ahead = Record { watched: Some(Version(12)), fact: last.id, ..known("u", 20, Settled::Now) };
+        let of = |event: Event, known: &Record, done| input(event.into(), Some(known), Some(Version(done)));
+        let is_told = |event, known: &Record| matches!(of(event, known, 10), Input::Redelivered(_));
+        assert!(is_told(shows(15, &led), &ahead));
+        let passed = |event, known: &Record, done| matches!(of(event, known, done), Input::PassedOver(_));
+        assert!(passed(shows(12, &led), &ahead, 10), "the watch had shown it");
+        assert!(passed(shows(15, &led), &ahead, 15), "it is done with");
+        assert!(
+            passed(shows(15, &last), &ahead, 10) && passed(event(15, false), &ahead, 10),
+            "nothing is new of it"
+        );
+        assert!(passed(shows(20, &led), &ahead, 10), "it was acknowledged");
+        let before = Record { watched: None, ..ahead };
+        assert!(passed(shows(15, &led), &before, 10), "a former version wrote it");
     }
 
     #[test]

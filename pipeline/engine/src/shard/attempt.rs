@@ -122,7 +122,8 @@ pub(super) async fn attempt(
     };
     teller.tell(Step::Enriched { reports: enriched.reports.len(), took: began.elapsed() });
     let state = enriched.settle.as_ref().map(|settle| settle.state.clone());
-    let mut delivery = Delivery::new(enriched, known, &start.refused, shared.reports_per_key, attempt.now);
+    let mut delivery = Delivery::new(enriched, known, &start.refused, shared.reports_per_key, attempt.now)
+        .of_watched(start.watched);
     let mut flying = FuturesUnordered::new();
     loop {
         while let Some((report, counter)) = delivery.next() {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pipeline_core::{
     Checkpoint, Digest, Enriched, EntityId, Filtered, Reason, Record, Refetch, Refused, Report, Timestamp,
+    Version,
 };
 
 use crate::circuit::Verdict;
@@ -93,6 +94,12 @@ impl Delivery {
             }
         }
         delivery
+    }
+
+    /// Of an object that the watch has shown up to this state.
+    pub(crate) fn of_watched(mut self, watched: Version) -> Self {
+        self.settle.iter_mut().for_each(|settle| settle.watched = watched);
+        self
     }
 
     /// The next report to send now, and how many reports of its entity were acknowledged before.

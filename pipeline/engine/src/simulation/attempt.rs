@@ -168,7 +168,8 @@ impl SimulatedAttempt {
         let enriched: Enriched = enrich(event, known.as_ref(), &facts);
         let state = enriched.settle.as_ref().map(|settle| settle.state.clone());
         let delivery =
-            Delivery::new(enriched, known, &self.start.refused, around.reports, Timestamp::UNIX_EPOCH);
+            Delivery::new(enriched, known, &self.start.refused, around.reports, Timestamp::UNIX_EPOCH)
+                .of_watched(self.start.watched);
         self.fill(Box::new(Sending { delivery, state, flying: Vec::new() }), around)
     }
 

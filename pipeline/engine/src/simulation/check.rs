@@ -127,7 +127,8 @@ impl Check {
                 // A list that lacks a name ends whatever life of it is known, in the name of the one that it had shown.
                 let former = report.ends && self.lives.get(&report.key) > Some(&World::life(&report.uid));
                 let journaled = once && (self.restored.contains(&report.uid) || former);
-                let retold = self.retold(&report.uid);
+                // What led to a state that a read had shown first is shown again, and may have been told.
+                let retold = self.retold(&report.uid) || (self.goes_on && report.fact.is_some());
                 ensure!(
                     !taken.acked || journaled || retold,
                     "sent again although it was acknowledged: {}",

@@ -254,13 +254,11 @@ impl Draft<'_> {
         }
         let present = state.resources.iter().enumerate().filter(|(_, value)| value.is_some());
         let settle = Checkpoint {
-            uid: event.uid.clone(),
-            version: event.version,
-            state: state.encode(),
             fact: operation(state.operation),
             incomplete,
             unsent,
             present: present.map(|(at, _)| entity_of(at)).collect(),
+            ..Checkpoint::new(event.uid.clone(), event.version, state.encode())
         };
         Enriched {
             filtered: reports.is_empty().then_some(Filtered::SameContent),

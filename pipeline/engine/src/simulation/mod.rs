@@ -237,6 +237,7 @@ impl Simulation {
             let what = match input {
                 Input::PassedOver(_) => ", done",
                 Input::InDoubt(_) => ", in doubt",
+                Input::Redelivered(_) => ", to be read",
                 _ => "",
             };
             format!("watched{how}{what}: {}", show::event(&event))

@@ -25,7 +25,7 @@ pub(crate) fn state() -> impl Strategy<Value = Bytes> {
 prop_compose! {
     pub(crate) fn a_record()(
         uid in ".{0,40}",
-        (version, fact, reported, floor, sent) in any::<(u64, u64, u32, u64, u64)>(),
+        (version, fact, reported, floor, sent, watched) in any::<(u64, u64, u32, u64, u64, Option<u64>)>(),
         settled in prop::sample::select(vec![Settled::Never, Settled::Before, Settled::Now, Settled::Unwritten]),
         state in state(),
         mut entities in prop::collection::vec(row(), 0..40),
@@ -33,7 +33,8 @@ prop_compose! {
         entities.sort_by_key(|row| row.id);
         entities.dedup_by_key(|row| row.id);
         let (version, fact, sent) = (Version(version), Digest(fact), Version(sent));
-        Record { uid: uid.into(), version, settled, state, fact, reported, floor, entities, sent }
+        let watched = watched.map(Version);
+        Record { uid: uid.into(), version, settled, state, fact, reported, floor, entities, sent, watched }
     }
 }
 
@@ -87,11 +88,14 @@ proptest! {
     }
 
     #[test]
-    fn a_record_of_a_former_version_does_not_say_what_was_sent(kept in a_record()) {
-        let Record { uid, version, settled, state, fact, reported, floor, entities, .. } = &kept;
+    fn a_record_of_a_former_version_says_neither_what_was_sent_nor_what_was_watched(kept in a_record()) {
+        let Record { uid, version, settled, state, fact, reported, floor, entities, sent, .. } = &kept;
+        let bytes = encode(&(uid, version, settled, state, fact, reported, floor, entities, sent));
+        prop_assert_eq!(incarnation(&bytes), Ok((uid.clone(), *version)));
+        prop_assert_eq!(record(&bytes), Ok(Record { watched: None, ..kept.clone() }));
         let bytes = encode(&(uid, version, settled, state, fact, reported, floor, entities));
         prop_assert_eq!(incarnation(&bytes), Ok((uid.clone(), *version)));
-        prop_assert_eq!(record(&bytes), Ok(Record { sent: Version(0), ..kept }));
+        prop_assert_eq!(record(&bytes), Ok(Record { sent: Version(0), watched: None, ..kept }));
     }
 
     #[test]
@@ -122,7 +126,7 @@ fn what_is_stored_is_this() {
     let row = "97 07 08 00 00 c2 c2 92 00 00";
     let own = "97 00 00 00 00 c2 c2 92 00 00";
     let never = "a5 4e 65 76 65 72";
-    let expected = format!("81 a2 56 31 99 a2 75 31 00 {never} c4 00 00 00 00 92 {own} {row} 00");
+    let expected = format!("81 a2 56 31 9a a2 75 31 00 {never} c4 00 00 00 00 92 {own} {row} 00 c0");
     assert_eq!(hex, expected.replace(' ', ""), "another layout is another version");
 }
 

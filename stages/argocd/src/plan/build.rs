@@ -124,13 +124,11 @@ impl FetchPlan {
             server: app.server.clone(),
         };
         Checkpoint {
-            uid: self.event.uid.clone(),
-            version: self.event.version,
-            state: state.encode(),
             fact: app.operation.as_ref().map_or(Digest::NONE, |operation| operation.digest()),
             incomplete,
             unsent,
             present: app.entries.iter().map(|entry| entry.id).collect(),
+            ..Checkpoint::new(self.event.uid.clone(), self.event.version, state.encode())
         }
     }
 

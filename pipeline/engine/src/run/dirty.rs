@@ -1,16 +1,23 @@
 //! Which objects are to be published again, because the bus did not take, or not surely, what was published of them.
 //!
 //! Pure. What the cluster still shows is read again, so that never an older state follows a newer one; what it does not
-//! show any more (a deletion, the end of an operation) is kept.
+//! show any more (a deletion, the end of an operation) is kept. Objects take turns, so that one which cannot be read, or a
+//! deletion that is not taken, holds up no other.
 
 use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
+use std::time::Duration;
 
-use pipeline_core::{Change, Event, Fact, Key, Timestamp, Uid, Version};
+use pipeline_core::{Backoff, Change, Event, Fact, Key, Timestamp, Uid, Version};
+use tokio::time::Instant;
 
 use crate::lane::KEPT_FACTS;
 
 /// Bytes of facts kept of all objects.
 const FACT_BYTES: usize = 16 << 20;
+
+/// Between reads of an object that fail: its kind may be gone, or the right to it, for as long as the process runs.
+const FAILING: Backoff = Backoff { min: Duration::from_secs(1), max: Duration::from_secs(30) };
 
 /// What is to be published again of one object.
 #[derive(Debug, Default)]
@@ -25,6 +32,10 @@ struct Entry {
     bytes: usize,
     /// The number of the read that is under way, and shows what was marked last.
     reading: Option<u64>,
+    /// Reads that failed, in a row,
+    failures: u32,
+    /// and when it is read again after them.
+    again: Option<Instant>,
 }
 
 /// Objects to be published again: bounded by how many there are, and their facts by [`KEPT_FACTS`] and [`FACT_BYTES`].
@@ -35,15 +46,10 @@ pub(in crate::run) struct Dirty {
     bytes: usize,
     /// Reads that were begun.
     reads: u64,
-}
-
-/// What to do for one object.
-#[derive(Debug)]
-pub(in crate::run) enum Republish {
-    /// Publish this.
-    Publish(Event),
-    /// Read it, and offer what is found with [`Dirty::read`], under this number.
-    Read(Key, u64),
+    /// The object whose turn to be read was last.
+    last_read: Option<Key>,
+    /// The object whose turn to have its deletions published was last.
+    last_deletion: Option<Key>,
 }
 
 impl Entry {
@@ -117,29 +123,37 @@ impl Dirty {
         Some(entry)
     }
 
-    /// What to do next for at most `most` objects.
-    pub(in crate::run) fn next(&mut self, most: usize) -> Vec<Republish> {
-        let mut work = Vec::new();
-        let mut rest = Vec::new();
-        let Self { entries, bytes, reads } = self;
-        for (key, entry) in entries.iter_mut().filter(|(_, entry)| entry.reading.is_none()).take(most) {
-            for event in entry.deleted.drain(..) {
-                let told: usize = event.coalesced.iter().map(Fact::size).sum();
-                (entry.bytes, *bytes) = (entry.bytes - told, *bytes - told);
-                work.push(Republish::Publish(event));
-            }
-            if entry.read {
-                *reads += 1;
-                entry.reading = Some(*reads);
-                work.push(Republish::Read(key.clone(), *reads));
-            } else {
-                rest.push(key.clone());
+    /// The deletions of the next `most` objects that have any, to be published now, in order. No read is waited for.
+    pub(in crate::run) fn deletions(&mut self, most: usize) -> Vec<Event> {
+        let mut deleted = Vec::new();
+        for key in next(&self.entries, &mut self.last_deletion, most, |entry| !entry.deleted.is_empty()) {
+            let Some(entry) = self.entries.get_mut(&key) else { continue };
+            let events = std::mem::take(&mut entry.deleted);
+            let told: usize = events.iter().flat_map(|event| &event.coalesced).map(Fact::size).sum();
+            (entry.bytes, self.bytes) = (entry.bytes - told, self.bytes - told);
+            deleted.extend(events);
+            if !entry.read {
+                self.take(&key);
             }
         }
-        for key in rest {
-            self.take(&key);
+        deleted
+    }
+
+    /// The next `most` objects to be read now, each with the number under which [`Dirty::read`] is offered what is found. One
+    /// whose deletions were not published yet is not among them.
+    pub(in crate::run) fn reads(&mut self, most: usize, now: Instant) -> Vec<(Key, u64)> {
+        let is_due = |entry: &Entry| {
+            let is_idle = entry.read && entry.reading.is_none() && entry.deleted.is_empty();
+            is_idle && entry.again.is_none_or(|again| again <= now)
+        };
+        let mut begun = Vec::new();
+        for key in next(&self.entries, &mut self.last_read, most, is_due) {
+            let Some(entry) = self.entries.get_mut(&key) else { continue };
+            self.reads += 1;
+            entry.reading = Some(self.reads);
+            begun.push((key, self.reads));
         }
-        work
+        begun
     }
 
     /// What a read found at `now`: `None` for nothing. Gives what is to be published, in order. What was found by a read that
@@ -165,12 +179,34 @@ impl Dirty {
         }
     }
 
-    /// A read failed: it is tried again later.
-    pub(in crate::run) fn not_read(&mut self, key: &Key, read: u64) {
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.reading.take_if(|reading| *reading == read);
+    /// A read failed: it is tried again later, and less and less often until the watch shows a newer event. `seed` chooses
+    /// the jitter.
+    pub(in crate::run) fn not_read(&mut self, key: &Key, read: u64, now: Instant, seed: u64) {
+        if let Some(entry) = self.entries.get_mut(key)
+            && entry.reading.take_if(|reading| *reading == read).is_some()
+        {
+            entry.failures = entry.failures.saturating_add(1);
+            entry.again = Some(now + FAILING.wait(entry.failures, None, seed));
         }
     }
+}
+
+/// The first `most` objects after `last` whose entries are `due`, from the first of all on where the end is reached.
+/// `last` becomes the last of them.
+fn next(
+    entries: &BTreeMap<Key, Entry>,
+    last: &mut Option<Key>,
+    most: usize,
+    due: impl Fn(&Entry) -> bool,
+) -> Vec<Key> {
+    let after = entries.range((last.as_ref().map_or(Unbounded, Excluded), Unbounded));
+    let before = last.as_ref().map(|last| entries.range(..=last));
+    let all = after.chain(before.into_iter().flatten());
+    let keys: Vec<Key> = all.filter(|(_, entry)| due(entry)).map(|(key, _)| key.clone()).take(most).collect();
+    if let Some(key) = keys.last() {
+        *last = Some(key.clone());
+    }
+    keys
 }
 
 /// Facts of one incarnation, and those of others.
@@ -246,10 +282,15 @@ mod tests {
 
     /// Begins the one read that is due, and gives its number.
     fn begin(dirty: &mut Dirty) -> u64 {
-        match &dirty.next(8)[..] {
-            [Republish::Read(of, read)] if *of == key() => *read,
-            work => panic!("{work:?}"),
+        match &dirty.reads(8, Instant::now())[..] {
+            [(of, read)] if *of == key() => *read,
+            reads => panic!("{reads:?}"),
         }
+    }
+
+    fn not_read(dirty: &mut Dirty, number: u64) {
+        // So long ago that it is tried again now.
+        dirty.not_read(&key(), number, Instant::now() - FAILING.max, 0);
     }
 
     fn read(dirty: &mut Dirty, number: u64, found: Option<Event>) -> Vec<Event> {
@@ -262,8 +303,8 @@ mod tests {
         dirty.mark(event(1, Some(1)));
         dirty.mark(event(2, Some(2)));
         let failed = begin(&mut dirty);
-        assert!(dirty.next(8).is_empty(), "it is being read");
-        dirty.not_read(&key(), failed);
+        assert!(dirty.reads(8, Instant::now()).is_empty(), "it is being read");
+        not_read(&mut dirty, failed);
         let number = begin(&mut dirty);
         let found = read(&mut dirty, number, Some(event(3, Some(2)))).remove(0);
         assert_eq!((found.version, ends(&found), dirty.len()), (Version(3), vec![1], 0));
@@ -302,7 +343,7 @@ mod tests {
         assert_eq!(read(&mut dirty, number, Some(event(2, None))), [], "the read began before");
         let next = begin(&mut dirty);
         assert_eq!(read(&mut dirty, number, Some(event(2, None))), [], "another read is under way");
-        dirty.not_read(&key(), number);
+        not_read(&mut dirty, number);
         let found = read(&mut dirty, next, Some(event(3, None)));
         assert_eq!((found.len(), found[0].version, ends(&found[0])), (1, Version(3), vec![1]));
         dirty.mark(event(3, None));
@@ -324,13 +365,14 @@ mod tests {
         dirty.mark(gone(2));
         assert_eq!(dirty.overtaken(gone(4)).len(), 1, "one of a life is enough");
         dirty.mark(gone(2));
-        let work = dirty.next(8);
-        assert!(matches!(&work[..], [Republish::Publish(event)] if event.is_deleted()), "{work:?}");
+        let deleted = dirty.deletions(8);
+        assert!(matches!(&deleted[..], [event] if event.is_deleted()), "{deleted:?}");
         assert_eq!(dirty.len(), 0);
         dirty.mark(gone(2));
         dirty.mark(next);
-        let work = dirty.next(8);
-        let [Republish::Publish(_), Republish::Read(_, number)] = work[..] else { panic!("{work:?}") };
+        assert_eq!(dirty.reads(8, Instant::now()), [], "the next life follows the end of the one before");
+        assert_eq!(dirty.deletions(8).len(), 1);
+        let number = begin(&mut dirty);
         assert_eq!(read(&mut dirty, number, None), []);
         assert_eq!(dirty.len(), 0, "the watch tells of the end");
     }
@@ -345,8 +387,8 @@ mod tests {
         dirty.mark(event(1, Some(1)));
         dirty.mark(gone(2));
         dirty.mark(Event { fact: event(4, Some(2)).fact, ..gone(4) });
-        let work = dirty.next(8);
-        let [Republish::Publish(gone), Republish::Read(..)] = &work[..] else { panic!("{work:?}") };
+        let deleted = dirty.deletions(8);
+        let [gone] = &deleted[..] else { panic!("{deleted:?}") };
         assert_eq!((ends(gone), dirty.bytes), (vec![1, 2], 0));
     }
 
@@ -379,6 +421,69 @@ mod tests {
         };
         let other = Event { key: Key::new("ns", "other").unwrap(), ..large(1) };
         assert_eq!((dirty.mark(other), dirty.mark(large(1))), (0, 1), "half of it is taken");
-        assert_eq!((dirty.len(), dirty.next(8).len()), (2, 2), "each is read all the same");
+        assert_eq!((dirty.len(), dirty.reads(8, Instant::now()).len()), (2, 2), "each is read all the same");
+    }
+
+    /// Marks so many objects that come before all others.
+    fn mark_first(dirty: &mut Dirty, count: usize) {
+        for n in 0..count {
+            dirty.mark(Event { key: Key::new("a", &format!("first-{n:02}")).unwrap(), ..event(1, None) });
+        }
+    }
+
+    #[test]
+    fn what_can_be_read_is_read_soon_behind_any_number_of_objects_that_cannot() {
+        let (mut dirty, now) = (Dirty::default(), Instant::now());
+        mark_first(&mut dirty, 40);
+        dirty.mark(event(1, None));
+        let looks = (1..).find(|_| {
+            let begun = dirty.reads(16, now);
+            // As if each failed so long ago that it is due again.
+            begun.iter().for_each(|(of, read)| dirty.not_read(of, *read, now - FAILING.max, 0));
+            begun.iter().any(|(of, _)| *of == key())
+        });
+        assert_eq!(looks, Some(3), "41 objects, 16 a look");
+        let names: Vec<_> = dirty.reads(8, now).into_iter().map(|(of, _)| of.name().to_owned()).collect();
+        assert_eq!(names[..2], ["first-07", "first-08"], "the turn goes round");
+    }
+
+    #[test]
+    fn a_deletion_waits_for_no_read_and_one_that_is_not_taken_holds_up_no_other() {
+        let (mut dirty, now) = (Dirty::default(), Instant::now());
+        mark_first(&mut dirty, 3);
+        let end = |name: &str| Event { key: Key::new("z", name).unwrap(), ..gone(1) };
+        for name in ["a", "b", "c"] {
+            dirty.mark(end(name));
+        }
+        assert_eq!(dirty.reads(8, now).len(), 3, "all reads that there may be are under way");
+        let mut told = Vec::new();
+        for _ in 0..4 {
+            for event in dirty.deletions(1) {
+                told.push(event.key.name().to_owned());
+                dirty.mark(event);
+            }
+        }
+        assert_eq!(told, ["a", "b", "c", "a"]);
+    }
+
+    #[test]
+    fn an_object_that_cannot_be_read_is_tried_less_and_less_often_until_the_watch_shows_it() {
+        let (mut dirty, mut now) = (Dirty::default(), Instant::now());
+        dirty.mark(event(1, None));
+        let mut fail_after = |dirty: &mut Dirty, wait: Duration| {
+            let early = now + wait.saturating_sub(Duration::from_nanos(1));
+            assert!(wait.is_zero() || dirty.reads(8, early).is_empty(), "{wait:?} are not over");
+            now += wait;
+            let [(_, read)] = dirty.reads(8, now)[..] else { panic!("not due after {wait:?}") };
+            dirty.not_read(&key(), read, now, 0);
+        };
+        // The jitter takes up to half of each.
+        for wait in [0, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000, 15_000] {
+            fail_after(&mut dirty, Duration::from_millis(wait));
+        }
+        assert_eq!(dirty.overtaken(event(2, None)).len(), 1);
+        dirty.mark(event(2, None));
+        fail_after(&mut dirty, Duration::ZERO);
+        fail_after(&mut dirty, Duration::from_millis(500));
     }
 }

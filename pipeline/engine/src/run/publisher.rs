@@ -12,18 +12,18 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use pipeline_core::{Change, Digest, Event, Key, Shutdown, StageError, Timestamp, Uid, Version};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use super::dirty::{Dirty, Republish};
+use super::dirty::Dirty;
 use super::feed::Feed;
 use pipeline_bus::{BusError, Keep, Message, Published};
 use pipeline_observe::metrics::BusSeries;
 
 /// Messages on their way.
 const FLYING: usize = 128;
-/// Between looks at what is dirty,
+/// Between looks at what is dirty.
 const LOOK: Duration = Duration::from_millis(500);
-/// and how much of it is then read, at a time.
+/// Reads at a time of what is dirty.
 const READS: usize = 16;
 /// At the end, answers are awaited so long.
 const LAST: Duration = Duration::from_secs(2);
@@ -84,7 +84,7 @@ impl Publisher {
                     Err(error) => {
                         let error: &dyn std::error::Error = &error;
                         tracing::debug!(%key, error, "cannot read an object to publish it again");
-                        self.dirty.not_read(&key, read);
+                        self.dirty.not_read(&key, read, Instant::now(), fastrand::u64(..));
                     }
                 },
                 event = events.recv(), if self.flying.len() < FLYING => match event {
@@ -98,6 +98,7 @@ impl Publisher {
                 _ = look.tick() => {
                     if !*watches.borrow() {
                         self.dirty = Dirty::default();
+                        self.reading.clear();
                         self.told.clear();
                     }
                     self.look().await;
@@ -115,18 +116,16 @@ impl Publisher {
         if self.dirty.len() == 0 || !self.feed.bus.is_connected() {
             return;
         }
-        let most = READS.saturating_sub(self.reading.len());
-        for again in self.dirty.next(most) {
-            match again {
-                Republish::Publish(event) => self.publish(event).await,
-                Republish::Read(key, read) => {
-                    let source = self.feed.source.clone();
-                    self.reading.push(Box::pin(async move {
-                        let found = source.read(&key, Version(0)).await;
-                        (key, read, found)
-                    }));
-                }
-            }
+        // Reads may all be under way, or fail: a deletion needs none.
+        for event in self.dirty.deletions(FLYING.saturating_sub(self.flying.len())) {
+            self.publish(event).await;
+        }
+        for (key, read) in self.dirty.reads(READS.saturating_sub(self.reading.len()), Instant::now()) {
+            let source = self.feed.source.clone();
+            self.reading.push(Box::pin(async move {
+                let found = source.read(&key, Version(0)).await;
+                (key, read, found)
+            }));
         }
     }
 

@@ -1,4 +1,5 @@
-//! Several events in one request: what comes while one is under way shares the next.
+//! Several events in one request: what comes while one is under way shares the next. A request ends, and its events are sent
+//! again later, when nobody waits for one of them any more.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,7 @@ use pipeline_core::{Reason, Shipment, StageError};
 use tokio::sync::oneshot;
 
 use super::{BATCHED, CloudEvents, event};
-use crate::in_batch::all;
+use crate::in_batch::{Waiting, all, answer_alone, while_awaited};
 
 /// The events that wait for a request.
 #[derive(Default)]
@@ -18,11 +19,6 @@ pub(super) struct Batches {
     waiting: Mutex<VecDeque<Waiting>>,
     /// Whoever has it sends what waits.
     sending: tokio::sync::Mutex<()>,
-}
-
-struct Waiting {
-    shipment: Shipment,
-    answer: oneshot::Sender<Result<(), StageError>>,
 }
 
 /// Whoever was sending ended before its answer came.
@@ -35,11 +31,15 @@ impl Batches {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next ones, within the bounds of a request: at least one where any waits.
+    /// The next ones that somebody waits for, within the bounds of a request: at least one where there is any.
     fn take(&self, (events, bytes): (usize, usize)) -> Vec<Waiting> {
         let mut waiting = self.waiting();
         let (mut taken, mut size) = (Vec::new(), 0);
         while let Some(next) = waiting.front() {
+            if next.answer.is_closed() {
+                waiting.pop_front();
+                continue;
+            }
             size += next.shipment.report.body.len();
             if !taken.is_empty() && (taken.len() >= events || size > bytes) {
                 break;
@@ -82,12 +82,14 @@ impl CloudEvents {
     }
 
     /// Sends a batch and answers each of its events.
-    async fn send(&self, batch: Vec<Waiting>) {
+    async fn send(&self, mut batch: Vec<Waiting>) {
         let start = Instant::now();
         let events: Vec<Bytes> =
             batch.iter().map(|waiting| event::structured(&waiting.shipment, &self.source)).collect();
         let body = [b"[", &*events.join(&b","[..]), b"]"].concat();
-        match self.request(BATCHED, Vec::new(), body.into()).await.map_err(|error| self.classified(error)) {
+        let request = self.request(BATCHED, Vec::new(), body.into());
+        let sent = while_awaited(&mut batch, request).await;
+        match sent.and_then(|sent| sent.map_err(|error| self.classified(error))) {
             Ok(()) => batch.into_iter().for_each(|waiting| self.answer(waiting, Ok(()), start)),
             Err(error) if error.is_retry() => {
                 let answers = all(batch.len(), error);
@@ -98,8 +100,7 @@ impl CloudEvents {
             }
             Err(_) if batch.len() > 1 => {
                 let posts = batch.into_iter().map(|Waiting { shipment, answer }| async move {
-                    // Whoever waited may be gone.
-                    let _ = answer.send(self.post(&shipment).await);
+                    answer_alone(answer, self.post(&shipment)).await;
                 });
                 join_all(posts).await;
             }

@@ -30,7 +30,8 @@
 //! as if there were no batches.
 //!
 //! What the answer as a whole means: 401, 403, 408, 425, 429, 3xx, 5xx, no answer, an answer that is cut or that is no
-//! such list leave every report of the batch unacknowledged, and each is sent again later. Any other 4xx refuses the
+//! such list leave every report of the batch unacknowledged, and each is sent again later. A batch is waited for only as long as
+//! each of its reports may be under way: its connection is closed then, which is no answer. Any other 4xx refuses the
 //! batch and not its reports: they are sent one by one at once. Where that is 404, 405 or 415 and no batch was ever
 //! taken, the platform knows no batches, and none is sent any more until the process starts again.
 
@@ -42,7 +43,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures::StreamExt as _;
 use futures::future::{Either, join_all, select};
+use futures::stream;
 use pipeline_core::{Shipment, StageError};
 use serde::Deserialize;
 use stages_client::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -51,7 +54,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::{ACT, Batch, Platform, classify};
 use crate::envelope;
-use crate::in_batch::all;
+use crate::in_batch::{Waiting, all, answer_alone, while_awaited};
 
 const BATCH: &str = "send a batch of reports";
 /// Bytes of an answer, unzipped: room for a result of each report, and something around them.
@@ -82,11 +85,6 @@ struct Queue {
     left: u64,
     /// Requests under way.
     under_way: usize,
-}
-
-struct Waiting {
-    shipment: Shipment,
-    answer: oneshot::Sender<ShipResult>,
 }
 
 /// Reports that are sent together. Whoever drops it leaves them unanswered, and whoever waits for one sends it again.
@@ -228,12 +226,12 @@ impl Platform {
         }
     }
 
-    async fn send_load(&self, load: Load<'_>) {
+    async fn send_load(&self, mut load: Load<'_>) {
         if load.reports.len() == 1 || !load.batching.is_taken() {
             return self.send_one_by_one(load).await;
         }
         let start = Instant::now();
-        match self.send_batch(&load).await {
+        match self.send_batch(&mut load).await {
             ControlFlow::Continue(answers) => {
                 let took = start.elapsed();
                 answers.iter().for_each(|answer| self.count(answer, took));
@@ -246,15 +244,18 @@ impl Platform {
         }
     }
 
-    async fn send_one_by_one(&self, load: Load<'_>) {
-        let shipments: Vec<Shipment> = load.shipments().cloned().collect();
-        let answers = self.post_each(&shipments).await;
-        load.answer(answers);
+    async fn send_one_by_one(&self, mut load: Load<'_>) {
+        let posts: Vec<_> = load.reports.drain(..).map(|waiting| self.send_alone(waiting)).collect();
+        stream::iter(posts).buffer_unordered(self.concurrency).collect::<()>().await;
+    }
+
+    async fn send_alone(&self, Waiting { shipment, answer }: Waiting) {
+        answer_alone(answer, self.post(&shipment)).await;
     }
 
     /// An answer for each report; or why the platform takes no batch, or not this one.
-    async fn send_batch(&self, load: &Load<'_>) -> ControlFlow<HttpError, Vec<ShipResult>> {
-        let reports = load.reports.len();
+    async fn send_batch(&self, load: &mut Load<'_>) -> ControlFlow<HttpError, Vec<ShipResult>> {
+        let (batching, reports) = (load.batching, load.reports.len());
         let body = match self.encode(envelope::batch(load.shipments())).await {
             Ok(body) => body,
             Err(error) => return ControlFlow::Continue(all(reports, error)),
@@ -262,7 +263,7 @@ impl Platform {
         let post = async {
             let request = self
                 .client
-                .request_escaped(BATCH, Method::POST, &load.batching.settings.path)?
+                .request_escaped(BATCH, Method::POST, &batching.settings.path)?
                 .header(CONTENT_TYPE, "application/json")
                 .header(CONTENT_ENCODING, "gzip")
                 .body(body);
@@ -270,9 +271,13 @@ impl Platform {
             let reply = self.client.send_within(BATCH, request, ANSWER + RESULT * reports).await?;
             results(reply.checked()?, reports)
         };
-        match post.await {
+        let posted = match while_awaited(&mut load.reports, post).await {
+            Ok(posted) => posted,
+            Err(error) => return ControlFlow::Continue(all(reports, error)),
+        };
+        match posted {
             Ok(results) => {
-                load.batching.taken.store(true, Ordering::Relaxed);
+                batching.taken.store(true, Ordering::Relaxed);
                 let each = results.iter().zip(load.shipments());
                 ControlFlow::Continue(each.map(|(result, shipment)| self.answer(result, shipment)).collect())
             }

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use self::receiver::{Receiver, at_once, list, ok};
 use crate::support::{Remembering, host, platform, shipment, unzipped};
 
+mod given_up;
 mod receiver;
 
 const PATH: &str = "/2.0/api/events/batch";

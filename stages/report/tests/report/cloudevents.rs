@@ -11,8 +11,14 @@ use pipeline_core::{NoMeter, Sink as _};
 use serde_json::{Value, json};
 use stages_client::Token;
 use stages_report::cloudevents::{CloudEvents, Config, Mode};
+use tokio::sync::Notify;
+use tokio::task::yield_now;
+use tokio::time::timeout;
 
-use crate::support::{Requests, serve, shipment};
+use crate::support::{Requests, TellsEnd, serve, shipment};
+
+/// Less than a request may take.
+const SOON: Duration = Duration::from_secs(10);
 
 /// Takes every request but those whose body holds `refused`.
 async fn receiver() -> (String, Requests) {
@@ -122,6 +128,59 @@ async fn several_callers_are_each_answered_whoever_sends_for_them() {
         .map(|(_, body)| serde_json::from_slice::<Vec<Value>>(body).unwrap().len())
         .sum::<usize>();
     assert_eq!(events, 50);
+}
+
+/// Three events: the first is sent alone, and answered when the others wait. The second then sends itself and the third,
+/// which is not answered in a batch, or `alone` after a batch that is refused; and whoever waits for the third gives up. Gives
+/// whether the second was taken, and is tried again if it was not.
+async fn sent_for_another(alone: bool) -> (bool, bool) {
+    let (come, go, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (coming, going, ending) = (come.clone(), go.clone(), ended.clone());
+    let take = move |body: Bytes| {
+        let (coming, going, ending) = (coming.clone(), going.clone(), ending.clone());
+        async move {
+            let body = String::from_utf8(body.to_vec()).unwrap();
+            let is_batch = body.starts_with('[');
+            if body.contains("first") {
+                coming.notify_one();
+                going.notified().await;
+            } else if body.contains("third") && !(alone && is_batch) {
+                let _ended = TellsEnd(ending);
+                coming.notify_one();
+                std::future::pending::<()>().await;
+            }
+            if alone && body.contains("third") { StatusCode::BAD_REQUEST } else { StatusCode::ACCEPTED }
+        }
+    };
+    let address = serve(Router::new().route("/events", post(take))).await;
+    let sink = Arc::new(sink(&address, Mode::Batched { events: 2, bytes: 1 << 20 }).await);
+    let ship = |name: &str, n| {
+        let (sink, shipment) = (sink.clone(), shipment(&format!("\"{name}\""), n));
+        tokio::spawn(async move { sink.ship(&[shipment]).await })
+    };
+    let _first = ship("first", 1);
+    assert!(timeout(SOON, come.notified()).await.is_ok(), "the first is not sent");
+    let sending = ship("second", 2);
+    // In this runtime's one thread it goes as far as it can.
+    yield_now().await;
+    let waiting = ship("third", 3);
+    yield_now().await;
+    go.notify_one();
+    assert!(timeout(SOON, come.notified()).await.is_ok(), "the third is not sent");
+    waiting.abort();
+    assert!(timeout(SOON, ended.notified()).await.is_ok(), "the third is still under way");
+    let answers = timeout(SOON, sending).await.unwrap().unwrap();
+    (answers[0].is_ok(), answers[0].as_ref().is_err_and(|error| error.is_retry()))
+}
+
+#[tokio::test]
+async fn a_batch_ends_when_who_waits_for_one_of_its_events_gives_up_and_the_others_are_retried() {
+    assert_eq!(sent_for_another(false).await, (false, true));
+}
+
+#[tokio::test]
+async fn an_event_of_a_refused_batch_ends_when_who_waits_for_it_gives_up() {
+    assert_eq!(sent_for_another(true).await, (true, false));
 }
 
 #[tokio::test]

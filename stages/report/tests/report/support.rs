@@ -15,6 +15,7 @@ use pipeline_core::{
 use stages_client::Token;
 use stages_report::platform::{Batch, Config, Platform};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 /// A report of `body` on its way out.
 pub(crate) fn shipment(body: &str, counter: u32) -> Shipment {
@@ -81,6 +82,15 @@ pub(crate) fn unzipped(body: &[u8]) -> String {
 /// Host and port of a base address.
 pub(crate) fn host(address: &str) -> &str {
     address.split_once("://").unwrap().1
+}
+
+/// Tells when it is dropped, as whatever holds it ends.
+pub(crate) struct TellsEnd(pub(crate) Arc<Notify>);
+
+impl Drop for TellsEnd {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
 }
 
 /// Remembers samples.

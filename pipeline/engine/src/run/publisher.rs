@@ -208,3 +208,6 @@ fn slim(mut event: Event) -> Event {
     };
     event
 }
+
+#[cfg(test)]
+mod tests;

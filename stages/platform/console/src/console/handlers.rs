@@ -23,11 +23,14 @@ use crate::page::shell::{Page, Section, outside, shell};
 use crate::page::shipping::Figure;
 use crate::page::sign_in::SignIn;
 use crate::page::{self, pieces};
-use crate::session::password::{HashError, Passwords};
+use crate::session::password::{HashError, Passwords, PasswordsBusy};
 use crate::session::token;
 use crate::view::runtime::Added;
 
 pub(super) const SESSION_DAYS: i64 = 7;
+const MANY: &str = "Many people sign in at this moment. Try again in a few seconds.";
+/// How many seconds later whoever was told so comes again.
+const FEW_SECONDS: i64 = 5;
 /// The least that the palette looks for resources by.
 const RESOURCE: usize = 3;
 
@@ -345,6 +348,11 @@ fn broken(_: HashError) -> Response {
         .into_response()
 }
 
+fn later(mut response: Response, seconds: i64) -> Response {
+    response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    response
+}
+
 /// A wrong password stands in the audit log where there is somebody of that name: what else is typed there may be anything. The answer
 /// does not wait for it, and so does not tell which names there are.
 fn keep_wrong(console: &Console, name: String) {
@@ -371,18 +379,20 @@ pub(crate) async fn sign_in(
         send(status, &outside("Sign in", theme(&headers), &page::sign_in::sign_in(&shown)))
     };
     // What can never be right is not counted either: whoever made names up with it would fill the throttle for nothing.
-    if name.is_empty() || name.len() > 200 || password.is_empty() {
+    if name.is_empty() || name.len() > 200 || !Passwords::may_be(&password) {
         return Err(said(StatusCode::UNAUTHORIZED, "That name and password do not go together."));
     }
+    // Before the try is counted: tries are counted no faster than passwords are compared.
+    let place = console.0.passwords.place().await;
+    let place =
+        place.map_err(|PasswordsBusy| later(said(StatusCode::SERVICE_UNAVAILABLE, MANY), FEW_SECONDS))?;
     if let Err(seconds) = console.0.throttle.begin(&name, console.now()) {
         let why = format!("Too many wrong passwords for this name. Try again in {seconds} s.");
-        let mut response = said(StatusCode::TOO_MANY_REQUESTS, &why);
-        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
-        return Err(response);
+        return Err(later(said(StatusCode::TOO_MANY_REQUESTS, &why), seconds));
     }
     let user = console.0.accounts.user(&name).await.map_err(failed)?;
     let is_known = user.is_some();
-    let right = console.0.passwords.is_right(password, user.map(|user| user.password)).await;
+    let right = console.0.passwords.is_right(place, password, user.map(|user| user.password)).await;
     if !right.map_err(broken)? {
         tracing::warn!("somebody failed to sign in");
         if is_known {
@@ -475,7 +485,12 @@ pub(crate) async fn welcome(
         let body = page::sign_in::welcome(&token, whose(&link), Some(why));
         return Err(send(StatusCode::UNPROCESSABLE_ENTITY, &outside("Welcome", theme(&headers), &body)));
     }
-    let password = console.0.passwords.hash(password).await.map_err(broken)?;
+    let place = console.0.passwords.place().await.map_err(|PasswordsBusy| {
+        let body = page::sign_in::welcome(&token, whose(&link), Some(MANY));
+        let page = outside("Welcome", theme(&headers), &body);
+        later(send(StatusCode::SERVICE_UNAVAILABLE, &page), FEW_SECONDS)
+    })?;
+    let password = console.0.passwords.hash(place, password).await.map_err(broken)?;
     let used = match whose(&link) {
         None => {
             console.0.accounts.use_link(digest, console.now(), User { name: name.clone(), password }).await

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use pipeline_core::{ExposeSecret as _, SecretString};
 use reqwest::StatusCode;
@@ -267,6 +268,43 @@ async fn wrong_passwords_are_slowed_and_a_name_that_there_is_not_is_told_alike()
     assert_eq!(said.len(), 1, "every refusal reads alike");
     assert!(said[0].contains("That name and password do not go together."));
     assert!(served.page(&session, "/").await.contains("What needs you now"), "a session goes on meanwhile");
+}
+
+#[tokio::test]
+async fn whoever_comes_when_many_sign_in_is_told_to_come_again_and_is_not_counted() {
+    let served = Served::with(Sample::new(), still).await;
+    served.signed_in().await;
+    let names: Vec<String> = (0..300).map(|name| format!("made-up-{name}")).collect();
+    let tried = |name: String| {
+        let served = &served;
+        async move {
+            let response = served.post("/sign-in", &[("name", &name), ("password", "wrong")]).await;
+            let after = response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_owned());
+            (name, response.status(), after, response.text().await.unwrap())
+        }
+    };
+    let mut busy = Vec::new();
+    for (name, status, after, page) in join_all(names.into_iter().map(tried)).await {
+        if status == StatusCode::UNAUTHORIZED {
+            continue;
+        }
+        assert_eq!((status, after.as_deref()), (StatusCode::SERVICE_UNAVAILABLE, Some("5")), "{page}");
+        assert!(page.contains("Many people sign in at this moment. Try again in a few seconds."), "{page}");
+        busy.push(name);
+    }
+    let name = busy.pop().expect("more came than may wait");
+    for _ in 0..3 {
+        assert_eq!(tried(name.clone()).await.1, StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(tried(name.clone()).await.1, StatusCode::TOO_MANY_REQUESTS);
+    // A password that is too long for anybody is compared with none, and no try.
+    let long = "x".repeat(5_000);
+    for _ in 0..5 {
+        let response = served.post("/sign-in", &[("name", "ada"), ("password", &long)]).await;
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    }
+    let response = served.post("/sign-in", &[("name", "ada"), ("password", "correct horse battery")]).await;
+    assert_eq!(response.status(), StatusCode::SEE_OTHER);
 }
 
 #[tokio::test]

@@ -28,7 +28,8 @@ pub(crate) type Schema = async_graphql::Schema<query::Query, mutation::Mutation,
 
 /// How deep fields may stand within each other: what introspection asks stands thirteen deep.
 const DEPTH: usize = 15;
-/// How many fields an answer may have, where each row of a page counts with its own.
+/// How many fields an answer may have, where each row of a page counts with its own, and what looks through all that there is with
+/// what that is worth.
 const COMPLEXITY: usize = 20_000;
 /// Directives on a field.
 const DIRECTIVES: usize = 8;

@@ -22,6 +22,13 @@ use super::workflow::{
 use super::{caller, now, store};
 use crate::caller::{Caller, Refusal, unread};
 
+/// What a look through all clusters counts, however few of them are asked for.
+const CLUSTERS: usize = 500;
+/// What a look through all applications counts, and where their pages end, however few of them are asked for.
+const APPLICATIONS: usize = 200;
+/// What a look for Git sources through all applications counts.
+const GIT_SOURCES: usize = 100;
+
 /// What may be read.
 pub(crate) struct Query;
 
@@ -83,6 +90,7 @@ impl Query {
     }
 
     /// The runtime of a name or an id; null: there is none that whoever asks sees.
+    #[graphql(complexity = "CLUSTERS + child_complexity")]
     async fn runtime(&self, context: &Context<'_>, name: String) -> Result<Option<Runtime>> {
         let called = caller(context)?.runtime(store(context)?, &name).await?;
         let Some(name) = called else { return Ok(None) };
@@ -93,7 +101,7 @@ impl Query {
     }
 
     /// Runtimes, by name.
-    #[graphql(complexity = "page::of(pagination.as_ref()) * child_complexity")]
+    #[graphql(complexity = "CLUSTERS + page::of(pagination.as_ref()) * child_complexity")]
     async fn runtimes(
         &self,
         context: &Context<'_>,
@@ -112,7 +120,7 @@ impl Query {
     }
 
     /// Applications by runtime, namespace and name, of one runtime or of all: those that whoever asks sees.
-    #[graphql(complexity = "page::of(pagination.as_ref()) * child_complexity")]
+    #[graphql(complexity = "APPLICATIONS + page::of(pagination.as_ref()) * child_complexity")]
     async fn applications(
         &self,
         context: &Context<'_>,
@@ -133,7 +141,7 @@ impl Query {
 
     /// Git sources by runtime, namespace and name, of one runtime and one project or of all: the applications with the label
     /// `codefresh.io/entity=git-source` that whoever asks sees.
-    #[graphql(complexity = "page::of(pagination.as_ref()) * child_complexity")]
+    #[graphql(complexity = "GIT_SOURCES + page::of(pagination.as_ref()) * child_complexity")]
     async fn git_sources(
         &self,
         context: &Context<'_>,
@@ -153,7 +161,7 @@ impl Query {
 
     /// Clusters that the applications which whoever asks sees are deployed to, by runtime and name, of one runtime or of all, with
     /// what the runtime told of them; and those that no application goes to, of a runtime of which they see everything.
-    #[graphql(complexity = "page::of(pagination.as_ref()) * child_complexity")]
+    #[graphql(complexity = "CLUSTERS + page::of(pagination.as_ref()) * child_complexity")]
     async fn clusters(
         &self,
         context: &Context<'_>,

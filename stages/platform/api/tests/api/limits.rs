@@ -65,6 +65,40 @@ async fn what_is_too_deep_too_much_or_too_long_is_refused() {
 }
 
 #[tokio::test]
+async fn what_looks_through_all_there_is_counts_however_little_of_it_is_asked_for() {
+    let served = Served::new().await;
+    let aliases = |one: &str| {
+        let all: String = (0..400).map(|alias| format!("a{alias}: {one} ")).collect();
+        format!("{{ {all} }}")
+    };
+    for one in [
+        "clusters(pagination: {first: 1}) { edges { cursor } }",
+        "runtimes(pagination: {first: 1}) { edges { node { managedClustersNum isRemoteClusterConnected } } }",
+        "runtimes(pagination: {first: 1}) { edges { cursor } }",
+        r#"runtime(name: "prod") { managedClustersNum }"#,
+        r#"runtime(name: "prod") { isRemoteClusterConnected }"#,
+        r#"applications(pagination: {first: 1}, filters: {labels: ["a=b"]}) { edges { cursor } }"#,
+        "applications(pagination: {first: 1}) { ends }",
+        "gitSources(pagination: {first: 1}) { edges { cursor } }",
+    ] {
+        let said = served.refused(&served.runtime, &aliases(one), json!({})).await;
+        assert_eq!(said, "Query is too complex.", "{one}");
+    }
+}
+
+#[tokio::test]
+async fn the_longest_pages_that_the_command_line_asks_for_are_not_too_complex() {
+    let served = Served::new().await;
+    for query in [
+        "query Applications($pagination: SlicePaginationArgs, $ends: Boolean!) { applications(pagination: $pagination) { ends @include(if: $ends) pageInfo { endCursor hasNextPage } edges { node { metadata { runtime namespace name } uid healthStatus healthMessage syncStatus revision deleted lastReportAt project environment cluster destinationNamespace repoUrl path labels { key value } commitAuthor commitMessage operationPhase operationMessage deployedAt } } } }",
+        "query Runtimes($pagination: SlicePaginationArgs) { runtimes(pagination: $pagination) { pageInfo { endCursor hasNextPage } edges { node { id metadata { name namespace } installationStatus installationType cluster accessMode ingressHost internalIngressHost runtimeVersion chartVersion managed isExternalArgoCd gitProvider repo createdAt lastReportAt errors { level code title message suggestion lastSeen } } } } }",
+        "query Clusters($pagination: SlicePaginationArgs) { clusters(pagination: $pagination) { edges { node { metadata { name } server info { connectionState { status message } serverVersion cacheInfo { resourcesCount apisCount } } } } pageInfo { endCursor hasNextPage } } }",
+    ] {
+        served.data(&served.admin, query, json!({"ends": true, "pagination": {"first": 500}})).await;
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_query_is_told_without_repeating_it() {
     let served = Served::new().await;
     for body in ["", "canary-of-a-secret", "{\"query\": 7}", "[7]"] {

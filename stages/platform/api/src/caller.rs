@@ -67,6 +67,10 @@ pub(crate) enum Refusal {
     Store,
     #[error("too many runtimes are being asked at once: try again")]
     Busy,
+    #[error(
+        "as many requests of yours to runtimes are under way as may be ({0}): wait for an answer, or end a stream"
+    )]
+    OwnRequests(usize),
     #[error("{0} subscriptions of yours are open, and no more may be: end one")]
     OwnSubscriptions(usize),
     #[error("too many subscriptions are open: try again")]
@@ -115,7 +119,7 @@ impl Refusal {
             Self::Packed => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Wrong(_) => StatusCode::BAD_REQUEST,
             Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::OwnSubscriptions(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::OwnRequests(_) | Self::OwnSubscriptions(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Store | Self::Busy | Self::AllSubscriptions => StatusCode::SERVICE_UNAVAILABLE,
             Self::NoAddress(_) | Self::BadAddress(..) | Self::RefusedAddress(..) | Self::OtherView => {
                 StatusCode::CONFLICT
@@ -289,6 +293,28 @@ impl Caller {
             Self::Runtime(own) if own.name == name => Ok(()),
             Self::Runtime(_) => Err(Refusal::AnotherRuntime),
             Self::Person(_) => self.governs().map(drop),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_has_no_place_is_told_whether_it_is_for_them_or_for_all() {
+        let own = "as many requests of yours to runtimes are under way as may be (64): wait for an answer, or end a stream";
+        for (refusal, status, said) in [
+            (Refusal::OwnRequests(64), 429, own),
+            (Refusal::Busy, 503, "too many runtimes are being asked at once: try again"),
+            (
+                Refusal::OwnSubscriptions(20),
+                429,
+                "20 subscriptions of yours are open, and no more may be: end one",
+            ),
+            (Refusal::AllSubscriptions, 503, "too many subscriptions are open: try again"),
+        ] {
+            assert_eq!((refusal.status().as_u16(), &*refusal.to_string()), (status, said));
         }
     }
 }

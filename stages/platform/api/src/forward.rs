@@ -2,9 +2,9 @@
 //!
 //! takes: GraphQL for one runtime, of a person - gives: the runtime's answer, as it comes
 //! calls: the address that the runtime was registered with, and nothing else: no redirect is followed - fails: 404 for a runtime
-//! that whoever asks does not see, 409 for one without an address, 502 and 504 where it does not answer, 503 for too many at a time
+//! that whoever asks does not see, 409 for one without an address, 502 and 504 where it does not answer, 429 for too many at a time of
+//! one person, 503 for too many of all
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_graphql::Request as GraphQl;
@@ -20,11 +20,11 @@ use pipeline_core::{ExposeSecret as _, SecretString, Shutdown};
 use serde::Deserialize;
 use stages_client::{NO_TUNNEL, Target, install_crypto};
 use stages_platform_store::Scope;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::addresses::{Addresses, RefusedName};
 use crate::api::{Api, is_plain};
 use crate::caller::{Caller, Refusal, kept, registered};
+use crate::shares::{NoPlace, SharedPlace, Shares};
 use crate::stored;
 
 /// The most that a body may be long: files that are committed are in it.
@@ -47,7 +47,7 @@ pub struct ForwardConfig {
     pub timeout: Duration,
     /// Of an answer that has begun something comes within this time.
     pub idle_timeout: Duration,
-    /// So many are asked at a time.
+    /// So many are asked at a time, and in the name of one person a quarter of it.
     pub concurrency: usize,
     /// No runtime is there: whoever registers one could otherwise have this process ask what it alone reaches.
     pub refused: Vec<IpNet>,
@@ -75,7 +75,7 @@ impl ForwardConfig {
 pub(crate) struct Forward {
     /// None where this machine has nothing to make it of, which was told.
     http: Option<reqwest::Client>,
-    places: Arc<Semaphore>,
+    places: Shares,
     addresses: Addresses,
     timeout: Duration,
     stop: Shutdown,
@@ -110,7 +110,7 @@ impl Forward {
             let error = error as &dyn std::error::Error;
             tracing::error!(error, "no runtime can be asked anything in the name of somebody");
         });
-        let places = Arc::new(Semaphore::new(config.concurrency));
+        let places = Shares::new((config.concurrency / 4).max(1), config.concurrency);
         Self { http: http.ok(), places, addresses, timeout: config.timeout, stop: config.stop }
     }
 
@@ -173,7 +173,10 @@ async fn asked(api: &Api, runtime: &str, request: Request) -> Result<Response, R
     is_plain(&head.headers)?;
     let called = caller.runtime(&api.store, runtime).await?;
     let runtime = &*called.ok_or_else(|| Refusal::NoRuntime(runtime.to_owned()))?;
-    let place = api.forward.places.clone().try_acquire_owned().map_err(|_| Refusal::Busy)?;
+    let place = api.forward.places.place(&caller).map_err(|none| match none {
+        NoPlace::OfOne(most) => Refusal::OwnRequests(most),
+        NoPlace::OfAll => Refusal::Busy,
+    })?;
     let body = to_bytes(body, BODY).await.map_err(|_| Refusal::TooLong(BODY))?;
     let body = if caller.is_page() { stored::request(&body)? } else { body.into() };
     let act = act_of(&body)?;
@@ -241,7 +244,7 @@ fn kind(value: &HeaderValue) -> Option<&'static str> {
 fn answered(
     runtime: &str,
     answer: reqwest::Response,
-    place: OwnedSemaphorePermit,
+    place: SharedPlace,
     stop: Shutdown,
 ) -> Result<Response, Refusal> {
     let status = answer.status();
@@ -275,7 +278,7 @@ fn answered(
 /// A stream that ends with the process, and holds a place as long as it lasts.
 fn until(
     stream: impl Stream<Item = reqwest::Result<Bytes>> + Send + 'static,
-    place: OwnedSemaphorePermit,
+    place: SharedPlace,
     stop: Shutdown,
 ) -> impl Stream<Item = reqwest::Result<Bytes>> + Send {
     let ended = async move {

@@ -12,8 +12,8 @@ mod caller;
 mod forward;
 mod rest;
 mod schema;
+mod shares;
 mod stored;
-mod subscriptions;
 
 pub use api::{Api, table};
 pub use forward::ForwardConfig;

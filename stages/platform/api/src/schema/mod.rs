@@ -22,7 +22,6 @@ use stages_platform_store::{Sequence, Store};
 pub(crate) use self::account::ACCOUNT;
 pub(crate) use self::subscription::Credentials;
 use crate::caller::Caller;
-use crate::subscriptions::Subscriptions;
 
 pub(crate) type Schema = async_graphql::Schema<query::Query, mutation::Mutation, subscription::Subscription>;
 
@@ -47,7 +46,7 @@ fn builder() -> SchemaBuilder<query::Query, mutation::Mutation, subscription::Su
 }
 
 pub(crate) fn build(store: Store, sequence: Sequence, clock: fn() -> Timestamp) -> Schema {
-    builder().data(store).data(sequence).data(Subscriptions::default()).data(Clock(clock)).finish()
+    builder().data(store).data(sequence).data(subscription::shares()).data(Clock(clock)).finish()
 }
 
 /// The schema, in the language that schemas are written in.

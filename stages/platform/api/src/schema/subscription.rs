@@ -12,13 +12,23 @@ use tokio::time::{Instant, sleep};
 use super::application::{Application, ApplicationsFilterArgs};
 use super::{Clock, caller, store};
 use crate::caller::{Caller, Refusal, unread};
-use crate::subscriptions::{SubscriptionPlace, Subscriptions};
+use crate::shares::{NoPlace, SharedPlace, Shares};
 
 /// So often it is seen whether whoever subscribed is still known, and how long a store that does not answer is left alone.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// Subscriptions of one person, whatever they come in with, or of one runtime.
+const OF_ONE: usize = 20;
+/// Subscriptions of all: each asks the store anew whenever anything is kept.
+const OF_ALL: usize = 500;
+
 /// What is told as it changes.
 pub(crate) struct Subscription;
+
+/// Places for subscriptions.
+pub(super) fn shares() -> Shares {
+    Shares::new(OF_ONE, OF_ALL)
+}
 
 /// What whoever asks came in with: they are looked at again as long as they are told anything.
 #[derive(Clone)]
@@ -58,7 +68,7 @@ struct Subscriber {
     /// How far they were told.
     after: i64,
     state: State,
-    _place: SubscriptionPlace,
+    _place: SharedPlace,
 }
 
 /// How far a subscription is.
@@ -80,7 +90,10 @@ impl Subscriber {
     /// From behind `after`, or from now on.
     async fn begin(context: &Context<'_>, which: Which, after: Option<i64>) -> Result<Self> {
         let (caller, store) = (caller(context)?, store(context)?.clone());
-        let place = context.data::<Subscriptions>()?.place(caller)?;
+        let place = context.data::<Shares>()?.place(caller).map_err(|none| match none {
+            NoPlace::OfOne(most) => Refusal::OwnSubscriptions(most),
+            NoPlace::OfAll => Refusal::AllSubscriptions,
+        })?;
         let newest = context.data::<Sequence>()?.newest();
         let after = match after {
             Some(after) => after,

@@ -309,3 +309,34 @@ async fn an_answer_that_is_a_stream_comes_as_it_is_sent_holds_its_place_and_ends
     let rest = async { while lines.next().await.is_some_and(|line| line.is_ok()) {} };
     tokio::time::timeout(Duration::from_secs(60), rest).await.unwrap();
 }
+
+#[tokio::test]
+async fn nobody_takes_all_places_to_runtimes_and_what_comes_in_with_whichever_key_is_theirs() {
+    let served =
+        Served::forwarding(|config| stages_platform_api::ForwardConfig { concurrency: 2, ..config }).await;
+    let runtime = Runtime::new().await;
+    served.at(json!({"ingressHost": runtime.url})).await;
+    let now = still().as_millisecond();
+    served.store.set_teams(&by("ada"), "lin", &["shop".to_owned()], now).await.unwrap();
+    let rule = r#"mutation { createAbacRule(rule: {entityType: "gitopsApplications", teams: ["shop"], actions: ["VIEW"], attributes: [{name: "RUNTIME", value: "prod"}]}) }"#;
+    served.data(&served.admin, rule, json!({})).await;
+    let follow = async |who: &Credential| {
+        let asked = served.act(who, "subscription { logs }").header("accept", "text/event-stream");
+        asked.send().await.unwrap()
+    };
+    let first = follow(&served.admin).await;
+    assert_eq!(first.status(), 200);
+    let refused = async |who: &Credential| {
+        let answer = follow(who).await;
+        assert_ne!(answer.status(), 200);
+        told(answer).await
+    };
+    let own = "as many requests of yours to runtimes are under way as may be (1): wait for an answer, or end a stream\n";
+    assert_eq!(refused(&served.admin).await, (429, own.to_owned()));
+    assert_eq!(refused(&served.admin_reads).await, (429, own.to_owned()));
+    let other = follow(&served.member).await;
+    assert_eq!(other.status(), 200, "somebody else has a place");
+    let all = "too many runtimes are being asked at once: try again\n".to_owned();
+    assert_eq!(refused(&served.admin).await, (503, all));
+    drop((first, other));
+}

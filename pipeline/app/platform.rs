@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use pipeline_core::{ExposeSecret as _, Given, Service as _, Shutdown};
 use pipeline_http::serve::ServeConfig;
 use prometheus::{Registry, TextEncoder};
-use stages_client::Token;
+use stages_client::{OwnCookie, Token};
 use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_console::{Console, OidcSignIn, Settings, StoredFleet};
 use stages_platform_ingest::IngestConfig;
@@ -172,7 +172,10 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         stop: stop.clone(),
     };
     let sequence = Sequence::new(store.clone());
-    let api = Api::new(store.clone(), sequence.clone(), Timestamp::now, forward);
+    // As it listens it is reached over http.
+    let reached_at = settings.external_url.as_ref().map_or("", |url| url.as_str());
+    let session = OwnCookie::session(reached_at);
+    let api = Api::new(store.clone(), sequence.clone(), Timestamp::now, forward, session);
     let address = config.serve.address.context("serve.address is not set: the platform is reached there")?;
     let serve = ServeConfig {
         request_timeout: *settings.ingest.body_timeout + ANSWERED_WITHIN,

@@ -21,6 +21,7 @@ use loadtest::sim::git_server::{self, GitRequest};
 use loadtest::sim::port;
 use pipeline_core::{ExposeSecret as _, Shutdown};
 use serde_json::{Value, json};
+use stages_client::OwnCookie;
 use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_store::{
     Account, By, Place, Retention, Role, Scope, Sequence, Store, StoreConfig, create_token,
@@ -207,8 +208,8 @@ async fn platform(folder: &Path, port: u16) -> (String, String, String) {
     let body = json!({"ingressHost": format!("http://127.0.0.1:{port}")}).to_string();
     assert!(store.register(&by, "prod", &body, true, now).await.unwrap().is_some());
     let forward = ForwardConfig::new(Shutdown::new());
-    let url =
-        serve(|_| Api::new(store.clone(), Sequence::new(store), Timestamp::now, forward).routes()).await;
+    let (sequence, session) = (Sequence::new(store.clone()), OwnCookie::session("http://localhost"));
+    let url = serve(|_| Api::new(store, sequence, Timestamp::now, forward, session).routes()).await;
     (url, key, token)
 }
 

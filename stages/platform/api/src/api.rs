@@ -13,7 +13,7 @@ use axum::routing::{MethodRouter, any, get, post};
 use axum::{Json, Router};
 use jiff::Timestamp;
 use pipeline_core::Shutdown;
-use stages_client::{event_stream, mark_as_data};
+use stages_client::{OwnCookie, event_stream, mark_as_data};
 use stages_platform_store::{Sequence, Store};
 
 use crate::authorize;
@@ -35,6 +35,7 @@ const STREAM: &str = "text/event-stream";
 pub struct Api {
     pub(crate) store: Store,
     pub(crate) forward: Forward,
+    pub(crate) session: OwnCookie,
     schema: Schema,
     clock: fn() -> Timestamp,
     /// Streams end with it.
@@ -64,11 +65,17 @@ pub fn table() -> Vec<(&'static str, &'static str)> {
 
 impl Api {
     /// Over a store, of which `sequence` says when anything is kept; `clock` says what time it is, `forward` how runtimes are asked,
-    /// and when streams end.
+    /// and when streams end, `session` by which cookie a page of the platform is known.
     #[must_use]
-    pub fn new(store: Store, sequence: Sequence, clock: fn() -> Timestamp, forward: ForwardConfig) -> Self {
+    pub fn new(
+        store: Store,
+        sequence: Sequence,
+        clock: fn() -> Timestamp,
+        forward: ForwardConfig,
+        session: OwnCookie,
+    ) -> Self {
         let (schema, stop) = (schema::build(store.clone(), sequence, clock), forward.stop.clone());
-        Self { schema, forward: Forward::new(forward), store, clock, stop }
+        Self { schema, forward: Forward::new(forward), session, store, clock, stop }
     }
 
     /// Its routes. Every answer says that it is data: nothing of it is a page, runs, or is kept by whoever passes it on.
@@ -86,9 +93,13 @@ impl Api {
         (self.clock)().as_millisecond()
     }
 
+    pub(crate) async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Refusal> {
+        Caller::of(&self.store, self.session, headers, self.now()).await
+    }
+
     /// Who asks, and then the body.
     pub(crate) async fn asked(&self, head: &Parts, body: Body) -> Result<(Caller, Vec<u8>), Refusal> {
-        let caller = Caller::of(&self.store, &head.headers, self.now()).await?;
+        let caller = self.caller(&head.headers).await?;
         is_plain(&head.headers)?;
         let most = match caller {
             Caller::Runtime(_) => BODY_OF_RUNTIME,
@@ -140,7 +151,9 @@ async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Res
     let request = request.data(caller);
     let accepted = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     if accepted.is_some_and(|accepted| accepted.contains(STREAM)) {
-        let answers = api.schema.execute_stream(request.data(Credentials(head.headers)));
+        let answers = api
+            .schema
+            .execute_stream(request.data(Credentials { session: api.session, headers: head.headers }));
         return event_stream(answers, api.stop, BEAT).await;
     }
     Json(api.schema.execute(request).await).into_response()

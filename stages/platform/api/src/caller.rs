@@ -5,6 +5,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pipeline_core::SecretString;
 use sha2::{Digest as _, Sha256};
+use stages_client::OwnCookie;
 use stages_platform_store::{Access, By, Registration, Role, Runtime, Scope, Store, StoreError, View};
 
 /// How somebody came in whose page asks.
@@ -164,13 +165,18 @@ impl IntoResponse for Refusal {
 }
 
 impl Caller {
-    pub(crate) async fn of(store: &Store, headers: &HeaderMap, now: i64) -> Result<Self, Refusal> {
+    pub(crate) async fn of(
+        store: &Store,
+        session: OwnCookie,
+        headers: &HeaderMap,
+        now: i64,
+    ) -> Result<Self, Refusal> {
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         let given = text(header::AUTHORIZATION).map(str::trim).unwrap_or_default();
         let bearer = given.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer "));
         let given = bearer.map_or(given, |(_, token)| token.trim());
         if given.is_empty() {
-            return Self::of_session(store, headers, now).await;
+            return Self::of_session(store, session, headers, now).await;
         }
         let token = SecretString::from(given);
         if let Some(runtime) = store.runtime(&token).await.map_err(unread)? {
@@ -181,13 +187,14 @@ impl Caller {
     }
 
     /// A browser sends its cookie whoever made it ask: it counts only for what a page of this platform sent.
-    async fn of_session(store: &Store, headers: &HeaderMap, now: i64) -> Result<Self, Refusal> {
+    async fn of_session(
+        store: &Store,
+        session: OwnCookie,
+        headers: &HeaderMap,
+        now: i64,
+    ) -> Result<Self, Refusal> {
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
-        let session = cookies
-            .flat_map(|line| line.split(';'))
-            .find_map(|pair| pair.trim().strip_prefix("session="))
-            .ok_or(Refusal::NoCredentials)?;
+        let session = session.read(headers).ok_or(Refusal::NoCredentials)?;
         let here = match text(HeaderName::from_static("sec-fetch-site")) {
             Some(site) => site == "same-origin",
             None => text(header::ORIGIN)

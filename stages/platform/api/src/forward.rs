@@ -168,7 +168,7 @@ pub(crate) async fn forward(
 
 async fn asked(api: &Api, runtime: &str, request: Request) -> Result<Response, Refusal> {
     let (head, body) = request.into_parts();
-    let caller = Caller::of(&api.store, &head.headers, api.now()).await?;
+    let caller = api.caller(&head.headers).await?;
     let Caller::Person(person) = &caller else { return Err(Refusal::NotAPerson) };
     is_plain(&head.headers)?;
     let called = caller.runtime(&api.store, runtime).await?;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::api::Api;
-use crate::caller::{Caller, Refusal, kept, registered, unread};
+use crate::caller::{Refusal, kept, registered, unread};
 
 #[derive(Deserialize)]
 struct Named {
@@ -43,7 +43,7 @@ pub(crate) async fn store_key(
     headers: HeaderMap,
 ) -> Response {
     let found = async {
-        let caller = Caller::of(&api.store, &headers, api.now()).await?;
+        let caller = api.caller(&headers).await?;
         caller.acts_for(&name)?;
         let Some(key) = api.store.store_key(&name).await.map_err(unread)? else {
             registered(&api.store, &name).await?;

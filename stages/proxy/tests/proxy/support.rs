@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use pipeline_core::{ExposeSecret as _, Shutdown};
 use reqwest::Client;
 use serde_json::{Value, json};
-use stages_client::Token;
+use stages_client::{OwnCookie, Token};
 use stages_git::Checkouts;
 use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_store::{
@@ -96,8 +96,9 @@ impl Running {
         let stop = Shutdown::new();
         let (listener, platform_url) = listen().await;
         let (sequence, forward) = (Sequence::new(store.clone()), ForwardConfig::new(stop.clone()));
-        let served =
-            axum::serve(listener, Api::new(store.clone(), sequence, Timestamp::now, forward).routes());
+        let session = OwnCookie::session(&platform_url);
+        let api = Api::new(store.clone(), sequence, Timestamp::now, forward, session);
+        let served = axum::serve(listener, api.routes());
         let platform = tokio::spawn(async move { served.await.unwrap() });
         let provider = Provider::start().await;
         let (argocd, argocd_url) = ArgoCd::start().await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use async_graphql::{Context, Result, SimpleObject, Subscription};
 use axum::http::HeaderMap;
 use futures::{Stream, StreamExt as _};
+use stages_client::OwnCookie;
 use stages_platform_store::{ChangedApplications, Sequence, Store, View, Waited, Which};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -32,7 +33,10 @@ pub(super) fn shares() -> Shares {
 
 /// What whoever asks came in with: they are looked at again as long as they are told anything.
 #[derive(Clone)]
-pub(crate) struct Credentials(pub(crate) HeaderMap);
+pub(crate) struct Credentials {
+    pub(crate) session: OwnCookie,
+    pub(crate) headers: HeaderMap,
+}
 
 /// What changed of applications since what was told before.
 #[derive(SimpleObject)]
@@ -152,7 +156,8 @@ impl Subscriber {
     /// what they see now is no change of what they saw.
     async fn changed(&mut self) -> std::result::Result<Option<ChangedApplications>, Refusal> {
         let now = (self.clock.0)().as_millisecond();
-        let caller = Caller::of(&self.store, &self.credentials.0, now).await?;
+        let Credentials { session, headers } = &self.credentials;
+        let caller = Caller::of(&self.store, *session, headers, now).await?;
         if caller.view() != self.view {
             return Err(Refusal::OtherView);
         }

@@ -216,6 +216,18 @@ async fn nobody_is_answered_who_is_not_known() {
     let ended = ("cookie", "session=of-nobody".to_owned());
     let asked = served.ask(&ended, "{ me { name } }", &json!({})).header("sec-fetch-site", "same-origin");
     assert_eq!(told(asked.send().await.unwrap()).await, (401, unknown.to_owned()));
+    // Over https a session is in a cookie that no neighbour of this host can have set.
+    let secure = Served::behind("https://platform.example.com", |config| config).await;
+    for (cookies, said) in [
+        ("session=of-ada", none),
+        ("__Host-session=of-ada; __Host-session=of-ada", none),
+        ("session=of-nobody; __Host-session=of-ada", unstored),
+    ] {
+        let asked = secure.ask(&("cookie", cookies.to_owned()), "{ me { name } }", &json!({}));
+        let answer = asked.header("sec-fetch-site", "same-origin").send().await.unwrap();
+        let status = if said == none { 401 } else { 403 };
+        assert_eq!(told(answer).await, (status, said.to_owned()), "{cookies}");
+    }
     // As it is, and after `Bearer`.
     let bearer = ("authorization", format!("Bearer {}", served.admin.1));
     assert_eq!(served.data(&bearer, "{ me { name } }", json!({})).await, json!({"me": {"name": "ada"}}));

@@ -8,6 +8,7 @@ use pipeline_core::{ExposeSecret as _, Shutdown};
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use stages_client::OwnCookie;
 use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_store::{
     Account, By, Commit, Delivery, EntityName, Place, Placement, Report, Retention, Role, Scope, Sequence,
@@ -51,6 +52,11 @@ impl Served {
 
     /// Asks runtimes as `change` says.
     pub(crate) async fn forwarding(change: impl FnOnce(ForwardConfig) -> ForwardConfig) -> Self {
+        Self::behind("http://localhost", change).await
+    }
+
+    /// The same, which people reach at this address.
+    pub(crate) async fn behind(external: &str, change: impl FnOnce(ForwardConfig) -> ForwardConfig) -> Self {
         static ONCE: OnceLock<()> = OnceLock::new();
         ONCE.get_or_init(|| drop(rustls::crypto::ring::default_provider().install_default()));
         let folder = TempDir::new().unwrap();
@@ -78,7 +84,7 @@ impl Served {
         let stop = Shutdown::new();
         let forward = change(ForwardConfig::new(stop.clone()));
         let sequence = Sequence::new(store.clone());
-        let api = Api::new(store.clone(), sequence.clone(), still, forward);
+        let api = Api::new(store.clone(), sequence.clone(), still, forward, OwnCookie::session(external));
         let follows = stop.clone();
         tokio::spawn(async move { sequence.follow(follows).await });
         let served = axum::serve(listener, api.routes());

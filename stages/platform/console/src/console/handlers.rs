@@ -27,7 +27,7 @@ use crate::session::password::{HashError, Passwords, PasswordsBusy};
 use crate::session::token;
 use crate::view::runtime::Added;
 
-pub(super) const SESSION_DAYS: i64 = 7;
+pub(super) const SESSION_LASTS: SignedDuration = SignedDuration::from_hours(7 * 24);
 const MANY: &str = "Many people sign in at this moment. Try again in a few seconds.";
 /// How many seconds later whoever was told so comes again.
 const FEW_SECONDS: i64 = 5;
@@ -407,15 +407,12 @@ pub(crate) async fn sign_in(
 /// A session of its own for each time that somebody signs in.
 async fn begin(console: &Console, user: &str, next: &str) -> Result<Response, Unavailable> {
     let token = token::fresh().map_err(|error| Unavailable(error.into()))?;
-    let until = console.now() + SignedDuration::from_hours(24 * SESSION_DAYS);
-    console.0.accounts.keep_session(token::digest(&token), user, until).await?;
+    console.0.accounts.keep_session(token::digest(&token), user, console.now() + SESSION_LASTS).await?;
     Ok(([(header::SET_COOKIE, session_cookie(console, &token))], Redirect::to(next)).into_response())
 }
 
 pub(super) fn session_cookie(console: &Console, token: &str) -> String {
-    let secure = if console.0.settings.external.starts_with("https:") { "; Secure" } else { "" };
-    let age = 86_400 * SESSION_DAYS;
-    format!("session={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{secure}")
+    console.session_cookie().set(token, SESSION_LASTS.unsigned_abs().as_secs())
 }
 
 pub(crate) async fn sign_out(
@@ -425,7 +422,7 @@ pub(crate) async fn sign_out(
 ) -> HandlerResult {
     let ended = console.0.accounts.end_session(session.digest).await;
     ended.map_err(|error| unavailable(&error, Some(&session), &headers))?;
-    let gone = "session=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0";
+    let gone = console.session_cookie().over();
     Ok(([(header::SET_COOKIE, gone)], Redirect::to("/sign-in")).into_response())
 }
 

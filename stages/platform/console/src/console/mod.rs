@@ -22,6 +22,7 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use jiff::Timestamp;
 use pipeline_core::Shutdown;
+use stages_client::OwnCookie;
 use stages_platform_store::{Access, Retention, Role, Store};
 use url::form_urlencoded;
 
@@ -141,7 +142,7 @@ impl Console {
 
     /// The same, by the cookie of whoever asks.
     async fn session_of(&self, headers: &HeaderMap) -> Result<Option<Session>, Unavailable> {
-        match cookie(headers, "session").map(token::digest) {
+        match self.session_cookie().read(headers).map(token::digest) {
             Some(digest) => self.session(digest).await,
             None => Ok(None),
         }
@@ -159,12 +160,16 @@ impl Console {
         Ok(ApplicationId { runtime: called.unwrap_or(runtime), namespace, name })
     }
 
+    fn session_cookie(&self) -> OwnCookie {
+        OwnCookie::session(&self.0.settings.external)
+    }
+
     fn now(&self) -> Timestamp {
         (self.0.settings.clock)()
     }
 }
 
-/// A cookie's value.
+/// The value of a cookie that anybody may have set.
 fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let all = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
     all.flat_map(|line| line.split(';'))

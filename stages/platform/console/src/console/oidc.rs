@@ -7,22 +7,20 @@ use axum::extract::{RawQuery, State};
 use axum::http::header::{self, HeaderMap};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Redirect, Response};
-use jiff::SignedDuration;
 use sha2::{Digest as _, Sha256};
+use stages_client::OwnCookie;
 use stages_platform_oidc::{ATTEMPT_LASTS, Attempt, Claims, OidcError, Provider};
 use stages_platform_store::{Account, By, Identified, Identity, Provided, Role};
 
+use super::Console;
 use super::handlers::{
-    HandlerResult, SESSION_DAYS, next_of, send, session_cookie, theme, unavailable, value,
+    HandlerResult, SESSION_LASTS, next_of, send, session_cookie, theme, unavailable, value,
 };
-use super::{Console, cookie};
 use crate::fleet::Unavailable;
 use crate::page::shell::outside;
 use crate::page::sign_in::{self as page, Offer, SignIn};
 use crate::session::token;
 
-/// Holds the attempt while the browser is at the provider.
-const COOKIE: &str = "attempt";
 /// A path that is longer is not come back to: a cookie holds it.
 const LONGEST_NEXT: usize = 1_000;
 /// The longest name of somebody.
@@ -145,17 +143,18 @@ pub(crate) async fn callback(
     let query = query.unwrap_or_default();
     let (attempt, claims) = match Box::pin(verified(&console, oidc, &headers, &query)).await {
         Ok(verified) => verified,
-        Err((next, refusal)) => return Ok(over(shown(&console, &headers, &next, refusal).await)),
+        Err((next, refusal)) => return Ok(over(&console, shown(&console, &headers, &next, refusal).await)),
     };
     let unread = |error: Unavailable| unavailable(&error, None, &headers);
     let identity =
         Identity { issuer: oidc.provider.issuer().as_str().to_owned(), subject: claims.subject.clone() };
     if let Some(user) = &attempt.links {
         let linked = link_to(&console, &headers, user, &identity).await.map_err(unread)?;
-        return Ok(over(match linked {
+        let response = match linked {
             Ok(()) => Redirect::to("/settings").into_response(),
             Err(refusal) => not_linked(&headers, &refusal),
-        }));
+        };
+        return Ok(over(&console, response));
     }
     let response = match enter(&console, oidc, &claims, &identity).await.map_err(unread)? {
         Ok(session) => {
@@ -167,7 +166,7 @@ pub(crate) async fn callback(
             shown(&console, &headers, &attempt.next, refusal).await
         }
     };
-    Ok(over(response))
+    Ok(over(&console, response))
 }
 
 /// The attempt that a browser came back of, and who the provider says that is; or where it wanted to go, and why not.
@@ -179,7 +178,7 @@ async fn verified(
 ) -> Result<(Attempt, Claims), (String, Refusal)> {
     let provider = &oidc.provider;
     let nowhere = |refusal| ("/".to_owned(), refusal);
-    let opened = match cookie(headers, COOKIE) {
+    let opened = match attempt_cookie(console).read(headers) {
         Some(sealed) => provider.open(sealed, console.now()).await.map_err(|error| nowhere(error.into()))?,
         None => None,
     };
@@ -239,7 +238,7 @@ async fn enter(
         Err(why) => return Ok(Err(why.to_owned())),
     };
     let session = token::fresh().map_err(|error| Unavailable(error.into()))?;
-    let until = now + SignedDuration::from_hours(24 * SESSION_DAYS);
+    let until = now + SESSION_LASTS;
     let (digest, provided) =
         (token::digest(&session), provided(&oidc.teams, oidc.admin_group.as_deref(), &claims.groups));
     let (now, until) = (now.as_millisecond(), until.as_millisecond());
@@ -329,17 +328,18 @@ fn no_provider() -> Response {
     (StatusCode::NOT_FOUND, "this platform has no provider to sign in by\n").into_response()
 }
 
-/// The attempt's cookie: for the way back alone.
+/// Holds the attempt while the browser is at the provider.
+fn attempt_cookie(console: &Console) -> OwnCookie {
+    OwnCookie::new("attempt", "/login/oidc", &console.0.settings.external)
+}
+
 fn keep(console: &Console, sealed: &str) -> String {
-    let secure = if console.0.settings.external.starts_with("https:") { "; Secure" } else { "" };
-    let age = ATTEMPT_LASTS.as_secs();
-    format!("{COOKIE}={sealed}; Path=/login/oidc; HttpOnly; SameSite=Lax; Max-Age={age}{secure}")
+    attempt_cookie(console).set(sealed, ATTEMPT_LASTS.unsigned_abs().as_secs())
 }
 
 /// An attempt is good for one answer.
-fn over(mut response: Response) -> Response {
-    let gone = format!("{COOKIE}=; Path=/login/oidc; HttpOnly; SameSite=Lax; Max-Age=0");
-    let gone = HeaderValue::from_str(&gone).ok();
+fn over(console: &Console, mut response: Response) -> Response {
+    let gone = HeaderValue::from_str(&attempt_cookie(console).over()).ok();
     response.headers_mut().extend(gone.map(|gone| (header::SET_COOKIE, gone)));
     response
 }

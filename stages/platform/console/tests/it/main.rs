@@ -9,6 +9,7 @@ mod asked;
 mod axe;
 mod brought;
 mod browser;
+mod cookies;
 mod drifted;
 mod forms;
 mod found;

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use pipeline_core::ExposeSecret as _;
 use serde_json::{Value, json};
 use sha2::Digest as _;
+use stages_client::OwnCookie;
 use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_console::{Console, Settings, StoredFleet};
 use stages_platform_ingest::IngestConfig;
@@ -117,7 +118,8 @@ impl Platform {
             all_bytes: 1 << 26,
         };
         let ingest = ingest.build(store.clone(), &prometheus::Registry::new()).unwrap();
-        let api = Api::new(store.clone(), sequence, Timestamp::now, ForwardConfig::new(stop.clone()));
+        let forward = ForwardConfig::new(stop.clone());
+        let api = Api::new(store.clone(), sequence, Timestamp::now, forward, OwnCookie::session(&url));
         let routes = ingest.routes().merge(api.routes()).merge(console.router());
         tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
         let platform = Self { url, link, store, runtime, _folder: folder, _end: stop.drop_guard() };

@@ -35,6 +35,16 @@ impl Served {
         clock: fn() -> Timestamp,
         oidc: impl AsyncFnOnce(&str) -> Option<OidcSignIn>,
     ) -> Self {
+        Self::behind(None, fleet, clock, oidc).await
+    }
+
+    /// The same, which people reach at another address than where it listens.
+    pub(crate) async fn behind(
+        external: Option<&str>,
+        fleet: Sample,
+        clock: fn() -> Timestamp,
+        oidc: impl AsyncFnOnce(&str) -> Option<OidcSignIn>,
+    ) -> Self {
         static ONCE: OnceLock<()> = OnceLock::new();
         ONCE.get_or_init(|| drop(rustls::crypto::ring::default_provider().install_default()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -46,7 +56,8 @@ impl Served {
         let opening = StoreConfig { place: Place::Sqlite(folder.path().join("platform.db")), retention };
         let (store, _) = opening.build(&prometheus::Registry::new()).await.unwrap();
         let oidc = oidc(&url).await;
-        let settings = Settings { external: url.clone(), store: store.clone(), retention, clock, oidc };
+        let external = external.unwrap_or(&url).to_owned();
+        let settings = Settings { external, store: store.clone(), retention, clock, oidc };
         let console = Console::new(Arc::new(ForEverybody(fleet.clone())), settings, stop.clone());
         let served = axum::serve(listener, console.clone().router())
             .with_graceful_shutdown(stop.clone().cancelled_owned());

@@ -364,6 +364,13 @@ impl Lane {
     pub fn standing(&self, key: &Key, now: Duration) -> Option<Standing> {
         self.keys.get(key)?.standing(now)
     }
+
+    /// Keys of which something waits or is under way.
+    #[must_use]
+    pub fn held(&self, now: Duration) -> Vec<Key> {
+        let held = self.keys.iter().filter(|(_, slot)| slot.standing(now).is_some());
+        held.map(|(key, _)| key.clone()).collect()
+    }
 }
 
 fn tell(event: &Event, step: Step) -> Action {

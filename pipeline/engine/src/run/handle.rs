@@ -88,6 +88,15 @@ impl Handle {
         }
     }
 
+    /// Reads again what is held and of which nothing was acknowledged. No list tells the end of such an object to a process that has
+    /// come to watch since: nothing remembers that it was there but the shard that holds it.
+    pub async fn read_held(&self) {
+        for shard in self.inner.table.all() {
+            // One that stops leaves it to its next owner.
+            let _ = shard.commands.send(Command::ReadHeld).await;
+        }
+    }
+
     /// Gives up a parked object. `false` when it was not parked here.
     pub async fn discard(&self, key: &Key) -> bool {
         let Some(shard) = self.shard(key) else { return false };

@@ -106,7 +106,7 @@ pub(super) async fn run(
 /// Compares everything with the cluster whenever another process has begun to watch, so that what happened between two
 /// watches is found, and what one that had been paused published late; and whenever a shard was claimed: nobody may have
 /// had it when somebody began to watch, so that of what was gone by then no message tells, and where its ledger knows
-/// nothing, what was listed before is on the bus no more.
+/// nothing, what was listed before is on the bus no more. What is held, and in no ledger yet, is read for itself.
 async fn compare(
     mut status: watch::Receiver<Standing>,
     mut claims: watch::Receiver<u64>,
@@ -127,6 +127,7 @@ async fn compare(
                 if status.borrow().zero != cause.0 {
                     break;
                 }
+                handle.read_held().await;
                 match handle.verify(VerifyOptions { drift: false, ..VerifyOptions::default() }).await {
                     Ok(_) => compared = Some(cause.clone()),
                     // Somebody asked for the same, or the cluster cannot be listed now.

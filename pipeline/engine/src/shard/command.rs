@@ -1,4 +1,4 @@
-//! What a person asks of a shard.
+//! What a person asks of a shard, or whoever compares it with the cluster.
 
 use pipeline_core::{Key, Parked, Record, Step, Timestamp, Version};
 use tokio::sync::oneshot;
@@ -7,10 +7,12 @@ use super::Shard;
 use crate::lane::{Input, Standing};
 use pipeline_observe::top::Ranking;
 
-/// What a person asks of a shard.
+/// What is asked of a shard.
 pub(crate) enum Command {
     /// Read the key again; if `true`, report all of it, whatever was acknowledged.
     Replay(Key, bool),
+    /// Read again what is held and of which nothing was acknowledged.
+    ReadHeld,
     /// Tell what is known of a key.
     Explain(Key, oneshot::Sender<Explained>),
     /// Give up a parked key; answers whether it was parked.
@@ -50,7 +52,7 @@ pub struct Moment {
 }
 
 impl Shard {
-    /// Does what a person asks. Whoever asked may be gone by the time of the answer.
+    /// Does what is asked. Whoever asked may be gone by the time of the answer.
     pub(super) fn command(&mut self, command: Command) {
         match command {
             Command::Replay(key, whole) => {
@@ -63,6 +65,13 @@ impl Shard {
                 }
                 let uid = self.shared.ledger.get(&key).map(|record| record.uid);
                 self.step(Input::Replay { key, uid });
+            }
+            Command::ReadHeld => {
+                for key in self.lane.held(self.shared.now()) {
+                    if self.shared.ledger.get(&key).is_none() {
+                        self.step(Input::Replay { key, uid: None });
+                    }
+                }
             }
             Command::Explain(key, answer) => {
                 let explained = Explained {

@@ -47,6 +47,57 @@ async fn a_state_that_returns_while_the_answer_is_lost_is_reported_again_under_a
     engine.end().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_held_and_was_never_reported_is_read_again_when_another_has_begun_to_watch() {
+    let (cluster, receiver) = (Cluster::new(), Receiver::new());
+    cluster.put("reported", 1);
+    let is_down = Arc::new(AtomicBool::new(false));
+    let down = is_down.clone();
+    receiver.answers(move |_, _| match down.load(Ordering::SeqCst) {
+        true => Err(StageError::retry(Reason::Unauthorized, "status 401")),
+        false => Ok(()),
+    });
+    let engine = start(one_shard(), cluster, Enricher::default(), receiver);
+    engine.until("one is reported", |counts| counts.acked == 1).await;
+    is_down.store(true, Ordering::SeqCst);
+    engine.cluster.put("reported", 2);
+    engine.until("the circuit is open", |counts| counts.paused && counts.in_flight == 0).await;
+    // Nothing of them is sent, and so the ledger knows nothing of them.
+    engine.cluster.put("gone", 3);
+    engine.cluster.put("there", 4);
+    engine.until("all three wait", |counts| counts.queued + counts.waiting == 3).await;
+    engine.cluster.delete_unwatched("gone");
+    let reads = engine.cluster.reads.load(Ordering::SeqCst);
+    engine.handle.read_held().await;
+    is_down.store(false, Ordering::SeqCst);
+    engine
+        .until("both lives are told", |_| {
+            let told = |name, ends| {
+                engine
+                    .receiver
+                    .came()
+                    .iter()
+                    .any(|came| came.accepted && came.key == key(name) && came.ends == ends)
+            };
+            told("gone", false) && told("gone", true) && told("there", false)
+        })
+        .await;
+    let lived: Vec<u64> = engine
+        .receiver
+        .came()
+        .iter()
+        .filter(|came| came.accepted && came.key == key("there"))
+        .map(|came| came.version)
+        .collect();
+    assert_eq!(lived, [4], "what is there is reported once");
+    assert_eq!(
+        engine.cluster.reads.load(Ordering::SeqCst) - reads,
+        2,
+        "what was reported is compared by the ledger"
+    );
+    engine.end().await;
+}
+
 #[tokio::test]
 async fn a_state_that_returns_while_the_process_is_away_is_reported_again_under_a_new_key() {
     let directory = tempfile::tempdir().unwrap();

@@ -8,6 +8,7 @@ use pipeline_core::SecretString;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
+use crate::account::Account;
 use crate::audit::{Audit, Place, Record};
 use crate::error::ActError;
 use crate::gate::{Denied, Gate, Granted, Subject};
@@ -91,7 +92,7 @@ impl Desk {
         &self,
         caller: &Caller,
         about: About,
-        doing: impl AsyncFnOnce(String) -> Result<T, ActError>,
+        doing: impl AsyncFnOnce(Account) -> Result<T, ActError>,
     ) -> Result<T, ActError> {
         let read = match self.let_in(caller, &about).await {
             Ok(granted) => doing(granted.who).await,
@@ -117,7 +118,7 @@ impl Desk {
         &self,
         caller: &Caller,
         about: About,
-        doing: impl FnOnce(String) -> Doing + Send + 'static,
+        doing: impl FnOnce(Account) -> Doing + Send + 'static,
     ) -> Result<T, ActError>
     where
         Doing: Future<Output = Result<T, ActError>> + Send + 'static,
@@ -135,7 +136,7 @@ impl Desk {
                 Ok(_) => "done".to_owned(),
                 Err(error) => format!("failed: {}", error.code()),
             };
-            place.take(about.record(&granted.who, &outcome));
+            place.take(about.record(&granted.who.name, &outcome));
             desk.counted(operation, done)
         });
         done.await.unwrap_or(Err(ActError::Stopping))
@@ -169,7 +170,7 @@ impl Desk {
     pub(crate) async fn begin(&self, caller: &Caller, about: &About) -> Result<Granted, ActError> {
         let begun = match self.let_in(caller, about).await {
             Ok(granted) => self.audit.place().map(|place| {
-                place.take(about.record(&granted.who, "done"));
+                place.take(about.record(&granted.who.name, "done"));
                 granted
             }),
             Err(error) => Err(error),

@@ -10,6 +10,7 @@ use pipeline_core::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
+use crate::account::Account;
 use crate::error::ActError;
 use crate::operation::Operation;
 use crate::platform::{Platform, Verdict};
@@ -36,7 +37,7 @@ pub(crate) struct Subject {
 /// Who was let in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Granted {
-    pub(crate) who: String,
+    pub(crate) who: Account,
     /// Whether the same token may be asked about again later.
     pub(crate) lasts: bool,
 }
@@ -115,7 +116,10 @@ impl Gate {
         let why = || verdict.why.clone().unwrap_or_else(|| "the platform does not allow it".to_owned());
         let refusal = verdict.refusal.unwrap_or(Refusal::Other);
         match &verdict.who {
-            Some(who) if verdict.allowed => Ok(Granted { who: who.clone(), lasts: verdict.lasts }),
+            Some(who) if verdict.allowed => {
+                let who = Account { name: who.clone(), uid: verdict.uid.clone() };
+                Ok(Granted { who, lasts: verdict.lasts })
+            }
             Some(who) => Err(Denied { who: Some(who.clone()), refusal, error: ActError::Refused(why()) }),
             None => Err(Denied { who: None, refusal, error: ActError::Unknown(why()) }),
         }

@@ -5,6 +5,7 @@
 //! the audit log; Argo CD; the API server; the server of Argo Workflows, where there is one
 //! fails: closed: while the platform does not answer nobody is let in
 
+mod account;
 mod archive;
 mod argocd;
 mod audit;

@@ -31,6 +31,9 @@ pub(crate) struct Verdict {
     pub(crate) allowed: bool,
     /// Whose token it is; `None`: nobody's.
     pub(crate) who: Option<String>,
+    /// Which account has that name; an older platform does not say it.
+    #[serde(default)]
+    pub(crate) uid: Option<String>,
     /// Why not.
     pub(crate) why: Option<String>,
     /// The same from a closed set; an older platform does not say it.

@@ -46,6 +46,8 @@ struct Attributes {
 struct Verdict {
     allowed: bool,
     who: Option<String>,
+    /// Which account has that name: no other ever had this.
+    uid: Option<String>,
     account: Option<&'static str>,
     rule: Option<i64>,
     why: Option<String>,
@@ -85,9 +87,9 @@ fn name_of(value: &impl Serialize) -> String {
 impl Verdict {
     fn refused(somebody: Option<Somebody>, refusal: &'static str, why: impl Into<String>) -> Self {
         let lasts = somebody.as_ref().is_none_or(|somebody| somebody.lasts);
-        let who = somebody.map(|somebody| somebody.access.who);
+        let (who, uid) = somebody.map(|Somebody { access, .. }| (access.who, access.uid)).unzip();
         let account = who.as_ref().map(|_| ACCOUNT);
-        Self { who, account, why: Some(why.into()), refusal: Some(refusal), lasts, ..Self::default() }
+        Self { who, uid, account, why: Some(why.into()), refusal: Some(refusal), lasts, ..Self::default() }
     }
 }
 
@@ -164,10 +166,11 @@ async fn judge(api: &Api, runtime: &str, asked: Asked) -> Result<Verdict, Refusa
     let labels = known.labels();
     let subject = known.within(runtime, &namespace, &labels);
     let Somebody { access, lasts, .. } = somebody;
-    let who = access.who.clone();
+    let (who, uid) = (access.who.clone(), access.uid.clone());
     let told = |rule, why: Option<(&'static str, String)>| Verdict {
         allowed: why.is_none(),
         who: Some(who.clone()),
+        uid: Some(uid.clone()),
         account: Some(ACCOUNT),
         rule,
         refusal: why.as_ref().map(|(refusal, _)| *refusal),

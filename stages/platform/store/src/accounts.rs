@@ -9,6 +9,10 @@ use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
 use crate::report::Millis;
 use crate::store::Store;
+use crate::token::random;
+
+/// Random bytes of a uid.
+const UID_BYTES: usize = 16;
 
 /// What somebody may do whatever the rules say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +130,7 @@ impl Store {
         now: Millis,
     ) -> Result<bool, Arc<StoreError>> {
         let name = &*account.name;
-        let mut all = vec![insert(account, now)];
+        let mut all = vec![insert(account, now)?];
         all.extend(joins(name, teams));
         all.push(link_for(name, link, until));
         all.push(by.did(
@@ -193,7 +197,7 @@ impl Store {
         let by = By { who: account.name.clone(), how: "link" };
         self.whether(vec![
             Statement::must(sql, [link.into(), now.into()]),
-            insert(account, now),
+            insert(account, now)?,
             by.did("user.add", &account.name, now),
         ])
         .await
@@ -257,11 +261,15 @@ fn link_for(name: &str, link: [u8; 32], until: Millis) -> Statement {
     Statement::must(sql, [link.into(), until.into(), name.into()])
 }
 
-pub(crate) fn insert(account: &Account, now: Millis) -> Statement {
-    let sql =
-        "INSERT INTO users (name, password, role, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+/// Makes an account, which gets a uid that no account had.
+pub(crate) fn insert(account: &Account, now: Millis) -> Result<Statement, StoreError> {
+    let sql = "INSERT INTO users (name, password, role, created_at, uid) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
+    let mut bytes = [0; UID_BYTES];
+    random(&mut bytes)?;
+    let uid: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let Account { name, password, role } = account;
-    Statement::must(sql, [(&**name).into(), (&**password).into(), role.name().into(), now.into()])
+    let values = [(&**name).into(), (&**password).into(), role.name().into(), now.into(), (&*uid).into()];
+    Ok(Statement::must(sql, values))
 }
 
 /// Sessions, links and keys that have ended go, and what was done before `history`; how many.

@@ -184,6 +184,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0027_workflows.sql"),
         include_str!("../migrations/postgres/0027_workflows.sql"),
     ),
+    (
+        28,
+        "account_uids",
+        include_str!("../migrations/sqlite/0028_account_uids.sql"),
+        include_str!("../migrations/postgres/0028_account_uids.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -83,7 +83,7 @@ impl Store {
     ) -> Result<bool, Arc<StoreError>> {
         let by = By { who: account.name.clone(), how: HOW };
         self.whether(vec![
-            insert(account, now),
+            insert(account, now)?,
             belongs(&account.name, identity, now),
             by.did("user.add", &account.name, now),
         ])

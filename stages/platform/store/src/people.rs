@@ -77,15 +77,15 @@ impl Store {
     /// [`StoreError`] when the store cannot be read.
     pub async fn access(&self, name: &str) -> Result<Option<Access>, StoreError> {
         let mut connection = self.read().await?;
-        let sql = "SELECT u.role, m.team FROM users u LEFT JOIN members m ON m.user_id = u.id WHERE u.name = $1 AND u.disabled = 0";
+        let sql = "SELECT u.role, m.team, u.uid FROM users u LEFT JOIN members m ON m.user_id = u.id WHERE u.name = $1 AND u.disabled = 0";
         let rows = connection.rows(sql, &[Arg::Text(name)]).await?;
         let Some(first) = rows.first() else { return Ok(None) };
-        let role = Role::of(&first.text(0)?);
+        let (role, uid) = (Role::of(&first.text(0)?), first.text(2)?);
         let teams = rows.iter().map(|row| row.text_or_null(1)).collect::<Result<Vec<_>, _>>()?;
         drop(connection);
         let mut rules = if role == Role::Admin { Vec::new() } else { self.rules().await? };
         rules.retain(|rule| teams.iter().flatten().any(|team| rule.teams.contains(team)));
-        Ok(Some(Access { who: name.to_owned(), role, rules }))
+        Ok(Some(Access { who: name.to_owned(), uid, role, rules }))
     }
 
     /// Adds somebody; `false`: somebody has that name.
@@ -93,7 +93,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when nobody was added.
     pub async fn add_person(&self, by: &By, account: &Account, now: Millis) -> Result<bool, Arc<StoreError>> {
-        self.whether(vec![insert(account, now), by.did("user.add", &account.name, now)]).await
+        self.whether(vec![insert(account, now)?, by.did("user.add", &account.name, now)]).await
     }
 
     /// Takes somebody away, with their sessions and keys; `false`: nobody has that name, or it is the last admin.

@@ -126,6 +126,8 @@ pub struct Subject<'a> {
 pub struct Access {
     /// Their name.
     pub who: String,
+    /// Which account that is: a name may have been somebody else's before, and this never was.
+    pub uid: String,
     /// Their role.
     pub role: Role,
     /// The rules that name a team of theirs.

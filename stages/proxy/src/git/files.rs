@@ -20,6 +20,7 @@ use super::integrations::Integrations;
 use super::provider::is_of;
 use super::pull_request::{NewPullRequest, PullRequest, takes_pull_requests};
 use super::repository::Repository;
+use crate::account::Account;
 use crate::error::ActError;
 
 /// Bytes of a file that is read.
@@ -168,7 +169,7 @@ impl GitFiles {
     /// The repositories that somebody may work with, page by page.
     pub(crate) async fn repositories(
         &self,
-        who: &str,
+        who: &Account,
         integration: &str,
         (page, limit): (Option<u32>, Option<u32>),
     ) -> Result<RepositoriesPage, ActError> {
@@ -181,7 +182,7 @@ impl GitFiles {
 
     pub(crate) async fn organizations(
         &self,
-        who: &str,
+        who: &Account,
         integration: &str,
     ) -> Result<Vec<GitOrganization>, ActError> {
         let names = self.forge(who, integration).await?.0.organizations().await?;
@@ -190,7 +191,7 @@ impl GitFiles {
 
     pub(crate) async fn branches(
         &self,
-        who: &str,
+        who: &Account,
         (integration, repo): (&str, &str),
     ) -> Result<RepositoryBranchesAndTagsOutput, ActError> {
         let opened = self.open(who, integration, repo).await?;
@@ -204,7 +205,7 @@ impl GitFiles {
     /// What a directory holds; an empty path is the root.
     pub(crate) async fn list(
         &self,
-        who: &str,
+        who: &Account,
         (integration, repo): (&str, &str),
         (revision, path): (String, String),
     ) -> Result<RepositoryFiles, ActError> {
@@ -222,7 +223,7 @@ impl GitFiles {
     /// A file of text.
     pub(crate) async fn read(
         &self,
-        who: &str,
+        who: &Account,
         (integration, repo): (&str, &str),
         (revision, path): (String, String),
     ) -> Result<GitFile, ActError> {
@@ -238,7 +239,7 @@ impl GitFiles {
     /// Commits as somebody.
     pub(crate) async fn commit(
         &self,
-        who: &str,
+        who: &Account,
         (integration, repo): (&str, &str),
         change: Change,
     ) -> Result<Commit, ActError> {
@@ -270,7 +271,7 @@ impl GitFiles {
             allow_empty: change.allow_empty,
         };
         let done = self.checkouts.commit_as(&opened.url, &opened.credential, new).await?;
-        tracing::info!(who, repository = repo, commit = %done.id, rebased = done.rebased, "committed");
+        tracing::info!(who = who.name, repository = repo, commit = %done.id, rebased = done.rebased, "committed");
         let date = jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string();
         let committer = Committer { name, email: Some(email), avatar_url: None, profile_url: None };
         Ok(Commit { sha: done.id.to_string(), committer, date, message, tags: Vec::new() })
@@ -279,7 +280,7 @@ impl GitFiles {
     /// Opens a pull request as somebody, of branches that are there.
     pub(crate) async fn pull_request(
         &self,
-        who: &str,
+        who: &Account,
         (integration, repo): (&str, &str),
         wanted: RequestedPull,
     ) -> Result<PullRequest, ActError> {
@@ -295,14 +296,20 @@ impl GitFiles {
         }
         takes_pull_requests(&named, &wanted.base)?;
         let pull = opened.forge.pull_request(&opened.repository, &wanted).await?;
-        tracing::info!(who, repository = repo, number = pull.number, new = pull.is_new, "pull request");
+        tracing::info!(
+            who = who.name,
+            repository = repo,
+            number = pull.number,
+            new = pull.is_new,
+            "pull request"
+        );
         Ok(pull)
     }
 
     /// Reads of a revision as somebody: from the commit that it means, which is given too.
     async fn look<T: Send + 'static>(
         &self,
-        who: &str,
+        who: &Account,
         (integration, repo): (&str, &str),
         revision: &str,
         read: impl FnOnce(&Snapshot<'_>) -> Result<T, stages_git::GitError> + Send + 'static,
@@ -313,13 +320,13 @@ impl GitFiles {
         Ok((at.commit.to_string(), read?))
     }
 
-    async fn forge(&self, who: &str, integration: &str) -> Result<(Forge, Credential, Url), ActError> {
+    async fn forge(&self, who: &Account, integration: &str) -> Result<(Forge, Credential, Url), ActError> {
         let registered = self.integrations.token_of(integration, who).await?;
         let of = registered.integration;
         let who_asks = (Some(&*registered.username), &registered.token);
         let forge = Forge::new(of.provider, &of.api_url, who_asks, &self.integrations.calls).await?;
         let credential = Credential {
-            from: format!("'{who}'"),
+            from: format!("'{}'", who.name),
             username: Some(forge.of_git(&registered.username).to_owned()),
             password: Some(registered.token.expose_secret().to_owned().into()),
             ..Credential::default()
@@ -328,7 +335,7 @@ impl GitFiles {
         Ok((forge, credential, api))
     }
 
-    async fn open(&self, who: &str, integration: &str, repo: &str) -> Result<Opened, ActError> {
+    async fn open(&self, who: &Account, integration: &str, repo: &str) -> Result<Opened, ActError> {
         let (forge, credential, api) = self.forge(who, integration).await?;
         let repository = forge.repository(repo).await?;
         let url = RepositoryUrl::read(&repository.clone_url)?;

@@ -1,7 +1,7 @@
 //! Where integrations and sealed tokens are kept: one Secret of the runtime's namespace, each under a key of its own. What is
 //! written is written onto the Secret that was read, so that of two at once none undoes the other.
 //!
-//! `integration.<name>` is an integration; `token.<name>.<digest of the person>` is a person's sealed token.
+//! `integration.<name>` is an integration; `token.<name>.<digest of the account's uid>` is a person's sealed token.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use stages_kube::{QuestionError, Reader};
 
 use super::integration::Integration;
+use crate::account::Account;
 use crate::error::ActError;
 use crate::heartbeat::{GIT, TOKEN};
 
@@ -26,7 +27,9 @@ pub(super) const TRIES: usize = 50;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct KeptToken {
-    /// Whose it is, on the platform.
+    /// Whose it is, on the platform: this account's alone.
+    pub(super) uid: String,
+    /// The name of the account when it was registered.
     pub(super) user: String,
     /// Whose it is, at the provider.
     pub(super) username: String,
@@ -63,9 +66,9 @@ fn of_integration(name: &str) -> String {
     format!("integration.{name}")
 }
 
-/// Names of people may hold what a key may not.
-fn of_token(name: &str, user: &str) -> String {
-    let digest: String = Sha256::digest(user).iter().map(|byte| format!("{byte:02x}")).collect();
+/// What the platform tells may hold what a key may not.
+fn of_token(name: &str, uid: &str) -> String {
+    let digest: String = Sha256::digest(uid).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("token.{name}.{digest}")
 }
 
@@ -98,7 +101,7 @@ impl Changes {
     }
 
     pub(super) fn keep_token(mut self, name: &str, token: &KeptToken) -> Result<Self, ActError> {
-        self.0.insert(of_token(name, &token.user), encoded(token)?);
+        self.0.insert(of_token(name, &token.uid), encoded(token)?);
         Ok(self)
     }
 
@@ -107,14 +110,20 @@ impl Changes {
         self
     }
 
-    pub(super) fn forget_token(mut self, name: &str, user: &str) -> Self {
-        self.0.insert(of_token(name, user), Value::Null);
+    pub(super) fn forget_token(mut self, name: &str, uid: &str) -> Self {
+        self.0.insert(of_token(name, uid), Value::Null);
         self
     }
 
     /// Of everybody who is registered.
     pub(super) fn forget_tokens(self, name: &str, all: &Everything) -> Self {
-        all.tokens_of(name).fold(self, |changes, token| changes.forget_token(name, &token.user))
+        all.tokens_of(name).fold(self, |changes, token| changes.forget_token(name, &token.uid))
+    }
+
+    /// Of those who had the name of an account before it: no two have one at once, so that they are gone.
+    pub(super) fn forget_before(self, name: &str, account: &Account, all: &Everything) -> Self {
+        let gone = all.tokens_of(name).filter(|token| account.follows(&token.user, &token.uid));
+        gone.fold(self, |changes, token| changes.forget_token(name, &token.uid))
     }
 }
 

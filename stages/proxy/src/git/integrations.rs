@@ -11,6 +11,7 @@ use super::integration::{Integration, SharingPolicy, named};
 use super::provider::Provider;
 use super::seal::{Keys, Sealer};
 use super::token_type::GitTokenType;
+use crate::account::Account;
 use crate::error::ActError;
 use crate::platform::Platform;
 
@@ -39,6 +40,8 @@ pub(crate) struct Listed {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ListedUser {
     pub(crate) user: String,
+    /// Which account of the platform that was.
+    pub(crate) uid: String,
     /// Whether what is kept of them opens.
     pub(crate) is_valid: bool,
     /// When their token ends, where the provider said so.
@@ -64,8 +67,8 @@ pub(super) struct Registered {
 }
 
 /// What is sealed along with a token.
-fn place(name: &str, user: &str) -> String {
-    format!("{name}/{user}")
+fn place(name: &str, uid: &str) -> String {
+    format!("{name}/{uid}")
 }
 
 fn missing(name: &str) -> ActError {
@@ -101,9 +104,10 @@ impl Integrations {
                 .tokens_of(&name)
                 .map(|token| {
                     let opens =
-                        |sealer: &Sealer| sealer.open(&place(&name, &token.user), &token.sealed).is_ok();
+                        |sealer: &Sealer| sealer.open(&place(&name, &token.uid), &token.sealed).is_ok();
                     ListedUser {
                         user: token.user.clone(),
+                        uid: token.uid.clone(),
                         is_valid: sealer.as_ref().is_some_and(opens),
                         expires: token.expires,
                     }
@@ -191,19 +195,22 @@ impl Integrations {
         &self,
         name: &str,
         integration: &Integration,
-        user: String,
+        account: &Account,
         (username, token): (Option<&str>, &SecretString),
     ) -> Result<(), ActError> {
+        let (user, uid) = (account.name.clone(), account.uid()?.to_owned());
         let who = (username, token);
         let Checked { person, expires } = integration
             .provider
             .check(&integration.api_url, who, self.wanted(GitTokenType::UserToken), &self.calls)
             .await?;
-        let sealed = self.sealer().await?.seal(&place(name, &user), token)?;
-        let kept = KeptToken { user, username: person.username, sealed, expires };
+        let sealed = self.sealer().await?.seal(&place(name, &uid), token)?;
+        let kept = KeptToken { uid, user, username: person.username, sealed, expires };
         self.kept
             .change(|all| match all.integrations.get(name) {
-                Some(now) if now == integration => Changes::default().keep_token(name, &kept),
+                Some(now) if now == integration => {
+                    Changes::default().forget_before(name, account, all).keep_token(name, &kept)
+                }
                 _ => Err(ActError::Wrong(format!(
                     "the Git integration {name} was changed meanwhile: look at it and try again"
                 ))),
@@ -212,14 +219,15 @@ impl Integrations {
     }
 
     /// A person's token, as the provider of the integration takes it.
-    pub(super) async fn token_of(&self, name: &str, user: &str) -> Result<Registered, ActError> {
+    pub(super) async fn token_of(&self, name: &str, account: &Account) -> Result<Registered, ActError> {
+        let (user, uid) = (&*account.name, account.uid()?);
         named(name)?;
         let mut all = self.kept.everything().await?;
         let integration = all.integrations.remove(name).ok_or_else(|| missing(name))?;
         let none = || unregistered(name, user);
-        let kept = all.tokens_of(name).find(|token| token.user == user).ok_or_else(none)?;
+        let kept = all.tokens_of(name).find(|token| token.uid == uid).ok_or_else(none)?;
         let opened = match self.opener().await? {
-            Some(sealer) => sealer.open(&place(name, user), &kept.sealed).ok(),
+            Some(sealer) => sealer.open(&place(name, uid), &kept.sealed).ok(),
             None => None,
         };
         let token = opened.ok_or_else(|| {
@@ -231,19 +239,20 @@ impl Integrations {
     }
 
     /// What the provider says of a person's token now.
-    pub(crate) async fn check(&self, name: &str, user: String) -> Result<GitToken, ActError> {
-        let Registered { integration, username, token } = self.token_of(name, &user).await?;
+    pub(crate) async fn check(&self, name: &str, account: Account) -> Result<GitToken, ActError> {
+        let Registered { integration, username, token } = self.token_of(name, &account).await?;
         let (who, of) = ((Some(&*username), &token), self.wanted(GitTokenType::UserToken));
         let found = integration.provider.check(&integration.api_url, who, of, &self.calls).await?;
         let expires_at = found.expires.map(|at| at.to_string());
-        Ok(GitToken { user_id: user, username: found.person.username, expires_at })
+        Ok(GitToken { user_id: account.name, username: found.person.username, expires_at })
     }
 
-    pub(crate) async fn deregister(&self, name: &str, user: &str) -> Result<(), ActError> {
+    pub(crate) async fn deregister(&self, name: &str, account: &Account) -> Result<(), ActError> {
+        let (user, uid) = (&*account.name, account.uid()?);
         named(name)?;
         self.kept
-            .change(|all| match all.tokens_of(name).any(|token| token.user == user) {
-                true => Ok(Changes::default().forget_token(name, user)),
+            .change(|all| match all.tokens_of(name).any(|token| token.uid == uid) {
+                true => Ok(Changes::default().forget_token(name, uid)),
                 false => Err(unregistered(name, user)),
             })
             .await
@@ -251,6 +260,12 @@ impl Integrations {
 }
 
 impl Listed {
+    /// As somebody sees it: without those who had their name before and are gone.
+    pub(crate) fn seen_by(mut self, account: &Account) -> Self {
+        self.users.retain(|one| !account.follows(&one.user, &one.uid));
+        self
+    }
+
     pub(crate) fn provider(&self) -> Provider {
         self.integration.provider
     }

@@ -24,6 +24,7 @@ use super::forge::PEER;
 use super::integration::Integration;
 use super::integrations::Integrations;
 use super::provider::Provider;
+use crate::account::Account;
 use crate::error::ActError;
 
 /// What is begun is ended within this time, in seconds.
@@ -66,6 +67,8 @@ struct Inner {
 /// What goes along with a browser.
 #[derive(Serialize, Deserialize)]
 struct Attempt {
+    /// The account of whoever began, and its name.
+    uid: String,
     user: String,
     integration: String,
     /// Of PKCE: whoever has it is whoever began.
@@ -114,14 +117,16 @@ impl OAuth {
     /// Begins for somebody; gives the address that their browser is to open.
     pub(crate) async fn begin(
         &self,
-        user: &str,
+        account: &Account,
         (name, integration): (&str, &Integration),
     ) -> Result<String, ActError> {
+        let (user, uid) = (&*account.name, account.uid()?.to_owned());
         let config = self.config()?;
         self.application(integration).await?;
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|_| ActError::Wrong("there are no random numbers".to_owned()))?;
         let attempt = Attempt {
+            uid,
             user: user.to_owned(),
             integration: name.to_owned(),
             verifier: URL_SAFE_NO_PAD.encode(bytes),
@@ -172,13 +177,13 @@ impl OAuth {
     /// Ends what somebody has begun; gives their token.
     pub(crate) async fn finish(
         &self,
-        user: &str,
+        account: &Account,
         (name, integration): (&str, &Integration),
         line: &str,
     ) -> Result<SecretString, ActError> {
         let config = self.config()?;
         let attempt = self.open(BACK, line.trim()).await?;
-        if attempt.user != user || attempt.integration != name {
+        if attempt.uid != account.uid()? || attempt.integration != name {
             return Err(unknown());
         }
         let application = self.application(integration).await?;
@@ -321,6 +326,7 @@ mod tests {
     #[test]
     fn an_attempt_is_over_after_its_time_and_is_read_as_it_was_written() {
         let of = |code: &str| Attempt {
+            uid: "1f".to_owned(),
             user: "ada".to_owned(),
             integration: "default".to_owned(),
             verifier: "v".to_owned(),
@@ -330,7 +336,7 @@ mod tests {
         assert!(!of("").is_over(599) && of("").is_over(600));
         for code in ["", "c"] {
             let read: Attempt = serde_json::from_str(of(code).text().unwrap().expose_secret()).unwrap();
-            assert_eq!((&*read.user, &*read.code, read.until), ("ada", code, 600));
+            assert_eq!((&*read.uid, &*read.user, &*read.code, read.until), ("1f", "ada", code, 600));
         }
     }
 

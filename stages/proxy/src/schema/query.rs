@@ -19,6 +19,7 @@ use super::sealing::SealingCertificate;
 use super::source::{ApplicationDetailsSourceInput, RepositoryAppDetailsOutput, ValidateApplicationArgs};
 use super::workflow::Workflow;
 use super::{Works, caller, works};
+use crate::account::Account;
 use crate::desk::About;
 use crate::error::ActError;
 use crate::gate::Subject;
@@ -54,7 +55,7 @@ async fn read<T>(
 async fn read_git<T>(
     context: &Context<'_>,
     operation: Operation,
-    doing: impl AsyncFnOnce(&Works, String) -> std::result::Result<T, ActError>,
+    doing: impl AsyncFnOnce(&Works, Account) -> std::result::Result<T, ActError>,
 ) -> Result<T> {
     let (works, caller) = (works(context)?, caller(context)?);
     let about = About::new(operation, runtime());
@@ -319,8 +320,9 @@ impl Query {
 
     /// Git integrations, and who is registered with them.
     async fn git_integrations(&self, context: &Context<'_>) -> Result<Vec<GitIntegration>> {
-        read(context, Operation::GIT_INTEGRATIONS, runtime(), async |works| {
-            Ok(works.git.list().await?.into_iter().map(GitIntegration::from).collect())
+        read_git(context, Operation::GIT_INTEGRATIONS, async |works, who| {
+            let all = works.git.list().await?.into_iter();
+            Ok(all.map(|one| one.seen_by(&who).into()).collect())
         })
         .await
     }
@@ -328,8 +330,8 @@ impl Query {
     /// One Git integration; none named: `default`.
     async fn git_integration(&self, context: &Context<'_>, name: Option<String>) -> Result<GitIntegration> {
         let name = or_default(name);
-        read(context, Operation::GIT_INTEGRATION, runtime(), async |works| {
-            works.git.get(&name).await.map(GitIntegration::from)
+        read_git(context, Operation::GIT_INTEGRATION, async |works, who| {
+            works.git.get(&name).await.map(|one| one.seen_by(&who).into())
         })
         .await
     }

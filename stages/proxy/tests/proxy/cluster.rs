@@ -32,11 +32,14 @@ pub(crate) struct Cluster {
     pub(crate) logs: Arc<Mutex<Vec<String>>>,
     /// Where the provider of the Git integration is.
     provider: String,
+    /// Who is registered with that integration, by name and uid.
+    registered: Vec<(String, String)>,
 }
 
 impl Cluster {
-    pub(crate) async fn start(provider: &str) -> (Self, String) {
-        let cluster = Self { provider: provider.to_owned(), ..Self::default() };
+    /// With those who are registered with a Git integration, by name and uid.
+    pub(crate) async fn start(provider: &str, registered: Vec<(String, String)>) -> (Self, String) {
+        let cluster = Self { provider: provider.to_owned(), registered, ..Self::default() };
         cluster.fill();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -45,23 +48,23 @@ impl Cluster {
         (cluster, url)
     }
 
-    /// A Git integration with which a member and an admin are registered, and one whom nobody needs; neither token opens.
+    /// A Git integration with which some are registered, and one whom nobody needs; none of the tokens opens.
     fn integrations(&self) -> Value {
         let encoded = |value: Value| Value::from(STANDARD.encode(value.to_string()));
         let integration = encoded(json!({
             "provider": "GITHUB", "apiUrl": format!("{}/api/v3", self.provider), "sharingPolicy": "ALL_USERS_IN_ACCOUNT",
         }));
-        let token = |user: &str| encoded(json!({"user": user, "username": user, "sealed": "1.0.0"}));
-        let key = |user: &str| {
-            let digest: String = Sha256::digest(user).iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("token.default.{digest}")
-        };
+        let mut data = json!({
+            "integration.default": integration, "integration.spare": integration, "of-somebody-else": "AAAA",
+        });
+        for (user, uid) in &self.registered {
+            let digest: String = Sha256::digest(uid).iter().map(|byte| format!("{byte:02x}")).collect();
+            data[format!("token.default.{digest}")] =
+                encoded(json!({"uid": uid, "user": user, "username": user, "sealed": "1.0.0"}));
+        }
         json!({
             "metadata": {"name": "git-default-default", "namespace": "argocd", "resourceVersion": "1"},
-            "data": {
-                "integration.default": integration, "integration.spare": integration,
-                key("ada"): token("ada"), key("lin"): token("lin"), "of-somebody-else": "AAAA",
-            },
+            "data": data,
         })
     }
 

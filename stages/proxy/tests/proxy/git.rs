@@ -3,8 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::join_all;
+use pipeline_core::ExposeSecret as _;
 use serde_json::{Value, json};
-use stages_platform_store::Scope;
+use stages_platform_store::{Account, Identity, Role, Scope};
 
 use crate::cluster::{GIT, RUNTIME_TOKEN};
 use crate::provider;
@@ -31,6 +32,16 @@ async fn bare() -> Running {
     running.register().await;
     running.cluster.remove(GIT);
     running
+}
+
+pub(crate) fn admin(name: &str) -> Account {
+    Account { name: name.to_owned(), password: "$made-up".to_owned(), role: Role::Admin }
+}
+
+pub(crate) async fn key_of(running: &Running, name: &str) -> String {
+    let end = now() + 3_600_000;
+    let key = running.store.add_key(&by(name), "test", Scope::Full, end, now()).await.unwrap();
+    key.expose_secret().to_owned()
 }
 
 async fn wrong(running: &Running, query: &str, message: &str) {
@@ -271,15 +282,8 @@ async fn of_many_who_register_at_once_none_is_lost() {
     let mut keys = Vec::new();
     for number in 0..12 {
         let name = format!("admin{number}");
-        let account = stages_platform_store::Account {
-            name: name.clone(),
-            password: "$made-up".to_owned(),
-            role: stages_platform_store::Role::Admin,
-        };
-        assert!(running.store.add_person(&by("ada"), &account, now()).await.unwrap());
-        let end = now() + 3_600_000;
-        let key = running.store.add_key(&by(&name), "test", Scope::Full, end, now()).await.unwrap();
-        keys.push(pipeline_core::ExposeSecret::expose_secret(&key).to_owned());
+        assert!(running.store.add_person(&by("ada"), &admin(&name), now()).await.unwrap());
+        keys.push(key_of(&running, &name).await);
     }
     let asked = register("own", "all");
     join_all(keys.iter().map(|key| running.data(key, &asked))).await;
@@ -287,4 +291,43 @@ async fn of_many_who_register_at_once_none_is_lost() {
     let users = found["gitIntegrations"][0]["users"].as_array().unwrap();
     assert_eq!(users.len(), 12);
     assert!(users.iter().all(|user| user["isValid"] == true), "{users:?}");
+}
+
+#[tokio::test]
+async fn whoever_gets_a_name_that_was_somebody_elses_gets_none_of_their_tokens() {
+    let running = bare().await;
+    running.data(&running.admin, &add("own", "GITHUB", &running.provider.url, "ALL_USERS_IN_ACCOUNT")).await;
+    let eve = by("eve");
+    assert!(running.store.add_person(&by("ada"), &admin("eve"), now()).await.unwrap());
+    let mut key = running.admin.clone();
+    let token = r#"{ gitToken(integrationName: "own") { userId } }"#;
+    let none = "'ada' has no token registered with the Git integration own";
+    let none = (none.to_owned(), "NOT_FOUND".to_owned());
+    for invited in [false, true] {
+        let registered = running.data(&key, &register("own", "all")).await;
+        let once = json!({"registeredUsers": 1, "users": [{"userId": "ada", "isValid": true}]});
+        assert_eq!(registered["registerToGitIntegration"], once);
+        assert_eq!(running.data(&key, token).await["gitToken"]["userId"], "ada");
+
+        assert!(running.store.remove_person(&eve, "ada", now()).await.unwrap());
+        let again = if invited {
+            let link = ([9; 32], now() + 60_000);
+            running.store.invite(&eve, &admin("ada"), &[], link, now()).await
+        } else {
+            // A provider of OpenID Connect lets people choose the name that an account is made of.
+            let issuer = "https://id.example.com".to_owned();
+            let identity = Identity { issuer, subject: "somebody-else".to_owned() };
+            running.store.add_identified(&admin("ada"), &identity, now()).await
+        };
+        assert!(again.unwrap());
+        key = key_of(&running, "ada").await;
+        assert_eq!(running.refused(&key, token).await, none, "invited: {invited}");
+        let deregister = r#"mutation { deregisterFromGitIntegration(name: "own") { registeredUsers } }"#;
+        assert_eq!(running.refused(&key, deregister).await, none, "invited: {invited}");
+        // Nor does a list say that they had registered one.
+        let listed = running.data(&key, ALL).await;
+        assert_eq!(listed["gitIntegrations"][0]["users"], json!([]), "invited: {invited}");
+        let one = running.data(&key, r#"{ gitIntegration(name: "own") { registeredUsers } }"#).await;
+        assert_eq!(one["gitIntegration"]["registeredUsers"], 0, "invited: {invited}");
+    }
 }

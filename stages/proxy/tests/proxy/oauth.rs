@@ -10,8 +10,9 @@ use stages_client::Url;
 use stages_proxy::{OAuthConfig, ProxyConfig};
 
 use crate::cluster::GIT;
+use crate::git::{admin, key_of};
 use crate::provider::oauth::{ID, SECRET};
-use crate::support::Running;
+use crate::support::{Running, by, now};
 
 const PUBLIC: &str = "https://runtime.example.com";
 const APPLICATION: &str = "/api/v1/namespaces/argocd/secrets/github-oauth2";
@@ -267,4 +268,16 @@ async fn what_is_wrong_with_the_application_is_said_with_what_mends_it() {
     let none = r#"{ gitIntegration(name: "own") { registeredUsers } }"#;
     let none = world.running.data(&world.running.admin, none).await;
     assert_eq!(none, json!({"gitIntegration": {"registeredUsers": 0}}));
+}
+
+#[tokio::test]
+async fn what_somebody_has_begun_is_not_ended_by_whoever_has_their_name_next() {
+    let world = World::start().await;
+    let (line, store) = (world.line().await, &world.running.store);
+    assert!(store.add_person(&by("ada"), &admin("eve"), now()).await.unwrap());
+    assert!(store.remove_person(&by("eve"), "ada", now()).await.unwrap());
+    assert!(store.add_person(&by("eve"), &admin("ada"), now()).await.unwrap());
+    let next = key_of(&world.running, "ada").await;
+    let refused = world.running.refused(&next, &finish(&line)).await;
+    assert_eq!(refused, (UNKNOWN.to_owned(), "BAD_REQUEST".to_owned()));
 }

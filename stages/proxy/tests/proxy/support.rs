@@ -102,7 +102,11 @@ impl Running {
         let platform = tokio::spawn(async move { served.await.unwrap() });
         let provider = Provider::start().await;
         let (argocd, argocd_url) = ArgoCd::start().await;
-        let (cluster, cluster_url) = Cluster::start(&provider.url).await;
+        let mut registered = Vec::new();
+        for name in ["ada", "lin"] {
+            registered.push((name.to_owned(), store.access(name).await.unwrap().unwrap().uid));
+        }
+        let (cluster, cluster_url) = Cluster::start(&provider.url, registered).await;
         let controller_url = sealing::start().await;
         let (registry, series) = (prometheus::Registry::new(), ProxySeries::default());
         series.register(&registry).unwrap();

@@ -33,7 +33,8 @@ async fn rules_decide_by_what_was_reported_of_an_application() {
         json!([{"name": "NAMESPACE", "value": "argocd"}, {"name": "RUNTIME", "value": "prod"}]),
     )
     .await;
-    let yes = json!({"allowed": true, "who": "lin", "account": "default", "rule": rule, "why": null, "refusal": null, "lasts": true});
+    let uid = async |name: &str| served.store.access(name).await.unwrap().unwrap().uid;
+    let yes = json!({"allowed": true, "who": "lin", "uid": uid("lin").await, "account": "default", "rule": rule, "why": null, "refusal": null, "lasts": true});
     assert_eq!(judged(&served, &lin, "SYNC", shop.clone()).await, yes);
     // What is not known of an application is no match.
     let now = still().as_millisecond();
@@ -46,18 +47,18 @@ async fn rules_decide_by_what_was_reported_of_an_application() {
     );
     assert_eq!(
         no,
-        json!({"allowed": false, "who": "lin", "account": "default", "rule": null, "why": why, "refusal": "another_subject", "lasts": true})
+        json!({"allowed": false, "who": "lin", "uid": uid("lin").await, "account": "default", "rule": null, "why": why, "refusal": "another_subject", "lasts": true})
     );
     let session = judged(&served, "of-ada", "SYNC", shop.clone()).await;
     assert_eq!(
         session,
-        json!({"allowed": true, "who": "ada", "account": "default", "rule": null, "why": null, "refusal": null, "lasts": true})
+        json!({"allowed": true, "who": "ada", "uid": uid("ada").await, "account": "default", "rule": null, "why": null, "refusal": null, "lasts": true})
     );
     let nobody = judged(&served, "of-nobody", "SYNC", shop).await;
     let why = "this key, token or session is not known, or has ended";
     assert_eq!(
         nobody,
-        json!({"allowed": false, "who": null, "account": null, "rule": null, "why": why, "refusal": "unknown", "lasts": true})
+        json!({"allowed": false, "who": null, "uid": null, "account": null, "rule": null, "why": why, "refusal": "unknown", "lasts": true})
     );
 }
 

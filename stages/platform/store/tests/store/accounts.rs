@@ -4,7 +4,7 @@ use pipeline_core::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use stages_platform_store::{
     Account, Action, By, Entity, Link, Place, Retention, RetentionDays, Role, Rule, Scope, SeenApplication,
-    Subject, View, Which, create_token,
+    Store, Subject, View, Which, create_token,
 };
 
 use crate::identities;
@@ -44,6 +44,16 @@ pub(crate) async fn with_ada(opened: Opened) -> Opened {
     opened.store.keep_link(digest("link"), NOW + MINUTE).await.unwrap();
     assert!(opened.store.use_link(digest("link"), NOW, &ada()).await.unwrap());
     opened
+}
+
+/// Each of two has an account that is told from any other.
+pub(crate) async fn each_has_a_uid(store: &Store, names: [&str; 2]) {
+    let [one, other] = names.map(async |name| store.access(name).await.unwrap().unwrap().uid);
+    let (one, other) = (one.await, other.await);
+    for uid in [&one, &other] {
+        assert!(uid.len() == 32 && uid.bytes().all(|byte| byte.is_ascii_hexdigit()), "{uid}");
+    }
+    assert_ne!(one, other);
 }
 
 async fn the_first_account_is_made_by_a_link_once(opened: Opened) {

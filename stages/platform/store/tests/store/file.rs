@@ -267,6 +267,7 @@ async fn a_store_of_the_version_before_has_all_it_had_and_gives_no_number_twice(
     let lin = store.access("lin").await.unwrap().unwrap();
     let seen = store.seen_runtime(&lin, "prod").await.unwrap();
     assert_eq!(seen.as_deref(), Some("prod"), "by the first rule, through the team");
+    crate::accounts::each_has_a_uid(&store, ["ada", "lin"]).await;
     let session = crate::support::digest("one");
     assert_eq!(store.session(session, now).await.unwrap().as_deref(), Some("lin"));
     let key = format!("goak_{}", "ab".repeat(32)).into();

@@ -2,12 +2,13 @@
 
 use stages_platform_store::{Account, Identified, Identity, Place, Provided, Role};
 
-use crate::accounts::{MINUTE, NOW, by, with_ada};
+use crate::accounts::{MINUTE, NOW, ada, by, with_ada};
 use crate::support::{Opened, digest, on};
 
 /// Runs them on a place that is new each time it is asked for.
 pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     on(place, somebody_whom_a_provider_sends_is_known_by_who_they_are_there).await;
+    on(place, whoever_gets_a_name_that_was_somebody_elses_is_another_account).await;
     on(place, who_is_an_admin_by_a_group_is_one_as_long_as_they_are_in_it).await;
 }
 
@@ -171,5 +172,30 @@ async fn who_is_an_admin_by_a_group_is_one_as_long_as_they_are_in_it(opened: Ope
     assert_eq!(store.account("lin").await.unwrap().unwrap().role, Role::Member);
     assert!(store.unlink_identity(&by(), "mia", issuer, NOW).await.unwrap());
     assert_eq!(store.account("mia").await.unwrap().unwrap().role, Role::Admin);
+    opened.close().await;
+}
+
+async fn whoever_gets_a_name_that_was_somebody_elses_is_another_account(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let store = &opened.store;
+    let lin = Account { name: "lin".to_owned(), role: Role::Member, ..ada() };
+    let uid = async || store.access("lin").await.unwrap().unwrap().uid;
+    let mut seen = vec![store.access("ada").await.unwrap().unwrap().uid];
+    for way in ["added", "invited", "identified"] {
+        let made = match way {
+            "added" => store.add_person(&by(), &lin, NOW).await,
+            "invited" => store.invite(&by(), &lin, &[], (digest("lin"), NOW + MINUTE), NOW).await,
+            _ => store.add_identified(&lin, &identity("l-1"), NOW).await,
+        };
+        assert!(made.unwrap(), "{way}");
+        let first = uid().await;
+        assert!(!seen.contains(&first), "{way}");
+        // It is the same account whatever becomes of it.
+        assert!(store.set_role(&by(), "lin", Role::Admin, NOW).await.unwrap());
+        assert!(store.set_password(&by(), "lin", "$argon2id$new", digest("none"), NOW).await.unwrap());
+        assert_eq!(uid().await, first, "{way}");
+        seen.push(first);
+        assert!(store.remove_person(&by(), "lin", NOW).await.unwrap(), "{way}");
+    }
     opened.close().await;
 }

@@ -3,6 +3,7 @@
 use async_graphql::{Context, Object, Result};
 
 use super::act;
+use crate::account::Account;
 use crate::desk::About;
 use crate::error::ActError;
 use crate::gate::Subject;
@@ -54,7 +55,7 @@ async fn commit(
     let about = About::new(operation, Subject::default())
         .of(format!("Git integration {integration} repository {repo}"));
     let files = works.files.clone();
-    let doing = move |who: String| async move { files.commit(&who, (&integration, &repo), change).await };
+    let doing = move |who: Account| async move { files.commit(&who, (&integration, &repo), change).await };
     works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
 }
 
@@ -115,12 +116,12 @@ impl GitMutation {
         let (integration, about) = registering(context, Operation::REGISTER_GIT, &name).await?;
         let (works, caller) = (works(context)?, caller(context)?);
         let git = works.git.clone();
-        let doing = move |who: String| async move {
-            if user.is_some_and(|user| user != who) {
+        let doing = move |who: Account| async move {
+            if user.is_some_and(|user| user != who.name) {
                 let why = "a token is registered by whom it is of: leave userId out";
                 return Err(ActError::Refused(why.to_owned()));
             }
-            git.register(&name, &integration, who, (username.as_deref(), &token)).await?;
+            git.register(&name, &integration, &who, (username.as_deref(), &token)).await?;
             git.get(&name).await.map(GitIntegration::from)
         };
         works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
@@ -132,7 +133,7 @@ impl GitMutation {
         let (integration, about) = registering(context, Operation::BEGIN_GIT_AUTH, &name).await?;
         let (works, caller) = (works(context)?, caller(context)?);
         let oauth = works.oauth.clone();
-        let doing = move |who: String| async move {
+        let doing = move |who: Account| async move {
             Ok(GitAuth { url: oauth.begin(&who, (&name, &integration)).await? })
         };
         works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
@@ -149,9 +150,9 @@ impl GitMutation {
         let (integration, about) = registering(context, Operation::FINISH_GIT_AUTH, &name).await?;
         let (works, caller) = (works(context)?, caller(context)?);
         let (git, oauth) = (works.git.clone(), works.oauth.clone());
-        let doing = move |who: String| async move {
+        let doing = move |who: Account| async move {
             let token = oauth.finish(&who, (&name, &integration), &line).await?;
-            git.register(&name, &integration, who, (None, &token)).await?;
+            git.register(&name, &integration, &who, (None, &token)).await?;
             git.get(&name).await.map(GitIntegration::from)
         };
         works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
@@ -165,7 +166,7 @@ impl GitMutation {
     ) -> Result<GitIntegration> {
         let (works, caller, name) = (works(context)?, caller(context)?, or_default(name));
         let (git, about) = (works.git.clone(), of_git(Operation::DEREGISTER_GIT, &name));
-        let doing = move |who: String| async move {
+        let doing = move |who: Account| async move {
             git.deregister(&name, &who).await?;
             git.get(&name).await.map(GitIntegration::from)
         };
@@ -211,7 +212,7 @@ impl GitMutation {
         let about = About::new(Operation::CREATE_PULL_REQUEST, Subject::default()).of(place);
         let (files, wanted) = (works.files.clone(), args.wanted());
         let doing =
-            move |who: String| async move { files.pull_request(&who, (&integration, &repo), wanted).await };
+            move |who: Account| async move { files.pull_request(&who, (&integration, &repo), wanted).await };
         works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
     }
 }

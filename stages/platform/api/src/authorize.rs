@@ -10,7 +10,9 @@ use pipeline_core::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use stages_platform_store::{Access, Action, Decision, Entity, KnownSubject, RecordedAct, Role, Scope};
+use stages_platform_store::{
+    Access, Action, Decision, Entity, KnownKey, KnownSubject, RecordedAct, Role, Scope,
+};
 
 use crate::api::Api;
 use crate::caller::{Caller, Refusal, kept, unread};
@@ -231,8 +233,8 @@ async fn somebody(api: &Api, runtime: &str, token: &SecretString) -> Result<Opti
         // It ends within the minute that an answer may be remembered.
         return Ok(own.then_some(Somebody { access: pass.access, scope: pass.scope, lasts: false }));
     }
-    if let Some((who, scope)) = api.store.key(token, now).await.map_err(unread)? {
-        let access = api.store.access(&who).await.map_err(unread)?;
+    if let Some(KnownKey { owner, scope, .. }) = api.store.key(token, now).await.map_err(unread)? {
+        let access = api.store.access(&owner).await.map_err(unread)?;
         return Ok(access.map(|access| Somebody { access, scope, lasts: true }));
     }
     let digest = Sha256::digest(token.expose_secret().as_bytes()).into();

@@ -6,7 +6,9 @@ use axum::response::{IntoResponse, Response};
 use pipeline_core::SecretString;
 use sha2::{Digest as _, Sha256};
 use stages_client::OwnCookie;
-use stages_platform_store::{Access, By, Registration, Role, Runtime, Scope, Store, StoreError, View};
+use stages_platform_store::{
+    Access, By, Millis, Registration, Role, Runtime, Scope, Store, StoreError, View,
+};
 
 /// How somebody came in whose page asks.
 const SESSION: &str = "session";
@@ -23,6 +25,8 @@ pub(crate) struct Person {
     pub(crate) by: By,
     /// What their key is good for.
     pub(crate) scope: Scope,
+    /// When their key ends; `None`: they came in with none.
+    pub(crate) key_ends: Option<Millis>,
 }
 
 /// Why nothing was answered.
@@ -182,8 +186,9 @@ impl Caller {
         if let Some(runtime) = store.runtime(&token).await.map_err(unread)? {
             return Ok(Self::Runtime(runtime));
         }
-        let (who, scope) = store.key(&token, now).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
-        Self::person(store, who, "key", scope).await
+        let key = store.key(&token, now).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
+        let person = Self::person(store, key.owner, "key", key.scope).await?;
+        Ok(Self::Person(Person { key_ends: Some(key.until), ..person }))
     }
 
     /// A browser sends its cookie whoever made it ask: it counts only for what a page of this platform sent.
@@ -206,12 +211,12 @@ impl Caller {
         }
         let digest = Sha256::digest(session.as_bytes()).into();
         let who = store.session(digest, now).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
-        Self::person(store, who, SESSION, Scope::Full).await
+        Self::person(store, who, SESSION, Scope::Full).await.map(Self::Person)
     }
 
-    async fn person(store: &Store, who: String, how: &'static str, scope: Scope) -> Result<Self, Refusal> {
+    async fn person(store: &Store, who: String, how: &'static str, scope: Scope) -> Result<Person, Refusal> {
         let access = store.access(&who).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
-        Ok(Self::Person(Person { access, by: By { who, how }, scope }))
+        Ok(Person { access, by: By { who, how }, scope, key_ends: None })
     }
 
     /// Whether it is a page of the console that asks.

@@ -46,6 +46,17 @@ pub struct Key {
     pub until: Millis,
 }
 
+/// A key that somebody comes in with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownKey {
+    /// Whose it is.
+    pub owner: String,
+    /// What it is good for.
+    pub scope: Scope,
+    /// When it ends.
+    pub until: Millis,
+}
+
 impl Scope {
     /// As it is kept and shown.
     #[must_use]
@@ -132,24 +143,21 @@ impl Store {
         self.whether(vec![Statement::must(sql, values), by.did("key.remove", &id.to_string(), now)]).await
     }
 
-    /// Whose key it is, and what it is good for; `None`: nobody's, or it has ended.
+    /// Whose key it is, what it is good for and until when; `None`: nobody's, or it has ended.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub async fn key(
-        &self,
-        token: &SecretString,
-        now: Millis,
-    ) -> Result<Option<(String, Scope)>, StoreError> {
+    pub async fn key(&self, token: &SecretString, now: Millis) -> Result<Option<KnownKey>, StoreError> {
         let token = token.expose_secret();
         let Some(prefix) = secret::prefix(MARK, token) else { return Ok(None) };
-        let sql = "SELECT u.name, k.scope, k.hash FROM keys k JOIN users u ON u.id = k.user_id \
+        let sql = "SELECT u.name, k.scope, k.hash, k.until FROM keys k JOIN users u ON u.id = k.user_id \
                    WHERE k.prefix = $1 AND k.until > $2 AND u.disabled = 0";
         let row = self.read().await?.row(sql, &[Arg::Text(prefix), Arg::Int(now)]).await?;
         let Some(row) = row else { return Ok(None) };
         if !bool::from(row.bytes(2)?.ct_eq(&Sha256::digest(token.as_bytes())[..])) {
             return Ok(None);
         }
-        Ok(Some((row.text(0)?, Scope::of(&row.text(1)?).unwrap_or(Scope::Read))))
+        let scope = Scope::of(&row.text(1)?).unwrap_or(Scope::Read);
+        Ok(Some(KnownKey { owner: row.text(0)?, scope, until: row.int(3)? }))
     }
 }

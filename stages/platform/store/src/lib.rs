@@ -63,7 +63,7 @@ pub use fleet::{
 pub use heard::{HeardRole, RefusedReports, SILENT};
 pub use held::{HeldApplication, Placed};
 pub use identity::{Identified, Identity, Provided};
-pub use key::{API_KEYS, Key, Scope};
+pub use key::{API_KEYS, Key, KnownKey, Scope};
 pub use pass::{PASS_LASTS, Pass};
 pub use people::{Person, RULES, Session};
 pub use phase::{PhaseHealth, Phased};

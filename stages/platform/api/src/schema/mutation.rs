@@ -13,7 +13,7 @@ use super::promotion::VersionSourceInput;
 use super::runtime::{
     self, ReportRuntimeErrorsArgs, ReportRuntimeVersionArgs, RuntimeCreationResponse, RuntimeInstallationArgs,
 };
-use super::{caller, now, store};
+use super::{caller, now, store, time};
 use crate::caller::{Caller, Refusal, kept, registered, unread};
 
 /// What may be changed.
@@ -24,6 +24,8 @@ pub(crate) struct Mutation;
 struct NewApiKey {
     /// Shown this once.
     key: String,
+    /// When it ends: not later than the key that it was made with.
+    ends_at: String,
 }
 
 /// Nothing: what is done is done. Clients of other platforms read no other answer where they expect none.
@@ -238,7 +240,7 @@ impl Mutation {
         })
     }
 
-    /// Makes a key of whoever asks; `scope` is `read` or `full`.
+    /// Makes a key of whoever asks; `scope` is `read` or `full`. Made with a key, it ends when that one does, where it would later.
     async fn create_api_key(
         &self,
         context: &Context<'_>,
@@ -261,8 +263,10 @@ impl Mutation {
         if store.keys(Some(&person.access.who)).await.map_err(unread)?.len() >= API_KEYS {
             return Err(wrong(format!("you have {API_KEYS} keys: take one back first")));
         }
-        let made = store.add_key(&person.by, name, scope, now + days * 86_400_000, now).await;
-        Ok(NewApiKey { key: made.map_err(kept)?.expose_secret().to_owned() })
+        let asked = now + days * 86_400_000;
+        let until = person.key_ends.map_or(asked, |own| own.min(asked));
+        let made = store.add_key(&person.by, name, scope, until, now).await.map_err(kept)?;
+        Ok(NewApiKey { key: made.expose_secret().to_owned(), ends_at: time(until) })
     }
 
     /// Takes a key back: one's own, or as an admin anybody's.

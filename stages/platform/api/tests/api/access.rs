@@ -1,5 +1,6 @@
 //! Who may ask what.
 
+use pipeline_core::ExposeSecret as _;
 use serde_json::json;
 use stages_platform_store::{API_KEYS, Scope, VersionSource};
 
@@ -353,4 +354,30 @@ async fn somebody_has_so_many_keys_and_no_more() {
     let remove = "mutation Remove($id: Int!) { removeApiKey(id: $id) }";
     served.data(&served.member, remove, json!({"id": keys[1]["id"]})).await;
     served.data(&served.member, make, json!({})).await;
+}
+
+#[tokio::test]
+async fn a_key_makes_none_that_ends_later_than_it() {
+    let served = Served::new().await;
+    let (now, day) = (still().as_millisecond(), 86_400_000);
+    let own = served.store.add_key(&by("lin"), "own", Scope::Full, now + 2 * day, now).await.unwrap();
+    let own = ("authorization", own.expose_secret().to_owned());
+    let mut told = Vec::new();
+    for days in [1, 2, 3, 366] {
+        let make = "mutation Make($name: String!, $days: Int!) { createApiKey(name: $name, scope: \"full\", days: $days) { endsAt } }";
+        let made = served.data(&own, make, json!({"name": days.to_string(), "days": days})).await;
+        told.push((days.to_string(), made["createApiKey"]["endsAt"].clone()));
+    }
+    let listed = served.data(&own, "{ apiKeys { name endsAt } }", json!({})).await;
+    let ends = |name: &str| {
+        let found = listed["apiKeys"].as_array().unwrap().iter().find(|key| key["name"] == name);
+        found.unwrap()["endsAt"].clone()
+    };
+    assert_ne!(ends("1"), ends("own"));
+    for name in ["2", "3", "366"] {
+        assert_eq!(ends(name), ends("own"), "{name}");
+    }
+    for (name, said) in told {
+        assert_eq!(said, ends(&name), "{name}");
+    }
 }

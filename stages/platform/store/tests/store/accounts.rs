@@ -3,8 +3,8 @@
 use pipeline_core::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use stages_platform_store::{
-    Account, Action, By, Entity, Link, Place, Retention, RetentionDays, Role, Rule, Scope, SeenApplication,
-    Store, Subject, View, Which, create_token,
+    Account, Action, By, Entity, KnownKey, Link, Place, Retention, RetentionDays, Role, Rule, Scope,
+    SeenApplication, Store, Subject, View, Which, create_token,
 };
 
 use crate::identities;
@@ -157,6 +157,10 @@ pub(crate) fn by() -> By {
     By { who: "ada".to_owned(), how: "session" }
 }
 
+fn known(owner: &str, scope: Scope, until: i64) -> KnownKey {
+    KnownKey { owner: owner.to_owned(), scope, until }
+}
+
 fn lin() -> Account {
     Account { name: "lin".to_owned(), password: "$argon2id$other".to_owned(), role: Role::Member }
 }
@@ -220,8 +224,8 @@ async fn a_key_is_known_until_it_ends_or_is_taken_back(opened: Opened) {
     let refused = store.add_key(&nobody, "ci", Scope::Read, NOW + MINUTE, NOW).await.unwrap_err();
     assert_eq!(refused.to_string(), "what was to be changed is not there any more: nothing was changed");
     let whose = async |key: &SecretString, now| store.key(key, now).await.unwrap();
-    assert_eq!(whose(&key, NOW).await, Some(("ada".to_owned(), Scope::Read)));
-    assert_eq!(whose(&other, NOW).await, Some(("lin".to_owned(), Scope::Full)));
+    assert_eq!(whose(&key, NOW).await, Some(known("ada", Scope::Read, NOW + MINUTE)));
+    assert_eq!(whose(&other, NOW).await, Some(known("lin", Scope::Full, NOW + 2 * MINUTE)));
     assert_eq!(whose(&key, NOW + MINUTE).await, None, "it has ended");
     let mut wrong = key.expose_secret().to_owned();
     wrong.pop();
@@ -301,7 +305,7 @@ async fn whoever_is_disabled_comes_in_by_nothing_and_the_last_admin_stays(opened
     assert!(store.add_pass(&own, Scope::Full, "prod", None, NOW).await.unwrap().is_none());
     // Keys, teams and password are there when they are let in again; the sessions are not.
     assert!(store.set_disabled(&by(), "lin", false, NOW).await.unwrap());
-    assert_eq!(store.key(&key, NOW).await.unwrap(), Some(("lin".to_owned(), Scope::Full)));
+    assert_eq!(store.key(&key, NOW).await.unwrap(), Some(known("lin", Scope::Full, end)));
     assert_eq!(store.account("lin").await.unwrap().unwrap().password, "hash");
     assert_eq!(store.session(digest("lin"), NOW).await.unwrap(), None);
     // An admin who may not come in is none that others could be left to.

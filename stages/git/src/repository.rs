@@ -34,7 +34,7 @@ pub struct Commit {
     pub date: String,
     /// What it says; at most 8,192 characters.
     pub message: String,
-    /// The tags that name it, sorted; at most a hundred.
+    /// The tags that name it, sorted; at most a hundred. None where they were not looked for: see [`GitRepository::tagged`].
     pub tags: Vec<String>,
     /// It carries a signature; whose and whether it is good is not looked at.
     pub signed: bool,
@@ -159,7 +159,7 @@ impl GitRepository {
         walk::differing(&self.inner, old, new, paths)
     }
 
-    /// What a commit says of itself.
+    /// What a commit says of itself. Its tags are not looked for: each tag of the repository is read for that.
     ///
     /// # Errors
     /// It cannot be read.
@@ -167,10 +167,26 @@ impl GitRepository {
         let failed = |source| GitError::Read { what: id.to_string(), source };
         let commit = self.inner.find_commit(id).map_err(failed)?;
         let author = commit.author();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let date = jiff::Timestamp::from_second(author.when().seconds()).unwrap_or_default();
-        let mut tags: Vec<String> = Vec::new();
+        Ok(Commit {
+            revision: id.to_string(),
+            author: format!("{} <{}>", text(author.name_bytes()), text(author.email_bytes())),
+            date: date.to_string(),
+            message: text(commit.message_bytes()).chars().take(MAX_MESSAGE).collect(),
+            tags: Vec::new(),
+            signed: self.inner.extract_signature(&id, None).is_ok(),
+        })
+    }
+
+    /// What a commit says of itself, with the tags that name it.
+    ///
+    /// # Errors
+    /// It, or the names of the tags, cannot be read.
+    pub fn tagged(&self, id: Oid) -> Result<Commit, GitError> {
+        let commit = self.commit(id)?;
+        let failed = |source| GitError::Read { what: id.to_string(), source };
         let names = self.inner.references_glob("refs/tags/*").map_err(failed)?;
+        let mut tags: Vec<String> = Vec::new();
         for tag in names.flatten() {
             if tag.peel_to_commit().is_ok_and(|commit| commit.id() == id) {
                 tags.push(text(tag.name_bytes()).replacen("refs/tags/", "", 1));
@@ -178,15 +194,12 @@ impl GitRepository {
         }
         tags.sort();
         tags.truncate(100);
-        Ok(Commit {
-            revision: id.to_string(),
-            author: format!("{} <{}>", text(author.name_bytes()), text(author.email_bytes())),
-            date: date.to_string(),
-            message: text(commit.message_bytes()).chars().take(MAX_MESSAGE).collect(),
-            tags,
-            signed: self.inner.extract_signature(&id, None).is_ok(),
-        })
+        Ok(Commit { tags, ..commit })
     }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// How the library works, in the whole process.
@@ -195,4 +208,27 @@ fn settle() {
     git2::opts::enable_caching(false);
     // Every object that was fetched was hashed when it came; hashing it at each reading takes longer than all else.
     git2::opts::strict_hash_verification(false);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Commit;
+    use crate::testing::repository;
+
+    #[test]
+    fn a_commit_is_told_without_a_look_at_tags_but_where_they_are_asked_for() {
+        let (directory, repository, commit) = repository(&[]);
+        let tag = git2::Repository::open_bare(directory.path()).unwrap();
+        tag.reference("refs/tags/v1", commit, false, "tagged").unwrap();
+        let plain = repository.commit(commit).unwrap();
+        assert_eq!(plain.tags, [""; 0]);
+        assert_eq!(
+            repository.tagged(commit).unwrap(),
+            Commit { tags: vec!["v1".to_owned()], ..plain.clone() }
+        );
+        // Names that cannot be read are no matter of who does not ask for them.
+        std::fs::write(directory.path().join("packed-refs"), "neither an id nor a name\n").unwrap();
+        assert_eq!(repository.commit(commit).unwrap(), plain);
+        assert!(repository.tagged(commit).is_err());
+    }
 }

@@ -213,7 +213,7 @@ impl Library {
     pub async fn commit(&self, repo_url: &str, revision: &str) -> Result<ToldCommit, SourceError> {
         self.within(async {
             let held = self.repositories.hold(repo_url, revision, None).await?;
-            let commit = self.blocking(move || Ok(held.open()?.commit(held.commit)?)).await?;
+            let commit = self.blocking(move || Ok(held.open()?.tagged(held.commit)?)).await?;
             let links = links(repo_url, &commit);
             Ok(ToldCommit { commit, links })
         })

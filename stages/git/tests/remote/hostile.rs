@@ -197,7 +197,7 @@ async fn names_of_branches_and_tags_that_are_none_are_passed_over() {
     let cache = Cache::new(|_| {}).await;
     let at = cache.checkout(&format!("{server}/a.git"), "main").await.unwrap();
     assert_eq!(at.commit.to_string(), head);
-    let tags = at.read(|repository, commit| repository.commit(commit).unwrap().tags).await.unwrap();
+    let tags = at.read(|repository, commit| repository.tagged(commit).unwrap().tags).await.unwrap();
     assert_eq!(tags, ["v1"]);
     assert_eq!(outside(&cache), Vec::<String>::new());
 }

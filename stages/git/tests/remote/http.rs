@@ -47,7 +47,7 @@ async fn a_branch_a_tag_and_a_commit_are_fetched_in_both_versions_of_the_protoco
             let found = cache.checkout(&url, revision).await.unwrap();
             assert_eq!(found.commit.to_string(), *wanted, "{revision}");
         }
-        let tags = at.read(|repository, commit| repository.commit(commit).unwrap().tags).await.unwrap();
+        let tags = at.read(|repository, commit| repository.tagged(commit).unwrap().tags).await.unwrap();
         assert_eq!(tags, ["v1"]);
     }
 }

@@ -9,11 +9,15 @@ use crate::error::GitError;
 /// A commit's place in a [`Graph`].
 pub(super) type Place = u32;
 
+/// The newest that a commit's own clock may say: so many seconds before the last one that a commit behind as many others as there
+/// are places is still newer than each of them.
+const LATEST: i64 = i64::MAX - (1 << 32);
+
 pub(super) struct Node {
     pub(super) id: Oid,
     pub(super) tree: Oid,
     pub(super) parents: Vec<Place>,
-    /// Seconds: the commit's own time, or one more than its newest parent's where its clock was behind. So a commit is
+    /// Seconds: the commit's own time, at most [`LATEST`], or one more than its newest parent's where its clock was behind. So a commit is
     /// always newer than what it follows, and the order is the same whatever else was walked.
     time: i64,
 }
@@ -56,16 +60,12 @@ impl Graph {
                     return Err(GitError::TooManyCommits { limit });
                 }
                 let parents: Vec<Oid> = commit.parent_ids().collect();
+                let time = commit.time().seconds().min(LATEST);
                 graph.places.insert(id, graph.place(graph.nodes.len()));
-                graph.nodes.push(Node {
-                    id,
-                    tree: commit.tree_id(),
-                    parents: Vec::new(),
-                    time: commit.time().seconds(),
-                });
+                graph.nodes.push(Node { id, tree: commit.tree_id(), parents: Vec::new(), time });
                 finished.push(false);
                 stack.extend(parents.iter().filter(|parent| !graph.places.contains_key(parent)));
-                times.push((commit.time().seconds(), parents));
+                times.push((time, parents));
                 continue;
             };
             stack.pop();

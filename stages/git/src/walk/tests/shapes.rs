@@ -105,6 +105,25 @@ fn a_list_that_is_too_long_says_that_there_is_more() {
 }
 
 #[test]
+fn a_commit_dated_at_the_end_of_time_hides_nothing_that_it_follows() {
+    let mut built = Built::new("");
+    let mut files = Files::new();
+    for n in 0..20_usize {
+        files.insert(format!("apps/{n}"), built.file(&n.to_string()));
+        let parents: Vec<usize> = n.checked_sub(1).into_iter().collect();
+        let time = if n == 1 { i64::MAX } else { i64::try_from(n).unwrap() };
+        built.commit(files.clone(), &parents, time);
+    }
+    let asked =
+        |path: &str| Asked { to: built.commits[19].id, since: None, paths: vec![path.to_owned()].into() };
+    let walked = changes(&built.repository, &[asked("apps/0"), asked("")], WalkLimits::default()).unwrap();
+    let ids = |n: usize| walked.changes[n].since.iter().map(|change| change.commit).collect::<Vec<_>>();
+    assert_eq!(ids(0), [built.commits[0].id]);
+    let newest_first: Vec<_> = built.commits.iter().rev().map(|commit| commit.id).collect();
+    assert_eq!(ids(1), newest_first);
+}
+
+#[test]
 fn history_that_is_too_long_is_refused() {
     let built = line(5, 1);
     let asked = Asked { to: built.commits[4].id, since: None, paths: vec![String::new()].into() };

@@ -4,6 +4,9 @@
 //! files, charts that are elsewhere in the repository, what a Kustomization is made of, libraries of Jsonnet and what it imports,
 //! what stands behind links, and what other sources take by `$ref`. Of an application whose manifests Argo CD writes to a branch
 //! first, they are what it writes there.
+//!
+//! Of one source at most 4,096 are kept. Of those that are found, the ones below others go first, and
+//! the source's directory and files of values last.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -17,7 +20,7 @@ use crate::error::GitError;
 use crate::jsonnet;
 use crate::made_from::HYDRATED_FROM;
 use crate::manifest_files::ManifestFiles;
-use crate::paths::Paths;
+use crate::paths::{MAX_PATHS, Paths};
 use crate::snapshot::{Snapshot, join};
 use crate::yaml;
 
@@ -32,8 +35,6 @@ const MAX_READ: usize = 256;
 const MAX_ENTRIES: usize = 10_000;
 /// Bytes of a Kustomization or chart.
 const MAX_FILE: usize = 1024 * 1024;
-/// Paths of one application.
-const MAX_PATHS: usize = 4_096;
 
 /// An Argo CD Application, as far as its sources go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,6 +196,7 @@ impl Application {
             application: self,
             files,
             found,
+            own: Vec::new(),
             some: Vec::new(),
             read: BTreeSet::new(),
             entries: MAX_ENTRIES,
@@ -206,10 +208,11 @@ impl Application {
         }
         if let Some(name) = &of.reference {
             for file in self.referred_files(name) {
-                reading.add(&file)?;
+                reading.add_own(&file)?;
             }
         }
-        Ok(Paths { all: reading.found.into_iter().take(MAX_PATHS).collect(), some: reading.some })
+        let Reading { found, own, some, .. } = reading;
+        Ok(Paths { all: found, some }.cut(&own))
     }
 
     /// What Argo CD may call it: where it stands elsewhere than Argo CD, its name with that namespace before it. Where Argo CD stands
@@ -315,6 +318,8 @@ struct Reading<'s, 'r> {
     application: &'s Application,
     files: &'s Snapshot<'r>,
     found: BTreeSet<String>,
+    /// Of what was found the source's directory and files of values, in this order.
+    own: Vec<String>,
     some: Vec<ManifestFiles>,
     read: BTreeSet<String>,
     /// How many more of them are looked at for links.
@@ -326,6 +331,8 @@ struct Reading<'s, 'r> {
 impl Reading<'_, '_> {
     fn source(&mut self, source: &Source) -> Result<(), GitError> {
         let Some(directory) = join("", &source.path) else { return Ok(()) };
+        self.own.push(directory.clone());
+        self.own.extend(self.files.behind_links(&directory)?);
         self.settings(source, &directory, &source.settings)?;
         let mut some = ManifestFiles::read(&directory, &source.settings);
         // What stands beside the manifests takes the place of what the application says.
@@ -354,7 +361,7 @@ impl Reading<'_, '_> {
     fn settings(&mut self, source: &Source, directory: &str, settings: &Value) -> Result<(), GitError> {
         for file in self.application.own_value_files(source, settings) {
             if let Some(file) = join(directory, &file) {
-                self.add(&file)?;
+                self.add_own(&file)?;
             }
         }
         for library in list(&settings["directory"]["jsonnet"]["libs"]) {
@@ -435,6 +442,13 @@ impl Reading<'_, '_> {
         self.found.insert(path.to_owned());
         self.found.extend(behind.iter().cloned());
         Ok(behind)
+    }
+
+    /// A file of values, with what it stands for behind links.
+    fn add_own(&mut self, path: &str) -> Result<(), GitError> {
+        let behind = self.add(path)?;
+        self.own.extend(std::iter::once(path.to_owned()).chain(behind));
+        Ok(())
     }
 
     /// A path that may be a directory with more elsewhere: what is written in it is seen from where it stands behind links as well.

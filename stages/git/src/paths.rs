@@ -3,6 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::manifest_files::ManifestFiles;
+use crate::pattern::is_pattern;
+
+/// Paths of one source.
+pub(crate) const MAX_PATHS: usize = 4_096;
 
 /// Paths of an application, from the root of the repository.
 #[derive(Debug, Clone, Default)]
@@ -19,11 +23,36 @@ impl Paths {
         self.all.is_empty() && self.some.is_empty()
     }
 
+    /// Where there are more than 4,096, those alone that stand below no other, and so many of them: `first` before all others.
+    pub(crate) fn cut(self, first: &[String]) -> Self {
+        if self.all.len() <= MAX_PATHS {
+            return self;
+        }
+        // A pattern is one of files: what is below a directory whose name it is need not be below a path of this text.
+        let holds = |above: &str| !is_pattern(above.as_bytes()) && self.all.contains(above);
+        let mut rest = self.all.clone();
+        rest.retain(|path| !above(path).any(holds));
+        let mut kept = BTreeSet::new();
+        for path in first.iter().filter(|path| rest.contains(*path)).chain(&rest) {
+            if kept.len() >= MAX_PATHS {
+                break;
+            }
+            kept.insert(path.clone());
+        }
+        Self { all: kept, some: self.some }
+    }
+
     /// With those of another source.
     pub fn extend(&mut self, other: Self) {
         self.all.extend(other.all);
         self.some.extend(other.some);
     }
+}
+
+/// The directories that a path is in, down from the root.
+fn above(path: &str) -> impl Iterator<Item = &str> {
+    let root = (!path.is_empty()).then_some("");
+    root.into_iter().chain(path.match_indices('/').filter_map(|(end, _)| path.get(..end)))
 }
 
 impl From<Vec<String>> for Paths {

@@ -141,6 +141,46 @@ fn what_a_kustomization_is_made_of_belongs_to_a_source() {
 }
 
 #[test]
+fn of_more_paths_than_are_kept_those_below_others_go_first_and_the_source_s_own_never() {
+    let helm = json!({"valueFiles": ["/zones/prod.yaml"]});
+    let web = application(
+        None,
+        &json!({"source": {"repoURL": "https://x/y", "path": "services/web", "helm": helm}}),
+    );
+    let kustomization = |names: &dyn Fn(usize) -> String| {
+        let names: Vec<String> = (0..=super::MAX_PATHS).map(names).collect();
+        format!("resources:\n- {}\n", names.join("\n- "))
+    };
+    let web_of = file("services/web/kustomization.yaml", "resources: [../../base]\n");
+    let below = kustomization(&|n| format!("{n}.yaml"));
+    let files = [web_of, file("base/kustomization.yaml", &below)];
+    assert_eq!(paths(&web, 0, &files), ["base", "services/web", "zones/prod.yaml"]);
+    let beside = kustomization(&|n| format!("../base-{n}.yaml"));
+    let files = [web_of, file("base/kustomization.yaml", &beside)];
+    let found = paths(&web, 0, &files);
+    assert_eq!(found.len(), super::MAX_PATHS);
+    for own in ["base", "base-0.yaml", "services/web", "zones/prod.yaml"] {
+        assert!(found.iter().any(|path| path == own), "{own}");
+    }
+}
+
+#[test]
+fn what_others_take_of_a_source_is_kept_of_more_paths_than_there_is_room_for() {
+    let names: Vec<String> = (0..super::MAX_PATHS).map(|n| format!("../a-{n}.yaml")).collect();
+    let many = format!("resources:\n- {}\n", names.join("\n- "));
+    let shop = application(
+        None,
+        &json!({"sources": [
+            {"repoURL": "https://charts", "chart": "shop", "helm": {"valueFiles": ["$values/zones/prod.yaml"]}},
+            {"repoURL": "https://x/y", "ref": "values", "path": "web"},
+        ]}),
+    );
+    let found = paths(&shop, 1, &[file("web/kustomization.yaml", &many)]);
+    assert_eq!(found.len(), super::MAX_PATHS);
+    assert_eq!(&found[found.len() - 2..], ["web", "zones/prod.yaml"]);
+}
+
+#[test]
 fn libraries_of_jsonnet_belong_to_a_source_from_the_root_of_the_repository() {
     let directory =
         json!({"recurse": true, "jsonnet": {"libs": ["vendor", "./lib/k", "/shared", "../out", 7]}});

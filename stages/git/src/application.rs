@@ -5,8 +5,8 @@
 //! what stands behind links, and what other sources take by `$ref`. Of an application whose manifests Argo CD writes to a branch
 //! first, they are what it writes there.
 //!
-//! Of one source at most 4,096 are kept. Of those that are found, the ones below others go first, and
-//! the source's directory and files of values last.
+//! Of one source at most 4,096 are kept. An annotation of more stands for the source's directory; of those that are found, the ones
+//! below others go first, and the source's directory and files of values last.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ pub struct Application {
     pub(crate) destination: String,
     /// What it is synced to, in the order of the manifest: a source's place is its revision's. One that cannot be read is empty.
     pub sources: Vec<Source>,
-    /// Which paths, where it is annotated with some.
+    /// Which paths, where it is annotated with some; `.` alone, the directory of each source, where these are too many.
     annotated: Vec<String>,
     /// What its manifests are made from, where Argo CD writes them to a branch.
     dry: Option<Source>,
@@ -108,14 +108,18 @@ impl Application {
         let sources = all.into_iter().map(|source| Source::read(source.into_owned()).unwrap_or_default());
         let metadata = &object["metadata"];
         let annotated = metadata["annotations"][ANNOTATION].as_str().unwrap_or_default();
-        let annotated = annotated.split(';').map(str::trim);
+        let annotated = annotated.split(';').map(str::trim).filter(|path| !path.is_empty());
+        let mut annotated: Vec<String> = annotated.take(MAX_PATHS + 1).map(str::to_owned).collect();
+        if annotated.len() > MAX_PATHS {
+            annotated = vec![".".to_owned()];
+        }
         Some(Self {
             namespace: metadata["namespace"].as_str().map(str::to_owned),
             name: text(&metadata["name"]),
             project: filled(&spec["project"]).unwrap_or("default").to_owned(),
             destination: text(&spec["destination"]["namespace"]),
             sources: sources.collect(),
-            annotated: annotated.filter(|path| !path.is_empty()).map(str::to_owned).collect(),
+            annotated,
             dry: is_hydrated.then(|| Source::read(spec["sourceHydrator"]["drySource"].clone())).flatten(),
         })
     }

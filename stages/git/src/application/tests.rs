@@ -181,6 +181,23 @@ fn what_others_take_of_a_source_is_kept_of_more_paths_than_there_is_room_for() {
 }
 
 #[test]
+fn an_annotation_of_more_paths_than_are_kept_is_the_source_s_directory() {
+    let spec = json!({"sources": [
+        {"repoURL": "https://charts", "chart": "shop", "helm": {"valueFiles": ["$values/env/prod.yaml"]}},
+        {"repoURL": "https://x/y", "path": "apps/shop"},
+        {"repoURL": "https://x/y", "ref": "values"},
+    ]});
+    let of = |count: usize| {
+        let entries: Vec<String> = (0..count).map(|n| format!("/shared/{n}")).collect();
+        application(Some(&entries.join(";")), &spec)
+    };
+    assert_eq!(paths(&of(super::MAX_PATHS), 1, &[]).len(), super::MAX_PATHS);
+    let many = of(super::MAX_PATHS + 1);
+    assert_eq!(paths(&many, 1, &[]), ["apps/shop"]);
+    assert_eq!(paths(&many, 2, &[]), ["env/prod.yaml"]);
+}
+
+#[test]
 fn libraries_of_jsonnet_belong_to_a_source_from_the_root_of_the_repository() {
     let directory =
         json!({"recurse": true, "jsonnet": {"libs": ["vendor", "./lib/k", "/shared", "../out", 7]}});

@@ -25,6 +25,8 @@ const KEY: usize = 256;
 const NAME: usize = 1_024;
 const TEXT: usize = 64 * 1024;
 const IMAGES: usize = 1 << 20;
+/// Phases of an operation that is over.
+const ENDED: [&str; 3] = ["Succeeded", "Failed", "Error"];
 /// A sender's clock may be ahead by so much.
 const CLOCKS_DIFFER: Millis = 60 * 1000;
 
@@ -409,10 +411,13 @@ fn operation(state: &RawValue) -> Option<Operation> {
     let asked = Fields::of(state.get("operation"));
     let initiated_by = Fields::of(asked.get("initiatedBy")).text("username");
     let is_dry_run = Fields::of(asked.get("sync")).get("dryRun").is_some_and(|dry| dry.get() == "true");
+    let phase = state.text("phase").unwrap_or_default();
+    // One that failed and is tried again is `Running`, and says when that try ended.
+    let has_ended = ENDED.contains(&&*phase);
     Some(Operation {
         started_at: time(&state.text("startedAt")?)?,
-        finished_at: state.text("finishedAt").as_deref().and_then(time),
-        phase: short(state.text("phase").unwrap_or_default(), NAME),
+        finished_at: state.text("finishedAt").as_deref().and_then(time).filter(|_| has_ended),
+        phase: short(phase, NAME),
         revision: revision(&result).unwrap_or_default(),
         initiated_by: short(initiated_by.unwrap_or_default(), NAME),
         message: short(state.text("message").unwrap_or_default(), TEXT),

@@ -190,6 +190,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0028_account_uids.sql"),
         include_str!("../migrations/postgres/0028_account_uids.sql"),
     ),
+    (
+        29,
+        "retried",
+        include_str!("../migrations/sqlite/0029_retried.sql"),
+        include_str!("../migrations/postgres/0029_retried.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

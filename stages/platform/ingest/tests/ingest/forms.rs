@@ -394,3 +394,25 @@ async fn an_application_of_several_sources_is_at_the_revisions_of_all_and_found_
         assert_eq!(page.matching, found, "{commit}");
     }
 }
+
+/// Argo CD says of one that failed and is tried again that it runs, and when that try ended.
+#[tokio::test]
+async fn an_operation_that_is_tried_again_is_one_deployment_that_ends_as_its_last_try_does() {
+    let platform = start(config()).await;
+    let tries = [
+        ("Running", None),
+        ("Running", Some("2026-11-21T11:00:05Z")),
+        ("Running", None),
+        ("Succeeded", Some("2026-11-21T11:00:09Z")),
+    ];
+    for (version, (phase, finished)) in (1..).zip(tries) {
+        let mut object = application("u", version);
+        let operation = &mut object["status"]["operationState"];
+        operation["phase"] = json!(phase);
+        operation["finishedAt"] = json!(finished);
+        assert_eq!(platform.report(&event(&object, &format!("{version:02}"))).await, taken());
+    }
+    let all = platform.store.deployments(platform.runtime.id, ("argocd", "shop")).await.unwrap();
+    let told: Vec<_> = all.iter().map(|one| one.phase.as_str()).collect();
+    assert_eq!(told, ["Succeeded"]);
+}

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use crate::report::{Millis, Report};
 
-/// An older version that says it was reported this much later than a newer one is of a cluster that was restored, whose
-/// versions went back; two watches of one object are never so far apart. A report that does not say when may have waited
-/// for as long.
+/// An older version, or life, that says it was reported this much later than a newer one is of a cluster that was restored, whose
+/// versions went back, or of another cluster that an application moved back to; two watches of one object are never so far apart.
+/// A report that does not say when may have waited for as long.
 const VERSIONS_WENT_BACK: Millis = 10 * 60 * 1000;
 
 /// Of the report that an entity's state is of: what decides whether another is newer.
@@ -28,20 +28,19 @@ impl<'a> Newest<'a> {
     /// not tell: what was never live has neither.
     pub(super) fn gives_way_to(&self, report: &Report) -> bool {
         let later = report.at >= self.at;
+        let is_back = report.timed && report.at.saturating_sub(self.at) > VERSIONS_WENT_BACK;
         if self.uid.is_empty() || report.uid.is_empty() {
             return later;
         }
         if self.uid != report.uid {
             return match (self.created_at, report.created_at) {
-                (Some(held), Some(new)) if held != new => new > held,
+                (Some(held), Some(new)) if held != new => new > held || is_back,
                 _ => later,
             };
         }
         match (self.version, report.version) {
             (Some(held), Some(new)) if new == held => later,
-            (Some(held), Some(new)) => {
-                new > held || (report.timed && report.at.saturating_sub(self.at) > VERSIONS_WENT_BACK)
-            }
+            (Some(held), Some(new)) => new > held || is_back,
             _ => later,
         }
     }
@@ -74,6 +73,10 @@ mod tests {
             (false, "u", None, None, 999, true),
             (true, "v", Some(1), Some(101), 1, true),
             (false, "v", Some(9), Some(99), 2_000, true),
+            // A restored cluster, or another one, has an earlier life.
+            (true, "v", Some(9), Some(99), 601_001, true),
+            (false, "v", Some(9), Some(99), 601_000, true),
+            (false, "v", Some(9), Some(99), 601_001, false),
             (true, "v", Some(1), Some(100), 1_000, true),
             (false, "v", Some(9), None, 999, true),
             (true, "", Some(1), None, 1_000, true),

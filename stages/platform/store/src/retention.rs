@@ -88,12 +88,25 @@ macro_rules! taken_away {
     };
 }
 const TAKEN_AWAY: &str = concat!("SELECT r.id FROM runtimes r WHERE ", taken_away!());
+/// What is said of those beside their reports.
+const PROBLEMS: &str = concat!(
+    "DELETE FROM problems WHERE runtime_id IN (SELECT r.id FROM runtimes r WHERE ",
+    taken_away!(),
+    ")"
+);
+const THEIR_CHANGES: &str = concat!(
+    "DELETE FROM changes WHERE (runtime_id, namespace, name, started_at) IN \
+     (SELECT c.runtime_id, c.namespace, c.name, c.started_at FROM changes c JOIN runtimes r ON r.id = c.runtime_id WHERE ",
+    taken_away!(),
+    " LIMIT 200)"
+);
 /// Those of which nothing is left.
 const RUNTIMES: &str = concat!(
     "DELETE FROM runtimes WHERE id IN (SELECT r.id FROM runtimes r WHERE ",
     taken_away!(),
     " AND NOT EXISTS (SELECT 1 FROM applications a WHERE a.runtime_id = r.id) \
-     AND NOT EXISTS (SELECT 1 FROM reports k WHERE k.runtime_id = r.id))"
+     AND NOT EXISTS (SELECT 1 FROM reports k WHERE k.runtime_id = r.id) \
+     AND NOT EXISTS (SELECT 1 FROM changes c WHERE c.runtime_id = r.id))"
 );
 const EMPTIED: &str = "DELETE FROM applications WHERE id = $1 \
     AND NOT EXISTS (SELECT 1 FROM entities e WHERE e.application_id = $1)";
@@ -102,7 +115,7 @@ const BESIDE: &str = "SELECT id, current FROM entities WHERE application_id = $1
 /// One step: at most some hundred rows of each table.
 pub(crate) async fn step(connection: &mut Connection, cut: Cut, after: i64) -> Result<Step, StoreError> {
     let mut gone = connection.execute(KEYS, &[Arg::Int(cut.keys)]).await?;
-    for sql in [DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, CHANGES, REFUSALS, RUNTIMES] {
+    for sql in [DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, CHANGES, REFUSALS, PROBLEMS, THEIR_CHANGES, RUNTIMES] {
         gone += connection.execute(sql, &[Arg::Int(cut.history)]).await?;
     }
     gone += accounts::retain(connection, cut.ended, cut.history).await?;

@@ -1,13 +1,16 @@
 //! Runtimes as people and their programs know them: each of these holds on both databases.
 
+use std::time::Duration;
+
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
-    FleetRuntime, HeardRole, Place, RefusedReports, Runtime, SEALING_KEYS, SealingKey, SharedConfiguration,
-    TOLD_CLUSTERS, ToldCluster, View, Which, adopt, create_token,
+    FleetRuntime, HeardRole, Place, RefusedReports, Retention, Runtime, SEALING_KEYS, SealingKey,
+    SharedConfiguration, TOLD_CLUSTERS, ToldCluster, View, Which, adopt, create_token,
 };
 
 use crate::accounts::{NOW, by};
-use crate::support::{Opened, on, report};
+use crate::contract::retained;
+use crate::support::{KEEP_ALL, Opened, on, report};
 
 /// Runs them on a place that is new each time it is asked for.
 pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
@@ -18,6 +21,7 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     on(place, a_cluster_that_two_whole_lists_of_its_runtime_do_not_name_is_gone).await;
     on(place, sealing_keys_are_kept_once_each_and_so_many).await;
     on(place, the_shared_repository_is_suggested_once_and_set_at_any_time).await;
+    on(place, a_runtime_whose_token_was_taken_away_goes_with_all_that_is_said_of_it).await;
 }
 
 async fn an_adopter_keeps_its_name_and_has_an_id_beside_that_no_other_has(opened: Opened) {
@@ -323,5 +327,22 @@ pub(crate) async fn lists_leave_nothing_out_whichever_language_the_database_has(
     }
     seen.sort();
     assert_eq!(seen, ["B", "a", "c"]);
+    opened.close().await;
+}
+
+/// It was never registered, and yet said what is wrong with it, and what a sync that begins at the end of time brings.
+async fn a_runtime_whose_token_was_taken_away_goes_with_all_that_is_said_of_it(opened: Opened) {
+    let store = &opened.store;
+    let token = create_token(&opened.place, "other").await.unwrap();
+    let other = store.runtime(&token).await.unwrap().unwrap().id;
+    assert!(store.keep_problems("other", r#"[{"level":"error"}]"#, 1).await.unwrap());
+    store.keep_changes(other, ("argocd", "shop"), i64::MAX / 2, Vec::new()).await.unwrap();
+    let all = store.tokens().await.unwrap();
+    let token = all.iter().find(|token| token.runtime == "other").unwrap();
+    assert!(store.remove_token(&by(), &token.name, NOW).await.unwrap());
+    let retention = Retention { history: Duration::ZERO, keys: Duration::ZERO, ..KEEP_ALL };
+    let names = async || store.runtimes(&View::ALL).await.unwrap().len();
+    assert_eq!(names().await, 2);
+    retained(&opened, retention, async || names().await == 1).await;
     opened.close().await;
 }

@@ -190,7 +190,8 @@ async fn apart(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<Kee
     Ok(outcomes)
 }
 
-/// Does all or nothing of it. A connection that failed is not used again.
+/// Does all or nothing of it. A connection that failed is not used again, and neither is one whose server does nothing: it may be
+/// no longer the one that takes what is written.
 pub(crate) async fn within<T>(
     database: &Database,
     kept: &mut Option<Connection>,
@@ -209,9 +210,12 @@ pub(crate) async fn within<T>(
         Ok(done) => connection.execute("COMMIT", &[]).await.map(|_| done),
         Err(error) => Err(error),
     };
-    if done.is_err() && connection.execute("ROLLBACK", &[]).await.is_err() {
-        connection.discard().await;
-        return done;
+    if let Err(error) = &done {
+        let rolled_back = connection.execute("ROLLBACK", &[]).await.is_ok();
+        if !rolled_back || matches!(error, StoreError::Away(_)) {
+            connection.discard().await;
+            return done;
+        }
     }
     *kept = Some(connection);
     done

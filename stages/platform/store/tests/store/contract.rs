@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use crate::alike;
 use crate::changes;
 use crate::clocks;
+use crate::connections;
 use crate::drifted;
 use crate::fleet;
 use crate::group;
@@ -112,7 +113,8 @@ async fn the_contract_holds_on_postgres() {
     let server = Server::start().await;
     holds(&mut async || Place::Postgres(server.database().await)).await;
     let url = async || server.database().await;
-    Box::pin(a_connection_that_cannot_begin_is_not_used_again(&url().await)).await;
+    Box::pin(connections::a_connection_that_cannot_begin_is_not_used_again(&url().await)).await;
+    Box::pin(connections::a_connection_to_a_server_that_takes_nothing_is_not_used_again(&url().await)).await;
     Box::pin(looked_up::no_table_is_read_through_when_it_has_grown(&url().await)).await;
     Box::pin(looked_up::an_entity_is_found_without_reading_those_that_are_called_alike(&url().await)).await;
     Box::pin(looked_up::a_page_of_a_list_reads_no_more_than_it_may_show(&url().await)).await;
@@ -530,39 +532,6 @@ async fn names_as_long_as_they_may_be_are_kept(opened: Opened) {
     let expected = long.entity.clone();
     assert_eq!(opened.keep(long).await, Outcome::Kept);
     assert_eq!(opened.store.entities(opened.runtime.id).await.unwrap()[0].0, expected);
-    opened.close().await;
-}
-
-/// Its transaction begins, and the lock that the writers take turns by does not come.
-async fn a_connection_that_cannot_begin_is_not_used_again(url: &str) {
-    use sqlx::Connection as _;
-
-    let mut other = sqlx::PgConnection::connect(url).await.unwrap();
-    let sql =
-        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET lock_timeout = 200', current_database()); END $$";
-    sqlx::query(sql).execute(&mut other).await.unwrap();
-    let opened = open(&Place::Postgres(url.to_owned())).await;
-    opened.keep(report("u", 1, 1)).await;
-    sqlx::query("SELECT pg_advisory_lock(7450119)").execute(&mut other).await.unwrap();
-    let delivery = |key: &str, version| Delivery {
-        runtime: opened.runtime.id,
-        key: digest(key),
-        keyed: true,
-        epoch: None,
-        report: report("u", version, version),
-    };
-    for _ in 0..3 {
-        let error = opened.store.keep(vec![delivery("b", 2)]).await.unwrap_err();
-        assert!(matches!(*error, StoreError::Away(_)), "{error:?}");
-    }
-    sqlx::query("SELECT pg_advisory_unlock(7450119)").execute(&mut other).await.unwrap();
-    assert_eq!(opened.store.keep(vec![delivery("b", 2)]).await.unwrap(), [Outcome::Kept]);
-    // The server ends the connections of the store under it.
-    let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    sqlx::query(sql).execute(&mut other).await.unwrap();
-    let again = async { while opened.store.keep(vec![delivery("c", 3)]).await.is_err() {} };
-    tokio::time::timeout(Duration::from_secs(120), again).await.unwrap();
-    assert_eq!(opened.versions().await, (vec![1, 2, 3], 3));
     opened.close().await;
 }
 

@@ -7,6 +7,7 @@ mod alike;
 mod changes;
 mod clocks;
 mod connecting;
+mod connections;
 mod contract;
 mod drifted;
 mod file;

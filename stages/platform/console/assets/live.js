@@ -60,14 +60,21 @@ async function wait() {
   if (fresh && fresh.outerHTML !== part.outerHTML) part.replaceWith(fresh);
 }
 
-export function start() {
+export function start(again = false) {
   const source = new EventSource("/live");
   const alive = () => {
     heard = Date.now();
     lost = null;
     tell();
   };
-  source.addEventListener("hello", alive);
+  source.addEventListener("hello", () => {
+    alive();
+    // A stream that was begun anew tells nothing of what came before it.
+    if (!again) return;
+    again = false;
+    due = Math.min(due, LATER);
+    work();
+  });
   source.addEventListener("beat", alive);
   source.addEventListener("changed", (event) => {
     alive();
@@ -82,7 +89,7 @@ export function start() {
   source.addEventListener("error", () => {
     lost ??= Date.now();
     tell();
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => { source.close(); start(); }, 5000);
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => { source.close(); start(true); }, 5000);
   });
   clearInterval(start.timer);
   start.timer = setInterval(() => { tell(); work(); }, 1000);

@@ -15,6 +15,10 @@ use crate::file_lock::lock;
 
 /// Of the file itself, of its log, and of the log's index.
 const ENDS: [&str; 3] = ["", "-wal", "-shm"];
+/// What the name of a copy ends with that is made before the store's tables change, and a moment.
+const BEFORE_MIGRATION: &str = ".before-migration-";
+/// The extension of a copy that is not whole yet.
+const PARTIAL: &str = "partial";
 
 /// Writes a copy of the store as it is now to a new file, complete or not at all.
 ///
@@ -131,12 +135,36 @@ const fn dies_at(_step: &str) {}
 #[cfg(test)]
 use tests::dies_at;
 
-/// A copy beside the store, named after the moment, before its tables change.
+/// A copy beside the store, named after the moment, before its tables change. The one before it goes once this one is whole;
+/// what one that was cut short left goes first, since it takes the room of this one.
 pub(crate) async fn before_migration(pool: &SqlitePool, path: &Path) -> Result<(), StoreError> {
-    let to = with_end(path, &format!(".before-migration-{}", Timestamp::now().as_millisecond()));
+    let (whole, unfinished): (Vec<_>, Vec<_>) =
+        before_migrations(path)?.into_iter().partition(|copy| copy.extension() != Some(PARTIAL.as_ref()));
+    unfinished.iter().try_for_each(|copy| remove(copy, &ENDS))?;
+    let to = with_end(path, &format!("{BEFORE_MIGRATION}{}", Timestamp::now().as_millisecond()));
     copy(pool, &to).await?;
+    whole.iter().try_for_each(|copy| remove(copy, &[""]))?;
     tracing::info!(backup = %to.display(), "the store was backed up before its tables change");
     Ok(())
+}
+
+/// The copies that earlier migrations of a store left.
+fn before_migrations(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let folder = folder(path);
+    let unread = |source| StoreError::File { act: "read", path: folder.display().to_string(), source };
+    let mut copies = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unread)? {
+        let other = entry.map_err(unread)?.path();
+        let (Some(name), Some(of)) = (other.file_name(), path.file_name()) else { continue };
+        let (name, of) = (name.to_string_lossy(), of.to_string_lossy());
+        let moment = name.strip_prefix(&*of).and_then(|end| end.strip_prefix(BEFORE_MIGRATION));
+        let moment = moment.map(|moment| moment.strip_suffix(".partial").unwrap_or(moment));
+        if moment.is_some_and(|moment| !moment.is_empty() && moment.bytes().all(|byte| byte.is_ascii_digit()))
+        {
+            copies.push(other);
+        }
+    }
+    Ok(copies)
 }
 
 async fn open(path: &Path) -> Result<SqlitePool, StoreError> {
@@ -149,23 +177,35 @@ async fn copy(pool: &SqlitePool, to: &Path) -> Result<(), StoreError> {
     if to.exists() {
         return Err(StoreError::Exists(name));
     }
-    let partial = with_end(to, ".partial");
-    let file = |act| {
-        let path = name.clone();
-        move |source| StoreError::File { act, path, source }
-    };
+    let partial = with_end(to, &format!(".{PARTIAL}"));
+    let done = fill(pool, &partial, &name).await;
+    let done = done.and_then(|()| fs::rename(&partial, to).map_err(|source| unwritten(&name, source)));
+    if done.is_err() {
+        // Why it failed says more than that this does.
+        let _ = remove(&partial, &ENDS);
+    }
+    done
+}
+
+/// Writes a copy to `partial`, which is to have a `name` once it is whole.
+async fn fill(pool: &SqlitePool, partial: &Path, name: &str) -> Result<(), StoreError> {
     if partial.exists() {
-        fs::remove_file(&partial).map_err(file("replace an unfinished"))?;
+        let replace =
+            |source| StoreError::File { act: "replace an unfinished", path: name.to_owned(), source };
+        fs::remove_file(partial).map_err(replace)?;
     }
     // SQLite writes into a file that is empty, and leaves its mode as it is.
-    private(&partial).map_err(|source| match folder(to) {
-        folder if folder.exists() => StoreError::Target { path: name.clone(), source },
+    private(partial).map_err(|source| match folder(partial) {
+        folder if folder.exists() => StoreError::Target { path: name.to_owned(), source },
         folder => StoreError::NoFolder(folder.display().to_string()),
     })?;
     let mut connection = Connection::from(pool.acquire().await?);
     connection.execute("VACUUM INTO $1", &[Arg::Text(&partial.display().to_string())]).await?;
-    File::open(&partial).and_then(|file| file.sync_all()).map_err(file("write"))?;
-    fs::rename(&partial, to).map_err(file("write"))
+    File::open(partial).and_then(|file| file.sync_all()).map_err(|source| unwritten(name, source))
+}
+
+fn unwritten(path: &str, source: io::Error) -> StoreError {
+    StoreError::File { act: "write", path: path.to_owned(), source }
 }
 
 #[cfg(test)]

@@ -250,6 +250,51 @@ async fn a_store_of_the_first_tables_is_copied_before_they_change_and_has_all_it
     pool.close().await;
 }
 
+#[tokio::test]
+async fn of_copies_before_a_change_of_the_tables_the_newest_stays_and_none_that_was_cut_short() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("platform.db");
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}?mode=rwc", path.display())).await.unwrap();
+    sqlx::raw_sql(OF_VERSION_1).execute(&pool).await.unwrap();
+    pool.close().await;
+    let others =
+        ["platform.db.before-migration-mine", "other.db.before-migration-1", "platform.db.before-migration-"];
+    let earlier = [
+        "platform.db.before-migration-1",
+        "platform.db.before-migration-2.partial",
+        "platform.db.before-migration-2.partial-wal",
+    ];
+    for name in others.iter().chain(&earlier) {
+        fs::write(folder.path().join(name), "of an earlier start").unwrap();
+    }
+    let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
+    drop(store);
+    writing.finished().await;
+    let names =
+        fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let (kept, new): (Vec<_>, Vec<_>) =
+        names.filter(|name| name.contains("before-migration")).partition(|name| others.contains(&&**name));
+    assert_eq!(kept.len(), 3, "what is named otherwise is not its own");
+    assert!(matches!(&new[..], [one] if !earlier.contains(&&**one)), "{new:?}");
+}
+
+#[tokio::test]
+async fn a_copy_that_cannot_be_finished_leaves_nothing() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("platform.db");
+    let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
+    drop(store);
+    writing.finished().await;
+    // SQLite cannot begin what it is to copy.
+    let mut damaged = fs::read(&path).unwrap();
+    damaged[1_024..].fill(0xff);
+    fs::write(&path, damaged).unwrap();
+    let copy = folder.path().join("copy.db");
+    stages_platform_store::backup(&Place::Sqlite(path), &copy).await.unwrap_err();
+    let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert!(!names.iter().any(|name| name.to_string_lossy().starts_with("copy.db")), "{names:?}");
+}
+
 /// A store as version 8 of the tables had it: two rules of three, a key of two, a session, and what was done.
 const OF_VERSION_8: &str = include_str!("0008.sql");
 

@@ -203,6 +203,12 @@ impl Store {
         self.retention.send_replace(retention);
     }
 
+    /// How long what is kept.
+    #[must_use]
+    pub fn retention(&self) -> Retention {
+        *self.retention.borrow()
+    }
+
     /// Whether the last commit succeeded.
     #[must_use]
     pub fn is_writable(&self) -> bool {

@@ -11,7 +11,7 @@ use super::runtimes::lines;
 use super::shell::{Page, Section, find_bar};
 use super::shipping::figures;
 use crate::time::relative;
-use crate::view::home::{Day, Home, Mover, Need, Said, Subject};
+use crate::view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
 use crate::view::shipping::Trend;
 
 pub(crate) fn page(home: &Home, trend: &Trend, now: Timestamp) -> Page {
@@ -29,8 +29,8 @@ fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
                 (counted(home.runtimes.len() as u64, "runtime")) } }
         @if home.needs.is_empty() {
             (empty("Nothing needs you", &html! {
-                @if unheard == 0 { p { "Every application is healthy and in sync, and every runtime reports." } }
-                @else { p { "Every application that is reported is healthy and in sync; nothing was heard yet of "
+                @if unheard == 0 { p { "No application is degraded, missing, out of sync or unknown, and every runtime reports." } }
+                @else { p { "No application that is reported is degraded, missing, out of sync or unknown; nothing was heard yet of "
                     a href="/runtimes" { (counted(unheard, "runtime")) } "." } }
             }))
         } @else {
@@ -49,7 +49,7 @@ fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
         }
         div.columns {
             section { h2 { "Runtimes" } div.panel { (lines(&home.runtimes, now)) } }
-            section { h2 { "Deployments, last 28 days " span.mute { "· failed in red" } } div.panel.chart data-key="days" { (chart(&home.days, home.activity.before)) } }
+            section { h2 { "Deployments, last 28 days " span.mute { "· failed in red" } } div.panel.chart data-key="days" { (chart(&home.days, &home.activity)) } }
         }
         div.columns {
             @if !home.clusters.is_empty() {
@@ -68,7 +68,10 @@ fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
 
 fn line(need: &Need, now: Timestamp) -> Markup {
     let key = match &need.subject {
-        Subject::Unhealthy(id, ..) | Subject::SyncFailed(id, _) | Subject::OutOfSync(id, _) => id.tail(),
+        Subject::Unhealthy(id, ..)
+        | Subject::SyncFailed(id, _)
+        | Subject::OutOfSync(id, _)
+        | Subject::Unknown(id, _) => id.tail(),
         Subject::Silent(name) | Subject::Troubled(name) => format!("runtime/{name}"),
     };
     let (glyph, name, place, open, act) = match &need.subject {
@@ -77,6 +80,13 @@ fn line(need: &Need, now: Timestamp) -> Markup {
         }
         Subject::SyncFailed(id, place) => (
             html! { span.glyph.bad role="img" aria-label="Sync failed" title="Sync failed" { "✕" } },
+            &id.name,
+            place.clone(),
+            format!("{}?tab=errors", id.path()),
+            "Errors",
+        ),
+        Subject::Unknown(id, place) => (
+            html! { span.glyph.still role="img" aria-label="Unknown" title="Unknown" { "?" } },
             &id.name,
             place.clone(),
             format!("{}?tab=errors", id.path()),
@@ -140,7 +150,8 @@ fn movers(movers: &[Mover]) -> Markup {
 }
 
 /// By how many there are more or fewer than before.
-fn by(now: u64, before: u64) -> String {
+fn by(now: u64, before: Option<u64>) -> String {
+    let Some(before) = before else { return "not kept".to_owned() };
     let difference = number(now.abs_diff(before));
     match now.cmp(&before) {
         Ordering::Greater => format!("▲ {difference}"),
@@ -150,7 +161,8 @@ fn by(now: u64, before: u64) -> String {
 }
 
 /// How the deployments of 28 days stand to those of the 28 before.
-fn against(now: u64, before: u64) -> String {
+fn against(now: u64, before: Option<u64>) -> String {
+    let Some(before) = before else { return "the 28 days before are not kept".to_owned() };
     let percent = (now.abs_diff(before) * 100).checked_div(before);
     match (percent, now.cmp(&before)) {
         (None, _) => "none in the 28 days before".to_owned(),
@@ -160,7 +172,7 @@ fn against(now: u64, before: u64) -> String {
     }
 }
 
-fn chart(days: &[Day], before: u64) -> Markup {
+fn chart(days: &[Day], activity: &Activity) -> Markup {
     let most = days.iter().map(|day| day.succeeded + day.failed).max().unwrap_or(0).max(1);
     let succeeded: u64 = days.iter().map(|day| day.succeeded).sum();
     let failed: u64 = days.iter().map(|day| day.failed).sum();
@@ -177,6 +189,6 @@ fn chart(days: &[Day], before: u64) -> Markup {
                 }
             }
         }
-        p.mute { (counted(succeeded + failed, "deployment")) ", " (number(failed)) " failed · " (against(succeeded + failed, before)) }
+        p.mute { (counted(succeeded + failed, "deployment")) ", " (number(failed)) " failed · " (against(activity.deployments, activity.before)) }
     }
 }

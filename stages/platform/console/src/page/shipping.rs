@@ -124,7 +124,7 @@ fn value(figure: Figure, trend: &Trend) -> Option<String> {
 /// How it moved: whether it grew, by how much (empty: by nothing), and whether that is well. `None`: there is nothing to compare
 /// with.
 fn moved(figure: Figure, trend: &Trend) -> Option<(bool, String, bool)> {
-    let (now, before) = (&trend.now, &trend.before);
+    let (now, before) = (&trend.now, trend.before.as_ref()?);
     let lasts = |now: Option<i64>, before: Option<i64>| {
         let (now, before) = (now?, before?);
         let by = if now == before { String::new() } else { span((now - before).abs()) };
@@ -165,6 +165,7 @@ pub(crate) fn figures(trend: &Trend, chosen: Option<Figure>, query: &str) -> Mar
                             span class=(if is_well { "ok" } else { "bad" }) { (if grew { "▲ " } else { "▼ " }) (by) }
                             span.mute { " against the " (trend.days) " days before" }
                         },
+                        None if trend.before.is_none() => { span.mute { "the " (trend.days) " days before are not kept" } },
                         None => { span.mute { "nothing in the " (trend.days) " days before" } },
                     }
                 }
@@ -283,7 +284,7 @@ mod tests {
         let trend = Trend {
             days: 28,
             now: figures(1_720, 41, Some(47 * minute)),
-            before: figures(1_536, 35, Some(56 * minute)),
+            before: Some(figures(1_536, 35, Some(56 * minute))),
         };
         let said: Vec<_> = Figure::ALL.iter().map(|figure| value(*figure, &trend).unwrap()).collect();
         assert_eq!(said, ["61.4", "47 min", "4.1 %", "47 min"]);
@@ -291,8 +292,11 @@ mod tests {
         assert_eq!(moved(Figure::Deployments), (true, "11 %".to_owned(), true));
         assert_eq!(moved(Figure::LeadTime), (false, "9 min".to_owned(), true));
         assert_eq!(moved(Figure::Failures), (true, "0.6 %".to_owned(), false));
-        assert_eq!(super::moved(Figure::TimeToRestore, &Trend { before: trend.now, ..trend }).unwrap().1, "");
-        let nothing = Trend { days: 28, now: Figures::default(), before: Figures::default() };
+        assert_eq!(
+            super::moved(Figure::TimeToRestore, &Trend { before: Some(trend.now), ..trend }).unwrap().1,
+            ""
+        );
+        let nothing = Trend { days: 28, now: Figures::default(), before: Some(Figures::default()) };
         assert_eq!(value(Figure::Deployments, &nothing).as_deref(), Some("0.0"));
         for figure in [Figure::LeadTime, Figure::Failures, Figure::TimeToRestore] {
             assert_eq!(value(figure, &nothing), None);

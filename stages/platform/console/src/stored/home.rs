@@ -4,20 +4,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use stages_platform_store::{Drifting, FleetMover, FleetNeed, Store, StoreError, View};
+use stages_platform_store::{DayOfDeployments, Drifting, FleetMover, FleetNeed, Store, StoreError, View};
 
 use super::drifted::{Comparison, Comparisons};
 use super::remembered::Remembered;
+use super::shipping::is_kept;
 use super::{drifted, rows};
 use crate::page::pieces::{name, number};
 use crate::time::lasting;
 use crate::view::deployment::Outcome;
 use crate::view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
 use crate::view::runtime::RuntimeRow;
+use crate::view::state::{Health, SyncStatus};
 
 /// Rows of what needs somebody.
 const NEEDS: u32 = 30;
 const DAYS: u32 = 28;
+/// Milliseconds of a day.
+const DAY: i64 = 86_400_000;
 /// Days within which it is told how often something drifted.
 const WEEK: i64 = 7;
 /// Rows of applications that move,
@@ -77,10 +81,10 @@ pub(super) async fn read(
         }),
     );
     let (waits, urgent): (Vec<Need>, Vec<Need>) =
-        found.partition(|one| matches!(one.subject, Subject::OutOfSync(..)));
+        found.partition(|one| matches!(one.subject, Subject::OutOfSync(..) | Subject::Unknown(..)));
     needs.extend(urgent.into_iter().chain(troubled).chain(waits));
-    let first =
-        now.checked_sub(SignedDuration::from_hours(24 * i64::from(DAYS))).unwrap_or(Timestamp::UNIX_EPOCH);
+    let today = now.as_millisecond().div_euclid(DAY) * DAY;
+    let first = rows::time(today - (i64::from(DAYS) - 1) * DAY);
     let days = store.deployments_by_day(view, first.as_millisecond(), DAYS).await?;
     let applications = runtimes.iter().map(|one| one.applications).sum();
     let days = (0_i64..).zip(days).map(|(index, day)| Day {
@@ -88,36 +92,40 @@ pub(super) async fn read(
         succeeded: day.succeeded,
         failed: day.failed,
     });
-    let activity = activity(store, view, (first, now), activities).await?;
+    let activity = activity(store, view, now, activities).await?;
     let (clusters, clusters_total) = store.clusters(view, CLUSTERS).await?;
     let clusters = clusters.into_iter().map(|one| rows::cluster(one, &runtimes)).collect();
     let days = days.collect();
     Ok(Home { needs, needs_total, applications, runtimes, days, activity, clusters, clusters_total })
 }
 
-/// What moves since `first`, against as many days before.
+/// What moved in the last days, against as many before.
 async fn activity(
     store: &Store,
     view: &View,
-    (first, now): (Timestamp, Timestamp),
+    now: Timestamp,
     remembered: &Remembered<Activity>,
 ) -> Result<Activity, StoreError> {
     if let Some(known) = remembered.get(view, now) {
         return Ok(known);
     }
-    let (begin, end) = (first.as_millisecond(), now.as_millisecond());
-    let before = store.deployments_by_day(view, begin - (end - begin), DAYS).await?;
+    let end = now.as_millisecond();
+    let begin = end - i64::from(DAYS) * DAY;
+    let all = |days: &[DayOfDeployments]| days.iter().map(|day| day.succeeded + day.failed).sum();
+    let is_kept = is_kept(store, 2 * DAYS);
+    let deployments = all(&store.deployments_by_day(view, begin, DAYS).await?);
+    let before = match is_kept {
+        true => Some(all(&store.deployments_by_day(view, begin - (end - begin), DAYS).await?)),
+        false => None,
+    };
     let movers = store.movers(view, (begin, end), MOVERS).await?;
     let mover = |one: FleetMover| Mover {
         application: rows::id(one.application),
         deployments: one.deployments,
         failed: one.failed,
-        before: one.before,
+        before: is_kept.then_some(one.before),
     };
-    let activity = Activity {
-        before: before.iter().map(|day| day.succeeded + day.failed).sum(),
-        movers: movers.into_iter().map(mover).collect(),
-    };
+    let activity = Activity { deployments, before, movers: movers.into_iter().map(mover).collect() };
     remembered.keep(view, now, activity.clone());
     Ok(activity)
 }
@@ -168,6 +176,14 @@ fn need(found: FleetNeed, (drifting, comparison): (&Drifting, &Comparison), now:
             reason.push(Said::Text(format!(": {why}")));
         }
         return Need { subject: Subject::Unhealthy(row.id, place, row.health), reason, since: health_since };
+    }
+    if row.health == Health::Unknown || row.sync == SyncStatus::Unknown {
+        let (of, since) = match row.health {
+            Health::Unknown => ("How it is", health_since),
+            _ => ("Whether it is as Git says", sync_since),
+        };
+        let reason = vec![Said::Text(format!("{of} is not known to Argo CD for {}", lasting(since, now)))];
+        return Need { subject: Subject::Unknown(row.id, place), reason, since };
     }
     let reason = drifted::sentence(drifting, comparison, &lasting(sync_since, now));
     Need { subject: Subject::OutOfSync(row.id, place), reason, since: sync_since }

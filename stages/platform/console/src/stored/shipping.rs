@@ -18,10 +18,21 @@ pub(super) async fn read(
     let end = now.as_millisecond();
     let begin = end - i64::from(days) * DAY;
     let now = store.shipped(view, selection, (begin, end));
-    let before = store.shipped(view, selection, (begin - i64::from(days) * DAY, begin));
+    let before = async {
+        if !is_kept(store, 2 * days) {
+            return Ok(None);
+        }
+        store.shipped(view, selection, (begin - i64::from(days) * DAY, begin)).await.map(Some)
+    };
     let (deployments, before) = tokio::try_join!(now, before)?;
-    let trend = Trend { days, now: Figures::of(&deployments), before: Figures::of(&before) };
+    let before = before.as_deref().map(Figures::of);
+    let trend = Trend { days, now: Figures::of(&deployments), before };
     Ok(Shipping { trend, deployments })
+}
+
+/// Whether history is kept for so many days: what is left of a time that is not is no measure.
+pub(super) fn is_kept(store: &Store, days: u32) -> bool {
+    store.retention().history.as_secs() >= u64::from(days) * 86_400
 }
 
 /// Of everything that somebody sees.

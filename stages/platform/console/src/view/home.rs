@@ -14,6 +14,8 @@ pub enum Subject {
     Unhealthy(ApplicationId, String, Health),
     /// An application whose last deployment failed.
     SyncFailed(ApplicationId, String),
+    /// An application of which Argo CD does not know how it is, or whether it is as Git says.
+    Unknown(ApplicationId, String),
     /// An application that has drifted, or is out of sync.
     OutOfSync(ApplicationId, String),
     /// A runtime that is silent.
@@ -77,15 +79,17 @@ pub struct Mover {
     pub deployments: u64,
     /// of them those that failed,
     pub failed: u64,
-    /// and its deployments of the 28 days before.
-    pub before: u64,
+    /// and its deployments of the 28 days before; `None` where history is not kept for so long.
+    pub before: Option<u64>,
 }
 
 /// What moves, against the 28 days before; it may be a minute old.
 #[derive(Debug, Clone, Default)]
 pub struct Activity {
-    /// Deployments of the 28 days before.
-    pub before: u64,
+    /// Deployments of the last 28 days,
+    pub deployments: u64,
+    /// and of the 28 days before; `None` where history is not kept for so long.
+    pub before: Option<u64>,
     /// The applications that were deployed most often, these first.
     pub movers: Vec<Mover>,
 }
@@ -101,7 +105,7 @@ pub struct Home {
     pub applications: u64,
     /// Runtimes.
     pub runtimes: Vec<RuntimeRow>,
-    /// The last 28 days, the oldest first.
+    /// The last 28 days, as UTC counts them, the oldest first and today last.
     pub days: Vec<Day>,
     /// What moves.
     pub activity: Activity,

@@ -9,8 +9,8 @@ pub struct Trend {
     pub days: u32,
     /// Until now.
     pub now: Figures,
-    /// As long before.
-    pub before: Figures,
+    /// As long before; `None` where history is not kept for so long.
+    pub before: Option<Figures>,
 }
 
 /// The same, with the deployments that the figures are of.

@@ -1,7 +1,7 @@
 //! What stands at home beside what needs somebody, of what was reported: clusters, what moves, and how that stands to before.
 
 use jiff::Timestamp;
-use stages_platform_store::{Delivery, Operation, Role};
+use stages_platform_store::{Delivery, Operation, Retention, Role};
 
 use crate::platform::{Platform, report};
 
@@ -42,6 +42,15 @@ async fn clusters_and_what_moves_stand_at_home_and_lead_to_their_applications() 
     let page = async |path: &str| platform.page(&session, path).await;
     let home = page("/").await;
     assert!(home.contains("3 deployments, 1 failed · ▲ 50 % against the 28 days before"), "{home}");
+    // Each stands under its own day.
+    for hours in [30, 2] {
+        let day = Timestamp::from_millisecond(now - hours * HOUR).unwrap().strftime("%-d %b");
+        assert!(home.contains(&format!("<title>{day}: 1 deployment, 0 failed</title>")), "{day}: {home}");
+    }
+    let days = std::time::Duration::from_hours(24 * 90);
+    platform.store.set_retention(Retention { history: days, keys: days, interval: days });
+    let shipped = page("/shipping/90/deployments").await;
+    assert!(shipped.contains("the 90 days before are not kept"), "{shipped}");
     let mover = "<a href=\"/applications/prod/argocd/shop?tab=timeline\">shop</a></td>\
                  <td class=\"mute narrow-away\">prod</td><td class=\"number\">3</td>\
                  <td class=\"number\"><span class=\"bad\">1</span></td><td class=\"number mute\">▲ 1</td>";

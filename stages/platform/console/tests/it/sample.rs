@@ -309,9 +309,13 @@ impl Sample {
             application: row.id.clone(),
             deployments,
             failed: deployments / 9,
-            before: 20,
+            before: Some(20),
         };
-        Activity { before: 1_204, movers: rows.iter().zip([61, 33, 20, 8]).map(one).collect() }
+        Activity {
+            deployments: 1_310,
+            before: Some(1_204),
+            movers: rows.iter().zip([61, 33, 20, 8]).map(one).collect(),
+        }
     }
 
     fn refused(&self, reason: &str, number: u64) -> Refused {

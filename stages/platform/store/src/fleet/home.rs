@@ -79,10 +79,11 @@ impl Store {
             "SELECT {COLUMNS}, a.health_message, a.health_since, a.sync_since, a.phase, a.phase_at, a.phase_message, \
              count(*) OVER (), a.id FROM applications a JOIN runtimes r ON r.id = a.runtime_id \
              WHERE a.name <> '' AND a.deleted = 0 AND {seen} \
-             AND (a.health IN ('Degraded', 'Missing') OR a.phase IN ('Failed', 'Error') OR a.sync = 'OutOfSync') \
+             AND (a.health IN ('Degraded', 'Missing') OR a.phase IN ('Failed', 'Error') OR a.sync = 'OutOfSync' \
+             OR (a.reported_at > 0 AND (a.sync = 'Unknown' OR a.health = 'Unknown'))) \
              ORDER BY CASE WHEN a.health = 'Degraded' THEN 0 WHEN a.phase IN ('Failed', 'Error') THEN 1 \
-             WHEN a.health = 'Missing' THEN 2 ELSE 3 END, \
-             CASE WHEN a.health IN ('Degraded', 'Missing') THEN a.health_since ELSE a.sync_since END DESC, a.id LIMIT {limit}"
+             WHEN a.health = 'Missing' THEN 2 WHEN a.sync = 'OutOfSync' THEN 3 ELSE 4 END, \
+             CASE WHEN a.health IN ('Degraded', 'Missing', 'Unknown') THEN a.health_since ELSE a.sync_since END DESC, a.id LIMIT {limit}"
         );
         let rows = query.rows(&mut self.read().await?).await?;
         let all = rows.first().map_or(Ok(0), |row| row.int(18))?;

@@ -18,7 +18,7 @@ const SEARCHED: usize = 65_536;
 macro_rules! indexed {
     () => {
         "a.held_uid, a.author, a.message, a.revision, a.health, a.health_since, a.sync, a.sync_since, a.deployed_at, \
-         a.reported_at, a.deleted"
+         a.reported_at, a.deleted, a.phase, a.phase_at, a.phase_message"
     };
 }
 pub(crate) use indexed;
@@ -51,6 +51,12 @@ pub(crate) struct Index<'a> {
     deployed_at: Option<Millis>,
     reported_at: Millis,
     deleted: bool,
+    /// How the last operation that was no dry run stands,
+    phase: Cow<'a, str>,
+    /// since when,
+    phase_at: Millis,
+    /// and what was said of that.
+    phase_message: Cow<'a, str>,
 }
 
 impl<'a> Index<'a> {
@@ -74,6 +80,9 @@ impl<'a> Index<'a> {
             deployed_at: row.int_or_null(first + 8)?,
             reported_at: row.int(first + 9)?,
             deleted: row.int(first + 10)? != 0,
+            phase: text(11)?,
+            phase_at: row.int(first + 12)?,
+            phase_message: text(13)?,
         })
     }
 
@@ -114,6 +123,16 @@ impl<'a> Index<'a> {
             *known = said.into();
         }
         let deployed = report.operation.as_ref().filter(|one| one.phase == "Succeeded" && !one.is_dry_run);
+        match &report.operation {
+            // Nothing was changed: how it stands is as it was.
+            Some(operation) if operation.is_dry_run => {}
+            operation => {
+                let operation = operation.as_ref();
+                self.phase = operation.map_or("", |one| &*one.phase).into();
+                self.phase_at = operation.map_or(0, |one| one.finished_at.unwrap_or(one.started_at));
+                self.phase_message = begin(operation.map_or("", |one| &one.message), MESSAGE).into();
+            }
+        }
         self.deployed_at = deployed.and_then(|one| one.finished_at).or(self.deployed_at);
         self.deleted = false;
     }
@@ -177,7 +196,6 @@ fn row<'r>(
     texts: &'r Texts,
 ) -> [Arg<'r>; 28] {
     let (index, placement) = (one.index, &report.placement);
-    let operation = report.operation.as_ref();
     [
         Arg::Int(one.application),
         Arg::Text(&placement.project),
@@ -197,9 +215,9 @@ fn row<'r>(
         Arg::Text(begin(report.health_message.as_deref().unwrap_or_default(), MESSAGE)),
         Arg::Text(&index.sync),
         Arg::Int(index.sync_since),
-        Arg::Text(operation.map_or("", |one| &one.phase)),
-        Arg::Int(operation.map_or(0, |one| one.finished_at.unwrap_or(one.started_at))),
-        Arg::Text(begin(operation.map_or("", |one| &one.message), MESSAGE)),
+        Arg::Text(&index.phase),
+        Arg::Int(index.phase_at),
+        Arg::Text(&index.phase_message),
         Arg::Text(&placement.product),
         Arg::Text(&texts.labels),
         Arg::Text(&index.held_uid),

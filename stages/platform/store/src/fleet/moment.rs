@@ -98,7 +98,8 @@ impl Store {
         }))
     }
 
-    /// The resources of an application at a moment, or now; what differs from the state at `from` is marked.
+    /// The resources of an application at a moment, or now, those that are gone last; what differs from the state at `from` is
+    /// marked.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
@@ -116,13 +117,13 @@ impl Store {
                    WHERE e.application_id = $1 AND e.kind <> '' AND NOT EXISTS (SELECT 1 FROM entities o \
                    WHERE o.application_id = e.application_id AND o.kind = e.kind AND o.name = e.name AND o.namespace = e.namespace \
                    AND o.listing = e.listing AND (o.at, o.id) > (e.at, e.id)) \
-                   ORDER BY e.kind, e.namespace, e.name, e.id LIMIT $3";
+                   ORDER BY t.deleted, e.kind, e.namespace, e.name, e.id LIMIT $3";
         let then = "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.sync, t.deleted, \
                     COALESCE(t.actual, t.object), COALESCE(b.actual, b.object), e.owner, t.pods_ready, t.pods_wanted, t.pods_revision FROM entities e \
                     JOIN transitions t ON t.id = (SELECT x.id FROM transitions x WHERE x.entity_id = e.id AND x.at <= $4 \
                     ORDER BY x.at DESC, x.id DESC LIMIT 1) LEFT JOIN transitions b ON b.id = (SELECT x.id \
                     FROM transitions x WHERE x.entity_id = e.id AND x.at <= $2 ORDER BY x.at DESC, x.id DESC LIMIT 1) \
-                    WHERE e.application_id = $1 AND e.kind <> '' ORDER BY e.kind, e.namespace, e.name, e.id LIMIT $3";
+                    WHERE e.application_id = $1 AND e.kind <> '' ORDER BY t.deleted, e.kind, e.namespace, e.name, e.id LIMIT $3";
         let mut arguments =
             vec![Arg::Int(application), Arg::Int(from.unwrap_or(Millis::MIN)), Arg::Int(RESOURCES)];
         let sql = match at {

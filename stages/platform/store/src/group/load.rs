@@ -121,7 +121,7 @@ async fn namesakes<'a>(
         .collect();
     for row in with_rows(connection, NAMESAKES, &rows).await? {
         let Some(&(runtime, resource)) = asked(&row, &alone)? else { continue };
-        let key = (runtime, Cow::Owned(row.text(25)?), Cow::Owned(row.text(26)?));
+        let key = (runtime, Cow::Owned(row.text(28)?), Cow::Owned(row.text(29)?));
         let place = match known.application(&key) {
             Some(place) => place,
             None => known.add_application(application(&row, 12, key)?),

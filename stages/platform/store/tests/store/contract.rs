@@ -81,6 +81,7 @@ async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Pl
     on(place, shipping::figures_are_what_was_generated_and_what_a_slow_reading_finds).await;
     on(place, fleet::a_moment_is_shown_as_it_was).await;
     on(place, fleet::resources_and_deployments_are_found_across_the_fleet).await;
+    on(place, fleet::a_dry_run_changes_nothing_of_how_the_last_operation_stands).await;
     on(place, fleet::what_needs_somebody_is_told_with_its_reason_and_its_time).await;
     on(place, matrix::an_application_is_one_name_in_each_of_its_environments).await;
     on(place, overview::clusters_are_told_by_runtime_with_how_their_applications_are).await;

@@ -235,6 +235,7 @@ pub(crate) async fn a_moment_is_shown_as_it_was(opened: Opened) {
         assert_eq!(manifests.actual, live.map(|at| format!(r#"{{"live":{at}}}"#)), "{at:?}");
         assert_eq!(manifests.desired.is_some(), live.is_some());
         let resources = store.resources_at(known.id, at, Some(14)).await.unwrap();
+        assert!(resources.is_sorted_by_key(|one| one.deleted), "what is there is never cut for what is gone");
         let shown: Vec<_> = resources.iter().filter(|one| !one.deleted).map(|one| &*one.name.name).collect();
         assert_eq!(shown, there, "{at:?}");
         let changed = resources.iter().find(|one| one.name.name == "web").is_some_and(|one| one.changed);
@@ -295,12 +296,33 @@ pub(crate) async fn resources_and_deployments_are_found_across_the_fleet(opened:
     opened.close().await;
 }
 
+pub(crate) async fn a_dry_run_changes_nothing_of_how_the_last_operation_stands(opened: Opened) {
+    let told = async |own: &str, at: i64, phase: &str, is_dry_run: bool| {
+        let mut report = application(own, "production", "Healthy", "Synced", at);
+        report.operation = operation(at * HOUR, Some(at * HOUR), phase);
+        report.operation.as_mut().unwrap().is_dry_run = is_dry_run;
+        opened.keep(report).await;
+    };
+    told("failed", 1, "Failed", false).await;
+    told("well", 2, "Succeeded", false).await;
+    told("failed", 3, "Succeeded", true).await;
+    told("well", 4, "Failed", true).await;
+    let (needs, all) = opened.store.needs(&View::ALL, 9).await.unwrap();
+    let needs: Vec<_> =
+        needs.iter().map(|one| (&*one.application.name.name, &*one.phase, one.phase_at)).collect();
+    assert_eq!((needs, all), (vec![("failed", "Failed", HOUR)], 1));
+    told("failed", 5, "Succeeded", false).await;
+    assert_eq!(opened.store.needs(&View::ALL, 9).await.unwrap().1, 0);
+    opened.close().await;
+}
+
 pub(crate) async fn what_needs_somebody_is_told_with_its_reason_and_its_time(opened: Opened) {
     let states = [
         ("well", "Healthy", "Synced", "Succeeded"),
         ("out", "Healthy", "OutOfSync", "Succeeded"),
         ("failed", "Healthy", "Synced", "Failed"),
         ("broken", "Degraded", "Synced", "Succeeded"),
+        ("not-compared", "Healthy", "Unknown", "Succeeded"),
     ];
     for (at, (own, health, sync, phase)) in (1..).zip(states) {
         let mut report = application(own, "production", health, sync, at);
@@ -314,9 +336,11 @@ pub(crate) async fn what_needs_somebody_is_told_with_its_reason_and_its_time(ope
     }
     let (needs, all) = opened.store.needs(&View::ALL, 2).await.unwrap();
     let told: Vec<_> = needs.iter().map(|one| (&*one.application.name.name, one.health_since)).collect();
-    assert_eq!((told, all), (vec![("broken", 4), ("failed", 3)], 3));
+    assert_eq!((told, all), (vec![("broken", 4), ("failed", 3)], 4));
     // What is out of sync: how often it began to be, since when it was asked, and what of it is.
     let (every, _) = opened.store.needs(&View::ALL, 9).await.unwrap();
+    let names: Vec<_> = every.iter().map(|one| &*one.application.name.name).collect();
+    assert_eq!(names, ["broken", "failed", "out", "not-compared"]);
     let out = every.iter().find(|one| one.application.name.name == "out").unwrap().id;
     let drifting = async |of: &[i64], since| opened.store.drifting(of, since).await.unwrap();
     assert_eq!(drifting(&[], 0).await.len(), 0);
@@ -344,11 +368,11 @@ pub(crate) async fn what_needs_somebody_is_told_with_its_reason_and_its_time(ope
     );
     let runtimes = opened.store.runtimes(&View::ALL).await.unwrap();
     assert_eq!((runtimes.len(), &*runtimes[0].name), (1, "prod"));
-    assert_eq!((runtimes[0].applications, runtimes[0].healthy), (4, 3));
+    assert_eq!((runtimes[0].applications, runtimes[0].healthy), (5, 4));
     assert!(runtimes[0].seen_at.is_some() && runtimes[0].lag.is_some());
     let days = opened.store.deployments_by_day(&View::ALL, 2 * HOUR - 24 * HOUR, 2).await.unwrap();
     let days: Vec<_> = days.iter().map(|day| (day.succeeded, day.failed)).collect();
-    assert_eq!(days, [(1, 0), (2, 1)]);
+    assert_eq!(days, [(1, 0), (3, 1)]);
     opened.close().await;
 }
 

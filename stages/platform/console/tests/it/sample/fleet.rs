@@ -212,7 +212,7 @@ impl Fleet for Sample {
     async fn trend(&self, days: u32) -> Result<Trend, Unavailable> {
         let now = Figures::of(&self.shipped());
         let lead_time = now.lead_time.map(|lead| lead + 540_000);
-        Ok(Trend { days, now, before: Figures { succeeded: now.succeeded * 9 / 10, lead_time, ..now } })
+        Ok(Trend { days, now, before: Some(Figures { succeeded: now.succeeded * 9 / 10, lead_time, ..now }) })
     }
 
     async fn shipping(&self, _: &Filter, days: u32) -> Result<Shipping, Unavailable> {

@@ -1,5 +1,7 @@
 //! The Kubernetes objects of a directory, each with the file and the lines that make it.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -34,8 +36,8 @@ pub struct Manifest {
     pub first_line: usize,
     /// The last line.
     pub last_line: usize,
-    /// The text of those lines.
-    pub manifest: String,
+    /// The text of those lines, which the items of a list share.
+    pub manifest: Arc<str>,
 }
 
 /// What a directory holds.
@@ -115,7 +117,7 @@ fn collect(
 fn read(path: &str, text: &str, found: &mut Manifests) {
     for document in yaml::documents(text) {
         match yaml::parse(document.text) {
-            Ok(object) => objects(path, document, &object, found),
+            Ok(object) => objects(path, document.lines, &document.text.into(), &object, found),
             Err(why) => {
                 let (first, last) = document.lines;
                 let why = format!("{why} of the document in lines {first} to {last}");
@@ -125,13 +127,13 @@ fn read(path: &str, text: &str, found: &mut Manifests) {
     }
 }
 
-fn objects(path: &str, document: yaml::Document<'_>, object: &Value, found: &mut Manifests) {
+fn objects(path: &str, lines: (usize, usize), text: &Arc<str>, object: &Value, found: &mut Manifests) {
     let (Some(version), Some(kind)) = (object["apiVersion"].as_str(), object["kind"].as_str()) else {
         return;
     };
     if let (true, Some(items)) = (kind.ends_with("List"), object["items"].as_array()) {
         for item in items.iter().filter(|item| !item["items"].is_array()) {
-            objects(path, document, item, found);
+            objects(path, lines, text, item, found);
         }
         return;
     }
@@ -139,16 +141,16 @@ fn objects(path: &str, document: yaml::Document<'_>, object: &Value, found: &mut
         return;
     }
     let metadata = &object["metadata"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let named = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     found.manifests.push(Manifest {
         group: version.split_once('/').map_or("", |(group, _)| group).to_owned(),
         kind: kind.to_owned(),
-        namespace: text(&metadata["namespace"]),
-        name: text(if metadata["name"].is_string() { &metadata["name"] } else { &metadata["generateName"] }),
+        namespace: named(&metadata["namespace"]),
+        name: named(if metadata["name"].is_string() { &metadata["name"] } else { &metadata["generateName"] }),
         path: path.to_owned(),
-        first_line: document.lines.0,
-        last_line: document.lines.1,
-        manifest: document.text.to_owned(),
+        first_line: lines.0,
+        last_line: lines.1,
+        manifest: text.clone(),
     });
 }
 

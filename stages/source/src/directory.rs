@@ -140,6 +140,20 @@ mod tests {
     }
 
     #[test]
+    fn the_items_of_a_list_share_its_text_and_have_an_end() {
+        let item = "- apiVersion: v1\n  kind: Pod\n  metadata: {name: p}\n";
+        let items = format!("apiVersion: v1\nkind: List\nitems:\n{}", item.repeat(100));
+        let text = format!("# {}\n{items}", "x".repeat(1024 * 1024));
+        let (_directory, repository, commit) = repository(&[("a/list.yaml", &text)]);
+        let made = made(&repository.snapshot(commit).unwrap(), "a", &Value::Null).unwrap();
+        let text_of = |n: usize| made.objects[n].origin.manifest.as_ptr();
+        assert_eq!(text_of(0), text_of(1));
+        let bytes: usize = made.objects.iter().map(|object| object.origin.manifest.len()).sum();
+        assert!(bytes <= 64 * 1024 * 1024, "{bytes} bytes");
+        assert!(made.gaps[0].starts_with("its files have more than 64 MiB"), "{:?}", made.gaps);
+    }
+
+    #[test]
     fn a_directory_of_too_many_files_is_not_known_whole() {
         let names: Vec<String> = (0..=MAX_FILES).map(|n| format!("a/{n}.yaml")).collect();
         let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();

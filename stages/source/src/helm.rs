@@ -64,7 +64,7 @@ pub(crate) fn chart(directory: &str) -> Option<Origin> {
         path: join(directory, "Chart.yaml")?,
         first_line: 0,
         last_line: 0,
-        manifest: String::new(),
+        manifest: "".into(),
         file: "".into(),
     })
 }
@@ -92,14 +92,7 @@ pub(crate) fn template(
     let Some(path) = join(&at, rest) else { return Ok(None) };
     let mut found = Made::default();
     let Some(text) = found.text(files, &path)? else { return Ok(None) };
-    let lines = text.lines().count();
-    Ok(Some(Origin {
-        path,
-        first_line: 1,
-        last_line: lines.max(1),
-        manifest: text.clone(),
-        file: text.into(),
-    }))
+    Ok(Some(Origin::whole_file(path, text.into())))
 }
 
 /// Where a chart that another depends on is in the repository: below it, or beside it.

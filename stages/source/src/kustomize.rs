@@ -5,8 +5,6 @@
 //! repositories, charts, plugins) is a gap; where a name may become another in a way that is not followed, nothing is
 //! found by it.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use stages_git::application::KUSTOMIZATIONS;
 use stages_git::{GitError, Snapshot, join, shown, yaml};
@@ -19,6 +17,8 @@ use crate::remote::is_remote;
 const MAX_READ: usize = 256;
 /// Kustomizations below one another.
 const MAX_DEPTH: usize = 32;
+/// Bytes of a name or namespace that a Kustomization gives; a cluster takes names of at most 253 for nearly everything.
+const MAX_NAME: usize = 1_024;
 
 /// The objects of the Kustomization in `directory`; `settings` are those of the source (`spec.source.kustomize`).
 ///
@@ -64,7 +64,8 @@ impl Reading<'_, '_> {
             return Ok(before);
         };
         self.above.push(directory.to_owned());
-        let objects = self.objects(directory, (&path, &text), &with(read, settings), before);
+        let origin = Origin::whole_file(path, text.into());
+        let objects = self.objects(directory, &origin, &with(read, settings), before);
         self.above.pop();
         objects
     }
@@ -93,7 +94,7 @@ impl Reading<'_, '_> {
     fn objects(
         &mut self,
         directory: &str,
-        (path, text): (&str, &str),
+        origin: &Origin,
         of: &Value,
         mut objects: Vec<Object>,
     ) -> Result<Vec<Object>, GitError> {
@@ -111,26 +112,32 @@ impl Reading<'_, '_> {
                 objects = self.kustomization(&place, None, objects)?;
             }
         }
-        let file: Arc<str> = text.into();
         for (list, kind) in [("configMapGenerator", "ConfigMap"), ("secretGenerator", "Secret")] {
             for generator in of[list].as_array().into_iter().flatten() {
-                objects.extend(generated(generator, kind, of, path, &file));
+                let Some(object) = generated(generator, kind, of, origin) else { continue };
+                let namespace = object.namespace.as_ref().map_or(0, String::len);
+                let names = origin.path.len() + kind.len() + namespace + object.name.text().len();
+                if !self.made.has_room_for_object(names + origin.manifest.len()) {
+                    break;
+                }
+                objects.push(object);
             }
         }
         for list in ["helmCharts", "helmChartInflationGenerator", "generators"] {
             if of[list].as_array().is_some_and(|list| !list.is_empty()) {
-                self.made.gap(format!("what {list} of {} makes is not known", shown(path)));
+                self.made.gap(format!("what {list} of {} makes is not known", shown(&origin.path)));
             }
         }
         let renames = renames(of);
         let text_of = |name: &str| of[name].as_str().unwrap_or_default();
         let (namespace, prefix, suffix) =
             (text_of("namespace"), text_of("namePrefix"), text_of("nameSuffix"));
+        let mut is_too_long = namespace.len() > MAX_NAME;
         for object in &mut objects {
-            object.renamed |= renames;
+            object.renamed |= renames || namespace.len() > MAX_NAME;
             // What is changed on the way does not stand in the file.
             object.plain = None;
-            if !namespace.is_empty() {
+            if !namespace.is_empty() && namespace.len() <= MAX_NAME {
                 if object.group.is_empty() && object.kind == "Namespace" {
                     object.name = Name::Exact(namespace.to_owned());
                 } else {
@@ -143,9 +150,21 @@ impl Reading<'_, '_> {
                     | ("apiextensions.k8s.io", "CustomResourceDefinition")
                     | ("apiregistration.k8s.io", "APIService")
             );
-            if !keeps_its_name {
+            if keeps_its_name {
+                continue;
+            }
+            if prefix.len() + object.name.text().len() + suffix.len() > MAX_NAME {
+                is_too_long = true;
+                object.renamed = true;
+            } else {
                 object.name.wrap(prefix, suffix);
             }
+        }
+        if is_too_long {
+            self.made.gap(format!(
+                "{} gives names of more than {MAX_NAME} bytes: shorten its prefix, suffix or namespace",
+                shown(&origin.path)
+            ));
         }
         Ok(objects)
     }
@@ -188,7 +207,7 @@ fn texts(list: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// The object of one generator; none where it adds to one that a base generates.
-fn generated(generator: &Value, kind: &str, of: &Value, path: &str, file: &Arc<str>) -> Option<Object> {
+fn generated(generator: &Value, kind: &str, of: &Value, origin: &Origin) -> Option<Object> {
     if matches!(generator["behavior"].as_str(), Some("merge" | "replace")) {
         return None;
     }
@@ -203,13 +222,7 @@ fn generated(generator: &Value, kind: &str, of: &Value, path: &str, file: &Arc<s
         name: if is_plain { Name::Exact(name) } else { Name::Hashed(name) },
         renamed: false,
         plain: None,
-        origin: Origin {
-            path: path.to_owned(),
-            first_line: 1,
-            last_line: file.lines().count().max(1),
-            manifest: file.to_string(),
-            file: file.clone(),
-        },
+        origin: origin.clone(),
     })
 }
 

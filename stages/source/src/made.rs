@@ -14,6 +14,9 @@ use crate::names::Name;
 
 /// Objects of one source.
 const MAX_OBJECTS: usize = 20_000;
+/// Bytes of one source: of the files that are read, and of each object with the text that it stands in. An answer repeats that text
+/// for each of them. Argo CD takes 10 MiB of manifests.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Gaps that are told of one source.
 const MAX_GAPS: usize = 20;
 
@@ -27,12 +30,20 @@ pub struct Origin {
     pub first_line: usize,
     /// The last line.
     pub last_line: usize,
-    /// The text of those lines; empty where they are not known.
-    pub manifest: String,
+    /// The text of those lines, which objects of the same lines share; empty where they are not known.
+    pub manifest: Arc<str>,
     /// The whole file, which may make other objects as well; empty where what makes the object is no text of its own, as
     /// with a chart.
     #[serde(skip)]
     pub file: Arc<str>,
+}
+
+impl Origin {
+    /// All of a file.
+    pub(crate) fn whole_file(path: String, text: Arc<str>) -> Self {
+        let last_line = text.lines().count().max(1);
+        Self { path, first_line: 1, last_line, manifest: text.clone(), file: text }
+    }
 }
 
 /// One object that the files of a source make.
@@ -90,6 +101,10 @@ pub(crate) struct Made {
     pub(crate) objects: Vec<Object>,
     /// Why there may be objects that are not among them.
     pub(crate) gaps: Vec<String>,
+    /// How many objects were made, wherever they were handed on to.
+    count: usize,
+    /// Bytes that count towards [`MAX_BYTES`].
+    bytes: usize,
 }
 
 impl Made {
@@ -120,11 +135,38 @@ impl Made {
             self.gap(format!("{}: {}", unread.path, unread.why));
         }
         for manifest in found.manifests {
-            if self.objects.len() >= MAX_OBJECTS {
-                return self.gap(format!("it has more than {MAX_OBJECTS} objects"));
+            let names =
+                [&manifest.group, &manifest.kind, &manifest.namespace, &manifest.name, &manifest.path];
+            let bytes = names.iter().map(|name| name.len()).sum::<usize>() + manifest.manifest.len();
+            if !self.has_room_for_object(bytes) {
+                return;
             }
             self.objects.push(Object::of(manifest, &file));
         }
+    }
+
+    /// Counts an object of so many bytes; whether there is room for it. That there is none is a gap.
+    pub(crate) fn has_room_for_object(&mut self, bytes: usize) -> bool {
+        if self.count >= MAX_OBJECTS {
+            self.gap(format!("it has more than {MAX_OBJECTS} objects: make several applications of it"));
+            return false;
+        }
+        self.count += 1;
+        self.has_room_for(bytes)
+    }
+
+    /// Counts so many bytes more; whether there is room for them. That there is none is a gap, and then there is none for anything.
+    pub(crate) fn has_room_for(&mut self, bytes: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(bytes);
+        let has_room = self.bytes <= MAX_BYTES;
+        if !has_room {
+            self.gap(format!(
+                "its files have more than {} MiB, each object counted with the text that it stands in: make several applications \
+                 of it, or take out of its files what makes no object",
+                MAX_BYTES / (1024 * 1024)
+            ));
+        }
+        has_room
     }
 
     /// The text of a file; what cannot be read is a gap.
@@ -132,8 +174,11 @@ impl Made {
     /// # Errors
     /// The repository cannot be read.
     pub(crate) fn text(&mut self, files: &Snapshot<'_>, path: &str) -> Result<Option<String>, GitError> {
+        if !self.has_room_for(0) {
+            return Ok(None);
+        }
         match files.text(path, MAX_FILE) {
-            Ok(Some(text)) => Ok(Some(text)),
+            Ok(Some(text)) => Ok(self.has_room_for(text.len()).then_some(text)),
             Ok(None) => {
                 self.gap(format!("{} is not there", shown(path)));
                 Ok(None)

@@ -43,7 +43,7 @@ fn each_object_has_its_file_and_lines() {
     assert_eq!(shown(&all).len(), 6);
     assert_eq!(shown(&found(&files, "a/below/x.yml", false)), ["/Secret /s a/below/x.yml:1-3"]);
     assert_eq!(
-        all.manifests[0].manifest,
+        &*all.manifests[0].manifest,
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\n"
     );
     assert_eq!(found(&files, "none", true), Manifests::default());

@@ -176,3 +176,75 @@ fn kustomizations_that_include_each_other_many_times_come_to_an_end() {
         built.gaps
     );
 }
+
+/// A Kustomization with these lines beside a comment of a mebibyte.
+fn beside_a_long_comment(lines: &str) -> String {
+    format!("# {}\n{lines}", "x".repeat(1024 * 1024))
+}
+
+const TOO_MUCH: &str = "its files have more than 64 MiB, each object counted with the text that it stands in: make several applications \
+                        of it, or take out of its files what makes no object";
+
+#[test]
+fn generated_objects_share_the_text_of_their_kustomization_and_have_an_end() {
+    let generators = "- name: conf\n".repeat(300);
+    let text = beside_a_long_comment(&format!("configMapGenerator:\n{generators}"));
+    let of = built(&[("a/kustomization.yaml", &text)], "a", &Value::Null);
+    assert_eq!(of.objects[0].origin.manifest.as_ptr(), of.objects[1].origin.manifest.as_ptr());
+    let bytes: usize = of.objects.iter().map(|object| object.origin.manifest.len()).sum();
+    assert!(
+        of.objects.len() > 50 && bytes <= 64 * 1024 * 1024,
+        "{} objects of {bytes} bytes",
+        of.objects.len()
+    );
+    assert_eq!(of.gaps, [TOO_MUCH]);
+    // A text of an ordinary size makes all of them.
+    let of =
+        built(&[("a/kustomization.yaml", &format!("configMapGenerator:\n{generators}"))], "a", &Value::Null);
+    assert_eq!((of.objects.len(), of.gaps), (300, Vec::new()));
+}
+
+#[test]
+fn a_name_that_is_longer_than_any_name_is_not_made_and_said() {
+    let generators = format!("configMapGenerator:\n{}", "- name: conf\n".repeat(300));
+    let long = "x".repeat(1024 * 1024);
+    for given in ["namePrefix", "nameSuffix", "namespace"] {
+        let files = [
+            ("a/kustomization.yaml", &*format!("resources: [../b]\n{given}: {long}\n")),
+            ("b/kustomization.yaml", &*generators),
+        ];
+        let of = built(&files, "a", &Value::Null);
+        let bytes = |object: &crate::made::Object| {
+            object.name.text().len() + object.namespace.as_ref().map_or(0, String::len)
+        };
+        assert_eq!(of.objects.iter().map(bytes).sum::<usize>(), 300 * "conf".len(), "{given}");
+        let gap = "a/kustomization.yaml gives names of more than 1024 bytes: shorten its prefix, suffix or namespace";
+        assert_eq!(of.gaps, [gap]);
+        assert_eq!(of.makers("ConfigMap", "shop", "conf-6ct58987ht"), [""; 0], "{given}");
+    }
+}
+
+#[test]
+fn the_objects_of_all_files_of_a_kustomization_are_counted_together() {
+    let pods = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n".repeat(10_001);
+    let files = [
+        ("a/kustomization.yaml", "resources: [x.yaml, y.yaml]\n"),
+        ("a/x.yaml", &*pods),
+        ("a/y.yaml", &*pods),
+    ];
+    let of = built(&files, "a", &Value::Null);
+    let gap = "it has more than 20000 objects: make several applications of it";
+    assert_eq!((of.objects.len(), of.gaps), (20_000, vec![gap.to_owned()]));
+}
+
+#[test]
+fn a_file_that_is_named_again_and_again_is_read_to_an_end() {
+    let text = beside_a_long_comment(WEB);
+    let files = [
+        ("a/kustomization.yaml", &*format!("resources:\n{}", "- web.yaml\n".repeat(100))),
+        ("a/web.yaml", &*text),
+    ];
+    let of = built(&files, "a", &Value::Null);
+    assert!(of.objects.len() < 64, "{} objects", of.objects.len());
+    assert_eq!(of.gaps, [TOO_MUCH]);
+}

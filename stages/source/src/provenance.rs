@@ -1,6 +1,7 @@
 //! Which file makes a compiled object.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use serde::Serialize;
 use stages_git::application::Source;
@@ -12,6 +13,9 @@ use crate::made::{Made, Object, Origin};
 use crate::names::Name;
 use crate::tool::Tool;
 use crate::{directory, kustomize};
+
+/// Bytes of the texts that one answer carries, the same text counted for each object that it is told of.
+const MAX_TEXTS: usize = 64 * 1024 * 1024;
 
 /// A source, and the files of its commit; none for a source that has no commits, or is told of elsewhere.
 pub struct At<'s, 'r> {
@@ -100,11 +104,27 @@ pub fn provenances(
         known.push(AnalysedSource::of(at)?);
     }
     let index = Index::of(&known);
+    let mut templates = Templates::new();
     let mut objects = Vec::with_capacity(compiled.len());
+    let mut texts: usize = 0;
     for compiled in compiled {
-        objects.push(provenance(&known, &index, namespace, compiled)?);
+        let mut found = provenance(&known, &index, &mut templates, namespace, compiled)?;
+        if let Provenance::Made { origin, .. } = &mut found {
+            texts = texts.saturating_add(origin.manifest.len());
+            if texts > MAX_TEXTS {
+                origin.manifest = "".into();
+            }
+        }
+        objects.push(found);
     }
-    let gaps = known.into_iter().flat_map(|known| known.made.gaps).collect();
+    let mut gaps: Vec<String> = known.into_iter().flat_map(|known| known.made.gaps).collect();
+    if texts > MAX_TEXTS {
+        gaps.push(format!(
+            "the texts of some objects are left out, of which there are more than {} MiB: take them from the files, by their lines, or \
+             ask about fewer objects at once",
+            MAX_TEXTS / (1024 * 1024)
+        ));
+    }
     Ok(Provenances { objects, gaps })
 }
 
@@ -198,6 +218,9 @@ impl<'s, 'r> AnalysedSource<'s, 'r> {
     }
 }
 
+/// The templates that were found, by the position of their source and the name that Helm gives them: many objects name the same.
+type Templates<'c> = HashMap<(usize, &'c str), Option<Origin>>;
+
 /// An object, and the position of its source.
 type Found<'k> = (usize, &'k Object);
 
@@ -233,11 +256,12 @@ impl<'k> Index<'k> {
     }
 }
 
-fn provenance(
+fn provenance<'c>(
     known: &[AnalysedSource<'_, '_>],
     index: &Index<'_>,
+    read: &mut Templates<'c>,
     namespace: &str,
-    compiled: &Compiled,
+    compiled: &'c Compiled,
 ) -> Result<Provenance, GitError> {
     let found = index.find(compiled, namespace);
     // Of several that are called the same Argo CD takes the last, unless the content tells.
@@ -253,12 +277,16 @@ fn provenance(
         return Ok(known[*source].provenance(*source, object.origin.clone()));
     }
     let charts: Vec<_> = known.iter().enumerate().filter(|(_, known)| known.tool == Tool::Helm).collect();
-    if compiled.template.is_some() {
+    if let Some(named) = &compiled.template {
         let mut templates = Vec::new();
         for (source, chart) in &charts {
             let Some(files) = chart.at.files else { continue };
-            if let Some(origin) = helm::template(files, &chart.directory, compiled)? {
-                templates.push(chart.provenance(*source, origin));
+            let found = match read.entry((*source, named)) {
+                Entry::Occupied(found) => found.into_mut(),
+                Entry::Vacant(place) => place.insert(helm::template(files, &chart.directory, compiled)?),
+            };
+            if let Some(origin) = found {
+                templates.push(chart.provenance(*source, origin.clone()));
             }
         }
         if templates.len() == 1 {

@@ -129,3 +129,25 @@ fn an_answer_is_written_with_what_made_it() {
         ]})
     );
 }
+
+#[test]
+fn objects_of_one_template_share_its_text_and_an_answer_has_an_end() {
+    let template = format!("# {}\n", "x".repeat(1024 * 1024));
+    let files = [("chart/Chart.yaml", "name: c"), ("chart/templates/web.yaml", &*template)];
+    let (_directory, repository, commit) = repository(&files);
+    let snapshot = repository.snapshot(commit).unwrap();
+    let source = Source::read(json!({"path": "chart"})).unwrap();
+    let at = [At { source: &source, files: Some(&snapshot) }];
+    let pod = "# Source: c/templates/web.yaml\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n";
+    let pods: Vec<Compiled> = (0..100).map(|_| Compiled::read(pod).unwrap()).collect();
+    let answers = provenances(&at, "shop", &pods).unwrap();
+    let origins: Vec<_> = answers.objects.iter().filter_map(Provenance::origin).collect();
+    assert_eq!(origins.len(), 100);
+    assert!(origins.iter().all(|origin| origin.path == "chart/templates/web.yaml" && origin.last_line == 1));
+    assert!(origins.iter().all(|origin| origin.file.as_ptr() == origins[0].file.as_ptr()));
+    let bytes: usize = origins.iter().map(|origin| origin.manifest.len()).sum();
+    assert!(bytes <= 64 * 1024 * 1024, "{bytes} bytes");
+    let gap = "the texts of some objects are left out, of which there are more than 64 MiB: take them from the files, by their lines, or \
+               ask about fewer objects at once";
+    assert_eq!(answers.gaps, [gap]);
+}

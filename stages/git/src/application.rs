@@ -151,8 +151,8 @@ impl Application {
         let Some(dry) = &self.dry else { return Ok(Cow::Borrowed(self)) };
         let synced = self.sources.first().map_or("", |synced| &synced.path);
         let mut is_there = false;
-        for files in any {
-            if is_hydrated(synced, files)? {
+        for files in any.iter().map(|files| files.asked_anew()) {
+            if is_hydrated(synced, &files)? {
                 return Ok(Cow::Borrowed(self));
             }
             is_there |= had(files.is_directory(&dry.path))? == Some(true);
@@ -167,13 +167,14 @@ impl Application {
     /// revision that is asked about; what cannot be read there is passed over, and the source's directory stands all the same.
     ///
     /// # Errors
-    /// The repository cannot be read.
+    /// The repository cannot be read, or links lead to more than is followed.
     pub fn paths(&self, source: usize, files: &Snapshot<'_>) -> Result<Paths, GitError> {
         let of = &self.sources[source];
         let mut found = BTreeSet::new();
         if !of.has_commits() {
             return Ok(Paths::default());
         }
+        let files = &files.asked_anew();
         // What is annotated is of the branch that they are made from: Argo CD passes over it as well when it makes them.
         if self.dry.is_some() {
             if let Some(directory) = join("", &of.path)
@@ -312,7 +313,7 @@ fn is_hydrated(directory: &str, files: &Snapshot<'_>) -> Result<bool, GitError> 
 fn had<T>(found: Result<T, GitError>) -> Result<Option<T>, GitError> {
     match found {
         Ok(found) => Ok(Some(found)),
-        Err(GitError::Read { what, source }) => Err(GitError::Read { what, source }),
+        Err(error) if error.ends_reading() => Err(error),
         Err(_) => Ok(None),
     }
 }
@@ -435,7 +436,7 @@ impl Reading<'_, '_> {
         let Some(path) = join(directory, name) else { return Ok(false) };
         Ok(match self.files.read(&path, 0) {
             Ok(found) => found.is_some(),
-            Err(GitError::Read { what, source }) => return Err(GitError::Read { what, source }),
+            Err(error) if error.ends_reading() => return Err(error),
             Err(why) => matches!(why, GitError::TooLarge { .. }),
         })
     }

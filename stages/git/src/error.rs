@@ -104,6 +104,17 @@ pub enum GitError {
         /// The path.
         path: String,
     },
+    /// Links of many files lead through more than is followed.
+    #[error(
+        "symbolic links lead through more than {limit} bytes of paths, the last of them {path}: put files in the place of links, or \
+         name what the application is made of in its annotation argocd.argoproj.io/manifest-generate-paths"
+    )]
+    TooManyLinks {
+        /// The path that was not followed any more.
+        path: String,
+        /// What is followed at most.
+        limit: usize,
+    },
     /// A file is not the YAML or JSON that it should be.
     #[error("{path} is not valid: {why}")]
     Invalid {
@@ -112,6 +123,13 @@ pub enum GitError {
         /// What about it.
         why: String,
     },
+}
+
+impl GitError {
+    /// Whether it is no answer about one path, but ends all reading.
+    pub(crate) const fn ends_reading(&self) -> bool {
+        matches!(self, Self::Read { .. } | Self::TooManyLinks { .. })
+    }
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ mod series;
 mod snapshot;
 #[cfg(test)]
 mod testing;
+mod trees;
 pub mod walk;
 pub mod yaml;
 

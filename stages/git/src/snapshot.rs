@@ -1,21 +1,32 @@
 //! The files of one commit, read and never written: nothing of a repository is ever checked out.
 
-use git2::{ErrorCode, ObjectType, Oid, Repository};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use git2::{ErrorCode, ObjectType, Oid, Repository, Tree};
 
 use crate::error::GitError;
+use crate::trees::{TreeLimits, Trees};
 
 /// Links that are followed one after another.
 const MAX_LINKS: usize = 8;
-/// Bytes of a link's target.
-const MAX_TARGET: usize = 4_096;
+/// Bytes of a link's target, and of a path that is looked at below a directory: a file system takes no more.
+const MAX_PATH: usize = 4_096;
+/// Bytes of the paths that all links of a snapshot lead through, each counted with [`EACH_LINK`] more.
+const MAX_BEHIND: usize = 8 * 1024 * 1024;
+const EACH_LINK: usize = 64;
+const KEPT: TreeLimits = TreeLimits { trees: 1_024, entries: 100_000 };
 const LINK: i32 = 0o120_000;
 /// What a file begins with whose content is kept elsewhere.
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/v1";
 
-/// The files of one commit.
+/// The files of one commit. Links are followed up to a bound, which all that is asked of it shares.
 pub struct Snapshot<'r> {
     repository: &'r Repository,
-    tree: git2::Tree<'r>,
+    root: Rc<Tree<'r>>,
+    trees: Rc<RefCell<Trees<'r>>>,
+    /// What is left of [`MAX_BEHIND`].
+    behind: Cell<usize>,
 }
 
 /// A name in a directory.
@@ -38,14 +49,21 @@ impl<'r> Snapshot<'r> {
     pub(crate) fn new(repository: &'r Repository, commit: Oid) -> Result<Self, GitError> {
         let tree = repository.find_commit(commit).and_then(|commit| commit.tree());
         let tree = tree.map_err(|source| GitError::Read { what: commit.to_string(), source })?;
-        Ok(Self { repository, tree })
+        let trees = Rc::new(RefCell::new(Trees::new(repository, KEPT)));
+        Ok(Self { repository, root: Rc::new(tree), trees, behind: Cell::new(MAX_BEHIND) })
+    }
+
+    /// The same files for another question, which follows as many links as though it were the first.
+    pub(crate) fn asked_anew(&self) -> Self {
+        let (root, trees) = (self.root.clone(), self.trees.clone());
+        Self { repository: self.repository, root, trees, behind: Cell::new(MAX_BEHIND) }
     }
 
     /// The content of a file; `None` when there is none.
     ///
     /// # Errors
-    /// The file is larger than `limit`, kept elsewhere (LFS), in a submodule, behind a link that leaves the repository, or
-    /// cannot be read.
+    /// The file is larger than `limit`, kept elsewhere (LFS), in a submodule, behind a link that leaves the repository or one too many,
+    /// or cannot be read.
     pub fn read(&self, path: &str, limit: usize) -> Result<Option<Vec<u8>>, GitError> {
         let Found::File(id) = self.find(path)? else { return Ok(None) };
         let failed = |source| GitError::Read { what: shown(path), source };
@@ -72,7 +90,7 @@ impl<'r> Snapshot<'r> {
     /// What a directory holds, sorted; nothing when it is not there. Submodules are left out.
     ///
     /// # Errors
-    /// The path is in a submodule or behind a link that leaves the repository, or cannot be read.
+    /// The path is in a submodule, behind a link that leaves the repository or one too many, or cannot be read.
     pub fn list(&self, path: &str) -> Result<Vec<Listed>, GitError> {
         let Found::Directory(id) = self.find(path)? else { return Ok(Vec::new()) };
         let failed = |source| GitError::Read { what: shown(path), source };
@@ -106,11 +124,11 @@ impl<'r> Snapshot<'r> {
     /// of the repository, into a submodule or in a circle ends before.
     ///
     /// # Errors
-    /// The repository cannot be read.
+    /// The repository cannot be read, or there are too many links.
     pub fn behind_links(&self, path: &str) -> Result<Vec<String>, GitError> {
         let mut behind = Vec::new();
         match self.follow(path, &mut behind) {
-            Err(error @ GitError::Read { .. }) => Err(error),
+            Err(error) if error.ends_reading() => Err(error),
             _ => Ok(behind),
         }
     }
@@ -146,7 +164,8 @@ impl<'r> Snapshot<'r> {
                 *entries = left;
                 // A name that is no text cannot be asked for.
                 let name = std::str::from_utf8(entry.name_bytes()).ok();
-                let Some(path) = name.and_then(|name| join(&directory, name)) else { continue };
+                let path = name.and_then(|name| join(&directory, name));
+                let Some(path) = path.filter(|path| path.len() <= MAX_PATH) else { continue };
                 match entry.kind() {
                     Some(ObjectType::Tree) => rest.push((path, entry.id())),
                     Some(ObjectType::Blob) if is_wanted(&path, entry.filemode_raw() == LINK) => {
@@ -170,9 +189,9 @@ impl<'r> Snapshot<'r> {
         let mut at: Vec<(String, Oid)> = Vec::new();
         let mut links = 0;
         while let Some(name) = rest.pop() {
-            let id = at.last().map_or(self.tree.id(), |(_, id)| *id);
+            let id = at.last().map_or(self.root.id(), |(_, id)| *id);
             let failed = |source| GitError::Read { what: shown(path), source };
-            let tree = match self.repository.find_tree(id) {
+            let tree = match self.trees.borrow_mut().get(id) {
                 Ok(tree) => tree,
                 // What is no directory has nothing in it.
                 Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::InvalidSpec) => {
@@ -192,7 +211,7 @@ impl<'r> Snapshot<'r> {
                     }
                     let odb = self.repository.odb().map_err(failed)?;
                     let (size, _) = odb.read_header(entry.id()).map_err(failed)?;
-                    if size > MAX_TARGET {
+                    if size > MAX_PATH {
                         return Err(outside());
                     }
                     let target = odb.read(entry.id()).map_err(failed)?;
@@ -203,6 +222,7 @@ impl<'r> Snapshot<'r> {
                     let here = at.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join("/");
                     let mut all = parts(&join(&here, &target).ok_or_else(outside)?);
                     all.extend(rest.drain(..).rev());
+                    self.count_link(path, all.iter().map(|name| name.len() + 1).sum())?;
                     behind.push(all.join("/"));
                     all.reverse();
                     rest = all;
@@ -212,7 +232,17 @@ impl<'r> Snapshot<'r> {
                 _ => return Ok(Found::Nothing),
             }
         }
-        Ok(Found::Directory(at.last().map_or(self.tree.id(), |(_, id)| *id)))
+        Ok(Found::Directory(at.last().map_or(self.root.id(), |(_, id)| *id)))
+    }
+
+    /// Counts a link that leads through a path of so many bytes.
+    fn count_link(&self, path: &str, bytes: usize) -> Result<(), GitError> {
+        let left = self.behind.get().checked_sub(bytes.saturating_add(EACH_LINK));
+        self.behind.set(left.unwrap_or_default());
+        match left {
+            Some(_) => Ok(()),
+            None => Err(GitError::TooManyLinks { path: shown(path), limit: MAX_BEHIND }),
+        }
     }
 }
 

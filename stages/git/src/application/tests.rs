@@ -420,6 +420,46 @@ fn what_stands_behind_links_belongs_to_a_source() {
     assert_eq!(paths(&root, 0, &files), [""], "everything is in it");
 }
 
+/// So many links in the directory `web`, each of which leads through a path of so many bytes.
+fn many_links(count: usize, bytes: usize) -> Vec<(String, String)> {
+    (0..count).map(|n| (format!("web/{n}"), format!("../lib/{n:06}/{}", "a/".repeat(bytes / 2)))).collect()
+}
+
+#[test]
+fn links_that_lead_through_more_than_is_followed_are_refused_with_what_to_do() {
+    let web = application(None, &json!({"source": {"repoURL": "https://x/y", "path": "web"}}));
+    let found = |links: &[(String, String)]| {
+        let files: Vec<_> = links.iter().map(|(path, target)| link(path, target)).collect();
+        let (_directory, repository, commit) = repository(&files);
+        let snapshot = repository.snapshot(commit).unwrap();
+        // What one application takes is not taken from another of the same commit.
+        [(), ()].map(|()| web.paths(0, &snapshot).map(|paths| paths.all.len()).map_err(|why| why.to_string()))
+    };
+    let of_many = found(&many_links(4_000, 20));
+    assert_eq!(of_many, [Ok(4_001), Ok(4_001)]);
+    let of_long = found(&many_links(1_500, 4_000));
+    assert_eq!(of_long, [Ok(1_501), Ok(1_501)]);
+    for refused in found(&many_links(3_000, 4_000)) {
+        let why = refused.unwrap_err();
+        assert!(
+            why.starts_with(
+                "symbolic links lead through more than 8388608 bytes of paths, the last of them web/"
+            ),
+            "{why}"
+        );
+        let what_to_do = "name what the application is made of in its annotation argocd.argoproj.io/manifest-generate-paths";
+        assert!(why.contains(what_to_do), "{why}");
+    }
+}
+
+#[test]
+fn an_annotation_stands_for_links_that_are_more_than_is_followed() {
+    let spec = json!({"source": {"repoURL": "https://x/y", "path": "web"}});
+    let links = many_links(3_000, 4_000);
+    let files: Vec<_> = links.iter().map(|(path, target)| link(path, target)).collect();
+    assert_eq!(paths(&application(Some(".;/lib"), &spec), 0, &files), ["lib", "web"]);
+}
+
 #[test]
 fn of_a_directory_of_which_some_files_are_manifests_these_belong_to_a_source() {
     let directory = json!({"recurse": true, "include": "*/application.yaml"});

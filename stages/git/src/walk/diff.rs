@@ -2,18 +2,17 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use git2::{Oid, Repository, Tree};
 
 use super::paths::{Node, PathTree, Query, ROOT, SomeFiles};
 use crate::error::GitError;
+use crate::trees::{TreeLimits, Trees};
 
 /// A file system takes no path of more names than this (4,096 bytes); nothing is looked for below.
 const MAX_DEPTH: usize = 512;
-/// Trees that are kept: neighbours in history share most of theirs.
-const KEPT_TREES: usize = 4_096;
-/// And their entries, of some 80 bytes each.
-const KEPT_ENTRIES: usize = 400_000;
+const KEPT: TreeLimits = TreeLimits { trees: 4_096, entries: 400_000 };
 /// Paths that are told of one application in one commit.
 pub(super) const MAX_PATHS: usize = 100;
 
@@ -30,9 +29,7 @@ pub(super) struct Touched {
 
 /// Compares trees of one repository.
 pub(super) struct Differ<'r> {
-    repository: &'r Repository,
-    kept: HashMap<Oid, std::rc::Rc<Tree<'r>>>,
-    entries: usize,
+    trees: Trees<'r>,
 }
 
 /// One comparison.
@@ -70,7 +67,7 @@ impl Entry<'_> {
 
 impl<'r> Differ<'r> {
     pub(super) fn new(repository: &'r Repository) -> Self {
-        Self { repository, kept: HashMap::new(), entries: 0 }
+        Self { trees: Trees::new(repository, KEPT) }
     }
 
     /// Whose paths differ; `None` is the tree of nothing.
@@ -93,23 +90,10 @@ impl<'r> Differ<'r> {
         Ok(comparison.touched)
     }
 
-    fn tree(&mut self, id: Option<Oid>) -> Result<Option<std::rc::Rc<Tree<'r>>>, GitError> {
+    fn tree(&mut self, id: Option<Oid>) -> Result<Option<Rc<Tree<'r>>>, GitError> {
         let Some(id) = id else { return Ok(None) };
-        if let Some(found) = self.kept.get(&id) {
-            return Ok(Some(found.clone()));
-        }
-        let tree = self
-            .repository
-            .find_tree(id)
-            .map_err(|source| GitError::Read { what: format!("the tree {id}"), source })?;
-        if self.kept.len() >= KEPT_TREES || self.entries >= KEPT_ENTRIES {
-            self.kept.clear();
-            self.entries = 0;
-        }
-        self.entries += tree.len();
-        let tree = std::rc::Rc::new(tree);
-        self.kept.insert(id, tree.clone());
-        Ok(Some(tree))
+        let failed = |source| GitError::Read { what: format!("the tree {id}"), source };
+        self.trees.get(id).map(Some).map_err(failed)
     }
 
     fn trees(
@@ -126,7 +110,7 @@ impl<'r> Differ<'r> {
             return Ok(());
         }
         let (old, new) = (self.tree(old)?, self.tree(new)?);
-        let entries = |tree: &Option<std::rc::Rc<Tree<'r>>>| tree.as_ref().map_or(0, |tree| tree.len());
+        let entries = |tree: &Option<Rc<Tree<'r>>>| tree.as_ref().map_or(0, |tree| tree.len());
         let (olds, news) = (entries(&old), entries(&new));
         let (mut o, mut n) = (0, 0);
         while o < olds || n < news {

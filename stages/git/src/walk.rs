@@ -2,11 +2,13 @@
 //!
 //! A commit changed an application if, under the application's paths, its tree differs from that of **every** parent; one
 //! without parents, if its tree is not empty there. So a merge that only brings together what others did has changed
-//! nothing, and one that resolves a conflict has.
+//! nothing, and one that resolves a conflict has. And what a merge throws away has not: where its tree is that of a parent there,
+//! that parent's history alone counts, as in `git log -- paths`.
 
 mod diff;
 mod graph;
 mod paths;
+mod simplified;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +19,7 @@ use git2::{Oid, Repository};
 use self::diff::{Differ, Touched};
 use self::graph::{Graph, Place};
 use self::paths::{PathTree, Query};
+use self::simplified::{Simplified, Way};
 use crate::Paths;
 use crate::error::GitError;
 
@@ -160,6 +163,9 @@ struct Walk<'g, 'r> {
     limit: usize,
 }
 
+type WhoseDiffer = HashMap<Query, Touched>;
+type Ways = HashMap<Query, Way>;
+
 /// Those who ask about the same two revisions.
 struct Group {
     to: usize,
@@ -234,6 +240,13 @@ impl Walk<'_, '_> {
             let new = self.order.iter().filter(|place| is_new(&reach, group, **place));
             group.candidates = new.count();
         }
+        let mut history = Simplified::default();
+        for group in &groups {
+            let to = group.queries.first().and_then(|query| self.graph.find(asked[*query as usize].to));
+            if let Some(to) = to {
+                history.begin(to, &group.queries);
+            }
+        }
         let mut open: Vec<Query> = groups.iter().flat_map(|group| group.queries.iter().copied()).collect();
         let mut paths = tree_of(asked, &open);
         for place in self.order {
@@ -241,7 +254,12 @@ impl Walk<'_, '_> {
             if here.is_empty() {
                 continue;
             }
-            let touched = self.touched(*place, &paths)?;
+            let (mut touched, mut ways) = Default::default();
+            if history.goes_through(*place) {
+                (touched, ways) = self.touched(*place, &paths)?;
+            }
+            touched.retain(|query, _| history.has(*query, *place));
+            history.go_on(*place, &self.graph.node(*place).parents, &ways);
             for g in here {
                 let new = is_new(&reach, &groups[g], *place);
                 for query in &groups[g].queries {
@@ -294,22 +312,28 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Whose paths differ from those of every parent.
-    fn touched(&mut self, place: Place, paths: &PathTree) -> Result<HashMap<Query, Touched>, GitError> {
+    /// Whose paths differ from those of every parent, and whose history goes another way than along the first parent.
+    fn touched(&mut self, place: Place, paths: &PathTree) -> Result<(WhoseDiffer, Ways), GitError> {
         let graph = self.graph;
         let node = graph.node(place);
         let Some((first, others)) = node.parents.split_first() else {
-            return self.differ.compare(None, Some(node.tree), paths);
+            return Ok((self.differ.compare(None, Some(node.tree), paths)?, Ways::new()));
         };
         let mut touched = self.differ.compare(Some(graph.node(*first).tree), Some(node.tree), paths)?;
+        let mut ways = Ways::new();
         for parent in others {
             if touched.is_empty() {
                 break;
             }
             let other = self.differ.compare(Some(graph.node(*parent).tree), Some(node.tree), paths)?;
+            let same = touched.keys().filter(|query| !other.contains_key(query));
+            ways.extend(same.map(|query| (*query, Way::Parent(*parent))));
             touched.retain(|query, _| other.contains_key(query));
         }
-        Ok(touched)
+        if !others.is_empty() {
+            ways.extend(touched.keys().map(|query| (*query, Way::All)));
+        }
+        Ok((touched, ways))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The walk beside an oracle, over generated repositories.
 
 mod generated;
+mod git_log;
 mod incumbent;
 mod oracle;
 mod shapes;

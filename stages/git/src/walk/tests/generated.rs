@@ -260,6 +260,9 @@ impl Making {
                 if self.random.u8(0..5) == 0 {
                     self.count("a merge that adds something of its own");
                     self.edit(&mut merged);
+                } else if self.random.u8(0..5) == 0 {
+                    self.count("a merge that throws a side away");
+                    merged = if self.random.bool() { files } else { theirs };
                 }
                 self.commit(branch, merged, &[head, other]);
             }

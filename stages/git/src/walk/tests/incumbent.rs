@@ -44,7 +44,7 @@ fn newest_change(built: &Built, question: &Question) -> Option<Oid> {
     between.lines().map(|id| Oid::from_str(id).unwrap()).find(is_its)
 }
 
-fn git(built: &Built, arguments: &[&str], input: &str) -> String {
+pub(super) fn git(built: &Built, arguments: &[&str], input: &str) -> String {
     let directory: &Path = built.directory.path();
     let mut child = Command::new("git")
         .args(arguments)

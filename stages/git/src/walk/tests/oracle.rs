@@ -14,7 +14,7 @@ pub(super) fn changes(
     since: Option<usize>,
     paths: &[String],
 ) -> (Vec<usize>, Option<usize>) {
-    let now = reachable(built, to);
+    let now = followed(built, to, paths);
     let before = since.filter(|since| known[*since]).map(|since| reachable(built, since)).unwrap_or_default();
     let mut order: Vec<usize> = now.iter().copied().collect();
     let times = times(built);
@@ -35,6 +35,24 @@ fn reachable(built: &Built, from: usize) -> BTreeSet<usize> {
             return all;
         }
     }
+}
+
+/// The commits that an application's files come from: before a merge that has them as a parent has them, that parent's alone, and of
+/// several such parents the first one's.
+fn followed(built: &Built, from: usize, paths: &[String]) -> BTreeSet<usize> {
+    let (mut all, mut rest) = (BTreeSet::new(), vec![from]);
+    while let Some(n) = rest.pop() {
+        if !all.insert(n) {
+            continue;
+        }
+        let own = under(&built.commits[n].files, paths);
+        let parents = &built.commits[n].parents;
+        match parents.iter().find(|parent| under(&built.commits[**parent].files, paths) == own) {
+            Some(parent) => rest.push(*parent),
+            None => rest.extend(parents),
+        }
+    }
+    all
 }
 
 /// A commit is at least a second newer than each of its parents, whatever its clock said.

@@ -1,7 +1,7 @@
 use fastrand::Rng;
 
 use super::generated::{Shapes, compare, questions, repository};
-use super::{Built, File, Files, SUBMODULE, incumbent};
+use super::{Built, File, Files, SUBMODULE, git_log, incumbent};
 use crate::Paths;
 use crate::manifest_files::ManifestFiles;
 use crate::walk::{Asked, WalkLimits, changes, differing};
@@ -17,7 +17,7 @@ fn the_walk_agrees_with_the_oracle_on_every_generated_repository() {
     let count = asked.map_or(REPOSITORIES, |text| text.parse().unwrap());
     let mut shapes = Shapes::new();
     let mut compared = 0;
-    let (mut asked_of_git, mut right_of_git) = (0, 0);
+    let (mut asked_of_git, mut right_of_git, mut simplified) = (0, 0, 0);
     for seed in 0..count {
         let built = repository(seed, &mut shapes);
         let mut random = Rng::with_seed(seed ^ 0x5eed);
@@ -25,8 +25,10 @@ fn the_walk_agrees_with_the_oracle_on_every_generated_repository() {
         let asked = questions(&built, &whole, &mut random, &mut shapes);
         compared += compare(&built, &whole, &asked, seed);
         if seed % BESIDE == 0 {
+            let written = built.written();
             asked_of_git += asked.len();
-            right_of_git += incumbent::agreements(&built.written(), &asked);
+            right_of_git += incumbent::agreements(&written, &asked);
+            simplified += git_log::compare(&written, &asked, seed);
         }
         if seed % 5 == 0 {
             *shapes.entry("shallow clone").or_default() += 1;
@@ -44,6 +46,7 @@ fn the_walk_agrees_with_the_oracle_on_every_generated_repository() {
         "{count} repositories: the walk agrees with the oracle in {compared} of {compared} questions, and the incumbent's way in \
          {right_of_git} of {asked_of_git} ({score} %)"
     );
+    assert!(simplified > 0, "no question was asked of git log");
     assert!(right_of_git > 0, "the incumbent's way was asked of the very repositories");
     assert!(score < 90, "what the walk is better in is not asked");
     let expected = [
@@ -66,6 +69,7 @@ fn the_walk_agrees_with_the_oracle_on_every_generated_repository() {
         "a file in place of a directory",
         "a commit without changes",
         "a merge that adds something of its own",
+        "a merge that throws a side away",
     ];
     for shape in expected {
         assert!(shapes.contains_key(shape), "no repository has {shape}");
@@ -121,6 +125,42 @@ fn a_commit_dated_at_the_end_of_time_hides_nothing_that_it_follows() {
     assert_eq!(ids(0), [built.commits[0].id]);
     let newest_first: Vec<_> = built.commits.iter().rev().map(|commit| commit.id).collect();
     assert_eq!(ids(1), newest_first);
+}
+
+#[test]
+fn what_a_merge_throws_away_of_one_side_has_changed_nothing() {
+    let files = |built: &Built, a: &str, b: &str| -> Files {
+        [("apps/a/x", a), ("apps/b/x", b)].map(|(path, text)| (path.to_owned(), built.file(text))).into()
+    };
+    // `git merge -s ours` keeps the tree of the first parent; the same tree may be the second parent's.
+    for parents in [[1, 2], [2, 1]] {
+        let mut built = Built::new("");
+        for (n, (a, b, before)) in
+            [("1", "1", vec![]), ("1", "2", vec![0]), ("2", "1", vec![0])].into_iter().enumerate()
+        {
+            let files = files(&built, a, b);
+            built.commit(files, &before, i64::try_from(n).unwrap());
+        }
+        let kept = built.commits[1].files.clone();
+        let merge = built.commit(kept, &parents, 3);
+        let asked = |path: &str, since: Option<usize>| Asked {
+            to: built.commits[merge].id,
+            since: since.map(|n| built.commits[n].id),
+            paths: vec![path.to_owned()].into(),
+        };
+        let all = [asked("apps/a", None), asked("apps/a", Some(1)), asked("apps/b", None), asked("", None)];
+        let found = changes(&built.repository, &all, WalkLimits::default()).unwrap().changes;
+        let place = |id| built.commits.iter().position(|commit| commit.id == id).unwrap();
+        let told: Vec<(Option<usize>, Vec<usize>)> = found
+            .iter()
+            .map(|found| {
+                let since = found.since.iter().map(|change| place(change.commit)).collect();
+                (found.newest.as_ref().map(|newest| place(newest.commit)), since)
+            })
+            .collect();
+        let expected = [(Some(0), vec![0]), (Some(0), vec![]), (Some(1), vec![1, 0]), (Some(1), vec![1, 0])];
+        assert_eq!(told, expected, "{parents:?}");
+    }
 }
 
 #[test]

@@ -196,6 +196,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0029_retried.sql"),
         include_str!("../migrations/postgres/0029_retried.sql"),
     ),
+    (
+        30,
+        "last_deployed",
+        include_str!("../migrations/sqlite/0030_last_deployed.sql"),
+        include_str!("../migrations/postgres/0030_last_deployed.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -1,6 +1,7 @@
 //! Takes away what is older than it is to be kept, in steps that are small beside a commit of reports.
 //!
-//! What an entity is in now is never taken away, however old, and neither is what it was in when the time that is kept began;
+//! What an entity is in now is never taken away, however old, and neither is what it was in when the time that is kept began,
+//! nor what its application was last deployed to before;
 //! but what ended before that goes whole: applications and resources that were deleted, and resources that their application
 //! no longer lists, unless what owns them is there: a ReplicaSet is never listed. So does all
 //! of a runtime that was taken away, once it was not heard of for as long.
@@ -12,6 +13,7 @@ use crate::accounts;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::report::Millis;
+use crate::rows::with_rows;
 
 /// How long what is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,13 +42,22 @@ impl Cut {
     }
 }
 
+/// How far a look through what is too old has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Looked {
+    /// The number of a transition,
+    transition: i64,
+    /// and the end and the number of a deployment.
+    deployment: (Millis, i64),
+}
+
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
     /// Rows that went.
     pub(crate) gone: u64,
-    /// Transitions up to this number were looked at: the next step goes on behind it.
-    pub(crate) after: i64,
+    /// What was looked at: the next step goes on behind it.
+    pub(crate) after: Looked,
     /// Nothing more is too old.
     pub(crate) is_done: bool,
 }
@@ -54,12 +65,24 @@ pub(crate) struct Step {
 /// Transitions that a step looks at, and that it takes away.
 const LOOKED_AT: usize = 100;
 const TRANSITIONS: usize = 200;
+/// Deployments that a step looks at.
+const DEPLOYMENTS: usize = 200;
+/// Of each application the last deployments that succeeded before the time that is kept stay. When Argo CD deploys a revision again, it
+/// is no change, and only an earlier deployment of it tells that: without one its commit, which may be years old, would be taken for
+/// one that waited until now. What Argo CD deploys again is what runs, or what it can roll back to, and that is as many of the last
+/// that succeeded: its `revisionHistoryLimit`. Of those that failed no figure looks back to any.
+pub(crate) const DEPLOYED: i64 = 10;
 
 const KEYS: &str = "DELETE FROM reports WHERE (runtime_id, key) IN \
     (SELECT runtime_id, key FROM reports WHERE received_at < $1 ORDER BY received_at LIMIT 500)";
 const DRIFTS: &str = "DELETE FROM drifts WHERE id IN (SELECT id FROM drifts WHERE ended < $1 LIMIT 200)";
-const DEPLOYMENTS: &str =
-    "DELETE FROM deployments WHERE id IN (SELECT id FROM deployments WHERE finished_at < $1 LIMIT 200)";
+/// Those that ended, in the order of their ends, each with the end of the one that makes it unneeded: so many that succeeded later.
+const ENDED: &str = "SELECT d.id, d.finished_at, d.phase, (SELECT n.finished_at FROM deployments n \
+    WHERE n.application_id = d.application_id AND n.started_at > d.started_at AND n.phase = 'Succeeded' \
+    ORDER BY n.started_at LIMIT 1 OFFSET $5) FROM deployments d \
+    WHERE d.finished_at < $1 AND (d.finished_at, d.id) > ($2, $3) ORDER BY d.finished_at, d.id LIMIT $4";
+const UNNEEDED: &str =
+    "DELETE FROM deployments WHERE id IN (SELECT column1 FROM (VALUES ROWS) AS named) RETURNING id";
 /// Whose end nobody told, and which others followed.
 const LOST_DEPLOYMENTS: &str = "DELETE FROM deployments WHERE id IN (SELECT d.id FROM deployments d \
     WHERE d.finished_at IS NULL AND d.started_at < $1 AND EXISTS (SELECT 1 FROM deployments n \
@@ -114,15 +137,38 @@ const EMPTIED: &str = "DELETE FROM applications WHERE id = $1 \
 const BESIDE: &str = "SELECT id, current FROM entities WHERE application_id = $1 AND id <> $2 AND at < $3 ORDER BY id LIMIT $4";
 
 /// One step: at most some hundred rows of each table.
-pub(crate) async fn step(connection: &mut Connection, cut: Cut, after: i64) -> Result<Step, StoreError> {
+pub(crate) async fn step(connection: &mut Connection, cut: Cut, after: Looked) -> Result<Step, StoreError> {
     let mut gone = connection.execute(KEYS, &[Arg::Int(cut.keys)]).await?;
-    for sql in [DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, CHANGES, REFUSALS, PROBLEMS, THEIR_CHANGES, RUNTIMES] {
+    for sql in [DRIFTS, LOST_DEPLOYMENTS, CHANGES, REFUSALS, PROBLEMS, THEIR_CHANGES, RUNTIMES] {
         gone += connection.execute(sql, &[Arg::Int(cut.history)]).await?;
     }
     gone += accounts::retain(connection, cut.ended, cut.history).await?;
+    let (ended, deployment) = deployments(connection, cut.history, after.deployment).await?;
+    let all_ended = deployment == after.deployment;
+    gone += ended;
     let mut sweep = Sweep { connection, gone: 0, room: TRANSITIONS };
-    let (after, is_done) = sweep.transitions(cut.history, after).await?;
-    Ok(Step { gone: gone + sweep.gone, after, is_done: is_done && gone + sweep.gone == 0 })
+    let (transition, is_done) = sweep.transitions(cut.history, after.transition).await?;
+    let gone = gone + sweep.gone;
+    Ok(Step { gone, after: Looked { transition, deployment }, is_done: is_done && all_ended && gone == 0 })
+}
+
+/// Takes away deployments that ended and that nothing looks back to; how many, and which was looked at last.
+async fn deployments(
+    connection: &mut Connection,
+    cut: Millis,
+    after: (Millis, i64),
+) -> Result<(u64, (Millis, i64)), StoreError> {
+    let (ended, id) = (Arg::Int(after.0), Arg::Int(after.1));
+    let arguments = [Arg::Int(cut), ended, id, Arg::Int(DEPLOYMENTS as i64), Arg::Int(DEPLOYED - 1)];
+    let rows = connection.rows(ENDED, &arguments).await?;
+    let (mut unneeded, mut last) = (Vec::new(), after);
+    for row in &rows {
+        last = (row.int(1)?, row.int(0)?);
+        if row.text(2)? != "Succeeded" || row.int_or_null(3)?.is_some_and(|ended| ended < cut) {
+            unneeded.push([Arg::Int(last.1)]);
+        }
+    }
+    Ok((with_rows(connection, UNNEEDED, &unneeded).await?.len() as u64, last))
 }
 
 /// A look through transitions from the oldest on: each that is too old ends what was before it.
@@ -303,7 +349,7 @@ mod tests {
             group::keep(&mut connection, &[&one], 2).await.unwrap();
             let before = connection.statements();
             let cut = Cut { history: 1_000, keys: 0, ended: 0 };
-            let step = step(&mut connection, cut, 0).await.unwrap();
+            let step = step(&mut connection, cut, Looked::default()).await.unwrap();
             assert_eq!((step.gone, step.is_done), (0, true), "all of it stays");
             took.push(connection.statements() - before);
         }
@@ -316,13 +362,17 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_looked_for_through_a_whole_table() {
         let plans = Plans::open().await;
-        for sql in
-            [KEYS, DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, CHANGES, LOOK, BEFORE, OTHERS, ONE, OWNERS, BESIDE]
+        for sql in [KEYS, DRIFTS, ENDED, LOST_DEPLOYMENTS, CHANGES, LOOK, BEFORE, OTHERS, ONE, OWNERS, BESIDE]
         {
             let lines = plans.of(sql).await;
             assert!(!lines.is_empty());
             assert!(lines.iter().all(|line| !line.starts_with("SCAN ")), "{sql}: {lines:?}");
         }
+        // Of an application with many deployments those alone are looked at that succeeded next.
+        let lines = plans.of(ENDED).await;
+        let next = "SEARCH n USING INDEX deployments_succeeded (application_id=? AND started_at>?)";
+        assert!(lines.iter().any(|line| line == next), "{lines:?}");
+        assert!(lines.iter().all(|line| !line.contains("B-TREE")), "{lines:?}");
         // Of runtimes, and of their tokens and passes, there are few: all of them are looked at, and what else a runtime has is found
         // by it.
         for sql in [PROBLEMS, THEIR_CHANGES, RUNTIMES, TAKEN_AWAY] {

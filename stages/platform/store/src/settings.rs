@@ -11,12 +11,16 @@ use crate::audit::By;
 use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
 use crate::report::Millis;
-use crate::retention::Retention;
+use crate::retention::{DEPLOYED, Retention};
 use crate::store::Store;
 
 const RETENTION: &str = "retention";
 /// Milliseconds of a day.
 const DAY: i64 = 86_400_000;
+/// Of each application the last that succeeded stay.
+const OLD_DEPLOYMENTS: &str = "SELECT CAST(COALESCE(sum(ended - CASE WHEN succeeded < $2 THEN succeeded ELSE $2 END), 0) AS BIGINT) \
+    FROM (SELECT count(*) AS ended, count(*) FILTER (WHERE phase = 'Succeeded') AS succeeded FROM deployments \
+    WHERE finished_at < $1 GROUP BY application_id) AS old";
 /// The longest that is kept.
 const MOST_DAYS: u32 = 3_650;
 
@@ -33,7 +37,7 @@ pub struct RetentionDays {
 /// What goes when history is kept for less long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooOld {
-    /// Deployments that ended before.
+    /// Deployments that ended before, without those that stay.
     pub deployments: u64,
     /// Drifts that ended before.
     pub drifts: u64,
@@ -116,16 +120,16 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn older_than(&self, days: u32, now: Millis) -> Result<TooOld, StoreError> {
-        let cut = [Arg::Int(now.saturating_sub(i64::from(days) * DAY))];
+        let cut = Arg::Int(now.saturating_sub(i64::from(days) * DAY));
         let mut connection = self.read().await?;
-        let mut count = async |sql: &'static str| {
-            let row = connection.row(sql, &cut).await?;
+        let mut count = async |sql: &'static str, arguments: &[Arg<'_>]| {
+            let row = connection.row(sql, arguments).await?;
             row.map_or(Ok(0), |row| row.int(0)).map(|count| u64::try_from(count).unwrap_or_default())
         };
         Ok(TooOld {
-            deployments: count("SELECT count(*) FROM deployments WHERE finished_at < $1").await?,
-            drifts: count("SELECT count(*) FROM drifts WHERE ended < $1").await?,
-            acts: count("SELECT count(*) FROM audit WHERE at < $1").await?,
+            deployments: count(OLD_DEPLOYMENTS, &[cut, Arg::Int(DEPLOYED)]).await?,
+            drifts: count("SELECT count(*) FROM drifts WHERE ended < $1", &[cut]).await?,
+            acts: count("SELECT count(*) FROM audit WHERE at < $1", &[cut]).await?,
         })
     }
 }

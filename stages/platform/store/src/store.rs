@@ -21,7 +21,7 @@ use crate::held::{self, HeldApplication, Placed};
 use crate::metrics::StoreMetrics;
 use crate::read::{self, Application, Deployment, Drift, Transition};
 use crate::report::{Delivery, EntityName, Outcome};
-use crate::retention::{Cut, Retention};
+use crate::retention::{Cut, Looked, Retention};
 use crate::runtime_name;
 use crate::token::{self, Runtime, Token};
 use crate::writer::{self, Job, Keeping};
@@ -159,12 +159,12 @@ impl Store {
     /// Takes away what is older than it is to be kept, in small steps, until `stop`.
     pub async fn retain(&self, stop: Shutdown) {
         let mut changes = self.retention.subscribe();
-        let (mut after, mut begun) = (0, Instant::now());
+        let (mut after, mut begun) = (Looked::default(), Instant::now());
         while !stop.is_cancelled() {
             let retention = *changes.borrow_and_update();
             // What ended without a new state is found by a look through all.
             if begun.elapsed() > ALL_AGAIN {
-                (after, begun) = (0, Instant::now());
+                (after, begun) = (Looked::default(), Instant::now());
             }
             let mut all = 0;
             loop {

@@ -18,7 +18,7 @@ use crate::fleet;
 use crate::group;
 use crate::metrics::StoreMetrics;
 use crate::report::{Delivery, Millis, Outcome};
-use crate::retention::{self, Cut, Step};
+use crate::retention::{self, Cut, Looked, Step};
 use crate::waiting::Waiting;
 
 /// Reports in one commit.
@@ -29,10 +29,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// What is to be written.
 pub(crate) enum Job {
     Keep(Keeping),
-    /// Takes away what is older, one small step from behind a transition.
+    /// Takes away what is older, one small step from behind what was looked at.
     Retain {
         cut: Cut,
-        after: i64,
+        after: Looked,
         answer: ReplySender<Step>,
     },
     /// Changes something else, all of it or nothing.

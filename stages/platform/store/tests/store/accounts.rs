@@ -343,7 +343,7 @@ async fn how_long_what_is_kept_is_set_and_outlives_the_process(place: &Place) {
     assert_eq!(days(5, 5).check(), Ok(()));
     // What would go is counted before it does.
     let mut at = report("u", 1, NOW - 40 * 86_400_000);
-    at.operation = operation(NOW - 40 * 86_400_000, Some(NOW - 40 * 86_400_000 + 5), "Succeeded");
+    at.operation = operation(NOW - 40 * 86_400_000, Some(NOW - 40 * 86_400_000 + 5), "Failed");
     at.sync = Some("OutOfSync".to_owned());
     opened.keep(at).await;
     opened.keep(report("u", 2, NOW - 39 * 86_400_000)).await;

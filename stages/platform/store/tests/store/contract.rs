@@ -69,6 +69,8 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
 async fn what_goes_and_whose_it_is_holds(place: &mut impl AsyncFnMut() -> Place) {
     on(place, changes::what_changed_goes_with_the_history_that_it_is_of).await;
     on(place, what_is_old_goes_and_the_state_stays).await;
+    on(place, shipping::what_was_deployed_before_the_time_that_is_kept_is_no_change_when_it_comes_again)
+        .await;
     on(place, what_ended_goes_whole_and_what_is_alive_stays).await;
     on(place, what_a_runtime_reported_goes_when_it_was_taken_away_for_so_long).await;
     on(place, group::an_object_alone_is_of_the_application_that_it_names).await;

@@ -1,9 +1,14 @@
 //! The four figures of deployments: over 30 generated days whose answers are known, and as a second, slow reading of the same
 //! history finds them.
 
-use stages_platform_store::{Commit, Delivery, Figures, Report, Selection, Shipped, Transition, View};
+use std::time::Duration;
 
-use crate::support::{Opened, digest, operation, report};
+use stages_platform_store::{
+    Commit, Delivery, Figures, Report, Retention, Selection, Shipped, Transition, View,
+};
+
+use crate::contract::retained;
+use crate::support::{KEEP_ALL, Opened, digest, operation, report};
 
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
@@ -252,5 +257,50 @@ pub(crate) async fn figures_are_what_was_generated_and_what_a_slow_reading_finds
     let half = opened.store.shipped(&View::ALL, &all, (BEGIN, BEGIN + 15 * DAY)).await.unwrap();
     assert_eq!(half.len(), slow.iter().filter(|one| one.0 < BEGIN + 15 * DAY).count());
     assert!(opened.store.shipped(&View::of_runtime("other"), &all, within).await.unwrap().is_empty());
+    opened.close().await;
+}
+
+/// Argo CD deploys what an application had before when it syncs again, heals, or rolls back, however long after: that is no change,
+/// and the age of its commit is no time that anybody waited for it.
+pub(crate) async fn what_was_deployed_before_the_time_that_is_kept_is_no_change_when_it_comes_again(
+    opened: Opened,
+) {
+    let now = jiff::Timestamp::now().as_millisecond();
+    let mut writer = Writer { name: "shop".to_owned(), version: 0, reports: Vec::new() };
+    let deployed = |writer: &mut Writer, begin: i64, phase: &str, revision: &str| {
+        writer.operation((begin, Some(begin + MINUTE)), phase, "Healthy", revision, begin - HOUR);
+    };
+    // Thirteen that succeeded, each of which failed at first, before the 30 days that are kept.
+    let before = |number: i64| now - (50 - number) * DAY;
+    for number in 0..13 {
+        deployed(&mut writer, before(number) - HOUR, "Failed", &format!("r{number}"));
+        deployed(&mut writer, before(number), "Succeeded", &format!("r{number}"));
+    }
+    for one in std::mem::take(&mut writer.reports) {
+        opened.keep(one).await;
+    }
+    let started = async || {
+        let all = opened.store.deployments(opened.runtime.id, ("argocd", "shop")).await.unwrap();
+        all.iter().map(|one| one.started_at).collect::<Vec<_>>()
+    };
+    let goes = opened.store.older_than(30, now).await.unwrap();
+    let history = Duration::from_secs(30 * 86_400);
+    let retention = Retention { history, keys: history, ..KEEP_ALL };
+    retained(&opened, retention, async || started().await.len() <= 10).await;
+    assert_eq!(started().await, (3..13).rev().map(before).collect::<Vec<_>>(), "what Argo CD rolls back to");
+    assert_eq!(goes.deployments, 16, "what was said to go is what went");
+    for (hours, revision) in [(4, "r12"), (3, "r3"), (2, "new")] {
+        // A commit is no younger for that.
+        let committed = if revision == "new" { now - 3 * HOUR } else { before(0) };
+        let begin = now - hours * HOUR;
+        writer.operation((begin, Some(begin + MINUTE)), "Succeeded", "Healthy", revision, committed);
+    }
+    for one in writer.reports {
+        opened.keep(one).await;
+    }
+    let within = (now - DAY, now);
+    let shipped = opened.store.shipped(&View::ALL, &Selection::default(), within).await.unwrap();
+    let told: Vec<_> = shipped.iter().map(|one| (&*one.revision, one.lead_time())).collect();
+    assert_eq!(told, [("new", Some(HOUR + MINUTE)), ("r3", None), ("r12", None)]);
     opened.close().await;
 }

@@ -9,6 +9,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Postgres, Row as _, SqlSafeStr, Sqlite};
 
 use crate::error::StoreError;
+use crate::limits::{self, Limits};
 
 /// A parameter.
 #[derive(Debug, Clone, Copy)]
@@ -48,14 +49,15 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 enum To {
     Sqlite(PoolConnection<Sqlite>),
-    Postgres(PoolConnection<Postgres>),
+    Postgres(PoolConnection<Postgres>, Limits),
 }
 
 /// Whoever writes looks rows up by their keys. The server plans a statement once for all that follow, and may do so while the
 /// tables are small: none of these plans reads a table that has grown since through. Several processes on one database take
 /// turns, so that what each reads before it writes is still so.
 const BEGIN_POSTGRES: &str = "BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
-    SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; SELECT pg_advisory_xact_lock(7450119)";
+    SET LOCAL enable_mergejoin = off; SET LOCAL jit = off";
+const TURN_POSTGRES: &str = "SELECT pg_advisory_xact_lock(7450119)";
 
 /// Postgres has no zero byte in a text.
 fn text(text: &str) -> String {
@@ -81,13 +83,20 @@ impl From<PoolConnection<Sqlite>> for Connection {
     }
 }
 
-impl From<PoolConnection<Postgres>> for Connection {
-    fn from(connection: PoolConnection<Postgres>) -> Self {
-        Self { to: To::Postgres(connection), statements: 0 }
+/// What a server said within its time. A connection that broke, or whose answer may still come, is not used again.
+fn said<T>(connection: &mut PoolConnection<Postgres>, said: Result<T, sqlx::Error>) -> Result<T, StoreError> {
+    if matches!(said, Err(sqlx::Error::Io(_))) {
+        connection.close_on_drop();
     }
+    Ok(said?)
 }
 
 impl Connection {
+    /// To a server that is waited for so long.
+    pub(crate) const fn to_postgres(connection: PoolConnection<Postgres>, limits: Limits) -> Self {
+        Self { to: To::Postgres(connection, limits), statements: 0 }
+    }
+
     /// Whether it is to SQLite: what both do not speak alike.
     pub(crate) const fn is_sqlite(&self) -> bool {
         matches!(self.to, To::Sqlite(_))
@@ -109,8 +118,9 @@ impl Connection {
             To::Sqlite(connection) => {
                 bound!(sql, arguments).execute(&mut **connection).await?.rows_affected()
             }
-            To::Postgres(connection) => {
-                bound!(sql, arguments).execute(&mut **connection).await?.rows_affected()
+            To::Postgres(connection, limits) => {
+                let done = limits.answered(bound!(sql, arguments).execute(&mut **connection)).await;
+                said(connection, done)?.rows_affected()
             }
         })
     }
@@ -127,8 +137,9 @@ impl Connection {
                 let rows = bound!(sql, arguments).fetch_all(&mut **connection).await?;
                 rows.into_iter().map(Row::Sqlite).collect()
             }
-            To::Postgres(connection) => {
-                let rows = bound!(sql, arguments).fetch_all(&mut **connection).await?;
+            To::Postgres(connection, limits) => {
+                let rows = limits.answered(bound!(sql, arguments).fetch_all(&mut **connection)).await;
+                let rows = said(connection, rows)?;
                 rows.into_iter().map(Row::Postgres).collect()
             }
         })
@@ -158,7 +169,7 @@ impl Connection {
         // It is of no use any more, however it goes.
         match self.to {
             To::Sqlite(connection) => drop(connection.close().await),
-            To::Postgres(connection) => drop(connection.close().await),
+            To::Postgres(connection, _) => limits::closed(connection.close()).await,
         }
     }
 
@@ -166,9 +177,16 @@ impl Connection {
     pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
         match &mut self.to {
             To::Sqlite(_) => self.execute("BEGIN IMMEDIATE", &[]).await.map(drop),
-            To::Postgres(connection) => {
+            To::Postgres(connection, limits) => {
                 self.statements += 1;
-                sqlx::raw_sql(BEGIN_POSTGRES).execute(&mut **connection).await.map(drop).map_err(Into::into)
+                let limit = limits.statement_millis();
+                let sql = format!(
+                    "{BEGIN_POSTGRES}; SET LOCAL statement_timeout = {limit}; \
+                     SET LOCAL idle_in_transaction_session_timeout = {limit}; {TURN_POSTGRES}"
+                );
+                let begin = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut **connection);
+                let begun = limits.answered(begin).await;
+                said(connection, begun).map(drop)
             }
         }
     }

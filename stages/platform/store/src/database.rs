@@ -19,6 +19,7 @@ use crate::backup;
 use crate::connection::Connection;
 use crate::error::StoreError;
 use crate::file_lock::{FileLock, lock, turn};
+use crate::limits::{self, Limits};
 
 /// Two folders with the same numbers: version, name, SQLite's text, Postgres's.
 const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
@@ -255,21 +256,21 @@ pub(crate) enum Database {
         /// Held for as long as the store is open; another process has it where this one is a guest.
         _lock: Option<Arc<FileLock>>,
     },
-    Postgres(PgPool),
+    Postgres(PgPool, Limits),
 }
 
 impl Database {
-    pub(crate) async fn open(place: &Place) -> Result<Self, StoreError> {
+    pub(crate) async fn open(place: &Place, limits: Limits) -> Result<Self, StoreError> {
         match place {
             Place::Sqlite(path) => Self::open_sqlite(path).await,
-            Place::Postgres(url) => Self::open_postgres(url).await,
+            Place::Postgres(url) => Self::open_postgres(url, limits).await,
         }
     }
 
     /// The same for a moment, beside a process that has it open or is about to: it takes no lock that another needs, makes the
     /// tables where there are none, and changes none that there are.
     pub(crate) async fn beside(place: &Place, make: bool) -> Result<Self, StoreError> {
-        let Place::Sqlite(path) = place else { return Self::open(place).await };
+        let Place::Sqlite(path) = place else { return Self::open(place, Limits::default()).await };
         if !make && !path.exists() {
             return Err(StoreError::NoStore(path.display().to_string()));
         }
@@ -306,10 +307,11 @@ impl Database {
         Ok(Self::Sqlite { writer, readers, _lock: Some(Arc::new(lock)) })
     }
 
-    async fn open_postgres(url: &str) -> Result<Self, StoreError> {
+    async fn open_postgres(url: &str, limits: Limits) -> Result<Self, StoreError> {
         let options = of_url(url)?.application_name("gitops-runtime").disable_statement_logging();
         let options = options.statement_cache_capacity(STATEMENTS);
         let pool = PgPoolOptions::new().max_connections(READERS + 1).acquire_timeout(PATIENCE);
+        let pool = limits.watch(pool);
         // The pool would wait for one that does not run as for one that starts, and not say why.
         let first = tokio::time::timeout(PATIENCE, options.connect()).await;
         let first = first.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()));
@@ -322,21 +324,25 @@ impl Database {
         };
         let pool = pool.connect_with(options.clone()).await;
         let pool = pool.map_err(|error| unconnected(&options, why.unwrap_or(error)))?;
-        migrator(|(.., postgres)| postgres).run(&pool).await.map_err(migration)?;
-        Ok(Self::Postgres(pool))
+        let mut migrating = pool.acquire().await?;
+        limits::unlimited(&mut migrating).await?;
+        migrator(|(.., postgres)| postgres).run(&mut *migrating).await.map_err(migration)?;
+        limits.limited(&mut migrating).await?;
+        drop(migrating);
+        Ok(Self::Postgres(pool, limits))
     }
 
     pub(crate) async fn to_write(&self) -> Result<Connection, StoreError> {
         Ok(match self {
             Self::Sqlite { writer, .. } => Connection::from(writer.acquire().await?),
-            Self::Postgres(pool) => Connection::from(pool.acquire().await?),
+            Self::Postgres(pool, limits) => Connection::to_postgres(pool.acquire().await?, *limits),
         })
     }
 
     pub(crate) async fn to_read(&self) -> Result<Connection, StoreError> {
         Ok(match self {
             Self::Sqlite { readers, .. } => Connection::from(readers.acquire().await?),
-            Self::Postgres(pool) => Connection::from(pool.acquire().await?),
+            Self::Postgres(pool, limits) => Connection::to_postgres(pool.acquire().await?, *limits),
         })
     }
 
@@ -346,7 +352,7 @@ impl Database {
                 readers.close().await;
                 writer.close().await;
             }
-            Self::Postgres(pool) => pool.close().await,
+            Self::Postgres(pool, _) => pool.close().await,
         }
     }
 }

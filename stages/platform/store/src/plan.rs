@@ -4,6 +4,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqlitePool;
 
 use crate::database::{Database, Place};
+use crate::limits::Limits;
 
 /// A store whose queries are explained.
 pub(crate) struct Plans {
@@ -15,7 +16,7 @@ impl Plans {
     pub(crate) async fn open() -> Self {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("platform.db");
-        Database::open(&Place::Sqlite(path.clone())).await.unwrap().close().await;
+        Database::open(&Place::Sqlite(path.clone()), Limits::default()).await.unwrap().close().await;
         let pool = SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
         Self { pool, _folder: folder }
     }

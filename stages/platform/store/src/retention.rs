@@ -330,13 +330,16 @@ mod tests {
     use super::*;
     use crate::database::{Database, Place};
     use crate::group;
+    use crate::limits::Limits;
     use crate::plan::Plans;
 
     /// What stays is looked at with a statement for each state, and a few for all of them.
     #[tokio::test]
     async fn who_was_taken_away_is_asked_once_for_however_many_old_states() {
         let folder = tempfile::TempDir::new().unwrap();
-        let database = Database::open(&Place::Sqlite(folder.path().join("platform.db"))).await.unwrap();
+        let database = Database::open(&Place::Sqlite(folder.path().join("platform.db")), Limits::default())
+            .await
+            .unwrap();
         let mut connection = database.to_write().await.unwrap();
         let runtime = "INSERT INTO runtimes (id, name, created_at) VALUES (1, 'prod', 0)";
         let token = "INSERT INTO tokens (runtime_id, prefix, hash, created_at) VALUES (1, 'a', x'00', 0)";

@@ -18,6 +18,7 @@ use crate::connection::Connection;
 use crate::database::{Database, Place};
 use crate::error::StoreError;
 use crate::held::{self, HeldApplication, Placed};
+use crate::limits::Limits;
 use crate::metrics::StoreMetrics;
 use crate::read::{self, Application, Deployment, Drift, Transition};
 use crate::report::{Delivery, EntityName, Outcome};
@@ -62,7 +63,19 @@ impl StoreConfig {
     /// # Errors
     /// [`StoreError`] when it cannot be opened, is in use, or is of a newer version.
     pub async fn build(self, registry: &Registry) -> Result<(Store, Writing), StoreError> {
-        let database = Database::open(&self.place).await?;
+        self.build_within(registry, Limits::default()).await
+    }
+
+    /// The same, where Postgres is waited for so long.
+    ///
+    /// # Errors
+    /// As of [`Self::build`].
+    pub async fn build_within(
+        self,
+        registry: &Registry,
+        limits: Limits,
+    ) -> Result<(Store, Writing), StoreError> {
+        let database = Database::open(&self.place, limits).await?;
         let metrics = StoreMetrics::new(registry)
             .map_err(|error| StoreError::Unreadable(std::io::Error::other(error)))?;
         let (jobs, queue) = mpsc::channel(WAITING);

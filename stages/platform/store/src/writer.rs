@@ -190,8 +190,8 @@ async fn apart(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<Kee
     Ok(outcomes)
 }
 
-/// Does all or nothing of it. A connection that failed is not used again, and neither is one whose server does nothing: it may be
-/// no longer the one that takes what is written.
+/// Does all or nothing of it. A connection that failed is not used again, and neither is one whose server does nothing, which may be
+/// no longer the one that takes what is written, or gone. A commit that was not answered may have been done: see [`crate::Limits`].
 pub(crate) async fn within<T>(
     database: &Database,
     kept: &mut Option<Connection>,
@@ -211,8 +211,8 @@ pub(crate) async fn within<T>(
         Err(error) => Err(error),
     };
     if let Err(error) = &done {
-        let rolled_back = connection.execute("ROLLBACK", &[]).await.is_ok();
-        if !rolled_back || matches!(error, StoreError::Away(_)) {
+        // The end of a connection is that of its transaction.
+        if matches!(error, StoreError::Away(_)) || connection.execute("ROLLBACK", &[]).await.is_err() {
             connection.discard().await;
             return done;
         }

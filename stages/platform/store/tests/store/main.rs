@@ -24,5 +24,6 @@ mod rows;
 mod runtimes;
 mod saved_views;
 mod shipping;
+mod silence;
 mod support;
 mod upgraded;

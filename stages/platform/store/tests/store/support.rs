@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
-    Commit, Delivery, EntityName, Listing, Operation, Outcome, Place, Placement, Report, ResourceName,
-    Retention, Runtime, Store, StoreConfig, Text, Transition, Writing, create_token,
+    Commit, Delivery, EntityName, Limits, Listing, Operation, Outcome, Place, Placement, Report,
+    ResourceName, Retention, Runtime, Store, StoreConfig, Text, Transition, Writing, create_token,
 };
 
 /// Nothing is too old.
@@ -30,10 +30,15 @@ pub(crate) async fn open(place: &Place) -> Opened {
 }
 
 pub(crate) async fn open_with(place: &Place, retention: Retention) -> Opened {
+    open_within(place, retention, Limits::default()).await
+}
+
+/// The same, where Postgres is waited for so long.
+pub(crate) async fn open_within(place: &Place, retention: Retention, limits: Limits) -> Opened {
     let token = create_token(place, "prod").await.unwrap();
     let config = StoreConfig { place: place.clone(), retention };
     let registry = prometheus::Registry::new();
-    let (store, writing) = config.build(&registry).await.unwrap();
+    let (store, writing) = config.build_within(&registry, limits).await.unwrap();
     let runtime = store.runtime(&token).await.unwrap().expect("the token is known");
     assert!(token.expose_secret().starts_with("gort_"));
     Opened { store, writing, runtime, place: place.clone(), registry }

@@ -2,7 +2,11 @@
 //!
 //! A shard's digest does not say how applications find their shard: both ways there are are tried, and a digest that is equal
 //! under one of them is no coincidence.
+//!
+//! An answer reads what is held of many applications: a runtime has one at a time, and the connections that it reads over are those
+//! of everybody, a part at a time.
 
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 
 use axum::Json;
@@ -13,7 +17,7 @@ use pipeline_core::Key;
 use pipeline_ownership::sharding::Sharding;
 use serde::Deserialize;
 use serde_json::json;
-use stages_platform_store::{HeldApplication, Placed, StoreError};
+use stages_platform_store::{HeldApplication, ObjectState, Placed, StoreError};
 
 use crate::ingest::Ingest;
 use crate::refusal::Refusal;
@@ -64,6 +68,7 @@ pub(crate) async fn shard(State(ingest): State<Ingest>, request: Request<Body>) 
     let asked: Shard = serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)?;
     // Of whom nothing changes it is all that comes.
     ingest.heard(&sent, "reporter");
+    let _turn = ingest.turns.take(sent.runtime.id).await?;
     let store = &ingest.store;
     let all = store.placed(sent.runtime.id).await.map_err(unreadable)?;
     let ways = [Sharding::Jump { shards: asked.shards }, Sharding::FnvModulo { replicas: asked.shards }];
@@ -74,10 +79,12 @@ pub(crate) async fn shard(State(ingest): State<Ingest>, request: Request<Body>) 
         };
         let own: Vec<&Placed> = all.iter().filter(is_own).collect();
         let held = store.held(&own).await.map_err(unreadable)?;
-        let (entities, digest) = held
-            .iter()
-            .fold((0, 0), |(entities, digest), held| (entities + held.entities, digest ^ held.digest));
-        equal = (held.len() as u64, entities, format!("{digest:032x}"))
+        let (mut applications, mut entities, mut digest) = (0, 0, 0);
+        for held in held.into_iter().flatten() {
+            (applications, entities) = (applications + 1, entities + held.entities);
+            digest ^= held.digest;
+        }
+        equal = (applications, entities, format!("{digest:032x}"))
             == (asked.applications, asked.entities, asked.digest.clone());
         if equal {
             break;
@@ -95,18 +102,19 @@ pub(crate) async fn applications(
     if asked.applications.len() > AT_ONCE {
         return Err(Refusal::NotADigest);
     }
-    let mut differing = Vec::new();
-    for asked in asked.applications {
-        let name = asked.key.split_once('/');
-        let found = match name {
-            Some(name) => ingest.store.find(sent.runtime.id, name).await.map_err(unreadable)?,
-            None => None,
-        };
-        let held = ingest.store.held(&found.iter().collect::<Vec<_>>()).await.map_err(unreadable)?;
-        if !held.first().is_some_and(|held| is_same(held, &asked)) {
-            differing.push(asked.key);
-        }
-    }
+    let _turn = ingest.turns.take(sent.runtime.id).await?;
+    let names: Vec<_> = asked.applications.iter().filter_map(|asked| asked.key.split_once('/')).collect();
+    let found = ingest.store.find(sent.runtime.id, &names).await.map_err(unreadable)?;
+    let found: Vec<&Placed> = found.iter().flatten().collect();
+    let held = ingest.store.held(&found).await.map_err(unreadable)?;
+    let names = found.into_iter().map(|one| (&*one.namespace, &*one.name));
+    let held: HashMap<_, _> = names.zip(held).filter_map(|(name, held)| Some((name, held?))).collect();
+    let differs = |asked: &Asked| {
+        let held = asked.key.split_once('/').and_then(|name| held.get(&name));
+        !held.is_some_and(|held| is_same(held, asked))
+    };
+    let differing = asked.applications.iter().filter(|asked| differs(asked)).map(|asked| &asked.key);
+    let differing: Vec<_> = differing.collect();
     Ok(Json(json!({"differing": differing})).into_response())
 }
 
@@ -120,20 +128,29 @@ pub(crate) async fn objects(
     if asked.objects.len() > AT_ONCE {
         return Err(Refusal::NotADigest);
     }
-    let mut differing = Vec::new();
-    for asked in asked.objects {
-        let held = match asked.resource_version.parse() {
-            Ok(version) => {
-                let object = (&*asked.namespace, &*asked.name, &*asked.uid);
-                ingest.store.holds(sent.runtime.id, object, version).await.map_err(unreadable)?
-            }
-            Err(_) => false,
-        };
-        if !held {
-            differing.push(asked.key);
-        }
-    }
+    let _turn = ingest.turns.take(sent.runtime.id).await?;
+    // A version that is no number is none that is held.
+    let versions: Vec<_> = asked
+        .objects
+        .iter()
+        .filter_map(|asked| Some((asked, asked.resource_version.parse().ok()?)))
+        .collect();
+    let states: Vec<_> = versions.iter().map(|(asked, version)| asked.state(*version)).collect();
+    let holds = ingest.store.holds(sent.runtime.id, &states).await.map_err(unreadable)?;
+    let held: HashSet<_> =
+        states.into_iter().zip(holds).filter_map(|(state, holds)| holds.then_some(state)).collect();
+    let is_held = |asked: &Acknowledged| {
+        asked.resource_version.parse().is_ok_and(|version| held.contains(&asked.state(version)))
+    };
+    let differing = asked.objects.iter().filter(|asked| !is_held(asked)).map(|asked| &asked.key);
+    let differing: Vec<_> = differing.collect();
     Ok(Json(json!({"differing": differing})).into_response())
+}
+
+impl Acknowledged {
+    fn state(&self, version: i64) -> ObjectState<'_> {
+        ObjectState { namespace: &self.namespace, name: &self.name, uid: &self.uid, version }
+    }
 }
 
 fn is_same(held: &HeldApplication, asked: &Asked) -> bool {

@@ -28,6 +28,7 @@ use crate::metrics::IngestMetrics;
 use crate::noted::Noted;
 use crate::quota::{Passage, Quota, Quotas};
 use crate::refusal::Refusal;
+use crate::turns::Turns;
 use crate::wire::{self, Form};
 use crate::{compare, read};
 
@@ -59,6 +60,7 @@ pub struct Ingest {
     pub(crate) store: Store,
     tokens: Arc<Tokens>,
     quotas: Arc<Quotas>,
+    pub(crate) turns: Arc<Turns>,
     bounds: Bounds,
     metrics: IngestMetrics,
     noted: Arc<Noted>,
@@ -77,8 +79,8 @@ impl IngestConfig {
         };
         let bounds = Bounds { packed: self.max_body, unpacked: self.max_unpacked, within: self.body_timeout };
         let metrics = IngestMetrics::new(registry)?;
-        let (tokens, noted) = (Arc::default(), Arc::new(Noted::new(store.clone())));
-        Ok(Ingest { store, tokens, quotas: Quotas::new(quota), bounds, metrics, noted })
+        let (tokens, turns, noted) = (Arc::default(), Arc::default(), Arc::new(Noted::new(store.clone())));
+        Ok(Ingest { store, tokens, quotas: Quotas::new(quota), turns, bounds, metrics, noted })
     }
 }
 

@@ -14,6 +14,7 @@ mod quota;
 mod read;
 mod refusal;
 mod steps;
+mod turns;
 mod wire;
 
 pub use ingest::{Ingest, IngestConfig, table};

@@ -60,6 +60,8 @@ pub(crate) enum Refusal {
     ManyRequests(usize),
     #[error("this runtime has {0} bytes under way: fewer at a time are taken")]
     ManyBytes(usize),
+    #[error("this runtime has {0} comparisons under way: fewer at a time are taken")]
+    ManyComparisons(usize),
     #[error("the platform has as much under way as it can hold")]
     Busy,
     #[error("nothing was kept: the store cannot be written now, and the log of the platform says why")]
@@ -83,7 +85,7 @@ impl Refusal {
             Self::Late(_) | Self::Broken => "late",
             Self::Large(_) | Self::LargeUnpacked(_) | Self::ManyReports(_) => "too_large",
             Self::Outdated => "outdated",
-            Self::ManyRequests(_) | Self::ManyBytes(_) => "quota",
+            Self::ManyRequests(_) | Self::ManyBytes(_) | Self::ManyComparisons(_) => "quota",
             Self::Busy => "busy",
             Self::Store | Self::Unreadable => "store",
             _ => "malformed",
@@ -97,7 +99,9 @@ impl Refusal {
             Self::Large(_) | Self::LargeUnpacked(_) | Self::ManyReports(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Encoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Outdated => StatusCode::PRECONDITION_FAILED,
-            Self::ManyRequests(_) | Self::ManyBytes(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::ManyRequests(_) | Self::ManyBytes(_) | Self::ManyComparisons(_) => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             Self::Busy | Self::Store | Self::Unreadable => StatusCode::SERVICE_UNAVAILABLE,
             Self::NoApplication => StatusCode::NOT_FOUND,
             _ => StatusCode::BAD_REQUEST,
@@ -107,7 +111,9 @@ impl Refusal {
     /// Seconds after which it may go better.
     pub(crate) const fn retry_after(&self) -> Option<u64> {
         match self {
-            Self::ManyRequests(_) | Self::ManyBytes(_) | Self::Busy => Some(SLOW_DOWN),
+            Self::ManyRequests(_) | Self::ManyBytes(_) | Self::ManyComparisons(_) | Self::Busy => {
+                Some(SLOW_DOWN)
+            }
             Self::Store | Self::Unreadable => Some(STORE_AWAY),
             _ => None,
         }

@@ -1,9 +1,13 @@
 //! What is held, told by idempotency keys, for whoever asks whether that is all that was acknowledged.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
+use crate::rows::with_rows;
+
+/// Applications whose keys are read at a time, so that none of those who read waits long for a connection, and few keys are in memory.
+pub(crate) const AT_ONCE: usize = 64;
 
 /// What is held of an application: see the compare protocol of the reporter's sink.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,6 +30,19 @@ pub struct Placed {
     pub name: String,
 }
 
+/// A state of an object, as whoever compares names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ObjectState<'a> {
+    /// Its namespace; empty: it has none.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Its life.
+    pub uid: &'a str,
+    /// The version of the state.
+    pub version: i64,
+}
+
 /// Those of a runtime, held or not.
 pub(crate) async fn placed(connection: &mut Connection, runtime: i64) -> Result<Vec<Placed>, StoreError> {
     let sql = "SELECT id, namespace, name FROM applications WHERE runtime_id = $1 AND name <> ''";
@@ -33,58 +50,127 @@ pub(crate) async fn placed(connection: &mut Connection, runtime: i64) -> Result<
     connection.rows(sql, &[Arg::Int(runtime)]).await?.into_iter().map(one).collect()
 }
 
-/// One, by its name.
+/// What finds applications by their names, each told by its number among those that are asked for.
+const NAMED: &str = "SELECT named.column1, a.id FROM (VALUES ROWS) AS named CROSS JOIN applications a \
+    WHERE a.runtime_id = named.column2 AND a.namespace = named.column3 AND a.name = named.column4";
+const HELD: &str = "SELECT a.id, a.held_uid, a.listed FROM (VALUES ROWS) AS named CROSS JOIN applications a \
+    WHERE a.id = named.column1";
+const KEYS: &str = "SELECT e.application_id, e.listing, e.kind, e.held_key FROM (VALUES ROWS) AS named CROSS JOIN entities e \
+    WHERE e.application_id = named.column1 AND e.held_key IS NOT NULL";
+/// Of objects, each told by its number, those that are held.
+const OBJECTS: &str = "SELECT named.column1 FROM (VALUES ROWS) AS named CROSS JOIN entities e \
+    JOIN applications a ON a.id = e.application_id JOIN transitions t ON t.id = e.current \
+    WHERE e.name = named.column2 AND e.name <> '' AND e.namespace = named.column3 AND e.uid = named.column4 \
+    AND COALESCE(e.version, 0) >= named.column5 AND e.kind <> '' AND t.deleted = 0 AND a.runtime_id = named.column6";
+
+/// Those of these names, in their order; `None`: there is none.
 pub(crate) async fn find(
     connection: &mut Connection,
     runtime: i64,
-    (namespace, name): (&str, &str),
-) -> Result<Option<Placed>, StoreError> {
-    let sql = "SELECT id FROM applications WHERE runtime_id = $1 AND namespace = $2 AND name = $3";
-    let row = connection.row(sql, &[Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)]).await?;
-    let one = |id| Placed { id, namespace: namespace.to_owned(), name: name.to_owned() };
-    row.map(|row| row.int(0)).transpose().map(|id| id.map(one))
-}
-
-/// What is held of an application; `None`: nothing.
-pub(crate) async fn held(
-    connection: &mut Connection,
-    application: &Placed,
-) -> Result<Option<HeldApplication>, StoreError> {
-    let id = [Arg::Int(application.id)];
-    let sql =
-        "SELECT listing, kind, held_key FROM entities WHERE application_id = $1 AND held_key IS NOT NULL";
-    let entities = connection.rows(sql, &id).await?;
-    if entities.is_empty() {
-        return Ok(None);
-    }
-    let sql = "SELECT held_uid, listed FROM applications WHERE id = $1";
-    let Some(row) = connection.row(sql, &id).await? else { return Ok(None) };
-    let (uid, listed) = (row.text(0)?, row.bytes(1)?);
-    let listed: HashSet<&[u8]> = listed.chunks_exact(8).collect();
-    let mut held = HeldApplication { uid, ..HeldApplication::default() };
-    for row in entities {
-        let is_application = row.text(1)?.is_empty();
-        if is_application || listed.contains(&*row.bytes(0)?) {
-            let key = row.bytes(2)?;
-            held.entities += 1;
-            held.digest ^= key.iter().fold(0, |number: u128, byte| number << 8 | u128::from(*byte));
+    names: &[(&str, &str)],
+) -> Result<Vec<Option<Placed>>, StoreError> {
+    let row = |(number, &(namespace, name))| {
+        [Arg::Int(number), Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)]
+    };
+    let rows: Vec<_> = (0..).zip(names).map(row).collect();
+    let mut found = vec![None; names.len()];
+    for row in with_rows(connection, NAMED, &rows).await? {
+        let place = usize::try_from(row.int(0)?).unwrap_or(usize::MAX);
+        if let (Some(found), Some((namespace, name))) = (found.get_mut(place), names.get(place)) {
+            let (namespace, name) = ((*namespace).to_owned(), (*name).to_owned());
+            *found = Some(Placed { id: row.int(1)?, namespace, name });
         }
     }
-    Ok((held.entities > 0).then_some(held))
+    Ok(found)
 }
 
-/// Whether an object is held in this life, in a state of this version or a later one, and not as gone: under whichever
+/// What is held of applications, in their order; `None`: nothing.
+pub(crate) async fn held(
+    connection: &mut Connection,
+    of: &[&Placed],
+) -> Result<Vec<Option<HeldApplication>>, StoreError> {
+    // Each once: the keys of one that is asked for twice would be counted twice.
+    let ids: BTreeSet<_> = of.iter().map(|one| one.id).collect();
+    let ids: Vec<_> = ids.into_iter().map(|id| [Arg::Int(id)]).collect();
+    let mut held = HashMap::new();
+    for row in with_rows(connection, HELD, &ids).await? {
+        let one = HeldApplication { uid: row.text(1)?, ..HeldApplication::default() };
+        let listed: HashSet<[u8; 8]> = row.bytes(2)?.as_chunks().0.iter().copied().collect();
+        held.insert(row.int(0)?, (one, listed));
+    }
+    for row in with_rows(connection, KEYS, &ids).await? {
+        let Some((held, listed)) = held.get_mut(&row.int(0)?) else { continue };
+        if row.text(2)?.is_empty() || listed.contains(&*row.bytes(1)?) {
+            held.entities += 1;
+            held.digest ^= row.bytes(3)?.iter().fold(0, |number: u128, byte| number << 8 | u128::from(*byte));
+        }
+    }
+    let held =
+        |one: &&Placed| held.get(&one.id).map(|(held, _)| held).filter(|held| held.entities > 0).cloned();
+    Ok(of.iter().map(held).collect())
+}
+
+/// Whether each of these objects is held in this life, in a state of this version or a later one, and not as gone: under whichever
 /// application.
 pub(crate) async fn holds(
     connection: &mut Connection,
     runtime: i64,
-    (namespace, name, uid): (&str, &str, &str),
-    version: i64,
-) -> Result<bool, StoreError> {
-    let sql = "SELECT e.id FROM entities e JOIN applications a ON a.id = e.application_id \
-               JOIN transitions t ON t.id = e.current WHERE e.name = $1 AND e.name <> '' AND e.namespace = $2 AND e.uid = $3 \
-               AND COALESCE(e.version, 0) >= $4 AND e.kind <> '' AND t.deleted = 0 AND a.runtime_id = $5";
-    let arguments =
-        [Arg::Text(name), Arg::Text(namespace), Arg::Text(uid), Arg::Int(version), Arg::Int(runtime)];
-    Ok(connection.row(sql, &arguments).await?.is_some())
+    objects: &[ObjectState<'_>],
+) -> Result<Vec<bool>, StoreError> {
+    let mut rows = Vec::with_capacity(objects.len());
+    for (number, one) in (0..).zip(objects) {
+        let [name, namespace, uid] = [one.name, one.namespace, one.uid].map(Arg::Text);
+        rows.push([Arg::Int(number), name, namespace, uid, Arg::Int(one.version), Arg::Int(runtime)]);
+    }
+    let mut holds = vec![false; objects.len()];
+    for row in with_rows(connection, OBJECTS, &rows).await? {
+        if let Some(held) = usize::try_from(row.int(0)?).ok().and_then(|place| holds.get_mut(place)) {
+            *held = true;
+        }
+    }
+    Ok(holds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::{Database, Place};
+    use crate::group;
+    use crate::limits::Limits;
+    use crate::plan::Plans;
+    use crate::rows;
+
+    #[tokio::test]
+    async fn what_is_held_of_many_applications_is_read_with_two_statements() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let place = Place::Sqlite(folder.path().join("platform.db"));
+        let database = Database::open(&place, Limits::default()).await.unwrap();
+        let mut connection = database.to_write().await.unwrap();
+        let runtime = "INSERT INTO runtimes (id, name, created_at) VALUES (1, 'prod', 0)";
+        connection.execute(runtime, &[]).await.unwrap();
+        for number in 0..60 {
+            let one = group::delivery(number, group::report(&format!("shop{number}"), None));
+            group::keep(&mut connection, &[&one], 2).await.unwrap();
+        }
+        let all = placed(&mut connection, 1).await.unwrap();
+        let before = connection.statements();
+        let twice: Vec<_> = all.iter().chain(&all).collect();
+        let held = held(&mut connection, &twice).await.unwrap();
+        assert_eq!(connection.statements() - before, 2);
+        assert_eq!(held.iter().flatten().filter(|held| held.entities == 1).count(), 120);
+        drop(connection);
+        database.close().await;
+    }
+
+    #[tokio::test]
+    async fn what_is_compared_is_found_without_looking_through_a_table() {
+        let plans = Plans::open().await;
+        for (sql, columns) in [(NAMED, 4), (HELD, 1), (KEYS, 1), (OBJECTS, 6)] {
+            let lines = plans.of(&rows::text(sql, 64, columns)).await;
+            let asked = ["SCAN named", "SCAN 64-ROW VALUES CLAUSE"];
+            let mut through = lines.iter().filter(|line| line.starts_with("SCAN "));
+            assert!(through.all(|line| asked.contains(&&**line)), "{sql}: {lines:?}");
+        }
+        plans.close().await;
+    }
 }

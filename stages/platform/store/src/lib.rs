@@ -62,7 +62,7 @@ pub use fleet::{
     WhichWorkflows,
 };
 pub use heard::{HeardRole, RefusedReports, SILENT};
-pub use held::{HeldApplication, Placed};
+pub use held::{HeldApplication, ObjectState, Placed};
 pub use identity::{Identified, Identity, Provided};
 pub use key::{API_KEYS, Key, KnownKey, Scope};
 pub use limits::Limits;

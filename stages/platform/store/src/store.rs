@@ -17,7 +17,7 @@ use crate::act::Statement;
 use crate::connection::Connection;
 use crate::database::{Database, Place};
 use crate::error::StoreError;
-use crate::held::{self, HeldApplication, Placed};
+use crate::held::{self, HeldApplication, ObjectState, Placed};
 use crate::limits::Limits;
 use crate::metrics::StoreMetrics;
 use crate::read::{self, Application, Deployment, Drift, Transition};
@@ -315,38 +315,36 @@ impl Store {
         held::placed(&mut self.read().await?, runtime).await
     }
 
-    /// The application of that namespace and name.
+    /// The applications of these namespaces and names, in their order; `None`: there is none.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub async fn find(&self, runtime: i64, name: (&str, &str)) -> Result<Option<Placed>, StoreError> {
-        held::find(&mut self.read().await?, runtime, name).await
+    pub async fn find(
+        &self,
+        runtime: i64,
+        names: &[(&str, &str)],
+    ) -> Result<Vec<Option<Placed>>, StoreError> {
+        held::find(&mut self.read().await?, runtime, names).await
     }
 
-    /// What is held of these, in their order, without those of which nothing is.
+    /// What is held of these, in their order; `None`: nothing.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub async fn held(&self, of: &[&Placed]) -> Result<Vec<HeldApplication>, StoreError> {
-        let mut connection = self.read().await?;
-        let mut all = Vec::new();
-        for application in of {
-            all.extend(held::held(&mut connection, application).await?);
+    pub async fn held(&self, of: &[&Placed]) -> Result<Vec<Option<HeldApplication>>, StoreError> {
+        let mut all = Vec::with_capacity(of.len());
+        for some in of.chunks(held::AT_ONCE) {
+            all.extend(held::held(&mut self.read().await?, some).await?);
         }
         Ok(all)
     }
 
-    /// Whether a state of an object, told by namespace, name and uid, or a later one is held of a runtime.
+    /// Whether each of these states of objects, or a later one, is held of a runtime.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub async fn holds(
-        &self,
-        runtime: i64,
-        object: (&str, &str, &str),
-        version: i64,
-    ) -> Result<bool, StoreError> {
-        held::holds(&mut self.read().await?, runtime, object, version).await
+    pub async fn holds(&self, runtime: i64, objects: &[ObjectState<'_>]) -> Result<Vec<bool>, StoreError> {
+        held::holds(&mut self.read().await?, runtime, objects).await
     }
 
     /// Changes all of it or nothing.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use pipeline_core::{SecretString, Shutdown};
 use serde_json::json;
-use stages_platform_store::{By, Delivery, Outcome, Place, Retention, StoreError, Text, View, create_token};
+use stages_platform_store::{
+    By, Delivery, ObjectState, Outcome, Place, Retention, StoreError, Text, View, create_token,
+};
 use tempfile::TempDir;
 
 use crate::alike;
@@ -280,10 +282,12 @@ async fn what_is_held_follows_the_keys(opened: Opened) {
     let key = |key: &str| u128::from_be_bytes(digest(key)[..16].try_into().unwrap());
     let held = async || {
         let placed = opened.store.placed(opened.runtime.id).await.unwrap();
-        let one = opened.store.find(opened.runtime.id, ("argocd", "shop")).await.unwrap();
-        assert_eq!(placed, one.into_iter().collect::<Vec<_>>());
+        let names = [("argocd", "none"), ("argocd", "shop")];
+        let found = opened.store.find(opened.runtime.id, &names).await.unwrap();
+        assert_eq!(found, [None, placed.first().cloned()]);
+        assert_eq!(placed.len(), found.iter().flatten().count());
         let held = opened.store.held(&placed.iter().collect::<Vec<_>>()).await.unwrap();
-        held.into_iter().next().map(|held| (held.uid, held.entities, held.digest))
+        held.into_iter().flatten().next().map(|held| (held.uid, held.entities, held.digest))
     };
     opened.deliver(resource("d", 1, 1), "web", None).await;
     assert_eq!(held().await, None, "its application was not reported yet");
@@ -295,6 +299,10 @@ async fn what_is_held_follows_the_keys(opened: Opened) {
     (alone.entity.app_namespace, alone.entity.app_name) = (String::new(), String::new());
     opened.deliver(alone, "of another reporter", None).await;
     assert_eq!(held().await, both, "who reports the object alone is not who compares");
+    let object = |uid, version| ObjectState { namespace: "shop", name: "web", uid, version };
+    let objects = [object("d", 3), object("d", 2), object("e", 1), object("d", 0)];
+    let holds = opened.store.holds(opened.runtime.id, &objects).await.unwrap();
+    assert_eq!(holds, [false, true, false, true]);
     let mut empty = report("u", 2, 2);
     empty.listed.clear();
     opened.deliver(empty, "two", None).await;
@@ -450,8 +458,8 @@ async fn what_ended_goes_whole_and_what_is_alive_stays(opened: Opened) {
     assert_eq!(opened.store.deployments(opened.runtime.id, shop).await.unwrap().len(), 1, "it may still run");
     assert_eq!(opened.store.drifts(opened.runtime.id, shop).await.unwrap().len(), 1, "it has not ended");
     assert_eq!(opened.store.deployments(opened.runtime.id, ("argocd", "gone")).await.unwrap(), []);
-    let found = opened.store.find(opened.runtime.id, ("argocd", "gone")).await.unwrap();
-    assert_eq!(found, None, "nothing of it is left");
+    let found = opened.store.find(opened.runtime.id, &[("argocd", "gone")]).await.unwrap();
+    assert_eq!(found, [None], "nothing of it is left");
     // A name that comes again begins anew.
     opened.keep(of(report("v", 1, 500), "gone")).await;
     assert_eq!(opened.store.entities(opened.runtime.id).await.unwrap().len(), 5);

@@ -217,6 +217,9 @@ const LOG_PAGES: &str = "4096";
 /// A lock or a connection is waited for so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The oldest Postgres whose words the tables and statements are written in, as it numbers itself: 13.
+const OLDEST: u32 = 130_000;
+
 /// What Postgres says while it starts, and while it has as many connections as it takes.
 const STARTING: [&str; 2] = ["57P03", "53300"];
 
@@ -225,7 +228,7 @@ const STARTING: [&str; 2] = ["57P03", "53300"];
 pub enum Place {
     /// A file on a disk of this machine.
     Sqlite(PathBuf),
-    /// A server, by its URL, which may hold a password.
+    /// A server, by its URL, which may hold a password. It is Postgres 13 or newer.
     Postgres(String),
 }
 
@@ -325,6 +328,10 @@ impl Database {
         let pool = pool.connect_with(options.clone()).await;
         let pool = pool.map_err(|error| unconnected(&options, why.unwrap_or(error)))?;
         let mut migrating = pool.acquire().await?;
+        // One that does not say is tried.
+        if let Some(version) = migrating.server_version_num().filter(|version| *version < OLDEST) {
+            return Err(StoreError::OldPostgres { address: address(&options), version: version / 10_000 });
+        }
         limits::unlimited(&mut migrating).await?;
         migrator(|(.., postgres)| postgres).run(&mut *migrating).await.map_err(migration)?;
         limits.limited(&mut migrating).await?;

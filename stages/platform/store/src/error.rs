@@ -40,6 +40,14 @@ pub enum StoreError {
         /// Its word for why.
         code: String,
     },
+    /// Postgres lacks what the tables are made of.
+    #[error("Postgres at {address} is of version {version}: 13 or newer is needed")]
+    OldPostgres {
+        /// Its host and port, or its socket.
+        address: String,
+        /// Its version, without the part behind the dot.
+        version: u32,
+    },
     /// Somebody else has it.
     #[error("another process has the store {0} open: stop it first")]
     InUse(String),

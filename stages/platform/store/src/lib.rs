@@ -1,4 +1,6 @@
 //! The store of the platform: SQLite or Postgres, behind one enum and with one set of statements.
+//!
+//! Postgres is 13 or newer: an older one is refused when the store is opened.
 
 mod accounts;
 mod act;

@@ -5,6 +5,7 @@ use std::error::Error as _;
 use stages_platform_store::{Place, tokens};
 
 use crate::postgres::Server;
+use crate::proxy::Proxy;
 
 async fn refused(url: &str) -> (String, Option<String>) {
     let error = tokens(&Place::Postgres(url.to_owned())).await.expect_err("nobody is there");
@@ -70,4 +71,18 @@ async fn a_server_that_lets_nobody_in_tells_neither_user_nor_password() {
     assert_eq!(said, text);
     let why = why.unwrap();
     assert!(why.starts_with("error returned from database: database \"none\" does not exist"), "{why}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_too_old_is_told_before_any_table_is_made_in_it() {
+    let server = Server::start().await;
+    let proxy = Proxy::start(&server).await;
+    proxy.tell_version(*b"12");
+    let (said, why) = refused(&proxy.url).await;
+    let address = Place::Postgres(proxy.url.clone()).to_string();
+    let address = address.rsplit_once('/').unwrap().0;
+    let text = format!("Postgres at {address} is of version 12: 13 or newer is needed");
+    assert_eq!((said, why), (text, None));
+    proxy.tell_version(*b"13");
+    assert_eq!(tokens(&Place::Postgres(proxy.url.clone())).await.unwrap(), []);
 }

@@ -20,6 +20,7 @@ mod matrix;
 mod overview;
 mod owners;
 mod postgres;
+mod proxy;
 mod rows;
 mod runtimes;
 mod saved_views;

@@ -18,7 +18,8 @@ use crate::rows::with_rows;
 /// How long what is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Transitions, deployments that ended with the commits that they brought, and drifts that ended.
+    /// Transitions, deployments that ended with the commits that they brought, but for the last of each application that succeeded, and
+    /// drifts that ended.
     pub history: Duration,
     /// Idempotency keys: a report that is sent again later than this counts as new.
     pub keys: Duration,

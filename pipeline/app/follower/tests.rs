@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use loadtest::nats::NatsServer;
 use pipeline_bus::jetstream::{self, Published, connect};
 use pipeline_bus::{Keep, Payload, Subject};
-use pipeline_core::{Remembered, Surveyed, Timestamp, Uid};
+use pipeline_core::{Remembered, SurveyResult, Timestamp, Uid};
 use tokio::sync::mpsc;
 
 use super::*;
@@ -85,8 +85,8 @@ impl Survey for Watch {
         key.namespace() == "shop"
     }
 
-    async fn survey(&self, _: Vec<Remembered>) -> Result<Vec<Surveyed>, StageError> {
-        Ok(Vec::new())
+    async fn survey(&self, _: Vec<Remembered>) -> Result<SurveyResult, StageError> {
+        Ok(SurveyResult::default())
     }
 }
 

@@ -97,6 +97,10 @@ fn text(verified: &Verified, counts: Counted) -> String {
     if verified.others_unknown {
         text += "the bus was away: what the shards of other replicas remember was not compared with\n";
     }
+    if !verified.unlisted.is_empty() {
+        let kinds: Vec<&str> = verified.unlisted.iter().map(String::as_str).collect();
+        text += &format!("could not be listed, and was not compared: {}\n", kinds.join(", "));
+    }
     if !found.is_empty() {
         text += &format!("\n{}\n", table(3, &["FOUND", "WHAT", "WHICH", "N"], &found));
     }

@@ -67,7 +67,7 @@ pub use service::{Given, Service};
 pub use spawner::Spawner;
 pub use stage::{
     Attempt, Emitter, Enrich, Enriched, Filtered, KindState, Progress, Refetch, Remembered, Shipment, Sink,
-    Source, SourceNote, Survey, Surveyed, idempotency_key,
+    Source, SourceNote, Survey, SurveyResult, Surveyed, idempotency_key,
 };
 pub use step::{Folded, Step, Trace};
 pub use traceparent::{traced, traceparent};

@@ -1,6 +1,7 @@
 //! The stage contract: what a stage gives and takes. The engine alone acknowledges, retries, orders,
 //! counts, supervises and spawns.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -46,13 +47,25 @@ pub trait Survey: Source {
     /// that what an earlier process knew of it is left alone.
     fn watches(&self, key: &Key) -> bool;
 
-    /// Everything that is there now, from one complete list; `known` was remembered before it is asked for.
-    async fn survey(&self, known: Vec<Remembered>) -> Result<Vec<Surveyed>, StageError>;
+    /// Everything that is there now, from one complete list of each kind; `known` was remembered before it is asked for.
+    ///
+    /// # Errors
+    /// Nothing could be listed.
+    async fn survey(&self, known: Vec<Remembered>) -> Result<SurveyResult, StageError>;
 }
 
 /// What a ledger remembers of one object: which life of it, and the version of the state that was acknowledged last;
 /// 0 where none is known.
 pub type Remembered = (Key, Uid, Version);
+
+/// What a survey found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SurveyResult {
+    /// What is there, sorted by key.
+    pub objects: Vec<Surveyed>,
+    /// The kinds, as keys call them, that could not be listed: of their objects it says nothing.
+    pub unlisted: BTreeSet<&'static str>,
+}
 
 /// One object of a complete list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

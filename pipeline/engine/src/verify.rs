@@ -3,14 +3,15 @@
 //!
 //! takes: [`VerifyOptions`], through [`Handle::verify`](crate::run::Handle::verify) - gives: [`Verified`]
 //! calls: [`Survey::survey`](pipeline_core::Survey::survey) once, [`Source::read`](pipeline_core::Source::read) for what
-//! it does not list, [`Sink::differing`](pipeline_core::Sink::differing) - fails: when the cluster cannot be listed; a
-//! receiver that does not answer is said, and the rest is done
+//! it does not list, [`Sink::differing`](pipeline_core::Sink::differing) - fails: when nothing in the cluster can be listed;
+//! a kind that cannot, and a receiver that does not answer, is said, and the rest is done
 
 mod check;
 mod compare;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,6 +92,9 @@ pub struct Verified {
     /// process's own, by which it may go unnoticed that the cluster's versions went back.
     #[serde(default)]
     pub others_unknown: bool,
+    /// The kinds that could not be listed: their objects were compared with nothing.
+    #[serde(default)]
+    pub unlisted: BTreeSet<String>,
     /// Why the receiver could not be asked, if it could not.
     pub receiver_failed: Option<String>,
     /// Different, and refused for good by the receiver: they are left to a person.
@@ -110,11 +114,13 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Whether everything is as it should be: nothing is different, parked or unfinished, and all could be asked.
+    /// Whether everything is as it should be: nothing is different, parked or unfinished, and all could be listed and asked.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         let open = [&self.still_different, &self.parked, &self.unread, &self.unfinished];
-        open.iter().all(|found| found.total == 0) && self.receiver_failed.is_none()
+        open.iter().all(|found| found.total == 0)
+            && self.unlisted.is_empty()
+            && self.receiver_failed.is_none()
     }
 }
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use pipeline_core::{
     Emitter, Event, Key, KindState, ObjectIndex, Reason, Remembered, Shutdown, Source, SourceNote,
-    StageError, Survey, Surveyed, Version, async_trait,
+    StageError, Survey, SurveyResult, Version, async_trait,
 };
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::failures::FailureTracker;
 use crate::kind::{Kind, Mapping};
@@ -306,15 +306,30 @@ impl<M: Mapping> Survey for Watches<M> {
         self.watch_of(key).is_some_and(|watch| watch.watches(key))
     }
 
-    async fn survey(&self, known: Vec<Remembered>) -> Result<Vec<Surveyed>, StageError> {
-        let mut all = Vec::new();
+    /// One kind that cannot be listed takes nothing from the others: it is left out, and said.
+    async fn survey(&self, known: Vec<Remembered>) -> Result<SurveyResult, StageError> {
+        let mut all = SurveyResult::default();
+        let (mut is_any_listed, mut failed) = (false, None);
         for entry in &self.entries {
-            if let Some(watch) = entry.watch() {
-                let of_kind = known.iter().filter(|(key, ..)| key.kind() == entry.wanted.named).cloned();
-                all.extend(watch.survey(of_kind.collect()).await?);
+            let Some(watch) = entry.watch() else { continue };
+            let of_kind = known.iter().filter(|(key, ..)| key.kind() == entry.wanted.named).cloned();
+            match watch.survey(of_kind.collect()).await {
+                Ok(found) => {
+                    is_any_listed = true;
+                    all.objects.extend(found.objects);
+                }
+                Err(failure) => {
+                    let error: &dyn std::error::Error = &failure;
+                    warn!(resource = %watch.kind, error, "cannot list a kind: it is left out of the survey");
+                    all.unlisted.insert(entry.wanted.named);
+                    failed = Some(failure);
+                }
             }
         }
-        all.sort_unstable();
+        if let Some(failure) = failed.filter(|_| !is_any_listed) {
+            return Err(failure);
+        }
+        all.objects.sort_unstable();
         Ok(all)
     }
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use pipeline_core::{
     Cause, Emitter, Event, Key, KindState, Meter, ObjectIndex, Reason, Remembered, Shutdown, Source,
-    SourceNote, StageError, Survey, Surveyed, Timestamp, Version, async_trait,
+    SourceNote, StageError, Survey, SurveyResult, Timestamp, Version, async_trait,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -186,12 +186,13 @@ impl<M: Mapping> Survey for Watch<M> {
         self.namespaces.contains(key.namespace())
     }
 
-    async fn survey(&self, known: Vec<Remembered>) -> Result<Vec<Surveyed>, StageError> {
-        self.there(known).await.map_err(|failure| match failure.is_gone() {
+    async fn survey(&self, known: Vec<Remembered>) -> Result<SurveyResult, StageError> {
+        match self.there(known).await {
+            Ok(objects) => Ok(SurveyResult { objects, ..SurveyResult::default() }),
             // A list that takes longer than the server keeps its history may be faster another time.
-            true => StageError::retry(failure.reason(), failure),
-            false => failure.into(),
-        })
+            Err(failure) if failure.is_gone() => Err(StageError::retry(failure.reason(), failure)),
+            Err(failure) => Err(failure.into()),
+        }
     }
 }
 

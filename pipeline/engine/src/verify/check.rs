@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::future::join_all;
-use pipeline_core::{Key, Reason, Record, StageError, Survey, Surveyed, Version};
+use pipeline_core::{Key, Reason, Record, StageError, Survey, SurveyResult, Surveyed, Version};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
@@ -106,9 +106,11 @@ impl<'a> Check<'a> {
         let late = |_| StageError::retry(Reason::Timeout, "the list took longer than the verification may");
         let listed = timeout_at(self.time.deadline, self.survey(source)).await;
         let (listed, others_unknown) = listed.map_err(late).flatten().map_err(VerifyError::Survey)?;
-        // Of what is not watched no list says anything.
-        let ours = |key: &Key| self.handle.owns(key) && self.shared.watches(key);
-        let owned = listed.into_iter().filter(|listed| ours(&listed.key));
+        let SurveyResult { objects, unlisted } = listed;
+        // Of what is not watched, or of a kind that could not be listed, no list says anything.
+        let ours =
+            |key: &Key| self.handle.owns(key) && self.shared.watches(key) && !unlisted.contains(key.kind());
+        let owned = objects.into_iter().filter(|listed| ours(&listed.key));
         let listed: Listed = owned.map(|listed| (listed.key.clone(), listed)).collect();
         let known = self.shared.ledger.known().into_iter().map(|(key, _)| key);
         let known: BTreeSet<Key> = known.filter(ours).collect();
@@ -127,6 +129,7 @@ impl<'a> Check<'a> {
             receiver_differs: receiver.differs.as_ref().map(Found::of),
             receiver_failed: receiver.failed.map(str::to_owned),
             others_unknown,
+            unlisted: unlisted.iter().map(|kind| (*kind).to_owned()).collect(),
             ..Verified::default()
         };
         let mut still: BTreeSet<Key> = found.different().union(&differs).cloned().collect();
@@ -153,7 +156,7 @@ impl<'a> Check<'a> {
 
     /// A list, measured by what the ledger remembered before: of all shards, where the bus answers, and of this process's own
     /// at least, since these are what is compared. Gives whether it was by its own alone.
-    async fn survey(&self, source: &dyn Survey) -> Result<(Vec<Surveyed>, bool), StageError> {
+    async fn survey(&self, source: &dyn Survey) -> Result<(SurveyResult, bool), StageError> {
         let ledger = &self.shared.ledger;
         let (known, others_unknown) = match ledger.remembered_by_all().await {
             Ok(known) => (known, false),

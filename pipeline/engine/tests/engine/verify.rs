@@ -1,5 +1,6 @@
 //! Cluster, ledger and receiver are compared, and exactly what differs is reported again.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pipeline_core::{EntityId, Reason, StageError};
@@ -103,6 +104,28 @@ async fn what_is_as_it_should_be_is_left_alone() {
     assert!(result.is_clean());
     assert_eq!(engine.receiver.came().len(), 24);
     assert_eq!(engine.cluster.reads.load(std::sync::atomic::Ordering::SeqCst), reads);
+    engine.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_kind_that_cannot_be_listed_nothing_is_gone_and_it_is_said() {
+    let engine = reported(Compares::Yes).await;
+    engine.cluster.put_unwatched("app-9", 1, 50);
+    engine.cluster.delete_unwatched("app-2");
+    // What these are called by names no kind.
+    engine.cluster.unlisted_kinds.lock().unwrap().insert("");
+    let result = verified(&engine, VerifyOptions::default()).await;
+    let expected = Verified {
+        receiver_differs: Some(Found::default()),
+        unlisted: BTreeSet::from([String::new()]),
+        ..Verified::default()
+    };
+    assert_eq!(result, expected);
+    assert!(!result.is_clean());
+    assert_eq!(engine.receiver.came().len(), 24);
+    engine.cluster.unlisted_kinds.lock().unwrap().clear();
+    let result = verified(&engine, VerifyOptions::default()).await;
+    assert_eq!((result.missing, result.gone, result.repaired), (found(&["app-9"]), found(&["app-2"]), 2));
     engine.end().await;
 }
 

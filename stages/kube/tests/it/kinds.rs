@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pipeline_core::{Emitter, Event, Key, ObjectIndex, Shutdown, Source as _, SourceNote, Version};
+use pipeline_core::{
+    Emitter, Event, Key, ObjectIndex, Reason, Shutdown, Source as _, SourceNote, Survey as _, Version,
+};
 use serde_json::json;
 use stages_kube::{Config, Deps, Kind, Mapping, Selector, Wanted, Watches};
 use tokio::sync::mpsc;
@@ -208,6 +210,37 @@ async fn what_is_selected_is_asked_for_so_and_one_of_it_is_read_as_a_list_of_it_
     assert_eq!(lists[1].path, "/apis/example.org/v1/namespaces/home/gears");
     let watches: Vec<_> = fake.asked("watch");
     assert!(watches.iter().all(|asked| asked.get("labelSelector") == Some("team in (a,b)")));
+}
+
+#[tokio::test]
+async fn a_kind_that_may_not_be_listed_is_left_out_of_a_survey_of_the_others() {
+    let refused = Arc::new(Mutex::new(vec!["wheels"]));
+    let answer = refused.clone();
+    let fake = Fake::start(move |asked| {
+        discovery(asked, &["v1"], &["gears".to_owned(), "wheels".to_owned()]).unwrap_or_else(|| {
+            let is_refused = answer.lock().unwrap().iter().any(|plural| asked.path.ends_with(plural));
+            match asked.kind() {
+                _ if is_refused => Answer::Status(403),
+                "watch" => Answer::Hang,
+                _ => list(&[object("Some", "a", 1, "")]),
+            }
+        })
+    })
+    .await;
+    let wanted = ["wheels", "gears"].map(|plural| wanted(plural, None, Selector::default()));
+    let mut run = Run::start(&fake, wanted.into()).await;
+    tokio::time::timeout(PATIENCE, run.listed.recv()).await.expect("all that can be is listed in time");
+    let found = run.source.survey(Vec::new()).await.unwrap();
+    let keys: Vec<String> = found.objects.iter().map(|found| found.key.to_string()).collect();
+    assert_eq!((keys, found.unlisted), (vec!["gears/home/a".to_owned()], BTreeSet::from(["wheels"])));
+    let wheel = Key::of_kind("wheels", "home", "a").unwrap();
+    assert!(run.source.watches(&wheel), "it is watched all the same, and waited for");
+    refused.lock().unwrap().push("gears");
+    let error = run.source.survey(Vec::new()).await.unwrap_err();
+    assert_eq!(error.reason(), Reason::Forbidden, "nothing could be listed");
+    refused.lock().unwrap().clear();
+    let found = run.source.survey(Vec::new()).await.unwrap();
+    assert_eq!((found.objects.len(), found.unlisted.len()), (2, 0));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pipeline_core::{Source as _, SourceNote, Survey as _, Surveyed, Version};
+use pipeline_core::{Source as _, SourceNote, Survey as _, SurveyResult, Version};
 
 use crate::fake::{Answer, Asked, Fake, Feed, app, list, stream};
 use crate::harness::{Run, build, config, remembered};
@@ -122,8 +122,8 @@ async fn a_restored_store_that_has_counted_on_is_noticed_by_an_object_that_becam
     run.finish().await.unwrap();
 }
 
-fn found(there: Vec<Surveyed>) -> Vec<(String, Version)> {
-    there.into_iter().map(|found| (found.key.to_string(), found.version)).collect()
+fn found(there: SurveyResult) -> Vec<(String, Version)> {
+    there.objects.into_iter().map(|found| (found.key.to_string(), found.version)).collect()
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn a_survey_that_is_told_of_a_later_era_has_the_watch_list_again_in_it() {
     let _watch = watches.recv().await.unwrap();
     let at = |number| Version(number).in_era(1).0;
     let there = run.watch.survey(vec![remembered(("home/elsewhere", "u9", at(20)))]).await.unwrap();
-    assert!(there.iter().all(|found| found.version.era() == 1), "{there:?}");
+    assert!(there.objects.iter().all(|found| found.version.era() == 1), "{there:?}");
     run.until(|note| matches!(note, SourceNote::Listed { objects: 2 })).await;
     assert_eq!(run.waiting(), [format!("home/a u1 {}", at(50)), format!("home/b u2 {}", at(60))]);
     assert_eq!(log.text().matches(SAID).count(), 0, "whoever began the era said so: {}", log.text());

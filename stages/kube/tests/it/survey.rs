@@ -13,7 +13,7 @@ async fn survey(fake: &Fake) -> Result<Vec<String>, StageError> {
     let show = |of: Surveyed| {
         format!("{} {} {}{}", of.key, of.uid, of.version.0, if of.may_drift { " drifts" } else { "" })
     };
-    Ok(there?.into_iter().map(show).collect())
+    Ok(there?.objects.into_iter().map(show).collect())
 }
 
 fn shown(error: &StageError) -> (bool, Reason, String) {
@@ -40,7 +40,7 @@ async fn only_namespaces_that_are_watched_count() {
     wide.namespaces = Namespaces::split("team-*");
     let (watch, _, _) = build(wide).await;
     let keys: Vec<_> =
-        watch.survey(Vec::new()).await.unwrap().into_iter().map(|of| of.key.to_string()).collect();
+        watch.survey(Vec::new()).await.unwrap().objects.into_iter().map(|of| of.key.to_string()).collect();
     assert_eq!(keys, ["home/a", "team-a/b"]);
     assert_eq!(fake.asked("list")[0].path, ALL);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use pipeline_core::{
     Change, Emitter, Event, Fact, Key, Reason, Remembered, Shutdown, Source, SourceNote, StageError, Survey,
-    Surveyed, Timestamp, Uid, Version, async_trait,
+    SurveyResult, Surveyed, Timestamp, Uid, Version, async_trait,
 };
 use tokio::sync::broadcast;
 
@@ -52,6 +52,8 @@ pub(crate) struct Cluster {
     pub(crate) unwatched: Arc<Mutex<BTreeSet<Key>>>,
     /// What a list lacks although it is there.
     pub(crate) unlisted: Arc<Mutex<BTreeSet<Key>>>,
+    /// The kinds that cannot be listed.
+    pub(crate) unlisted_kinds: Arc<Mutex<BTreeSet<&'static str>>>,
     /// What cannot be read, and what makes a list fail if it is there.
     pub(crate) unreadable: Arc<Mutex<BTreeSet<Key>>>,
     /// What the ledger remembered when a watch began, and when a survey was asked for.
@@ -79,6 +81,7 @@ impl Cluster {
             failures: Arc::default(),
             unwatched: Arc::default(),
             unlisted: Arc::default(),
+            unlisted_kinds: Arc::default(),
             unreadable: Arc::default(),
             known: Arc::default(),
         }
@@ -236,17 +239,19 @@ impl Survey for Cluster {
         !self.unwatched.lock().unwrap().contains(key)
     }
 
-    async fn survey(&self, known: Vec<Remembered>) -> Result<Vec<Surveyed>, StageError> {
+    async fn survey(&self, known: Vec<Remembered>) -> Result<SurveyResult, StageError> {
         *self.known[1].lock().unwrap() = known;
         let mut objects = self.objects.lock().unwrap().clone();
         if objects.keys().any(|key| self.unreadable.lock().unwrap().contains(key)) {
             return Err(StageError::retry(Reason::CutShort, "the list broke off"));
         }
         objects.retain(|key, _| !self.unlisted.lock().unwrap().contains(key));
+        let unlisted = self.unlisted_kinds.lock().unwrap().clone();
+        objects.retain(|key, _| !unlisted.contains(key.kind()));
         let seen = |(key, object): (_, Object)| {
             let uid = object.uid(&key);
             Surveyed { key, uid, version: Version(object.version), may_drift: false }
         };
-        Ok(objects.into_iter().map(seen).collect())
+        Ok(SurveyResult { objects: objects.into_iter().map(seen).collect(), unlisted })
     }
 }

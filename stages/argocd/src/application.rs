@@ -199,6 +199,11 @@ impl Application {
         let text = |text: &str| Value::String(redactor.text(text).into_owned());
         let mut object = self.object.clone();
         let state = child(child(&mut object, "status"), "operationState");
+        // What else stands there is of the operation that it shows.
+        if state.get("startedAt").and_then(Value::as_str) != Some(&*end.started_at) {
+            state.clear();
+            state.insert("operation".to_owned(), end.operation(text));
+        }
         for (name, value) in [
             ("phase", &end.phase),
             ("startedAt", &end.started_at),
@@ -207,7 +212,11 @@ impl Application {
         ] {
             state.insert(name.to_owned(), text(value));
         }
-        child(state, "syncResult").insert("revision".to_owned(), text(&end.revision));
+        let result = child(state, "syncResult");
+        result.insert("revision".to_owned(), text(&end.revision));
+        if !end.revisions.is_empty() {
+            result.insert("revisions".to_owned(), end.revisions.iter().map(|one| text(one)).collect());
+        }
         // Its name did not change, so it is still an application.
         Self::of(object).unwrap_or_else(|_| self.clone())
     }
@@ -231,6 +240,11 @@ impl Application {
         }
         let (namespace, name) = value.split_once('_').unwrap_or(("", value));
         Some(ParentRef { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+
+    /// What the operation brought, where it says.
+    pub(crate) fn result_revision(&self) -> Option<&str> {
+        self.operation.as_ref()?.result_revision.as_deref()
     }
 
     /// Whose `revisions` a report's commits are taken from, one per source.

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use pipeline_core::{Digest, Fact, Hasher};
 
@@ -18,6 +19,31 @@ pub struct OperationEnd {
     pub revision: String,
     /// At most 1 kB of `status.operationState.message`, redacted before it was cut, as all texts here are.
     pub message: String,
+    /// `status.operationState.syncResult.revisions`: one per source, where there are several.
+    #[serde(default)]
+    pub revisions: Vec<String>,
+    /// `status.operationState.operation`: what earlier programs wrote has none.
+    #[serde(default)]
+    pub asked: AskedOperation,
+}
+
+/// `status.operationState.operation`: who asked for an operation, and for what. Members that are absent there are empty here.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedOperation {
+    /// `initiatedBy.username`.
+    pub username: String,
+    /// `initiatedBy.automated`.
+    pub is_automated: bool,
+    /// `sync.dryRun`: nothing was changed.
+    pub is_dry_run: bool,
+    /// `sync.revision`.
+    pub revision: String,
+    /// `sync.revisions`: one per source, where there are several.
+    pub revisions: Vec<String>,
+    /// `sync.changeRevision`: the commit that changed the application, where something noted it.
+    pub change_revision: String,
+    /// `sync.changeRevisions`: the same of each source.
+    pub change_revisions: Vec<String>,
 }
 
 impl OperationEnd {
@@ -29,6 +55,49 @@ impl OperationEnd {
             hasher.write(part.as_bytes());
         }
         hasher.finish()
+    }
+
+    /// The revision that was asked for, and that of each source: else what was synced.
+    fn asked_revisions(&self) -> (&String, &Vec<String>) {
+        let asked = &self.asked;
+        (
+            if asked.revision.is_empty() { &self.revision } else { &asked.revision },
+            if asked.revisions.is_empty() { &self.revisions } else { &asked.revisions },
+        )
+    }
+
+    /// Whose commits are reported with it, one per source.
+    pub(crate) fn reported_revisions(&self) -> Vec<String> {
+        let (one, several) = self.asked_revisions();
+        if several.is_empty() { vec![one.clone()] } else { several.clone() }
+    }
+
+    /// `status.operationState.operation` as far as it is kept, with its texts as `text` gives them.
+    pub(crate) fn operation(&self, text: impl Fn(&str) -> Value) -> Value {
+        let asked = &self.asked;
+        let mut by = Map::new();
+        if !asked.username.is_empty() {
+            by.insert("username".to_owned(), text(&asked.username));
+        }
+        if asked.is_automated {
+            by.insert("automated".to_owned(), true.into());
+        }
+        let mut sync = Map::new();
+        if asked.is_dry_run {
+            sync.insert("dryRun".to_owned(), true.into());
+        }
+        let (one, several) = self.asked_revisions();
+        for (name, revision) in [("revision", one), ("changeRevision", &asked.change_revision)] {
+            if !revision.is_empty() {
+                sync.insert(name.to_owned(), text(revision));
+            }
+        }
+        for (name, revisions) in [("revisions", several), ("changeRevisions", &asked.change_revisions)] {
+            if !revisions.is_empty() {
+                sync.insert(name.to_owned(), revisions.iter().map(|one| text(one)).collect());
+            }
+        }
+        json!({"initiatedBy": by, "sync": sync})
     }
 
     /// The fact that it ended.

@@ -163,7 +163,12 @@ impl FetchPlan {
                 || failed(self.tree_response())
                 || matches!(self.changed_by, ChangedBy::NotKnown)
                 || self.lacks_commits(app));
-        let versions = versions.and_then(Parsed::manifests).and_then(|manifests| manifests.versions.as_ref());
+        // They are of what the newest operation brought.
+        let is_newest = app.result_revision() == self.app.result_revision();
+        let versions = versions
+            .filter(|_| is_newest)
+            .and_then(Parsed::manifests)
+            .and_then(|manifests| manifests.versions.as_ref());
         let versions = versions.map_or_else(|| json!({}), |versions| self.app_versions(versions));
         let decision = decision(&self.sections);
         let (kind, payload, of_parent) = match self.parent_app() {

@@ -35,6 +35,10 @@ impl FetchPlan {
             fetches.extend(commit_fetches(&self.app, &self.app.reported_revisions()));
             fetches.extend(commit_fetches(&self.app, &self.change_revisions(&self.app)));
         }
+        if commits && self.scope.application {
+            let ends = self.ends().into_iter();
+            fetches.extend(ends.flat_map(|(end, _)| commit_fetches(&self.app, &end.reported_revisions())));
+        }
         // The first answer of `manifests` may tell that there are no versions to ask for.
         let untold = self.raw_manifests() == RawManifests::Unknown
             && fetches

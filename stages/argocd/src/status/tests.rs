@@ -51,6 +51,8 @@ fn an_operation_has_ended_when_it_says_when() {
         finished_at: "2026-11-21T12:00:09Z".to_owned(),
         revision: "abc".to_owned(),
         message: "no".to_owned(),
+        revisions: Vec::new(),
+        asked: AskedOperation::default(),
     };
     assert_eq!(end.as_ref(), Some(&expected));
     for running in [r#"{"phase":"Running"}"#, r#"{"finishedAt":""}"#, r#"{"finishedAt":null}"#, "7", "[]"] {
@@ -109,4 +111,38 @@ fn every_kept_text_of_an_operations_end_is_redacted_and_what_is_harmless_stays()
         [&*end.finished_at, &end.started_at, &end.phase, &end.revision],
         [time, time, "Succeeded", revision]
     );
+}
+
+#[test]
+fn of_an_operation_it_is_kept_who_asked_for_it_and_for_what() {
+    let read = |operation: serde_json::Value, revisions: serde_json::Value| {
+        let state = serde_json::json!({"finishedAt": "t", "operation": operation, "syncResult": {"revisions": revisions}});
+        with_operation(&state.to_string()).unwrap()
+    };
+    let end = read(
+        serde_json::json!({
+            "initiatedBy": {"username": "alice", "automated": true},
+            "sync": {"revision": "a", "revisions": ["b", 7], "dryRun": true, "changeRevision": "c", "changeRevisions": ["d"]},
+        }),
+        serde_json::json!(["e", "f"]),
+    );
+    let asked = AskedOperation {
+        username: "alice".to_owned(),
+        is_automated: true,
+        is_dry_run: true,
+        revision: "a".to_owned(),
+        revisions: vec!["b".to_owned(), String::new()],
+        change_revision: "c".to_owned(),
+        change_revisions: vec!["d".to_owned()],
+    };
+    assert_eq!((end.asked, end.revisions), (asked, vec!["e".to_owned(), "f".to_owned()]));
+    for other in [serde_json::json!(7), serde_json::json!({"initiatedBy": [], "sync": "x"})] {
+        assert_eq!(read(other, serde_json::json!({})).asked, AskedOperation::default());
+    }
+    let long = "x".repeat(LONGEST_NAME + 1);
+    let end = read(
+        serde_json::json!({"initiatedBy": {"username": long}}),
+        serde_json::json!(vec!["a"; SOURCES + 1]),
+    );
+    assert_eq!((end.asked.username, end.revisions), (String::new(), Vec::<String>::new()));
 }

@@ -1,6 +1,6 @@
 //! Which events and which resources are worth a report.
 
-use crate::OperationEnd;
+use crate::{AskedOperation, OperationEnd};
 use pipeline_core::{Cause, Change, Event, Filtered, Version};
 use serde_json::{Value, json};
 
@@ -151,6 +151,8 @@ fn ends_of_coalesced_operations_are_reported_before_the_newest_state() {
             finished_at: at.to_owned(),
             revision: "2".to_owned(),
             message: "it failed".to_owned(),
+            revisions: Vec::new(),
+            asked: AskedOperation::default(),
         }
         .fact()
     };
@@ -182,6 +184,81 @@ fn ends_of_coalesced_operations_are_reported_before_the_newest_state() {
     );
 }
 
+/// What a watch keeps of the operation that this object shows.
+fn kept(app: &serde_json::Value) -> pipeline_core::Fact {
+    let status: crate::Status = serde_json::from_value(app["status"].clone()).unwrap();
+    status.operation_end(&Redactor::new(b"test")).unwrap().fact()
+}
+
+#[test]
+fn a_coalesced_operation_is_told_as_its_own_and_not_with_what_the_next_one_was_asked_for() {
+    const OTHER: &str = "0000000000000000000000000000000000000002";
+    let first = {
+        let mut app = store();
+        app["status"]["operationState"] = json!({
+            "phase": "Failed", "startedAt": "2026-11-21T11:10:00Z", "finishedAt": "2026-11-21T11:10:05Z", "message": "no",
+            "operation": {"initiatedBy": {"automated": true}, "sync": {"revision": REVISION, "prune": true}},
+            "syncResult": {"revision": REVISION, "resources": [{"kind": "Service", "name": "web", "status": "SyncFailed"}]},
+        });
+        app
+    };
+    let mut event = changed(|app| {
+        app["status"]["operationState"] = json!({
+            "phase": "Succeeded", "startedAt": "2026-11-21T11:30:00Z", "finishedAt": "2026-11-21T11:30:05Z",
+            "message": "ok", "retryCount": 3,
+            "operation": {"initiatedBy": {"username": "alice"}, "sync": {"revision": OTHER, "dryRun": true}},
+            "syncResult": {"revision": OTHER, "resources": []},
+        });
+    });
+    event.coalesced = vec![kept(&first)];
+    let (enriched, asked) = run(&event, Some(&known_store()), healthy);
+    let told = payloads(&enriched);
+    assert_eq!(kinds(&enriched), ["Application", "Application", "Service", "Deployment"]);
+    assert_eq!(
+        object(&told[0].1)["status"]["operationState"],
+        json!({
+            "phase": "Failed", "startedAt": "2026-11-21T11:10:00Z", "finishedAt": "2026-11-21T11:10:05Z", "message": "no",
+            "operation": {"initiatedBy": {"automated": true}, "sync": {"revision": REVISION}},
+            "syncResult": {"revision": REVISION},
+        })
+    );
+    assert_eq!(
+        object(&told[1].1)["status"]["operationState"]["operation"]["initiatedBy"]["username"],
+        "alice"
+    );
+    let commits: Vec<_> = asked
+        .iter()
+        .filter_map(|fetch| match fetch {
+            Fetch::RevisionMetadata { revision, .. } => Some(revision.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(commits, [OTHER, REVISION], "each is told with its own commit");
+}
+
+#[test]
+fn what_an_earlier_program_kept_of_an_operation_is_told_with_nothing_of_the_next_one() {
+    let body = r#"{"phase":"Failed","started_at":"2026-11-21T10:10:00Z","finished_at":"2026-11-21T10:10:05Z",
+        "revision":"abc","message":"no"}"#;
+    let fact = pipeline_core::Fact { id: pipeline_core::Digest(7), body: body.into() };
+    let event = Event { coalesced: vec![fact], ..event(&store()) };
+    let (enriched, _) = run(&event, None, healthy);
+    let operation = &object(&payloads(&enriched)[0].1)["status"]["operationState"]["operation"];
+    assert_eq!(operation, &json!({"initiatedBy": {}, "sync": {"revision": "abc"}}));
+}
+
+#[test]
+fn an_operation_that_is_tried_again_keeps_what_it_was_asked_for() {
+    let mut event = event(&store());
+    let mut tried = store();
+    tried["status"]["operationState"]["phase"] = json!("Running");
+    tried["status"]["operationState"]["finishedAt"] = json!("2026-11-21T11:00:02Z");
+    event.coalesced = vec![kept(&tried)];
+    let (enriched, _) = run(&event, None, healthy);
+    let state = &object(&payloads(&enriched)[0].1)["status"]["operationState"];
+    assert_eq!((&state["phase"], &state["syncResult"]["resources"]), (&json!("Running"), &json!([])));
+}
+
 #[test]
 fn a_fact_that_cannot_be_read_is_found_and_the_others_are_told() {
     let bad = pipeline_core::Fact { id: pipeline_core::Digest(7), body: "not ours".into() };
@@ -205,6 +282,8 @@ fn the_end_of_a_coalesced_operation_is_redacted_wherever_it_comes_from() {
                 finished_at: "2026-11-21T10:10:05Z".to_owned(),
                 revision: REVISION.to_owned(),
                 message,
+                revisions: Vec::new(),
+                asked: AskedOperation::default(),
             }
             .fact(),
         ];
@@ -265,6 +344,8 @@ pub(super) fn failed() -> pipeline_core::Fact {
         finished_at: "2026-11-21T11:10:05Z".to_owned(),
         revision: String::new(),
         message: String::new(),
+        revisions: Vec::new(),
+        asked: AskedOperation::default(),
     }
     .fact()
 }

@@ -199,6 +199,8 @@ fn end(minute: u32) -> pipeline_core::Fact {
         finished_at: format!("2026-11-21T11:{minute}:05Z"),
         revision: "2".to_owned(),
         message: "it failed".to_owned(),
+        revisions: Vec::new(),
+        asked: crate::AskedOperation::default(),
     }
     .fact()
 }

@@ -18,7 +18,7 @@ use stages_resources::{
 use super::dry_run::DryRun;
 use super::reporter::Built;
 use super::{build, routes};
-use crate::config::{Config, KindRules};
+use crate::config::{Config, KindRules, TrackingMethod};
 
 /// The label that names an application, where no setting says another.
 const INSTANCE: &str = "app.kubernetes.io/instance";
@@ -145,8 +145,11 @@ impl Objects for Cluster {
 async fn applications(config: &Config) -> anyhow::Result<Applications> {
     let reader =
         watch(config).cluster.reader().await.context("find the cluster (settings under `kubernetes`)")?;
+    // Where it is known that Argo CD goes by annotations, a label says nothing.
+    let by_label = matches!(config.argocd.tracking_method, TrackingMethod::Auto | TrackingMethod::Label);
     let label = config.argocd.instance_label_key.clone().unwrap_or_else(|| INSTANCE.to_owned());
-    let tracking = Tracking { label, namespace: config.kubernetes.namespace.to_string() };
+    let tracking =
+        Tracking { label: by_label.then_some(label), namespace: config.kubernetes.namespace.to_string() };
     Ok(Applications::new(Arc::new(Cluster { reader, failing: Mutex::default() }), tracking))
 }
 

@@ -1,4 +1,5 @@
-//! Which Argo CD application an object belongs to: its own tracking annotation or label says it, or that of an owner.
+//! Which Argo CD application an object belongs to: its own tracking annotation says it, or that of an owner, or else
+//! their labels.
 //!
 //! takes: an object's text - gives: the application's name, namespace, project and revision - calls: `GET` of an owner's
 //! metadata and of the application, each kept for a while - fails: within a bound where an API server is slow, and where it or
@@ -71,8 +72,9 @@ pub enum Wanted {
 /// How applications mark what is theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tracking {
-    /// The label that names the application.
-    pub label: String,
+    /// The label that names the application, where labels do: charts write the same one, with a release's name, so it counts
+    /// only where no annotation says more.
+    pub label: Option<String>,
     /// The namespace of applications that are named without one.
     pub namespace: String,
 }
@@ -173,33 +175,53 @@ impl Applications {
         }
     }
 
+    /// What the annotation of the object or of an owner names; else what a label does, and of these the topmost owner's: it is
+    /// the object that stands in Git, and what is made of it bears the labels of its chart.
     async fn find(&self, mut owners: &[Owner], namespace: &str, marks: Marks) -> Found {
         let mut marks = Arc::new(marks);
+        let mut labelled = Vec::new();
         for _ in 0..OWNERS {
-            for name in self.named(&marks) {
-                if let Some(application) = self.application(name).await? {
-                    return Ok(Some(application));
-                }
+            let tracked = self.tracked(&marks);
+            if let Some(application) = self.first_of(tracked).await? {
+                return Ok(Some(application));
             }
+            labelled.extend(self.labelled(&marks));
             match self.owner(owners, namespace, &marks).await? {
                 Some((owner, above)) => (owners, marks) = (owners_of(owner), above),
                 None => break,
             }
         }
+        self.first_of(labelled.into_iter().rev()).await
+    }
+
+    /// The first of these applications that is there.
+    async fn first_of(&self, names: impl IntoIterator<Item = Name>) -> Found {
+        for name in names {
+            if let Some(application) = self.application(name).await? {
+                return Ok(Some(application));
+            }
+        }
         Ok(None)
     }
 
-    /// The applications that an object may say it belongs to, the surest first.
-    fn named(&self, marks: &Marks) -> Vec<Name> {
-        let annotation = marks.metadata.annotations.as_ref().and_then(|all| all.tracking.as_deref());
-        let tracked = annotation.and_then(|id| id.split(':').next());
-        let labels = marks.metadata.labels.as_ref();
-        let labelled = labels.and_then(|labels| labels.get(&self.tracking.label)).map(String::as_str);
-        let name = |text: &str| match text.split_once('_') {
-            Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
-            None => (self.tracking.namespace.clone(), text.to_owned()),
-        };
-        tracked.into_iter().chain(labelled).filter(|text| !text.is_empty()).map(name).collect()
+    /// The application that an object's annotation names.
+    fn tracked(&self, marks: &Marks) -> Option<Name> {
+        let annotation = marks.metadata.annotations.as_ref()?.tracking.as_deref()?;
+        self.name(annotation.split(':').next()?)
+    }
+
+    /// The application that an object's label names.
+    fn labelled(&self, marks: &Marks) -> Option<Name> {
+        let label = self.tracking.label.as_ref()?;
+        self.name(marks.metadata.labels.as_ref()?.get(label)?)
+    }
+
+    fn name(&self, text: &str) -> Option<Name> {
+        match text.split_once('_') {
+            _ if text.is_empty() => None,
+            Some((namespace, name)) => Some((namespace.to_owned(), name.to_owned())),
+            None => Some((self.tracking.namespace.clone(), text.to_owned())),
+        }
     }
 
     /// The owner of an object, of those that its kind may have, and what it says.

@@ -39,8 +39,11 @@ fn cluster() -> Arc<StoredObjects> {
 }
 
 fn applications(kept: &Arc<StoredObjects>) -> Applications {
-    let tracking =
-        Tracking { label: "app.kubernetes.io/instance".to_owned(), namespace: "argocd".to_owned() };
+    tracked_by(kept, Some("app.kubernetes.io/instance"))
+}
+
+fn tracked_by(kept: &Arc<StoredObjects>, label: Option<&str>) -> Applications {
+    let tracking = Tracking { label: label.map(str::to_owned), namespace: "argocd".to_owned() };
     Applications::new(kept.clone(), tracking)
 }
 
@@ -97,6 +100,31 @@ async fn what_has_an_owner_belongs_where_its_owner_does_and_both_are_asked_for_o
     assert!(
         !kept.asked.lock().unwrap().iter().any(|path| path.contains("secrets") || path.contains("nodes"))
     );
+}
+
+/// A chart writes the release's name into the label that Argo CD may go by, and there may be an application of that name.
+#[tokio::test]
+async fn a_label_of_a_chart_says_nothing_where_an_owner_bears_argo_cds_annotation_or_another_label() {
+    let mut kept = Arc::into_inner(cluster()).unwrap();
+    let project = json!({"spec": {"project": "caches"}, "status": {"sync": {"revision": "def"}}});
+    kept.objects.insert(SHOP.replace("shop", "redis"), project);
+    let labelled = |uid: &str, application: &str| json!({"metadata": {"uid": uid, "labels": {"app.kubernetes.io/instance": application}}});
+    kept.objects.insert(ROLLOUT.replace("web", "by-label"), labelled("r2", "shop"));
+    let kept = Arc::new(kept);
+    let owned = |name: &str, uid: &str| {
+        let owner =
+            json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": name, "uid": uid}]);
+        json!({"labels": {"app.kubernetes.io/instance": "redis"}, "ownerReferences": owner})
+    };
+    let (shop, redis) =
+        (Some("argocd shop retail abc".to_owned()), Some("argocd redis caches def".to_owned()));
+    let by_either = applications(&kept);
+    assert_eq!(found(&by_either, "replicasets.apps", owned("web", "r1")).await, shop);
+    assert_eq!(found(&by_either, "replicasets.apps", owned("by-label", "r2")).await, shop);
+    assert_eq!(found(&by_either, "replicasets.apps", owned("gone", "r3")).await, redis);
+    let by_annotation = tracked_by(&kept, None);
+    assert_eq!(found(&by_annotation, "replicasets.apps", owned("web", "r1")).await, shop);
+    assert_eq!(found(&by_annotation, "replicasets.apps", owned("by-label", "r2")).await, None);
 }
 
 /// As a canary of Argo Rollouts has them that runs an Experiment at one of its steps.

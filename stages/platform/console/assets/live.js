@@ -5,6 +5,8 @@ import { moment } from "./time.js";
 
 const SOON = 500;
 const LATER = 2000;
+// What time alone changes is told by nobody: that a runtime is silent, above all.
+const AT_LEAST_EVERY = 60_000;
 let heard = Date.now();
 let lost = null;
 // So long after the last time; not at all where it is infinite.
@@ -12,6 +14,8 @@ let due = Infinity;
 let last = 0;
 let took = 0;
 let busy = false;
+// When what is shown was read.
+let read = Date.now();
 
 function tell() {
   const live = document.querySelector("[data-live]");
@@ -44,7 +48,10 @@ async function work() {
   if (document.activeElement?.closest("[data-kept]") || (document.activeElement?.matches("input[type=text]") && !document.activeElement.closest("[data-filter]"))) return void (due = LATER);
   if (new URLSearchParams(location.search).has("to")) return;
   busy = true;
-  await refresh().catch(() => { due = Math.min(due, LATER); });
+  const begun = Date.now();
+  const isRead = await refresh().catch(() => false);
+  if (isRead) read = begun;
+  else due = Math.min(due, LATER);
   busy = false;
   took = Date.now() - last;
   work();
@@ -75,7 +82,12 @@ export function start(again = false) {
     due = Math.min(due, LATER);
     work();
   });
-  source.addEventListener("beat", alive);
+  source.addEventListener("beat", () => {
+    alive();
+    if (Date.now() - read < AT_LEAST_EVERY) return;
+    due = Math.min(due, LATER);
+    work();
+  });
   source.addEventListener("changed", (event) => {
     alive();
     due = Math.min(due, ...JSON.parse(event.data).map(shows));
@@ -96,6 +108,7 @@ export function start(again = false) {
   clearInterval(wait.timer);
   wait.timer = setInterval(wait, 2000);
   document.addEventListener("visibilitychange", work);
+  document.addEventListener("shown", () => { read = Date.now(); });
   // A page that the browser keeps for going back holds no connection.
   addEventListener("pagehide", () => source.close(), { once: true });
 }

@@ -1,10 +1,14 @@
 // Goes from page to page without losing what is around it, and patches rows in place.
 import { tell } from "./time.js";
 
+// Counts what somebody went to: of what was asked for before the last of it nothing is shown.
 let latest = 0;
+// So many pages that somebody went to have not come yet.
+let coming = 0;
 // The address that is shown.
 let shown = location.href;
 const places = new Map();
+const SILENT = "The platform does not answer; this page is as it was.";
 
 // One name for an address, however it is written.
 function named(url) {
@@ -25,8 +29,7 @@ export function say(text) {
 // What was asked for until now is of no use any more.
 export const outdate = () => { latest += 1; };
 
-async function read(url) {
-  const mine = ++latest;
+async function read(url, mine) {
   const response = await fetch(url, { headers: { accept: "text/html" } });
   if (response.redirected && new URL(response.url).pathname === "/sign-in") {
     location.href = response.url;
@@ -36,15 +39,25 @@ async function read(url) {
   return mine === latest && page.querySelector("main") ? page : null;
 }
 
+// The page that somebody goes to; throws where the platform does not answer.
+async function come(url) {
+  coming += 1;
+  try {
+    return await read(url, ++latest);
+  } finally {
+    coming -= 1;
+  }
+}
+
 // Shows another address; `keep`: the field that somebody types in stays as it is.
 export async function go(url, { replace = false, keep = false, scroll = true, restore = false } = {}) {
   if (!leaves()) return;
   places.set(named(location.href), { y: scrollY, key: document.querySelector("tr[aria-selected='true']")?.dataset.key });
   let page;
   try {
-    page = await read(url);
+    page = await come(url);
   } catch {
-    say("The platform does not answer; this page is as it was.");
+    say(SILENT);
     return;
   }
   if (!page) return;
@@ -91,21 +104,29 @@ async function tellLeft(foot, left) {
   foot.textContent = `${left.length} left the filter: ${said.join(", ")}`;
 }
 
-// Reads the same address again: what has a key is changed in its place; the order waits until the pointer rests.
+// Rows, and other parts that a page always has, by what they are called.
+const PARTS = "main [data-key], main [data-part]";
+const called = (one) => one.dataset.key ?? one.dataset.part;
+
+// Reads the same address again, unless somebody is on the way to another: gives whether it did. What is called the same is
+// changed in its place; where the order is another it waits until the pointer rests.
 export async function refresh() {
-  const page = await read(location.href);
-  if (!page) return;
-  const now = new Map([...document.querySelectorAll("main [data-key]")].map((one) => [one.dataset.key, one]));
-  const next = [...page.querySelectorAll("main [data-key]")];
-  const same = next.length === now.size && next.every((one) => now.has(one.dataset.key));
-  const left = [...now.keys()].filter((key) => !next.some((one) => one.dataset.key === key));
+  if (coming) return false;
+  const page = await read(location.href, latest);
+  if (!page) return true;
+  const shownNow = [...document.querySelectorAll(PARTS)];
+  const now = new Map(shownNow.map((one) => [called(one), one]));
+  const next = [...page.querySelectorAll(PARTS)];
+  const same = next.length === shownNow.length && next.every((one, at) => called(one) === called(shownNow[at]));
+  const left = shownNow.map((one) => one.dataset.key).filter((key) => key && !next.some((one) => one.dataset.key === key));
   tell(page);
   // What somebody unfolded stays so.
   for (const one of document.querySelectorAll("details[open][data-fold]")) page.querySelector(`details[data-fold="${CSS.escape(one.dataset.fold)}"]`)?.setAttribute("open", "");
   if (same || document.querySelector("main table:hover, main svg:hover")) {
     for (const one of next) {
-      const old = now.get(one.dataset.key);
+      const old = now.get(called(one));
       if (!old || old.innerHTML === one.innerHTML) continue;
+      if (one.dataset.state) old.dataset.state = one.dataset.state;
       // Whoever is within it by the keyboard stays where they are.
       const inner = () => [...old.querySelectorAll("a, button")];
       const [place, href] = [inner().indexOf(document.activeElement), document.activeElement?.getAttribute("href")];
@@ -116,7 +137,7 @@ export async function refresh() {
       old.classList.add("fresh");
     }
     // Of the strip, and of what stands beside the rows, nobody holds a handle now.
-    for (const other of ["main .life", "main .cause", "main .foot"]) {
+    for (const other of ["main .life", "main .foot"]) {
       const [old, fresh] = [document.querySelector(other), page.querySelector(other)];
       if (old && fresh && !old.matches(":hover, :focus-within")) old.replaceWith(fresh);
     }
@@ -131,6 +152,7 @@ export async function refresh() {
   const foot = document.querySelector("[data-left]");
   if (foot && left.length) tellLeft(foot, left.map((key) => [key, now.get(key).querySelector(".glyph")?.ariaLabel]));
   document.dispatchEvent(new CustomEvent("patched"));
+  return true;
 }
 
 export function start() {
@@ -146,7 +168,13 @@ export function start() {
   });
   addEventListener("popstate", async () => {
     if (!leaves()) return history.pushState(null, "", shown);
-    const page = await read(location.href).catch(() => null);
+    let page;
+    try {
+      page = await come(location.href);
+    } catch {
+      say(SILENT);
+      return history.pushState(null, "", shown);
+    }
     if (!page) return;
     show(page, false);
     comeBack(location.href);

@@ -280,10 +280,12 @@ fn body(
                 "Copy link to this moment " kbd aria-hidden="true" { "y" }
             }
         }
-        @if let Some(since) = application.silent_since.filter(|_| application.moment.is_none()) {
-            p.warn.cause { "◌ Runtime " (row.id.runtime) " is silent since " (when(since, now)) ": this is what it said last." }
+        div.why data-part="why" {
+            @if let Some(since) = application.silent_since.filter(|_| application.moment.is_none()) {
+                p.warn.cause { "◌ Runtime " (row.id.runtime) " is silent since " (when(since, now)) ": this is what it said last." }
+            }
+            @if let Some(cause) = &application.cause { (sentence(application, cause, now)) }
         }
-        @if let Some(cause) = &application.cause { (sentence(application, cause, now)) }
         section.panel.life aria-label="Life" {
             (strip::strip(&application.life, interval.from, interval.to, &link))
             nav.days aria-label="Time shown" {

@@ -117,7 +117,7 @@ fn table(filter: &Filter, listing: &Listing, now: Timestamp) -> Markup {
                     @let before = index.checked_sub(1).and_then(|before| listing.rows.get(before));
                     @if filter.grouping != Grouping::None && before.is_none_or(|before| before.group != row.group) {
                         @let count = listing.groups.iter().find(|one| one.name == row.group).map_or(0, |one| one.count);
-                        tr.group { th scope="rowgroup" colspan="7" { (group(filter.grouping, &row.group)) " · " (number(count)) } }
+                        tr.group data-part={"group/" (row.group)} { th scope="rowgroup" colspan="7" { (group(filter.grouping, &row.group)) " · " (number(count)) } }
                     }
                     (line(filter, row, now))
                 }

@@ -24,7 +24,7 @@ fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
     }
     let unheard = home.runtimes.iter().filter(|one| one.heard.is_none()).count() as u64;
     html! {
-        h1.question { "What needs you now"
+        h1.question data-part="needs" { "What needs you now"
             small.mute { (number(home.needs_total)) " of " (counted(home.applications, "application")) " and "
                 (counted(home.runtimes.len() as u64, "runtime")) } }
         @if home.needs.is_empty() {
@@ -62,7 +62,7 @@ fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
                 section { h2 { "Top movers " span.mute { "· deployments of 28 days, against the 28 before" } } div.panel.list { (movers(&home.activity.movers)) } }
             }
         }
-        section.ship { h2 { "How we ship " span.mute { "· each number opens the deployments behind it" } } (figures(trend, None, "")) }
+        section.ship data-part="ship" { h2 { "How we ship " span.mute { "· each number opens the deployments behind it" } } (figures(trend, None, "")) }
     }
 }
 

@@ -74,3 +74,87 @@ async fn a_page_that_nothing_happens_on_hears_that_the_stream_lives() {
     browser.until("beats > 1 && document.querySelector('[data-live]').dataset.state === 'live'").await;
     browser.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_goes_to_its_group_and_the_cause_comes_and_goes_with_the_state() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    let live = "document.querySelector('[data-live]').dataset.state === 'live'";
+    let now_degraded = |names: &[&str]| {
+        *served.fleet.degraded.lock().unwrap() = names.iter().map(|&name| name.to_owned()).collect();
+        served.fleet.sequence.send_modify(|sequence| *sequence += 1);
+    };
+    let basket = "eu-1/argocd-production/basket";
+    browser.client.goto(&format!("{}/applications?group=health", served.url)).await.unwrap();
+    browser.until(live).await;
+    let group_of = |row: &str| {
+        format!(
+            "(() => {{ let one = document.querySelector('[data-key=\"{row}\"]'); \
+             while (one && !one.matches('.group')) one = one.previousElementSibling; return one?.textContent; }})()"
+        )
+    };
+    browser.until(&format!("{}.startsWith('Healthy')", group_of(basket))).await;
+    now_degraded(&["payments", "basket"]);
+    browser.until(&format!("{} === 'Degraded · 2'", group_of(basket))).await;
+    now_degraded(&["basket"]);
+    browser.until(&format!("{} === 'Degraded · 1'", group_of(basket))).await;
+
+    browser.client.goto(&format!("{}/applications/{basket}", served.url)).await.unwrap();
+    browser.until(live).await;
+    browser.until("document.querySelector('.cause.bad')?.checkVisibility()").await;
+    now_degraded(&[]);
+    browser
+        .until("!document.querySelector('.cause') && document.querySelector('.title [aria-label=Healthy]')")
+        .await;
+    now_degraded(&["basket"]);
+    browser.until("document.querySelector('.cause.bad')?.checkVisibility()").await;
+    browser.close().await;
+}
+
+/// Holds what is asked of the deployments until it is let go.
+const HOLD: &str = r#"
+    window.heard = 0;
+    const { EventSource: Source, fetch: ask } = window;
+    window.EventSource = class extends Source {
+        constructor(address) {
+            super(address);
+            this.addEventListener("changed", () => { window.heard += 1; });
+        }
+    };
+    window.fetch = async (url, ...more) => {
+        const answer = await ask(url, ...more);
+        if (new URL(url, location.href).pathname === "/deployments") await new Promise((go) => { window.letGo = go; });
+        return answer;
+    };
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_somebody_goes_is_shown_although_the_page_that_they_leave_changes_meanwhile() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    browser.run_first(HOLD).await;
+    browser.client.goto(&format!("{}/applications", served.url)).await.unwrap();
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+    browser.press("nav.side a[href='/deployments']").await;
+    browser.until("window.letGo").await;
+    served.fleet.sequence.send_modify(|sequence| *sequence += 1);
+    browser.until("heard === 1").await;
+    browser.client.execute("letGo()", vec![]).await.unwrap();
+    browser.until("location.pathname === '/deployments' && document.title.startsWith('Deployments')").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_time_alone_changes_is_read_again_once_a_minute() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    browser.run_first(FIRST).await;
+    browser.client.goto(&format!("{}/", served.url)).await.unwrap();
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+    browser.client.execute("clock += 61_000", vec![]).await.unwrap();
+    browser.until("asked === 1 && patched === 1 && heard === 0").await;
+    browser.close().await;
+}

@@ -32,7 +32,7 @@ impl Lane {
             let retry = slot.retry.as_deref();
             let start = Start {
                 event: held.event.clone(),
-                watched: slot.watched(&held.event),
+                watched: slot.watched_up_to(&held.event),
                 attempt: retry.map_or(0, |retry| retry.failures),
                 trying_for: retry.map_or(Duration::ZERO, |retry| now.saturating_sub(retry.first)),
                 refused: retry.map(|retry| retry.refused.clone()).unwrap_or_default(),

@@ -267,7 +267,7 @@ impl KeyState {
     }
 
     /// Up to which state the watch has shown the object, as of an event that waits.
-    pub(super) fn watched(&self, event: &Event) -> Version {
+    pub(super) fn watched_up_to(&self, event: &Event) -> Version {
         match &self.newest {
             _ if event.cause == Cause::Watch => event.version,
             Some((uid, _)) if *uid == event.uid => self.watched,

@@ -49,6 +49,8 @@ pub(super) struct Check {
     /// Watches go on where a former process ended: a life that came and went since then, and that nobody remembers, is told
     /// again as a whole.
     goes_on: bool,
+    /// Lives of which the ledger once remembered a state that their watch had not shown yet: what led to it may be told again.
+    read_ahead: BTreeSet<Uid>,
 }
 
 macro_rules! ensure {
@@ -101,9 +103,12 @@ impl Check {
     pub(super) fn sending(&mut self, books: &Books, report: &Report) {
         let record = books.get(&report.key).filter(|record| record.uid == report.uid);
         // One that comes back is reported anew.
-        let row = record.and_then(|record| record.entity(report.entity).copied());
+        let row = record.as_ref().and_then(|record| record.entity(report.entity).copied());
         let doubtful = row.is_none_or(|row| row.in_doubt || row.content.is_none());
         self.doubtful.insert((report.uid.clone(), report.entity), doubtful);
+        if record.is_some_and(|record| record.watched.is_some_and(|watched| watched < record.version)) {
+            self.read_ahead.insert(report.uid.clone());
+        }
     }
 
     /// A report has reached the receiver.
@@ -128,7 +133,8 @@ impl Check {
                 let former = report.ends && self.lives.get(&report.key) > Some(&World::life(&report.uid));
                 let journaled = once && (self.restored.contains(&report.uid) || former);
                 // What led to a state that a read had shown first is shown again, and may have been told.
-                let retold = self.retold(&report.uid) || (self.goes_on && report.fact.is_some());
+                let ahead = self.goes_on && report.fact.is_some() && self.read_ahead.contains(&report.uid);
+                let retold = self.retold(&report.uid) || ahead;
                 ensure!(
                     !taken.acked || journaled || retold,
                     "sent again although it was acknowledged: {}",

@@ -161,7 +161,7 @@ impl Unit for Option<Url> {
         if text.is_empty() {
             return Ok(None);
         }
-        let wrong = || "must be an address such as https://argocd.example.com".to_owned();
+        let wrong = || "must be an address such as https://example.com".to_owned();
         let url = Url::parse(text).map_err(|_| wrong())?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
             return Err(wrong());

@@ -46,7 +46,7 @@ Examples:
     gitops-runtime git commits --since v1.3.0 -f apps.yaml -o json
 
 A commit changed an application when its paths differ from those of every parent: a merge that only brings together what
-others did has not. A pattern such as 'apps/*/values.yaml' is one of files.";
+others did has not, nor have commits that a merge throws away. A pattern such as 'apps/*/values.yaml' is one of files.";
 
 const MANIFESTS: &str = "\
 Examples:

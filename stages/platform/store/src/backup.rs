@@ -1,5 +1,6 @@
 //! Backups of a SQLite store while it is written, and back.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,16 +10,16 @@ use sqlx::SqlitePool;
 use sqlx::sqlite::SqlitePoolOptions;
 
 use crate::connection::{Arg, Connection};
-use crate::database::{Place, private, sqlite, with_end};
+use crate::database::{self, Place, private, sqlite, with_end};
 use crate::error::StoreError;
 use crate::file_lock::lock;
 
 /// Of the file itself, of its log, and of the log's index.
 const ENDS: [&str; 3] = ["", "-wal", "-shm"];
-/// What the name of a copy ends with that is made before the store's tables change, and a moment.
+/// What the name of the copy ends with that is made before the store's tables change, while they do,
+const MIGRATING: &str = ".migrating";
+/// and after that, with the moment.
 const BEFORE_MIGRATION: &str = ".before-migration-";
-/// The extension of a copy that is not whole yet.
-const PARTIAL: &str = "partial";
 
 /// Writes a copy of the store as it is now to a new file, complete or not at all.
 ///
@@ -135,16 +136,37 @@ const fn dies_at(_step: &str) {}
 #[cfg(test)]
 use tests::dies_at;
 
-/// A copy beside the store, named after the moment, before its tables change. The one before it goes once this one is whole;
-/// what one that was cut short left goes first, since it takes the room of this one.
-pub(crate) async fn before_migration(pool: &SqlitePool, path: &Path) -> Result<(), StoreError> {
-    let (whole, unfinished): (Vec<_>, Vec<_>) =
-        before_migrations(path)?.into_iter().partition(|copy| copy.extension() != Some(PARTIAL.as_ref()));
-    unfinished.iter().try_for_each(|copy| remove(copy, &ENDS))?;
+/// A copy beside the store before its tables change, of which `applied` says how far they have come. Where an earlier start began
+/// this change and did not end it, its copy stays: it is how the store was.
+pub(crate) async fn before_migration(
+    pool: &SqlitePool,
+    path: &Path,
+    applied: &HashSet<i64>,
+) -> Result<(), StoreError> {
+    let to = with_end(path, MIGRATING);
+    if to.exists() {
+        let begun = open(&to).await?;
+        let was = database::applied(&begun).await;
+        begun.close().await;
+        if was?.is_some_and(|was| was.len() < applied.len() && was.is_subset(applied)) {
+            return Ok(());
+        }
+        remove(&to, &ENDS)?;
+    }
+    copy(pool, &to).await
+}
+
+/// Once the tables have changed, the copy that was made before takes the place of the one of the last change.
+pub(crate) fn migrated(path: &Path) -> Result<(), StoreError> {
+    let copy = with_end(path, MIGRATING);
+    if !copy.exists() {
+        return Ok(());
+    }
+    let earlier = before_migrations(path)?;
     let to = with_end(path, &format!("{BEFORE_MIGRATION}{}", Timestamp::now().as_millisecond()));
-    copy(pool, &to).await?;
-    whole.iter().try_for_each(|copy| remove(copy, &[""]))?;
-    tracing::info!(backup = %to.display(), "the store was backed up before its tables change");
+    fs::rename(&copy, &to).map_err(|source| unwritten(&to.display().to_string(), source))?;
+    earlier.iter().try_for_each(|copy| remove(copy, &[""]))?;
+    tracing::info!(backup = %to.display(), "the store was backed up before its tables changed");
     Ok(())
 }
 
@@ -158,7 +180,6 @@ fn before_migrations(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
         let (Some(name), Some(of)) = (other.file_name(), path.file_name()) else { continue };
         let (name, of) = (name.to_string_lossy(), of.to_string_lossy());
         let moment = name.strip_prefix(&*of).and_then(|end| end.strip_prefix(BEFORE_MIGRATION));
-        let moment = moment.map(|moment| moment.strip_suffix(".partial").unwrap_or(moment));
         if moment.is_some_and(|moment| !moment.is_empty() && moment.bytes().all(|byte| byte.is_ascii_digit()))
         {
             copies.push(other);
@@ -177,7 +198,7 @@ async fn copy(pool: &SqlitePool, to: &Path) -> Result<(), StoreError> {
     if to.exists() {
         return Err(StoreError::Exists(name));
     }
-    let partial = with_end(to, &format!(".{PARTIAL}"));
+    let partial = with_end(to, ".partial");
     let done = fill(pool, &partial, &name).await;
     let done = done.and_then(|()| fs::rename(&partial, to).map_err(|source| unwritten(&name, source)));
     if done.is_err() {

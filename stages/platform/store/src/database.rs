@@ -300,10 +300,12 @@ impl Database {
         let one = SqlitePoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
         let writing = options.clone().statement_cache_capacity(STATEMENTS).row_buffer_size(ROWS);
         let writer = one.connect_with(writing).await?;
-        if applied(&writer).await?.is_some_and(|applied| lacks(&applied) && !is_newer(&applied)) {
-            backup::before_migration(&writer, path).await?;
+        let applied = applied(&writer).await?;
+        if let Some(applied) = applied.filter(|applied| lacks(applied) && !is_newer(applied)) {
+            backup::before_migration(&writer, path, &applied).await?;
         }
         migrator(|(.., sqlite, _)| sqlite).run(&writer).await.map_err(migration)?;
+        backup::migrated(path)?;
         drop(turn);
         let some = SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(PATIENCE);
         let readers = some.connect_with(options.create_if_missing(false).pragma("query_only", "ON")).await?;
@@ -440,7 +442,7 @@ fn migrator(text: impl Fn((i64, &'static str, &'static str, &'static str)) -> &'
 }
 
 /// The migrations that a file has; `None` for a file without tables.
-async fn applied(pool: &SqlitePool) -> Result<Option<HashSet<i64>>, StoreError> {
+pub(crate) async fn applied(pool: &SqlitePool) -> Result<Option<HashSet<i64>>, StoreError> {
     let mut connection = Connection::from(pool.acquire().await?);
     let sql = "SELECT count(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
     if connection.row(sql, &[]).await?.map_or(Ok(0), |row| row.int(0))? == 0 {

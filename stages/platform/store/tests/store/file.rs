@@ -259,11 +259,8 @@ async fn of_copies_before_a_change_of_the_tables_the_newest_stays_and_none_that_
     pool.close().await;
     let others =
         ["platform.db.before-migration-mine", "other.db.before-migration-1", "platform.db.before-migration-"];
-    let earlier = [
-        "platform.db.before-migration-1",
-        "platform.db.before-migration-2.partial",
-        "platform.db.before-migration-2.partial-wal",
-    ];
+    let earlier = ["platform.db.before-migration-1", "platform.db.before-migration-22"];
+    fs::write(folder.path().join("platform.db.migrating.partial"), "of a start that was cut short").unwrap();
     for name in others.iter().chain(&earlier) {
         fs::write(folder.path().join(name), "of an earlier start").unwrap();
     }
@@ -273,9 +270,58 @@ async fn of_copies_before_a_change_of_the_tables_the_newest_stays_and_none_that_
     let names =
         fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let (kept, new): (Vec<_>, Vec<_>) =
-        names.filter(|name| name.contains("before-migration")).partition(|name| others.contains(&&**name));
+        names.filter(|name| name.contains("migrati")).partition(|name| others.contains(&&**name));
     assert_eq!(kept.len(), 3, "what is named otherwise is not its own");
     assert!(matches!(&new[..], [one] if !earlier.contains(&&**one)), "{new:?}");
+}
+
+#[tokio::test]
+async fn a_change_of_the_tables_that_is_begun_again_keeps_the_copy_of_how_they_were() {
+    let folder = TempDir::new().unwrap();
+    let (path, begun) = (folder.path().join("platform.db"), folder.path().join("platform.db.migrating"));
+    let sqlite = async |path: &std::path::Path, sql| {
+        let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}?mode=rwc", path.display())).await.unwrap();
+        sqlx::raw_sql(sql).execute(&pool).await.unwrap();
+        pool.close().await;
+    };
+    let start = async || {
+        let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
+        drop(store);
+        writing.finished().await;
+    };
+    let copied = async || -> Vec<i64> {
+        let names = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+        let copies: Vec<_> =
+            names.filter(|path| path.display().to_string().contains("before-migration-")).collect();
+        assert_eq!(copies.len(), 1, "{copies:?}");
+        let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", copies[0].display())).await.unwrap();
+        let versions =
+            sqlx::query_scalar("SELECT version FROM _sqlx_migrations").fetch_all(&pool).await.unwrap();
+        pool.close().await;
+        versions
+    };
+    // An earlier start changed all tables but the last, and was stopped.
+    sqlite(&path, OF_VERSION_1).await;
+    sqlite(&begun, OF_VERSION_1).await;
+    start().await;
+    let undone = "DROP INDEX deployments_succeeded; DELETE FROM _sqlx_migrations WHERE version = 30;";
+    sqlite(&path, undone).await;
+    sqlite(&begun, OF_VERSION_1).await;
+    start().await;
+    assert_eq!(copied().await, [1], "as it was before the first start");
+    // One that was begun when the store was as it is now may be older than the store.
+    sqlite(&path, undone).await;
+    fs::copy(&path, &begun).unwrap();
+    sqlite(&begun, "CREATE TABLE old (a)").await;
+    start().await;
+    assert_eq!(copied().await.len(), 29);
+    let there = "SELECT * FROM old";
+    let names = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+    for copy in names.filter(|path| path.display().to_string().contains("before-migration-")) {
+        let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", copy.display())).await.unwrap();
+        assert!(sqlx::query(there).fetch_all(&pool).await.is_err(), "it is made anew");
+        pool.close().await;
+    }
 }
 
 #[tokio::test]

@@ -79,7 +79,9 @@ impl IngestConfig {
         };
         let bounds = Bounds { packed: self.max_body, unpacked: self.max_unpacked, within: self.body_timeout };
         let metrics = IngestMetrics::new(registry)?;
-        let (tokens, turns, noted) = (Arc::default(), Arc::default(), Arc::new(Noted::new(store.clone())));
+        // What is compared leaves half of a runtime's requests to its reports.
+        let turns = Arc::new(Turns::new(self.runtime_requests.div_ceil(2)));
+        let (tokens, noted) = (Arc::default(), Arc::new(Noted::new(store.clone())));
         Ok(Ingest { store, tokens, quotas: Quotas::new(quota), turns, bounds, metrics, noted })
     }
 }

@@ -7,13 +7,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::refusal::Refusal;
 
-/// Comparisons of a runtime that are under way or wait: those of all its shards may come at once, and leave as much room for
-/// reports among its requests.
-pub(crate) const IN_LINE: usize = 128;
-
 /// By runtime.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Turns {
+    in_line: usize,
     of: Mutex<HashMap<i64, Line>>,
 }
 
@@ -32,15 +29,20 @@ pub(crate) struct Turn {
 }
 
 impl Turns {
+    /// Of so many comparisons of a runtime that are under way or wait.
+    pub(crate) fn new(in_line: usize) -> Self {
+        Self { in_line, of: Mutex::default() }
+    }
+
     /// Waits for the turn of a runtime's comparison, in the order in which they came; where too many wait, it is refused.
     pub(crate) async fn take(&self, runtime: i64) -> Result<Turn, Refusal> {
         let line = {
             let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-            let new =
-                || Line { places: Arc::new(Semaphore::new(IN_LINE)), first: Arc::new(Semaphore::new(1)) };
+            let places = || Arc::new(Semaphore::new(self.in_line));
+            let new = || Line { places: places(), first: Arc::new(Semaphore::new(1)) };
             of.entry(runtime).or_insert_with(new).clone()
         };
-        let many = |_| Refusal::ManyComparisons(IN_LINE);
+        let many = |_| Refusal::ManyComparisons(self.in_line);
         let place = line.places.try_acquire_owned().map_err(many)?;
         // It is never closed.
         let first = line.first.acquire_owned().await.map_err(|_| Refusal::Busy)?;
@@ -56,13 +58,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_runtime_has_one_comparison_at_a_time_and_another_does_not_wait_for_it() {
-        let turns = Turns::default();
+        let turns = Turns::new(5);
         let first = turns.take(1).await.unwrap();
-        let mut waiting = (1..IN_LINE).map(|_| Box::pin(turns.take(1))).collect::<Vec<_>>();
+        let mut waiting = (1..5).map(|_| Box::pin(turns.take(1))).collect::<Vec<_>>();
         for one in &mut waiting {
             assert!(progress(one.as_mut()).await.is_pending());
         }
-        assert_eq!(turns.take(1).await.unwrap_err(), Refusal::ManyComparisons(IN_LINE));
+        assert_eq!(turns.take(1).await.unwrap_err(), Refusal::ManyComparisons(5));
         turns.take(2).await.unwrap();
         // One that goes away leaves its place to another.
         drop(waiting.pop());

@@ -242,9 +242,13 @@ impl Application {
         Some(ParentRef { namespace: namespace.to_owned(), name: name.to_owned() })
     }
 
-    /// What the operation brought, where it says.
-    pub(crate) fn result_revision(&self) -> Option<&str> {
-        self.operation.as_ref()?.result_revision.as_deref()
+    /// The revisions that the operation brought, where it says: one, and those of several sources.
+    pub(crate) fn brought(&self) -> Option<(&str, &[String])> {
+        let operation = self.operation.as_ref()?;
+        Some((
+            operation.result_revision.as_deref()?,
+            operation.result_revisions.as_deref().unwrap_or_default(),
+        ))
     }
 
     /// Whose `revisions` a report's commits are taken from, one per source.

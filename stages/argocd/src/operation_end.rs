@@ -66,12 +66,6 @@ impl OperationEnd {
         )
     }
 
-    /// Whose commits are reported with it, one per source.
-    pub(crate) fn reported_revisions(&self) -> Vec<String> {
-        let (one, several) = self.asked_revisions();
-        if several.is_empty() { vec![one.clone()] } else { several.clone() }
-    }
-
     /// `status.operationState.operation` as far as it is kept, with its texts as `text` gives them.
     pub(crate) fn operation(&self, text: impl Fn(&str) -> Value) -> Value {
         let asked = &self.asked;

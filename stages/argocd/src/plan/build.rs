@@ -164,7 +164,7 @@ impl FetchPlan {
                 || matches!(self.changed_by, ChangedBy::NotKnown)
                 || self.lacks_commits(app));
         // They are of what the newest operation brought.
-        let is_newest = app.result_revision() == self.app.result_revision();
+        let is_newest = app.brought() == self.app.brought();
         let versions = versions
             .filter(|_| is_newest)
             .and_then(Parsed::manifests)

@@ -36,8 +36,11 @@ impl FetchPlan {
             fetches.extend(commit_fetches(&self.app, &self.change_revisions(&self.app)));
         }
         if commits && self.scope.application {
-            let ends = self.ends().into_iter();
-            fetches.extend(ends.flat_map(|(end, _)| commit_fetches(&self.app, &end.reported_revisions())));
+            for (end, _) in self.ends() {
+                let app = self.app.with_operation_end(&end, &self.redactor);
+                fetches.extend(commit_fetches(&app, &app.reported_revisions()));
+                fetches.extend(commit_fetches(&app, &self.change_revisions(&app)));
+            }
         }
         // The first answer of `manifests` may tell that there are no versions to ask for.
         let untold = self.raw_manifests() == RawManifests::Unknown

@@ -193,11 +193,15 @@ fn kept(app: &serde_json::Value) -> pipeline_core::Fact {
 #[test]
 fn a_coalesced_operation_is_told_as_its_own_and_not_with_what_the_next_one_was_asked_for() {
     const OTHER: &str = "0000000000000000000000000000000000000002";
+    const CHANGE: &str = "0000000000000000000000000000000000000003";
     let first = {
         let mut app = store();
         app["status"]["operationState"] = json!({
             "phase": "Failed", "startedAt": "2026-11-21T11:10:00Z", "finishedAt": "2026-11-21T11:10:05Z", "message": "no",
-            "operation": {"initiatedBy": {"automated": true}, "sync": {"revision": REVISION, "prune": true}},
+            "operation": {
+                "initiatedBy": {"automated": true},
+                "sync": {"revision": REVISION, "prune": true, "changeRevision": CHANGE},
+            },
             "syncResult": {"revision": REVISION, "resources": [{"kind": "Service", "name": "web", "status": "SyncFailed"}]},
         });
         app
@@ -218,7 +222,10 @@ fn a_coalesced_operation_is_told_as_its_own_and_not_with_what_the_next_one_was_a
         object(&told[0].1)["status"]["operationState"],
         json!({
             "phase": "Failed", "startedAt": "2026-11-21T11:10:00Z", "finishedAt": "2026-11-21T11:10:05Z", "message": "no",
-            "operation": {"initiatedBy": {"automated": true}, "sync": {"revision": REVISION}},
+            "operation": {
+                "initiatedBy": {"automated": true},
+                "sync": {"revision": REVISION, "changeRevision": CHANGE},
+            },
             "syncResult": {"revision": REVISION},
         })
     );
@@ -233,7 +240,7 @@ fn a_coalesced_operation_is_told_as_its_own_and_not_with_what_the_next_one_was_a
             _ => None,
         })
         .collect();
-    assert_eq!(commits, [OTHER, REVISION], "each is told with its own commit");
+    assert_eq!(commits, [OTHER, REVISION, CHANGE], "each is told with its own commits");
 }
 
 #[test]

@@ -5,6 +5,8 @@ import { tell } from "./time.js";
 let latest = 0;
 // So many pages that somebody went to have not come yet.
 let coming = 0;
+// Counts how often the page was read again: what was read before the last time is not shown after it.
+let refreshes = 0;
 // The address that is shown.
 let shown = location.href;
 const places = new Map();
@@ -108,12 +110,31 @@ async function tellLeft(foot, left) {
 const PARTS = "main [data-key], main [data-part]";
 const called = (one) => one.dataset.key ?? one.dataset.part;
 
+const links = (part) => [...part.querySelectorAll("a, button")];
+
+// Which link of which part the keyboard is at.
+function held() {
+  const part = document.activeElement?.closest(PARTS);
+  return part && { name: called(part), place: links(part).indexOf(document.activeElement), href: document.activeElement.getAttribute("href") };
+}
+
+// Whoever was at a link by the keyboard stays there, although it is another element now.
+function giveBack(focus) {
+  if (!focus || document.activeElement !== document.body) return;
+  const part = [...document.querySelectorAll(PARTS)].find((one) => called(one) === focus.name);
+  if (!part) return;
+  const all = links(part);
+  (all.find((link) => focus.href && link.getAttribute("href") === focus.href) ?? all[focus.place] ?? part).focus({ preventScroll: true });
+}
+
 // Reads the same address again, unless somebody is on the way to another: gives whether it did. What is called the same is
 // changed in its place; where the order is another it waits until the pointer rests.
 export async function refresh() {
   if (coming) return false;
+  const mine = ++refreshes;
   const page = await read(location.href, latest);
-  if (!page) return true;
+  if (!page || mine !== refreshes) return true;
+  const focus = held();
   const shownNow = [...document.querySelectorAll(PARTS)];
   const now = new Map(shownNow.map((one) => [called(one), one]));
   const next = [...page.querySelectorAll(PARTS)];
@@ -123,15 +144,11 @@ export async function refresh() {
   // What somebody unfolded stays so.
   for (const one of document.querySelectorAll("details[open][data-fold]")) page.querySelector(`details[data-fold="${CSS.escape(one.dataset.fold)}"]`)?.setAttribute("open", "");
   if (same || document.querySelector("main table:hover, main svg:hover")) {
-    for (const one of next) {
-      const old = now.get(called(one));
+    for (const [at, one] of next.entries()) {
+      const old = same ? shownNow[at] : now.get(called(one));
       if (!old || old.innerHTML === one.innerHTML) continue;
       if (one.dataset.state) old.dataset.state = one.dataset.state;
-      // Whoever is within it by the keyboard stays where they are.
-      const inner = () => [...old.querySelectorAll("a, button")];
-      const [place, href] = [inner().indexOf(document.activeElement), document.activeElement?.getAttribute("href")];
       old.innerHTML = one.innerHTML;
-      if (place >= 0) (inner().find((link) => href && link.getAttribute("href") === href) ?? inner()[place])?.focus({ preventScroll: true });
       old.classList.remove("fresh");
       void old.offsetWidth;
       old.classList.add("fresh");
@@ -149,6 +166,7 @@ export async function refresh() {
     if (preview && after) after.replaceWith(preview);
     if (key) document.querySelector(`tr[data-key="${CSS.escape(key)}"]`)?.setAttribute("aria-selected", "true");
   }
+  giveBack(focus);
   const foot = document.querySelector("[data-left]");
   if (foot && left.length) tellLeft(foot, left.map((key) => [key, now.get(key).querySelector(".glyph")?.ariaLabel]));
   document.dispatchEvent(new CustomEvent("patched"));

@@ -177,7 +177,8 @@ fn need(found: FleetNeed, (drifting, comparison): (&Drifting, &Comparison), now:
         }
         return Need { subject: Subject::Unhealthy(row.id, place, row.health), reason, since: health_since };
     }
-    if row.health == Health::Unknown || row.sync == SyncStatus::Unknown {
+    if row.sync != SyncStatus::OutOfSync && (row.health == Health::Unknown || row.sync == SyncStatus::Unknown)
+    {
         let (of, since) = match row.health {
             Health::Unknown => ("How it is", health_since),
             _ => ("Whether it is as Git says", sync_since),

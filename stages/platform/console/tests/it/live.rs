@@ -158,3 +158,25 @@ async fn what_time_alone_changes_is_read_again_once_a_minute() {
     browser.until("asked === 1 && patched === 1 && heard === 0").await;
     browser.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_is_at_a_row_by_the_keyboard_stays_there_when_the_order_changes() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    browser.client.goto(&format!("{}/applications?q=basket", served.url)).await.unwrap();
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+    let basket = "document.querySelector('[data-key=\"eu-1/argocd-production/basket\"] a')";
+    browser.client.execute(&format!("{basket}.focus()"), vec![]).await.unwrap();
+    let place =
+        "[...document.querySelectorAll('[data-row]')].indexOf(document.activeElement.closest('[data-row]'))";
+    let before = browser.client.execute(&format!("return {place}"), vec![]).await.unwrap();
+    assert!(before.as_i64().is_some_and(|place| place > 0), "{before}");
+    served.fleet.degraded.lock().unwrap().push("basket".to_owned());
+    served.fleet.sequence.send_modify(|sequence| *sequence += 1);
+    browser
+        .until(&format!("document.querySelector('[data-row] [aria-label=Degraded]') && {place} === 0"))
+        .await;
+    browser.until(&format!("document.activeElement === {basket}")).await;
+    browser.close().await;
+}

@@ -27,7 +27,7 @@ use super::visits::Visits;
 use super::works::{Works, disowned};
 use super::{VERSION, hex, or_never, privilege_key};
 use crate::metrics::Refusal;
-use crate::mux::{Mux, MuxStream};
+use crate::mux::{Mux, MuxStream, is_end};
 use crate::native::server::{Closing, refuse};
 use crate::proxy::{say, switched};
 use crate::registry::Conflict;
@@ -279,7 +279,7 @@ impl Connection {
                 message = told.recv() => {
                     let message = message.unwrap_or(Err(io::ErrorKind::UnexpectedEof.into()));
                     let message = match message {
-                        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+                        Err(error) if is_end(&error) => return Ok(()),
                         message => message?,
                     };
                     spoke = Instant::now();

@@ -17,7 +17,7 @@ use yamux::Mode;
 
 use super::{ALLOW, CLIENT, GENERATION, Note, PROBE, REACHED, TUNNEL, VISIT, WAIT};
 use crate::metrics::Refusal;
-use crate::mux::{Mux, OpenError};
+use crate::mux::{Mux, OpenError, is_end};
 use crate::proxy::{say, switched};
 use crate::registry::Conflict;
 use crate::server::Shared;
@@ -270,7 +270,7 @@ where
                 }
             }
             byte = reading.read_u8() => match byte.map(Note::of) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break Ok(()),
+                Err(error) if is_end(&error) => break Ok(()),
                 Err(error) => break Err(error),
                 Ok(note) => {
                     heard = tokio::time::Instant::now();

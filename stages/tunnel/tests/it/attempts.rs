@@ -3,8 +3,9 @@
 use stages_client::Token;
 use stages_tunnel::Name;
 
+use crate::drains::upgraded;
 use crate::service::Service;
-use crate::world::{World, eventually};
+use crate::world::{SOON, World, eventually, read_to};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_opens_no_tunnel_but_its_own() {
@@ -58,6 +59,21 @@ async fn a_revoked_token_closes_the_tunnel_that_it_opened() {
     std::fs::write(world.tokens(), "account1-runtime1 good-token\n").unwrap();
     client.is_ready().await;
     client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_was_led_through_a_tunnel_is_told_when_the_server_closes_it() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |_| {});
+    client.is_ready().await;
+    let mut slow = world.visit("/slow").send().await.unwrap();
+    assert_eq!(slow.chunk().await.unwrap().unwrap(), "first ");
+    let mut upgraded = upgraded(&world).await;
+    std::fs::write(world.tokens(), "account2-runtime1 other-token\n").unwrap();
+    let cut = tokio::time::timeout(SOON, slow.chunk()).await.expect("the visitor is told");
+    assert!(cut.is_err(), "an answer that was cut is not taken for a whole one: {cut:?}");
+    tokio::time::timeout(SOON, read_to(&mut upgraded, "")).await.expect("the connection ends");
+    client.stop.cancel();
 }
 
 #[tokio::test(flavor = "multi_thread")]

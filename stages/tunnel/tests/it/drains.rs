@@ -171,7 +171,7 @@ async fn a_server_that_is_told_to_stop_lets_requests_finish_and_clients_find_the
 }
 
 /// A visitor who has left HTTP: what is written to it comes back.
-async fn upgraded(world: &World) -> tokio::net::TcpStream {
+pub(crate) async fn upgraded(world: &World) -> tokio::net::TcpStream {
     let mut raw = world.raw("GET /upgrade HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n").await;
     let head = read_to(&mut raw, "\r\n\r\n").await;
     assert!(head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{head}");

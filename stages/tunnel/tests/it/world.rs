@@ -17,6 +17,9 @@ use tokio::task::JoinHandle;
 /// Nothing takes longer unless it never comes.
 pub(crate) const BOUND: Duration = Duration::from_secs(120);
 
+/// Sooner than whatever is given up after a minute.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+
 pub(crate) const DOMAIN: &str = "tunnels.example.com";
 
 /// Waits until `done` is.

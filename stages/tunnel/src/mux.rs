@@ -26,8 +26,8 @@ pub(crate) const ACCEPTED: usize = 256;
 const WINDOW: usize = 256 << 10;
 /// What fast streams of one connection may have under way beside that, together.
 const FAST: usize = 64 << 20;
-/// Streams that ended and are not forgotten yet.
-const ENDING: usize = 64;
+/// Streams that ended and are not forgotten yet, and those that need no place.
+const ENDING: usize = 72;
 /// A peer that takes no goodbye is left after this time.
 const GOODBYE: Duration = Duration::from_secs(2);
 
@@ -94,10 +94,20 @@ impl Mux {
     /// A new stream. The peer hears of it with its first bytes.
     pub(crate) async fn open(&self) -> Result<MuxStream, OpenError> {
         let place = self.places.clone().try_acquire_owned().map_err(|_| OpenError::Full)?;
+        self.opened(Some(place)).await
+    }
+
+    /// A new stream that needs no place, for the few that are to be opened however many others there are. It waits while the peer
+    /// has acknowledged too few of them.
+    pub(crate) async fn open_own(&self) -> Result<MuxStream, OpenError> {
+        self.opened(None).await
+    }
+
+    async fn opened(&self, place: Option<OwnedSemaphorePermit>) -> Result<MuxStream, OpenError> {
         let (give, given) = oneshot::channel();
         self.ask.send(give).await.map_err(|_| OpenError::Closed)?;
         let inner = given.await.map_err(|_| OpenError::Closed)?;
-        Ok(MuxStream::new(inner, Some(place), &self.closed))
+        Ok(MuxStream::new(inner, place, &self.closed))
     }
 
     /// Keeps as many of the streams that the peer opens as of any that is known.

@@ -127,8 +127,13 @@ fn closed(is_agreed: bool) -> Result<(), ClientError> {
 
 /// What the server opened a stream for.
 async fn serve(to: Arc<Forwarding>, mut stream: MuxStream) {
-    match timeout(to.times.handshake, stream.read_u8()).await {
-        Ok(Ok(VISIT)) => match to.connect().await {
+    let Ok(Ok(what)) = timeout(to.times.handshake, stream.read_u8()).await else { return };
+    // The server opens no more than some streams that it has no sign of, and the service may take its time.
+    if stream.write(&[]).await.is_err() {
+        return;
+    }
+    match what {
+        VISIT => match to.connect().await {
             Ok(mut service) => {
                 to.metrics.visited(Visit::Led);
                 if let Err(error) = relay(&mut stream, &mut service).await {
@@ -141,7 +146,7 @@ async fn serve(to: Arc<Forwarding>, mut stream: MuxStream) {
                 tracing::warn!(%error, "the service cannot be reached");
             }
         },
-        Ok(Ok(PROBE)) => {
+        PROBE => {
             let is_reached = to.connect().await.is_ok();
             to.probed(is_reached);
             let answer = if is_reached { REACHED } else { UNREACHED };
@@ -149,6 +154,7 @@ async fn serve(to: Arc<Forwarding>, mut stream: MuxStream) {
                 drop(stream.shutdown().await);
             }
         }
+        // A later version may ask for more.
         _ => {}
     }
 }

@@ -26,8 +26,6 @@ use crate::visitors::Networks;
 use crate::ws::{Frames, Side, WebSocket, accept_of};
 use crate::{Name, Verdict};
 
-/// Streams of a connection beside those of visitors: notes and probes.
-const OWN_STREAMS: usize = 8;
 /// Bytes of what a client calls itself, at most.
 const CLIENT_BYTES: usize = 128;
 /// Until a newer life whose service is not there yet looks again whether it may take over.
@@ -188,13 +186,15 @@ impl Lead for Visits {
     }
 }
 
-/// Asks through the tunnel whether the service can be reached.
-async fn probe(mux: &Mux, within: Duration) -> io::Result<bool> {
+/// Asks through the tunnel whether the service can be reached. `None` when the client has as many streams that it did not
+/// acknowledge as may be: what cannot be asked now is no sign that nobody is there.
+async fn probe(mux: &Mux, within: Duration) -> io::Result<Option<bool>> {
+    let Ok(opened) = tokio::time::timeout(within, mux.open_own()).await else { return Ok(None) };
+    let mut stream = opened.map_err(io::Error::other)?;
     let asking = async {
-        let mut stream = mux.open().await.map_err(io::Error::other)?;
         stream.write_all(&[PROBE]).await?;
         stream.flush().await?;
-        Ok(stream.read_u8().await? == REACHED)
+        Ok(Some(stream.read_u8().await? == REACHED))
     };
     tokio::time::timeout(within, asking).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
@@ -206,7 +206,7 @@ where
 {
     let times = shared.times;
     let socket = WebSocket::new(io, Side::Server, Frames::Binary);
-    let (mux, mut accepted) = Mux::start(socket, Mode::Server, shared.streams + OWN_STREAMS);
+    let (mux, mut accepted) = Mux::start(socket, Mode::Server, shared.streams);
     // However this ends, the connection does.
     let _closing = Closing(mux.clone());
     let late = |_| io::Error::from(io::ErrorKind::TimedOut);
@@ -228,7 +228,7 @@ where
     let join = async {
         loop {
             let is_reached = probe(&mux, times.handshake).await?;
-            if is_reached || shared.registry.is_free(&hello.name) {
+            if is_reached == Some(true) || shared.registry.is_free(&hello.name) {
                 return Ok::<_, io::Error>(());
             }
             tokio::time::sleep(LOOK_AGAIN).await;
@@ -238,9 +238,12 @@ where
         loop {
             tokio::time::sleep(times.ping).await;
             match probe(&mux, times.silence).await {
-                Ok(true) => {}
-                Ok(false) => {
+                Ok(Some(true)) => {}
+                Ok(Some(false)) => {
                     tracing::warn!(tunnel = %hello.name, "the service behind the tunnel cannot be reached");
+                }
+                Ok(None) => {
+                    tracing::warn!(tunnel = %hello.name, "a client of a tunnel does not take what it is asked");
                 }
                 Err(error) => return error,
             }
@@ -344,5 +347,57 @@ pub(crate) struct Closing(pub(crate) Mux);
 impl Drop for Closing {
     fn drop(&mut self) {
         self.0.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::duplex;
+
+    use super::*;
+    use crate::mux::MuxStream;
+
+    /// A client that acknowledges no stream and answers nothing: what it was asked comes out.
+    fn silent_client(streams: usize) -> (Mux, mpsc::Receiver<MuxStream>) {
+        let (near, far) = duplex(1 << 10);
+        let (mux, _) = Mux::start(near, Mode::Server, streams);
+        (mux, Mux::start(far, Mode::Client, streams).1)
+    }
+
+    async fn visit(mux: &Mux) -> MuxStream {
+        let mut stream = mux.open().await.unwrap();
+        stream.write_all(&[VISIT]).await.unwrap();
+        stream
+    }
+
+    #[tokio::test]
+    async fn a_probe_that_cannot_be_opened_among_so_many_visits_is_no_sign_of_death() {
+        let (mux, _client) = silent_client(300);
+        let mut visits = Vec::new();
+        // As many as may be without a sign that any was taken.
+        for _ in 0..256 {
+            visits.push(visit(&mux).await);
+        }
+        assert_eq!(probe(&mux, Duration::from_millis(50)).await.unwrap(), None);
+        // Once there is room it is: nobody answers it.
+        drop(visits);
+        assert!(probe(&mux, Duration::from_millis(50)).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_probe_has_a_place_when_visits_have_all_of_theirs() {
+        let (mux, mut client) = silent_client(1);
+        let _visit = visit(&mux).await;
+        tokio::spawn(async move {
+            let mut kept = Vec::new();
+            while let Some(mut stream) = client.recv().await {
+                if stream.read_u8().await.unwrap() == PROBE {
+                    stream.write_u8(REACHED).await.unwrap();
+                }
+                kept.push(stream);
+            }
+        });
+        assert_eq!(probe(&mux, Duration::from_secs(20)).await.unwrap(), Some(true));
+        assert_eq!(mux.open().await.unwrap_err(), OpenError::Full);
     }
 }

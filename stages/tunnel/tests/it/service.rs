@@ -21,9 +21,9 @@ type Body = BoxBody<Bytes, Infallible>;
 /// A service that answers by the path.
 #[derive(Clone, Default)]
 pub(crate) struct Service {
-    /// Lets `/slow` go on.
+    /// Lets `/slow` go on, and `/held`.
     pub(crate) go: Arc<Notify>,
-    /// Requests to `/slow` that have begun.
+    /// Requests to them that have begun.
     pub(crate) begun: Arc<AtomicU64>,
     /// Bytes of `/endless` that somebody took.
     pub(crate) taken: Arc<AtomicU64>,
@@ -87,6 +87,15 @@ impl Service {
                     Ok(Frame::data(Bytes::from_static(b"second")))
                 });
                 Response::new(BodyExt::boxed(StreamBody::new(first.chain(second))))
+            }
+            // Nothing at all until all that are held may go on.
+            "/held" => {
+                let go = self.go.notified();
+                tokio::pin!(go);
+                go.as_mut().enable();
+                self.begun.fetch_add(1, Ordering::SeqCst);
+                go.await;
+                Response::new(full("held".to_owned()))
             }
             "/endless" => {
                 let taken = self.taken.clone();

@@ -279,3 +279,25 @@ async fn whoever_asks_nothing_keeps_nobody_out() {
     drop((service, idle));
     client.stopped().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_many_requests_as_nobody_answers_keep_nobody_else_out_while_more_are_allowed() {
+    // More than the multiplexer opens before any of them is acknowledged.
+    const HELD: u64 = 270;
+    let (world, service) = (World::with(|config| config.streams = 300).await, Service::default());
+    let client = world.client(service.start().await, |config| config.connections = 1);
+    client.is_ready().await;
+    let mut held = Vec::new();
+    for _ in 0..HELD {
+        held.push(world.raw("GET /held HTTP/1.1\r\nConnection: close\r\n\r\n").await);
+    }
+    let all = async || service.begun.load(Ordering::SeqCst) >= HELD;
+    eventually("all of them reach the service", all).await;
+    assert_eq!(world.answer("/").await.0, 200);
+    service.go.notify_waiters();
+    for mut visitor in held {
+        let answer = read_to(&mut visitor, "").await;
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("held"), "{answer}");
+    }
+    client.stopped().await;
+}

@@ -48,6 +48,8 @@ const ASIDE: Duration = Duration::from_secs(2);
 const REACH: Duration = Duration::from_secs(5);
 /// To take back what was told.
 const LEAVE: Duration = Duration::from_secs(2);
+/// Whoever was passed on and does not close is kept for so long after the other side's end.
+const LAST: Duration = Duration::from_secs(60);
 /// Connections of other servers at a time.
 const CONNECTIONS: usize = 16_384;
 
@@ -413,9 +415,9 @@ impl Peers {
             return;
         };
         let answer = match active.session().lead.lead(visitor).await {
-            Ok(mut io) => {
+            Ok(io) => {
                 if stream.write_u8(PeerReply::Led as u8).await.is_ok() {
-                    drop(relay(&mut stream, &mut io).await);
+                    drop(relay(stream, io, LAST).await);
                 }
                 return;
             }

@@ -275,12 +275,12 @@ impl Proxy {
                 );
             };
             let service = hyper::upgrade::on(&mut answer);
-            let close = self.close.clone();
+            let (close, last) = (self.close.clone(), self.times.answer);
             // The connection over which it was asked for ends with this answer.
             self.visits.spawn(async move {
                 let passing = async {
                     let (Ok(visitor), Ok(service)) = tokio::join!(visitor, service) else { return };
-                    drop(relay(&mut TokioIo::new(visitor), &mut TokioIo::new(service)).await);
+                    drop(relay(TokioIo::new(visitor), TokioIo::new(service), last).await);
                 };
                 tokio::select! {
                     () = passing => {}

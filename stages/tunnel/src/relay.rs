@@ -1,62 +1,96 @@
-//! Bytes between two connections, until both directions have ended.
+//! Bytes between two connections, until both directions have ended, or one has and the other does not in time.
 
 use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy, copy_bidirectional_with_sizes, split};
-use tokio::time::timeout;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
+use tokio::sync::Notify;
+use tokio::time::sleep;
 
 /// Bytes of one piece.
 const PIECE: usize = 16 << 10;
 
-/// Passes bytes on both ways. The end of one direction is passed on as well, and the other goes on.
+/// Passes bytes on both ways. The end of one direction is passed on as well, and the other has `last` after it: who does not close is
+/// kept no longer. The family closes both at once.
 pub(crate) async fn relay(
-    a: &mut (impl AsyncRead + AsyncWrite + Unpin + ?Sized),
-    b: &mut (impl AsyncRead + AsyncWrite + Unpin + ?Sized),
-) -> io::Result<(u64, u64)> {
-    copy_bidirectional_with_sizes(a, b, PIECE, PIECE).await
-}
-
-/// The same, for one that ends alike whether it has said all or is gone: what is passed on to `a` after its end has `last` for it.
-pub(crate) async fn relay_until(
     a: impl AsyncRead + AsyncWrite + Unpin,
     b: impl AsyncRead + AsyncWrite + Unpin,
     last: Duration,
 ) -> io::Result<()> {
-    let ((mut a_read, mut a_write), (mut b_read, mut b_write)) = (split(a), split(b));
-    let there = async {
-        copy(&mut a_read, &mut b_write).await?;
-        b_write.shutdown().await
+    let ended = Notify::new();
+    let (mut a, mut b) = (Side { inner: a, ended: &ended }, Side { inner: b, ended: &ended });
+    let over = async {
+        ended.notified().await;
+        sleep(last).await;
     };
-    let back = async {
-        copy(&mut b_read, &mut a_write).await?;
-        a_write.shutdown().await
-    };
-    tokio::pin!(there, back);
     tokio::select! {
-        ended = &mut there => {
-            ended?;
-            timeout(last, back).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-        }
-        ended = &mut back => {
-            ended?;
-            there.await
-        }
+        relayed = copy_bidirectional_with_sizes(&mut a, &mut b, PIECE, PIECE) => relayed.map(drop),
+        () = over => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
+/// One side. What the other has ended is shut down here.
+struct Side<'a, S> {
+    inner: S,
+    ended: &'a Notify,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Side<'_, S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, out)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Side<'_, S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.ended.notify_one();
+        Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, duplex};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+    use tokio::time::timeout;
 
     use super::*;
+
+    #[tokio::test]
+    async fn whichever_side_ends_first_the_other_is_kept_for_a_while_and_no_longer() {
+        for is_service in [false, true] {
+            let ((visitor, a), (b, service)) = (duplex(99), duplex(99));
+            let relaying = tokio::spawn(relay(a, b, Duration::from_millis(10)));
+            let (mut ending, mut silent) = if is_service { (service, visitor) } else { (visitor, service) };
+            ending.write_all(b"all").await.unwrap();
+            ending.shutdown().await.unwrap();
+            let mut all = String::new();
+            silent.read_to_string(&mut all).await.unwrap();
+            assert_eq!(all, "all");
+            let ended = timeout(Duration::from_secs(20), relaying).await.expect("it ends");
+            assert_eq!(ended.unwrap().unwrap_err().kind(), io::ErrorKind::TimedOut);
+        }
+    }
 
     #[tokio::test]
     async fn who_has_ended_is_told_what_comes_soon_and_kept_for_no_one_after_that() {
         for is_silent in [false, true] {
             let ((mut visitor, a), (b, mut service)) = (duplex(99), duplex(99));
             let last = if is_silent { Duration::from_millis(10) } else { Duration::from_secs(600) };
-            let relaying = tokio::spawn(relay_until(a, b, last));
+            let relaying = tokio::spawn(relay(a, b, last));
             visitor.write_all(b"asked").await.unwrap();
             visitor.shutdown().await.unwrap();
             let (mut asked, mut told) = (String::new(), String::new());

@@ -57,7 +57,7 @@ pub struct Times {
     pub silence: Duration,
     /// To make a connection, to log in, and for the client to take a visitor.
     pub handshake: Duration,
-    /// Until the head of an answer.
+    /// Until the head of an answer; and for one direction of a connection that has left HTTP after the end of the other.
     pub answer: Duration,
     /// Whoever takes none of what is sent to them is cut off after so long.
     pub write: Duration,

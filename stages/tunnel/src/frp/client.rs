@@ -30,7 +30,7 @@ use crate::client::{ClientError, Event, Forwarding};
 use crate::metrics::Visit;
 use crate::mux::Mux;
 use crate::native::server::Closing;
-use crate::relay::relay_until;
+use crate::relay::relay;
 use crate::ws::{Frames, Side, WebSocket};
 
 /// Streams of a connection at most: work connections.
@@ -228,7 +228,7 @@ async fn work(to: Arc<Forwarding>, way: Way, run_id: String, packing: Packing, v
     match to.connect().await {
         Ok(service) => {
             to.metrics.visited(Visit::Led);
-            if let Err(error) = relay_until(packing.unpacked(carrier), service, to.times.answer).await {
+            if let Err(error) = relay(packing.unpacked(carrier), service, to.times.answer).await {
                 tracing::debug!(%error, "a visitor's connection was cut off");
             }
         }

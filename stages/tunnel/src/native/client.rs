@@ -134,9 +134,9 @@ async fn serve(to: Arc<Forwarding>, mut stream: MuxStream) {
     }
     match what {
         VISIT => match to.connect().await {
-            Ok(mut service) => {
+            Ok(service) => {
                 to.metrics.visited(Visit::Led);
-                if let Err(error) = relay(&mut stream, &mut service).await {
+                if let Err(error) = relay(stream, service, to.times.answer).await {
                     tracing::debug!(%error, "a visitor's connection was cut off");
                 }
             }

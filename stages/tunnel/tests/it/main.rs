@@ -5,6 +5,7 @@ mod attempts;
 mod compatible;
 mod drains;
 mod ears;
+mod ended;
 mod failures;
 mod proxied;
 mod recorded;

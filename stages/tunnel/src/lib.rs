@@ -14,6 +14,7 @@ mod credentials;
 mod dial;
 mod frp;
 mod gathered;
+mod heads;
 mod metrics;
 mod moved;
 mod mux;

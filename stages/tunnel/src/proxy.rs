@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::busied::Busied;
+use crate::heads::Turn;
 use crate::metrics::{Metrics, Outcome, Refusal};
 use crate::moved::{Moved, Moving};
 use crate::registry::{Registry, Route};
@@ -133,7 +134,10 @@ impl Proxy {
             request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
         let is_trusted = self.trusted.hold(peer.ip());
         let moved = Arc::new(Moved::default());
-        let request = request.map(|body| Moving { body, moved: moved.clone() }.boxed_unsync());
+        // No other head is waited for before this body is through.
+        let turn = request.extensions_mut().remove::<Arc<Turn>>();
+        let request =
+            request.map(|body| Busied::new(Moving { body, moved: moved.clone() }, turn).boxed_unsync());
         let mut request = Box::new(prepared(request, peer, is_secure, is_trusted));
         for attempt in 1..=TRIES {
             // Each connection says itself whom it lets in: another may be of a newer life of the client.
@@ -429,8 +433,8 @@ fn prepared(request: Request<Body>, peer: SocketAddr, is_secure: bool, is_truste
     Request::from_parts(parts, body)
 }
 
-/// How long a visitor's head may take, and a connection is kept without one: longer than most proxies in front keep theirs, as
-/// a request over one that is being closed is lost. Who asks nothing keeps nobody out.
+/// How long a visitor's connection is kept that asks nothing: longer than most proxies in front keep theirs, as a request over one
+/// that is being closed is lost. Who asks nothing keeps nobody out.
 pub(crate) const HEAD: Duration = Duration::from_secs(75);
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -29,6 +29,7 @@ use crate::ahead::Ahead;
 use crate::board::Board;
 use crate::busied::Busied;
 use crate::certificate::Certificate;
+use crate::heads::{Heads, Turns};
 use crate::metrics::{Metrics, Refusal};
 use crate::peers::Peers;
 use crate::proxy::{HEAD, Proxy};
@@ -38,8 +39,10 @@ use crate::visitors::Networks;
 use crate::{Credentials, Name, Verdict};
 use crate::{frp, native};
 
-/// Bytes of the head of a request at most.
-const HEAD_BYTES: usize = 64 << 10;
+/// Bytes of the head of a request at most: each connection may have sent so much of one that does not end.
+const HEAD_BYTES: usize = 16 << 10;
+/// What is read at once of a body that comes fast.
+const BUFFER: usize = 64 << 10;
 /// After this pause the next connection is taken when there was no room for one.
 const NO_ROOM: Duration = Duration::from_millis(50);
 /// Clients have so long to connect to another server before tunnels that nobody visits are closed.
@@ -55,7 +58,7 @@ pub struct Times {
     pub ping: Duration,
     /// A peer that is not heard for so long is gone.
     pub silence: Duration,
-    /// To make a connection, to log in, and for the client to take a visitor.
+    /// To make a connection, to log in, for a visitor to end the head of a request, and for the client to take a visitor.
     pub handshake: Duration,
     /// Until the head of an answer; and for one direction of a connection that has left HTTP after the end of the other.
     pub answer: Duration,
@@ -439,11 +442,21 @@ async fn connection(
 
 async fn http(shared: Arc<Shared>, io: Box<dyn Io>, peer: SocketAddr, is_secure: bool, place: Arc<Place>) {
     let leaving = shared.leaving.clone();
-    let service = service_fn(move |request| {
-        let (shared, busy) = (shared.clone(), place.busy());
+    let turns = Turns::default();
+    let io = Heads::new(io, turns.clone(), shared.times.handshake);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let (shared, turns) = (shared.clone(), turns.clone());
+        let (turn, busy) = (turns.begin(), place.busy());
+        request.extensions_mut().insert(turn.clone());
         // On the heap: a connection that is kept has room for its future from the beginning.
         let answer = Box::pin(answer(shared, peer, is_secure, request));
-        async move { Ok::<_, Infallible>(answer.await.map(|body| Busied::new(body, busy))) }
+        async move {
+            let answer = answer.await;
+            if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+                turns.leave();
+            }
+            Ok::<_, Infallible>(answer.map(|body| Busied::new(body, (turn, busy))))
+        }
     });
     let connection = http1::Builder::new()
         .preserve_header_case(true)
@@ -451,7 +464,8 @@ async fn http(shared: Arc<Shared>, io: Box<dyn Io>, peer: SocketAddr, is_secure:
         .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
-        .max_buf_size(HEAD_BYTES)
+        .max_header_size(HEAD_BYTES)
+        .max_buf_size(BUFFER)
         .serve_connection(TokioIo::new(io), service)
         .with_upgrades();
     tokio::pin!(connection);

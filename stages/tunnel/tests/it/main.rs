@@ -7,6 +7,7 @@ mod drains;
 mod ears;
 mod ended;
 mod failures;
+mod heads;
 mod proxied;
 mod recorded;
 mod secured;

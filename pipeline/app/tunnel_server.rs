@@ -37,9 +37,12 @@ async fn run(config: &Config, is_single: bool, stop: Shutdown) -> anyhow::Result
     let mut server = settings.build(credentials(config, is_single).await?, &registry).await?;
     if let Some(bus) = &config.bus {
         let (listen, reached) = config.tunnel_server.peers.addresses()?;
-        let connecting = super::join::connected(bus, &stop);
-        let Some(connected) = super::unless_stopped(&stop, connecting).await? else { return Ok(()) };
-        let board = Tunnels::open(&connected.jetstream()).await;
+        // A bus that answers may still make no bucket.
+        let joining = async {
+            let connected = super::join::connected(bus, &stop).await?;
+            anyhow::Ok(Tunnels::open(&connected.jetstream()).await)
+        };
+        let Some(board) = super::unless_stopped(&stop, joining).await? else { return Ok(()) };
         server = server.beside(listen, reached, Arc::new(board)).await?;
         tracing::info!(address = %listen, "passing visitors on between servers that share the bus");
     }

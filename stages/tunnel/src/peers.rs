@@ -169,14 +169,26 @@ impl Peers {
     /// Tells others, and listens to what they tell, until told to stop; then takes back what it told. One that is leaving takes a
     /// tunnel back as soon as a server that stays has it: visitors go there, and none is under way here at the end.
     pub(crate) async fn keep(&self, leaving: CancellationToken, stop: CancellationToken) {
+        let mut told = HashMap::new();
+        // A board that takes nothing keeps nobody from ending.
+        stop.run_until_cancelled(self.exchange(&mut told, leaving)).await;
+        let leave = async {
+            self.drop_said(&format!("{SERVER}{}", self.id)).await;
+            for name in told.keys() {
+                self.drop_said(&format!("{TUNNEL}{}.{name}", self.id)).await;
+            }
+        };
+        // What is not taken back goes by itself.
+        drop(timeout(LEAVE, leave).await);
+    }
+
+    async fn exchange(&self, told: &mut HashMap<Name, (Said, Instant)>, leaving: CancellationToken) {
         let mut watching = self.board.watch();
         let mut changes = self.registry.changes();
-        let mut told: HashMap<Name, (Said, Instant)> = HashMap::new();
         let mut beat = Instant::now();
         let mut is_leaving = false;
         loop {
             tokio::select! {
-                () = stop.cancelled() => break,
                 () = leaving.cancelled(), if !is_leaving => {
                     is_leaving = true;
                     beat = Instant::now();
@@ -198,19 +210,11 @@ impl Peers {
                 }
                 _ = changes.changed() => {}
             }
-            self.tell(&mut told, is_leaving).await;
+            self.tell(told, is_leaving).await;
             if is_leaving && told.is_empty() {
                 self.handed_over.cancel();
             }
         }
-        let leave = async {
-            self.drop_said(&format!("{SERVER}{}", self.id)).await;
-            for name in told.keys() {
-                self.drop_said(&format!("{TUNNEL}{}.{name}", self.id)).await;
-            }
-        };
-        // What is not taken back goes by itself.
-        drop(timeout(LEAVE, leave).await);
     }
 
     /// Says which tunnels there are here, where that differs from what was said.

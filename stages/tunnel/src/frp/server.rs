@@ -71,7 +71,7 @@ pub(crate) fn upgrade(
     let upgraded = hyper::upgrade::on(&mut request);
     let task = shared.clone();
     shared.tunnels.spawn(async move {
-        let Ok(io) = upgraded.await else { return };
+        let Some(Ok(io)) = task.close.clone().run_until_cancelled_owned(upgraded).await else { return };
         match serve(By { shared: task, peer }, TokioIo::new(io), place).await {
             Ok(()) => {
                 tracing::info!(peer = %peer.ip(), "a connection of a client of the frp family was closed");
@@ -167,19 +167,25 @@ async fn serve(by: By, io: impl Io + 'static, login: OwnedSemaphorePermit) -> io
         let message = Message::read(&mut carrier).await?;
         Ok::<_, io::Error>((carrier, message, streams))
     };
-    let begun = timeout(within, beginning).await;
-    let (control, message, streams) = begun.map_err(|_| late("the client did not log in in time"))??;
-    match message.kind {
-        kind::LOGIN => Connection::begin(by, control, &message, streams, login).await?.run().await,
-        kind::NEW_WORK if streams.is_none() => {
-            let new: NewWork = message.content()?;
-            match by.shared.alone.of(&new.run_id) {
-                Some(works) => works.add(control).await,
-                None => by.disown(control).await,
+    let logging_in = async {
+        let begun = timeout(within, beginning).await;
+        let (control, message, streams) = begun.map_err(|_| late("the client did not log in in time"))??;
+        match message.kind {
+            kind::LOGIN => Connection::begin(by.clone(), control, &message, streams, login).await.map(Some),
+            kind::NEW_WORK if streams.is_none() => {
+                let new: NewWork = message.content()?;
+                match by.shared.alone.of(&new.run_id) {
+                    Some(works) => works.add(control).await,
+                    None => by.disown(control).await,
+                }
+                Ok(None)
             }
-            Ok(())
+            _ => Err(wrong("the first message is no login")),
         }
-        _ => Err(wrong("the first message is no login")),
+    };
+    match by.shared.close.run_until_cancelled(logging_in).await.transpose()?.flatten() {
+        Some(connection) => connection.run().await,
+        None => Ok(()),
     }
 }
 
@@ -296,7 +302,10 @@ impl Connection {
                                 proxy_name: proxy.proxy_name.clone(),
                                 packing: proxy.packing(),
                             };
-                            let added = add(&self.by, &mut proxies, &proxy, &owner, visits).await;
+                            let adding = add(&self.by, &mut proxies, &proxy, &owner, visits);
+                            let Some(added) = shared.close.run_until_cancelled(adding).await else {
+                                return Ok(());
+                            };
                             let (remote_addr, error) = match added {
                                 Ok(added) => {
                                     self.login = None;
@@ -370,7 +379,9 @@ impl Connection {
                 writing.write_all(&bytes).await?;
                 writing.flush().await
             };
-            timeout(shared.times.handshake, written).await.map_err(|_| io::ErrorKind::TimedOut)??;
+            let written = timeout(shared.times.handshake, written);
+            let Some(written) = shared.close.run_until_cancelled(written).await else { return Ok(()) };
+            written.map_err(|_| io::ErrorKind::TimedOut)??;
         }
     }
 }

@@ -113,7 +113,7 @@ pub(crate) async fn upgrade(
     let task = shared.clone();
     shared.tunnels.spawn(async move {
         let name = hello.name.clone();
-        let Ok(io) = upgraded.await else { return };
+        let Some(Ok(io)) = task.close.clone().run_until_cancelled_owned(upgraded).await else { return };
         match serve(&task, hello, TokioIo::new(io), peer).await {
             Ok(()) => {
                 tracing::info!(tunnel = %name, peer = %peer.ip(), "a connection of a tunnel was closed");
@@ -210,11 +210,16 @@ where
     // However this ends, the connection does.
     let _closing = Closing(mux.clone());
     let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-    let control = tokio::time::timeout(times.handshake, accepted.recv()).await.map_err(late)?;
-    let mut control = control.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let greeting = async {
+        let mut control = accepted.recv().await.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let first = control.read_u8().await?;
+        Ok::<_, io::Error>((control, first))
+    };
+    let greeting = tokio::time::timeout(times.handshake, greeting);
+    let Some(greeted) = shared.close.run_until_cancelled(greeting).await else { return Ok(()) };
+    let (control, first) = greeted.map_err(late)??;
     // All other streams are the server's: what else a client opens is refused, and takes no room here.
     drop(accepted);
-    let first = tokio::time::timeout(times.handshake, control.read_u8()).await.map_err(late)??;
     if Note::of(first) != Some(Note::Hello) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the first note is no greeting"));
     }
@@ -299,8 +304,12 @@ where
             error = &mut probing => break Err(error),
             () = &mut revoked => {
                 shared.refuse(Refusal::Revoked, hello.name.as_str(), peer);
-                let _ = writing.write_u8(Note::Revoked as u8).await;
-                let _ = writing.flush().await;
+                let telling = async {
+                    writing.write_u8(Note::Revoked as u8).await?;
+                    writing.flush().await
+                };
+                let telling = tokio::time::timeout(times.handshake, telling);
+                drop(shared.close.run_until_cancelled(telling).await);
                 break Ok(());
             }
             () = shared.leaving.cancelled(), if !is_leaving => {
@@ -323,10 +332,12 @@ where
             writing.write_u8(note as u8).await?;
             writing.flush().await
         };
-        match tokio::time::timeout(times.handshake, written).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => break Err(error),
-            Err(_) => break Err(io::ErrorKind::TimedOut.into()),
+        let written = tokio::time::timeout(times.handshake, written);
+        match shared.close.run_until_cancelled(written).await {
+            Some(Ok(Ok(()))) => {}
+            Some(Ok(Err(error))) => break Err(error),
+            Some(Err(_)) => break Err(io::ErrorKind::TimedOut.into()),
+            None => break Ok(()),
         }
     };
     shared.registry.remove(&hello.name, &session);

@@ -190,22 +190,6 @@ priorityClassName: {{ . | quote }}
 {{- toYaml $bus -}}
 {{- end }}
 
-{{/* How such a role reaches the bus, as rules of egress. */}}
-{{- define "gitops-runtime.toBus" -}}
-# The bus.
-{{- if eq .Values.nats.mode "embedded" }}
-- ports: [{protocol: TCP, port: 4222}]
-  to:
-    - podSelector:
-        matchLabels: {{- include "gitops-runtime.selector" (list . "nats") | nindent 10 }}
-{{- else }}
-- ports:
-    {{- range splitList "," .Values.nats.url }}
-    - {protocol: TCP, port: {{ include "gitops-runtime.port" (trim .) }}}
-    {{- end }}
-{{- end }}
-{{- end }}
-
 {{/* The roles besides the reporter that are on the bus, as YAML. */}}
 {{- define "gitops-runtime.onBus" -}}
 {{- toYaml (compact (list
@@ -244,17 +228,6 @@ priorityClassName: {{ . | quote }}
 - name: NO_PROXY
   value: {{ compact (list "$(KUBERNETES_SERVICE_HOST)" "localhost" "127.0.0.1" "::1" ".svc" ".svc.cluster.local" .Values.global.noProxy) | join "," | quote }}
 {{- end }}
-{{- end }}
-
-{{/* What lets a pod reach the proxies; nothing where there are none. */}}
-{{- define "gitops-runtime.toProxies" -}}
-{{- with compact (list .Values.global.httpProxy .Values.global.httpsProxy) -}}
-# Proxies.
-- ports:
-    {{- range . }}
-    - {protocol: TCP, port: {{ include "gitops-runtime.port" . }}}
-    {{- end }}
-{{- end -}}
 {{- end }}
 
 {{/* The variables of a container: its own, those of proxies, and further ones of the values. Takes (list context values), and a list of
@@ -301,17 +274,6 @@ priorityClassName: {{ . | quote }}
   (ternary "resource-reporter" "" .Values.resourceReporter.enabled)
   (ternary "source-server" "" .Values.sourceServer.enabled)
 )) -}}
-{{- end }}
-
-{{/* Who may ask a role without a port for metrics alone whether it is well, as rules of ingress. */}}
-{{- define "gitops-runtime.healthFrom" -}}
-- ports: [{protocol: TCP, port: 8088}]
-  {{- with .Values.networkPolicy.metricsFrom }}
-  from:
-    - podSelector:
-        matchLabels: {{- include "gitops-runtime.selector" (list $ "test") | nindent 10 }}
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
 {{- end }}
 
 {{/* What nobody gives and the reporter's first container makes, as YAML: the keys of that Secret. */}}

@@ -45,20 +45,6 @@
 {{- toYaml (mergeOverwrite $settings (deepCopy $values.config)) -}}
 {{- end }}
 
-{{/* The ports of the receivers that settings of the role resource-reporter name themselves, as a list: those of routes, and that of events. */}}
-{{- define "gitops-runtime.resourceReceivers" -}}
-{{- $urls := list -}}
-{{- with .reporter.sink.cloudevents -}}{{- with .url -}}{{- $urls = append $urls . -}}{{- end -}}{{- end -}}
-{{- range $route := .resources.routes -}}
-{{- with $route.sink -}}{{- with .url -}}{{- $urls = concat $urls (splitList "," .) -}}{{- end -}}{{- end -}}
-{{- end -}}
-{{- $ports := list -}}
-{{- range $url := $urls -}}
-{{- with trim $url -}}{{- $ports = append $ports (include "gitops-runtime.port" .) -}}{{- end -}}
-{{- end -}}
-{{- toYaml (uniq $ports | sortAlpha) -}}
-{{- end }}
-
 {{/*
 The rules of the role resource-reporter, as YAML: what `gitops-runtime rbac print --role resource-reporter` prints. Takes what
 stands under `resources` in the settings. A kind that is selected is not read object by object; owners and applications are.

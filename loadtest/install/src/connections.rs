@@ -119,10 +119,10 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     let argocd = ground.argocd_at();
     let who = |address: IpAddr, port: u16| {
         if (address, port) == (argocd.ip(), argocd.port()) {
-            let labels = [("app.kubernetes.io/component", "server"), ("app.kubernetes.io/part-of", "argocd")];
-            let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            let (namespace, name) = (ArgoCd::NAMESPACE.to_owned(), "argocd-server".to_owned());
-            return Some(Pod { namespace, name, labels: BTreeMap::from(labels) });
+            let name = "argocd-server".to_owned();
+            // The one label that the manifests of Argo CD give these pods.
+            let labels = BTreeMap::from([("app.kubernetes.io/name".to_owned(), name.clone())]);
+            return Some(Pod { namespace: ArgoCd::NAMESPACE.to_owned(), name, labels });
         }
         pods.get(&address).cloned()
     };

@@ -1,0 +1,93 @@
+{{/* Rules of the NetworkPolicies that several roles have. */}}
+
+{{/* How a role besides the reporter reaches the bus, as rules of egress. */}}
+{{- define "gitops-runtime.toBus" -}}
+# The bus.
+{{- if eq .Values.nats.mode "embedded" }}
+- ports: [{protocol: TCP, port: 4222}]
+  to:
+    - podSelector:
+        matchLabels: {{- include "gitops-runtime.selector" (list . "nats") | nindent 10 }}
+{{- else }}
+- ports:
+    {{- range splitList "," .Values.nats.url }}
+    - {protocol: TCP, port: {{ include "gitops-runtime.port" (trim .) }}}
+    {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* What lets a pod reach the proxies; nothing where there are none. */}}
+{{- define "gitops-runtime.toProxies" -}}
+{{- with compact (list .Values.global.httpProxy .Values.global.httpsProxy) -}}
+# Proxies.
+- ports:
+    {{- range . }}
+    - {protocol: TCP, port: {{ include "gitops-runtime.port" . }}}
+    {{- end }}
+{{- end -}}
+{{- end }}
+
+{{/* Who may ask a role without a port for metrics alone whether it is well, as rules of ingress. */}}
+{{- define "gitops-runtime.healthFrom" -}}
+- ports: [{protocol: TCP, port: 8088}]
+  {{- with .Values.networkPolicy.metricsFrom }}
+  from:
+    - podSelector:
+        matchLabels: {{- include "gitops-runtime.selector" (list $ "test") | nindent 10 }}
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{/* Whether an address is that of a Service of the cluster: by one name, or with svc behind name and namespace. Takes the address. */}}
+{{- define "gitops-runtime.isOfCluster" -}}
+{{- $host := regexReplaceAll ":[0-9]+$" (urlParse .).host "" -}}
+{{- if regexMatch "^[^.:]+([.][^.:]+[.]svc([.].*)?)?$" $host }}true{{ end -}}
+{{- end }}
+
+{{/*
+What lets a role reach Argo CD's API server. The manifests of Argo CD label its pods by their name alone, its charts by component and
+part as well, where that name may be another. An address of one's own may be that of a Service: what is judged is the port of the
+pods behind it, which is 8080. Takes (list context settings).
+*/}}
+{{- define "gitops-runtime.toArgocd" -}}
+{{- $root := index . 0 -}}
+{{- $told := (index . 1).argocd.url -}}
+{{- $isGiven := or (index $root.Values.global.integrations "argo-cd").server.url (ne $told (include "gitops-runtime.argocdUrl" $root)) -}}
+# Argo CD.
+{{- if $isGiven }}
+- ports:
+    - {protocol: TCP, port: {{ include "gitops-runtime.port" $told }}}
+    {{- if and (include "gitops-runtime.isOfCluster" $told) (ne (include "gitops-runtime.port" $told) "8080") }}
+    - {protocol: TCP, port: 8080}
+    {{- end }}
+{{- else }}
+- to:
+    {{- range $labels := list (dict "app.kubernetes.io/name" "argocd-server") (dict "app.kubernetes.io/component" "server" "app.kubernetes.io/part-of" "argocd") }}
+    - namespaceSelector:
+        matchLabels: {kubernetes.io/metadata.name: {{ include "gitops-runtime.argocdNamespace" $root | quote }}}
+      podSelector:
+        matchLabels: {{- toYaml $labels | nindent 10 }}
+    {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* What lets a role reach the receivers that its settings alone name: of CloudEvents, of routes, of traces. Takes its settings. */}}
+{{- define "gitops-runtime.toReceivers" -}}
+{{- $urls := list -}}
+{{- with .reporter -}}{{- with .sink -}}{{- with .cloudevents -}}{{- $urls = append $urls .url -}}{{- end -}}{{- end -}}{{- end -}}
+{{- with .traces -}}{{- with .otlp -}}{{- $urls = append $urls .url -}}{{- end -}}{{- end -}}
+{{- with .resources -}}
+{{- range .routes -}}{{- with .sink -}}{{- with .url -}}{{- $urls = concat $urls (splitList "," .) -}}{{- end -}}{{- end -}}{{- end -}}
+{{- end -}}
+{{- $ports := list -}}
+{{- range $url := compact $urls -}}
+{{- with trim $url -}}{{- $ports = append $ports (include "gitops-runtime.port" .) -}}{{- end -}}
+{{- end -}}
+{{- with uniq $ports | sortAlpha -}}
+# Receivers that the settings name.
+- ports:
+    {{- range . }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+{{- end -}}
+{{- end }}

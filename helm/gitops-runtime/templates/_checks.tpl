@@ -75,11 +75,18 @@
 {{- $problems = append $problems (printf "%s: needs name and key" $path) -}}
 {{- end -}}
 {{- end -}}
-{{- if and $runtime.singleNamespace .Values.reporter.applicationNamespaces -}}
-{{- $problems = append $problems "reporter.applicationNamespaces: excluded by global.runtime.singleNamespace" -}}
+{{- $others := list "reporter.applicationNamespaces" "reporter.config.kubernetes.applicationNamespaces" -}}
+{{- if .Values.appProxy.enabled -}}{{- $others = concat $others (list "appProxy.namespaces" "appProxy.config.appProxy.namespaces") -}}{{- end -}}
+{{- if .Values.changeRevision.enabled -}}{{- $others = append $others "changeRevision.config.kubernetes.applicationNamespaces" -}}{{- end -}}
+{{- if .Values.resourceReporter.enabled -}}{{- $others = concat $others (list "resourceReporter.namespaces" "resourceReporter.config.resources.namespaces") -}}{{- end -}}
+{{- range $path := ternary $others list $runtime.singleNamespace -}}
+{{- $found := $.Values -}}
+{{- range $part := splitList "." $path -}}
+{{- $found = ternary (get (ternary $found dict (kindIs "map" $found)) $part) "" (kindIs "map" $found) -}}
 {{- end -}}
-{{- if and $runtime.singleNamespace .Values.resourceReporter.enabled .Values.resourceReporter.namespaces -}}
-{{- $problems = append $problems "resourceReporter.namespaces: excluded by global.runtime.singleNamespace" -}}
+{{- if $found -}}
+{{- $problems = append $problems (printf "%s: excluded by global.runtime.singleNamespace" $path) -}}
+{{- end -}}
 {{- end -}}
 {{- if eq .Values.nats.mode "none" -}}
 {{- if gt (int .Values.reporter.replicaCount) 1 -}}

@@ -240,8 +240,12 @@ priorityClassName: {{ . | quote }}
 {{- end -}}
 {{- with include "gitops-runtime.proxies" (index . 0) | trim -}}{{- $all = append $all . -}}{{- end -}}
 {{- range $variable, $value := $values.extraEnv -}}
-{{- $given := ternary $value (dict "value" (toString $value)) (kindIs "map" $value) -}}
+{{- /* Numbers of a file come as floating-point ones, which a text has with an exponent; null is none. */ -}}
+{{- $text := ternary (toJson $value) (toString $value) (kindIs "float64" $value) -}}
+{{- $given := ternary $value (dict "value" $text) (kindIs "map" $value) -}}
+{{- if not (kindIs "invalid" $value) -}}
 {{- $all = append $all (toYaml (list (merge (dict "name" $variable) $given))) -}}
+{{- end -}}
 {{- end -}}
 {{- join "\n" $all -}}
 {{- end }}
@@ -522,8 +526,9 @@ spec:
 {{/* The settings of the role change-revision: those that the values say, and above them `changeRevision.config`. */}}
 {{- define "gitops-runtime.changeRevisionSettings" -}}
 {{- $values := .Values.changeRevision -}}
+{{- $reporter := include "gitops-runtime.settings" . | fromYaml -}}
 {{- $settings := dict
-  "kubernetes" (dict "namespace" (include "gitops-runtime.argocdNamespace" .) "applicationNamespaces" .Values.reporter.applicationNamespaces)
+  "kubernetes" (pick $reporter.kubernetes "namespace" "applicationNamespaces")
   "state" (dict "directory" "/var/lib/gitops-runtime")
   "log" (dict "format" "json")
   "changeRevision" (dict "annotations" $values.annotations "repositories" (include "gitops-runtime.gitSettings" $values | fromYaml))

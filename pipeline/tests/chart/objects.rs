@@ -153,7 +153,10 @@ fn further_variables_and_volumes_reach_the_pod_of_every_role_and_a_budget_where_
     let role = |more: Value| {
         let mut values = json!({
             "enabled": true,
-            "extraEnv": {"A": "b", "N": 1, "POD": {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}},
+            "extraEnv": {
+                "A": "b", "N": 1, "MANY": 16_777_216, "HALF": 0.5, "IS": true, "NONE": null,
+                "POD": {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            },
             "extraVolumes": [{"name": "more", "emptyDir": {}}],
             "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
         });
@@ -181,7 +184,12 @@ fn further_variables_and_volumes_reach_the_pod_of_every_role_and_a_budget_where_
         let container = &pod["containers"][0];
         let env = container["env"].as_array().unwrap();
         let value = |name: &str| env.iter().find(|variable| variable["name"] == name).unwrap();
-        assert_eq!((&value("A")["value"], &value("N")["value"]), (&json!("b"), &json!("1")), "{name}");
+        for (variable, text) in
+            [("A", "b"), ("N", "1"), ("MANY", "16777216"), ("HALF", "0.5"), ("IS", "true")]
+        {
+            assert_eq!(value(variable)["value"], text, "{name}");
+        }
+        assert!(env.iter().all(|variable| variable["name"] != "NONE"), "{name}");
         assert_eq!(value("POD")["valueFrom"]["fieldRef"]["fieldPath"], "metadata.name", "{name}");
         assert_eq!(value("HTTPS_PROXY")["value"], "http://proxy.example.com:3128", "{name}");
         let is_more = |one: &Value| one["name"] == "more";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::commands::run;
-use crate::helm::{NAMESPACE, object, objects, values};
+use crate::helm::{NAMESPACE, chart, object, objects, template, values};
 
 /// Roles and bindings without labels.
 fn rights(objects: &[Value]) -> BTreeSet<String> {
@@ -104,5 +104,26 @@ fn the_kinds_of_the_chart_are_those_of_the_program() {
     for name in ["kinds", "namespaces", "preset", "applications"] {
         let value = chart.values.iter().find(|value| value.path == format!("resourceReporter.{name}"));
         assert_eq!(value.unwrap().default, settings["resources"][name], "{name}");
+    }
+}
+
+#[test]
+fn a_runtime_of_a_single_namespace_has_no_right_in_others_by_any_value() {
+    for path in [
+        "reporter.applicationNamespaces",
+        "reporter.config.kubernetes.applicationNamespaces",
+        "appProxy.namespaces",
+        "appProxy.config.appProxy.namespaces",
+        "changeRevision.config.kubernetes.applicationNamespaces",
+        "resourceReporter.namespaces",
+        "resourceReporter.config.resources.namespaces",
+    ] {
+        let component = path.split('.').next().unwrap();
+        let set = format!("global.runtime.name=prod,{component}.enabled=true,{path}={{team-a}}");
+        assert!(template(&chart(), &["--set", &set]).status.success(), "{path}");
+        let output = template(&chart(), &["--set", &set, "--set", "global.runtime.singleNamespace=true"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let expected = format!("{path}: excluded by global.runtime.singleNamespace");
+        assert!(!output.status.success() && said.contains(&expected), "{path}: {said}");
     }
 }

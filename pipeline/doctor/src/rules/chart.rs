@@ -79,20 +79,7 @@ pub(super) fn check(judged: &mut Judged) {
             }
         }
     }
-    let single = judged.truth("global.runtime.singleNamespace");
-    let wanted = "none with global.runtime.singleNamespace";
-    if single && !judged.is_empty("reporter.applicationNamespaces") {
-        judged.error("GR0064", "reporter.applicationNamespaces", wanted, "take one of the two away");
-    }
-    let namespaces = "resourceReporter.namespaces";
-    if single && judged.truth("resourceReporter.enabled") && !judged.is_empty(namespaces) {
-        judged.error(
-            "GR0064",
-            namespaces,
-            wanted,
-            "set it to []: objects of Argo CD's namespace are reported",
-        );
-    }
+    namespaces(judged);
     for group in BUDGETS {
         let empty = |key: &str| judged.is_empty(&format!("{group}.{key}"));
         let enabled = format!("{group}.enabled");
@@ -112,6 +99,30 @@ pub(super) fn check(judged: &mut Judged) {
     }
     source_server(judged);
     incumbent(judged);
+}
+
+/// Other namespaces than the one that the runtime is to keep to.
+fn namespaces(judged: &mut Judged) {
+    if !judged.truth("global.runtime.singleNamespace") {
+        return;
+    }
+    let either = "take one of the two away";
+    let acts = "take it away: Rollouts and Workflows of the release's namespace are changed";
+    let reports = "set it to []: objects of Argo CD's namespace are reported";
+    for (component, path, todo) in [
+        ("", "reporter.applicationNamespaces", either),
+        ("", "reporter.config.kubernetes.applicationNamespaces", either),
+        ("appProxy", "appProxy.namespaces", acts),
+        ("appProxy", "appProxy.config.appProxy.namespaces", acts),
+        ("changeRevision", "changeRevision.config.kubernetes.applicationNamespaces", either),
+        ("resourceReporter", "resourceReporter.namespaces", reports),
+        ("resourceReporter", "resourceReporter.config.resources.namespaces", reports),
+    ] {
+        let runs = component.is_empty() || judged.truth(&format!("{component}.enabled"));
+        if runs && !judged.is_empty(path) {
+            judged.error("GR0064", path, "none with global.runtime.singleNamespace", todo);
+        }
+    }
 }
 
 /// Secrets among the settings of a process, which stand in a ConfigMap.

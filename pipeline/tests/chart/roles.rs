@@ -184,3 +184,13 @@ fn roles_that_need_the_bus_are_let_onto_it() {
         }
     }
 }
+
+#[test]
+fn the_platform_has_more_than_an_hour_to_bring_its_store_to_the_form_of_a_new_version() {
+    let objects = objects(&values("good-platform.yaml").remove(0));
+    let pod = &object(&objects, "Deployment", "-platform").unwrap()["spec"]["template"]["spec"];
+    let probe = &pod["containers"][0]["startupProbe"];
+    assert_eq!(probe["httpGet"], json!({"path": "/healthz", "port": "http"}), "{probe}");
+    let number = |name: &str| probe[name].as_u64().unwrap();
+    assert!(number("periodSeconds") * number("failureThreshold") > 3_600, "{probe}");
+}

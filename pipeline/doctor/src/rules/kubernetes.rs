@@ -144,6 +144,7 @@ const OF_PODS: &[(&str, Shape)] = &[
     ("service.name", Shape::Part),
     ("serviceAccount.annotations", Shape::Annotations),
     ("serviceAccount.name", Shape::Name),
+    ("startupProbe", Shape::Numbers(PROBE)),
     ("tolerations", Shape::Items(TOLERATION, false)),
     ("topologySpreadConstraints", Shape::Items(SPREAD, false)),
 ];

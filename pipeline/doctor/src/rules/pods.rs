@@ -79,15 +79,16 @@ pub fn is_own_volume(group: &str, name: &str) -> bool {
 }
 
 pub(super) fn check(judged: &mut Judged) {
-    let looks: [(&str, Look); 10] = [
+    let looks: [(&str, Look); 11] = [
         ("affinity", |_, _, node| affinity(node)),
         ("extraEnv", variables),
         ("extraVolumes", volumes),
         ("extraVolumeMounts", mounts),
-        ("livenessProbe", |_, _, node| liveness(node)),
+        ("livenessProbe", |_, _, node| succeeds_once(node)),
         ("pdb.maxUnavailable", |_, _, node| share(node)),
         ("pdb.minAvailable", |_, _, node| share(node)),
         ("podLabels", |_, _, node| labels(node)),
+        ("startupProbe", |_, _, node| succeeds_once(node)),
         ("tolerations", |_, _, node| tolerations(node)),
         ("topologySpreadConstraints", |_, _, node| spread(node)),
     ];
@@ -186,9 +187,9 @@ fn mounts(judged: &Judged, group: &str, node: &Node) -> Wrong {
     Some((format!("the path {taken}, where something is mounted already"), "paths of their own"))
 }
 
-fn liveness(node: &Node) -> Wrong {
+fn succeeds_once(node: &Node) -> Wrong {
     let more = number(node, "successThreshold").filter(|number| *number != 1)?;
-    Some((format!("a successThreshold of {more}"), "1, as every probe of liveness has"))
+    Some((format!("a successThreshold of {more}"), "1, as every probe of liveness and of startup has"))
 }
 
 fn share(node: &Node) -> Wrong {

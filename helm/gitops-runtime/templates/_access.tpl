@@ -157,11 +157,18 @@ https://{{ include "gitops-runtime.tunnelName" . }}.{{ .Values.tunnelClient.doma
 {{- urlJoin $url -}}
 {{- end }}
 
+{{/* Where the router finds the app proxy: that of the chart by the name of its Service, unless another one is named. */}}
+{{- define "gitops-runtime.appProxyUrl" -}}
+{{- $url := .Values.router.appProxyUrl -}}
+{{- $isOwn := and .Values.appProxy.enabled (eq $url "http://cap-app-proxy:3017") -}}
+{{- ternary (printf "http://%s:3017" .Values.appProxy.service.name) $url $isOwn -}}
+{{- end }}
+
 {{/* The settings of the router: those that the values say, and above them `router.config`. */}}
 {{- define "gitops-runtime.routerSettings" -}}
 {{- $router := .Values.router -}}
 {{- $appProxy := dict "url" "" -}}
-{{- with $router.appProxyUrl -}}{{- $_ := set $appProxy "url" (include "gitops-runtime.whole" (list $ .)) -}}{{- end -}}
+{{- with include "gitops-runtime.appProxyUrl" . -}}{{- $_ := set $appProxy "url" (include "gitops-runtime.whole" (list $ .)) -}}{{- end -}}
 {{- $workflows := dict "url" "" -}}
 {{- with $router.workflowsUrl -}}{{- $_ := set $workflows "url" (include "gitops-runtime.whole" (list $ .)) -}}{{- end -}}
 {{- $settings := dict
@@ -219,6 +226,11 @@ https://{{ include "gitops-runtime.tunnelName" . }}.{{ .Values.tunnelClient.doma
 {{/* Whether tunnel servers find each other's tunnels over the bus. */}}
 {{- define "gitops-runtime.tunnelsShare" -}}
 {{- if and .Values.tunnelServer.enabled (gt (int .Values.tunnelServer.replicaCount) 1) (include "gitops-runtime.hasBus" .) }}true{{ end -}}
+{{- end }}
+
+{{/* The Service of the tunnel server's health and metrics, where that of its tunnels is reached from outside; else nothing. */}}
+{{- define "gitops-runtime.tunnelHealth" -}}
+{{- if ne .Values.tunnelServer.service.type "ClusterIP" }}{{ include "gitops-runtime.fullname" . }}-tunnel-health{{ end -}}
 {{- end }}
 
 {{/* The Secrets that the tunnel server reads as files: where, and name and key. */}}

@@ -8,6 +8,7 @@ A role without state: its settings, Service, Deployment and budget. Takes a dict
   files: the Secrets that it reads as files: where, and name and key
   ports: of its container beside 8088 (health and metrics), as [{name, containerPort}]
   service: name, annotations, type and ports of its Service
+  health: the name of another Service for 8088, where that one is reached from outside; may be left out
 */}}
 {{- define "gitops-runtime.role" -}}
 {{- $root := .root -}}
@@ -45,6 +46,23 @@ spec:
   ports:
     {{- range .service.ports }}
     - {name: {{ .name }}, port: {{ .port }}, targetPort: {{ .targetPort }}, protocol: TCP}
+    {{- end }}
+    {{- with .health }}
+---
+# For whoever asks within the cluster alone.
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ . }}
+  namespace: {{ $root.Release.Namespace | quote }}
+  labels: {{- $labels | nindent 4 }}
+spec:
+  type: ClusterIP
+  {{- if $root.Values.ipv6.enabled }}
+  ipFamilyPolicy: PreferDualStack
+  {{- end }}
+  selector: {{- $selector | nindent 4 }}
+  ports:
     {{- end }}
     - {name: health, port: 8088, targetPort: health, protocol: TCP}
 ---

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::commands::run;
-use crate::helm::{object, objects, pods, settings, values};
+use crate::helm::{object, objects, pods, rendered, settings, values};
 
 #[test]
 fn the_settings_of_every_role_are_such_that_the_program_starts_with_them() {
@@ -193,4 +193,62 @@ fn the_platform_has_more_than_an_hour_to_bring_its_store_to_the_form_of_a_new_ve
     assert_eq!(probe["httpGet"], json!({"path": "/healthz", "port": "http"}), "{probe}");
     let number = |name: &str| probe[name].as_u64().unwrap();
     assert!(number("periodSeconds") * number("failureThreshold") > 3_600, "{probe}");
+}
+
+/// The port 8088 of whatever Services of a component have it, with the kind of each.
+fn health_of<'a>(objects: &'a [Value], component: &str) -> Vec<(&'a str, Value)> {
+    let services = objects.iter().filter(|object| object["kind"] == "Service");
+    let of = |service: &&Value| service["spec"]["selector"]["app.kubernetes.io/component"] == component;
+    let has = |service: &&Value| {
+        service["spec"]["ports"].as_array().unwrap().iter().any(|port| port["port"] == 8088)
+    };
+    let named =
+        |service: &'a Value| (service["metadata"]["name"].as_str().unwrap(), service["spec"]["type"].clone());
+    services.filter(of).filter(has).map(named).collect()
+}
+
+#[test]
+fn a_tunnel_server_that_is_reached_from_outside_shows_its_health_and_metrics_within_the_cluster_alone() {
+    for kind in ["ClusterIP", "LoadBalancer", "NodePort"] {
+        let objects = rendered(&json!({
+            "global": {"runtime": {"name": "prod"}},
+            "platform": {"enabled": true},
+            "tunnelServer": {"enabled": true, "domain": "tunnels.example.com", "service": {"type": kind}},
+            "metrics": {"serviceMonitor": {"enabled": true}},
+        }));
+        let health = health_of(&objects, "tunnel-server");
+        let is_inside = kind == "ClusterIP";
+        let name = format!("prod-gitops-runtime-tunnel-{}", if is_inside { "server" } else { "health" });
+        assert_eq!(health, [(name.as_str(), json!("ClusterIP"))], "{kind}");
+        let server = object(&objects, "Service", "-tunnel-server").unwrap();
+        assert_eq!(server["spec"]["type"], kind);
+        assert_eq!(server["spec"]["ports"].as_array().unwrap().len(), 1 + usize::from(is_inside));
+        let test = object(&objects, "Pod", "-test-ready").unwrap().to_string();
+        assert!(test.contains(&format!("http://{name}.runtime.svc:8088")), "{test}");
+        let monitor = &object(&objects, "ServiceMonitor", "-tunnel-server").unwrap()["spec"];
+        assert_eq!(monitor["endpoints"][0]["port"], "health");
+        let labels = monitor["selector"]["matchLabels"].as_object().unwrap();
+        let selected = &object(&objects, "Service", &name).unwrap()["metadata"]["labels"];
+        assert!(labels.iter().all(|(key, value)| selected[key] == *value), "{selected}");
+    }
+}
+
+#[test]
+fn the_router_finds_the_app_proxy_of_the_chart_by_the_name_of_its_service() {
+    let url = |more: Value| {
+        let mut values =
+            json!({"global": {"runtime": {"name": "prod", "ingressUrl": "https://runtime.example.com"}}});
+        values.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        settings(&rendered(&values), "router")["router"]["appProxy"]["url"].as_str().unwrap().to_owned()
+    };
+    let called = json!({"enabled": true, "service": {"name": "proxy"}});
+    assert_eq!(url(json!({"appProxy": called})), "http://proxy.runtime.svc:3017");
+    assert_eq!(
+        url(json!({"appProxy": called, "router": {"appProxyUrl": "http://other:80"}})),
+        "http://other.runtime.svc:80"
+    );
+    assert_eq!(
+        url(json!({"appProxy": {"service": {"name": "proxy"}}})),
+        "http://cap-app-proxy.runtime.svc:3017"
+    );
 }

@@ -154,3 +154,77 @@ fn nothing_else_of_the_chart_depends_on_the_hook() {
     };
     assert_eq!(all("validation.enabled=true"), all("validation.enabled=false"));
 }
+
+#[test]
+fn of_a_new_argo_cd_the_hook_is_given_what_its_rules_read_and_no_secret_by_whichever_name() {
+    const SECRET: &str = "not-to-be-shown";
+    let values = json!({
+        "global": {"runtime": {"name": "prod", "ingressUrl": "https://runtime.example.com"}},
+        "validation": {"enabled": true},
+        "argo-cd": {
+            "fullnameOverride": "ours",
+            "namespaceOverride": "argo",
+            "crds": {"install": false, "annotations": {"a": SECRET}},
+            "server": {"name": "api", "certificateSecret": {"key": SECRET}},
+            "configs": {
+                "params": {"server.insecure": false, "server.rootpath": "/argo", "a": SECRET},
+                "tls": {"certificates": {"git.example.com": "no certificate"}},
+                "clusterCredentials": {"east": {"config": {"tlsClientConfig": {"keyData": SECRET}}}},
+                "secret": {"extra": {"slack": SECRET}},
+                "credentialTemplates": {"github": {"githubAppPrivateKey": SECRET}},
+                "cm": {"dex.config": format!("clientSecret: {SECRET}"), "oidc.config": format!("clientSecret: {SECRET}")},
+            },
+        },
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("values.yaml");
+    std::fs::write(&file, values.to_string()).unwrap();
+    let objects = rendered(&["--values", file.to_str().unwrap()]);
+    let given = of_kind(&objects, "ConfigMap")["data"]["values.yaml"].as_str().unwrap();
+    assert!(!given.contains(SECRET), "{given}");
+    let given: Value = serde_saphyr::from_str(given).unwrap();
+    assert_eq!(
+        given["argo-cd"],
+        json!({
+            "enabled": false,
+            "fullnameOverride": "ours",
+            "namespaceOverride": "argo",
+            "crds": {"install": false},
+            "server": {"name": "api"},
+            "configs": {
+                "params": {"server.insecure": false, "server.rootpath": "/argo"},
+                "tls": {"certificates": {"git.example.com": "no certificate"}},
+            },
+        })
+    );
+}
+
+/// The paths of values of a new Argo CD that stand in quotes in a text, without `argo-cd.`.
+fn paths_of_argocd(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split('"').filter_map(|part| part.strip_prefix("argo-cd."));
+    parts.filter(|path| {
+        path.split('.').all(|name| !name.is_empty() && name.chars().all(char::is_alphanumeric))
+    })
+}
+
+#[test]
+fn what_the_rules_read_of_a_new_argo_cd_is_what_the_hook_is_given() {
+    let template = std::fs::read_to_string(chart().join("templates/validation.yaml")).unwrap();
+    let mut folders = vec![std::path::Path::new(crate::helm::ROOT).join("pipeline/doctor/src/rules")];
+    let mut read = std::collections::BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            read.extend(paths_of_argocd(&std::fs::read_to_string(path).unwrap()).map(str::to_owned));
+        }
+    }
+    assert!(read.len() >= 6, "{read:?}");
+    for path in read {
+        let last = path.rsplit('.').next().unwrap();
+        assert!(template.contains(&format!("\"{last}\"")), "argo-cd.{path}");
+    }
+}

@@ -266,6 +266,31 @@ fn what_a_cluster_lacks_is_found_and_what_it_does_not_tell_is_unmeasured() {
 }
 
 #[test]
+fn a_token_that_embedded_servers_of_the_bus_take_otherwise_than_clients_do_is_found() {
+    use base64::Engine as _;
+    const NATS: &str = "nats: {mode: embedded, auth: {tokenSecretKeyRef: {name: bus, key: token}}}\nreporter: {replicaCount: 2}\n";
+    let found = |token: &str, values: &str| {
+        let token = base64::engine::general_purpose::STANDARD.encode(token);
+        let bus = ("/api/v1/namespaces/prod/secrets/bus", json!({"data": {"token": token}}));
+        let held = SimulatedCluster { objects: BTreeMap::from([bus]), refused: BTreeSet::new() };
+        let report = asked(&held, &format!("{WITH_A_CLUSTER}{values}"));
+        let text = report.write(Format::Table);
+        assert!(!text.contains("not-to-be-shown"), "{text}");
+        lines_of(&report, "GR0102").into_iter().filter(|line| line.contains("nats.auth")).collect::<Vec<_>>()
+    };
+    let line = "error nats.auth.tokenSecretKeyRef: a quote, a backslash, or white space at an end, in the key token of the \
+                Secret bus";
+    for token in ["not-to-be-shown\n", " not-to-be-shown", "not-to-\"be-shown", "not-to-\\be-shown"] {
+        assert_eq!(found(token, NATS), [line], "{token:?}");
+        // Existing servers may have settings of any kind.
+        assert_eq!(found(token, &NATS.replace("embedded", "existing, url: 'nats://nats:4222'")), [""; 0]);
+    }
+    for token in ["not-to-be-shown", "12345", "not to be shown", "not-to-'be-shown"] {
+        assert_eq!(found(token, NATS), [""; 0], "{token:?}");
+    }
+}
+
+#[test]
 fn rights_in_the_whole_cluster_are_asked_for_by_each_component_that_is_given_some() {
     let mut held = SimulatedCluster { objects: BTreeMap::new(), refused: BTreeSet::new() };
     held.refused.extend(["create clusterroles", "create tokenreviews", "create horizontalpodautoscalers"]);

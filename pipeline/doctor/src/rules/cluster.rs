@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value as Json;
 
 use super::doubtful::SCALED;
@@ -221,7 +223,18 @@ fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
             continue;
         }
         let (name, key) = (name.to_owned(), key.to_owned());
-        has(judged, place, path, &name, &key)?;
+        let found = has(judged, place, path, &name, &key)?;
+        let embeds = judged.text("nats.mode") == "embedded" && runs;
+        let is_token = *path == "nats.auth.tokenSecretKeyRef" && embeds;
+        if is_token && found.is_some_and(|token| !is_quotable(&token)) {
+            let found = format!(
+                "a quote, a backslash, or white space at an end, in the key {key} of the Secret {name}"
+            );
+            let wanted = "a token that embedded servers take as clients do, who cut white space off";
+            let todo =
+                "make it without a line's end: kubectl create secret generic NAME --from-literal=KEY=TOKEN";
+            judged.told(Severity::Error, "GR0102", path, found, wanted, todo);
+        }
     }
     for path in CREDENTIALS {
         let names = judged.at(path).map(Node::json).unwrap_or_default();
@@ -232,19 +245,32 @@ fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a Secret is there, with a key in it.
-fn has(judged: &mut Judged, place: &Place<'_>, path: &str, name: &str, key: &str) -> Result<(), String> {
+/// Whether a Secret is there, with a key in it; gives what the key holds, in base64.
+fn has(
+    judged: &mut Judged,
+    place: &Place<'_>,
+    path: &str,
+    name: &str,
+    key: &str,
+) -> Result<Option<String>, String> {
     let namespace = place.namespace;
     let found = match place.cluster.get(&format!("/api/v1/namespaces/{namespace}/secrets/{name}"))? {
         None => format!("no Secret {name} in namespace {namespace}"),
-        Some(secret) if secret["data"].get(key).is_none() => {
-            format!("no key {key} in the Secret {name} in namespace {namespace}")
-        }
-        Some(_) => return Ok(()),
+        Some(secret) => match secret["data"].get(key) {
+            None => format!("no key {key} in the Secret {name} in namespace {namespace}"),
+            Some(held) => return Ok(held.as_str().map(str::to_owned)),
+        },
     };
     let todo = "make it before you install";
     judged.told(Severity::Error, "GR0102", path, found, "that Secret with that key", todo);
-    Ok(())
+    Ok(None)
+}
+
+/// Whether a token, in base64, is the same in quotes in the settings of a NATS server as in a file of a client's, which takes it
+/// without white space around it.
+fn is_quotable(token: &str) -> bool {
+    let Ok(token) = STANDARD.decode(token) else { return true };
+    !token.iter().any(|byte| b"\"\\".contains(byte)) && token.trim_ascii().len() == token.len()
 }
 
 fn rights(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {

@@ -30,6 +30,12 @@ pub(super) fn missing(judged: &mut Judged) {
         };
         judged.error("GR0006", gone, &wanted, "take the key away that sets it to null");
     }
+    // The values of a new Argo CD are of another chart, and this one of them is asked for by ours.
+    let switch = "argo-cd.enabled";
+    if gone(judged, switch) == Some(switch) {
+        let wanted = "true or false, or no key: the chart's own is false";
+        judged.error("GR0006", switch, wanted, "take the key away that sets it to null");
+    }
 }
 
 /// The first of the groups that a value is in, or the value itself, that is not there; `None` as well where one of these is no

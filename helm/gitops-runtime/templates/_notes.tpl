@@ -74,7 +74,11 @@ Left to do:
 {{- end }}
 {{- end }}
 {{- if not .Values.rbac.create }}
-{{- $todo = append $todo (printf "grant the rights: gitops-runtime rbac print --role reporter --namespace %s --service-account %s/%s | kubectl apply -f -" (include "gitops-runtime.argocdNamespace" .) .Release.Namespace (include "gitops-runtime.serviceAccount" .)) }}
+{{- range $role := without (include "gitops-runtime.components" . | fromYamlArray) "platform" "router" "tunnel-client" "tunnel-server" }}
+{{- $of := printf "%s-%s" $name $role }}
+{{- $account := ternary (include "gitops-runtime.serviceAccount" $) $of (eq $role "reporter") }}
+{{- $todo = append $todo (printf "grant the rights of the %s: kubectl --namespace %s get configmap %s --output 'jsonpath={.data.config\\.yaml}' | gitops-runtime rbac print --role %s --config /dev/stdin --service-account %s/%s | kubectl apply -f -" $role $.Release.Namespace $of $role $.Release.Namespace $account) }}
+{{- end }}
 {{- if include "gitops-runtime.generatedKeys" . | fromYamlArray }}
 {{- $todo = append $todo (printf "and: gitops-runtime rbac print --role secrets --secret %s --service-account %s/%s | kubectl apply -f -" (include "gitops-runtime.generated" .) .Release.Namespace (include "gitops-runtime.serviceAccount" .)) }}
 {{- end }}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::helm::{chart, expect, objects, pods, template, values};
+use crate::helm::{ROOT, chart, expect, objects, pods, template, values};
 
 /// The notes with these values. `helm template` leaves them out, so a copy of the chart renders them as an object.
 pub(crate) fn notes(arguments: &[&str]) -> String {
@@ -72,6 +72,14 @@ fn the_notes_list_what_is_left_to_do_for_these_values() {
         "no NetworkPolicies",
     ] {
         assert!(trial.contains(said), "{said}: {trial}");
+    }
+    let roles = ["appProxy", "changeRevision", "resourceReporter", "sourceServer"];
+    let runs = roles.map(|role| format!("{role}.enabled=true")).join(",");
+    let more = format!("{runs},sourceServer.argocdCredentials=true");
+    let all = notes(&["--values", file.to_str().unwrap(), "--set", &more]);
+    for role in ["reporter", "app-proxy", "change-revision", "resource-reporter", "source-server"] {
+        let said = format!("rbac print --role {role} --config /dev/stdin --service-account runtime/prod-");
+        assert!(all.contains(&said), "{role}: {all}");
     }
     let file = values("good-ingress.yaml").remove(0);
     let ingress = notes(&["--values", file.to_str().unwrap()]);
@@ -148,4 +156,41 @@ fn no_template_depends_on_the_cluster_the_moment_or_chance() {
         }
     }
     assert!(all > 1_000, "{all} words");
+}
+
+#[test]
+fn values_are_validated_for_the_namespace_that_they_are_then_installed_in() {
+    let mut seen = 0;
+    for file in ["README.md", "helm/gitops-runtime/README.md"] {
+        let text = std::fs::read_to_string(Path::new(ROOT).join(file)).unwrap();
+        for block in text.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            let namespace = |line: &str| {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                words.windows(2).find(|pair| pair[0] == "--namespace").map(|pair| pair[1].to_owned())
+            };
+            let of = |command: &str| block.lines().filter(|line| line.contains(command)).collect::<Vec<_>>();
+            let Some(install) = of("helm install").first().copied() else { continue };
+            for validate in of("gitops-runtime validate") {
+                assert_eq!(namespace(validate), namespace(install), "{file}: {validate}");
+                seen += 1;
+            }
+        }
+    }
+    assert_eq!(seen, 2);
+}
+
+#[test]
+fn each_file_of_alerts_is_applied_under_a_name_of_its_own() {
+    let text = std::fs::read_to_string(chart().join("../README.md")).unwrap();
+    let blocks = text.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let script = blocks.filter(|block| block.contains("PrometheusRule")).collect::<String>();
+    let script = script.replace("kubectl apply -f -", "cat");
+    let output = std::process::Command::new("sh").arg("-c").arg(script).current_dir(ROOT).output().unwrap();
+    let rules: Vec<serde_json::Value> =
+        serde_saphyr::from_multiple(std::str::from_utf8(&output.stdout).unwrap()).unwrap();
+    let names: BTreeSet<&str> = rules.iter().map(|rule| rule["metadata"]["name"].as_str().unwrap()).collect();
+    let files = std::fs::read_dir(chart().join("alerts")).unwrap();
+    let files = files.filter(|entry| entry.as_ref().unwrap().path().is_file()).count();
+    assert_eq!((names.len(), rules.len()), (files, files), "{names:?}");
+    assert!(rules.iter().all(|rule| rule["spec"]["groups"].is_array()));
 }

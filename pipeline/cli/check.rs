@@ -77,6 +77,15 @@ fn waiting(before: &mut Option<String>, now: String) {
     }
 }
 
+/// An address as it may be shown.
+fn without_user(url: &Url) -> Url {
+    let mut url = url.clone();
+    // An address without a host has no user either.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url
+}
+
 async fn ask(check: &Check, base: &Url) -> anyhow::Result<ExitCode> {
     let client = reqwest::Client::builder()
         .no_proxy()
@@ -85,6 +94,7 @@ async fn ask(check: &Check, base: &Url) -> anyhow::Result<ExitCode> {
         .build()
         .context("make an HTTP client")?;
     let url = base.join("/readyz").context("the address")?;
+    let base = without_user(base);
     let until = Instant::now() + check.within;
     let mut waits_for = None;
     loop {

@@ -85,7 +85,7 @@ impl Layers {
         let Some(setting) = catalogue.setting(path) else {
             if catalogue.groups.contains_key(path) {
                 let problem = format!(
-                    "is a section: set one of its settings, such as {path}.NAME (`config show` lists them)"
+                    "is a section: set one of its settings, such as {path}.NAME (`config print` lists them)"
                 );
                 return self.problems.said(path, problem, Origin::Flag(flag.to_owned()));
             }

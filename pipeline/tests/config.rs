@@ -237,7 +237,7 @@ fn a_secret_on_the_command_line_is_refused() {
             "config: platform.token: a secret does not belong on the command line, where others can see it; use \
              platform.tokenFile or the variable GITOPS_RUNTIME_PLATFORM__TOKEN (from --set)",
             "config: platform.tokn: unknown setting; did you mean 'token'? (from --set)",
-            "config: argocd: is a section: set one of its settings, such as argocd.NAME (`config show` lists them) (from --set)",
+            "config: argocd: is a section: set one of its settings, such as argocd.NAME (`config print` lists them) (from --set)",
         ]
     );
     assert_eq!(output.status.code(), Some(1));

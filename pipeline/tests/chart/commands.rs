@@ -154,6 +154,9 @@ fn why_nobody_answers_is_said() {
         let expected = format!("gitops-runtime: {url} {why}\n");
         assert_eq!((output.status.code(), said(&output)), (Some(1), expected));
     }
+    let output = run(&["check", &format!("http://ada:not-to-be-shown@{address}/")]);
+    let expected = format!("gitops-runtime: http://{address}/ does not answer: the connection is refused\n");
+    assert_eq!((output.status.code(), said(&output)), (Some(1), expected));
     served.join().unwrap();
     for url in ["foo", "ftp://a", "localhost:8088"] {
         let output = run(&["check", url]);

@@ -17,7 +17,7 @@ use crate::file_lock::lock;
 /// Of the file itself, of its log, and of the log's index.
 const ENDS: [&str; 3] = ["", "-wal", "-shm"];
 /// What the name of the copy ends with that is made before the store's tables change, while they do,
-const MIGRATING: &str = ".migrating";
+const BEGUN: &str = ".before-migration";
 /// and after that, with the moment.
 const BEFORE_MIGRATION: &str = ".before-migration-";
 
@@ -143,7 +143,7 @@ pub(crate) async fn before_migration(
     path: &Path,
     applied: &HashSet<i64>,
 ) -> Result<(), StoreError> {
-    let to = with_end(path, MIGRATING);
+    let to = with_end(path, BEGUN);
     if to.exists() {
         let begun = open(&to).await?;
         let was = database::applied(&begun).await;
@@ -158,7 +158,7 @@ pub(crate) async fn before_migration(
 
 /// Once the tables have changed, the copy that was made before takes the place of the one of the last change.
 pub(crate) fn migrated(path: &Path) -> Result<(), StoreError> {
-    let copy = with_end(path, MIGRATING);
+    let copy = with_end(path, BEGUN);
     if !copy.exists() {
         return Ok(());
     }

@@ -260,7 +260,8 @@ async fn of_copies_before_a_change_of_the_tables_the_newest_stays_and_none_that_
     let others =
         ["platform.db.before-migration-mine", "other.db.before-migration-1", "platform.db.before-migration-"];
     let earlier = ["platform.db.before-migration-1", "platform.db.before-migration-22"];
-    fs::write(folder.path().join("platform.db.migrating.partial"), "of a start that was cut short").unwrap();
+    fs::write(folder.path().join("platform.db.before-migration.partial"), "of a start that was cut short")
+        .unwrap();
     for name in others.iter().chain(&earlier) {
         fs::write(folder.path().join(name), "of an earlier start").unwrap();
     }
@@ -270,7 +271,7 @@ async fn of_copies_before_a_change_of_the_tables_the_newest_stays_and_none_that_
     let names =
         fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let (kept, new): (Vec<_>, Vec<_>) =
-        names.filter(|name| name.contains("migrati")).partition(|name| others.contains(&&**name));
+        names.filter(|name| name.contains("before-migration")).partition(|name| others.contains(&&**name));
     assert_eq!(kept.len(), 3, "what is named otherwise is not its own");
     assert!(matches!(&new[..], [one] if !earlier.contains(&&**one)), "{new:?}");
 }
@@ -278,7 +279,8 @@ async fn of_copies_before_a_change_of_the_tables_the_newest_stays_and_none_that_
 #[tokio::test]
 async fn a_change_of_the_tables_that_is_begun_again_keeps_the_copy_of_how_they_were() {
     let folder = TempDir::new().unwrap();
-    let (path, begun) = (folder.path().join("platform.db"), folder.path().join("platform.db.migrating"));
+    let (path, begun) =
+        (folder.path().join("platform.db"), folder.path().join("platform.db.before-migration"));
     let sqlite = async |path: &std::path::Path, sql| {
         let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}?mode=rwc", path.display())).await.unwrap();
         sqlx::raw_sql(sql).execute(&pool).await.unwrap();

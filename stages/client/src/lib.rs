@@ -5,7 +5,8 @@
 //! names the act and the host and never a path, a query, a body or a token.
 //!
 //! It decides nothing: whether a failure is retried, and when, is the caller's business. The three rules that stand here, since all
-//! who read Applications need them, are [`has_commits()`], [`manifest_sources()`] and [`synced_sources()`].
+//! who read Applications need them, are [`has_commits()`], [`manifest_sources()`] and [`synced_sources()`]; one that all who are asked
+//! in GraphQL need is [`check_query()`].
 
 mod client;
 mod data_answer;
@@ -19,6 +20,7 @@ mod manifest_sources;
 mod metered;
 mod no_tunnel;
 mod own_cookie;
+mod query_bounds;
 mod retry_after;
 mod session;
 mod speaks_http;
@@ -37,6 +39,7 @@ pub use has_commits::has_commits;
 pub use manifest_sources::manifest_sources;
 pub use no_tunnel::NO_TUNNEL;
 pub use own_cookie::OwnCookie;
+pub use query_bounds::{QueryFault, check_query};
 pub use reqwest::{Method, RequestBuilder, Url, header};
 pub use retry_after::{MAX_RETRY_AFTER, retry_after};
 pub use session::{Login, Session, Sessions};

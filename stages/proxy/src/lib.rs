@@ -21,6 +21,7 @@ mod operation;
 mod own_pods;
 mod platform;
 mod proxy;
+mod query_text;
 mod refusal;
 mod refusal_log;
 mod registration;

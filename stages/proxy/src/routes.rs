@@ -2,7 +2,7 @@
 //!
 //! takes: HTTP - gives: answers of the schema; a stream of events to whoever accepts one, and sockets; the runtime's own logs -
 //! calls: nothing itself - fails: 401 without a token, 413 for a body that is too long, 400 for one that is no query; whatever else
-//! is wrong stands under `errors` of an answer 200
+//! is wrong stands under `errors` of an answer 200, also that nobody knows whoever asks, of whom no body is read
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,9 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{AppendHeaders, IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use futures::stream;
 use pipeline_core::{SecretString, Shutdown};
+use serde_json::json;
 use stages_client::event_stream;
 use tokio::sync::Semaphore;
 
@@ -28,6 +30,7 @@ use crate::error::ActError;
 use crate::gate::Subject;
 use crate::git::OAuth;
 use crate::operation::Operation;
+use crate::query_text::read_query;
 use crate::registration::Registered;
 use crate::schema::Schema;
 use crate::socket::{Session, agreed};
@@ -70,6 +73,16 @@ impl Front {
             .with_state(self.clone());
         Router::new().nest("/app-proxy", api.clone()).merge(api).layer(from_fn_with_state(self, cors))
     }
+
+    /// Why nothing is carried out, in the form in which an answer is waited for.
+    async fn refused(self, is_stream: bool, message: &str, code: &str) -> Response {
+        let error = json!({"message": message, "extensions": {"code": code}});
+        let said = json!({"data": null, "errors": [error]});
+        match is_stream {
+            true => event_stream(stream::iter([said]), self.stop, ALIVE).await,
+            false => answer(&said),
+        }
+    }
 }
 
 /// Whether it can do anything for anybody: not before the runtime is registered.
@@ -100,9 +113,15 @@ fn wrong(status: StatusCode, text: &str) -> Response {
 
 async fn graphql(State(front): State<Front>, request: axum::extract::Request) -> Response {
     let (head, body) = request.into_parts();
-    let Some(token) = token(&head.headers) else {
-        return wrong(StatusCode::UNAUTHORIZED, &front.desk.without_credentials().to_string());
-    };
+    let caller = Caller(token(&head.headers));
+    let accepts = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_stream = accepts.contains("text/event-stream");
+    // Of whom nobody knows nothing is read: what a body takes while it is read is for those who may ask.
+    match front.desk.knows(&caller).await {
+        Ok(()) => {}
+        Err(error @ ActError::NoCredentials) => return wrong(StatusCode::UNAUTHORIZED, &error.to_string()),
+        Err(error) => return front.refused(is_stream, &error.to_string(), error.code()).await,
+    }
     let Ok(body) = to_bytes(body, front.body).await else {
         return wrong(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -110,7 +129,7 @@ async fn graphql(State(front): State<Front>, request: axum::extract::Request) ->
         );
     };
     // Where in a text that is not JSON the fault is, may be told; the text itself is not.
-    let request: Request = match serde_json::from_slice(&body) {
+    let mut request: Request = match serde_json::from_slice(&body) {
         Ok(request) => request,
         Err(error) => {
             let text = format!(
@@ -121,14 +140,11 @@ async fn graphql(State(front): State<Front>, request: axum::extract::Request) ->
             return wrong(StatusCode::BAD_REQUEST, &text);
         }
     };
-    // What a parser says of a document quotes it, and a token may stand there.
-    if let Err(error) = async_graphql::parser::parse_query(&request.query) {
-        let error = serde_json::json!({"message": unread(error.positions().next()), "extensions": {"code": "BAD_REQUEST"}});
-        return answer(&serde_json::json!({"data": null, "errors": [error]}));
+    if let Err(why) = read_query(&mut request) {
+        return front.refused(is_stream, &why, "BAD_REQUEST").await;
     }
-    let request = request.data(Caller(Some(token)));
-    let accepts = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if accepts.contains("text/event-stream") {
+    let request = request.data(caller);
+    if is_stream {
         return event_stream(front.schema.execute_stream(request), front.stop, ALIVE).await;
     }
     answer(&front.schema.execute(request).await)
@@ -258,14 +274,6 @@ fn status(error: &ActError) -> StatusCode {
         "BAD_REQUEST" => StatusCode::BAD_REQUEST,
         "PLATFORM_AWAY" | "BUSY" | "STOPPING" => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_GATEWAY,
-    }
-}
-
-/// What is said of a document that cannot be read, without a word of it.
-pub(crate) fn unread(at: Option<async_graphql::Pos>) -> String {
-    match at {
-        Some(at) => format!("the query cannot be read: line {}, column {}", at.line, at.column),
-        None => "the query cannot be read".to_owned(),
     }
 }
 

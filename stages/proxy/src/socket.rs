@@ -22,6 +22,7 @@ use tokio::time::{Instant, interval_at, sleep_until, timeout};
 use tokio_stream::StreamMap;
 
 use crate::desk::{Caller, Desk};
+use crate::query_text::read_query;
 use crate::routes::given;
 use crate::schema::Schema;
 
@@ -201,11 +202,9 @@ impl Session {
                 let message = format!("at most {OPERATIONS} operations of a socket may be under way");
                 Ok(Some(refused(protocol, &id, &message, "BUSY")))
             }
-            (ClientMessage::Start { id, payload }, Some(caller)) => {
-                // What a parser says of a document quotes it.
-                if let Err(error) = async_graphql::parser::parse_query(&payload.query) {
-                    let said = crate::routes::unread(error.positions().next());
-                    return Ok(Some(refused(protocol, &id, &said, "BAD_REQUEST")));
+            (ClientMessage::Start { id, mut payload }, Some(caller)) => {
+                if let Err(why) = read_query(&mut payload) {
+                    return Ok(Some(refused(protocol, &id, &why, "BAD_REQUEST")));
                 }
                 let answers = self.schema.execute_stream(payload.data(caller));
                 running.insert(id, Box::pin(answers.map(Some).chain(once(async { None }))));

@@ -13,7 +13,7 @@ use axum::routing::{MethodRouter, any, get, post};
 use axum::{Json, Router};
 use jiff::Timestamp;
 use pipeline_core::Shutdown;
-use stages_client::{OwnCookie, event_stream, mark_as_data};
+use stages_client::{OwnCookie, check_query, event_stream, mark_as_data};
 use stages_platform_store::{Sequence, Store};
 
 use crate::authorize;
@@ -141,8 +141,8 @@ async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Res
         }
     };
     // Values may be long, where a runtime tells of much; what is asked is not.
-    if request.query.len() > BODY {
-        return Refusal::TooLong(BODY).into_response();
+    if let Err(fault) = check_query(&request.query) {
+        return Refusal::Query(fault).into_response();
     }
     if request.query.trim().is_empty() {
         let text = r#"a query is missing: the body is to be {"query": "…", "variables": {}}"#;

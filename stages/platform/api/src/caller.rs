@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pipeline_core::SecretString;
 use sha2::{Digest as _, Sha256};
-use stages_client::OwnCookie;
+use stages_client::{OwnCookie, QueryFault};
 use stages_platform_store::{
     Access, By, Millis, Registration, Role, Runtime, Scope, Store, StoreError, View,
 };
@@ -68,6 +68,8 @@ pub(crate) enum Refusal {
     Wrong(String),
     #[error("the body is longer than {0} bytes")]
     TooLong(usize),
+    #[error(transparent)]
+    Query(#[from] QueryFault),
     #[error("the store does not answer: try again")]
     Store,
     #[error("too many runtimes are being asked at once: try again")]
@@ -122,8 +124,8 @@ impl Refusal {
             Self::NoRuntime(_) | Self::Unregistered(_) | Self::NoPath => StatusCode::NOT_FOUND,
             Self::OtherMethod => StatusCode::METHOD_NOT_ALLOWED,
             Self::Packed => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::Wrong(_) => StatusCode::BAD_REQUEST,
-            Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLong(_) | Self::Query(QueryFault::TooLong) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Wrong(_) | Self::Query(_) => StatusCode::BAD_REQUEST,
             Self::OwnRequests(_) | Self::OwnSubscriptions(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Store | Self::Busy | Self::AllSubscriptions => StatusCode::SERVICE_UNAVAILABLE,
             Self::NoAddress(_) | Self::BadAddress(..) | Self::RefusedAddress(..) | Self::OtherView => {

@@ -18,7 +18,7 @@ use futures::{Stream, StreamExt as _};
 use ipnet::IpNet;
 use pipeline_core::{ExposeSecret as _, SecretString, Shutdown};
 use serde::Deserialize;
-use stages_client::{NO_TUNNEL, Target, install_crypto};
+use stages_client::{NO_TUNNEL, Target, check_query, install_crypto};
 use stages_platform_store::Scope;
 
 use crate::addresses::{Addresses, RefusedName};
@@ -214,6 +214,7 @@ fn act_of(body: &[u8]) -> Result<Option<String>, Refusal> {
         ))
     };
     let asked: GraphQl = serde_json::from_slice(body).map_err(|_| wrong("it is not such JSON"))?;
+    check_query(&asked.query)?;
     let document = parse_query(&asked.query).map_err(|_| wrong("its query cannot be read"))?;
     let mut names = Vec::new();
     // Whichever of several is meant, all of them count.

@@ -1,9 +1,14 @@
 //! What is tried to be let in for one thing and to do another, or to do it unseen.
 
+use std::time::Duration;
+
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::operations::asked;
-use crate::support::Running;
+use crate::support::{Running, SOON};
 
 #[tokio::test]
 async fn a_name_that_no_object_has_reaches_neither_the_platform_nor_argo_cd() {
@@ -63,22 +68,67 @@ async fn a_long_name_does_not_keep_the_acts_beside_it_out_of_the_audit_log() {
 }
 
 #[tokio::test]
-async fn what_stands_thousands_deep_within_itself_is_refused_and_the_process_goes_on() {
+async fn what_stands_hundreds_deep_within_itself_is_refused_and_the_process_goes_on() {
     let running = Running::start().await;
     let deep =
         |open: &str, close: &str, times: usize| format!("{}{}", open.repeat(times), close.repeat(times));
+    let too_deep = "the query has more than 64 brackets open at once: ask for less at a time, and put deep values into its variables";
+    let refused = (too_deep.to_owned(), "BAD_REQUEST".to_owned());
     for query in [
         "{a".repeat(30_000),
         deep("{a", "}", 20_000),
-        format!("{{ workflows(namespace: {}) {{ phase }} }}", deep("[", "]", 30_000)),
-        format!("{{ workflows(namespace: {}) {{ phase }} }}", deep("{a:", "}", 15_000)),
+        // What the parser's own guard lets through: it ended the process.
+        format!("{{ workflows(namespace: {}) {{ phase }} }}", deep("[", "]", 350)),
+        format!("{{ workflows(namespace: {}) {{ phase }} }}", deep("[", "]", 1_000)),
+        format!("{{ workflows(namespace: {}) {{ phase }} }}", deep("{a:", "}", 1_000)),
         format!("query Q($a: {}) {{ versionInfo {{ version }} }}", deep("[", "]", 30_000)),
         format!("{{ {} versionInfo {{ version }} }}", deep("...{", "}", 10_000)),
     ] {
         let answer = running.ask("nobody-knows-this", &query).await;
-        assert!(answer["errors"][0]["message"].is_string(), "{answer}");
+        assert_eq!(answer["errors"][0]["extensions"]["code"], "UNAUTHENTICATED", "{answer}");
+        assert_eq!(running.refused(&running.admin, &query).await, refused);
     }
+    // As deep as may be: it is read, and is no namespace.
+    let query = format!("{{ workflows(namespace: {}) {{ phase }} }}", deep("[", "]", 62));
+    let said = running.ask(&running.admin, &query).await["errors"][0]["message"].to_string();
+    assert!(said.contains("Invalid value for argument"), "{said}");
     running.data(&running.admin, "{ versionInfo { version } }").await;
+}
+
+#[tokio::test]
+async fn of_whom_nobody_knows_no_query_is_read() {
+    let running = Running::made(Duration::ZERO, |mut config| {
+        config.limits.body = 2 << 20;
+        config
+    })
+    .await;
+    // A wide query of a mebibyte is announced, and no more than its beginning comes.
+    let mut stream = TcpStream::connect(running.url.trim_start_matches("http://")).await.unwrap();
+    let head = "POST /app-proxy/api/graphql HTTP/1.1\r\nhost: prod\r\nauthorization: goak_none\r\ncontent-length: 1048576\r\n\r\n";
+    stream.write_all(format!("{head}{{\"query\": \"{{a a a a").as_bytes()).await.unwrap();
+    let answered = async {
+        let mut answer = String::new();
+        while !answer.contains("\"UNAUTHENTICATED\"") {
+            let mut bytes = [0; 1_024];
+            let read = stream.read(&mut bytes).await.unwrap();
+            assert!(read > 0, "{answer}");
+            answer.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        }
+        answer
+    };
+    let answer = timeout(SOON, answered).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("this key, token or session is not known, or has ended"), "{answer}");
+    // Who is known is told that it is too much, before any of it is parsed.
+    let wide = format!("{{ {} }}", "a ".repeat(500_000));
+    let too_long = "the query is longer than 65536 bytes: put long values into its variables";
+    let refused = running.refused(&running.admin, &wide).await;
+    assert_eq!(refused, (too_long.to_owned(), "BAD_REQUEST".to_owned()));
+    let version = "query Q($long: String) { versionInfo(a: $long) { version } }";
+    let asked = running.client.post(format!("{}/api/graphql", running.url)).bearer_auth(&running.admin);
+    let asked = asked.json(&json!({"query": version, "variables": {"long": "a".repeat(1 << 20)}}));
+    let said = asked.send().await.unwrap().text().await.unwrap();
+    assert!(said.contains("Unknown argument \\\"a\\\""), "values may be long: {said}");
 }
 
 #[tokio::test]

@@ -208,6 +208,10 @@ async fn what_is_no_message_no_socket_or_too_much_is_refused() {
         (&json!("error"), &json!("BAD_REQUEST"))
     );
     assert!(!told.to_string().contains("ghp_"), "{told}");
+    let too_deep = "the query has more than 64 brackets open at once: ask for less at a time, and put deep values into its variables";
+    client.ask("a", &format!("{{ a(b: {}{}) }}", "[".repeat(1_000), "]".repeat(1_000))).await;
+    let told = client.hear().await;
+    assert_eq!(told["payload"], json!([{"message": too_deep, "extensions": {"code": "BAD_REQUEST"}}]));
     client.say(&json!({"type": "something", "payload": "ghp_1"})).await;
     assert_eq!(client.ended().await, (4400, "this is no message of the protocol".to_owned()));
 

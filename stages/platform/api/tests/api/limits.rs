@@ -44,10 +44,11 @@ async fn what_is_too_deep_too_much_or_too_long_is_refused() {
     let fragments = "{ ...A } fragment A on Query { ...B } fragment B on Query { ...A }";
     let circle = "The recursion depth of the query cannot be greater than `32`";
     assert_eq!(ask(fragments.to_owned()).await, circle, "fragments that name each other");
-    let long = json!({"query": " ".repeat(300_000)}).to_string();
+    let long = json!({"query": " ".repeat(65_537)}).to_string();
     let asked = served.client.post(format!("{}/2.0/api/graphql", served.url));
     let response = asked.header(served.runtime.0, &served.runtime.1).body(long.clone()).send().await.unwrap();
-    assert_eq!(told(response).await, (413, "the body is longer than 262144 bytes\n".to_owned()));
+    let said = "the query is longer than 65536 bytes: put long values into its variables\n";
+    assert_eq!(told(response).await, (413, said.to_owned()));
     // The values of a runtime may be longer, as it tells of all its clusters.
     let ask_long = async |who: &Credential, length: usize| {
         let asked = json!({"query": "{ me { name } }", "variables": {"a": " ".repeat(length)}}).to_string();
@@ -62,6 +63,22 @@ async fn what_is_too_deep_too_much_or_too_long_is_refused() {
     // Who is not known is told so before anything is read.
     let response = served.client.post(format!("{}/2.0/api/graphql", served.url)).body(long).send().await;
     assert_eq!(response.unwrap().status(), 401);
+}
+
+#[tokio::test]
+async fn what_stands_hundreds_deep_within_itself_is_refused_and_the_process_goes_on() {
+    let served = Served::new().await;
+    let lists = |times: usize| format!("{{ me(a: {}{}) {{ name }} }}", "[".repeat(times), "]".repeat(times));
+    let refused = "the query has more than 64 brackets open at once: ask for less at a time, and put deep values into its variables\n";
+    for path in ["graphql", "runtimes/prod/app-proxy/graphql"] {
+        for query in [lists(350), lists(1_000), "{a".repeat(1_000)] {
+            let asked = served.client.post(format!("{}/2.0/api/{path}", served.url));
+            let asked = asked.header(served.admin.0, &served.admin.1).json(&json!({"query": query}));
+            assert_eq!(told(asked.send().await.unwrap()).await, (400, refused.to_owned()), "{path}");
+        }
+    }
+    let said = served.refused(&served.admin, &lists(62), json!({})).await;
+    assert!(said.starts_with("Unknown argument \"a\""), "{said}");
 }
 
 #[tokio::test]

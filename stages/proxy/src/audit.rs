@@ -23,8 +23,6 @@ const TOGETHER: usize = 50;
 /// record would keep those beside it out of the log.
 const LONGEST: usize = 700;
 const AGAIN: Backoff = Backoff { min: Duration::from_millis(200), max: Duration::from_secs(30) };
-/// What is left when the process stops has this long.
-const LAST: Duration = Duration::from_secs(5);
 
 /// What was done, or not.
 #[derive(Debug, Clone, Serialize)]
@@ -70,6 +68,8 @@ pub(crate) struct Audit {
 pub(crate) struct Recorder {
     platform: Platform,
     waiting: mpsc::Receiver<Record>,
+    /// Those that are being sent.
+    in_hand: Vec<Record>,
     series: ProxySeries,
 }
 
@@ -82,7 +82,10 @@ pub(crate) struct Place {
 impl Audit {
     pub(crate) fn new(platform: Platform, series: ProxySeries) -> (Self, Recorder) {
         let (records, waiting) = mpsc::channel(WAITING);
-        (Self { records, series: series.clone() }, Recorder { platform, waiting, series })
+        (
+            Self { records, series: series.clone() },
+            Recorder { platform, waiting, in_hand: Vec::new(), series },
+        )
     }
 
     /// One whose records are kept where they wait.
@@ -114,67 +117,82 @@ impl Place {
 }
 
 impl Recorder {
-    /// Until `stop`, and then what is left.
-    pub(crate) async fn run(mut self, stop: Shutdown) {
-        loop {
-            let mut records = Vec::new();
-            tokio::select! {
-                biased;
-                _ = self.waiting.recv_many(&mut records, TOGETHER) => {}
-                () = stop.cancelled() => break,
-            }
-            if records.is_empty() {
-                return;
-            }
-            let mut tries = 0;
-            while let Some(left) = self.send(records).await {
-                records = left;
-                tries += 1;
+    /// Until `stop`, and then for so long at most, as long as something is left. What the platform has not taken then is lost.
+    pub(crate) async fn run(mut self, stop: Shutdown, last: Duration) {
+        let late = async {
+            stop.cancelled().await;
+            tokio::time::sleep(last).await;
+        };
+        tokio::select! {
+            () = self.send_all(&stop) => {}
+            () = late => {}
+        }
+        self.waiting.close();
+        let mut left = std::mem::take(&mut self.in_hand);
+        while let Ok(record) = self.waiting.try_recv() {
+            left.push(record);
+        }
+        self.lost(&left);
+    }
+
+    /// Until nothing is left, or the platform does not take what is left after `stop`.
+    async fn send_all(&mut self, stop: &Shutdown) {
+        let mut tries = 0;
+        while !stop.is_cancelled() {
+            if self.in_hand.is_empty() {
                 tokio::select! {
-                    () = tokio::time::sleep(AGAIN.wait(tries, None, u64::from(tries))) => {}
-                    () = stop.cancelled() => { self.lost(&records); break }
+                    biased;
+                    taken = self.waiting.recv_many(&mut self.in_hand, TOGETHER) => {
+                        if taken == 0 {
+                            return;
+                        }
+                    }
+                    () = stop.cancelled() => break,
                 }
+            }
+            if self.send().await {
+                tries = 0;
+                continue;
+            }
+            tries += 1;
+            tokio::select! {
+                () = tokio::time::sleep(AGAIN.wait(tries, None, u64::from(tries))) => {}
+                () = stop.cancelled() => break,
             }
         }
         self.waiting.close();
-        let rest = async {
-            loop {
-                let mut records = Vec::new();
-                if self.waiting.recv_many(&mut records, TOGETHER).await == 0 {
-                    return;
-                }
-                if let Some(left) = self.send(records).await {
-                    return self.lost(&left);
-                }
+        while !self.in_hand.is_empty() || self.waiting.recv_many(&mut self.in_hand, TOGETHER).await > 0 {
+            if !self.send().await {
+                return;
             }
-        };
-        let _ = tokio::time::timeout(LAST, rest).await;
-        while let Ok(record) = self.waiting.try_recv() {
-            self.lost(&[record]);
         }
     }
 
-    /// Sends them; `Some`: those that are to be sent again. One that is refused for what it says is not sent again, and takes none
-    /// of those beside it along.
-    async fn send(&self, records: Vec<Record>) -> Option<Vec<Record>> {
-        let records = match self.told(&records).await {
-            RecordingOutcome::Taken => return None,
-            RecordingOutcome::Later => return Some(records),
-            RecordingOutcome::Refused => records,
-        };
-        if let [_] = records[..] {
-            self.lost(&records);
-            return None;
+    /// Sends what is in hand; `false`: some of it is to be sent again. One that is refused for what it says is not sent again, and
+    /// takes none of those beside it along.
+    async fn send(&mut self) -> bool {
+        match self.told(&self.in_hand).await {
+            RecordingOutcome::Taken => {
+                self.in_hand.clear();
+                return true;
+            }
+            RecordingOutcome::Later => return false,
+            RecordingOutcome::Refused => {}
         }
-        for (at, record) in records.iter().enumerate() {
+        if let [_] = *self.in_hand {
+            let refused = std::mem::take(&mut self.in_hand);
+            self.lost(&refused);
+        }
+        while let Some(record) = self.in_hand.first() {
             let one = std::slice::from_ref(record);
             match self.told(one).await {
                 RecordingOutcome::Taken => {}
                 RecordingOutcome::Refused => self.lost(one),
-                RecordingOutcome::Later => return records.get(at..).map(<[Record]>::to_vec),
+                RecordingOutcome::Later => return false,
             }
+            self.in_hand.remove(0);
         }
-        None
+        true
     }
 
     async fn told(&self, records: &[Record]) -> RecordingOutcome {
@@ -260,8 +278,34 @@ mod tests {
                 audit.place().unwrap().take(Record::new("ada", "sync", "shop/web", outcome));
             }
             drop(audit);
-            recorder.run(Shutdown::new()).await;
+            recorder.run(Shutdown::new(), Duration::ZERO).await;
             assert_eq!(*taken.lock().unwrap(), ["first", "third"], "{status}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_platform_that_does_not_answer_keeps_nobody_who_stops() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        stages_client::install_crypto();
+        let config = Config::new(Duration::from_secs(600), 1 << 20);
+        let client = config.build(Target::new(&address, "").unwrap()).await.unwrap();
+        let platform = Platform { client, token: Token::literal("token") };
+        let series = ProxySeries::default();
+        let registry = prometheus::Registry::new();
+        series.register(&registry).unwrap();
+        let (audit, recorder) = Audit::new(platform, series);
+        audit.place().unwrap().take(Record::new("ada", "sync", "shop/web", "done"));
+        let stop = Shutdown::new();
+        let running = tokio::spawn(recorder.run(stop.clone(), Duration::from_millis(50)));
+        // It has been called, and says nothing.
+        let called = listener.accept().await.unwrap();
+        audit.place().unwrap().take(Record::new("ada", "sync", "shop/other", "done"));
+        stop.cancel();
+        tokio::time::timeout(Duration::from_secs(120), running).await.unwrap().unwrap();
+        drop(called);
+        let page = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        assert!(page.contains("audit_records_total{outcome=\"lost\"} 2"), "{page}");
+        assert!(page.contains("audit_records_waiting 0"), "{page}");
     }
 }

@@ -1,11 +1,14 @@
 //! Where every operation passes: who asks, whether they may, the act, and its record.
 //!
-//! An act goes on to its end and into the audit log in a task of its own, whether or not whoever asked still waits.
+//! An act goes on to its end and into the audit log in a task of its own, whether or not whoever asked still waits. One whose end
+//! does not come before the process stops goes into the audit log as in doubt.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use pipeline_core::SecretString;
+use pipeline_core::{SecretString, Shutdown};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::account::Account;
@@ -40,6 +43,8 @@ pub(crate) struct Desk {
     audit: Audit,
     refusals: RefusalLog,
     acts: TaskTracker,
+    /// No act is waited for any more, and none begins.
+    over: Shutdown,
     places: Arc<Semaphore>,
     series: ProxySeries,
 }
@@ -64,7 +69,7 @@ impl Desk {
     pub(crate) fn new(gate: Gate, audit: Audit, series: ProxySeries) -> Self {
         let (gate, places) = (Arc::new(gate), Arc::new(Semaphore::new(ACTS)));
         let refusals = RefusalLog::new(audit.clone());
-        Self { gate, audit, refusals, acts: TaskTracker::new(), places, series }
+        Self { gate, audit, refusals, acts: TaskTracker::new(), over: Shutdown::new(), places, series }
     }
 
     /// What an operation gives, once that is counted.
@@ -131,9 +136,19 @@ impl Desk {
         let desk = self.clone();
         let done = self.acts.spawn(async move {
             let _one = one;
-            let done = doing(granted.who.clone()).await;
+            if desk.over.is_cancelled() {
+                return desk.counted(operation, Err(ActError::Stopping));
+            }
+            let done = tokio::select! {
+                biased;
+                done = doing(granted.who.clone()) => done,
+                () = desk.over.cancelled() => Err(ActError::InDoubt),
+            };
             let outcome = match &done {
                 Ok(_) => "done".to_owned(),
+                Err(ActError::InDoubt) => {
+                    "in doubt: the app proxy stopped before its end was known".to_owned()
+                }
                 Err(error) => format!("failed: {}", error.code()),
             };
             place.take(about.record(&granted.who.name, &outcome));
@@ -203,9 +218,13 @@ impl Desk {
         ActError::NoCredentials
     }
 
-    /// When the acts under way are done.
-    pub(crate) async fn finished(&self) {
+    /// When no act is under way any more: those that are have so long, and are left and recorded as in doubt then. None begins
+    /// afterwards, since nobody would wait until it is recorded.
+    pub(crate) async fn finished(&self, within: Duration) {
         self.acts.close();
+        // Whether they have ended or not, what is left of them ends next.
+        let _ = timeout(within, self.acts.wait()).await;
+        self.over.cancel();
         self.acts.wait().await;
     }
 }

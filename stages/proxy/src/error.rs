@@ -82,6 +82,11 @@ pub enum ActError {
     /// An answer could not be read.
     #[error("{0} answered what cannot be read")]
     Unreadable(&'static str),
+    /// The process ended before it.
+    #[error(
+        "this app proxy stopped before the end of this was known: it may be done; look before you ask again"
+    )]
+    InDoubt,
     /// The process ends.
     #[error("this app proxy is stopping: try again")]
     Stopping,
@@ -154,6 +159,7 @@ impl ActError {
             Self::Git(error) => of_fetch(error),
             Self::GitRead(error) => of_git(error),
             Self::Commit(error) => of_commit(error),
+            Self::InDoubt => "IN_DOUBT",
             Self::Stopping => "STOPPING",
         }
     }

@@ -31,6 +31,7 @@ use crate::routes::Front;
 use crate::schema::{self, RuntimeStatus, Works};
 use crate::sealing::Sealing;
 use crate::series::{ARGOCD, ProxySeries, SEALED_SECRETS, WORKFLOWS};
+use crate::stopping::Stopping;
 use crate::streams::Streams;
 use crate::workflows::{Server, Workflows};
 
@@ -135,6 +136,7 @@ pub struct Proxy {
     heartbeat: Heartbeat,
     recorder: Recorder,
     stop: Shutdown,
+    stopping: Stopping,
 }
 
 impl std::fmt::Debug for Proxy {
@@ -260,7 +262,8 @@ impl ProxyConfig {
         let version_untold = AtomicBool::new(false);
         let heartbeat =
             Heartbeat { platform, argocd, cluster, namespace, git, every, status, version_untold };
-        Ok(Proxy { front, desk, registration, heartbeat, recorder, stop })
+        let stopping = Stopping::default();
+        Ok(Proxy { front, desk, registration, heartbeat, recorder, stop, stopping })
     }
 }
 
@@ -270,14 +273,21 @@ impl Proxy {
         self.front.clone().routes()
     }
 
-    /// Registers the runtime where it is to, looks at it and tells the audit log, until it is told to stop, and the acts under way are done and told.
+    /// The same, which waits so long for what is under way once it is told to stop.
+    #[must_use]
+    pub fn stopping(self, stopping: Stopping) -> Self {
+        Self { stopping, ..self }
+    }
+
+    /// Registers the runtime where it is to, looks at it and tells the audit log, until it is told to stop, and the acts under way are
+    /// done, or left in doubt, and told.
     pub async fn run(self) {
-        let Self { front, desk, registration, heartbeat, recorder, stop } = self;
+        let Self { front, desk, registration, heartbeat, recorder, stop, stopping } = self;
         drop(front);
         let told = Shutdown::new();
         let acts = async {
             stop.cancelled().await;
-            desk.finished().await;
+            desk.finished(stopping.acts).await;
             told.cancel();
         };
         let looking = async {
@@ -286,7 +296,7 @@ impl Proxy {
             }
             heartbeat.run(stop.clone()).await;
         };
-        tokio::join!(looking, recorder.run(told.clone()), acts);
+        tokio::join!(looking, recorder.run(told.clone(), stopping.records), acts);
     }
 }
 

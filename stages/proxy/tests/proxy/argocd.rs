@@ -12,6 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
 /// The token that it wants: never to be seen elsewhere.
 pub(crate) const TOKEN: &str = "canary-of-argo-cd";
@@ -30,6 +31,9 @@ pub(crate) struct ArgoCd {
     pub(crate) operations: Arc<Mutex<VecDeque<(&'static str, &'static str)>>>,
     /// Logs do not end.
     holds: Arc<AtomicBool>,
+    /// A change is taken, and not answered before it is told to go on.
+    pub(crate) silent: Arc<AtomicBool>,
+    pub(crate) go_on: Arc<Notify>,
     /// What it was asked of sources.
     pub(crate) details: Arc<Mutex<Vec<Value>>>,
 }
@@ -249,6 +253,9 @@ async fn answer(
     if changes {
         let body = serde_json::from_str(&body).unwrap_or(Value::Null);
         argocd.changes.lock().unwrap().push((method.to_string(), uri.to_string(), body));
+        if argocd.silent.load(Ordering::SeqCst) {
+            argocd.go_on.notified().await;
+        }
         return match about {
             true => json!({}).to_string().into_response(),
             false => refused(404, "Not Found"),

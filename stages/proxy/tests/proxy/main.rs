@@ -28,6 +28,7 @@ mod schema;
 mod sealing;
 mod sockets;
 mod status;
+mod stopping;
 mod support;
 mod tokens;
 mod workflows;

@@ -14,7 +14,7 @@ use stages_platform_store::{
     Account, Action, Attribute, AttributeName, By, Entity, Place, Retention, Role, Rule, Scope, Sequence,
     Store, StoreConfig, create_token,
 };
-use stages_proxy::{Access, Limits, ProxyConfig, ProxySeries, RuntimeToken};
+use stages_proxy::{Access, Limits, ProxyConfig, ProxySeries, RuntimeToken, Stopping};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -40,6 +40,8 @@ pub(crate) struct Running {
     pub(crate) member: String,
     pub(crate) runtime: String,
     pub(crate) stop: Shutdown,
+    /// The app proxy's own end, once it was told to stop.
+    pub(crate) ended: Option<JoinHandle<()>>,
     pub(crate) platform: JoinHandle<()>,
     pub(crate) folder: TempDir,
     /// What the app proxy counts.
@@ -72,6 +74,19 @@ impl Running {
 
     /// The same, with whatever else `change` gives it.
     pub(crate) async fn made(remembered: Duration, change: impl FnOnce(ProxyConfig) -> ProxyConfig) -> Self {
+        Self::built(remembered, change, Stopping::default()).await
+    }
+
+    /// One that waits so long for what is under way when it is told to stop.
+    pub(crate) async fn ending(stopping: Stopping) -> Self {
+        Self::built(Duration::ZERO, |config| config, stopping).await
+    }
+
+    async fn built(
+        remembered: Duration,
+        change: impl FnOnce(ProxyConfig) -> ProxyConfig,
+        stopping: Stopping,
+    ) -> Self {
         crate::canaries::logged();
         static ONCE: OnceLock<()> = OnceLock::new();
         ONCE.get_or_init(|| drop(rustls::crypto::ring::default_provider().install_default()));
@@ -141,11 +156,11 @@ impl Running {
             limits: Limits { body: 64 << 10, streams: 2, remembered, heartbeat: Duration::from_millis(50) },
             series,
         };
-        let proxy = change(config).build(stop.clone()).await.unwrap();
+        let proxy = change(config).build(stop.clone()).await.unwrap().stopping(stopping);
         let (listener, url) = listen().await;
         let routes = proxy.routes();
         tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
-        tokio::spawn(proxy.run());
+        let ended = Some(tokio::spawn(proxy.run()));
         let client = Client::new();
         Self {
             url,
@@ -159,6 +174,7 @@ impl Running {
             member,
             runtime,
             stop,
+            ended,
             platform,
             folder,
             registry,

@@ -33,6 +33,7 @@ mod sealing;
 mod series;
 mod socket;
 mod stopping;
+mod strangers;
 mod streams;
 mod validation;
 mod watched;

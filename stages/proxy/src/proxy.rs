@@ -32,6 +32,7 @@ use crate::schema::{self, RuntimeStatus, Works};
 use crate::sealing::Sealing;
 use crate::series::{ARGOCD, ProxySeries, SEALED_SECRETS, WORKFLOWS};
 use crate::stopping::Stopping;
+use crate::strangers::Strangers;
 use crate::streams::Streams;
 use crate::workflows::{Server, Workflows};
 
@@ -250,6 +251,7 @@ impl ProxyConfig {
             stop: stop.clone(),
             registered,
             sockets,
+            strangers: Strangers::default(),
         };
         let registration = registers.map(|(config, token)| Registration {
             config,

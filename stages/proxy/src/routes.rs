@@ -33,7 +33,8 @@ use crate::operation::Operation;
 use crate::query_text::read_query;
 use crate::registration::Registered;
 use crate::schema::Schema;
-use crate::socket::{Session, agreed};
+use crate::socket::{FULL, Session, Somebody, agreed};
+use crate::strangers::Strangers;
 
 /// What answers.
 #[derive(Clone)]
@@ -47,8 +48,10 @@ pub(crate) struct Front {
     pub(crate) oauth: OAuth,
     pub(crate) stop: Shutdown,
     pub(crate) registered: Registered,
-    /// Places for sockets.
+    /// Places for sockets of those who are known.
     pub(crate) sockets: Arc<Semaphore>,
+    /// Places for those who are not known yet.
+    pub(crate) strangers: Strangers,
 }
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET,HEAD,PUT,PATCH,POST,DELETE");
@@ -182,14 +185,19 @@ async fn socket(
         let text = "the protocols here are graphql-transport-ws and graphql-ws";
         return wrong(StatusCode::BAD_REQUEST, text);
     };
-    let Ok(place) = front.sockets.clone().try_acquire_owned() else {
-        return wrong(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too many sockets are open: close one, or try again later",
-        );
+    // Whoever opens one takes no place of those who are known before they are.
+    if front.sockets.available_permits() == 0 {
+        return wrong(StatusCode::SERVICE_UNAVAILABLE, FULL);
+    }
+    let Front { schema, desk, stop, sockets, strangers, .. } = front;
+    let session = Session {
+        schema,
+        desk,
+        token: token(&headers),
+        stop,
+        sockets,
+        who: Somebody::Stranger(strangers.enter()),
     };
-    let Front { schema, desk, stop, .. } = front;
-    let session = Session { schema, desk, token: token(&headers), stop, place };
     upgrade.on_upgrade(move |socket| session.run(protocol, socket))
 }
 

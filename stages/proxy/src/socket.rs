@@ -8,6 +8,7 @@
 //! calls: the platform, about the token - fails: with a close code of the protocol; a client that reads or says nothing is left
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_graphql::Response;
@@ -17,7 +18,7 @@ use futures::stream::once;
 use futures::{Stream, StreamExt as _};
 use pipeline_core::{SecretString, Shutdown};
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 use tokio_stream::StreamMap;
 
@@ -25,6 +26,7 @@ use crate::desk::{Caller, Desk};
 use crate::query_text::read_query;
 use crate::routes::given;
 use crate::schema::Schema;
+use crate::strangers::Stranger;
 
 /// Whoever opened one says so soon who they are.
 const INTRODUCED: Duration = Duration::from_secs(10);
@@ -42,6 +44,12 @@ const OPERATIONS: usize = 32;
 const READ: usize = 8 << 10;
 /// Bytes of a goodbye's reason.
 const REASON: usize = 120;
+
+/// What whoever is known and has no place is told.
+pub(crate) const FULL: &str = "too many sockets are open: close one, or try again later";
+/// What a stranger is told whose place is given to another.
+const DISPLACED: &str =
+    "too many wait here who do not say who they are: open another one, and say it at once";
 
 /// What is under way on one, by its id: answers, and then that there is no further one.
 type Running = StreamMap<String, Pin<Box<dyn Stream<Item = Option<Response>> + Send>>>;
@@ -83,6 +91,14 @@ fn short(text: &str) -> String {
     text.get(..ends.unwrap_or(0)).unwrap_or_default().to_owned()
 }
 
+/// Whoever is at a socket.
+pub(crate) enum Somebody {
+    /// They have not said yet who they are.
+    Stranger(Stranger),
+    /// The platform knows them, and theirs is one of the places, for as long as they are here.
+    Known { caller: Caller, _place: OwnedSemaphorePermit },
+}
+
 /// A socket, from its first message to its last.
 pub(crate) struct Session {
     pub(crate) schema: Schema,
@@ -90,8 +106,9 @@ pub(crate) struct Session {
     /// Of the head.
     pub(crate) token: Option<SecretString>,
     pub(crate) stop: Shutdown,
-    /// Its place among all sockets.
-    pub(crate) place: OwnedSemaphorePermit,
+    /// Places for those who are known.
+    pub(crate) sockets: Arc<Semaphore>,
+    pub(crate) who: Somebody,
 }
 
 /// Chooses how messages are called, and the most that one may be long; `None`: by no name that is offered.
@@ -101,9 +118,26 @@ pub(crate) fn agreed(upgrade: WebSocketUpgrade, longest: usize) -> Option<(Proto
     Some((protocol, upgrade.max_message_size(longest).max_frame_size(longest).read_buffer_size(READ)))
 }
 
+impl Somebody {
+    /// When a stranger's place is given to another; never of one who is known.
+    async fn displaced(&self) {
+        match self {
+            Self::Stranger(stranger) => stranger.displaced().await,
+            Self::Known { .. } => std::future::pending().await,
+        }
+    }
+
+    fn caller(&self) -> Option<&Caller> {
+        match self {
+            Self::Stranger(_) => None,
+            Self::Known { caller, .. } => Some(caller),
+        }
+    }
+}
+
 impl Session {
     /// Answers whatever is asked on it, until either side ends it.
-    pub(crate) async fn run(self, protocol: Protocols, mut socket: WebSocket) {
+    pub(crate) async fn run(mut self, protocol: Protocols, mut socket: WebSocket) {
         let Some((code, reason)) = self.talk(protocol, &mut socket).await else { return };
         let frame = CloseFrame { code, reason: short(&reason).into() };
         let goodbye = async {
@@ -111,22 +145,26 @@ impl Session {
             while socket.next().await?.is_ok() {}
             Some(())
         };
-        // Whoever does not say goodbye as well is left.
-        let _ = timeout(GOODBYE, goodbye).await;
-        drop(self.place);
+        // Whoever does not say goodbye as well is left, and a stranger at once where others wait for the place.
+        tokio::select! {
+            biased;
+            _ = timeout(GOODBYE, goodbye) => {}
+            () = self.who.displaced() => {}
+        }
     }
 
     /// `None`: nobody is left to say goodbye to.
-    async fn talk(&self, protocol: Protocols, socket: &mut WebSocket) -> Option<Ended> {
-        let (mut caller, mut running) = (None, Running::new());
+    async fn talk(&mut self, protocol: Protocols, socket: &mut WebSocket) -> Option<Ended> {
+        let mut running = Running::new();
         let (begun, mut heard) = (Instant::now(), Instant::now());
         let mut beat = interval_at(begun + BEAT, BEAT);
         loop {
             let says = tokio::select! {
                 () = self.stop.cancelled() => return Some((close_code::AWAY, "the app proxy stops".to_owned())),
-                () = sleep_until(begun + INTRODUCED), if caller.is_none() => {
+                () = sleep_until(begun + INTRODUCED), if self.who.caller().is_none() => {
                     return Some((4408, "nobody said who they are".to_owned()));
                 }
+                () = self.who.displaced() => return Some((close_code::AGAIN, DISPLACED.to_owned())),
                 () = sleep_until(begun + LONGEST) => {
                     return Some((close_code::AWAY, "open another one".to_owned()));
                 }
@@ -149,40 +187,48 @@ impl Session {
                         Message::Binary(_) => return Some((4400, "a message is a text of JSON".to_owned())),
                         _ => continue,
                     };
-                    match self.hear(protocol, text.as_str(), &mut caller, &mut running).await {
+                    match self.hear(protocol, text.as_str(), &mut running).await {
                         Ok(Some(answer)) => Message::text(answer.to_string()),
                         Ok(None) => continue,
                         Err(ended) => return Some(ended),
                     }
                 }
             };
-            timeout(GONE, socket.send(says)).await.ok()?.ok()?;
+            tokio::select! {
+                sent = timeout(GONE, socket.send(says)) => sent.ok()?.ok()?,
+                () = self.who.displaced() => return None,
+            }
         }
     }
 
     /// What is answered to a message at once.
     async fn hear(
-        &self,
+        &mut self,
         protocol: Protocols,
         text: &str,
-        caller: &mut Option<Caller>,
         running: &mut Running,
     ) -> Result<Option<Value>, Ended> {
         // What is wrong with a text is not told: a token may stand there.
         let said = ClientMessage::from_bytes(text)
             .map_err(|_| (4400, "this is no message of the protocol".to_owned()))?;
-        match (said, caller.clone()) {
+        match (said, self.who.caller().cloned()) {
             (ClientMessage::ConnectionInit { .. }, Some(_)) => {
                 Err((4429, "whoever asks said so before".to_owned()))
             }
             (ClientMessage::ConnectionInit { payload }, None) => {
-                let known = Caller(payload.as_ref().and_then(token).or_else(|| self.token.clone()));
-                match self.desk.knows(&known).await {
-                    Ok(()) => *caller = Some(known),
-                    Err(error) if error.code() == "UNAUTHENTICATED" => return Err((4403, error.to_string())),
+                let caller = Caller(payload.as_ref().and_then(token).or_else(|| self.token.clone()));
+                let known = tokio::select! {
+                    known = self.desk.knows(&caller) => known,
+                    () = self.who.displaced() => return Err((close_code::AGAIN, DISPLACED.to_owned())),
+                };
+                known.map_err(|error| match error.code() {
+                    "UNAUTHENTICATED" => (4403, error.to_string()),
                     // The platform is away, say.
-                    Err(error) => return Err((close_code::AGAIN, error.to_string())),
-                }
+                    _ => (close_code::AGAIN, error.to_string()),
+                })?;
+                let place = self.sockets.clone().try_acquire_owned();
+                let _place = place.map_err(|_| (close_code::AGAIN, FULL.to_owned()))?;
+                self.who = Somebody::Known { caller, _place };
                 Ok(Some(json!({"type": "connection_ack"})))
             }
             (ClientMessage::Ping { .. }, _) => Ok(Some(json!({"type": "pong"}))),

@@ -225,18 +225,37 @@ async fn what_is_no_message_no_socket_or_too_much_is_refused() {
     let ended = timeout(SOON, client.0.next()).await.unwrap();
     assert!(sent.is_err() || !matches!(ended, Some(Ok(Message::Text(_)))), "{ended:?}");
 
-    // So many sockets as streams: here two.
-    let mut clients = Vec::new();
-    let refused = loop {
-        match Client::open(&running, TRANSPORT, Some(&running.admin)).await {
-            Ok(client) => clients.push(client),
-            Err(refused) => break refused,
-        }
-    };
-    assert_eq!(refused, 503);
-    assert!(clients.len() <= 2, "{}", clients.len());
+    // So many sockets of those who are known as streams: here two.
+    let mut silent = Client::opened(&running, TRANSPORT, Some(&running.admin)).await;
+    let clients =
+        (Client::known(&running, &running.admin).await, Client::known(&running, &running.admin).await);
+    assert_eq!(Client::open(&running, TRANSPORT, Some(&running.admin)).await.err(), Some(503));
+    silent.say(&json!({"type": "connection_init"})).await;
+    let full = "too many sockets are open: close one, or try again later";
+    assert_eq!(silent.ended().await, (1013, full.to_owned()));
     drop(clients);
-    drop(Client::opened(&running, TRANSPORT, Some(&running.admin)).await);
+    drop(Client::known(&running, &running.admin).await);
+}
+
+#[tokio::test]
+async fn those_who_do_not_say_who_they_are_keep_nobody_out_who_does() {
+    let running = Running::start().await;
+    let mut silent = Vec::new();
+    // More than there are places, of those who are known and of those who are not yet.
+    for _ in 0..64 {
+        silent.push(Client::open(&running, TRANSPORT, None).await.unwrap());
+    }
+    let mut client = Client::open(&running, TRANSPORT, None).await.unwrap();
+    client.say(&json!({"type": "connection_init", "payload": {"authorization": running.admin}})).await;
+    assert_eq!(client.hear().await, json!({"type": "connection_ack"}));
+    let said = "too many wait here who do not say who they are: open another one, and say it at once";
+    assert_eq!(silent.remove(0).ended().await, (1013, said.to_owned()));
+    // Whoever is known is not displaced by any number of those who are not.
+    for _ in 0..64 {
+        silent.push(Client::open(&running, TRANSPORT, None).await.unwrap());
+    }
+    client.ask("a", VERSION).await;
+    assert_eq!(client.hear().await, json!({"id": "a", "type": "next", "payload": version()}));
 }
 
 #[tokio::test]

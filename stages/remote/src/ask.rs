@@ -84,7 +84,8 @@ impl Platform {
         Ok(Self { is_given: false, ..platform })
     }
 
-    /// The platform at an address that somebody typed.
+    /// The platform at an address that somebody typed. Where authorities are given, not any certificate is accepted, whatever was said
+    /// before.
     pub(crate) async fn at(
         url: &str,
         key: SecretString,
@@ -94,8 +95,8 @@ impl Platform {
     ) -> Result<Self, RemoteError> {
         let target = Target::new(url, "").map_err(RemoteError::Address)?;
         let mut config = Config::new(within, LONGEST);
+        config.insecure_skip_verify = insecure && ca_file.is_none();
         config.ca_file = ca_file;
-        config.insecure_skip_verify = insecure;
         config.connect_timeout = config.connect_timeout.min(within);
         let client = config.build(target).await.map_err(RemoteError::Client)?;
         Ok(Self { client, key: Token::Literal(key), is_given: true })

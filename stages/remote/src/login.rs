@@ -1,5 +1,6 @@
 //! `gitops-runtime login`: takes a key, asks the platform whose it is, and keeps it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -62,15 +63,7 @@ pub(crate) async fn run(
     if let Some(text) = unencrypted(&target) {
         screen.note(&text);
     }
-    let ca_file = match &login.ca_file {
-        Some(file) => Some(std::path::absolute(file).map_err(|source| RemoteError::File {
-            act: "find",
-            path: file.clone(),
-            source,
-        })?),
-        None => before.as_ref().and_then(|before| before.ca_file.clone()),
-    };
-    let insecure = login.insecure || before.as_ref().is_some_and(|before| before.insecure);
+    let (ca_file, insecure) = trusted(login, before.as_ref())?;
     let key = wanted(&format!("API key of {target}: ")).take(login.token_file.as_deref())?;
     let platform = Platform::at(&target, key.clone(), ca_file.clone(), insecure, ANSWER).await?;
     let me: Me =
@@ -95,6 +88,20 @@ pub(crate) async fn run(
             .note(&format!("GITOPS_RUNTIME_CONTEXT={other} stands above the context {name} while it is set"));
     }
     screen.tell(&format!("signed in to {target} as {user}{role}; the context is {name}\n"))
+}
+
+/// The authorities that are trusted, and whether any certificate is accepted: as it is said now, else as it was before. One ends the
+/// other.
+fn trusted(login: &Login, before: Option<&Context>) -> Result<(Option<PathBuf>, bool), RemoteError> {
+    match &login.ca_file {
+        Some(file) => {
+            let found = std::path::absolute(file);
+            let path = file.clone();
+            Ok((Some(found.map_err(|source| RemoteError::File { act: "find", path, source })?), false))
+        }
+        None if login.insecure => Ok((None, true)),
+        None => Ok(before.map(|before| (before.ca_file.clone(), before.insecure)).unwrap_or_default()),
+    }
 }
 
 /// The address of a platform as it is kept, and its host.
@@ -128,6 +135,28 @@ fn wanted(prompt: &str) -> Wanted<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contexts::tests::kept;
+
+    #[test]
+    fn authorities_that_are_given_end_that_any_certificate_is_accepted_and_the_other_way_round() {
+        let file = PathBuf::from("/etc/ca.pem");
+        let login = |ca_file: Option<&PathBuf>, insecure| Login {
+            url: None,
+            name: None,
+            token_file: None,
+            ca_file: ca_file.cloned(),
+            insecure,
+            rest: Vec::new(),
+        };
+        let of = |login: &Login, before: Option<&Context>| trusted(login, before).unwrap();
+        let insecure = Context { insecure: true, ..kept("a") };
+        let secure = Context { ca_file: Some(file.clone()), ..kept("a") };
+        assert_eq!(of(&login(Some(&file), false), Some(&insecure)), (Some(file.clone()), false));
+        assert_eq!(of(&login(None, true), Some(&secure)), (None, true));
+        assert_eq!(of(&login(None, false), Some(&insecure)), (None, true));
+        assert_eq!(of(&login(None, false), Some(&secure)), (Some(file), false));
+        assert_eq!(of(&login(None, false), None), (None, false));
+    }
 
     #[test]
     fn an_address_without_a_scheme_is_an_encrypted_one() {

@@ -3,7 +3,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use stages_client::Opened;
+use stages_client::{Opened, Target, Url};
 
 use crate::arguments::Way;
 use crate::ask::{ANSWER, Platform, read};
@@ -23,6 +23,12 @@ pub(crate) struct Proxy {
     pub(crate) runtime: String,
 }
 
+/// Whether an address is at the host and port of a platform, and of its scheme.
+fn is_at(platform: &str, url: &str) -> bool {
+    let (Ok(platform), Ok(url)) = (Target::new(platform, ""), Url::parse(url)) else { return false };
+    platform.told(&url).is_ok()
+}
+
 impl Proxy {
     /// That of a runtime.
     pub(crate) async fn find(
@@ -40,7 +46,9 @@ impl Proxy {
                 if let Some(text) = unencrypted(url).filter(|_| !environment.completes) {
                     Screen::new(environment).note(&text);
                 }
-                let peer = Platform::at(url, kept.key.clone(), ca_file, kept.insecure, ANSWER).await?;
+                // What somebody accepted of the platform they accepted of nobody else.
+                let insecure = kept.insecure && is_at(&kept.platform, url);
+                let peer = Platform::at(url, kept.key.clone(), ca_file, insecure, ANSWER).await?;
                 (peer, owned(&["api", "graphql"]))
             }
             None => {
@@ -94,9 +102,98 @@ impl Proxy {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+    use tokio_rustls::rustls::ServerConfig;
+    use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
     use super::*;
     use crate::arguments::Place;
-    use crate::contexts::tests::kept;
+    use crate::contexts::Context;
+    use crate::contexts::tests::{environment, kept};
+    use crate::server::ok;
+
+    /// An authority that signs certificates.
+    fn authority() -> CertifiedIssuer<'static, KeyPair> {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+    }
+
+    /// An app proxy with a certificate that an authority signed: its address, and how many requests came to it.
+    async fn encrypted(by: &CertifiedIssuer<'static, KeyPair>) -> (String, Arc<AtomicUsize>) {
+        stages_client::install_crypto();
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        let chain = vec![params.signed_by(&key, by).unwrap().der().clone()];
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        let came = Arc::new(AtomicUsize::new(0));
+        let counted = came.clone();
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                let mut request = [0; 4_096];
+                if stream.read(&mut request).await.unwrap_or(0) > 0 {
+                    counted.fetch_add(1, Ordering::SeqCst);
+                    // Whoever asked may have gone.
+                    let _ = stream.write_all(ok(&json!({"data": {"a": 1}})).as_bytes()).await;
+                }
+            }
+        });
+        (url, came)
+    }
+
+    /// What becomes of a question to an app proxy at an address: nothing where it is answered.
+    async fn asked(folder: &Path, kept: Context, url: &str, ca_file: Option<PathBuf>) -> Option<String> {
+        let environment = environment(folder);
+        let place = Place { context: Some(kept.name.clone()) };
+        Contexts::change(&environment, |all| all.put(kept)).unwrap();
+        let way = Way { place, app_proxy: Some(url.to_owned()), app_proxy_ca_file: ca_file };
+        let proxy = Proxy::find(&way, "prod", &environment).await.unwrap();
+        proxy.ask("ask", "{ a }", json!({})).await.err().map(|error| error.line())
+    }
+
+    #[tokio::test]
+    async fn what_is_accepted_of_a_platform_is_accepted_of_no_other_host_nor_where_authorities_are_given() {
+        let (own, other) = (authority(), authority());
+        let (url, came) = encrypted(&own).await;
+        let folder = tempfile::TempDir::new().unwrap();
+        let file = |name: &str, of: &CertifiedIssuer<'static, KeyPair>| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, of.pem()).unwrap();
+            path
+        };
+        let (own, other) = (file("own.pem", &own), file("other.pem", &other));
+        let elsewhere = Context { insecure: true, ..kept("elsewhere") };
+        let here = Context { platform: format!("{url}/platform"), insecure: true, ..kept("here") };
+        let both = Context { ca_file: Some(other.clone()), ..here.clone() };
+        for (kept, ca_file) in [
+            (elsewhere.clone(), Some(other.clone())),
+            (elsewhere.clone(), None),
+            (here.clone(), Some(other)),
+            (both, None),
+        ] {
+            let what = format!("{}, {ca_file:?}", kept.name);
+            let said = asked(folder.path(), kept, &url, ca_file).await.unwrap_or_default();
+            assert!(said.contains("certificate"), "{what}: {said}");
+            assert_eq!(came.load(Ordering::SeqCst), 0, "{what}");
+        }
+        assert_eq!(asked(folder.path(), elsewhere, &url, Some(own)).await, None, "one that is trusted");
+        assert_eq!(asked(folder.path(), here, &url, None).await, None, "the platform's own host");
+        assert_eq!(came.load(Ordering::SeqCst), 2);
+    }
 
     /// What is said beside the answer while the app proxy at an address is reached.
     fn said(url: &str, completes: bool) -> String {

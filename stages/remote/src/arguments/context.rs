@@ -40,7 +40,7 @@ pub(crate) struct Login {
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
     /// Accept any certificate of the platform
-    #[arg(long)]
+    #[arg(long, conflicts_with = "ca_file")]
     pub(crate) insecure: bool,
     /// A key that somebody typed here, which is refused without being repeated
     #[arg(hide = true)]

@@ -8,7 +8,7 @@ use pipeline_core::{Given, Service as _, Shutdown};
 use pipeline_http::serve::ServeConfig;
 use prometheus::Registry;
 use stages_kube::Right;
-use stages_proxy::{Access, Limits, ProxyConfig, ProxySeries, RegistrationConfig, RuntimeToken};
+use stages_proxy::{Access, Limits, ProxyConfig, ProxySeries, RegistrationConfig, RuntimeToken, Stopping};
 
 use super::build;
 use super::pages::Pages;
@@ -48,7 +48,8 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let settings = &config.app_proxy;
     let registry = Registry::new();
     let (proxy, following) = proxy(config, &registry, &stop).await?;
-    let proxy = proxy.build(stop.clone()).await?;
+    let stopping = Stopping::within(*config.shutdown.grace);
+    let proxy = proxy.build(stop.clone()).await?.stopping(stopping);
     let listen = settings.listen.context("appProxy.listen is not set: it is reached there")?;
     let serve = ServeConfig {
         request_timeout: ANSWERED_WITHIN,

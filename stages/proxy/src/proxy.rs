@@ -250,6 +250,7 @@ impl ProxyConfig {
             oauth,
             stop: stop.clone(),
             registered,
+            asked: Arc::new(Semaphore::new(sockets.available_permits())),
             sockets,
             strangers: Strangers::default(),
         };

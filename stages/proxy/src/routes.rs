@@ -50,7 +50,9 @@ pub(crate) struct Front {
     pub(crate) registered: Registered,
     /// Places for sockets of those who are known.
     pub(crate) sockets: Arc<Semaphore>,
-    /// Places for those who are not known yet.
+    /// As many for those whom the platform is asked about.
+    pub(crate) asked: Arc<Semaphore>,
+    /// Places for those who have not said yet who they are.
     pub(crate) strangers: Strangers,
 }
 
@@ -189,12 +191,13 @@ async fn socket(
     if front.sockets.available_permits() == 0 {
         return wrong(StatusCode::SERVICE_UNAVAILABLE, FULL);
     }
-    let Front { schema, desk, stop, sockets, strangers, .. } = front;
+    let Front { schema, desk, stop, asked, sockets, strangers, .. } = front;
     let session = Session {
         schema,
         desk,
         token: token(&headers),
         stop,
+        asked,
         sockets,
         who: Somebody::Stranger(strangers.enter()),
     };

@@ -95,6 +95,8 @@ fn short(text: &str) -> String {
 pub(crate) enum Somebody {
     /// They have not said yet who they are.
     Stranger(Stranger),
+    /// They have said it, and the platform is asked.
+    Asked { _place: OwnedSemaphorePermit },
     /// The platform knows them, and theirs is one of the places, for as long as they are here.
     Known { caller: Caller, _place: OwnedSemaphorePermit },
 }
@@ -106,7 +108,9 @@ pub(crate) struct Session {
     /// Of the head.
     pub(crate) token: Option<SecretString>,
     pub(crate) stop: Shutdown,
-    /// Places for those who are known.
+    /// Places for those whom the platform is asked about,
+    pub(crate) asked: Arc<Semaphore>,
+    /// and for those who are known.
     pub(crate) sockets: Arc<Semaphore>,
     pub(crate) who: Somebody,
 }
@@ -119,17 +123,17 @@ pub(crate) fn agreed(upgrade: WebSocketUpgrade, longest: usize) -> Option<(Proto
 }
 
 impl Somebody {
-    /// When a stranger's place is given to another; never of one who is known.
+    /// When a stranger's place is given to another; never that of one who has said who they are.
     async fn displaced(&self) {
         match self {
             Self::Stranger(stranger) => stranger.displaced().await,
-            Self::Known { .. } => std::future::pending().await,
+            Self::Asked { .. } | Self::Known { .. } => std::future::pending().await,
         }
     }
 
     fn caller(&self) -> Option<&Caller> {
         match self {
-            Self::Stranger(_) => None,
+            Self::Stranger(_) | Self::Asked { .. } => None,
             Self::Known { caller, .. } => Some(caller),
         }
     }
@@ -217,17 +221,16 @@ impl Session {
             }
             (ClientMessage::ConnectionInit { payload }, None) => {
                 let caller = Caller(payload.as_ref().and_then(token).or_else(|| self.token.clone()));
-                let known = tokio::select! {
-                    known = self.desk.knows(&caller) => known,
-                    () = self.who.displaced() => return Err((close_code::AGAIN, DISPLACED.to_owned())),
-                };
-                known.map_err(|error| match error.code() {
+                let full = |_| (close_code::AGAIN, FULL.to_owned());
+                // However long that takes, it is no stranger any more.
+                let _place = self.asked.clone().try_acquire_owned().map_err(full)?;
+                self.who = Somebody::Asked { _place };
+                self.desk.knows(&caller).await.map_err(|error| match error.code() {
                     "UNAUTHENTICATED" => (4403, error.to_string()),
                     // The platform is away, say.
                     _ => (close_code::AGAIN, error.to_string()),
                 })?;
-                let place = self.sockets.clone().try_acquire_owned();
-                let _place = place.map_err(|_| (close_code::AGAIN, FULL.to_owned()))?;
+                let _place = self.sockets.clone().try_acquire_owned().map_err(full)?;
                 self.who = Somebody::Known { caller, _place };
                 Ok(Some(json!({"type": "connection_ack"})))
             }

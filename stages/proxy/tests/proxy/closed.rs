@@ -136,7 +136,7 @@ impl Drop for Held {
 
 /// What stands before a platform and passes all on to it but what holds a text: that it keeps. Gives its address, and how many
 /// connections it keeps so.
-fn keeping(platform: &str, text: &'static str) -> (String, Arc<AtomicUsize>) {
+pub(crate) fn keeping(platform: &str, text: &'static str) -> (String, Arc<AtomicUsize>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();

@@ -1,15 +1,18 @@
 //! GraphQL over WebSockets: what is answered, whom, and how much of it at a time.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures::{SinkExt as _, StreamExt as _};
+use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
+use stages_proxy::ProxyConfig;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+use crate::closed::keeping;
 use crate::operations::asked;
 use crate::support::{Running, SOON};
 
@@ -256,6 +259,33 @@ async fn those_who_do_not_say_who_they_are_keep_nobody_out_who_does() {
     }
     client.ask("a", VERSION).await;
     assert_eq!(client.hear().await, json!({"id": "a", "type": "next", "payload": version()}));
+}
+
+#[tokio::test]
+async fn whoever_has_said_who_they_are_is_not_displaced_while_the_platform_is_asked() {
+    let mut kept = None;
+    let patient = stages_client::Config::new(Duration::from_secs(600), 1 << 20);
+    let running = Running::made(Duration::ZERO, |config| {
+        let (platform, counted) = keeping(&config.platform, "nobody-");
+        kept = Some(counted);
+        ProxyConfig { platform, platform_http: patient, ..config }
+    })
+    .await;
+    let kept = kept.unwrap();
+    let mut client = Client::open(&running, TRANSPORT, None).await.unwrap();
+    client.say(&json!({"type": "connection_init", "payload": {"authorization": "nobody-1"}})).await;
+    let asked = async {
+        while kept.load(Ordering::Relaxed) == 0 {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    timeout(SOON, asked).await.unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..64 {
+        silent.push(Client::open(&running, TRANSPORT, None).await.unwrap());
+    }
+    assert_eq!(silent.remove(0).ended().await.0, 1013);
+    assert!(client.0.next().now_or_never().is_none(), "whoever came first has said who they are");
 }
 
 #[tokio::test]

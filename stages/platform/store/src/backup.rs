@@ -144,28 +144,33 @@ pub(crate) async fn before_migration(
     applied: &HashSet<i64>,
 ) -> Result<(), StoreError> {
     let to = with_end(path, BEGUN);
-    if to.exists() {
-        let begun = open(&to).await?;
-        let was = database::applied(&begun).await;
-        begun.close().await;
-        if was?.is_some_and(|was| was.len() < applied.len() && was.is_subset(applied)) {
-            return Ok(());
-        }
+    if !is_begun(&to, applied).await? {
         remove(&to, &ENDS)?;
+        copy(pool, &to).await?;
     }
-    copy(pool, &to).await
+    // It takes the place of the one of the last change, whose room the tables may need.
+    before_migrations(path)?.iter().try_for_each(|copy| remove(copy, &[""]))
 }
 
-/// Once the tables have changed, the copy that was made before takes the place of the one of the last change.
+/// Whether a copy is there, of the store before a change of which a part is `applied`.
+async fn is_begun(copy: &Path, applied: &HashSet<i64>) -> Result<bool, StoreError> {
+    if !copy.exists() {
+        return Ok(false);
+    }
+    let begun = open(copy).await?;
+    let was = database::applied(&begun).await;
+    begun.close().await;
+    Ok(was?.is_some_and(|was| was.len() < applied.len() && was.is_subset(applied)))
+}
+
+/// Once the tables have changed, the copy that was made before has the moment in its name.
 pub(crate) fn migrated(path: &Path) -> Result<(), StoreError> {
     let copy = with_end(path, BEGUN);
     if !copy.exists() {
         return Ok(());
     }
-    let earlier = before_migrations(path)?;
     let to = with_end(path, &format!("{BEFORE_MIGRATION}{}", Timestamp::now().as_millisecond()));
     fs::rename(&copy, &to).map_err(|source| unwritten(&to.display().to_string(), source))?;
-    earlier.iter().try_for_each(|copy| remove(copy, &[""]))?;
     tracing::info!(backup = %to.display(), "the store was backed up before its tables changed");
     Ok(())
 }

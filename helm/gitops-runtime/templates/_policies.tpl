@@ -71,11 +71,15 @@ pods behind it, which is 8080. Takes (list context settings).
 {{- end }}
 {{- end }}
 
-{{/* What lets a role reach the receivers that its settings alone name: of CloudEvents, of routes, of traces. Takes its settings. */}}
+{{/* What lets a role reach the receivers that its settings alone name: of CloudEvents, of routes, of traces, and what an app proxy calls. Takes its settings. */}}
 {{- define "gitops-runtime.toReceivers" -}}
 {{- $urls := list -}}
 {{- with .reporter -}}{{- with .sink -}}{{- with .cloudevents -}}{{- $urls = append $urls .url -}}{{- end -}}{{- end -}}{{- end -}}
 {{- with .traces -}}{{- with .otlp -}}{{- $urls = append $urls .url -}}{{- end -}}{{- end -}}
+{{- with .appProxy -}}
+{{- with .workflows -}}{{- $urls = append $urls .url -}}{{- end -}}
+{{- with .sealedSecrets -}}{{- $urls = append $urls .url -}}{{- end -}}
+{{- end -}}
 {{- with .resources -}}
 {{- range .routes -}}{{- with .sink -}}{{- with .url -}}{{- $urls = concat $urls (splitList "," .) -}}{{- end -}}{{- end -}}{{- end -}}
 {{- end -}}

@@ -196,6 +196,11 @@ fn receivers_that_settings_alone_name_are_reached_by_every_role() {
         assert!(open_ports(&objects, component).contains(&4318), "{component}");
     }
     assert!(open_ports(&objects, "reporter").contains(&8443));
+    values["appProxy"]["config"]["appProxy"] = json!({
+        "workflows": {"url": "https://argo-server.argo:2746"}, "sealedSecrets": {"url": "http://sealed:8081"},
+    });
+    let open = open_ports(&rendered(&values), "app-proxy");
+    assert!(open.contains(&2746) && open.contains(&8081), "{open:?}");
 }
 
 /// What policies of one namespace say of components: who is let out to whom, at which port, and whether that one lets it in.

@@ -188,11 +188,14 @@ fn roles_that_need_the_bus_are_let_onto_it() {
 #[test]
 fn the_platform_has_more_than_an_hour_to_bring_its_store_to_the_form_of_a_new_version() {
     let objects = objects(&values("good-platform.yaml").remove(0));
-    let pod = &object(&objects, "Deployment", "-platform").unwrap()["spec"]["template"]["spec"];
-    let probe = &pod["containers"][0]["startupProbe"];
+    let of = &object(&objects, "Deployment", "-platform").unwrap()["spec"];
+    let probe = &of["template"]["spec"]["containers"][0]["startupProbe"];
     assert_eq!(probe["httpGet"], json!({"path": "/healthz", "port": "http"}), "{probe}");
     let number = |name: &str| probe[name].as_u64().unwrap();
-    assert!(number("periodSeconds") * number("failureThreshold") > 3_600, "{probe}");
+    let longest = number("periodSeconds") * number("failureThreshold");
+    assert!(longest > 3_600, "{probe}");
+    // Nor is it taken for one that does not come up.
+    assert!(of["progressDeadlineSeconds"].as_u64().is_some_and(|deadline| deadline > longest), "{of}");
 }
 
 /// The port 8088 of whatever Services of a component have it, with the kind of each.

@@ -5,8 +5,9 @@ import { tell } from "./time.js";
 let latest = 0;
 // So many pages that somebody went to have not come yet.
 let coming = 0;
-// Counts how often the page was read again: what was read before the last time is not shown after it.
+// Counts how often the page was read again, and the newest of these that is shown: none before it is shown after it.
 let refreshes = 0;
+let newest = 0;
 // The address that is shown.
 let shown = location.href;
 const places = new Map();
@@ -133,7 +134,8 @@ export async function refresh() {
   if (coming) return false;
   const mine = ++refreshes;
   const page = await read(location.href, latest);
-  if (!page || mine !== refreshes) return true;
+  if (!page || mine < newest) return true;
+  newest = mine;
   const focus = held();
   const shownNow = [...document.querySelectorAll(PARTS)];
   const now = new Map(shownNow.map((one) => [called(one), one]));

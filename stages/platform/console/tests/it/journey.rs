@@ -167,11 +167,15 @@ async fn a_row_changes_in_place_while_somebody_looks() {
     let served = Served::new().await;
     let browser = Browser::open(1_440, 900).await;
     sign_in(&browser, &served.link().await).await;
-    browser.client.goto(&format!("{}/applications?q=basket+env%3Aproduction", served.url)).await.unwrap();
+    browser
+        .client
+        .goto(&format!("{}/applications?q=basket-worker+env%3Aproduction", served.url))
+        .await
+        .unwrap();
     browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
     let client = &browser.client;
     client.execute("document.querySelector('[data-row]').same = true", vec![]).await.unwrap();
-    served.fleet.degraded.lock().unwrap().push("basket".to_owned());
+    served.fleet.degraded.lock().unwrap().push("basket-worker".to_owned());
     served.fleet.sequence.send_modify(|sequence| *sequence += 1);
     browser.until("document.querySelector('[data-row] [aria-label=Degraded]')").await;
     browser.until("document.querySelector('[data-row]').same && document.querySelector('[data-row]').classList.contains('fresh')").await;

@@ -1,5 +1,6 @@
 //! How long a visitor may take for the head of a request: an idle connection is kept for a while, and one that has begun a head is
-//! to end it soon. What HTTP itself is given as a limit does not tell the two apart.
+//! to end it soon. What HTTP itself is given as a limit does not tell the two apart. The beginning of
+//! a head that comes in one packet with the request before it has the time of an idle connection, until more of it comes.
 
 use std::io;
 use std::pin::Pin;

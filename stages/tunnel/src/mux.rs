@@ -202,7 +202,7 @@ pub(crate) fn is_end(error: &io::Error) -> bool {
 /// The end of the connection, which somebody waits for.
 type Closed = Pin<Box<WaitForCancellationFutureOwned>>;
 
-/// One stream. Dropped before it was shut down, it is reset. One that is reset, or whose connection ends before it, gives an error:
+/// One stream. Dropped before it was shut down, it is reset, but where the other side had ended already: then it ends. One that is reset, or whose connection ends before it, gives an error:
 /// with an end what came until then would look whole.
 pub(crate) struct MuxStream {
     // Dropped before the place is given back.

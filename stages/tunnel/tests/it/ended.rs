@@ -31,7 +31,7 @@ async fn a_visitor_who_has_left_http_and_ended_is_not_kept_by_a_service_that_doe
             }
         }
     });
-    let short = Duration::from_secs(2);
+    let short = Duration::from_secs(5);
     for is_server in [true, false] {
         let world = World::with(|config| {
             if is_server {

@@ -29,7 +29,7 @@ async fn is_ended(stream: &mut TcpStream, says: bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_head_that_does_not_end_is_cut_off_and_whoever_is_idle_or_has_asked_goes_on() {
-    let short = Duration::from_secs(2);
+    let short = Duration::from_secs(5);
     let (world, service) = (World::with(|config| config.times.handshake = short).await, Service::default());
     let client = world.client(service.start().await, |_| {});
     client.is_ready().await;

@@ -71,27 +71,45 @@ pods behind it, which is 8080. Takes (list context settings).
 {{- end }}
 {{- end }}
 
-{{/* What lets a role reach the receivers that its settings alone name: of CloudEvents, of routes, of traces, and what an app proxy calls. Takes its settings. */}}
+{{/* The addresses in a tree of settings, a line each. */}}
+{{- define "gitops-runtime.addresses" -}}
+{{- if kindIs "string" . -}}
+{{- range splitList "," . -}}
+{{- if regexMatch "^[a-z][a-z0-9+]*://[^ ]+$" (trim .) }}{{ trim . }}{{ "\n" }}{{ end -}}
+{{- end -}}
+{{- else if or (kindIs "map" .) (kindIs "slice" .) -}}
+{{- range . }}{{ include "gitops-runtime.addresses" . }}{{ end -}}
+{{- end -}}
+{{- end }}
+
+{{/*
+What lets a role reach the addresses that somebody names in its settings, besides Argo CD's: a receiver, a bus, a platform. The pods
+behind a Service of another namespace may listen on another port than it. Takes (list settings config): all of its settings, and
+those that somebody wrote themselves.
+*/}}
 {{- define "gitops-runtime.toReceivers" -}}
-{{- $urls := list -}}
-{{- with .reporter -}}{{- with .sink -}}{{- with .cloudevents -}}{{- $urls = append $urls .url -}}{{- end -}}{{- end -}}{{- end -}}
-{{- with .traces -}}{{- with .otlp -}}{{- $urls = append $urls .url -}}{{- end -}}{{- end -}}
-{{- with .appProxy -}}
-{{- with .workflows -}}{{- $urls = append $urls .url -}}{{- end -}}
-{{- with .sealedSecrets -}}{{- $urls = append $urls .url -}}{{- end -}}
-{{- end -}}
-{{- with .resources -}}
-{{- range .routes -}}{{- with .sink -}}{{- with .url -}}{{- $urls = concat $urls (splitList "," .) -}}{{- end -}}{{- end -}}{{- end -}}
-{{- end -}}
+{{- $named := list (omit (index . 1) "argocd") -}}
+{{- with (index . 0).resources -}}{{- $named = append $named .routes -}}{{- end -}}
+{{- with (index . 0).appProxy -}}{{- $named = append $named (pick . "workflows" "sealedSecrets") -}}{{- end -}}
 {{- $ports := list -}}
-{{- range $url := compact $urls -}}
-{{- with trim $url -}}{{- $ports = append $ports (include "gitops-runtime.port" .) -}}{{- end -}}
+{{- $spaces := list -}}
+{{- range $url := compact (splitList "\n" (include "gitops-runtime.addresses" $named)) -}}
+{{- $ports = append $ports (include "gitops-runtime.port" $url) -}}
+{{- $host := (urlParse $url).host -}}
+{{- if and (contains "." $host) (include "gitops-runtime.isOfCluster" $url) -}}{{- $spaces = append $spaces (index (splitList "." $host) 1) -}}{{- end -}}
 {{- end -}}
 {{- with uniq $ports | sortAlpha -}}
-# Receivers that the settings name.
+# What the settings name.
 - ports:
     {{- range . }}
     - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+{{- end -}}
+{{- with uniq $spaces | sortAlpha }}
+- to:
+    {{- range . }}
+    - namespaceSelector:
+        matchLabels: {kubernetes.io/metadata.name: {{ . | quote }}}
     {{- end }}
 {{- end -}}
 {{- end }}

@@ -203,6 +203,40 @@ fn receivers_that_settings_alone_name_are_reached_by_every_role() {
     assert!(open.contains(&2746) && open.contains(&8081), "{open:?}");
 }
 
+#[test]
+fn an_address_that_only_settings_name_is_let_through_whatever_it_is_of() {
+    let open = |group: &str, component: &str, config: &Value| {
+        let mut values = json!({
+            "global": {"runtime": {"name": "prod"}, "codefresh": {"accountId": "acme"}},
+            "tunnelClient": {"to": "https://register.example.com", "domain": "tunnels.example.com"},
+            "router": {"enabled": true},
+        });
+        values[group]["enabled"] = json!(true);
+        values[group]["config"] = config.clone();
+        open_ports(&rendered(&values), component)
+    };
+    let platform = json!({"platform": {"url": "https://platform.example.com:9443"}});
+    for (group, component) in [("reporter", "reporter"), ("appProxy", "app-proxy")] {
+        assert!(open(group, component, &platform).contains(&9443), "{component}");
+    }
+    let bus = json!({"bus": {"url": "nats://a.example.com:4333, nats://b.example.com:4334"}});
+    let reporter = open("reporter", "reporter", &bus);
+    assert!(reporter.contains(&4333) && reporter.contains(&4334), "{reporter:?}");
+    let router = json!({"router": {"workflows": {"url": "http://argo-server.argo.svc:3746"}}});
+    assert!(open("router", "router", &router).contains(&3746));
+}
+
+#[test]
+fn a_service_that_settings_name_is_reached_at_whichever_port_its_pods_have() {
+    let config = json!({"traces": {"otlp": {"url": "http://collector.tracing.svc:80"}}});
+    let values = json!({"global": {"runtime": {"name": "prod"}}, "reporter": {"config": config}});
+    let objects = rendered(&values);
+    let policy = object(&objects, "NetworkPolicy", "-reporter").unwrap();
+    let last = policy["spec"]["egress"].as_array().unwrap().last().unwrap();
+    let tracing = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "tracing"}}});
+    assert_eq!(*last, json!({"to": [tracing]}));
+}
+
 /// What policies of one namespace say of components: who is let out to whom, at which port, and whether that one lets it in.
 fn passages(objects: &[Value]) -> BTreeMap<String, bool> {
     let component = |selector: &Value| {

@@ -36,9 +36,9 @@ impl FetchPlan {
         let mut incomplete = false;
         let own = self.known.as_ref().map(Record::object);
         if self.scope.application {
-            for (end, digest) in self.ends() {
-                let mut draft = self.application(&self.app.with_operation_end(&end, &self.redactor), None);
-                draft.fact = Some(digest);
+            for (app, digest) in &self.ended {
+                let mut draft = self.application(app, None);
+                draft.fact = Some(*digest);
                 let content = draft.payload.content();
                 // A delivery that was cut off may have told it as the state that it was then.
                 let known = own.filter(|known| reports.is_empty() && !known.in_doubt);

@@ -59,6 +59,8 @@ pub struct FetchPlan {
     settings: Settings,
     redactor: Redactor,
     app: Application,
+    /// The application as each operation left it whose end is still to be told, oldest first, with the digest of that end.
+    ended: Vec<(Application, Digest)>,
     sections: Sections,
     /// Of what resources were deployed from.
     deployed: Digest,
@@ -185,11 +187,14 @@ impl FetchPlan {
             may_drift: app.entries.iter().any(Entry::may_drift),
         };
         *found = Some(facts);
-        let ends = !untold(event, known, shown(&app)).is_empty();
-        let scope = match decide::decide(event, known, facts, ends) {
+        let ends = untold(event, known, shown(&app));
+        let scope = match decide::decide(event, known, facts, !ends.is_empty()) {
             Ok(scope) => scope,
             Err(why) => return Ok(Begun::Done(decide::filtered(why, known))),
         };
+        // They are reported with the application alone.
+        let ends = ends.iter().filter(|_| scope.application);
+        let ended = ends.map(|(end, digest)| (app.with_operation_end(end, redactor), *digest)).collect();
         Ok(Begun::Go(Box::new(Self {
             event: event.clone(),
             known: known.cloned(),
@@ -199,6 +204,7 @@ impl FetchPlan {
             redactor: redactor.clone(),
             deployed: app.deployed_digest(),
             app,
+            ended,
             sections,
             parent,
             scope,
@@ -206,11 +212,6 @@ impl FetchPlan {
             learned: None,
             changed_by: ChangedBy::NotAsked,
         })))
-    }
-
-    /// The ends of operations that are still to be told.
-    fn ends(&self) -> Vec<(OperationEnd, Digest)> {
-        untold(&self.event, self.known.as_ref(), shown(&self.app))
     }
 
     /// With what it is to be asked which commits changed the application, if that is to be reported and nothing notes them; JSON.

@@ -35,11 +35,10 @@ impl FetchPlan {
             fetches.extend(commit_fetches(&self.app, &self.app.reported_revisions()));
             fetches.extend(commit_fetches(&self.app, &self.change_revisions(&self.app)));
         }
-        if commits && self.scope.application {
-            for (end, _) in self.ends() {
-                let app = self.app.with_operation_end(&end, &self.redactor);
-                fetches.extend(commit_fetches(&app, &app.reported_revisions()));
-                fetches.extend(commit_fetches(&app, &self.change_revisions(&app)));
+        if commits {
+            for (app, _) in &self.ended {
+                fetches.extend(commit_fetches(app, &app.reported_revisions()));
+                fetches.extend(commit_fetches(app, &self.change_revisions(app)));
             }
         }
         // The first answer of `manifests` may tell that there are no versions to ask for.

@@ -17,6 +17,23 @@ pub(crate) fn chart() -> PathBuf {
     Path::new(ROOT).join("helm/gitops-runtime")
 }
 
+/// The text of every file in a folder and in those below it, with its path.
+pub(crate) fn texts_below(folder: PathBuf) -> Vec<(PathBuf, String)> {
+    let (mut folders, mut texts) = (vec![folder], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let text = std::fs::read_to_string(&path).unwrap();
+                texts.push((path, text));
+            }
+        }
+    }
+    texts
+}
+
 /// The doctor's files of values that begin so.
 pub(crate) fn values(kind: &str) -> Vec<PathBuf> {
     let folder = Path::new(ROOT).join("pipeline/doctor/tests/values");

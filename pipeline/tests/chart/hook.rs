@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::commands::run;
-use crate::helm::{chart, template, values as files};
+use crate::helm::{chart, template, texts_below, values as files};
 
 const SETS: &str = "validation.enabled=true,reporter.extraEnv.PASS=not-to-be-shown,global.other.key=not-to-be-shown,\
                     global.httpsProxy=http://u:not-to-be-shown@proxy:1,global.codefresh.tls.caCerts.secret.content=-----BEGIN \
@@ -210,18 +210,9 @@ fn paths_of_argocd(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn what_the_rules_read_of_a_new_argo_cd_is_what_the_hook_is_given() {
     let template = std::fs::read_to_string(chart().join("templates/validation.yaml")).unwrap();
-    let mut folders = vec![std::path::Path::new(crate::helm::ROOT).join("pipeline/doctor/src/rules")];
-    let mut read = std::collections::BTreeSet::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            read.extend(paths_of_argocd(&std::fs::read_to_string(path).unwrap()).map(str::to_owned));
-        }
-    }
+    let rules = texts_below(std::path::Path::new(crate::helm::ROOT).join("pipeline/doctor/src/rules"));
+    let read = rules.iter().flat_map(|(_, text)| paths_of_argocd(text));
+    let read: std::collections::BTreeSet<&str> = read.collect();
     assert!(read.len() >= 6, "{read:?}");
     for path in read {
         let last = path.rsplit('.').next().unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::helm::{ROOT, chart, expect, objects, pods, template, values};
+use crate::helm::{ROOT, chart, expect, objects, pods, template, texts_below, values};
 
 /// The notes with these values. `helm template` leaves them out, so a copy of the chart renders them as an object.
 pub(crate) fn notes(arguments: &[&str]) -> String {
@@ -141,19 +141,11 @@ fn no_template_depends_on_the_cluster_the_moment_or_chance() {
     assert!(words("a {{- lookup \"v1\" }} b").contains("lookup"));
     assert!(!words("lookup {{/* lookup */}} {{ print \"lookup\" }}").contains("lookup"));
     let mut all = 0;
-    let mut folders = vec![chart().join("templates")];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let words = words(&std::fs::read_to_string(&path).unwrap());
-            let unsteady: Vec<&str> = UNSTEADY.into_iter().filter(|word| words.contains(*word)).collect();
-            assert!(unsteady.is_empty(), "{}: {unsteady:?}", path.display());
-            all += words.len();
-        }
+    for (path, text) in texts_below(chart().join("templates")) {
+        let words = words(&text);
+        let unsteady: Vec<&str> = UNSTEADY.into_iter().filter(|word| words.contains(*word)).collect();
+        assert!(unsteady.is_empty(), "{}: {unsteady:?}", path.display());
+        all += words.len();
     }
     assert!(all > 1_000, "{all} words");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pipeline_doctor::Chart;
 
-use crate::helm::chart;
+use crate::helm::{chart, texts_below};
 
 /// What a template reads of a value that is not written out there: a mapping that is passed on as a whole.
 const WHOLE: &[(&str, &str)] = &[
@@ -15,17 +15,7 @@ const WHOLE: &[(&str, &str)] = &[
 ];
 
 fn templates() -> String {
-    let folder = chart().join("templates");
-    let mut text = String::new();
-    for folder in [folder.clone(), folder.join("tests")] {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_file() {
-                text.push_str(&std::fs::read_to_string(path).unwrap());
-            }
-        }
-    }
-    text
+    texts_below(chart().join("templates")).into_iter().map(|(_, text)| text).collect()
 }
 
 /// The names that a value can be read by, where a template has put a part of the tree into a variable.

@@ -21,7 +21,7 @@ use crate::view::state::{Health, SyncStatus};
 const NEEDS: u32 = 30;
 const DAYS: u32 = 28;
 /// Milliseconds of a day.
-const DAY: i64 = 86_400_000;
+pub(super) const DAY: i64 = 86_400_000;
 /// Days within which it is told how often something drifted.
 const WEEK: i64 = 7;
 /// Rows of applications that move,

@@ -3,10 +3,9 @@
 use jiff::Timestamp;
 use stages_platform_store::{Figures, Selection, Store, StoreError, View};
 
+use super::home::DAY;
 use super::remembered::Remembered;
 use crate::view::shipping::{Shipping, Trend};
-
-const DAY: i64 = 86_400_000;
 
 pub(super) async fn read(
     store: &Store,

@@ -20,6 +20,7 @@ use crate::group;
 use crate::letters;
 use crate::looked_up;
 use crate::matrix;
+use crate::narrowed;
 use crate::overview;
 use crate::owners;
 use crate::postgres::Server;
@@ -98,7 +99,7 @@ async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Pl
     on(place, drifted::what_was_pruned_is_not_told_to_differ_now).await;
     on(place, letters::a_search_is_for_letters_whether_or_not_they_are_capitals).await;
     on(place, owners::what_owns_a_resource_is_what_its_newest_report_with_an_owner_says).await;
-    on(place, fleet::a_narrow_user_sees_exactly_theirs_everywhere).await;
+    on(place, narrowed::a_narrow_user_sees_exactly_theirs_everywhere).await;
     on(place, fleet::what_changed_is_told_from_a_place_on_or_is_too_much).await;
 }
 

@@ -17,6 +17,7 @@ mod identities;
 mod letters;
 mod looked_up;
 mod matrix;
+mod narrowed;
 mod overview;
 mod owners;
 mod postgres;

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use pipeline_doctor::{Cluster, Looked};
+use pipeline_doctor::{Cluster, Installation, Looked};
 use tokio::time::{Instant, sleep};
 
 use url::Url;
@@ -25,6 +25,8 @@ const ANSWER: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_secs(1);
 /// Bytes of an answer that are shown.
 const SHOWN: usize = 2_000;
+/// Nobody knows how an installation is.
+const UNSEEN: u8 = 3;
 
 /// Asks until it is ready or the time is over.
 pub(crate) fn run(check: &Check) -> anyhow::Result<ExitCode> {
@@ -41,7 +43,7 @@ pub(crate) fn run(check: &Check) -> anyhow::Result<ExitCode> {
     runtime.block_on(ask(check, url))
 }
 
-/// Looks at every part of an installation, until none fails or the time is over: 0 when none does, else 1.
+/// Looks at every part of an installation, until there is nothing to wait for or the time is over.
 fn installed(check: &Check, namespace: &str) -> anyhow::Result<ExitCode> {
     let until = std::time::Instant::now() + check.within;
     let mut waits_for = None;
@@ -53,19 +55,28 @@ fn installed(check: &Check, namespace: &str) -> anyhow::Result<ExitCode> {
             release: check.release.as_deref(),
             version: env!("CARGO_PKG_VERSION"),
         });
-        let failing = found.failing();
-        let is_well = failing.is_none();
-        if is_well || std::time::Instant::now() >= until {
+        let unsettled = found.unsettled();
+        if unsettled.is_none() || std::time::Instant::now() >= until {
             print(&match check.format {
                 AccessShape::Table => found.table(),
                 AccessShape::Json => found.json(),
             })?;
-            return Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+            return Ok(code(&found, !check.within.is_zero()).into());
         }
-        if let Some(part) = failing {
+        if let Some(part) = unsettled {
             waiting(&mut waits_for, format!("{} ({})", part.part, part.found));
         }
         std::thread::sleep(AGAIN);
+    }
+}
+
+/// What an installation ends with, that was waited for or only looked at: 0 when nothing fails, 1 when something does or is not done in
+/// time, 3 when nobody knows.
+fn code(found: &Installation, is_waited_for: bool) -> u8 {
+    match (found.failing(), found.is_seen()) {
+        (Some(_), _) => 1,
+        (None, false) => UNSEEN,
+        (None, true) => u8::from(is_waited_for && found.unsettled().is_some()),
     }
 }
 
@@ -117,5 +128,52 @@ async fn ask(check: &Check, base: &Url) -> anyhow::Result<ExitCode> {
         }
         waiting(&mut waits_for, format!("{base} {}", said.lines().next().unwrap_or_default()));
         sleep(AGAIN).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Answers with these Deployments, and with their pods, which are none; or with 403.
+    struct Simulated(Result<Value, &'static str>);
+
+    impl Cluster for Simulated {
+        fn get(&self, path: &str) -> Result<Option<Value>, String> {
+            match &self.0 {
+                _ if path == "/version" => Ok(Some(json!({"gitVersion": "v1.34.1"}))),
+                Ok(all) if path.contains("/deployments") => Ok(Some(json!({ "items": all }))),
+                Ok(_) => Ok(None),
+                Err(why) => Err((*why).to_owned()),
+            }
+        }
+
+        fn metadata(&self, path: &str) -> Result<Option<Value>, String> {
+            self.get(path)
+        }
+
+        fn may(&self, _: &str, _: &str, _: &str, _: Option<&str>) -> Result<bool, String> {
+            Ok(true)
+        }
+    }
+
+    fn ends(all: Result<Value, &'static str>) -> [u8; 2] {
+        let cluster = Simulated(all);
+        let looked = Looked { cluster: Ok(&cluster), namespace: "runtime", release: None, version: "0.1.0" };
+        let found = pipeline_doctor::installation(&looked);
+        [false, true].map(|is_waited_for| code(&found, is_waited_for))
+    }
+
+    #[test]
+    fn an_installation_ends_with_zero_only_where_somebody_knows_that_nothing_fails() {
+        let one = |status: Value| Ok(json!([{"metadata": {"name": "a"}, "status": status}]));
+        assert_eq!(ends(one(json!({"readyReplicas": 1, "updatedReplicas": 1}))), [0, 0]);
+        assert_eq!(ends(one(json!({"updatedReplicas": 1}))), [1, 1]);
+        // It works while it is updated, and whoever waits for the update has not seen the end of it.
+        assert_eq!(ends(one(json!({"readyReplicas": 1}))), [0, 1]);
+        assert_eq!(ends(Ok(json!([]))), [1, 1]);
+        assert_eq!(ends(Err("the API server answered 403")), [UNSEEN, UNSEEN]);
     }
 }

@@ -40,8 +40,9 @@ Examples:
   Whether the values of a release are right for the cluster, the platform, Argo CD and Git as they are now:
     gitops-runtime validate --release prod --namespace runtime
 
-Exit codes: 0 nothing fails, 1 something does, 2 usage. Of an installation it reads Deployments, StatefulSets, pods, claims, events,
-the ConfigMap codefresh-cm, and the labels of Helm's Secrets; what it may not read it says.";
+Exit codes: 0 nothing fails, 1 something does, or with --within is still being updated when the time is over, 2 usage, 3 no workload
+of an installation could be looked at. Of one it reads Deployments, StatefulSets, pods, claims, events, the ConfigMap codefresh-cm, and
+the labels of Helm's Secrets; what it may not read it says.";
 
 const ACCESS: &str = "\
 Examples:

@@ -44,13 +44,18 @@ pub struct Part {
     /// What to do next; empty where nothing is to be done.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub todo: String,
+    /// Whether it is being updated.
+    #[serde(skip)]
+    pub is_updating: bool,
 }
 
 /// What was found.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub struct Installation {
     /// Each part, in the order in which one depends on another.
     pub parts: Vec<Part>,
+    /// How many workloads were looked at.
+    workloads: usize,
 }
 
 /// Looks at all of it.
@@ -89,6 +94,7 @@ pub fn installation(looked: &Looked<'_>) -> Installation {
     for (kind, workload) in &workloads {
         pods.judge(kind, workload, &mut found);
     }
+    found.workloads = workloads.len();
     found
 }
 
@@ -101,7 +107,7 @@ impl Installation {
         todo: impl Into<String>,
     ) {
         let (part, found, todo) = (part.into(), found.into(), todo.into());
-        self.parts.push(Part { part, verdict, found, todo });
+        self.parts.push(Part { part, verdict, found, todo, is_updating: false });
     }
 
     fn works(&mut self, part: impl Into<String>, found: impl Into<String>) {
@@ -110,6 +116,13 @@ impl Installation {
 
     fn doubts(&mut self, part: impl Into<String>, found: impl Into<String>, todo: impl Into<String>) {
         self.add(part, Verdict::Doubtful, found, todo);
+    }
+
+    fn updates(&mut self, part: impl Into<String>, found: impl Into<String>, todo: impl Into<String>) {
+        self.doubts(part, found, todo);
+        if let Some(part) = self.parts.last_mut() {
+            part.is_updating = true;
+        }
     }
 
     fn fails(&mut self, part: impl Into<String>, found: impl Into<String>, todo: impl Into<String>) {
@@ -211,6 +224,21 @@ impl Installation {
         self.parts.iter().find(|part| part.verdict == Verdict::Fails)
     }
 
+    /// The part to wait for: one that fails, one that is being updated, or, where no workload was looked at, one that nobody could
+    /// read.
+    #[must_use]
+    pub fn unsettled(&self) -> Option<&Part> {
+        let is_unread = |part: &&Part| !self.is_seen() && part.verdict == Verdict::Unmeasured;
+        let parts = || self.parts.iter();
+        self.failing().or_else(|| parts().find(|part| part.is_updating)).or_else(|| parts().find(is_unread))
+    }
+
+    /// Whether a workload was looked at: else nobody knows whether anything runs.
+    #[must_use]
+    pub fn is_seen(&self) -> bool {
+        self.workloads > 0
+    }
+
     /// For people.
     #[must_use]
     pub fn table(&self) -> String {
@@ -225,6 +253,9 @@ impl Installation {
         let is = |verdict: Verdict| self.parts.iter().any(|part| part.verdict == verdict);
         let _ = match self.failing() {
             Some(part) => writeln!(out, "Begin with {}.", part.part),
+            None if !self.is_seen() => {
+                writeln!(out, "No workload could be looked at: nobody knows whether they run.")
+            }
             None if is(Verdict::Unmeasured) => writeln!(out, "Nothing that was looked at fails."),
             None if is(Verdict::Doubtful) => {
                 writeln!(out, "Everything runs, and not all is as it should be.")

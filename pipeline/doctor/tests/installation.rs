@@ -214,24 +214,134 @@ fn what_runs_and_is_not_as_it_should_be_is_doubted() {
     let mut held = well();
     held.get_mut(DEPLOYMENTS).unwrap()["items"][0]["status"]["updatedReplicas"] = json!(0);
     assert_eq!(doubted(held), "Deployment prod-reporter: 1 of 1 ready, 0 of them as it is to be now");
-    // A new pod beside the one that is ready still.
-    let mut held = well();
-    let mut newer = unready(|pod| {
-        pod["status"]["containerStatuses"][0]["state"] =
-            json!({"waiting": {"reason": "ErrImagePull", "message": "not found"}});
-    });
-    let newer = newer.remove(PODS).unwrap()["items"][0].clone();
-    held.get_mut(PODS).unwrap()["items"].as_array_mut().unwrap().push(newer);
-    assert_eq!(
-        doubted(held),
-        "Deployment prod-reporter: 1 of 1 ready, but the image gitops-runtime:0.1.0 is not pulled: not found"
-    );
     let mut held = well();
     held.get_mut(RELEASES).unwrap()["items"][0]["metadata"]["labels"]["status"] = json!("pending-upgrade");
     assert_eq!(doubted(held), "release prod: revision 2 is pending-upgrade");
     let mut held = well();
     held.insert("/api/v1/namespaces/runtime/configmaps/codefresh-cm", json!({"data": {"version": "0.0.9"}}));
     assert_eq!(doubted(held), "version: 0.0.9 is installed, and this program is 0.1.0");
+}
+
+/// With a newer pod of the reporter beside the one that is ready, in this state.
+fn updating(state: &Json) -> BTreeMap<&'static str, Json> {
+    let mut held = well();
+    let workload = &mut held.get_mut(DEPLOYMENTS).unwrap()["items"][0];
+    workload["status"] = json!({"readyReplicas": 1, "updatedReplicas": 1, "unavailableReplicas": 1});
+    let pods = held.get_mut(PODS).unwrap()["items"].as_array_mut().unwrap();
+    let mut newer = pods[0].clone();
+    for (pod, hash, made) in
+        [(&mut pods[0], "a", "2026-11-26T10:00:00Z"), (&mut newer, "b", "2026-11-27T10:00:00Z")]
+    {
+        pod["metadata"]["labels"]["pod-template-hash"] = json!(hash);
+        pod["metadata"]["creationTimestamp"] = json!(made);
+    }
+    newer["metadata"]["name"] = json!("prod-reporter-2");
+    newer["status"]["conditions"][0]["status"] = json!("False");
+    newer["status"]["containerStatuses"][0]["ready"] = json!(false);
+    newer["status"]["containerStatuses"][0]["state"] = state.clone();
+    pods.push(newer);
+    held
+}
+
+fn waits(reason: &str) -> Json {
+    json!({"waiting": {"reason": reason, "message": "not found"}})
+}
+
+#[test]
+fn an_update_whose_new_pods_do_not_start_fails_though_the_old_ones_are_ready() {
+    let (found, _) = failing(updating(&waits("ErrImagePull")));
+    assert_eq!(found, "1 of 1 ready, but the image gitops-runtime:0.1.0 is not pulled: not found");
+    let (found, todo) = failing(updating(&waits("CrashLoopBackOff")));
+    let again = "the container reporter ends again and again: for no reason that is known (0)";
+    assert_eq!(found, format!("1 of 1 ready, but {again}"));
+    assert!(todo.contains("kubectl logs prod-reporter-2"), "{todo}");
+    // What the old pods lack is over with them.
+    let mut held = updating(&waits("CrashLoopBackOff"));
+    let pods = held.get_mut(PODS).unwrap()["items"].as_array_mut().unwrap();
+    for (pod, made) in [(0, "2026-11-27T10:00:00Z"), (2, "2026-11-26T10:00:00Z")] {
+        pods[pod]["metadata"]["creationTimestamp"] = json!(made);
+    }
+    assert!(looked(held).failing().is_none());
+}
+
+#[test]
+fn an_update_that_kubernetes_has_given_up_fails_and_one_that_goes_on_is_waited_for() {
+    let starts = json!({"running": {}});
+    let found = looked(updating(&starts));
+    assert!(found.failing().is_none(), "{}", found.table());
+    let part = found.unsettled().unwrap();
+    assert_eq!((part.part.as_str(), part.verdict), ("Deployment prod-reporter", Verdict::Doubtful));
+    assert_eq!(part.found, "1 of 1 ready, but the pod prod-reporter-2 is not ready yet");
+    let given_up = json!([{"type": "Available", "status": "True"}, {"type": "Progressing", "status": "False",
+        "reason": "ProgressDeadlineExceeded", "message": "ReplicaSet \"prod-reporter\" has timed out progressing."}]);
+    let mut held = updating(&starts);
+    held.get_mut(DEPLOYMENTS).unwrap()["items"][0]["status"]["conditions"] = given_up.clone();
+    assert_eq!(failing(held).0, "1 of 1 ready, but the pod prod-reporter-2 is not ready yet");
+    let mut held = well();
+    held.get_mut(DEPLOYMENTS).unwrap()["items"][0]["status"]["conditions"] = given_up;
+    let (found, todo) = failing(held);
+    let said = "its update has stopped: ReplicaSet \"prod-reporter\" has timed out progressing.";
+    assert_eq!(found, format!("1 of 1 ready, but {said}"));
+    assert_eq!(todo, "see kubectl describe deployment prod-reporter -n runtime");
+    assert!(looked(well()).unsettled().is_none());
+    for (status, said) in [
+        (json!({"readyReplicas": 1}), "1 of 1 ready, 0 of them as it is to be now"),
+        (
+            json!({"readyReplicas": 1, "updatedReplicas": 1, "unavailableReplicas": 1}),
+            "1 of 1 ready, 1 not available yet",
+        ),
+    ] {
+        let mut held = well();
+        held.get_mut(DEPLOYMENTS).unwrap()["items"][0]["status"] = status;
+        assert_eq!(looked(held).unsettled().unwrap().found, said);
+    }
+}
+
+#[test]
+fn a_change_that_kubernetes_has_not_taken_up_is_not_ready() {
+    let mut held = well();
+    let workload = &mut held.get_mut(DEPLOYMENTS).unwrap()["items"][0];
+    workload["metadata"]["generation"] = json!(2);
+    workload["status"]["observedGeneration"] = json!(1);
+    let (found, _) = failing(held.clone());
+    assert_eq!(found, "1 of 1 ready, but Kubernetes has not taken up its newest change");
+    held.get_mut(DEPLOYMENTS).unwrap()["items"][0]["status"]["observedGeneration"] = json!(2);
+    assert!(looked(held).failing().is_none());
+}
+
+#[test]
+fn pods_that_are_over_hide_no_cause() {
+    for (phase, reason) in [("Failed", "Evicted"), ("Succeeded", "Completed")] {
+        let mut held = unready(|pod| pod["status"]["containerStatuses"][0]["state"] = waits("ErrImagePull"));
+        let mut over = pod("reporter");
+        over["metadata"]["name"] = json!("prod-reporter-0");
+        over["status"] = json!({"phase": phase, "reason": reason});
+        let pods = held.get_mut(PODS).unwrap()["items"].as_array_mut().unwrap();
+        pods.insert(0, over.clone());
+        assert_eq!(failing(held).0, "0 of 1 ready: the image gitops-runtime:0.1.0 is not pulled: not found");
+        let mut held = well();
+        held.get_mut(PODS).unwrap()["items"].as_array_mut().unwrap().insert(0, over);
+        assert!(looked(held).table().ends_with("Everything is well.\n"));
+    }
+}
+
+#[test]
+fn where_no_workload_can_be_read_nothing_is_said_to_be_well() {
+    let denied = || json!("the API server answered 403");
+    for paths in [&[DEPLOYMENTS, SETS][..], &[DEPLOYMENTS, SETS, PODS, CLAIMS, RELEASES], &[PODS]] {
+        let mut held = well();
+        held.extend(paths.iter().map(|path| (*path, denied())));
+        let found = looked(held);
+        assert!(found.failing().is_none() && !found.is_seen(), "{}", found.table());
+        assert!(found.table().ends_with("No workload could be looked at: nobody knows whether they run.\n"));
+        assert_eq!(found.unsettled().unwrap().verdict, Verdict::Unmeasured);
+    }
+    let mut held = well();
+    held.insert(SETS, denied());
+    assert!(
+        looked(held.clone()).is_seen()
+            && looked(held).table().ends_with("Nothing that was looked at fails.\n")
+    );
 }
 
 #[test]
@@ -250,7 +360,7 @@ fn a_failed_release_and_one_that_is_not_there_fail() {
 #[test]
 fn what_may_not_be_read_is_said_and_fails_nothing_and_without_a_cluster_all_does() {
     let mut held = well();
-    held.insert(PODS, json!("the API server answered 403"));
+    held.insert(SETS, json!("the API server answered 403"));
     held.insert(RELEASES, json!("the API server answered 403"));
     let found = looked(held);
     let unmeasured: Vec<&str> = found
@@ -259,7 +369,7 @@ fn what_may_not_be_read_is_said_and_fails_nothing_and_without_a_cluster_all_does
         .filter(|part| part.verdict == Verdict::Unmeasured)
         .map(|part| part.part.as_str())
         .collect();
-    assert_eq!(unmeasured, ["release", "pods"]);
+    assert_eq!(unmeasured, ["statefulsets", "release"]);
     assert!(found.table().ends_with("Nothing that was looked at fails.\n"), "{}", found.table());
     let wanted = Looked {
         cluster: Err("there is no kubeconfig"),

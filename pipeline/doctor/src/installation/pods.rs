@@ -26,6 +26,8 @@ pub(super) struct Pods<'a> {
 struct Trouble {
     found: String,
     todo: String,
+    /// Whether it stays so until somebody does something.
+    is_stuck: bool,
 }
 
 impl<'a> Pods<'a> {
@@ -41,36 +43,65 @@ impl<'a> Pods<'a> {
         let name = text(workload, "/metadata/name");
         let part = format!("{kind} {}", shown(name));
         let number = |pointer: &str| workload.pointer(pointer).and_then(Json::as_u64);
+        let status = |key: &str| number(&format!("/status/{key}")).unwrap_or(0);
         let wanted = number("/spec/replicas").unwrap_or(1);
-        let (ready, updated) =
-            (number("/status/readyReplicas").unwrap_or(0), number("/status/updatedReplicas").unwrap_or(0));
+        let (ready, updated, away) =
+            (status("readyReplicas"), status("updatedReplicas"), status("unavailableReplicas"));
         if wanted == 0 {
             let todo = "set its replicaCount in the chart's values, where it is to run";
             return found.doubts(part, "is scaled to none", todo);
         }
-        let own: Vec<&Json> = list(&self.pods, "/items").iter().filter(|pod| is_of(pod, workload)).collect();
-        let trouble = own.iter().find_map(|pod| self.trouble(pod));
         let count = format!("{ready} of {wanted} ready");
-        match trouble {
-            Some(Trouble { found: why, todo }) if ready < wanted => {
+        let describe = format!("see kubectl describe {} {name} -n {}", kind.to_lowercase(), self.namespace);
+        if status("observedGeneration") < number("/metadata/generation").unwrap_or(0) {
+            let why = "Kubernetes has not taken up its newest change";
+            return found.fails(part, format!("{count}, but {why}"), describe);
+        }
+        let own: Vec<&Json> =
+            list(&self.pods, "/items").iter().filter(|pod| is_of(pod, workload) && !is_over(pod)).collect();
+        let newest = own.iter().max_by_key(|pod| text(pod, "/metadata/creationTimestamp"));
+        let current = newest.map(|pod| template(pod));
+        // What an old pod lacks is over when a new one takes its place.
+        let troubles = own.iter().filter_map(|pod| {
+            let trouble = self.trouble(pod)?;
+            Some(Trouble { is_stuck: trouble.is_stuck && Some(template(pod)) == current, ..trouble })
+        });
+        // The first that is stuck, or else the first.
+        let trouble = troubles.min_by_key(|trouble| !trouble.is_stuck);
+        let mut conditions = list(workload, "/status/conditions").iter();
+        let stopped = conditions.find(|one| one["type"] == "Progressing" && one["status"] == "False");
+        let is_updating = updated < wanted || away > 0;
+        match (trouble, stopped) {
+            (Some(Trouble { found: why, todo, .. }), _) if ready < wanted => {
                 found.fails(part, format!("{count}: {why}"), todo);
             }
-            Some(Trouble { found: why, todo }) => found.doubts(part, format!("{count}, but {why}"), todo),
-            None if ready < wanted => {
-                let todo =
-                    format!("see kubectl describe {} {name} -n {}", kind.to_lowercase(), self.namespace);
+            (Some(Trouble { found: why, todo, is_stuck }), stopped) => {
+                let why = format!("{count}, but {why}");
+                match (is_stuck || stopped.is_some(), is_updating) {
+                    (true, _) => found.fails(part, why, todo),
+                    (false, true) => found.updates(part, why, todo),
+                    (false, false) => found.doubts(part, why, todo),
+                }
+            }
+            (None, _) if ready < wanted => {
                 let why = if own.is_empty() { "there are no pods" } else { "its pods do not say why" };
-                found.fails(part, format!("{count}: {why}"), todo);
+                found.fails(part, format!("{count}: {why}"), describe);
             }
-            None if updated < wanted => {
-                found.doubts(
-                    part,
-                    format!("{count}, {updated} of them as it is to be now"),
-                    "wait until it is updated",
-                );
+            (None, Some(stopped)) => {
+                let why = shown(text(stopped, "/message"));
+                found.fails(part, format!("{count}, but its update has stopped: {why}"), describe);
             }
-            None => match own.iter().find_map(|pod| self.restarted(pod)) {
-                Some(Trouble { found: why, todo }) => found.doubts(part, format!("{count}, but {why}"), todo),
+            (None, None) if is_updating => {
+                let why = match updated < wanted {
+                    true => format!("{updated} of them as it is to be now"),
+                    false => format!("{away} not available yet"),
+                };
+                found.updates(part, format!("{count}, {why}"), "wait until it is updated");
+            }
+            (None, None) => match own.iter().find_map(|pod| self.restarted(pod)) {
+                Some(Trouble { found: why, todo, .. }) => {
+                    found.doubts(part, format!("{count}, but {why}"), todo);
+                }
                 None => found.works(part, count),
             },
         }
@@ -92,6 +123,7 @@ impl<'a> Pods<'a> {
                 found: format!("no node takes the pod {name}: {}", shown(text(why, "/message"))),
                 todo: "see its requests, nodeSelector and tolerations in the chart's values, and kubectl get nodes"
                     .to_owned(),
+                is_stuck: false,
             });
         }
         let all =
@@ -115,7 +147,7 @@ impl<'a> Pods<'a> {
                 (found, format!("wait, or see kubectl describe pod {name} -n {}", self.namespace))
             }
         };
-        Some(Trouble { found, todo })
+        Some(Trouble { found, todo, is_stuck: false })
     }
 
     /// Why a container does not run, where that is said.
@@ -136,7 +168,7 @@ impl<'a> Pods<'a> {
             "CrashLoopBackOff" => self.ended(pod, container),
             _ => return None,
         };
-        Some(Trouble { found, todo })
+        Some(Trouble { found, todo, is_stuck: true })
     }
 
     /// How a container ended the last time.
@@ -164,7 +196,8 @@ impl<'a> Pods<'a> {
         let (_, todo) = self.ended(name, container);
         let times = container["restartCount"].as_u64().unwrap_or_default();
         let reason = shown(text(container, "/lastState/terminated/reason"));
-        Some(Trouble { found: format!("the pod {name} was started {times} times again: {reason}"), todo })
+        let found = format!("the pod {name} was started {times} times again: {reason}");
+        Some(Trouble { found, todo, is_stuck: false })
     }
 
     /// A claim that a pod waits for.
@@ -184,7 +217,7 @@ impl<'a> Pods<'a> {
                 "see kubectl describe pvc {name} -n {}, and kubectl get storageclass",
                 self.namespace
             );
-            return Some(Trouble { found: format!("{found}{why}"), todo });
+            return Some(Trouble { found: format!("{found}{why}"), todo, is_stuck: false });
         }
         None
     }
@@ -218,4 +251,17 @@ fn is_of(pod: &Json, workload: &Json) -> bool {
     wanted.is_some_and(|wanted| {
         !wanted.is_empty() && wanted.iter().all(|(name, value)| labels.get(name) == Some(value))
     })
+}
+
+/// Whether a pod has ended for good: what is wanted is made anew.
+fn is_over(pod: &Json) -> bool {
+    ["Failed", "Succeeded"].contains(&text(pod, "/status/phase"))
+}
+
+/// Which template of its workload a pod is made from.
+fn template(pod: &Json) -> &str {
+    let label = |name: &str| text(pod, &format!("/metadata/labels/{name}"));
+    // A Deployment marks its pods by the one, a StatefulSet by the other.
+    let hash = label("pod-template-hash");
+    if hash.is_empty() { label("controller-revision-hash") } else { hash }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod converted;
+mod on_cluster;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -6,8 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value as Json;
 
-use super::doubtful::SCALED;
+use super::doubtful::{SCALED, volumes};
 use super::installed;
+use super::peers::{ALWAYS, REFERENCES};
 use super::{Judged, Node, Severity, Value};
 
 /// A cluster that can be asked. An error says why there is no answer, and nothing of one.
@@ -41,32 +42,6 @@ pub(super) struct Place<'a> {
 
 /// What could not be measured: code and why.
 pub(super) type Unanswered = BTreeMap<&'static str, String>;
-
-/// References to Secrets, and what makes them needed: always, or where they are given.
-const SECRETS: &[(&str, bool)] = &[
-    ("global.codefresh.runtimeToken.secretKeyRef", true),
-    ("global.integrations.argo-cd.server.auth.tokenSecretKeyRef", true),
-    ("global.integrations.argo-cd.server.auth.passwordSecretKeyRef", true),
-    ("global.codefresh.userToken.secretKeyRef", false),
-    ("global.codefresh.tls.caCerts.secretKeyRef", false),
-    ("global.runtime.gitCredentials.password.secretKeyRef", false),
-    ("global.integrations.argo-cd.server.tls.caSecretKeyRef", false),
-    ("reporter.redactionKey.secretKeyRef", false),
-    ("nats.auth.tokenSecretKeyRef", false),
-    ("nats.auth.credentialsSecretKeyRef", false),
-    ("nats.tls.caSecretKeyRef", false),
-    ("platform.postgres.secretKeyRef", false),
-    ("platform.oidc.secretKeyRef", false),
-    ("platform.oidc.caSecretKeyRef", false),
-    ("tunnelClient.tokenSecretKeyRef", false),
-    ("tunnelClient.tls.caSecretKeyRef", false),
-    ("tunnelServer.tokensSecretKeyRef", false),
-    ("appProxy.git.caSecretKeyRef", false),
-    ("changeRevision.git.caSecretKeyRef", false),
-    ("changeRevision.git.knownHostsSecretKeyRef", false),
-    ("sourceServer.git.caSecretKeyRef", false),
-    ("sourceServer.git.knownHostsSecretKeyRef", false),
-];
 
 /// Lists of Secrets with a credential of repositories each, which say by this key whom it is for.
 const CREDENTIALS: [&str; 2] = ["changeRevision.git.credentialSecrets", "sourceServer.git.credentialSecrets"];
@@ -202,7 +177,7 @@ fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     let tunnels = super::access::way(judged) == Some("tunnel");
     let opens = tunnels && judged.is_empty("tunnelClient.tokenSecretKeyRef");
     let asks = judged.truth("sourceServer.enabled") && judged.truth("sourceServer.askPlatform");
-    for (path, always) in SECRETS {
+    for path in ALWAYS.iter().chain(REFERENCES) {
         let unused = match *path {
             // The chart's own platform gives it once it runs: the notes say how.
             "global.codefresh.runtimeToken.secretKeyRef" => {
@@ -216,10 +191,10 @@ fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
                 let made = judged.text(&format!("{path}.name")) == "argocd-initial-admin-secret";
                 inline || !runs || kind != "password" || (made && judged.truth("argo-cd.enabled"))
             }
-            _ => false,
+            _ => !is_used(judged, path),
         };
         let (name, key) = (judged.text(&format!("{path}.name")), judged.text(&format!("{path}.key")));
-        if (unused && *always) || name.is_empty() || key.is_empty() {
+        if unused || name.is_empty() || key.is_empty() {
             continue;
         }
         let (name, key) = (name.to_owned(), key.to_owned());
@@ -237,12 +212,28 @@ fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
         }
     }
     for path in CREDENTIALS {
+        if !is_used(judged, path) {
+            continue;
+        }
         let names = judged.at(path).map(Node::json).unwrap_or_default();
         for name in names.as_array().into_iter().flatten().filter_map(Json::as_str) {
             has(judged, place, path, name, WHOM)?;
         }
     }
     Ok(())
+}
+
+/// Whether what a Secret is given to is switched on.
+fn is_used(judged: &Judged, path: &str) -> bool {
+    let is_on = |role: &str| judged.truth(&format!("{role}.enabled"));
+    match path.split('.').next().unwrap_or_default() {
+        "global" => true,
+        "nats" => judged.text("nats.mode") != "none",
+        // Both redact by one key.
+        "reporter" => is_on("reporter") || is_on("resourceReporter"),
+        "tunnelClient" => super::access::way(judged) == Some("tunnel"),
+        role => is_on(role),
+    }
 }
 
 /// Whether a Secret is there, with a key in it; gives what the key holds, in base64.
@@ -372,16 +363,8 @@ fn nodes(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
 
 fn storage(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     let classes = "/apis/storage.k8s.io/v1/storageclasses";
-    let has_bus = judged.text("nats.mode") != "none";
-    let keeps = judged.truth("reporter.enabled") && judged.truth("reporter.persistence.enabled") && !has_bus;
-    let stores = judged.truth("platform.enabled") && judged.is_empty("platform.postgres.secretKeyRef");
-    let groups = [
-        ("reporter.persistence", keeps),
-        ("nats.persistence", judged.text("nats.mode") == "embedded"),
-        ("platform.persistence", stores),
-        ("platform.backup.persistence", stores && judged.truth("platform.backup.enabled")),
-    ];
-    for (group, _) in groups.into_iter().filter(|(_, needed)| *needed) {
+    let of_bus = ("nats.persistence", judged.text("nats.mode") == "embedded");
+    for (group, _) in volumes(judged).into_iter().chain([of_bus]).filter(|(_, needed)| *needed) {
         let path = format!("{group}.existingClaim");
         let claim = judged.text(&path).to_owned();
         if !claim.is_empty() {

@@ -136,22 +136,22 @@ fn share(node: &Node, replicas: f64) -> Option<f64> {
     }
 }
 
-fn claims(judged: &mut Judged) {
-    let keeps = |judged: &Judged, group: &str| {
-        is_on(judged, group) && judged.truth(&format!("{group}.persistence.enabled"))
-    };
+/// What keeps its state on a volume, and whether it is there.
+pub(super) fn volumes(judged: &Judged) -> [(&'static str, bool); 5] {
+    let keeps = |group: &str| is_on(judged, group) && judged.truth(&format!("{group}.persistence.enabled"));
     let on_file = is_on(judged, "platform") && judged.is_empty("platform.postgres.secretKeyRef");
-    let of_reporter = keeps(judged, "reporter") && judged.text("nats.mode") == "none";
-    let of_changes = keeps(judged, "changeRevision") && replicas(judged, "changeRevision") <= 1.0;
-    let all = [
-        ("reporter.persistence", of_reporter),
-        ("resourceReporter.persistence", keeps(judged, "resourceReporter")),
-        ("changeRevision.persistence", of_changes),
+    [
+        ("reporter.persistence", keeps("reporter") && judged.text("nats.mode") == "none"),
+        ("resourceReporter.persistence", keeps("resourceReporter")),
+        ("changeRevision.persistence", keeps("changeRevision") && replicas(judged, "changeRevision") <= 1.0),
         ("platform.persistence", on_file),
         ("platform.backup.persistence", on_file && judged.truth("platform.backup.enabled")),
-    ];
+    ]
+}
+
+fn claims(judged: &mut Judged) {
     let mut named: Vec<(String, String)> = Vec::new();
-    for (group, _) in all.into_iter().filter(|(_, is_used)| *is_used) {
+    for (group, _) in volumes(judged).into_iter().filter(|(_, is_used)| *is_used) {
         let path = format!("{group}.existingClaim");
         let claim = judged.text(&path).to_owned();
         if claim.is_empty() {

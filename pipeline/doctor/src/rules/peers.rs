@@ -4,6 +4,13 @@ use super::{Judged, argocd_access};
 
 const SERVER: &str = "global.integrations.argo-cd.server";
 
+/// References to Secrets that are always there: what they are for says whether they are needed.
+pub(super) const ALWAYS: [&str; 3] = [
+    "global.codefresh.runtimeToken.secretKeyRef",
+    "global.integrations.argo-cd.server.auth.tokenSecretKeyRef",
+    "global.integrations.argo-cd.server.auth.passwordSecretKeyRef",
+];
+
 /// References to Secrets that are complete or absent.
 pub(super) const REFERENCES: &[&str] = &[
     "global.codefresh.userToken.secretKeyRef",
@@ -20,6 +27,7 @@ pub(super) const REFERENCES: &[&str] = &[
     "tunnelClient.tokenSecretKeyRef",
     "tunnelClient.tls.caSecretKeyRef",
     "tunnelServer.tokensSecretKeyRef",
+    "appProxy.git.caSecretKeyRef",
     "changeRevision.git.caSecretKeyRef",
     "changeRevision.git.knownHostsSecretKeyRef",
     "sourceServer.git.caSecretKeyRef",

@@ -1,0 +1,67 @@
+//! What is found of volumes and Secrets in a cluster that has none of them: those of what is switched on alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use super::{SimulatedCluster, WITH_A_CLUSTER, asked, lines_of};
+
+/// What is said under a code of these values, in a cluster without classes, claims and Secrets.
+fn found(code: &str, values: &str) -> Vec<String> {
+    let classes = ("/apis/storage.k8s.io/v1/storageclasses", json!({"items": []}));
+    let held = SimulatedCluster { objects: BTreeMap::from([classes]), refused: BTreeSet::new() };
+    let all = lines_of(&asked(&held, &format!("{WITH_A_CLUSTER}{values}")), code);
+    // These three are looked for in any case.
+    let usual = ["global.codefresh.userToken", "global.codefresh.runtimeToken", "global.integrations"];
+    all.into_iter().filter(|line| !usual.iter().any(|path| line.contains(path))).collect()
+}
+
+#[test]
+fn every_volume_of_what_is_switched_on_needs_a_class_or_its_claim() {
+    const NONE: &str = "reporter: {persistence: {enabled: false}}\n";
+    for group in ["resourceReporter", "changeRevision"] {
+        let of = |values: &str| {
+            found("GR0106", &format!("{NONE}{group}: {{enabled: true, persistence: {{{values}}}}}\n"))
+        };
+        let class = format!("error {group}.persistence.storageClass: ");
+        let claim = format!("error {group}.persistence.existingClaim: ");
+        assert_eq!(of("enabled: true"), [format!("{class}no default storage class in the cluster")]);
+        assert_eq!(of("enabled: true, storageClass: fast"), [format!("{class}\"fast\"")]);
+        assert_eq!(of("enabled: true, existingClaim: kept"), [format!("{claim}\"kept\"")]);
+        assert_eq!(of("enabled: false"), [""; 0]);
+        assert_eq!(found("GR0106", &format!("{NONE}{group}: {{enabled: false}}\n")), [""; 0]);
+    }
+}
+
+#[test]
+fn no_secret_of_what_is_switched_off_is_looked_for() {
+    let secret = "{name: own, key: key}";
+    for (group, on, below, more) in [
+        ("platform", "enabled: true", "postgres: {secretKeyRef: SECRET}", ""),
+        ("platform", "enabled: true", "oidc: {secretKeyRef: SECRET}", ""),
+        ("sourceServer", "enabled: true", "git: {credentialSecrets: [own]}", ""),
+        ("sourceServer", "enabled: true", "git: {caSecretKeyRef: SECRET}", ""),
+        ("changeRevision", "enabled: true", "git: {credentialSecrets: [own]}", ""),
+        ("appProxy", "enabled: true", "git: {caSecretKeyRef: SECRET}", ""),
+        ("nats", "mode: existing", "auth: {tokenSecretKeyRef: SECRET}", ""),
+        ("tunnelServer", "enabled: true", "tokensSecretKeyRef: SECRET", ""),
+        ("reporter", "enabled: true", "redactionKey: {secretKeyRef: SECRET}", ""),
+        (
+            "reporter",
+            "enabled: false",
+            "redactionKey: {secretKeyRef: SECRET}",
+            "resourceReporter: {enabled: true}\n",
+        ),
+    ] {
+        let below = below.replace("SECRET", secret);
+        let of =
+            |switch: &str, more: &str| found("GR0102", &format!("{group}: {{{switch}, {below}}}\n{more}"));
+        assert_eq!(of(on, more).len(), 1, "{group}: {below}: {:?}", of(on, more));
+        let off = if group == "nats" { "mode: none" } else { "enabled: false" };
+        assert_eq!(of(off, ""), [""; 0], "{group}: {below}");
+    }
+    // An Ingress is the way in: there is no tunnel.
+    let client =
+        format!("tunnelClient: {{enabled: true, to: 'wss://a.example.com', tokenSecretKeyRef: {secret}}}\n");
+    assert_eq!(found("GR0102", &client), [""; 0]);
+}

@@ -89,8 +89,9 @@ pub(crate) fn shown(path: &str, node: Option<&Node>) -> String {
     let last = path.rsplit('.').next().unwrap_or(path).to_lowercase();
     let secret =
         ["token", "password", "secret", "value", "content", "headers", "credentials", "certificates"];
-    // An address may hold a user and a password.
-    if secret.iter().any(|word| last.contains(word)) || path.contains("certificates") || text.contains('@') {
+    // An address may hold a user and a password; a tag of an image holds a digest.
+    let has_user = text.contains('@') && last != "tag";
+    if secret.iter().any(|word| last.contains(word)) || path.contains("certificates") || has_user {
         return MASKED.to_owned();
     }
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(80).collect();

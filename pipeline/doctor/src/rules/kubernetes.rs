@@ -3,6 +3,7 @@
 
 use regex::Regex;
 
+use super::peers::{ALWAYS, REFERENCES};
 use super::{Chart, Judged, Node, Severity, Value};
 
 /// What has to stand at a path.
@@ -36,7 +37,7 @@ enum Shape {
     Numbers(&'static [(&'static str, i64)]),
     /// A mapping with no keys but these.
     Keys(&'static [&'static str]),
-    /// A list of mappings with no keys but these; the first must be there, and is the name of a part.
+    /// A list of mappings with no keys but these, where there are any; the first must be there, and is the name of a part.
     Items(&'static [&'static str], bool),
     /// A list of ports.
     Ports,
@@ -55,20 +56,8 @@ const SPREAD: &[&str] = &[
     "nodeAffinityPolicy",
     "nodeTaintsPolicy",
 ];
-const VOLUME: &[&str] = &[
-    "name",
-    "configMap",
-    "secret",
-    "emptyDir",
-    "persistentVolumeClaim",
-    "projected",
-    "downwardAPI",
-    "csi",
-    "ephemeral",
-    "hostPath",
-    "nfs",
-    "image",
-];
+/// Of any kind that the types of Kubernetes have, which tell of what else is wrong with one.
+const VOLUME: &[&str] = &[];
 const MOUNT: &[&str] =
     &["name", "mountPath", "mountPropagation", "readOnly", "recursiveReadOnly", "subPath", "subPathExpr"];
 const PEER: &[&str] = &["podSelector", "namespaceSelector", "ipBlock"];
@@ -151,6 +140,8 @@ const OF_PODS: &[(&str, Shape)] = &[
 
 /// The part of an object's name that goes before a slash, and one that has none.
 pub(super) const SUBDOMAIN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const QUANTITY: &str =
+    "\\+?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][-+]?[0-9]+)?";
 const SHORT: &str = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?";
 
 pub(super) fn check(judged: &mut Judged) {
@@ -171,20 +162,45 @@ pub(super) fn check(judged: &mut Judged) {
             _ => {}
         }
     }
-    let always = [
-        "global.codefresh.runtimeToken.secretKeyRef",
-        "global.integrations.argo-cd.server.auth.tokenSecretKeyRef",
-    ];
-    for path in super::peers::REFERENCES.iter().chain(&always) {
+    for path in REFERENCES.iter().chain(&ALWAYS) {
         of(judged, &format!("{path}.name"), Shape::Name);
         of(judged, &format!("{path}.key"), Shape::Key);
     }
 }
 
 fn of(judged: &mut Judged, path: &str, shape: Shape) {
+    let is_of_texts = matches!(shape, Shape::Labels | Shape::Annotations | Shape::Files);
+    if is_of_texts
+        && judged.at(path).is_some_and(|node| node.entries().iter().any(|entry| kind(entry).is_some()))
+    {
+        return unquoted(judged, path);
+    }
     if let Some((found, wanted)) = judged.at(path).and_then(|node| wrong(node, shape)) {
         let todo = "write it as Kubernetes takes it: kubectl explain says how";
         judged.told(Severity::Error, "GR0007", path, found, &wanted, todo);
+    }
+}
+
+/// What an entry is that YAML took for no text.
+fn kind((_, value): &(String, Node)) -> Option<&'static str> {
+    match value.value {
+        Value::Number(_) => Some("a number"),
+        Value::Bool(_) => Some("true or false"),
+        _ => None,
+    }
+}
+
+/// Tells of each entry that YAML took for no text, where it stands.
+fn unquoted(judged: &mut Judged, path: &str) {
+    let entries = judged.at(path).map(|node| node.entries().to_vec()).unwrap_or_default();
+    for entry in &entries {
+        let Some(kind) = kind(entry) else { continue };
+        let (key, value) = (plain(&entry.0), &entry.1);
+        let found = format!("the entry {key}, which YAML takes for {kind}");
+        judged.told(Severity::Error, "GR0007", path, found, "a text", "write it in quotes");
+        if let Some(finding) = judged.findings.last_mut().filter(|_| value.line > 0) {
+            (finding.file, finding.line) = (value.file.clone(), value.line);
+        }
     }
 }
 
@@ -203,7 +219,7 @@ pub(super) fn is_qualified(text: &str) -> bool {
 fn is_quantity(node: &Node) -> bool {
     match &node.value {
         Value::Number(number) => number.as_f64().is_some_and(|number| number >= 0.0),
-        Value::Text(text) => matches("[0-9]+(\\.[0-9]*)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][0-9]+)?", text),
+        Value::Text(text) => matches(QUANTITY, text),
         _ => false,
     }
 }
@@ -212,7 +228,7 @@ fn is_quantity(node: &Node) -> bool {
 pub(super) fn amount(node: &Node) -> Option<f64> {
     let text = match &node.value {
         Value::Number(number) => return number.as_f64(),
-        Value::Text(text) if is_quantity(node) => text,
+        Value::Text(text) if is_quantity(node) => text.trim_start_matches('+'),
         _ => return None,
     };
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -220,6 +236,8 @@ pub(super) fn amount(node: &Node) -> Option<f64> {
     let (thousand, kibi) = (1e3_f64, 1024_f64);
     let factor = match unit {
         "" => 1.0,
+        "n" => 1e-9,
+        "u" => 1e-6,
         "m" => 1e-3,
         "k" => thousand,
         "M" => thousand.powi(2),
@@ -368,7 +386,8 @@ fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
                 let is_map = matches!(item.value, Value::Map(_));
                 is_map
                     && !item.entries().is_empty()
-                    && item.entries().iter().all(|(key, _)| known.contains(&key.as_str()))
+                    && (known == VOLUME
+                        || item.entries().iter().all(|(key, _)| known.contains(&key.as_str())))
                     && (!is_named || item.entries().len() > 1)
                     && (!is_named
                         || name.is_some_and(|name| matches("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name)))
@@ -383,10 +402,11 @@ fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
                 }
                 _ => "",
             };
-            Some((
-                format!("item {number} that is none of these"),
-                format!("mappings with no keys but {}{values}", known.join(", ")),
-            ))
+            let wanted = match known {
+                VOLUME => "volumes: a name of lower-case letters, digits and -, and what each is".to_owned(),
+                _ => format!("mappings with no keys but {}{values}", known.join(", ")),
+            };
+            Some((format!("item {number} that is none of these"), wanted))
         }
         Shape::Ports => {
             let Value::List(items) = &node.value else { return None };
@@ -429,4 +449,32 @@ fn is_toleration(item: &Node) -> bool {
 fn plain(key: &str) -> String {
     let clean: String = key.chars().map(|c| if c.is_control() { ' ' } else { c }).take(80).collect();
     format!("\"{clean}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_is_whatever_kubernetes_takes_for_one() {
+        let of = |text: &str| amount(&Node { value: Value::Text(text.to_owned()), line: 0, file: None });
+        for (text, is) in [
+            (".5", 0.5),
+            ("5.", 5.0),
+            ("+1", 1.0),
+            ("1e-1", 0.1),
+            ("1e+9", 1e9),
+            ("12E6", 12e6),
+            ("250m", 0.25),
+            ("2Ki", 2048.0),
+        ] {
+            assert_eq!(of(text), Some(is), "{text}");
+        }
+        for (text, is) in [("100u", 1e-4), ("100n", 1e-7)] {
+            assert!(of(text).is_some_and(|amount| (amount - is).abs() < 1e-12), "{text}");
+        }
+        for text in ["", ".", "-1", "1e", "1 Gi", "512MB", "1mm", "++1", "1e1.5", "lots"] {
+            assert_eq!(of(text), None, "{text}");
+        }
+    }
 }

@@ -21,6 +21,7 @@ const TIME: &str = "0|([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s
 const HOST: &str = "[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?(:[0-9]+)?(/[-a-z0-9._/]+)?";
 const REPOSITORY: &str = "[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*)*";
 const TAG: &str = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}";
+const DIGEST: &str = "(@sha256:[0-9a-f]{64})?";
 /// Services whose names are given, and the switches of what has them.
 const SERVICES: [(&str, &str); 2] =
     [("router.service.name", "router.enabled"), ("appProxy.service.name", "appProxy.enabled")];
@@ -93,7 +94,19 @@ fn of_image(judged: &mut Judged, path: &str) {
         Some("repository") => {
             text(judged, path, |text| matches(REPOSITORY, text), "lower-case letters, digits, -, _, . and /");
         }
-        Some("tag") => text(judged, path, |text| matches(TAG, text), "letters, digits, -, _ and ."),
+        Some("tag") => {
+            let digest = format!("{}.digest", path.trim_end_matches(".tag"));
+            // The chart writes the one behind the other.
+            if judged.is_empty(&digest) {
+                let is_tag = |text: &str| matches(&format!("{TAG}{DIGEST}"), text);
+                let wanted =
+                    "letters, digits, -, _ and .; a digest goes behind it as @sha256:..., or under digest";
+                text(judged, path, is_tag, wanted);
+            } else {
+                let wanted = format!("letters, digits, -, _ and ., as {digest} is given");
+                text(judged, path, |text| matches(TAG, text), &wanted);
+            }
+        }
         _ => {}
     }
 }

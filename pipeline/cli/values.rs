@@ -131,15 +131,7 @@ fn read(path: &Path) -> (String, Result<File, Unreadable>) {
     let file = match done {
         Ok(_) if text.len() as u64 <= LARGEST => File::read(&name, &text),
         Ok(_) => Err(Unreadable { line: 0, why: "more than 4 MiB" }),
-        Err(error) => Err(Unreadable {
-            line: 0,
-            why: match error.kind() {
-                io::ErrorKind::NotFound => "no such file",
-                io::ErrorKind::IsADirectory => "a directory, and no file",
-                io::ErrorKind::PermissionDenied => "a file that may not be read",
-                _ => "nothing that can be read as text",
-            },
-        }),
+        Err(error) => Err(Unreadable::unopened(error.kind())),
     };
     (name, file)
 }

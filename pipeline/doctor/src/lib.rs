@@ -13,6 +13,7 @@ mod installation;
 mod report;
 mod rules;
 mod tree;
+mod unreadable;
 
 pub use self::access::{Access, Hop, Side, Upgraded, Verdict, Visitor, Wanted, access};
 pub use self::chart::{Chart, Value as ChartValue};
@@ -24,4 +25,5 @@ pub use self::rules::{
     Around, Certificate, Cluster, Network, PeerResponse, Proxies, Request, Tiers, Unreached, Way, codes,
     is_own_volume, validate,
 };
-pub use self::tree::{Dependency, File, Node, Unreadable, Value};
+pub use self::tree::{Dependency, File, Node, Value};
+pub use self::unreadable::Unreadable;

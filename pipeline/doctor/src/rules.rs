@@ -26,7 +26,8 @@ pub use self::pods::is_own_volume;
 use crate::chart::{Chart, FOREIGN};
 use crate::finding::{Finding, Severity, Unmeasured, nearest, shown};
 use crate::report::{Report, about};
-use crate::tree::{File, Node, Unreadable, Value};
+use crate::tree::{File, Node, Value};
+use crate::unreadable::Unreadable;
 
 /// Every code, and what it is about. A code is never used for anything else.
 pub(crate) const CODES: &[(&str, &str)] = &[
@@ -235,7 +236,7 @@ fn one(
                 found: error.why.to_owned(),
                 wanted: "one YAML document that is a mapping".to_owned(),
                 meant: None,
-                todo: "correct the file".to_owned(),
+                todo: error.todo().to_owned(),
             }),
         }
     }

@@ -8,6 +8,8 @@ use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number};
 use serde_saphyr::{Location, NonFiniteFloatPolicy, Spanned};
 
+use crate::unreadable::Unreadable;
+
 /// A value, and where it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
@@ -45,26 +47,18 @@ pub struct File {
     pub root: Node,
 }
 
-/// A file that is none of values: where, and why. Holds nothing of what stands in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
-    /// The line, from 1; 0 where that is not known.
-    pub line: u64,
-    /// Why.
-    pub why: &'static str,
-}
-
 impl File {
     /// Reads a file of values; anchors and merge keys are expanded, as Helm does.
     ///
     /// # Errors
-    /// When it is no YAML, holds more than one document, a key twice, or no mapping.
+    /// When it is no YAML, holds more than one document that is not empty, a key twice, or no mapping.
     pub fn read(name: &str, text: &str) -> Result<Self, Unreadable> {
         let name: Arc<str> = name.into();
         // Helm reads 0400 as octal, as YAML 1.1 has it.
         let options = serde_saphyr::options! {
             with_snippet: false, legacy_octal_numbers: true, non_finite_float_policy: NonFiniteFloatPolicy::PassThrough
         };
+        let text = without_empty_end(text);
         let read = serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options);
         let read = read.map_err(|error| {
             let line = error.location().map_or(0, |location| location.line());
@@ -146,6 +140,28 @@ const MARKS: &[&str] = &[
     "tunnel-client",
     "tunnelClient",
 ];
+
+/// A text without the empty documents at its end. At its beginning an empty one counts: Helm reads the first.
+fn without_empty_end(text: &str) -> &str {
+    let is_mark = |line: &str| line.strip_prefix("---").is_some_and(is_blank);
+    let mut rest = text;
+    for line in text.split_inclusive('\n').rev() {
+        rest = rest.strip_suffix(line).unwrap_or(rest);
+        match is_mark(line) {
+            true if !rest.trim().is_empty() => return without_empty_end(rest),
+            true => return text,
+            false if is_blank(line) || line.trim_end() == "..." => {}
+            false => return text,
+        }
+    }
+    text
+}
+
+/// Whether nothing but a comment stands in a line.
+fn is_blank(line: &str) -> bool {
+    let line = line.trim_start();
+    line.is_empty() || line.starts_with('#')
+}
 
 /// What people often write that is no YAML, where it stands at a line or beside it.
 fn cause(text: &str, line: u64) -> Option<Unreadable> {
@@ -448,6 +464,26 @@ mod tests {
         assert_eq!(why("a: 1\nb: 2\na: 3\n"), Unreadable { line: 3, why: "a key stands twice" });
         assert_eq!(why("- a\n").why, "no mapping of values");
         assert!(File::read("x", "").unwrap().root.entries().is_empty());
+    }
+
+    #[test]
+    fn empty_documents_at_the_end_are_none() {
+        for end in ["---", "---\n", "---\n---\n# end\n\n", "--- # end\n", "---\n...\n", "...\n", "---   \r\n"]
+        {
+            let file = File::read("x", &format!("---\n# a comment\na: 1\n{end}")).unwrap();
+            assert_eq!(file.root.json(), serde_json::json!({"a": 1}), "{end:?}");
+        }
+        let two = Err(Unreadable { line: 4, why: "more than one document" });
+        for end in ["---\nb: 2\n", "---\nb: 2\n---\n"] {
+            assert_eq!(File::read("x", &format!("\na: 1\n{end}")).map(|_| ()), two, "{end:?}");
+        }
+        // Helm reads the first alone, which is empty.
+        assert!(File::read("x", "---\n---\na: 1\n").is_err());
+        let text = "a: |\n  b\n  ---\n";
+        assert_eq!(File::read("x", text).unwrap().root.json(), serde_json::json!({"a": "b\n---\n"}));
+        for text in ["", "---\n", "# nothing\n---\n"] {
+            assert!(File::read("x", text).unwrap().root.entries().is_empty(), "{text:?}");
+        }
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use pipeline_doctor::{
-    Around, Chart, Cluster, File, Finding, Format, Node, Report, Severity, Tiers, Value, codes, convert,
-    convert_all, validate,
+    Around, Chart, Cluster, File, Finding, Format, Node, Report, Severity, Tiers, Unreadable, Value, codes,
+    convert, convert_all, validate,
 };
 use serde_json::{Value as Json, json};
 
@@ -535,6 +535,20 @@ fn an_old_helm_is_found_and_one_that_says_nothing_is_unmeasured() {
         assert!(lines_of(&report, "GR0108").is_empty());
         let said = report.unmeasured.iter().find(|one| one.code == "GR0108").map(|one| one.why.as_str());
         assert_eq!(said, why);
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_not_to_be_corrected() {
+    use std::io::ErrorKind;
+    for (kind, todo) in [
+        (ErrorKind::NotFound, "give the path of a file"),
+        (ErrorKind::IsADirectory, "give the path of a file"),
+        (ErrorKind::PermissionDenied, "let whoever runs this read it"),
+        (ErrorKind::InvalidData, "correct the file"),
+    ] {
+        let files = [("a.yaml".to_owned(), Err(Unreadable::unopened(kind)))];
+        assert_eq!(validate(&files, Tiers::default(), ALONE).findings[0].todo, todo);
     }
 }
 

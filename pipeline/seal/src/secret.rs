@@ -84,11 +84,13 @@ pub fn seal(
     if secret.len() > LONGEST {
         return Err(SealError::Long);
     }
-    let secret: Value = serde_saphyr::from_str(secret).map_err(|_| SealError::Unread)?;
+    // Documents that are empty are none.
+    let all: Vec<Value> = serde_saphyr::from_multiple(secret).map_err(|_| SealError::Unread)?;
+    let [secret] = all.as_slice() else { return Err(SealError::Unread) };
     if secret.get("apiVersion") != Some(&json!("v1")) || secret.get("kind") != Some(&json!("Secret")) {
         return Err(SealError::OtherKind);
     }
-    let metadata = fields(&secret, "metadata");
+    let metadata = fields(secret, "metadata");
     let said = |key: &str| metadata.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let name = said("name").filter(|name| is_name(name, true)).ok_or(SealError::Name)?;
     let namespace = match (said("namespace"), namespace) {
@@ -100,7 +102,7 @@ pub fn seal(
     let scope = scope.unwrap_or_else(|| Scope::of(&annotations));
     annotations.retain(|key, _| ![CLUSTER, NAMESPACE, LAST_APPLIED].contains(&key.as_str()));
     annotations.extend(scope.annotation().map(|key| (key.to_owned(), json!("true"))));
-    let encrypted = values(&secret, &scope.label(namespace, name), certificate)?;
+    let encrypted = values(secret, &scope.label(namespace, name), certificate)?;
 
     let mut inner = json!({"name": name, "namespace": namespace});
     let mut outer = inner.clone();

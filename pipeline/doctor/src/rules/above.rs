@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::{Finding, Severity};
-use crate::tree::{Dependency, File, Node, Unreadable, Value};
+use crate::tree::{Dependency, File, Node, Value};
+use crate::unreadable::Unreadable;
 
 /// The keys of charts above that values of this one stand below, each once.
 pub(super) fn keys(files: &[(String, Result<File, Unreadable>)]) -> Vec<String> {

@@ -115,6 +115,17 @@ stringData: {tls.key: canary}
 }
 
 #[test]
+fn empty_documents_around_a_secret_are_none() {
+    let text = secret(&json!({"stringData": {"a": "b"}})).to_string();
+    for around in [("", "\n---\n"), ("---\n", "\n---\n# end\n---\n")] {
+        assert!(
+            seal(&format!("{}{text}{}", around.0, around.1), None, None, &certificate()).is_ok(),
+            "{around:?}"
+        );
+    }
+}
+
+#[test]
 fn what_cannot_be_sealed_is_refused_and_nothing_of_it_told() {
     let refused = |text: &str, namespace: Option<&str>| {
         let error = seal(text, namespace, None, &certificate()).unwrap_err();

@@ -74,7 +74,7 @@ impl Class {
                     && words(name).last().is_some_and(|last| last == "key");
                 // `jsonwebtoken: ^9.0.2`, of a package; `ADMIN_PIN=1234`, not `LED_PIN=13`.
                 let version = !is_password(name) && shape::is_version(text);
-                let other = words(name).last().is_some_and(|last| last == "pin" || last == "pincode")
+                let other = is_pin(&words(name))
                     && !(text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_digit()));
                 let digest = !is_password(name)
                     && text
@@ -172,6 +172,15 @@ pub(in super::super) fn is_count(name: &str, text: &str) -> bool {
             }
             None => false,
         }
+}
+
+/// Whether a name ends in that of a PIN: `ADMIN_PIN`, `PIN_CODE`.
+fn is_pin(words: &[String]) -> bool {
+    match words {
+        [.., pin, code] if code == "code" => pin == "pin",
+        [.., last] => last == "pin" || last == "pincode",
+        [] => false,
+    }
 }
 
 /// Whether `text` is the name of a file with what `name` says in it: `kafka1_sslkey_creds` under `KEY_CREDENTIALS`.

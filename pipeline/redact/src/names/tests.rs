@@ -226,9 +226,25 @@ fn what_a_name_holds_depends_on_what_stands_there() {
         ("kek_label", "kek-1", false),
         ("uriSecret", "openfga-dsn", false),
         ("clientSecret", "thistle-dsn", true),
+        ("PIN_CODE", "483920", true),
+        ("doorPinCode", "4839", true),
+        ("PIN_CODE", "GPIO13", false),
     ] {
         assert_eq!(classify(name).holds(name, text), secret, "{name}: {text}");
     }
     assert_eq!(classify("configFromSecret"), Class::Plain);
     assert_eq!(classify("redisSecretInit"), Class::Plain);
+}
+
+#[test]
+fn the_code_of_a_pin_leaves_in_no_way_that_it_is_written() {
+    let redactor = crate::Redactor::new(b"the key of the tests");
+    for text in
+        ["PIN_CODE: \"483920\"\n", "pin-code: 483920\n", "pinCode: '483920'\n", "a: |\n  PIN_CODE=483920\n"]
+    {
+        assert!(!redactor.raw(text).contains("483920"), "{text}");
+    }
+    for text in ["pinCount: 483920\n", "spinCode: 483920\n"] {
+        assert_eq!(redactor.raw(text), text);
+    }
 }

@@ -83,7 +83,7 @@ Examples:
     gitops-runtime tunnel-client --to https://tunnels.example.com --name shop-web --token-file token \\
       --forward http://localhost:3000
   See what is wrong with values of the chart before they are installed:
-    gitops-runtime validate -f values.yaml
+    gitops-runtime validate -f values.yaml --namespace runtime
 
 Exit codes: 0 done, 1 not done or something is wrong, 2 usage; others stand in the help of the commands that have them.";
 

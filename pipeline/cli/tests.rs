@@ -59,6 +59,18 @@ fn every_example_and_every_command_of_the_readme_is_taken_as_it_is_printed() {
     }
 }
 
+/// Without one it is the runtime's name that is looked in.
+#[test]
+fn every_example_of_files_that_a_cluster_is_asked_about_names_the_namespace() {
+    let mut lines = Vec::new();
+    examples(&Cli::command(), &mut lines);
+    lines.retain(|line| line.contains("gitops-runtime validate -f") && !line.contains("--skip cluster"));
+    assert!(lines.len() > 2, "{lines:?}");
+    for line in lines {
+        assert!(line.contains("--namespace "), "{line}");
+    }
+}
+
 #[test]
 fn a_path_that_leaves_the_repository_is_wrong_use() {
     for command in ["commits", "manifests"] {

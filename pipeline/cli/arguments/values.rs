@@ -9,13 +9,13 @@ use url::Url;
 const VALIDATE: &str = "\
 Examples:
   Everything that is wrong with a file of values, before it is installed:
-    gitops-runtime validate -f values.yaml
+    gitops-runtime validate -f values.yaml --namespace runtime
   The files alone, with nobody asked:
     gitops-runtime validate -f values.yaml --skip cluster --skip network
   The values of a release that is installed:
     gitops-runtime validate --release prod --namespace runtime
   Several files, later over earlier as for helm, for a code scanner:
-    gitops-runtime validate -f values.yaml -f prod.yaml --format sarif > values.sarif
+    gitops-runtime validate -f values.yaml -f prod.yaml --namespace runtime --format sarif > values.sarif
 
 Exit codes: 0 nothing is wrong, 1 something is, 2 usage, 3 with --strict: nothing is, but not all could be measured.";
 
@@ -23,7 +23,7 @@ const CONVERT: &str = "\
 Examples:
   Values of the Codefresh chart as values of this one, with what has no place here in comments:
     gitops-runtime values convert codefresh-values.yaml > values.yaml
-    gitops-runtime validate -f values.yaml
+    gitops-runtime validate -f values.yaml --namespace runtime
   Files that Helm is given together, as one:
     gitops-runtime values convert base.yaml prod.yaml > values.yaml";
 

@@ -256,7 +256,7 @@ fn oidc(config: &Config, external: &str) -> anyhow::Result<Option<OidcSignIn>> {
         button: settings.button_text.clone().unwrap_or_else(default),
         teams: settings.teams.iter().map(|one| (one.group.clone(), one.team.clone())).collect(),
         admin_group: settings.admin_group.clone(),
-        domains: texts(&settings.allowed_domains),
+        domains: settings.allowed_domains.iter().map(|one| one.0.clone()).collect(),
         creates_users: settings.create_users,
     }))
 }

@@ -65,7 +65,7 @@ pub(crate) struct Oidc {
     pub(crate) groups_claim: As<Option<String>>,
     pub(crate) teams: Vec<As<TeamOfGroup>>,
     pub(crate) admin_group: As<Option<String>>,
-    pub(crate) allowed_domains: Vec<As<String>>,
+    pub(crate) allowed_domains: Vec<As<Domain>>,
     pub(crate) create_users: bool,
     pub(crate) ca_file: As<Option<PathBuf>>,
     pub(crate) button_text: As<Option<String>>,
@@ -77,6 +77,10 @@ pub(crate) struct TeamOfGroup {
     pub(crate) group: String,
     pub(crate) team: String,
 }
+
+/// What stands behind the @ of addresses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Domain(pub(crate) String);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -160,6 +164,60 @@ impl Unit for TeamOfGroup {
             _ => Err(format!(
                 "'{text}' is not a group and a team of at most 100 characters, such as platform-ops=ops"
             )),
+        }
+    }
+}
+
+impl Unit for Domain {
+    const FORMAT: &'static str = "mail-domain";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let domain = text.trim();
+        let domain = domain.strip_prefix('@').unwrap_or(domain);
+        let is_part = |part: &str| {
+            !part.is_empty()
+                && part.chars().all(|c| c.is_alphanumeric() || c == '-')
+                && !part.starts_with('-')
+                && !part.ends_with('-')
+        };
+        match domain.split('.').all(is_part) {
+            true => Ok(Self(domain.to_owned())),
+            false => {
+                Err(format!("'{text}' is not a domain such as example.com; give each by its whole name"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::tests::{host, resolve, wrong};
+
+    #[test]
+    fn a_domain_of_addresses_is_one_that_somebody_may_be_at() {
+        let of = |text| {
+            let config = resolve(&[("platformServer.oidc.allowedDomains", text)], &host()).unwrap();
+            let domains = &config.platform_server.oidc.allowed_domains;
+            domains.iter().map(|domain| domain.0.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of("@example.com, a-b.example.org,b\u{fc}cher.example"),
+            ["example.com", "a-b.example.org", "b\u{fc}cher.example"]
+        );
+        for text in [
+            "@@example.com",
+            "*.example.com",
+            "https://example.com",
+            "ada@example.com",
+            "example.com.",
+            "-a.example",
+        ] {
+            assert_eq!(
+                wrong(&[("platformServer.oidc.allowedDomains", text)]),
+                format!(
+                    "platformServer.oidc.allowedDomains: '{text}' is not a domain such as example.com; give each by its whole name (from --set)"
+                )
+            );
         }
     }
 }

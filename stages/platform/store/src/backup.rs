@@ -205,7 +205,9 @@ async fn copy(pool: &SqlitePool, to: &Path) -> Result<(), StoreError> {
     }
     let partial = with_end(to, ".partial");
     let done = fill(pool, &partial, &name).await;
-    let done = done.and_then(|()| fs::rename(&partial, to).map_err(|source| unwritten(&name, source)));
+    // Under its name it is once the folder is written too: what is older may go then.
+    let named = || fs::rename(&partial, to).and_then(|()| File::open(folder(to))?.sync_all());
+    let done = done.and_then(|()| named().map_err(|source| unwritten(&name, source)));
     if done.is_err() {
         // Why it failed says more than that this does.
         let _ = remove(&partial, &ENDS);

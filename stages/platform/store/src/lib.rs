@@ -6,6 +6,7 @@ mod accounts;
 mod act;
 mod audit;
 mod backup;
+mod believed_clock;
 mod change;
 mod cluster;
 mod connection;

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::act::Statement;
+use crate::believed_clock::BelievedClock;
 use crate::connection::Connection;
 use crate::database::{Database, Place};
 use crate::error::StoreError;
@@ -173,15 +174,20 @@ impl Store {
     pub async fn retain(&self, stop: Shutdown) {
         let mut changes = self.retention.subscribe();
         let (mut after, mut begun) = (Looked::default(), Instant::now());
+        let mut clock = BelievedClock::new(Timestamp::now().as_millisecond(), begun);
         while !stop.is_cancelled() {
             let retention = *changes.borrow_and_update();
             // What ended without a new state is found by a look through all.
             if begun.elapsed() > ALL_AGAIN {
                 (after, begun) = (Looked::default(), Instant::now());
             }
+            let now = clock.look(Timestamp::now().as_millisecond(), Instant::now());
+            if now.is_none() {
+                tracing::warn!("the clock jumped ahead: nothing is taken away before it is looked at again");
+            }
             let mut all = 0;
-            loop {
-                let cut = Cut::at(&retention, Timestamp::now().as_millisecond());
+            while let Some(now) = now {
+                let cut = Cut::at(&retention, now);
                 match self.ask(|answer| Job::Retain { cut, after, answer }).await {
                     Ok(step) => {
                         (after, all) = (step.after, all + step.gone);

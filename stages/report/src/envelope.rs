@@ -13,8 +13,9 @@ pub(crate) fn single(payload: &Bytes) -> Vec<Bytes> {
     vec![Bytes::from_static(OPEN), payload.clone(), Bytes::from_static(CLOSE)]
 }
 
-/// `{"reports": [{"idempotencyKey": "...", "traceparent": "...", "fencingEpoch": 7, "data": <payload>}, ...]}`, in parts;
-/// `traceparent` is absent without a trace, and `fencingEpoch` where shards do not change hands.
+/// `{"reports": [{"idempotencyKey": "...", "traceparent": "...", "fencingEpoch": 7, "clusterEra": 1, "data": <payload>},
+/// ...]}`, in parts; `traceparent` is absent without a trace, `fencingEpoch` where shards do not change hands, and `clusterEra` in the
+/// first era.
 pub(crate) fn batch<'a>(shipments: impl Iterator<Item = &'a Shipment>) -> Vec<Bytes> {
     let mut parts = Vec::new();
     for shipment in shipments {
@@ -27,12 +28,20 @@ pub(crate) fn batch<'a>(shipments: impl Iterator<Item = &'a Shipment>) -> Vec<By
         if let Some(epoch) = shipment.epoch {
             head.push_str(&format!(",\"fencingEpoch\":{epoch}"));
         }
+        if let Some(era) = era(shipment) {
+            head.push_str(&format!(",\"clusterEra\":{era}"));
+        }
         head.push_str(",\"data\":");
         parts.push(Bytes::from(head));
         parts.push(shipment.report.body.clone());
     }
     parts.push(Bytes::from_static(if parts.is_empty() { b"{\"reports\":[]}" } else { b"}]}" }));
     parts
+}
+
+/// The era of the object's cluster; `None` in the first.
+pub(crate) fn era(shipment: &Shipment) -> Option<u8> {
+    Some(shipment.report.version.era()).filter(|era| *era > 0)
 }
 
 /// W3C `traceparent` of a shipment: its event's trace, and a span that is the same for a retry of the same

@@ -2,7 +2,7 @@
 //!
 //! takes: shipments - gives: an answer for each - calls: `POST {platform}/2.0/api/events` with
 //! `{"data": <payload>}`, gzipped, `Authorization: <token>` without a scheme, `Idempotency-Key` and
-//! `traceparent`, `Fencing-Epoch` - fails: a 4xx rejects; 401, 403, 408, 425, 429, 3xx, 5xx and a connection that fails
+//! `traceparent`, `Fencing-Epoch`, `Cluster-Era` - fails: a 4xx rejects; 401, 403, 408, 425, 429, 3xx, 5xx and a connection that fails
 //! retry, and so does 412 to an epoch; 404 and 405 retry until a first success, because until then they mean a wrong address, and reject
 //! after it. `Retry-After` is passed on. Answers are read up to a bound and never logged.
 //!
@@ -15,6 +15,10 @@
 //! which grows whenever the application's shard changes hands. A platform that honours it remembers the highest of each
 //! application, and answers 412 to a lower one: another process is the owner now, so the report is neither parked nor a
 //! sign that the platform fails. Whoever still owns the application sends it again.
+//!
+//! A cluster that was restored from a snapshot counts its versions anew from there. Each report of an object of a later era says so:
+//! `Cluster-Era: <decimal>`, how often that had happened before, absent at first. It is newer than all reports of the eras before it,
+//! whatever their versions are.
 //!
 //! Several reports may share a request, where that is configured: the module `batch` describes it. Whether the
 //! platform still holds what it took is asked as the module `compare` describes.
@@ -221,6 +225,9 @@ impl Platform {
             }
             if let Some(epoch) = shipment.epoch {
                 request = request.header("fencing-epoch", epoch);
+            }
+            if let Some(era) = envelope::era(shipment) {
+                request = request.header("cluster-era", u16::from(era));
             }
             let request = self.client.authorize(ACT, request, &self.token, "").await?;
             self.client.deliver(ACT, request).await?.checked()

@@ -19,7 +19,7 @@ use prometheus::Registry;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use stages_client::mark_as_data;
-use stages_platform_store::{Delivery, Outcome, Report, Runtime, Store};
+use stages_platform_store::{Delivery, Outcome, Runtime, Store};
 
 use crate::auth::Tokens;
 use crate::body::{self, Bounds};
@@ -155,11 +155,11 @@ impl Ingest {
 
     async fn one(&self, request: Request<Body>, form: Form) -> Result<Response, Refusal> {
         let Sent { runtime, headers, text, passage } = self.sent(request).await?;
-        let (key, epoch) = (wire::key(&headers)?, wire::epoch(&headers)?);
+        let (key, epoch, era) = (wire::key(&headers)?, wire::epoch(&headers)?, wire::era(&headers)?);
         let report = wire::report(&text, form, now())?;
         let digest = Sha256::digest(key.map_or(&*text, str::as_bytes));
         let delivery =
-            Delivery { runtime: runtime.id, key: digest.into(), keyed: key.is_some(), epoch, report };
+            Delivery { runtime: runtime.id, key: digest.into(), keyed: key.is_some(), epoch, era, report };
         drop(text);
         match self.keep(vec![delivery], passage).await?.first().and_then(refusal) {
             Some(refusal) => Err(refusal),
@@ -173,20 +173,24 @@ impl Ingest {
         if reports.len() > BATCH {
             return Err(Refusal::ManyReports(BATCH));
         }
-        let read = |report: &wire::InBatch<'_>| -> Result<(Report, [u8; 32], Option<i64>), Refusal> {
-            let key = wire::checked_key(&report.idempotency_key)?;
-            if report.fencing_epoch.is_some_and(|epoch| epoch < 0) {
+        let read = |sent: &wire::InBatch<'_>| -> Result<Delivery, Refusal> {
+            let key = Sha256::digest(wire::checked_key(&sent.idempotency_key)?).into();
+            let (epoch, era) = (sent.fencing_epoch, sent.cluster_era.unwrap_or_default());
+            if epoch.is_some_and(|epoch| epoch < 0) {
                 return Err(Refusal::Epoch);
             }
-            let read = wire::report_in_batch(report.data, now())?;
-            Ok((read, Sha256::digest(key).into(), report.fencing_epoch))
+            if era < 0 {
+                return Err(Refusal::Era);
+            }
+            let report = wire::report_in_batch(sent.data, now())?;
+            Ok(Delivery { runtime: from, key, keyed: true, epoch, era, report })
         };
         let mut deliveries = Vec::new();
         let mut results: Vec<Option<Refusal>> = Vec::new();
         for report in &reports {
             results.push(match read(report) {
-                Ok((report, key, epoch)) => {
-                    deliveries.push(Delivery { runtime: runtime.id, key, keyed: true, epoch, report });
+                Ok(delivery) => {
+                    deliveries.push(delivery);
                     None
                 }
                 Err(refusal) => Some(refusal),

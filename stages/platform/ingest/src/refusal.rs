@@ -48,6 +48,8 @@ pub(crate) enum Refusal {
     Key,
     #[error("the Fencing-Epoch must be a whole number")]
     Epoch,
+    #[error("the Cluster-Era must be a whole number")]
+    Era,
     #[error("the body is no batch of reports, at line {line} column {column}")]
     NotABatch { line: usize, column: usize },
     #[error("a batch may have at most {0} reports")]

@@ -45,6 +45,7 @@ pub(crate) enum Form {
 pub(crate) struct InBatch<'a> {
     pub(crate) idempotency_key: String,
     pub(crate) fencing_epoch: Option<i64>,
+    pub(crate) cluster_era: Option<i64>,
     #[serde(borrow)]
     pub(crate) data: &'a RawValue,
 }
@@ -436,7 +437,16 @@ pub(crate) fn checked_key(key: &str) -> Result<&str, Refusal> {
 }
 
 pub(crate) fn epoch(headers: &HeaderMap) -> Result<Option<i64>, Refusal> {
-    let Some(epoch) = headers.get("fencing-epoch") else { return Ok(None) };
-    let epoch = epoch.to_str().ok().and_then(|epoch| epoch.parse::<i64>().ok()).filter(|epoch| *epoch >= 0);
-    epoch.map(Some).ok_or(Refusal::Epoch)
+    whole(headers, "fencing-epoch", Refusal::Epoch)
+}
+
+pub(crate) fn era(headers: &HeaderMap) -> Result<i64, Refusal> {
+    whole(headers, "cluster-era", Refusal::Era).map(Option::unwrap_or_default)
+}
+
+/// The whole number that a header is, where it is there.
+fn whole(headers: &HeaderMap, name: &str, otherwise: Refusal) -> Result<Option<i64>, Refusal> {
+    let Some(text) = headers.get(name) else { return Ok(None) };
+    let number = text.to_str().ok().and_then(|text| text.parse::<i64>().ok()).filter(|number| *number >= 0);
+    number.map(Some).ok_or(otherwise)
 }

@@ -203,6 +203,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0030_last_deployed.sql"),
         include_str!("../migrations/postgres/0030_last_deployed.sql"),
     ),
+    (
+        31,
+        "eras",
+        include_str!("../migrations/sqlite/0031_eras.sql"),
+        include_str!("../migrations/postgres/0031_eras.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -230,6 +230,8 @@ pub struct Delivery {
     pub keyed: bool,
     /// The right by which it is sent, where shards change hands.
     pub epoch: Option<i64>,
+    /// How often the versions of the object's cluster had gone back before, from 0.
+    pub era: i64,
     /// The report.
     pub report: Report,
 }

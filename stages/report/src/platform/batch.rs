@@ -3,8 +3,8 @@
 //!
 //! `POST {batch path}`, by default `/2.0/api/events/batch`; `Authorization`, `Content-Type: application/json` and
 //! `Content-Encoding: gzip` are as for one report, and `Idempotency-Key` and `traceparent` stand in the body, beside
-//! the payload that they belong to (`traceparent` only where there is a trace; as `fencingEpoch`, a number, what
-//! `Fencing-Epoch` would have said of the report alone):
+//! the payload that they belong to (`traceparent` only where there is a trace; as the numbers `fencingEpoch` and `clusterEra` what
+//! `Fencing-Epoch` and `Cluster-Era` would have said of the report alone):
 //!
 //! ```json
 //! {"reports": [

@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use futures::future::join_all;
-use pipeline_core::{Outcome, Peer, Reason, Shipment, Sink as _, StageError};
+use pipeline_core::{Outcome, Peer, Reason, Shipment, Sink as _, StageError, Version};
 use serde_json::json;
 use stages_report::labels;
 use stages_report::platform::Config;
@@ -123,6 +123,19 @@ async fn each_report_of_a_batch_says_its_own_epoch_and_may_be_outdated_by_itself
     let sent: serde_json::Value = serde_json::from_str(&unzipped(&body)).unwrap();
     let sent = sent["reports"].as_array().unwrap().iter().map(|report| report.get("fencingEpoch").cloned());
     assert_eq!(sent.collect::<Vec<_>>(), epochs.map(|epoch| epoch.map(|epoch| json!(epoch))));
+}
+
+#[tokio::test]
+async fn each_report_of_a_batch_says_the_era_of_its_cluster() {
+    let receiver = Receiver::of(200).await;
+    let sink = receiver.sink(|_| {}).await;
+    let mut shipments = shipments(2);
+    shipments[1].report.version = Version(7).in_era(2);
+    sink.ship(&shipments).await;
+    let (_, body) = receiver.requests.lock().unwrap().remove(0);
+    let sent: serde_json::Value = serde_json::from_str(&unzipped(&body)).unwrap();
+    let eras = sent["reports"].as_array().unwrap().iter().map(|report| report.get("clusterEra").cloned());
+    assert_eq!(eras.collect::<Vec<_>>(), [None, Some(json!(2))]);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use pipeline_core::{Outcome, Peer, Reason, Sink as _};
+use pipeline_core::{Outcome, Peer, Reason, Sink as _, Version};
 use stages_client::Token;
 use stages_report::labels;
 use stages_report::platform::Config;
@@ -74,6 +74,24 @@ async fn the_epoch_of_an_owner_is_a_header_of_its_own() {
         .map(|(headers, _)| headers.get("fencing-epoch").map(|epoch| epoch.to_str().unwrap()))
         .collect();
     assert_eq!(sent, [Some("18446744073709551615"), None, Some("0")]);
+}
+
+#[tokio::test]
+async fn the_era_of_a_restored_cluster_is_a_header_of_its_own() {
+    let requests = Requests::default();
+    let address = serve(events(&requests)).await;
+    let sink = platform(&address, |_| {}).await;
+    for era in [0, 3] {
+        let mut one = shipment("{}", era.into());
+        one.report.version = Version(7).in_era(era);
+        assert!(matches!(sink.ship(&[one]).await[..], [Ok(())]));
+    }
+    let requests = requests.lock().unwrap();
+    let sent: Vec<_> = requests
+        .iter()
+        .map(|(headers, _)| headers.get("cluster-era").map(|era| era.to_str().unwrap()))
+        .collect();
+    assert_eq!(sent, [None, Some("3")]);
 }
 
 #[tokio::test]

@@ -196,7 +196,7 @@ impl Served {
         };
         change(&mut report);
         let key = Sha256::digest(format!("{runtime}/{application}/{:?}", report.version)).into();
-        let delivery = Delivery { runtime: id, key, keyed: true, epoch: None, report };
+        let delivery = Delivery { runtime: id, key, keyed: true, epoch: None, era: 0, report };
         self.store.keep(vec![delivery]).await.unwrap();
     }
 }

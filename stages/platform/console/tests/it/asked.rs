@@ -23,7 +23,7 @@ async fn comes_from(platform: &Platform, source: Value) {
     let mut of = report(None, Timestamp::now().as_millisecond() - 1_000);
     let object = json!({"kind": "Application", "metadata": {"name": "shop"}, "spec": {"source": source}});
     (of.version, of.object) = (Some(2), Some(Text::new(object.to_string())));
-    let delivery = Delivery { runtime, key: [77; 32], keyed: true, epoch: None, report: of };
+    let delivery = Delivery { runtime, key: [77; 32], keyed: true, epoch: None, era: 0, report: of };
     platform.store.keep(vec![delivery]).await.unwrap();
 }
 

@@ -67,7 +67,7 @@ async fn deployments_go_on_behind_the_first_page() {
         });
         let mut key = [7; 32];
         key[0] = number;
-        let delivery = Delivery { runtime: id, key, keyed: true, epoch: None, report };
+        let delivery = Delivery { runtime: id, key, keyed: true, epoch: None, era: 0, report };
         platform.store.keep(vec![delivery]).await.unwrap();
     }
     let page = platform.page(&ada, "/deployments?q=shop").await;

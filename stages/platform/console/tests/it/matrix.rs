@@ -28,7 +28,7 @@ async fn what_is_reported_stands_by_name_and_environment_with_its_version_and_by
         (one.health, one.sync) = (Some(health.to_owned()), Some(sync.to_owned()));
         one.placement.labels = vec![("env".to_owned(), environment.to_owned())];
         one.placement.product = if name.starts_with("pay") { "Checkout" } else { "" }.to_owned();
-        let delivery = Delivery { runtime, key: [key; 32], keyed: true, epoch: None, report: one };
+        let delivery = Delivery { runtime, key: [key; 32], keyed: true, epoch: None, era: 0, report: one };
         platform.store.keep(vec![delivery]).await.unwrap();
     }
     let session = platform.session("ada", Role::Admin).await;
@@ -65,7 +65,7 @@ async fn what_is_reported_stands_by_name_and_environment_with_its_version_and_by
         let mut one = report(None, now);
         (one.uid, one.entity.app_namespace) = (format!("lone-{key}"), format!("argocd-{key}"));
         one.entity.app_name = "lone".to_owned();
-        let delivery = Delivery { runtime, key: [key; 32], keyed: true, epoch: None, report: one };
+        let delivery = Delivery { runtime, key: [key; 32], keyed: true, epoch: None, era: 0, report: one };
         platform.store.keep(vec![delivery]).await.unwrap();
     }
     let matrix = page("/applications?q=lone&group=matrix").await;

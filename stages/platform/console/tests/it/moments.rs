@@ -13,7 +13,7 @@ async fn keep(platform: &Platform, runtime: &str, reports: Vec<Report>) {
     let number = platform.store.runtime_named(runtime).await.unwrap().unwrap();
     let one = |report: Report| {
         let key = sha2::Sha256::digest(format!("{runtime} {:?} {}", report.entity, report.at)).into();
-        Delivery { runtime: number, key, keyed: true, epoch: None, report }
+        Delivery { runtime: number, key, keyed: true, epoch: None, era: 0, report }
     };
     platform.store.keep(reports.into_iter().map(one).collect()).await.unwrap();
 }

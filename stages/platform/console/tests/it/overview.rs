@@ -35,7 +35,7 @@ async fn clusters_and_what_moves_stand_at_home_and_lead_to_their_applications() 
             is_dry_run: false,
         });
         let key = [u8::try_from(version).unwrap() + 100; 32];
-        let delivery = Delivery { runtime, key, keyed: true, epoch: None, report: one };
+        let delivery = Delivery { runtime, key, keyed: true, epoch: None, era: 0, report: one };
         platform.store.keep(vec![delivery]).await.unwrap();
     }
     let session = platform.session("ada", Role::Admin).await;

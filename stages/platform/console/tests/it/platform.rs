@@ -129,8 +129,14 @@ impl Platform {
         for (index, of) in
             (0_u8..).zip([None, Some(("argoproj.io/v1alpha1", "Rollout")), Some(("apps/v1", "Deployment"))])
         {
-            let delivery =
-                Delivery { runtime: id, key: [index; 32], keyed: true, epoch: None, report: report(of, now) };
+            let delivery = Delivery {
+                runtime: id,
+                key: [index; 32],
+                keyed: true,
+                epoch: None,
+                era: 0,
+                report: report(of, now),
+            };
             platform.store.keep(vec![delivery]).await.unwrap();
         }
         platform

@@ -146,6 +146,7 @@ async fn a_batch_is_answered_report_by_report() {
         {"idempotencyKey": "b", "fencingEpoch": 6, "data": data(event(&deployment(1), "01"))},
         {"idempotencyKey": "c", "data": {"timestamp": "x"}},
         {"idempotencyKey": "", "data": data(event(&deployment(1), "01"))},
+        {"idempotencyKey": "d", "clusterEra": -1, "data": data(event(&deployment(1), "01"))},
     ]});
     let headers = [("authorization", &*platform.token), ("content-encoding", "gzip")];
     let reply = platform.post("/2.0/api/events/batch", &headers, gzip(body.to_string().as_bytes())).await;
@@ -155,12 +156,32 @@ async fn a_batch_is_answered_report_by_report() {
         {"status": 412, "message": outdated},
         {"status": 400, "message": "the report has no object"},
         {"status": 400, "message": "the Idempotency-Key must be text of at most 256 bytes"},
+        {"status": 400, "message": "the Cluster-Era must be a whole number"},
     ]});
     assert_eq!((reply.status, reply.body), (200, expected));
     assert_eq!(told(&platform).await.len(), 1);
     let late = event(&application("u", 2), "02");
     assert_eq!(platform.report_with(&late, &[("fencing-epoch", "6")]).await, refused(412, outdated));
     assert_eq!(platform.report_with(&late, &[("fencing-epoch", "8")]).await, taken());
+}
+
+#[tokio::test]
+async fn what_a_restored_cluster_says_is_taken_for_newer_alone_and_in_a_batch() {
+    let platform = start(config()).await;
+    let versions = async || {
+        let told = told(&platform).await;
+        told.into_iter().filter(|(.., current)| *current).map(|(_, version, ..)| version).collect::<Vec<_>>()
+    };
+    let body = |version| event(&application("u", version), "01");
+    assert_eq!(platform.report(&body(9)).await, taken());
+    assert_eq!(platform.report(&body(4)).await, taken());
+    assert_eq!(versions().await, [9], "it is late");
+    assert_eq!(platform.report_with(&body(5), &[("cluster-era", "1")]).await, taken());
+    assert_eq!(versions().await, [5]);
+    let batch = json!({"reports": [{"idempotencyKey": "b", "clusterEra": 2, "data": body(3)["data"]}]});
+    let headers = [("authorization", &*platform.token)];
+    platform.post("/2.0/api/events/batch", &headers, batch.to_string()).await;
+    assert_eq!(versions().await, [3]);
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ async fn each_refusal_has_its_text_and_is_counted() {
     let no_name = "the report's object has no kind or no name";
     let large = "x".repeat((1 << 20) + 1);
     let bomb = gzip(&vec![b' '; (4 << 20) + 1]);
-    let bodies: [Wrong<'_>; 16] = [
+    let bodies: [Wrong<'_>; 17] = [
         (&[], CANARY.into(), 400, &not_json(1, 1)),
         (&[], b"{}".to_vec(), 400, &not_json(1, 2)),
         (&[], format!("{{\"data\": \"{CANARY}\"}}").into(), 400, &not_json(1, 24)),
@@ -87,6 +87,7 @@ async fn each_refusal_has_its_text_and_is_counted() {
         (&[("fencing-epoch", "-1")], good.clone().into(), 400, "the Fencing-Epoch must be a whole number"),
         (&[("fencing-epoch", "new")], good.clone().into(), 400, "the Fencing-Epoch must be a whole number"),
         (&[("fencing-epoch", "")], good.clone().into(), 400, "the Fencing-Epoch must be a whole number"),
+        (&[("cluster-era", "-1")], good.clone().into(), 400, "the Cluster-Era must be a whole number"),
     ];
     for (headers, body, status, text) in bodies {
         let headers = [&[("authorization", &*token)], headers].concat();
@@ -94,7 +95,7 @@ async fn each_refusal_has_its_text_and_is_counted() {
         assert_eq!(reply, refused(status, text));
         assert!(!reply.body.to_string().contains(CANARY));
     }
-    assert_eq!((counted(&platform, "malformed"), counted(&platform, "too_large")), (14, 2));
+    assert_eq!((counted(&platform, "malformed"), counted(&platform, "too_large")), (15, 2));
     let headers = [("authorization", &*token)];
     let many = json!({"reports": vec![json!({"idempotencyKey": "k", "data": {}}); 1_001]}).to_string();
     for (path, body, status, text) in [

@@ -152,7 +152,7 @@ impl<'a> GroupState<'a> {
         let report = &delivery.report;
         let is_application = report.entity.resource.is_none();
         let entity = &self.entities[place];
-        let is_newer = entity.current.is_none() || entity.newest.gives_way_to(report);
+        let is_newer = entity.current.is_none() || entity.newest.gives_way_to(delivery);
         // Times are of several clocks, and of reports that waited: what is newer began no earlier than what it follows, and what is
         // older before that, so that whoever reads states by their times comes to the same.
         let since = match entity.current {
@@ -195,7 +195,8 @@ impl<'a> GroupState<'a> {
         if is_newer && entity.current != Some(transition) {
             entity.current = Some(transition);
             entity.since = entity.latest_since;
-            entity.newest = Newest { at: since, ..Newest::of(report) };
+            entity.newest =
+                Newest { at: since, era: delivery.era.max(entity.newest.era), ..Newest::of(report) };
             entity.drifts.follow(report, since);
         } else if entity.current == Some(transition) {
             // What came last moves the time of the state where it is the state.
@@ -318,7 +319,7 @@ mod tests {
         id: i64,
         at: Millis,
     ) -> usize {
-        let newest = Newest { uid: "u".into(), version: Some(1), created_at: None, at };
+        let newest = Newest { uid: "u".into(), version: Some(1), created_at: None, at, era: 0 };
         let (current, latest) = (Some(Which::Kept(id)), Some(Which::Kept(id)));
         let resource = Some(resource);
         known.add_entity(EntityState {
@@ -401,7 +402,8 @@ mod tests {
             let mut one = report("shop", None);
             (one.at, one.version, one.health) = (at, Some(5), Some(health.to_owned()));
             one.details = Some(Text::new(format!("{{\"health\":\"{health}\"}}")));
-            delivery(number, one)
+            // Of one reporter what comes later is later; of several nobody knows.
+            Delivery { keyed: false, ..delivery(number, one) }
         };
         let all = [at(1, 10, "Progressing"), at(2, 9, "Healthy"), at(3, 12, "Healthy"), at(4, 13, "Healthy")];
         assert_eq!(told(&all), (vec![(10, 1), (9, 1), (12, 2)], 2, 12));

@@ -27,7 +27,7 @@ pub(super) const APPLICATIONS: &str = concat!(
 macro_rules! entity {
     () => {
         "e.id, e.current, e.latest, e.content, e.uid, e.version, e.object_created_at, e.at, d.id, e.since, \
-         CASE WHEN e.latest = e.current THEN e.since ELSE (SELECT l.at FROM transitions l WHERE l.id = e.latest) END"
+         CASE WHEN e.latest = e.current THEN e.since ELSE (SELECT l.at FROM transitions l WHERE l.id = e.latest) END, e.era"
     };
 }
 pub(super) const ENTITIES: &str = concat!(
@@ -121,10 +121,10 @@ async fn namesakes<'a>(
         .collect();
     for row in with_rows(connection, NAMESAKES, &rows).await? {
         let Some(&(runtime, resource)) = asked(&row, &alone)? else { continue };
-        let key = (runtime, Cow::Owned(row.text(28)?), Cow::Owned(row.text(29)?));
+        let key = (runtime, Cow::Owned(row.text(29)?), Cow::Owned(row.text(30)?));
         let place = match known.application(&key) {
             Some(place) => place,
-            None => known.add_application(application(&row, 12, key)?),
+            None => known.add_application(application(&row, 13, key)?),
         };
         read_entity(known, &row, place, Some(resource))?;
     }
@@ -183,6 +183,7 @@ fn read_entity<'a>(
         version: row.int_or_null(6)?,
         created_at: row.int_or_null(7)?,
         at: row.int(8)?,
+        era: row.int(12)?,
     };
     Ok(known.add_entity(EntityState {
         id: Some(row.int(1)?),

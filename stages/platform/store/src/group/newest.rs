@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::report::{Millis, Report};
+use crate::report::{Delivery, Millis, Report};
 
 /// An older version, or life, that says it was reported this much later than a newer one is of a cluster that was restored, whose
 /// versions went back, or of another cluster that an application moved back to; two watches of one object are never so far apart.
@@ -16,19 +16,27 @@ pub(super) struct Newest<'a> {
     pub(super) version: Option<i64>,
     pub(super) created_at: Option<Millis>,
     pub(super) at: Millis,
+    /// The highest era that was told of the entity.
+    pub(super) era: i64,
 }
 
 impl<'a> Newest<'a> {
+    /// What a report says of itself; its era is told beside it.
     pub(super) fn of(report: &'a Report) -> Self {
         let Report { uid, version, created_at, at, .. } = report;
-        Self { uid: uid.into(), version: *version, created_at: *created_at, at: *at }
+        Self { uid: uid.into(), version: *version, created_at: *created_at, at: *at, era: 0 }
     }
 
-    /// Whether a report is not older than the state, by incarnation and version, and by the time of the report where these do
-    /// not tell: what was never live has neither.
-    pub(super) fn gives_way_to(&self, report: &Report) -> bool {
+    /// Whether a report is not older than the state: by its era, its incarnation and its version, in this order. Where these do not
+    /// tell, whoever reports of the application itself sends one report of an entity after the other, and what comes later is
+    /// later: the times of two of its processes are of two clocks. Else the time of the report decides.
+    pub(super) fn gives_way_to(&self, delivery: &Delivery) -> bool {
+        let report = &delivery.report;
         let later = report.at >= self.at;
-        let is_back = report.timed && report.at.saturating_sub(self.at) > VERSIONS_WENT_BACK;
+        let follows = later || (delivery.keyed && report.has_source);
+        let is_application = report.entity.resource.is_none();
+        let is_back = delivery.era > self.era
+            || (report.timed && report.at.saturating_sub(self.at) > VERSIONS_WENT_BACK);
         if self.uid.is_empty() || report.uid.is_empty() {
             return later;
         }
@@ -39,8 +47,10 @@ impl<'a> Newest<'a> {
             };
         }
         match (self.version, report.version) {
-            (Some(held), Some(new)) if new == held => later,
+            (Some(held), Some(new)) if new == held => follows,
             (Some(held), Some(new)) => new > held || is_back,
+            // The end of an application that was not seen any more has no version.
+            _ if is_application => follows,
             _ => later,
         }
     }
@@ -49,7 +59,7 @@ impl<'a> Newest<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::group::samples::report;
+    use crate::group::samples::{delivery, report};
 
     #[test]
     fn versions_and_lives_tell_which_is_newer_and_times_where_they_do_not() {
@@ -59,6 +69,8 @@ mod tests {
                 (uid.to_owned(), version, created_at, at, timed);
             one
         };
+        // Of two reporters nobody knows whose report was made first.
+        let sent = |report: Report, era| Delivery { keyed: false, era, ..delivery(1, report) };
         let held = one("u", Some(5), Some(100), 1_000, true);
         for (is_newer, uid, version, created_at, at, timed) in [
             (true, "u", Some(6), None, 1, true),
@@ -84,10 +96,53 @@ mod tests {
         ] {
             let other = one(uid, version, created_at, at, timed);
             assert_eq!(
-                Newest::of(&held).gives_way_to(&other),
+                Newest::of(&held).gives_way_to(&sent(other, 0)),
                 is_newer,
                 "{uid} {version:?} {created_at:?} {at}"
             );
+        }
+    }
+
+    #[test]
+    fn what_one_reporter_sends_of_an_application_is_newer_the_later_it_comes_whatever_its_clock_says() {
+        let of = |version, at, deleted| Report { version, at, deleted, ..report("shop", None) };
+        let held = of(Some(5), 1_000, false);
+        let gives_way = |report: Report, keyed| {
+            Newest::of(&held).gives_way_to(&Delivery { keyed, ..delivery(1, report) })
+        };
+        assert!(gives_way(of(Some(5), 1, false), true));
+        assert!(gives_way(of(None, 1, true), true), "an end that was found by its absence");
+        assert!(!gives_way(of(Some(4), 2_000, false), true), "its version says that it is older");
+        assert!(!gives_way(of(Some(5), 1, false), false), "without a key");
+        assert!(
+            !gives_way(Report { has_source: false, ..of(Some(5), 1, false) }, true),
+            "of another reporter"
+        );
+        let resource = |version| Report { version, at: 1, ..report("shop", Some("web")) };
+        assert!(gives_way(resource(Some(5)), true));
+        assert!(!gives_way(resource(None), true), "what is not there yet may be told late");
+    }
+
+    #[test]
+    fn what_is_of_a_later_era_is_newer_whatever_its_version_and_its_incarnation() {
+        let of = |uid: &str, version, created_at| {
+            let mut one = report("shop", None);
+            (one.uid, one.version, one.created_at) = (uid.to_owned(), version, created_at);
+            one
+        };
+        let of_held = of("u", Some(9), Some(100));
+        let held = Newest { era: 1, ..Newest::of(&of_held) };
+        for (is_newer, uid, version, created_at, era) in [
+            (true, "u", Some(4), Some(100), 2),
+            (true, "v", Some(4), Some(50), 2),
+            (false, "u", Some(4), Some(100), 1),
+            (false, "v", Some(4), Some(50), 1),
+            // Another reporter, or one that lost what it remembered, may count from the start.
+            (true, "u", Some(10), Some(100), 0),
+            (false, "u", Some(4), Some(100), 0),
+        ] {
+            let sent = Delivery { era, ..delivery(1, of(uid, version, created_at)) };
+            assert_eq!(held.gives_way_to(&sent), is_newer, "{uid} {version:?} {era}");
         }
     }
 }

@@ -43,5 +43,5 @@ pub(crate) fn report(application: &str, resource: Option<&str>) -> Report {
 
 /// A delivery under a key of its own.
 pub(crate) fn delivery(number: u8, report: Report) -> Delivery {
-    Delivery { runtime: 1, key: [number; 32], keyed: true, epoch: None, report }
+    Delivery { runtime: 1, key: [number; 32], keyed: true, epoch: None, era: 0, report }
 }

@@ -20,9 +20,9 @@ pub(super) const EPOCHS: &str = "UPDATE applications SET epoch = named.column2 F
 pub(super) const FORGET: &str = "UPDATE entities SET held_key = NULL \
     WHERE application_id IN (SELECT column1 FROM (VALUES ROWS) AS named) AND held_key IS NOT NULL";
 pub(super) const NEW_ENTITIES: &str = "INSERT INTO entities (id, application_id, api_version, kind, namespace, name, listing, \
-    current, latest, content, uid, version, object_created_at, at, held_key, since, gone, owner) \
+    current, latest, content, uid, version, object_created_at, at, held_key, since, gone, owner, era) \
     SELECT column1, column2, column3, column4, column5, column6, column7, column8, column9, column10, column11, column12, \
-    column13, column14, column15, column16, column17, COALESCE(column18, '') \
+    column13, column14, column15, column16, column17, COALESCE(column18, ''), column19 \
     FROM (VALUES ROWS) AS named WHERE column1 IS NOT NULL";
 /// Since when the state is so, and whether it is an end, is that of its transition: of one that the group adds it is told, one that
 /// is kept and is the state again is looked up. A report without an owner does not say that there is none: Git has none of any.
@@ -33,7 +33,7 @@ pub(super) const ENTITIES: &str = "UPDATE entities SET current = named.column2, 
     ELSE COALESCE(named.column10, (SELECT t.at FROM transitions t WHERE t.id = named.column2)) END, \
     gone = CASE WHEN entities.current = named.column2 THEN entities.gone \
     ELSE COALESCE(named.column11, (SELECT t.deleted FROM transitions t WHERE t.id = named.column2)) END, \
-    owner = COALESCE(named.column12, entities.owner) \
+    owner = COALESCE(named.column12, entities.owner), era = named.column13 \
     FROM (VALUES ROWS) AS named WHERE entities.id = named.column1";
 pub(super) const NEW_TRANSITIONS: &str = "INSERT INTO transitions (id, entity_id, at, last_at, received_at, reports, uid, \
     version, deleted, sync, health, health_message, revision, object_is_json, object, actual, desired, git, details, \
@@ -159,6 +159,7 @@ async fn entities(
         let since = Arg::IntOrNull(added.map(|added| added.at));
         let gone = Arg::IntOrNull(added.map(|added| added.said.deleted.into()));
         let owner = Arg::TextOrNull(*owner);
+        let era = Arg::Int(newest.era);
         let state = [
             numbered.of(*current),
             numbered.of(*latest),
@@ -184,6 +185,7 @@ async fn entities(
                 since,
                 gone,
                 owner,
+                era,
             ];
             changed.push(moved);
             continue;
@@ -209,6 +211,7 @@ async fn entities(
             since,
             gone,
             owner,
+            era,
         ]);
     }
     with_rows(connection, NEW_ENTITIES, &new).await?;

@@ -38,8 +38,10 @@ impl Dice {
         self.keys += 1;
         let key = if self.is(6) { self.random.u64(0..self.keys) } else { self.keys };
         let epoch = self.is(4).then(|| self.random.i64(0..4));
+        let era = i64::from(self.is(9));
         let runtime = self.runtimes[usize::from(self.is(5))];
-        Delivery { runtime, key: digest(&key.to_string()), keyed: !self.is(8), epoch, report: self.report() }
+        let (key, keyed, report) = (digest(&key.to_string()), !self.is(8), self.report());
+        Delivery { runtime, key, keyed, epoch, era, report }
     }
 
     fn report(&mut self) -> Report {

@@ -48,6 +48,35 @@ pub(crate) async fn states_that_are_read_by_their_times_come_to_the_state(opened
     opened.close().await;
 }
 
+pub(crate) async fn what_a_restored_cluster_says_is_the_state_whatever_its_versions(opened: Opened) {
+    opened.keep(report("u", 100, 10)).await;
+    opened.keep(resource("d", 100, 10)).await;
+    // Within a minute: by its time nobody could tell it from a report that was late.
+    opened.keep_in(1, report("u", 90, 60_000)).await;
+    opened.keep_in(1, resource("d", 90, 60_000)).await;
+    let states = async || -> Vec<_> {
+        let all = opened.timeline().await.into_iter().filter(|one| one.current);
+        all.map(|one| (one.resource.is_some(), one.version)).collect()
+    };
+    assert_eq!(states().await, [(false, Some(90)), (true, Some(90))]);
+    // The era is kept with the entity: what is older within it is late again.
+    opened.keep_in(1, report("u", 80, 61_000)).await;
+    assert_eq!(states().await, [(false, Some(90)), (true, Some(90))]);
+    opened.keep_in(1, report("u", 91, 62_000)).await;
+    assert_eq!(states().await, [(true, Some(90)), (false, Some(91))]);
+    opened.close().await;
+}
+
+pub(crate) async fn an_end_that_the_next_process_found_comes_after_what_a_clock_ahead_of_it_reported(
+    opened: Opened,
+) {
+    opened.keep(report("u", 100, 60_000)).await;
+    let end = Report { version: None, deleted: true, ..report("u", 0, 1_000) };
+    opened.keep(end).await;
+    assert_eq!(opened.versions().await, (vec![100, 0], 0), "what is over has no version");
+    opened.close().await;
+}
+
 /// What follows a clock that is ahead is of one moment with it.
 pub(crate) async fn drifts_of_one_moment_stand_in_the_order_in_which_they_came(opened: Opened) {
     let all = ["OutOfSync", "Synced", "OutOfSync", "OutOfSync", "Synced", "OutOfSync"];

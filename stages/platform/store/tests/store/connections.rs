@@ -21,6 +21,7 @@ pub(crate) async fn a_connection_that_cannot_begin_is_not_used_again(url: &str) 
         key: digest(key),
         keyed: true,
         epoch: None,
+        era: 0,
         report: report("u", version, version),
     };
     for _ in 0..3 {
@@ -57,6 +58,7 @@ pub(crate) async fn a_connection_to_a_server_that_takes_nothing_is_not_used_agai
         key: digest("b"),
         keyed: true,
         epoch: None,
+        era: 0,
         report: report("u", 2, 2),
     };
     // The first may be of a connection that has ended.

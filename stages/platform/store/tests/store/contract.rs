@@ -92,6 +92,8 @@ async fn what_is_read_across_the_fleet_holds(place: &mut impl AsyncFnMut() -> Pl
     on(place, overview::clusters_are_told_by_runtime_with_how_their_applications_are).await;
     on(place, overview::applications_that_move_most_are_told_against_the_time_before).await;
     on(place, clocks::states_that_are_read_by_their_times_come_to_the_state).await;
+    on(place, clocks::what_a_restored_cluster_says_is_the_state_whatever_its_versions).await;
+    on(place, clocks::an_end_that_the_next_process_found_comes_after_what_a_clock_ahead_of_it_reported).await;
     on(place, clocks::drifts_of_one_moment_stand_in_the_order_in_which_they_came).await;
     on(place, clocks::a_resource_of_several_versions_of_its_api_is_as_it_was_told_last).await;
     on(place, drifted::each_drift_is_told_with_the_manifests_that_it_began_with).await;
@@ -328,7 +330,14 @@ async fn a_delivery_is_kept_whole_and_many_at_once(opened: Opened) {
             let delivery = |of: i64| {
                 let mut report = report("u", of, of);
                 report.entity.app_name = format!("shop-{number}");
-                Delivery { runtime, key: digest(&format!("{number}/{of}")), keyed: true, epoch: None, report }
+                Delivery {
+                    runtime,
+                    key: digest(&format!("{number}/{of}")),
+                    keyed: true,
+                    epoch: None,
+                    era: 0,
+                    report,
+                }
             };
             store.keep(vec![delivery(1), delivery(2)]).await.unwrap()
         })
@@ -502,8 +511,14 @@ async fn what_one_report_spoils_spoils_no_other(opened: Opened) {
     odd.details = Some(Text::new("{\"a\":\"\\u0000\"}".to_owned()));
     assert_eq!(opened.keep(odd).await, Outcome::Kept);
     assert_eq!(opened.timeline().await[0].uid.replace('\u{fffd}', "\0"), "u\0v");
-    let wrong =
-        Delivery { runtime: 999, key: digest("x"), keyed: true, epoch: None, report: report("u", 1, 1) };
+    let wrong = Delivery {
+        runtime: 999,
+        key: digest("x"),
+        keyed: true,
+        epoch: None,
+        era: 0,
+        report: report("u", 1, 1),
+    };
     let right = Delivery { runtime: opened.runtime.id, key: digest("y"), ..wrong.clone() };
     let (wrong, right) = tokio::join!(opened.store.keep(vec![wrong]), opened.store.keep(vec![right]));
     let error: Arc<StoreError> = wrong.unwrap_err();
@@ -553,6 +568,7 @@ async fn what_cannot_be_indexed_is_unfit_and_spoils_no_other(opened: Opened) {
         key: digest(key),
         keyed: true,
         epoch: None,
+        era: 0,
         report,
     };
     let mut endless = report("u", 1, 1);

@@ -53,7 +53,7 @@ pub(crate) async fn an_application_is_told_to_drift_however_many_of_its_resource
         let mut report = with("OutOfSync", "9", resource(&format!("d{index}"), 1, 20));
         report.entity.resource.as_mut().unwrap().name = format!("web-{index}");
         let key = digest(&format!("drifted {index}"));
-        Delivery { runtime: opened.runtime.id, key, keyed: true, epoch: None, report }
+        Delivery { runtime: opened.runtime.id, key, keyed: true, epoch: None, era: 0, report }
     };
     opened.store.keep((0..MOST_DRIFTS + 5).map(one).collect()).await.unwrap();
     let drifts = opened.store.drifts_between(number(&opened).await, (0, 100)).await.unwrap();

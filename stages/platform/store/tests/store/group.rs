@@ -14,6 +14,7 @@ impl Opened {
             key: digest(&key),
             keyed: true,
             epoch,
+            era: 0,
             report,
         };
         self.store.keep(reports.into_iter().map(delivery).collect()).await.unwrap()
@@ -43,7 +44,7 @@ pub(crate) async fn a_runtime_that_sends_much_keeps_no_other_waiting(opened: Ope
     let other = opened.store.runtime(&token).await.unwrap().unwrap().id;
     let delivery = |runtime, version: i64| {
         let key = digest(&format!("{runtime}/{version}"));
-        Delivery { runtime, key, keyed: true, epoch: None, report: report("u", version, version) }
+        Delivery { runtime, key, keyed: true, epoch: None, era: 0, report: report("u", version, version) }
     };
     // On the one thread of a test all of them wait before the first is written: ten times as many as one commit holds, and then one of
     // another.

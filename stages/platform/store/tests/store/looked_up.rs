@@ -88,7 +88,7 @@ pub(crate) async fn an_entity_is_found_without_reading_those_that_are_called_ali
                     resource.namespace = format!("shop-{number:03}");
                 }
                 let key = digest(&format!("{number} {version} {}", report.entity.resource.is_some()));
-                Delivery { runtime: opened.runtime.id, key, keyed: true, epoch: None, report }
+                Delivery { runtime: opened.runtime.id, key, keyed: true, epoch: None, era: 0, report }
             })
         });
         for some in states.collect::<Vec<_>>().chunks(20) {
@@ -118,7 +118,7 @@ pub(crate) async fn a_page_of_a_list_reads_no_more_than_it_may_show(url: &str) {
         let delivery = |number| {
             let mut report = report("u", number, number);
             report.entity.app_name = format!("shop-{number:03}");
-            Delivery { runtime, key: digest(&number.to_string()), keyed: true, epoch: None, report }
+            Delivery { runtime, key: digest(&number.to_string()), keyed: true, epoch: None, era: 0, report }
         };
         opened.store.keep((1..=APPLICATIONS).map(delivery).collect()).await.unwrap();
     }

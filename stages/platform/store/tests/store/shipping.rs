@@ -216,7 +216,14 @@ pub(crate) async fn figures_are_what_was_generated_and_what_a_slow_reading_finds
         for (nth, some) in writer.reports.chunks(200).enumerate() {
             let delivery = |(place, report): (usize, &Report)| {
                 let key = digest(&format!("{index} {nth} {place}"));
-                Delivery { runtime: opened.runtime.id, key, keyed: true, epoch: None, report: report.clone() }
+                Delivery {
+                    runtime: opened.runtime.id,
+                    key,
+                    keyed: true,
+                    epoch: None,
+                    era: 0,
+                    report: report.clone(),
+                }
             };
             opened.store.keep(some.iter().enumerate().map(delivery).collect()).await.unwrap();
         }

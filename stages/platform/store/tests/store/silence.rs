@@ -16,7 +16,7 @@ const LIMITS: Limits = Limits { statement: Duration::from_secs(3), answer: Durat
 
 fn delivery(opened: &Opened, key: &str, version: i64) -> Delivery {
     let (key, report) = (digest(key), report("u", version, version));
-    Delivery { runtime: opened.runtime.id, key, keyed: true, epoch: None, report }
+    Delivery { runtime: opened.runtime.id, key, keyed: true, epoch: None, era: 0, report }
 }
 
 /// Sends a report until it is acknowledged.

@@ -67,12 +67,20 @@ impl Opened {
     /// Keeps one report of another runtime.
     pub(crate) async fn deliver_of(&self, runtime: i64, report: Report) {
         let key = digest(&fastrand::u128(..).to_string());
-        let delivery = Delivery { runtime, key, keyed: true, epoch: None, report };
+        let delivery = Delivery { runtime, key, keyed: true, epoch: None, era: 0, report };
         self.store.keep(vec![delivery]).await.unwrap();
     }
 
+    /// Keeps one report of an object whose cluster's versions went back so often, under a key that nobody else has.
+    pub(crate) async fn keep_in(&self, era: i64, report: Report) -> Outcome {
+        let key = digest(&fastrand::u128(..).to_string());
+        let delivery = Delivery { runtime: self.runtime.id, key, keyed: true, epoch: None, era, report };
+        self.store.keep(vec![delivery]).await.unwrap()[0]
+    }
+
     pub(crate) async fn deliver(&self, report: Report, key: &str, epoch: Option<i64>) -> Outcome {
-        let delivery = Delivery { runtime: self.runtime.id, key: digest(key), keyed: true, epoch, report };
+        let runtime = self.runtime.id;
+        let delivery = Delivery { runtime, key: digest(key), keyed: true, epoch, era: 0, report };
         let outcomes = self.store.keep(vec![delivery]).await.unwrap();
         assert_eq!(outcomes.len(), 1);
         outcomes[0]

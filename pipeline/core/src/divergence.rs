@@ -55,3 +55,31 @@ pub enum Compared {
     /// It holds something else.
     Differs,
 }
+
+/// Objects that a receiver is told to be known at a time, and that it names in an answer, of those that are not.
+pub const OTHERS_AT_ONCE: usize = 1_000;
+
+/// Asks a receiver what it holds beside what is known, of objects whose keys name no kind: those in some shards, in a range of
+/// keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OthersQuestion {
+    /// How many shards there are.
+    pub shards: u32,
+    /// In which of them.
+    pub own: Vec<u32>,
+    /// Keys after this one; `None`: from the first.
+    pub after: Option<Key>,
+    /// Keys up to this one, itself included; `None`: to the last.
+    pub upto: Option<Key>,
+    /// What is known in that range, sorted; at most [`OTHERS_AT_ONCE`].
+    pub known: Vec<Key>,
+}
+
+/// What a receiver holds beside what is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Others {
+    /// Objects, in order, and which life of each.
+    pub held: Vec<(Key, Uid)>,
+    /// Of keys after this one it said nothing yet.
+    pub more_after: Option<Key>,
+}

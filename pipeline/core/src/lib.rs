@@ -42,7 +42,7 @@ pub use circuit::CircuitState;
 pub use counts::LaneCounts;
 pub use digest::{Digest, Hasher};
 pub use digest_outcome::DigestOutcome;
-pub use divergence::{Compared, ObjectDigest, ShardDigest};
+pub use divergence::{Compared, OTHERS_AT_ONCE, ObjectDigest, Others, OthersQuestion, ShardDigest};
 pub use error::{Reason, StageError};
 pub use event::{Cause, Change, Event, Version};
 pub use fact::Fact;

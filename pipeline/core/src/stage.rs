@@ -14,8 +14,8 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 
 use crate::{
-    Checkpoint, Compared, Digest, EntityId, Event, Key, MemoryPermit, ObjectDigest, Record, Report, Samples,
-    ShardDigest, Shutdown, StageError, Uid, Version,
+    Checkpoint, Compared, Digest, EntityId, Event, Key, MemoryPermit, ObjectDigest, Others, OthersQuestion,
+    Record, Report, Samples, ShardDigest, Shutdown, StageError, Uid, Version,
 };
 
 /// Where events come from.
@@ -46,6 +46,11 @@ pub trait Survey: Source {
     /// Whether `key` is watched by the settings of now. Of anything else no list and no deletion says anything, so
     /// that what an earlier process knew of it is left alone.
     fn watches(&self, key: &Key) -> bool;
+
+    /// Whether objects of a kind, as keys call it, may be watched at all.
+    fn watches_kind(&self, _kind: &str) -> bool {
+        true
+    }
 
     /// Everything that is there now, from one complete list of each kind; `known` was remembered before it is asked for.
     ///
@@ -114,6 +119,11 @@ pub trait Sink: Send + Sync + 'static {
 
     /// Of these objects, those of which the receiver holds something else; `None` when it does not compare.
     async fn differing(&self, _objects: &[ObjectDigest]) -> Result<Option<Vec<Key>>, StageError> {
+        Ok(None)
+    }
+
+    /// What the receiver holds beside what is known, in no state in which it is gone; `None` when it does not say.
+    async fn others(&self, _question: &OthersQuestion) -> Result<Option<Others>, StageError> {
         Ok(None)
     }
 }

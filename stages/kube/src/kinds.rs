@@ -306,6 +306,10 @@ impl<M: Mapping> Survey for Watches<M> {
         self.watch_of(key).is_some_and(|watch| watch.watches(key))
     }
 
+    fn watches_kind(&self, kind: &str) -> bool {
+        self.entries.iter().any(|entry| entry.wanted.named == kind)
+    }
+
     /// One kind that cannot be listed takes nothing from the others: it is left out, and said.
     async fn survey(&self, known: Vec<Remembered>) -> Result<SurveyResult, StageError> {
         let mut all = SurveyResult::default();

@@ -186,6 +186,10 @@ impl<M: Mapping> Survey for Watch<M> {
         self.namespaces.contains(key.namespace())
     }
 
+    fn watches_kind(&self, kind: &str) -> bool {
+        self.mapping.named() == kind
+    }
+
     async fn survey(&self, known: Vec<Remembered>) -> Result<SurveyResult, StageError> {
         match self.there(known).await {
             Ok(objects) => Ok(SurveyResult { objects, ..SurveyResult::default() }),

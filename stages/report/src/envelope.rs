@@ -2,7 +2,7 @@
 //! as it is and never parsed: nothing changes a report on its way out.
 
 use bytes::Bytes;
-use pipeline_core::{ObjectDigest, ShardDigest, Shipment};
+use pipeline_core::{Key, ObjectDigest, OthersQuestion, ShardDigest, Shipment};
 use serde_json::{Value, json};
 
 const OPEN: &[u8] = b"{\"data\":";
@@ -111,6 +111,20 @@ pub(crate) fn objects(digests: &[&ObjectDigest]) -> Vec<u8> {
     };
     let all: Vec<Value> = digests.iter().map(one).collect();
     json!({"objects": all}).to_string().into_bytes()
+}
+
+/// What is known of a range: `{"shards", "own", "after", "upto", "known"}`.
+pub(crate) fn others(question: &OthersQuestion) -> Vec<u8> {
+    let known: Vec<&str> = question.known.iter().map(Key::as_str).collect();
+    json!({
+        "shards": question.shards,
+        "own": question.own,
+        "after": question.after.as_ref().map_or("", Key::as_str),
+        "upto": question.upto.as_ref().map(Key::as_str),
+        "known": known,
+    })
+    .to_string()
+    .into_bytes()
 }
 
 fn shard_value(digest: &ShardDigest) -> Value {

@@ -35,7 +35,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use pipeline_core::{
-    Compared, Key, Meter, ObjectDigest, Outcome, Reason, Sample, ShardDigest, Shipment, StageError,
+    Compared, Key, Meter, ObjectDigest, Others, OthersQuestion, Outcome, Reason, Sample, ShardDigest,
+    Shipment, StageError,
 };
 use stages_client::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use stages_client::{BuildError, Client, Fault, HttpError, Method, Target, TargetError, Token};
@@ -172,6 +173,10 @@ impl pipeline_core::Sink for Platform {
 
     async fn differing(&self, objects: &[ObjectDigest]) -> Result<Option<Vec<Key>>, StageError> {
         self.compare_objects(objects).await
+    }
+
+    async fn others(&self, question: &OthersQuestion) -> Result<Option<Others>, StageError> {
+        self.compare_others(question).await
     }
 }
 

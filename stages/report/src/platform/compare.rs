@@ -1,6 +1,6 @@
 //! Asks the platform whether it holds what it acknowledged.
 //!
-//! Three requests, all optional for a platform: 204, 404, 405 and 501 mean that it does not compare, and so does a
+//! Four requests, all optional for a platform: 204, 404, 405 and 501 mean that it does not compare, and so does a
 //! 2xx that does not say. `{events}` is the path of events, by default `/2.0/api/events`; bodies are JSON and not
 //! zipped, `Authorization` is as for reports.
 //!
@@ -27,11 +27,23 @@
 //! `{"objects": [{"key": "rollout/shop/web", "namespace": "shop", "name": "web", "uid": "...", "resourceVersion": "42"}]}`, answered by
 //! `200 {"differing": ["rollout/shop/web"]}` with those that it does not hold: in that life, in that state or a later one, and not
 //! as deleted. `resourceVersion` is that of the last state that was acknowledged, `0` where none is known.
+//!
+//! None of these asks for what a platform holds and the ledger has forgotten, as an application that was deleted after the backup
+//! which the platform was restored from. `POST {events}/digest/others`:
+//! `{"shards": 32, "own": [0, 3], "after": "namespace/name", "upto": "namespace/name", "known": ["namespace/name"]}`, with at most
+//! 1,000 that are known, answered by `200 {"others": [{"key": "namespace/name", "uid": "..."}]}`: the applications that it holds, as
+//! its digests count them, of those in one of the shards `own` (whichever way there is to find one) whose key comes after `after`,
+//! empty where the range begins with the first, and up to `upto`, itself included, `null` where it ends with the last; and of these
+//! the ones that are not `known`. Keys are compared by their bytes. They are in order, and at most 1,000, the first of them: whoever
+//! is given so many asks on after the last. Of objects of other kinds nobody asks this: another reporter may have told of one
+//! that this one does not know.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
-use pipeline_core::{Compared, Key, ObjectDigest, ShardDigest, StageError};
+use pipeline_core::{
+    Compared, Key, OTHERS_AT_ONCE, ObjectDigest, Others, OthersQuestion, ShardDigest, StageError, Uid,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use stages_client::header::CONTENT_TYPE;
@@ -53,6 +65,17 @@ struct Shard {
 #[derive(Deserialize)]
 struct Differing {
     differing: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct HeldBeside {
+    others: Option<Vec<HeldApplication>>,
+}
+
+#[derive(Deserialize)]
+struct HeldApplication {
+    key: String,
+    uid: String,
 }
 
 impl Platform {
@@ -85,6 +108,29 @@ impl Platform {
             differing.extend(own);
         }
         Ok(Some(differing))
+    }
+
+    /// What was not asked for is not among what is held, nor is what has no name or no life that could be told to be over.
+    pub(super) async fn compare_others(
+        &self,
+        question: &OthersQuestion,
+    ) -> Result<Option<Others>, StageError> {
+        let body = envelope::others(question);
+        let answer: Option<HeldBeside> =
+            self.ask("compare other applications", "digest/others", body).await?;
+        let Some(named) = answer.and_then(|answer| answer.others) else { return Ok(None) };
+        let is_cut = named.len() >= OTHERS_AT_ONCE;
+        let is_asked = |key: &Key| {
+            key.kind().is_empty()
+                && question.after.as_ref().is_none_or(|after| key > after)
+                && question.upto.as_ref().is_none_or(|upto| key <= upto)
+        };
+        let keys =
+            named.into_iter().filter_map(|held| Some((Key::parse(&held.key).ok()?, Uid::from(held.uid))));
+        let mut held: BTreeMap<Key, Uid> = keys.filter(|(key, _)| is_asked(key)).collect();
+        let more_after = held.last_key_value().map(|(key, _)| key.clone()).filter(|_| is_cut);
+        held.retain(|key, uid| !uid.is_empty() && question.known.binary_search(key).is_err());
+        Ok(Some(Others { held: held.into_iter().collect(), more_after }))
     }
 
     async fn differing_of(

@@ -8,7 +8,8 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use pipeline_core::{
-    Compared, Key, ObjectDigest, Reason, ShardDigest, Shutdown, Sink as _, StageError, Timestamp, Version,
+    Compared, Key, ObjectDigest, Others, OthersQuestion, Reason, ShardDigest, Shutdown, Sink as _,
+    StageError, Timestamp, Version,
 };
 use serde_json::{Value, json};
 use stages_client::Token;
@@ -104,6 +105,8 @@ async fn a_platform_says_that_it_differs_or_that_it_does_not_compare() {
         assert_eq!(sink.digest(&shard()).await.unwrap(), compared, "{status} {answer}");
         if compared == Compared::Unknown {
             assert_eq!(sink.differing(&[application(1)]).await.unwrap(), None, "{status} {answer}");
+            let others = sink.others(&OthersQuestion::default()).await.unwrap();
+            assert_eq!(others, None, "{status} {answer}");
         }
     }
 }
@@ -158,7 +161,7 @@ async fn any_other_answer_is_an_error_as_of_a_report() {
         ),
         (
             200,
-            r#"{"equal":"canary","differing":7}"#,
+            r#"{"equal":"canary","differing":7,"others":7}"#,
             true,
             Reason::Malformed,
             "its answer is not the JSON that was expected (line 1, column 17)",
@@ -173,6 +176,66 @@ async fn any_other_answer_is_an_error_as_of_a_report() {
         let error = sink.differing(&[application(1)]).await.unwrap_err();
         assert!(error.to_string().starts_with("cannot compare applications at "), "{error}");
         assert_eq!((error.is_retry(), error.reason()), (retry, reason));
+        let error = sink.others(&OthersQuestion::default()).await.unwrap_err();
+        assert!(error.to_string().starts_with("cannot compare other applications at "), "{error}");
+        assert_eq!((error.is_retry(), error.reason()), (retry, reason));
+    }
+}
+
+#[tokio::test]
+async fn a_platform_is_asked_what_it_holds_beside_what_is_known() {
+    let key = |name: &str| Key::new("shop", name).unwrap();
+    let answer = |_: &str, _: &Value| {
+        let held = |key: &str, uid: &str| json!({"key": key, "uid": uid});
+        let others = [
+            held("shop/web", "w"),
+            held("shop/cart", "c"),
+            held("shop/known", "k"),
+            held("shop/api", "before the range"),
+            held("shop/zoo", "behind it"),
+            held("rollout/shop/mail", "of another kind"),
+            held("nameless", "n"),
+            held("shop/lifeless", ""),
+        ];
+        axum::Json(json!({"others": others})).into_response()
+    };
+    let (address, asked) = answering(answer).await;
+    let sink = platform(&address, |_| {}).await;
+    let question = OthersQuestion {
+        shards: 32,
+        own: vec![0, 3],
+        after: Some(key("api")),
+        upto: Some(key("web")),
+        known: vec![key("known")],
+    };
+    let others = sink.others(&question).await.unwrap().unwrap();
+    let held = vec![(key("cart"), "c".into()), (key("web"), "w".into())];
+    assert_eq!(others, Others { held, more_after: None });
+    let (path, headers, body) = asked.lock().unwrap().remove(0);
+    assert_eq!(
+        (path.as_str(), &headers["authorization"]),
+        ("/2.0/api/events/digest/others", &"token-of-the-runtime".parse().unwrap())
+    );
+    assert_eq!(
+        body,
+        json!({"shards": 32, "own": [0, 3], "after": "shop/api", "upto": "shop/web", "known": ["shop/known"]})
+    );
+    sink.others(&OthersQuestion { after: None, upto: None, ..question }).await.unwrap();
+    let (_, _, body) = asked.lock().unwrap().remove(0);
+    assert_eq!((&body["after"], &body["upto"]), (&json!(""), &Value::Null));
+}
+
+#[tokio::test]
+async fn a_platform_that_names_a_thousand_others_may_hold_more() {
+    for (count, more_after) in [(999, None), (1_000, Some(application(999).key))] {
+        let answer = move |_: &str, _: &Value| {
+            let held = |number| json!({"key": application(number).key, "uid": "u"});
+            axum::Json(json!({"others": (0..count).map(held).collect::<Vec<_>>()})).into_response()
+        };
+        let (address, _) = answering(answer).await;
+        let others = platform(&address, |_| {}).await.others(&OthersQuestion::default()).await.unwrap();
+        let others = others.unwrap();
+        assert_eq!((others.held.len() as u128, others.more_after), (count, more_after));
     }
 }
 
@@ -270,6 +333,7 @@ async fn a_file_takes_digests_between_reports_and_answers_nothing() {
     );
     assert!([0, 2].iter().all(|&at| lines[at].get("digest").is_none() && lines[at].get("data").is_some()));
     assert_eq!(sink.differing(&[application(1)]).await.unwrap(), None);
+    assert_eq!(sink.others(&OthersQuestion::default()).await.unwrap(), None);
     tokio::time::timeout(Duration::from_millis(50), sink.credentials_changed()).await.unwrap_err();
 }
 

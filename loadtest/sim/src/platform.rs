@@ -38,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::fault::Faults;
 use super::server::{Listen, Server};
-pub use held::Comparisons;
+pub use held::{Backup, Comparisons};
 pub use hold::{HeldUp, Hold};
 pub use tally::{Keep, KeptReport, Last, Totals};
 pub use wire::{EntityName, Listed, Parsed, ResourceKey, parse};
@@ -146,6 +146,7 @@ impl PlatformSim {
             .route("/2.0/api/events/batch", post(take::batch))
             .route("/2.0/api/events/digest", post(held::shard))
             .route("/2.0/api/events/digest/applications", post(held::applications))
+            .route("/2.0/api/events/digest/others", post(held::others))
             .layer(from_fn_with_state(shared.clone(), relay::lead))
             .layer(DefaultBodyLimit::disable())
             .with_state(shared.clone());

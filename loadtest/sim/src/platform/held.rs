@@ -2,7 +2,8 @@
 //!
 //! `POST /2.0/api/events/digest`, whose call is `digest` in fault rules, and `POST
 //! /2.0/api/events/digest/applications`, whose call is `differing`. A platform does not know which applications are in
-//! which shard: it compares a shard only where there is one, and answers 204 otherwise.
+//! which shard: it compares a shard only where there is one, and answers 204 otherwise. So does `POST
+//! /2.0/api/events/digest/others`, whose call is `others`, for whoever does not ask about all shards.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -16,8 +17,11 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::wire::{EntityName, Listed, Parsed, ResourceKey};
-use super::{PlatformSim, Shared};
+use super::{Last, PlatformSim, Shared};
 use crate::fault::{PeerResponse, authorized, spoil};
+
+/// Applications that one answer names.
+const AT_ONCE: usize = 1_000;
 
 /// How often the platform was asked to compare.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,9 +30,11 @@ pub struct Comparisons {
     pub shards: u64,
     /// Applications.
     pub applications: u64,
+    /// What is held beside those that are known.
+    pub others: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Application {
     uid: String,
     /// The last key of each entity; of the application itself under `None`.
@@ -52,7 +58,7 @@ impl Application {
 }
 
 /// The last key of every entity.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct LastKeys {
     applications: HashMap<(String, String), Application>,
     compared: Comparisons,
@@ -111,6 +117,21 @@ impl LastKeys {
             != (asked.entities, asked.digest.clone())
             || held.uid != asked.uid
     }
+
+    /// Key and uid of what is held in a range, beside what is known, in order.
+    fn others(&self, asked: &Known) -> Vec<(String, &str)> {
+        let held = self.applications.iter().filter(|(_, held)| held.keys().next().is_some());
+        let mut all: Vec<_> =
+            held.map(|((namespace, name), held)| (format!("{namespace}/{name}"), &*held.uid)).collect();
+        all.retain(|(key, _)| {
+            *key > asked.after
+                && asked.upto.as_ref().is_none_or(|upto| key <= upto)
+                && !asked.known.contains(key)
+        });
+        all.sort_unstable();
+        all.truncate(AT_ONCE);
+        all
+    }
 }
 
 /// The first 16 bytes of a key's SHA-256.
@@ -140,7 +161,39 @@ struct Applications {
     applications: Vec<Asked>,
 }
 
+#[derive(Deserialize)]
+struct Known {
+    shards: usize,
+    own: HashSet<u32>,
+    after: String,
+    upto: Option<String>,
+    known: HashSet<String>,
+}
+
+/// What a platform held at one moment.
+#[derive(Debug, Clone)]
+pub struct Backup {
+    held: LastKeys,
+    keys: HashSet<u128>,
+    last: HashMap<EntityName, Last>,
+}
+
 impl PlatformSim {
+    /// What it holds now, and which keys it remembers.
+    #[must_use]
+    pub fn backup(&self) -> Backup {
+        let tally = self.shared.tally();
+        Backup { held: tally.held.clone(), keys: tally.keys.clone(), last: tally.last.clone() }
+    }
+
+    /// Puts back what it held; what was counted since stays counted.
+    pub fn restore(&self, backup: Backup) {
+        let mut tally = self.shared.tally();
+        let compared = tally.held.compared;
+        tally.held = LastKeys { compared, ..backup.held };
+        (tally.keys, tally.last) = (backup.keys, backup.last);
+    }
+
     /// Loses an application with all of its entities, or one resource of it, as if it had never been reported: its
     /// keys are forgotten too. `false` when it was not held.
     pub fn forget(&self, namespace: &str, name: &str, resource: Option<&ResourceKey>) -> bool {
@@ -190,6 +243,22 @@ pub(super) async fn applications(
         let differing: Vec<&str> =
             applications.iter().filter(|asked| tally.held.differs(asked)).map(|asked| &*asked.key).collect();
         Some(PeerResponse::ok(json!({"differing": differing}).to_string()))
+    })
+    .await
+}
+
+/// Answers which applications are held beside those that are known.
+pub(super) async fn others(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+    answer(&shared, &headers, "others", || {
+        let asked: Known = serde_json::from_slice(&body).ok()?;
+        let mut tally = shared.tally();
+        tally.held.compared.others += 1;
+        if asked.own.len() < asked.shards {
+            return Some(PeerResponse::new(204, Bytes::new()));
+        }
+        let others = tally.held.others(&asked);
+        let others: Vec<_> = others.into_iter().map(|(key, uid)| json!({"key": key, "uid": uid})).collect();
+        Some(PeerResponse::ok(json!({"others": others}).to_string()))
     })
     .await
 }

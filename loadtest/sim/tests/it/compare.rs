@@ -97,9 +97,12 @@ async fn one_of_several_shards_is_not_compared() {
     let platform = start(Keep::default()).await;
     let body = json!({"shard": 0, "shards": 2, "applications": 0, "entities": 0, "digest": digest(&[])});
     assert_eq!(ask(&platform, "digest", &body).await, (204, Value::Null));
+    let beside = json!({"shards": 2, "own": [1], "after": "", "upto": null, "known": []});
+    assert_eq!(ask(&platform, "digest/others", &beside).await, (204, Value::Null));
     assert_eq!(ask(&platform, "digest", &json!({})).await.0, 400);
+    assert_eq!(ask(&platform, "digest/others", &json!({})).await.0, 400);
     assert_eq!(ask(&platform, "digest/applications", &json!([])).await.0, 400);
-    assert_eq!(platform.comparisons(), Comparisons { shards: 1, applications: 0 });
+    assert_eq!(platform.comparisons(), Comparisons { shards: 1, applications: 0, others: 1 });
     let url = format!("{}/2.0/api/events/digest", platform.url());
     assert_eq!(client().post(url).body(body.to_string()).send().await.unwrap().status(), 401);
     assert_eq!(platform.totals().posts, 0, "digests are no reports");
@@ -128,7 +131,40 @@ async fn what_is_forgotten_differs_until_it_is_reported_again() {
     assert!(!platform.forget("argocd", "a", None));
     assert_eq!(platform.last().len(), 0);
     assert!(equal(&platform, 0, &[]).await);
-    assert_eq!(platform.comparisons(), Comparisons { shards: 2, applications: 1 });
+    assert_eq!(platform.comparisons(), Comparisons { shards: 2, applications: 1, others: 0 });
+}
+
+#[tokio::test]
+async fn what_is_restored_is_held_beside_what_is_known_until_it_ends_again() {
+    let platform = start(Keep { last: true, reports: 0 }).await;
+    post(&platform, &key(1), &of_life("a", "u", false)).await;
+    post(&platform, &key(2), &of_life("b", "v", false)).await;
+    let backup = platform.backup();
+    let others = async |after: &str, upto: Option<&str>, known: &[&str]| {
+        let body = json!({"shards": 2, "own": [0, 1], "after": after, "upto": upto, "known": known});
+        let (status, answer) = ask(&platform, "digest/others", &body).await;
+        assert_eq!(status, 200);
+        let names = answer["others"].as_array().unwrap().iter();
+        names
+            .map(|one| format!("{} {}", one["key"].as_str().unwrap(), one["uid"].as_str().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let (a, b) = ("argocd/a u", "argocd/b v");
+    assert_eq!(others("", None, &[]).await, [a, b]);
+    assert_eq!(others("argocd/a", None, &[]).await, [b]);
+    assert_eq!(others("", Some("argocd/a"), &[]).await, [a]);
+    assert_eq!(others("", None, &["argocd/a"]).await, [b]);
+    let end = of_life("a", "u", true);
+    post(&platform, &key(3), &end).await;
+    assert_eq!(others("", None, &[]).await, [b]);
+    platform.restore(backup);
+    assert_eq!(others("", None, &[]).await, [a, b]);
+    assert_eq!(platform.last().len(), 2);
+    // Under the same key: it is no duplicate of what was lost.
+    post(&platform, &key(3), &end).await;
+    assert_eq!(others("", None, &[]).await, [b]);
+    assert_eq!((platform.totals().duplicates, platform.totals().posts), (0, 4));
+    assert_eq!(platform.comparisons(), Comparisons { shards: 0, applications: 0, others: 7 });
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 //! An answer reads what is held of many applications: a runtime has one at a time, and the connections that it reads over are those
 //! of everybody, a part at a time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroU32;
 
 use axum::Json;
@@ -63,6 +63,17 @@ struct Objects {
     objects: Vec<Acknowledged>,
 }
 
+/// What is known of a range of names.
+#[derive(Deserialize)]
+struct Known {
+    shards: NonZeroU32,
+    own: HashSet<u32>,
+    #[serde(default)]
+    after: String,
+    upto: Option<String>,
+    known: HashSet<String>,
+}
+
 pub(crate) async fn shard(State(ingest): State<Ingest>, request: Request<Body>) -> Result<Response, Refusal> {
     let sent = ingest.sent(request).await?;
     let asked: Shard = serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)?;
@@ -71,7 +82,7 @@ pub(crate) async fn shard(State(ingest): State<Ingest>, request: Request<Body>) 
     let _turn = ingest.turns.take(sent.runtime.id).await?;
     let store = &ingest.store;
     let all = store.placed(sent.runtime.id).await.map_err(unreadable)?;
-    let ways = [Sharding::Jump { shards: asked.shards }, Sharding::FnvModulo { replicas: asked.shards }];
+    let ways = ways(asked.shards);
     let mut equal = false;
     for way in ways {
         let is_own = |one: &&Placed| {
@@ -145,6 +156,53 @@ pub(crate) async fn objects(
     let differing = asked.objects.iter().filter(|asked| !is_held(asked)).map(|asked| &asked.key);
     let differing: Vec<_> = differing.collect();
     Ok(Json(json!({"differing": differing})).into_response())
+}
+
+/// Which applications are held of a range of names, beside those that are known. What is not held is of before, and names no other
+/// one.
+pub(crate) async fn others(
+    State(ingest): State<Ingest>,
+    request: Request<Body>,
+) -> Result<Response, Refusal> {
+    let sent = ingest.sent(request).await?;
+    let asked: Known = serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)?;
+    if asked.known.len() > AT_ONCE {
+        return Err(Refusal::NotADigest);
+    }
+    let _turn = ingest.turns.take(sent.runtime.id).await?;
+    let all = ingest.store.placed(sent.runtime.id).await.map_err(unreadable)?;
+    let ways = ways(asked.shards);
+    let named = all.iter().filter_map(|one| Some((Key::new(&one.namespace, &one.name).ok()?, one)));
+    let named: BTreeMap<Key, &Placed> = named.filter(|(key, _)| asked.asks(key, ways)).collect();
+    let named: Vec<(Key, &Placed)> = named.into_iter().collect();
+    let mut others = Vec::new();
+    for some in named.chunks(AT_ONCE) {
+        let placed: Vec<&Placed> = some.iter().map(|(_, one)| *one).collect();
+        let held = ingest.store.held(&placed).await.map_err(unreadable)?;
+        let held = some.iter().zip(held).filter_map(|((key, _), held)| Some((key, held?.uid)));
+        others.extend(held.map(|(key, uid)| json!({"key": key, "uid": uid})));
+        if others.len() >= AT_ONCE {
+            others.truncate(AT_ONCE);
+            break;
+        }
+    }
+    Ok(Json(json!({"others": others})).into_response())
+}
+
+/// How applications may find their shard.
+const fn ways(shards: NonZeroU32) -> [Sharding; 2] {
+    [Sharding::Jump { shards }, Sharding::FnvModulo { replicas: shards }]
+}
+
+impl Known {
+    /// Whether it is asked about this one, and does not name it.
+    fn asks(&self, key: &Key, ways: [Sharding; 2]) -> bool {
+        let text = key.as_str();
+        text > self.after.as_str()
+            && self.upto.as_ref().is_none_or(|upto| text <= upto.as_str())
+            && !self.known.contains(text)
+            && ways.iter().any(|way| self.own.contains(&way.place(key)))
+    }
 }
 
 impl Acknowledged {

@@ -87,7 +87,7 @@ impl IngestConfig {
 }
 
 /// The router is made from this list alone.
-fn all() -> [(&'static str, &'static str, MethodRouter<Ingest>); 12] {
+fn all() -> [(&'static str, &'static str, MethodRouter<Ingest>); 13] {
     [
         ("POST", "/2.0/api/events", post(event)),
         ("POST", "/2.0/api/applications", post(alone)),
@@ -99,6 +99,7 @@ fn all() -> [(&'static str, &'static str, MethodRouter<Ingest>); 12] {
         ("POST", "/2.0/api/events/digest", post(compare::shard)),
         ("POST", "/2.0/api/events/digest/applications", post(compare::applications)),
         ("POST", "/2.0/api/events/digest/objects", post(compare::objects)),
+        ("POST", "/2.0/api/events/digest/others", post(compare::others)),
         ("GET", "/api/v1/applications", get(read::applications)),
         ("GET", "/api/v1/applications/{namespace}/{name}/timeline", get(read::timeline)),
     ]

@@ -216,6 +216,81 @@ async fn whoever_compares_learns_what_is_held() {
     assert_eq!(ask("digest/applications", body).await, json!({"differing": ["argocd/shop"]}));
 }
 
+#[tokio::test]
+async fn whoever_compares_learns_what_is_held_beside_what_it_knows() {
+    let platform = start(config()).await;
+    let of = |name: &str, uid: &str, version: u32| {
+        let mut object = application(uid, version);
+        object["metadata"]["name"] = name.into();
+        object
+    };
+    let mut ended = of("ended", "e", 2);
+    ended["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z".into();
+    let objects = [of("a", "u1", 1), of("a-b", "u2", 1), of("ended", "e", 1), ended, of("z", "u3", 1)];
+    for (number, object) in objects.iter().enumerate() {
+        let key = number.to_string();
+        let told = platform.report_with(&event(object, "01"), &[("idempotency-key", &key)]).await;
+        assert_eq!(told, taken());
+    }
+    let ask = async |body: Value| {
+        let headers = [("authorization", &*platform.token)];
+        let reply = platform.post("/2.0/api/events/digest/others", &headers, body.to_string()).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let others = reply.body["others"].as_array().unwrap().clone();
+        let text = |held: &Value, part: &str| held[part].as_str().unwrap().to_owned();
+        others.iter().map(|held| (text(held, "key"), text(held, "uid"))).collect::<Vec<_>>()
+    };
+    let held = |names: &[(&str, &str)]| -> Vec<(String, String)> {
+        names.iter().map(|(name, uid)| (format!("argocd/{name}"), (*uid).to_owned())).collect()
+    };
+    let all = [("a", "u1"), ("a-b", "u2"), ("z", "u3")];
+    assert_eq!(ask(json!({"shards": 1, "own": [0], "known": []})).await, held(&all));
+    let known =
+        json!({"shards": 1, "own": [0], "after": "", "upto": null, "known": ["argocd/a-b", "argocd/x"]});
+    assert_eq!(ask(known).await, held(&[all[0], all[2]]));
+    let range = json!({"shards": 1, "own": [0], "after": "argocd/a", "upto": "argocd/z", "known": []});
+    assert_eq!(ask(range).await, held(&all[1..]), "after the one, up to the other");
+    let before = json!({"shards": 1, "own": [0], "after": "argocd/a", "upto": "argocd/y", "known": []});
+    assert_eq!(ask(before).await, held(&all[1..2]));
+    // Each is in one of five shards, or in two: there are two ways to find it.
+    let mut named = std::collections::BTreeMap::<_, u32>::new();
+    for shard in 0..5 {
+        for one in ask(json!({"shards": 5, "own": [shard], "known": []})).await {
+            *named.entry(one).or_default() += 1;
+        }
+    }
+    assert!(named.values().all(|times| (1..=2).contains(times)), "{named:?}");
+    assert_eq!(named.into_keys().collect::<Vec<_>>(), held(&all));
+    assert_eq!(ask(json!({"shards": 1, "own": [], "known": []})).await, held(&[]));
+}
+
+#[tokio::test]
+async fn at_most_a_thousand_are_named_beside_what_is_known() {
+    let platform = start(config()).await;
+    let name = |number: usize| format!("app-{number:04}");
+    for numbers in [0..600, 600..1_002] {
+        let report = |number: usize| {
+            let mut object = application("u", 1);
+            object["metadata"]["name"] = name(number).into();
+            json!({"idempotencyKey": number.to_string(), "data": event(&object, "01")["data"]})
+        };
+        let body = json!({"reports": numbers.map(report).collect::<Vec<_>>()}).to_string();
+        let headers = [("authorization", &*platform.token), ("content-encoding", "gzip")];
+        let reply = platform.post("/2.0/api/events/batch", &headers, gzip(body.as_bytes())).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    let ask = async |after: &str| {
+        let body = json!({"shards": 1, "own": [0], "after": after, "known": []}).to_string();
+        let headers = [("authorization", &*platform.token)];
+        let reply = platform.post("/2.0/api/events/digest/others", &headers, body).await;
+        let others = reply.body["others"].as_array().unwrap().clone();
+        others.iter().map(|held| held["key"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let first = ask("").await;
+    assert_eq!((first.len(), &*first[0], &*first[999]), (1_000, "argocd/app-0000", "argocd/app-0999"));
+    assert_eq!(ask(&first[999]).await, ["argocd/app-1000", "argocd/app-1001"]);
+}
+
 /// Objects are told by their lives and states: whichever reporter told them, and under whichever application.
 #[tokio::test]
 async fn whoever_compares_objects_learns_which_states_are_held() {

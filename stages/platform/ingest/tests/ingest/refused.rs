@@ -98,6 +98,10 @@ async fn each_refusal_has_its_text_and_is_counted() {
     assert_eq!((counted(&platform, "malformed"), counted(&platform, "too_large")), (15, 2));
     let headers = [("authorization", &*token)];
     let many = json!({"reports": vec![json!({"idempotencyKey": "k", "data": {}}); 1_001]}).to_string();
+    let of_shards = |shards: u32, known: u32| {
+        let known: Vec<_> = (0..known).map(|number| format!("argocd/app-{number}")).collect();
+        json!({"shards": shards, "own": [0], "known": known}).to_string()
+    };
     for (path, body, status, text) in [
         ("events/batch", CANARY.to_owned(), 400, "the body is no batch of reports, at line 1 column 1"),
         ("events/batch", many, 413, "a batch may have at most 1000 reports"),
@@ -105,6 +109,9 @@ async fn each_refusal_has_its_text_and_is_counted() {
         ("events/digest", r#"{"shard": 0, "shards": 0}"#.to_owned(), 400, "the body is no digest to compare"),
         ("events/digest/applications", "[]".to_owned(), 400, "the body is no digest to compare"),
         ("events/digest/objects", "[]".to_owned(), 400, "the body is no digest to compare"),
+        ("events/digest/others", "{}".to_owned(), 400, "the body is no digest to compare"),
+        ("events/digest/others", of_shards(0, 0), 400, "the body is no digest to compare"),
+        ("events/digest/others", of_shards(1, 1_001), 400, "the body is no digest to compare"),
         ("resources", r#"{"actualManifest": ""}"#.to_owned(), 400, no_object),
         ("applications", r#"{"actualManifest": "kind: A"}"#.to_owned(), 400, odd),
     ] {

@@ -64,6 +64,7 @@ fn progress(text: &str) {
 
 fn text(verified: &Verified, counts: Counted) -> String {
     let differs = verified.receiver_differs.clone().unwrap_or_default();
+    let others = verified.receiver_others.clone().unwrap_or_default();
     let findings = [
         ("missing", "in the cluster, and never reported", &verified.missing),
         ("recreated", "in the cluster in another life than the reported one", &verified.recreated),
@@ -71,6 +72,7 @@ fn text(verified: &Verified, counts: Counted) -> String {
         ("newer", "in the cluster in a newer state, or not reported for certain", &verified.newer),
         ("drifted", "not in sync, and changed without a newer state", &verified.drifted),
         ("differs", "the receiver holds something else", &differs),
+        ("ended", "the receiver holds it, and it is not in the cluster any more", &others),
         ("parked", "refused for good: see gitops-runtime parked list", &verified.parked),
         ("unread", "not to be read, or not in time: nothing is known of it", &verified.unread),
         ("unfinished", "still being reported when the time was over", &verified.unfinished),
@@ -94,6 +96,14 @@ fn text(verified: &Verified, counts: Counted) -> String {
         (None, None) => "the receiver does not compare: only cluster and ledger were\n".to_owned(),
         (None, Some(_)) => String::new(),
     };
+    let is_asked = verified.receiver_differs.is_some() && verified.receiver_failed.is_none();
+    if is_asked
+        && verified.receiver_others.is_none()
+        && !verified.others_unknown
+        && verified.unlisted.is_empty()
+    {
+        text += "what the receiver holds beside these is not known\n";
+    }
     if verified.others_unknown {
         text += "the bus was away: what the shards of other replicas remember was not compared with\n";
     }

@@ -3,11 +3,12 @@
 //!
 //! takes: [`VerifyOptions`], through [`Handle::verify`](crate::run::Handle::verify) - gives: [`Verified`]
 //! calls: [`Survey::survey`](pipeline_core::Survey::survey) once, [`Source::read`](pipeline_core::Source::read) for what
-//! it does not list, [`Sink::differing`](pipeline_core::Sink::differing) - fails: when nothing in the cluster can be listed;
-//! a kind that cannot, and a receiver that does not answer, is said, and the rest is done
+//! it does not list, [`Sink::differing`](pipeline_core::Sink::differing) and [`Sink::others`](pipeline_core::Sink::others) - fails:
+//! when nothing in the cluster can be listed; a kind that cannot, and a receiver that does not answer, is said, and the rest is done
 
 mod check;
 mod compare;
+mod others;
 #[cfg(test)]
 mod tests;
 
@@ -88,6 +89,10 @@ pub struct Verified {
     pub drifted: Found,
     /// Of which the receiver holds something else than what was acknowledged; `null` when it does not compare.
     pub receiver_differs: Option<Found>,
+    /// Which the receiver holds and nothing is remembered of, and which are certainly not in the cluster any more: it was restored, and
+    /// they were deleted after that of which it was. `null` when it does not say, or was not asked because a list was not complete.
+    #[serde(default)]
+    pub receiver_others: Option<Found>,
     /// What other processes' shards remember could not be read, because the bus was away: the list was measured by this
     /// process's own, by which it may go unnoticed that the cluster's versions went back.
     #[serde(default)]
@@ -114,6 +119,11 @@ pub struct Verified {
 }
 
 impl Verified {
+    /// Notes why the receiver could not be asked, if it could not; the first reason is said.
+    fn failed_to_ask(&mut self, why: Option<&'static str>) {
+        self.receiver_failed = self.receiver_failed.take().or(why.map(str::to_owned));
+    }
+
     /// Whether everything is as it should be: nothing is different, parked or unfinished, and all could be listed and asked.
     #[must_use]
     pub fn is_clean(&self) -> bool {
@@ -232,6 +242,7 @@ fn say(verified: &VerifyResult) {
             newer = found.newer.total,
             drifted = found.drifted.total,
             receiver_differs = found.receiver_differs.as_ref().map(|found| found.total),
+            receiver_others = found.receiver_others.as_ref().map(|found| found.total),
             reports = found.reports,
             still_different = found.still_different.total,
             "verified what was reported"

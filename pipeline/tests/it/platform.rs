@@ -2,6 +2,7 @@
 
 mod canaries;
 mod objects;
+mod restored;
 mod streams;
 
 use std::path::{Path, PathBuf};

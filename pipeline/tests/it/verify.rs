@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use loadtest::sim::Simulation;
+use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::kube::Collection;
 use loadtest::sim::platform::{EntityName, ResourceKey};
 use pipeline_core::Key;
@@ -15,8 +16,8 @@ use crate::runtime::{Runtime, eventually, object, taken};
 use crate::told::{self, REPORTS};
 
 /// What the log says of the receiver, once each time it is news.
-const SAME: &str = "the receiver holds the same";
-const OTHER: &str =
+pub(crate) const SAME: &str = "the receiver holds the same";
+pub(crate) const OTHER: &str =
     "the receiver holds something else than what it acknowledged: run `gitops-runtime verify`";
 
 /// The ConfigMap of an application of [`told::put`].
@@ -145,6 +146,42 @@ async fn an_end_that_the_watch_did_not_tell_is_found_and_reported_once() {
     assert_eq!((code, findings(&after)), (Some(0), BTreeMap::new()), "{after:#}");
     assert_eq!((&after["objects"], &after["acknowledged"]), (&json!(1), &json!(1)));
     assert_eq!(simulation.platform.totals().posts, posts, "its end is reported once");
+    runtime.stop().await;
+}
+
+#[tokio::test]
+async fn an_end_that_a_restored_platform_forgot_is_told_by_the_next_process_where_it_was_not_taken() {
+    let (simulation, runtime) = reported(&["shop", "web"]).await;
+    let backup = simulation.platform.backup();
+    let observed = runtime.status().await.total.observed;
+    assert!(simulation.kube.delete(Collection::Applications, &Key::new("argocd", "web").unwrap()));
+    runtime.idle(observed + 1).await;
+    taken(&simulation, 2 * REPORTS + 1).await;
+    simulation.platform.restore(backup);
+    let deleted = || {
+        let last = simulation.platform.last_of_application("argocd", "web").unwrap();
+        object(last.payload.as_deref().unwrap())["metadata"]["deletionTimestamp"].is_string()
+    };
+    assert!(!deleted(), "it holds what it held before");
+
+    let rule = Rule::always(Fault::Status { status: 503, retry_after: None }).on("report");
+    let rule = simulation.platform.faults().add(rule);
+    let (code, found) = verified(&simulation, &["--within", "3s"]).await;
+    let web = vec!["argocd/web"];
+    let expected = BTreeMap::from([
+        ("receiverOthers", web.clone()),
+        ("stillDifferent", web.clone()),
+        ("unfinished", web),
+    ]);
+    assert_eq!((code, findings(&found)), (Some(1), expected), "{found:#}");
+    runtime.kill().await;
+    simulation.platform.faults().remove(rule);
+
+    let runtime = Runtime::start(&simulation, &json!({})).await;
+    eventually("the end to be told", deleted).await;
+    let (code, after) = verified(&simulation, &[]).await;
+    assert_eq!((code, findings(&after)), (Some(0), BTreeMap::new()), "{after:#}");
+    assert_eq!(simulation.platform.totals().wrong(), [""; 0]);
     runtime.stop().await;
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{CircuitState, Key, LaneCounts, Parked, Trace};
+use pipeline_core::{CircuitState, Key, LaneCounts, Parked, Trace, Uid};
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio::time::Instant;
 
@@ -84,6 +84,15 @@ impl Handle {
     pub async fn replay(&self, key: &Key, whole: bool) -> bool {
         match self.shard(key).filter(|_| self.watches(key)) {
             Some(shard) => shard.commands.send(Command::Replay(key.clone(), whole)).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// The same of an object that the receiver holds in this life: where it is not there, and nothing is remembered of it, that life is
+    /// reported to be over.
+    pub(crate) async fn replay_held(&self, key: &Key, uid: &Uid) -> bool {
+        match self.shard(key).filter(|_| self.watches(key)) {
+            Some(shard) => shard.commands.send(Command::ReplayHeld(key.clone(), uid.clone())).await.is_ok(),
             None => false,
         }
     }

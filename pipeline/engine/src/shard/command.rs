@@ -1,6 +1,6 @@
 //! What a person asks of a shard, or whoever compares it with the cluster.
 
-use pipeline_core::{Key, Parked, Record, Step, Timestamp, Version};
+use pipeline_core::{Key, Parked, Record, Step, Timestamp, Uid, Version};
 use tokio::sync::oneshot;
 
 use super::Shard;
@@ -11,6 +11,9 @@ use pipeline_observe::top::Ranking;
 pub(crate) enum Command {
     /// Read the key again; if `true`, report all of it, whatever was acknowledged.
     Replay(Key, bool),
+    /// Read the key again, of which the receiver holds this life: where nothing is remembered of it, and it is not there, report that
+    /// the life is over.
+    ReplayHeld(Key, Uid),
     /// Read again what is held and of which nothing was acknowledged.
     ReadHeld,
     /// Tell what is known of a key.
@@ -63,8 +66,20 @@ impl Shard {
                     };
                     self.shared.ledger.update(&key, |record| record.map(doubted));
                 }
-                let uid = self.shared.ledger.get(&key).map(|record| record.uid);
-                self.step(Input::Replay { key, uid });
+                self.replay(key);
+            }
+            Command::ReplayHeld(key, uid) => {
+                // Remembered as what was sent and not answered: all that is done for such an object, also by the next process, is done for
+                // this one until its end is acknowledged.
+                let held = |known: Option<Record>| {
+                    known.or_else(|| {
+                        let mut held = Record::new(uid);
+                        held.doubt();
+                        Some(held)
+                    })
+                };
+                self.shared.ledger.update(&key, held);
+                self.replay(key);
             }
             Command::ReadHeld => {
                 for key in self.lane.held(self.shared.now()) {
@@ -96,5 +111,10 @@ impl Shard {
                 let _ = answer.send(self.top.ranking(limit, self.shared.now()));
             }
         }
+    }
+
+    fn replay(&mut self, key: Key) {
+        let uid = self.shared.ledger.get(&key).map(|record| record.uid);
+        self.step(Input::Replay { key, uid });
     }
 }

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::future::join_all;
-use pipeline_core::{Key, Reason, Record, StageError, Survey, SurveyResult, Surveyed, Version};
+use pipeline_core::{Key, Reason, Record, StageError, Survey, SurveyResult, Surveyed, Uid, Version};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::compare::{Difference, acknowledged, difference, is_whole};
+use super::others::Beside;
 use super::{Found, Progress, Time, Verified, VerifyError, VerifyOptions, VerifyResult};
 use crate::run::Handle;
 use crate::shard::Shared;
@@ -20,7 +21,7 @@ const READS: usize = 16;
 /// So many take this long at least: an API server is not asked more than 400 times a second.
 const PACE: Duration = Duration::from_millis(40);
 /// What is under way gets so long to come to rest before it is judged.
-const REST: Duration = Duration::from_secs(30);
+pub(super) const REST: Duration = Duration::from_secs(30);
 /// Between two looks at an object that is busy.
 const LOOK: Duration = Duration::from_millis(50);
 /// A receiver answers a page within this time.
@@ -29,12 +30,12 @@ const ASK: Duration = Duration::from_secs(30);
 const BATCH: usize = 256;
 
 /// What a list said of each object.
-type Listed = BTreeMap<Key, Surveyed>;
+pub(super) type Listed = BTreeMap<Key, Surveyed>;
 
 /// One verification.
 pub(super) struct Check<'a> {
-    shared: &'a Shared,
-    handle: &'a Handle,
+    pub(super) shared: &'a Shared,
+    pub(super) handle: &'a Handle,
     options: VerifyOptions,
     progress: &'a watch::Sender<Option<Progress>>,
     time: Time,
@@ -53,14 +54,14 @@ enum Lane {
 
 /// What was found, each object once, but for those of the receiver.
 #[derive(Debug, Default)]
-struct Findings {
+pub(super) struct Findings {
     missing: BTreeSet<Key>,
     recreated: BTreeSet<Key>,
     gone: BTreeSet<Key>,
     newer: BTreeSet<Key>,
     may_drift: BTreeSet<Key>,
     parked: BTreeSet<Key>,
-    unread: BTreeSet<Key>,
+    pub(super) unread: BTreeSet<Key>,
     busy: BTreeSet<Key>,
 }
 
@@ -70,7 +71,7 @@ impl Findings {
         [&self.missing, &self.recreated, &self.gone].into_iter().flatten().cloned().collect()
     }
 
-    fn add(&mut self, key: Key, what: Difference) {
+    pub(super) fn add(&mut self, key: Key, what: Difference) {
         let set = match what {
             Difference::Missing => &mut self.missing,
             Difference::Recreated => &mut self.recreated,
@@ -118,6 +119,13 @@ impl<'a> Check<'a> {
         let mut found = self.compare(&listed, &known).await;
         let receiver = self.ask(&known, &mut found).await;
         let differs = receiver.differs.clone().unwrap_or_default();
+        // What a list did not show whole may be there, and what another process knows is not unknown.
+        let is_complete = unlisted.is_empty() && !others_unknown && source.watches_kind("");
+        let beside = match receiver.differs.is_some() && is_complete {
+            true => self.beside(&listed, &mut found).await,
+            false => Beside::default(),
+        };
+        let ended = beside.ended.clone().unwrap_or_default();
         let mut verified = Verified {
             dry: self.options.dry,
             objects: listed.len(),
@@ -127,24 +135,27 @@ impl<'a> Check<'a> {
             gone: Found::of(&found.gone),
             newer: Found::of(&found.newer),
             receiver_differs: receiver.differs.as_ref().map(Found::of),
-            receiver_failed: receiver.failed.map(str::to_owned),
+            receiver_others: beside.ended.as_ref().map(|ended| Found::of(ended.keys())),
+            receiver_failed: receiver.failed.or(beside.failed).map(str::to_owned),
             others_unknown,
             unlisted: unlisted.iter().map(|kind| (*kind).to_owned()).collect(),
             ..Verified::default()
         };
-        let mut still: BTreeSet<Key> = found.different().union(&differs).cloned().collect();
+        let mut still: BTreeSet<Key> =
+            found.different().union(&differs).chain(ended.keys()).cloned().collect();
         if !self.options.dry {
             let mut keys: BTreeSet<Key> = still.union(&found.newer).cloned().collect();
             verified.repaired = keys.len();
             let may_drift: BTreeSet<Key> = found.may_drift.difference(&keys).cloned().collect();
             keys.extend(may_drift.iter().cloned());
-            let reports = self.repair(&keys, &differs, &mut found).await;
+            let reports = self.repair(&keys, &differs, &ended, &mut found).await;
             let drifted = |key: &&Key| reports.get(*key).is_some_and(|reports| *reports > 0);
             let drifted: BTreeSet<Key> = may_drift.iter().filter(drifted).cloned().collect();
             verified.repaired += drifted.len();
             verified.drifted = Found::of(&drifted);
             verified.reports = reports.values().sum();
-            still = self.compare_again(&keys, &differs, &mut found, &mut verified).await;
+            still = self.compare_again(&keys, &differs, &ended, &mut found, &mut verified).await;
+            still.extend(self.held_still(&listed, &ended, &mut verified).await);
         }
         verified.parked = Found::of(&found.parked);
         verified.unread = Found::of(&found.unread);
@@ -201,13 +212,29 @@ impl<'a> Check<'a> {
         found
     }
 
-    fn differs(&self, key: &Key, listed: Option<&Surveyed>) -> Option<Difference> {
+    pub(super) fn differs(&self, key: &Key, listed: Option<&Surveyed>) -> Option<Difference> {
         difference(listed, self.shared.ledger.get(key).as_ref())
     }
 
-    /// Compares with what is in the cluster now, since the list is of a moment that is past. What there is no time for
-    /// is left unread.
+    /// Compares with what is in the cluster now, since the list is of a moment that is past.
     async fn read(&self, keys: Vec<Key>, step: &'static str, found: &mut Findings) {
+        let compare = |key: &Key, now: Option<Surveyed>, found: &mut Findings| {
+            if let Some(differs) = self.differs(key, now.as_ref()) {
+                found.add(key.clone(), differs);
+            }
+        };
+        self.look(keys, step, found, compare).await;
+    }
+
+    /// Reads objects, and gives what is in the cluster now of each to `then`: of those that are not there, and of those that are and
+    /// are the route's. What there is no time for is left unread.
+    pub(super) async fn look(
+        &self,
+        keys: Vec<Key>,
+        step: &'static str,
+        found: &mut Findings,
+        mut then: impl FnMut(&Key, Option<Surveyed>, &mut Findings),
+    ) {
         let deadline = self.time.deadline;
         for (page, some) in keys.chunks(READS).enumerate() {
             self.say(step, page * READS, keys.len());
@@ -238,9 +265,7 @@ impl<'a> Check<'a> {
                         continue;
                     }
                 };
-                if let Some(differs) = self.differs(key, now.as_ref()) {
-                    found.add(key.clone(), differs);
-                }
+                then(key, now, found);
             }
             if !late {
                 sleep_until(paced).await;
@@ -250,7 +275,7 @@ impl<'a> Check<'a> {
 
     /// Waits until nothing of the objects is under way, and gives those; what is parked, or busy at `until`
     /// still, is a finding of its own.
-    async fn rest(&self, keys: Vec<Key>, until: Instant, found: &mut Findings) -> Vec<Key> {
+    pub(super) async fn rest(&self, keys: Vec<Key>, until: Instant, found: &mut Findings) -> Vec<Key> {
         let until = until.min(self.time.deadline);
         let mut resting = Vec::new();
         for key in keys {
@@ -312,25 +337,35 @@ impl<'a> Check<'a> {
                 tracing::error!("cannot digest what was acknowledged: this is a bug");
                 return Err(Reason::Malformed.as_str());
             };
-            let until = self.time.deadline.min(Instant::now() + ASK);
-            match timeout_at(until, self.shared.sink.differing(&digests)).await {
-                Ok(Ok(Some(keys))) => differing.extend(keys),
-                Ok(Ok(None)) => return Ok(None),
-                Ok(Err(error)) => {
-                    let reason = error.reason().as_str();
-                    let error: &dyn std::error::Error = &error;
-                    tracing::warn!(error, reason, "cannot compare with the receiver");
-                    return Err(reason);
-                }
-                Err(_) => {
-                    tracing::warn!("the receiver took too long to compare");
-                    return Err(Reason::Timeout.as_str());
-                }
+            match self.answered(self.shared.sink.differing(&digests)).await? {
+                Some(keys) => differing.extend(keys),
+                None => return Ok(None),
             }
         }
         // What it was not asked about is none of our business.
         differing.retain(|key| keys.contains(key));
         Ok(Some(differing))
+    }
+
+    /// What the receiver answers in its time.
+    pub(super) async fn answered<T>(
+        &self,
+        answer: impl Future<Output = Result<T, StageError>>,
+    ) -> Result<T, &'static str> {
+        let until = self.time.deadline.min(Instant::now() + ASK);
+        match timeout_at(until, answer).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => {
+                let reason = error.reason().as_str();
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, reason, "cannot compare with the receiver");
+                Err(reason)
+            }
+            Err(_) => {
+                tracing::warn!("the receiver took too long to compare");
+                Err(Reason::Timeout.as_str())
+            }
+        }
     }
 
     /// Has the objects read and reported again, and waits until that is done. Gives how many reports of each were
@@ -339,13 +374,21 @@ impl<'a> Check<'a> {
         &self,
         keys: &BTreeSet<Key>,
         whole: &BTreeSet<Key>,
+        ended: &BTreeMap<Key, Uid>,
         found: &mut Findings,
     ) -> BTreeMap<Key, u64> {
         let mut before: BTreeMap<Key, Option<Record>> = BTreeMap::new();
         for (done, key) in keys.iter().enumerate() {
             self.say("repairing", done, keys.len());
-            before.insert(key.clone(), self.shared.ledger.get(key));
-            self.handle.replay(key, whole.contains(key)).await;
+            let mut known = self.shared.ledger.get(key);
+            match ended.get(key) {
+                Some(uid) => {
+                    known = known.or_else(|| Some(Record::new(uid.clone())));
+                    self.handle.replay_held(key, uid).await;
+                }
+                None => drop(self.handle.replay(key, whole.contains(key)).await),
+            }
+            before.insert(key.clone(), known);
         }
         self.rest(keys.iter().cloned().collect(), self.time.deadline, found).await;
         let reports = before.into_iter().map(|(key, before)| {
@@ -360,6 +403,7 @@ impl<'a> Check<'a> {
         &self,
         keys: &BTreeSet<Key>,
         differed: &BTreeSet<Key>,
+        ended: &BTreeMap<Key, Uid>,
         found: &mut Findings,
         verified: &mut Verified,
     ) -> BTreeSet<Key> {
@@ -368,7 +412,8 @@ impl<'a> Check<'a> {
         let mut now = Findings::default();
         let again = found.different().intersection(&done).cloned().collect();
         self.read(again, "comparing again", &mut now).await;
-        let mut still: BTreeSet<Key> = found.different().union(differed).cloned().collect();
+        let mut still: BTreeSet<Key> =
+            found.different().union(differed).chain(ended.keys()).cloned().collect();
         still.retain(|key| !done.contains(key));
         still.extend(now.different());
         found.unread.extend(now.unread);
@@ -377,14 +422,14 @@ impl<'a> Check<'a> {
         let asked: BTreeSet<Key> = differed.intersection(&done).cloned().collect();
         if !asked.is_empty() {
             let receiver = Receiver::of(self.differing(&asked, "comparing again").await);
-            verified.receiver_failed = receiver.failed.map(str::to_owned);
+            verified.failed_to_ask(receiver.failed);
             // Without an answer nothing is known to have changed.
             still.extend(receiver.differs.unwrap_or(asked));
         }
         still
     }
 
-    fn say(&self, step: &'static str, done: usize, total: usize) {
+    pub(super) fn say(&self, step: &'static str, done: usize, total: usize) {
         self.progress.send_replace(Some(Progress { step, done, total }));
     }
 }

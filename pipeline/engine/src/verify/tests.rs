@@ -79,7 +79,7 @@ fn a_result_is_written_and_read() {
     assert!(text.contains(r#""gone":{"total":1,"keys":["ns/app"]}"#), "{text}");
     assert!(
         text.contains(
-            r#""receiverDiffers":{"total":0,"keys":[]},"othersUnknown":false,"unlisted":[],"receiverFailed":null"#
+            r#""receiverDiffers":{"total":0,"keys":[]},"receiverOthers":null,"othersUnknown":false,"unlisted":[],"receiverFailed":null"#
         ),
         "{text}"
     );

@@ -10,6 +10,7 @@ mod flow;
 mod hostile;
 mod in_doubt;
 mod on_jetstream;
+mod others;
 mod proofs;
 mod replayed;
 mod reports;

@@ -11,6 +11,7 @@ mod fakes;
 mod flow;
 mod in_doubt;
 mod on_memory;
+mod others;
 mod proofs;
 mod replayed;
 mod reports;

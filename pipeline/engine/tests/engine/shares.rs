@@ -21,7 +21,7 @@ use pipeline_ownership::sharding::{Owned, Sharding};
 use pipeline_ownership::{self, Lease, Replica, drive, weight};
 use tokio::task::JoinHandle;
 
-use crate::fakes::{Cluster, Enricher, Receiver};
+use crate::fakes::{Cluster, Compares, Enricher, Receiver};
 use crate::on;
 use crate::running::{PATIENCE, pipeline};
 
@@ -322,7 +322,10 @@ async fn a_verification_while_the_bus_is_away_says_that_it_knew_its_own_shards_a
     let owned = 0..SHARDS.get();
     let health = Health::new(HealthLimits::default(), owned.clone(), Instant::now());
     let metrics = Metrics::new(&MetricsConfig::new(owned, "test"));
-    let parts = (cluster, Enricher::default(), Receiver::new());
+    let receiver = Receiver::new();
+    receiver.held.compares(Compares::Yes);
+    let held = receiver.held.clone();
+    let parts = (cluster, Enricher::default(), receiver);
     let pipeline = pipeline(parts, ledger(&bus, "sink"), metrics, health);
     let engine = Engine::new(config(), Arc::new(bus.clone()), None).pipeline(pipeline);
     let handle = engine.handle("objects", "reporter").unwrap();
@@ -337,9 +340,15 @@ async fn a_verification_while_the_bus_is_away_says_that_it_knew_its_own_shards_a
     until("reported", &|| handle.status().total().acked == 1).await;
     let options = VerifyOptions { dry: true, ..VerifyOptions::default() };
     assert!(!handle.verify(options).await.unwrap().others_unknown);
+    assert_eq!(held.questions().len(), 1);
     kept.end();
     until("away", &|| !bus.is_connected()).await;
     let verified = handle.verify(options).await.unwrap();
     assert!(verified.others_unknown && verified.objects == 1, "{verified:?}");
+    assert_eq!(
+        (verified.receiver_others, held.questions().len()),
+        (None, 1),
+        "it is not asked what else it holds"
+    );
     task.abort();
 }

@@ -10,10 +10,10 @@ use pipeline_engine::verify::{Found, Verified, VerifyError, VerifyOptions};
 use crate::fakes::{Cluster, Compares, Enricher, Receiver, key};
 use crate::running::{Running, one_shard, start, start_route};
 
-const DRY: VerifyOptions = VerifyOptions { dry: true, seconds: 300, drift: true };
+pub(crate) const DRY: VerifyOptions = VerifyOptions { dry: true, seconds: 300, drift: true };
 
 /// An engine that has reported eight objects of three entities each.
-async fn reported(compares: Compares) -> Running {
+pub(crate) async fn reported(compares: Compares) -> Running {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
     receiver.held.compares(compares);
     for number in 0..8 {
@@ -25,19 +25,19 @@ async fn reported(compares: Compares) -> Running {
     engine
 }
 
-fn found(names: &[&str]) -> Found {
+pub(crate) fn found(names: &[&str]) -> Found {
     Found { total: names.len(), keys: names.iter().map(|name| format!("ns/{name}")).collect() }
 }
 
 /// Without the time that it took.
-async fn verified(engine: &Running, options: VerifyOptions) -> Verified {
+pub(crate) async fn verified(engine: &Running, options: VerifyOptions) -> Verified {
     let verified = engine.handle.verify(options).await.unwrap();
     assert_eq!(engine.handle.verifying(), None);
     Verified { seconds: 0.0, ..verified }
 }
 
 /// What came after the first `from` reports, by object.
-fn came(engine: &Running, from: usize) -> Vec<(String, EntityId, bool)> {
+pub(crate) fn came(engine: &Running, from: usize) -> Vec<(String, EntityId, bool)> {
     let came = engine.receiver.came().split_off(from);
     let mut came: Vec<_> =
         came.into_iter().map(|came| (came.key.name().to_owned(), came.entity, came.ends)).collect();
@@ -46,7 +46,7 @@ fn came(engine: &Running, from: usize) -> Vec<(String, EntityId, bool)> {
 }
 
 /// Eight objects in one namespace, without labels, and a route of `takes`.
-fn matched(takes: &Match) -> Running {
+pub(crate) fn matched(takes: &Match) -> Running {
     let cluster = Cluster::new();
     for number in 0..8 {
         cluster.put(&format!("app-{number}"), number + 1);
@@ -98,6 +98,7 @@ async fn what_is_as_it_should_be_is_left_alone() {
         objects: 8,
         acknowledged: 8,
         receiver_differs: Some(Found::default()),
+        receiver_others: Some(Found::default()),
         ..Verified::default()
     };
     assert_eq!(result, clean);
@@ -146,6 +147,7 @@ async fn exactly_what_differs_is_found_and_reported_again() {
         gone: found(&["app-2"]),
         newer: found(&["app-3"]),
         receiver_differs: Some(found(&["app-4"])),
+        receiver_others: Some(Found::default()),
         still_different: found(&["app-1", "app-2", "app-4", "app-9"]),
         ..Verified::default()
     };

@@ -7,6 +7,7 @@ use pipeline_core::Key;
 use serde_json::json;
 
 use super::{Platform, differs};
+use crate::ask::answer;
 use crate::runtime::{Runtime, start};
 
 fn put(simulation: &Simulation, name: &str, phase: &str) {
@@ -33,6 +34,9 @@ async fn verify_finds_what_a_restore_of_the_platform_lost_of_objects_of_other_ki
     reporter.idle(2).await;
     let none: [&str; 0] = [];
     assert_eq!(differs(&simulation, &[]).await, none);
+    // Of objects of other kinds it is not asked what else it holds.
+    let text = answer(&simulation, &["verify"]).await;
+    assert!(text.contains("\nwhat the receiver holds beside these is not known\n"), "{text}");
     let copy = platform.folder.path().join("copy.db").display().to_string();
     platform.command(&["backup", &copy]).await.unwrap();
 

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pipeline_core::{
-    Compared, EntityId, Key, ObjectDigest, Report, ShardDigest, Shipment, Sink, StageError, async_trait,
+    Compared, EntityId, Key, ObjectDigest, Others, OthersQuestion, Report, ShardDigest, Shipment, Sink,
+    StageError, async_trait,
 };
 use tokio::sync::{Notify, Semaphore};
 
@@ -144,5 +145,9 @@ impl Sink for Receiver {
 
     async fn differing(&self, objects: &[ObjectDigest]) -> Result<Option<Vec<Key>>, StageError> {
         self.held.differing(objects).await
+    }
+
+    async fn others(&self, question: &OthersQuestion) -> Result<Option<Others>, StageError> {
+        self.held.others(question).await
     }
 }

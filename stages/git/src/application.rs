@@ -6,7 +6,7 @@
 //! first, they are what it writes there.
 //!
 //! Of one source at most 4,096 are kept. An annotation of more stands for the source's directory; of those that are found, the ones
-//! below others go first, and the source's directory and files of values last.
+//! below others go first, and the source's directory and files of values last. What is named beyond two megabytes is not looked at.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -33,6 +33,9 @@ const HYDRATED: [&str; 5] = ["manifest.yaml", "*.yaml", "*.yml", "*.json", "*.js
 const MAX_READ: usize = 256;
 /// Entries of directories among which links, or files of Jsonnet and what they import, are looked for.
 const MAX_ENTRIES: usize = 10_000;
+/// Bytes of the paths that are named in what is read of one source, each counted with [`EACH_NAMED`] more.
+const MAX_NAMED: usize = 2 * 1024 * 1024;
+const EACH_NAMED: usize = 64;
 /// Bytes of a Kustomization or chart.
 const MAX_FILE: usize = 1024 * 1024;
 
@@ -203,8 +206,10 @@ impl Application {
             found,
             own: Vec::new(),
             some: Vec::new(),
+            rest: Vec::new(),
             read: BTreeSet::new(),
             entries: MAX_ENTRIES,
+            named: MAX_NAMED,
             libraries: Vec::new(),
         };
         // A source that others refer to has files of its own where it says where.
@@ -326,9 +331,13 @@ struct Reading<'s, 'r> {
     /// Of what was found the source's directory and files of values, in this order.
     own: Vec<String>,
     some: Vec<ManifestFiles>,
+    /// Directories that are to be read.
+    rest: Vec<String>,
     read: BTreeSet<String>,
-    /// How many more of them are looked at for links.
+    /// How many more of their entries are looked at for links.
     entries: usize,
+    /// What is left of [`MAX_NAMED`].
+    named: usize,
     /// Directories of Jsonnet that others are imported from.
     libraries: Vec<String>,
 }
@@ -336,8 +345,9 @@ struct Reading<'s, 'r> {
 impl Reading<'_, '_> {
     fn source(&mut self, source: &Source) -> Result<(), GitError> {
         let Some(directory) = join("", &source.path) else { return Ok(()) };
-        self.own.push(directory.clone());
-        self.own.extend(self.files.behind_links(&directory)?);
+        let behind = self.files.behind_links(&directory)?;
+        let here: Vec<String> = std::iter::once(directory.clone()).chain(behind).collect();
+        self.own.extend(here.iter().cloned());
         self.settings(source, &directory, &source.settings)?;
         let mut some = ManifestFiles::read(&directory, &source.settings);
         // What stands beside the manifests takes the place of what the application says.
@@ -351,13 +361,17 @@ impl Reading<'_, '_> {
             }
         }
         match some {
-            None => self.part(&directory)?,
+            None => {
+                self.found.extend(here.iter().cloned());
+                self.rest.extend(here);
+            }
             Some(some) => {
-                let behind = self.files.behind_links(&directory)?;
-                self.some.extend(behind.into_iter().map(|directory| some.behind(directory)));
-                self.some.push(some);
+                self.some.extend(here.into_iter().rev().map(|directory| some.behind(directory)));
                 self.linked_in(&directory)?;
             }
+        }
+        while let Some(directory) = self.rest.pop() {
+            self.directory(&directory)?;
         }
         self.jsonnet(source, &directory)
     }
@@ -441,35 +455,38 @@ impl Reading<'_, '_> {
         })
     }
 
-    /// A path, with what it stands for behind links.
+    /// A path, with what it stands for behind links: all of these, or none once too much was named.
     fn add(&mut self, path: &str) -> Result<Vec<String>, GitError> {
+        let left = self.named.checked_sub(path.len() + EACH_NAMED);
+        self.named = left.unwrap_or_default();
+        if left.is_none() {
+            return Ok(Vec::new());
+        }
         let behind = self.files.behind_links(path)?;
-        self.found.insert(path.to_owned());
-        self.found.extend(behind.iter().cloned());
-        Ok(behind)
+        let all: Vec<String> = std::iter::once(path.to_owned()).chain(behind).collect();
+        self.found.extend(all.iter().cloned());
+        Ok(all)
     }
 
     /// A file of values, with what it stands for behind links.
     fn add_own(&mut self, path: &str) -> Result<(), GitError> {
-        let behind = self.add(path)?;
-        self.own.extend(std::iter::once(path.to_owned()).chain(behind));
+        let all = self.add(path)?;
+        self.own.extend(all);
         Ok(())
     }
 
     /// A path that may be a directory with more elsewhere: what is written in it is seen from where it stands behind links as well.
     fn part(&mut self, path: &str) -> Result<(), GitError> {
-        let behind = self.add(path)?;
-        if had(self.files.is_directory(path))? == Some(true) {
-            for directory in std::iter::once(path).chain(behind.iter().map(String::as_str)) {
-                self.directory(directory)?;
-            }
+        let all = self.add(path)?;
+        if !all.is_empty() && had(self.files.is_directory(path))? == Some(true) {
+            self.rest.extend(all);
         }
         Ok(())
     }
 
     /// What a directory is made of that is elsewhere in the repository.
     fn directory(&mut self, directory: &str) -> Result<(), GitError> {
-        if self.read.len() >= MAX_READ || !self.read.insert(directory.to_owned()) {
+        if self.named == 0 || self.read.len() >= MAX_READ || !self.read.insert(directory.to_owned()) {
             return Ok(());
         }
         self.linked_in(directory)?;
@@ -503,7 +520,7 @@ impl Reading<'_, '_> {
             if let Some(last) = behind.last()
                 && had(self.files.is_directory(last))? == Some(true)
             {
-                self.directory(last)?;
+                self.rest.push(last.clone());
             }
         }
         Ok(())
@@ -567,10 +584,7 @@ impl Reading<'_, '_> {
         if path.contains('\n') || path.contains("://") {
             return Ok(());
         }
-        match join(directory, path) {
-            Some(path) => self.part(&path),
-            None => Ok(()),
-        }
+        join(directory, path).map_or(Ok(()), |path| self.part(&path))
     }
 
     fn yaml(&self, directory: &str, name: &str) -> Result<Option<Value>, GitError> {

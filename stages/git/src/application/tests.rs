@@ -453,6 +453,30 @@ fn links_that_lead_through_more_than_is_followed_are_refused_with_what_to_do() {
 }
 
 #[test]
+fn paths_beyond_a_bound_are_not_looked_at_and_what_is_the_sources_own_stands_all_the_same() {
+    let shop = |files: &[String]| {
+        let source = json!({"repoURL": "https://x/y", "path": "web", "helm": {"valueFiles": files}});
+        application(None, &json!({ "source": source }))
+    };
+    let many = |of: &str| {
+        let names: Vec<String> = (0..15_000).map(|n| format!("../{of}/{n:040}")).collect();
+        format!("resources:\n- {}\n- ../a/last-{of}\n", names.join("\n- "))
+    };
+    let directories = ["x", "y", "z"];
+    let texts = directories.map(|of| (format!("parts/{of}/kustomization.yaml"), many(of)));
+    let mut files: Vec<_> = texts.iter().map(|(path, text)| file(path, text)).collect();
+    files.push(file("web/kustomization.yaml", "resources: [../parts/x, ../parts/y, ../parts/z]\n"));
+    let found = paths(&shop(&["/env/prod.yaml".to_owned()]), 0, &files);
+    let is_there = |path: &str| found.iter().any(|found| found == path);
+    assert!(is_there("web") && is_there("env/prod.yaml") && is_there("parts/x"));
+    // What one of them names is within the bound, and what two of them name is not.
+    let read_to_the_end = directories.iter().filter(|of| is_there(&format!("parts/a/last-{of}")));
+    assert_eq!(read_to_the_end.count(), 1);
+    let values: Vec<String> = (0..30_000).map(|n| format!("../values/{n:040}")).collect();
+    assert!(paths(&shop(&values), 0, &[]).contains(&"web".to_owned()));
+}
+
+#[test]
 fn an_annotation_stands_for_links_that_are_more_than_is_followed() {
     let spec = json!({"source": {"repoURL": "https://x/y", "path": "web"}});
     let links = many_links(3_000, 4_000);

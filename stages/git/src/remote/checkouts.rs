@@ -300,14 +300,21 @@ impl Checkouts {
         Ok(self.checkout(url, revision).await?.commit)
     }
 
+    /// A commit of this whole id that is on this machine already; nobody is asked.
+    pub async fn here(&self, of: &Scoped, revision: &str) -> Option<Checkout> {
+        let entry = self.inner.entry(of);
+        let (commit, reading) = here(&entry, whole(revision)?).await?;
+        let (url, series) = (of.url.clone(), self.series());
+        Some(Checkout { commit, held: CloneGuard { entry, _reading: reading, url, series } })
+    }
+
     /// Has a commit on this machine. Of a commit's whole id that is there already nobody is asked; a branch or tag is asked
     /// for once it is older than `fresh`. An empty revision is `HEAD`.
     ///
     /// # Errors
     /// The repository cannot be fetched, or has no such revision. The same error is given to all who ask within `pause`.
     pub async fn checkout(&self, url: &RepositoryUrl, revision: &str) -> Result<Checkout, Arc<FetchError>> {
-        let scoped = self.scope(url, None)?;
-        self.checkout_of(&scoped, revision).await
+        self.checkout_of(&self.scope(url, None)?, revision).await
     }
 
     /// The same of a repository as an application may have it.
@@ -326,10 +333,8 @@ impl Checkouts {
             let (entry, url, series) = (entry.clone(), url.clone(), config.series.clone());
             Ok(Checkout { commit, held: CloneGuard { entry, _reading: reading, url, series } })
         };
-        if let Some(id) = whole(revision)
-            && let Some((commit, reading)) = here(&entry, id).await
-        {
-            return done(commit, reading);
+        if let Some(found) = self.here(of, revision).await {
+            return Ok(found);
         }
         let mut state = entry.state.lock().await;
         let fresh = state.names.get(revision).filter(|(_, seen)| seen.elapsed() < config.fresh);
@@ -357,11 +362,10 @@ impl Checkouts {
                 if state.names.len() < MOST_NAMES && whole(revision).is_none() {
                     state.names.insert(revision.to_owned(), (commit, Instant::now()));
                 }
-                state.failed.clear();
                 done(commit, reading)
             }
             Err(error) => {
-                let of = if matches!(error, FetchError::NoRevision { .. }) { revision } else { "" };
+                let of = if error.is_of_revision() { revision } else { "" };
                 let error = Arc::new(error);
                 if state.failed.len() < MOST_NAMES {
                     state.failed.insert(of.to_owned(), (error.clone(), Instant::now()));

@@ -416,6 +416,22 @@ impl FetchError {
         }
     }
 
+    /// Whether it is about the revision that was asked for, and another one of the repository may be had all the same.
+    #[must_use]
+    pub const fn is_of_revision(&self) -> bool {
+        matches!(
+            self,
+            Self::NoRevision { .. }
+                | Self::Remote { .. }
+                | Self::NotSent { .. }
+                | Self::Damaged { .. }
+                | Self::Read { .. }
+                | Self::TooSlow { .. }
+                | Self::TooLarge { .. }
+                | Self::LargeObject { .. }
+        )
+    }
+
     pub(super) fn cache(directory: &std::path::Path, error: &io::Error) -> Self {
         Self::Cache { directory: directory.display().to_string(), why: error.to_string() }
     }

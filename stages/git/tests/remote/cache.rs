@@ -65,6 +65,25 @@ async fn a_revision_that_is_not_there_does_not_stop_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_revision_that_is_too_large_stops_no_other_and_is_not_sent_again_for_a_while() {
+    let forge = Forge::new();
+    commit(&forge.repository("a"), "large", "b.yaml", &noise(1 << 20));
+    let serving = Serving::new(&forge);
+    let url = format!("{}/a.git", serving.http().await);
+    let change = |config: &mut stages_git::remote::Config| {
+        config.object_bytes = 100 << 10;
+        config.pause = Duration::from_secs(3_600);
+    };
+    let cache = Cache::new(change).await;
+    let refused = cache.refusal(&url, "large").await;
+    assert!(refused.contains("holds an object of"), "{refused}");
+    cache.checkout(&url, "main").await.unwrap();
+    let asked = serving.requests();
+    assert_eq!(cache.refusal(&url, "large").await, refused);
+    assert_eq!(serving.requests(), asked);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_clone_that_was_used_longest_ago_goes_and_one_in_use_stays() {
     let forge = Forge::new();
     for name in ["a", "b", "c"] {

@@ -19,6 +19,8 @@ pub mod over_bus;
 mod report;
 mod stage;
 mod sync;
+#[cfg(test)]
+mod testing;
 mod walks;
 
 pub use annotations::annotations;

@@ -1,6 +1,7 @@
 //! Turns an event of an Application into the report of what changed it.
 
 use bytes::Bytes;
+use futures::future::join_all;
 use pipeline_core::{
     Attempt, Cause, Checkpoint, Digest, Enrich, Enriched, Event, Filtered, Reason, Record, Refetch, Report,
     StageError, async_trait,
@@ -45,11 +46,13 @@ impl RevisionEnrichment {
         (project, started_at): (&str, Option<&str>),
     ) -> ChangeReport {
         let tenant = Tenant::new(project, event.key.namespace());
-        let mut sources = Vec::new();
-        for of in all {
-            let previous = of.since(told.get(of.index).and_then(Option::as_ref), started_at);
-            sources.push(self.walks.source(application, &tenant, (of, previous), true).await);
-        }
+        // One whose repository hangs keeps nobody from the others.
+        let sources = join_all(all.iter().map(|of| {
+            let told = told.get(of.index).and_then(Option::as_ref);
+            let previous = of.since(told, started_at, &self.redactor);
+            self.walks.source(application, &tenant, (of, previous), true)
+        }));
+        let sources = sources.await;
         let revisions: Vec<String> =
             sources.iter().map(|of| of.change_revision.clone().unwrap_or_default()).collect();
         ChangeReport {
@@ -105,15 +108,16 @@ impl Enrich for RevisionEnrichment {
             let refetch = known.is_incomplete().then_some(Refetch::Incomplete);
             return Ok(Enriched { refetch, ..Enriched::filtered(Filtered::Unchanged) });
         }
-        let told: Vec<Option<ReportedSync>> =
+        let mut told: Vec<Option<ReportedSync>> =
             known.and_then(|known| serde_json::from_slice(&known.state).ok()).unwrap_or_default();
+        told.iter_mut().flatten().for_each(|told| told.redact(&self.redactor));
         let project = object["spec"]["project"].as_str().unwrap_or_default();
         let mut found = self.changes(event, &application, (&all, &told), (project, started_at)).await;
         let incomplete = found.sources.iter().any(|of| of.error.is_some());
         let next: Vec<Option<ReportedSync>> = match incomplete {
             // It is told later, from where it was told last.
             true => told,
-            false => all.iter().map(|of| of.told(started_at)).collect(),
+            false => all.iter().map(|of| of.told(started_at, &self.redactor)).collect(),
         };
         let diffs = taken(&mut found);
         let (mut found, state) = match (serde_json::to_value(found), serde_json::to_vec(&next)) {

@@ -5,18 +5,27 @@
 //! which it is not after a sync of some resources alone; a sync that is asked for counts once it has begun, so that each is
 //! told of once, with the time at which it began; and a dry run is no sync.
 
+use pipeline_redact::Redactor;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stages_git::{SyncedSources, has_commits, synced_sources};
+use stages_git::{Address, SyncedSources, has_commits, synced_sources};
 
 /// What was told of one source last: kept in the record of its application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReportedSync {
+    /// As it may be shown.
     repo_url: String,
     revision: String,
     /// When the sync began that it was told of.
     #[serde(default)]
     started_at: Option<String>,
+}
+
+impl ReportedSync {
+    /// What was kept once may hold a password.
+    pub(crate) fn redact(&mut self, redactor: &Redactor) {
+        self.repo_url = redactor.text(&self.repo_url).into_owned();
+    }
 }
 
 /// One source of an application, and between which revisions it went.
@@ -39,7 +48,12 @@ pub struct Synced {
 impl Synced {
     /// The revision whose changes were told last, as long as the history still has it or there is none: a sync that nobody watched
     /// is told together with the one after it. Else the one before. Another sync of the revision that was told brings nothing new.
-    pub(crate) fn since(&self, told: Option<&ReportedSync>, started_at: Option<&str>) -> Option<String> {
+    pub(crate) fn since(
+        &self,
+        told: Option<&ReportedSync>,
+        started_at: Option<&str>,
+        redactor: &Redactor,
+    ) -> Option<String> {
         let is_again = |told: &ReportedSync| {
             self.current.as_ref() == Some(&told.revision)
                 && told.started_at.as_deref().zip(started_at).is_some_and(|(told, now)| told != now)
@@ -48,15 +62,16 @@ impl Synced {
             self.current.as_ref() != Some(&told.revision)
                 && self.history.as_ref().is_none_or(|history| history.contains(&told.revision))
         };
-        let told = told.filter(|told| told.repo_url == self.repo_url && (is_before(told) || is_again(told)));
+        let repo_url = redactor.text(&self.repo_url);
+        let told = told.filter(|told| told.repo_url == repo_url && (is_before(told) || is_again(told)));
         told.map(|told| told.revision.clone()).or_else(|| self.previous.clone())
     }
 
     /// What is remembered once this is told.
-    pub(crate) fn told(&self, started_at: Option<&str>) -> Option<ReportedSync> {
+    pub(crate) fn told(&self, started_at: Option<&str>, redactor: &Redactor) -> Option<ReportedSync> {
         let revision = self.current.clone()?;
-        let started_at = started_at.map(str::to_owned);
-        Some(ReportedSync { repo_url: self.repo_url.clone(), revision, started_at })
+        let (repo_url, started_at) = (redactor.text(&self.repo_url), started_at.map(str::to_owned));
+        Some(ReportedSync { repo_url: repo_url.into_owned(), revision, started_at })
     }
 }
 
@@ -80,9 +95,12 @@ pub(crate) fn started_at(application: &Value, all: &[Synced]) -> Option<String> 
         return None;
     }
     let operation = &application["status"]["operationState"];
-    let is_multiple = synced_sources(&application["spec"]).are_several;
+    let SyncedSources { all: sources, are_several: is_multiple, .. } = synced_sources(&application["spec"]);
     let brought = |holder: &Value| {
-        let of = |synced: &Synced| Place::revision(holder, synced.index, is_multiple) == synced.current;
+        let of = |synced: &Synced| {
+            let place = Place { index: synced.index, source: &sources[synced.index], is_multiple };
+            place.brought(holder) == synced.current
+        };
         all.iter().any(|synced| synced.current.is_some()) && all.iter().all(of)
     };
     let is_its = brought(&operation["syncResult"]) || brought(&operation["operation"]["sync"]);
@@ -143,17 +161,31 @@ impl Place<'_> {
         let result = &operation["syncResult"];
         let is_done = is_synced || (operation["phase"] == "Succeeded" && !asked.is_object());
         if is_done && has_history && result.is_object() {
-            return self.of(result, self.index);
+            let brought = self.brought(result);
+            if brought.is_some() || !is_synced {
+                return brought;
+            }
         }
-        let asked = self.of(asked, self.index).filter(|_| asked["dryRun"] != true);
+        let asked = self.brought(asked).filter(|_| asked["dryRun"] != true);
         asked.or_else(|| is_synced.then(|| self.of(&status["sync"], self.index)).flatten())
+    }
+
+    /// The revision of the source in what a sync brought, or was asked for: by what it says of the sources, else by place.
+    fn brought(&self, holder: &Value) -> Option<String> {
+        match holder["source"].is_object() || holder["sources"].is_array() {
+            true => self.in_history(holder),
+            false => self.of(holder, self.index),
+        }
     }
 
     /// What an entry of the history has of the source. An application may have had another one beside it then, or none.
     fn in_history(&self, entry: &Value) -> Option<String> {
         let several = entry["sources"].as_array().filter(|sources| !sources.is_empty());
         let Some(sources) = several else {
-            let is_it = !self.is_multiple || self.is_same(&entry["source"]);
+            let is_it = match self.is_multiple {
+                true => self.is_same(&entry["source"]),
+                false => self.is_of_repository(&entry["source"]),
+            };
             return is_it.then(|| Self::revision(entry, 0, false)).flatten();
         };
         let place = match sources.get(self.index) {
@@ -161,6 +193,13 @@ impl Place<'_> {
             _ => sources.iter().position(|other| self.is_same(other)),
         };
         Self::revision(entry, place?, true)
+    }
+
+    /// Whether another source is of the same repository, or does not say of which.
+    fn is_of_repository(&self, other: &Value) -> bool {
+        let url = |of: &Value| of["repoURL"].as_str().unwrap_or_default().to_owned();
+        let other = url(other);
+        other.is_empty() || Address::read(&other) == Address::read(&url(self.source))
     }
 
     /// Argo CD writes nothing to the history for what is empty.
@@ -174,10 +213,14 @@ impl Place<'_> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{ReportedSync, is_dry_run, started_at, synced, waits_to_begin};
+    use super::{Redactor, ReportedSync, is_dry_run, started_at, synced, waits_to_begin};
 
     fn between(application: &Value) -> Vec<(Option<String>, Option<String>)> {
         synced(application).into_iter().map(|of| (of.current, of.previous)).collect()
+    }
+
+    fn redactor() -> Redactor {
+        Redactor::new(b"0123456789abcdef0123456789abcdef")
     }
 
     fn pair(current: &str, previous: &str) -> (Option<String>, Option<String>) {
@@ -249,16 +292,16 @@ mod tests {
         };
         let here = "https://example.com/a";
         let now = Some("one");
-        assert_eq!(of.since(Some(&told(here, "b")), now).as_deref(), Some("b"));
+        assert_eq!(of.since(Some(&told(here, "b")), now, &redactor()).as_deref(), Some("b"));
         for other in [None, Some(told(here, "d")), Some(told(here, "gone")), Some(told("https://other", "b"))]
         {
-            assert_eq!(of.since(other.as_ref(), now).as_deref(), Some("c"), "{other:?}");
+            assert_eq!(of.since(other.as_ref(), now, &redactor()).as_deref(), Some("c"), "{other:?}");
         }
-        assert_eq!(of.told(now), Some(told(here, "d")));
+        assert_eq!(of.told(now, &redactor()), Some(told(here, "d")));
         // The same once more brings nothing; of what was told before it had begun nobody knows that.
-        assert_eq!(of.since(Some(&told(here, "d")), Some("two")).as_deref(), Some("d"));
+        assert_eq!(of.since(Some(&told(here, "d")), Some("two"), &redactor()).as_deref(), Some("d"));
         let before = ReportedSync { started_at: None, ..told(here, "d") };
-        assert_eq!(of.since(Some(&before), Some("two")).as_deref(), Some("c"));
+        assert_eq!(of.since(Some(&before), Some("two"), &redactor()).as_deref(), Some("c"));
     }
 
     #[test]
@@ -378,6 +421,48 @@ mod tests {
     }
 
     #[test]
+    fn where_one_source_stood_in_another_repository_is_not_where_it_goes_from() {
+        let source = |url: &str| json!({"repoURL": url, "path": "x"});
+        let mut application = json!({
+            "spec": {"source": source("https://example.com/a")},
+            "status": {
+                "sync": {"status": "Synced", "revision": "a1"},
+                "operationState": {"phase": "Succeeded", "syncResult": {"revision": "a1", "source": source("https://example.com/a")}},
+                "history": [{"revision": "o1", "source": source("https://example.com/old")},
+                    {"revision": "a1", "source": source("https://example.com/a")}],
+            },
+        });
+        assert_eq!(between(&application), [pair("a1", "")]);
+        application["status"]["history"][0]["source"] = source("git@example.com:a.git");
+        assert_eq!(between(&application), [pair("a1", "o1")], "it is the same, written otherwise");
+        // It was moved elsewhere and is not synced from there yet.
+        application["spec"]["source"] = source("https://example.com/new");
+        application["status"]["sync"]["status"] = "OutOfSync".into();
+        assert_eq!(between(&application), [pair("", "")]);
+    }
+
+    #[test]
+    fn of_sources_that_were_put_in_another_order_and_not_synced_since_each_stands_where_the_last_sync_brought_it()
+     {
+        let source = |name: &str| json!({"repoURL": format!("https://example.com/{name}"), "path": "x"});
+        let mut application = json!({
+            "spec": {"sources": [source("b"), source("a"), source("new")]},
+            "status": {
+                "sync": {"status": "OutOfSync", "revisions": ["b2", "a2", "n1"]},
+                "operationState": {"phase": "Succeeded", "startedAt": "2026-11-25T10:00:00Z",
+                    "syncResult": {"revisions": ["a1", "b1"], "source": {"repoURL": ""}, "sources": [source("a"), source("b")]}},
+                "history": [{"revisions": ["a1", "b1"], "sources": [source("a"), source("b")]}],
+            },
+        });
+        assert_eq!(between(&application), [pair("b1", ""), pair("a1", ""), pair("", "")]);
+        let begun = |application: &Value| started_at(application, &synced(application));
+        assert_eq!(begun(&application).as_deref(), Some("2026-11-25T10:00:00Z"));
+        // What is the same as what lives counts without a sync.
+        application["status"]["sync"]["status"] = "Synced".into();
+        assert_eq!(between(&application), [pair("b1", ""), pair("a1", ""), pair("n1", "")]);
+    }
+
+    #[test]
     fn what_is_empty_in_a_source_is_as_what_is_not_there_in_the_history() {
         let source = |name: &str| json!({"repoURL": format!("https://example.com/{name}"), "path": "x"});
         let mut written = source("a");
@@ -413,7 +498,7 @@ mod tests {
         };
         let of = |application: &Value, told: &ReportedSync| {
             let all = synced(application);
-            (all[0].current.clone(), all[0].since(Some(told), Some("two")))
+            (all[0].current.clone(), all[0].since(Some(told), Some("two"), &redactor()))
         };
         assert_eq!(of(&application, &told), pair("b", "a"));
         let elsewhere = ReportedSync { repo_url: "https://example.com/b".to_owned(), ..told.clone() };

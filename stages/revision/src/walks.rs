@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use pipeline_redact::Redactor;
 use stages_git::application::Application;
@@ -10,9 +11,13 @@ use stages_git::remote::{Scoped, Tenant};
 use stages_git::walk::{self, Changes, WalkLimits};
 use stages_git::{Checkout, Checkouts, FetchError, GitError, GitRepository, Oid, RepositoryUrl, in_one_line};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::diffs::Diffs;
 use crate::{ShownChange, ShownSource, Synced};
+
+/// So long a report waits for the repository of a source. It is fetched all the same, for when it is asked for again.
+const FETCHED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Why it is not known which commits changed a source. Whoever waited for the same walk is given the same.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -23,6 +28,9 @@ pub enum WalkError {
     /// What was fetched cannot be read.
     #[error(transparent)]
     Read(#[from] Arc<GitError>),
+    /// Its repository takes longer than is waited for it.
+    #[error("its repository is not here after {} s, and is waited for no longer", FETCHED_WITHIN.as_secs())]
+    TooSlow,
     /// The process is stopping.
     #[error("the walk over the repository's history was given up")]
     GivenUp,
@@ -62,10 +70,23 @@ pub struct Asked {
 /// One question, and who waits for its answer.
 struct Waiting {
     asked: Asked,
+    /// Gone once its revisions were fetched, or cannot be.
+    fetching: Option<oneshot::Sender<()>>,
     answer: oneshot::Sender<Result<ShownSource, WalkError>>,
 }
 
 impl Waiting {
+    /// Whether whoever asked still waits.
+    fn is_awaited(&self) -> bool {
+        !self.answer.is_closed()
+    }
+
+    /// Whether all is known of its revisions that its answer depends on.
+    fn is_ready(&self, revisions: &Revisions) -> bool {
+        let has_current = revisions.get(&self.asked.current).is_some_and(Result::is_ok);
+        !has_current || self.asked.previous.as_ref().is_none_or(|of| revisions.contains_key(of))
+    }
+
     /// Whoever asked may be gone by now.
     fn tell(self, answer: Result<ShownSource, WalkError>) {
         let _ = self.answer.send(answer);
@@ -153,16 +174,23 @@ impl Walks {
         let url = RepositoryUrl::read(&asked.repo_url)?;
         let of = self.inner.checkouts.scope(&url, Some(&asked.tenant))?;
         let (answer, answered) = oneshot::channel();
-        let waiting = Waiting { asked, answer };
+        let (fetching, fetched) = oneshot::channel();
+        let waiting = Waiting { asked, fetching: Some(fetching), answer };
         let begins = {
             let mut all = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             let begins = !all.contains_key(&of);
-            all.entry(of.clone()).or_default().push(waiting);
+            let all = all.entry(of.clone()).or_default();
+            all.retain(Waiting::is_awaited);
+            all.push(waiting);
             begins
         };
         if begins {
             // It lives on when whoever began it goes: others wait for it too.
             tokio::spawn(walk(self.inner.clone(), of));
+        }
+        // A walk over what is here comes to its end, and a fetch may not.
+        if timeout(FETCHED_WITHIN, fetched).await.is_err() {
+            return Err(WalkError::TooSlow);
         }
         answered.await.unwrap_or(Err(WalkError::GivenUp))
     }
@@ -170,28 +198,66 @@ impl Walks {
 
 /// Walks until nobody waits any more.
 async fn walk(inner: Arc<Inner>, repository: Scoped) {
-    loop {
-        let all = {
-            let mut waiting = inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            match waiting.get_mut(&repository).map(std::mem::take) {
-                Some(all) if !all.is_empty() => all,
-                _ => {
-                    waiting.remove(&repository);
-                    return;
-                }
-            }
-        };
-        // Each revision once, however many stand at it.
+    while let Some(all) = inner.next(&repository) {
         let mut revisions = Revisions::new();
-        for of in &all {
-            for revision in [Some(&of.asked.current), of.asked.previous.as_ref()].into_iter().flatten() {
-                if !revisions.contains_key(revision) {
-                    let found = inner.checkouts.checkout_of(&repository, revision).await;
-                    revisions.insert(revision.clone(), found);
-                }
+        inner.fetch(&repository, &all, |asked| Some(&asked.current), &mut revisions).await;
+        // Where a revision came from, the one before it is as a rule.
+        for previous in all.iter().filter_map(|of| of.asked.previous.as_ref()) {
+            if !revisions.contains_key(previous)
+                && let Some(found) = inner.checkouts.here(&repository, previous).await
+            {
+                revisions.insert(previous.clone(), Ok(found));
             }
         }
-        let telling = inner.telling.clone();
+        let (ready, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|of| of.is_ready(&revisions));
+        inner.answer(ready, &revisions).await;
+        inner.fetch(&repository, &rest, |asked| asked.previous.as_ref(), &mut revisions).await;
+        inner.answer(rest, &revisions).await;
+    }
+}
+
+impl Inner {
+    /// Those who wait for the next walk over a repository; `None` ends it.
+    fn next(&self, repository: &Scoped) -> Option<Vec<Waiting>> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = waiting.get_mut(repository).map(std::mem::take).unwrap_or_default();
+        all.retain(Waiting::is_awaited);
+        if all.is_empty() {
+            waiting.remove(repository);
+            return None;
+        }
+        Some(all)
+    }
+
+    /// Has revisions on this machine, each once, however many stand at it, and none that nobody waits for any more.
+    async fn fetch(
+        &self,
+        repository: &Scoped,
+        all: &[Waiting],
+        wanted: fn(&Asked) -> Option<&String>,
+        revisions: &mut Revisions,
+    ) {
+        for of in all {
+            if let Some(revision) = wanted(&of.asked)
+                && !revisions.contains_key(revision)
+                && of.is_awaited()
+            {
+                let found = self.checkouts.checkout_of(repository, revision).await;
+                revisions.insert(revision.clone(), found);
+            }
+        }
+    }
+
+    /// Answers all who still wait, from one walk.
+    async fn answer(&self, mut all: Vec<Waiting>, revisions: &Revisions) {
+        all.retain(Waiting::is_awaited);
+        if all.is_empty() {
+            return;
+        }
+        for of in &mut all {
+            of.fetching = None;
+        }
+        let (revisions, telling) = (revisions.clone(), self.telling.clone());
         // Where this does not run to its end, whoever waits is told so.
         let _ = tokio::task::spawn_blocking(move || blocking(all, &revisions, &telling)).await;
     }
@@ -261,8 +327,8 @@ fn wanted_of(
     let since = match asked.previous.as_ref().map(|previous| (previous, commit(previous))) {
         None => None,
         Some((_, Ok(commit))) => Some(commit),
-        // After a forced push everything counts as new, and that is said.
-        Some((previous, Err(error))) if matches!(*error, FetchError::NoRevision { .. }) => {
+        // After a forced push, which a server may not say, everything counts as new, and that is said.
+        Some((previous, Err(error))) if error.is_of_revision() && !error.is_transient() => {
             Some(Oid::from_str(previous).unwrap_or(Oid::ZERO_SHA1))
         }
         Some((_, Err(error))) => return Err(error.into()),
@@ -311,3 +377,6 @@ fn shown(repository: &GitRepository, asked: &Asked, found: Changes) -> Result<Sh
         error: None,
     })
 }
+
+#[cfg(test)]
+mod tests;

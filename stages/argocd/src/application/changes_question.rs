@@ -49,15 +49,6 @@ impl Application {
         let of_operation = |name: &str| operation.and_then(|operation| map(operation.get(name)));
         let asked = of_operation("operation").and_then(|operation| map(operation.get("sync")));
         let history = list(status.and_then(|status| status.get("history"))).filter_map(Value::as_object);
-        let entry = |entry: &Map<String, Value>| {
-            let mut told = part(Some(entry), &REVISIONS);
-            if self.multi_source {
-                let sources = list(entry.get("sources")).filter_map(Value::as_object);
-                let sources = sources.map(|source| Value::from(part(Some(source), &PLACE)));
-                told.insert("sources".to_owned(), sources.collect());
-            }
-            Value::from(told)
-        };
         let question = json!({
             "apiVersion": "argoproj.io/v1alpha1",
             "kind": "Application",
@@ -65,16 +56,26 @@ impl Application {
             "spec": of,
             "status": {
                 "sync": part(of_status("sync"), &["status", "revision", "revisions"]),
-                "history": history.map(entry).collect::<Vec<_>>(),
+                "history": history.map(|entry| brought(Some(entry))).collect::<Vec<_>>(),
                 "operationState": {
                     "phase": phase,
-                    "syncResult": part(of_operation("syncResult"), &REVISIONS),
+                    "syncResult": brought(of_operation("syncResult")),
                     "operation": {"sync": part(asked, &REVISIONS)},
                 },
             },
         });
         Some(question.to_string())
     }
+}
+
+/// What a sync brought: revisions, and of which sources.
+fn brought(of: Option<&Map<String, Value>>) -> Value {
+    let mut told = part(of, &REVISIONS);
+    let source = |source: &Value| Value::from(part(source.as_object(), &PLACE));
+    let of = |name: &str| of.and_then(|of| of.get(name));
+    told.extend(of("source").map(|one| ("source".to_owned(), source(one))));
+    told.extend(of("sources").map(|_| ("sources".to_owned(), list(of("sources")).map(source).collect())));
+    told.into()
 }
 
 /// A source, with what names paths of it. Values and patches that stand in an application itself are left out: they may be long, and
@@ -275,16 +276,19 @@ mod tests {
         let mut object = synced();
         let source = |name: &str| json!({"repoURL": format!("https://git.example.com/{name}"), "path": "x", "kustomize": {"components": ["../c"], "patches": [{"patch": "p"}]}});
         object["spec"] = json!({"project": "shop", "sources": [source("a"), source("b")]});
+        let brought = json!({"revisions": ["a1", "b1"], "sources": [source("a"), source("b")]});
         object["status"] = json!({
             "sync": {"status": "Synced", "revisions": ["a1", "b1"]},
-            "history": [{"revisions": ["a1", "b1"], "sources": [source("a"), source("b")]}],
+            "history": [{"revision": "a0", "source": source("a")}, brought],
+            "operationState": {"phase": "Succeeded", "syncResult": brought},
         });
         let asked = question(&object).unwrap();
         let told = json!({"repoURL": "https://git.example.com/b", "path": "x", "kustomize": {"components": ["../c"]}});
         assert_eq!(asked["spec"]["sources"][1], told);
-        assert_eq!(
-            asked["status"]["history"][0]["sources"][1],
-            json!({"repoURL": "https://git.example.com/b", "path": "x"})
-        );
+        let place = |name: &str| json!({"repoURL": format!("https://git.example.com/{name}"), "path": "x"});
+        let brought = json!({"revisions": ["a1", "b1"], "sources": [place("a"), place("b")]});
+        let before = json!({"revision": "a0", "source": place("a")});
+        assert_eq!(asked["status"]["history"], json!([before, brought]));
+        assert_eq!(asked["status"]["operationState"]["syncResult"], brought);
     }
 }

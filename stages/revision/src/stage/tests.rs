@@ -153,3 +153,77 @@ async fn of_a_commit_that_argo_cd_wrote_it_is_told_which_commit_of_people_it_was
         (&json!("Argo CD <argo-cd@example.com>"), &expected)
     );
 }
+
+const DIGESTS: [&str; 3] = ["sha256:1a", "sha256:2b", "sha256:3c"];
+
+/// Of an application that was synced to these, the last of them the newest, from a registry that its address has a password for.
+fn synced_with_a_password(digests: &[&str]) -> Event {
+    let mut event = event(
+        "argocd",
+        "default",
+        "oci://ada:hunter2hunter2@registry.example.com/web",
+        digests[digests.len() - 1],
+    );
+    let mut object: Value = serde_json::from_slice(event.body().unwrap()).unwrap();
+    object["status"]["history"] = digests.iter().map(|digest| json!({"revision": digest})).collect();
+    event.change = Change::Applied { body: object.to_string().into() };
+    event
+}
+
+#[tokio::test]
+async fn no_password_of_an_address_is_kept_and_what_was_told_of_it_is_found_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkouts = Checkouts::new(Config::new(folder.path().join("clones"))).await.unwrap();
+    let redactor = Redactor::new(b"0123456789abcdef0123456789abcdef");
+    let enrich = RevisionEnrichment::new(Walks::new(checkouts, 100, 1 << 16, redactor.clone()), redactor);
+    let told = async |event: &Event, known: Option<&Record>| {
+        enrich.enrich(event, known, &Attempt::at(Timestamp::UNIX_EPOCH)).await.unwrap()
+    };
+    let first = told(&synced_with_a_password(&DIGESTS[..1]), None).await;
+    let mut settle = first.settle.unwrap();
+    let state = String::from_utf8(settle.state.to_vec()).unwrap();
+    assert!(state.contains(DIGESTS[0]) && !state.contains("hunter2"), "{state}");
+    let raw =
+        json!([{"repo_url": "oci://ada:hunter2hunter2@registry.example.com/web", "revision": DIGESTS[0]}]);
+    // As it is kept now, and as it was kept once.
+    for state in [state, raw.to_string()] {
+        settle.state = state.into();
+        let known = Record::checkpoint(Record::acknowledge(None, &first.reports[0]), &settle);
+        let next = told(&synced_with_a_password(&DIGESTS), Some(&known)).await;
+        let report: Value = serde_json::from_slice(&next.reports[0].body).unwrap();
+        assert_eq!(report["sources"][0]["previousRevision"], DIGESTS[0], "{report}");
+        let state = next.settle.unwrap().state;
+        assert!(!String::from_utf8(state.to_vec()).unwrap().contains("hunter2"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn repositories_that_do_not_come_are_told_of_together_and_keep_nobody_from_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config { files: true, concurrent: 1, ..Config::new(folder.path().join("clones")) };
+    let checkouts = Checkouts::new(config).await.unwrap();
+    let _hanging = crate::testing::all_slots_taken(&checkouts).await;
+    let redactor = Redactor::new(b"0123456789abcdef0123456789abcdef");
+    let enrich = RevisionEnrichment::new(Walks::new(checkouts, 100, 1 << 16, redactor.clone()), redactor);
+    let mut event = event("argocd", "default", "", "");
+    let mut object: Value = serde_json::from_slice(event.body().unwrap()).unwrap();
+    let url = |name: &str| format!("file://{}/{name}.git", folder.path().display());
+    let addresses = [url("a"), url("b"), url("c"), "oci://registry.example.com/web".to_owned()];
+    let sources: Vec<Value> = addresses.iter().map(|url| json!({"repoURL": url, "path": "."})).collect();
+    let revisions = ["a".repeat(40), "b".repeat(40), "c".repeat(40), DIGESTS[0].to_owned()];
+    object["spec"] = json!({"project": "default", "sources": sources});
+    object["status"] = json!({"sync": {"status": "Synced", "revisions": revisions}});
+    event.change = Change::Applied { body: object.to_string().into() };
+    let (began, attempt) = (tokio::time::Instant::now(), Attempt::at(Timestamp::UNIX_EPOCH));
+    let told = enrich.enrich(&event, None, &attempt);
+    let told = tokio::time::timeout(std::time::Duration::from_secs(3_600), told).await.unwrap().unwrap();
+    assert!(began.elapsed() < std::time::Duration::from_secs(60), "{:?}", began.elapsed());
+    assert_eq!(told.refetch, Some(Refetch::Incomplete));
+    let report: Value = serde_json::from_slice(&told.reports[0].body).unwrap();
+    let shown = |name: &str| {
+        report["sources"].as_array().unwrap().iter().map(|of| of[name].clone()).collect::<Vec<_>>()
+    };
+    let late = "its repository is not here after 30 s, and is waited for no longer";
+    assert_eq!(shown("error"), [json!(late), json!(late), json!(late), Value::Null]);
+    assert_eq!(shown("changeRevision")[3], DIGESTS[0]);
+}

@@ -277,10 +277,16 @@ fn reference<'o, 'm>(
     let references = marks.metadata.owner_references.as_ref()?;
     let (reference, owner) = references
         .iter()
-        .find_map(|reference| Some((reference, owners.iter().find(|owner| owner.kind == reference.kind)?)))?;
+        .find_map(|reference| Some((reference, owners.iter().find(|owner| is_of(reference, owner))?)))?;
     let plural = owner.resource.split('.').next().unwrap_or_default();
     let path = path(&reference.api_version, namespace, plural, &reference.name)?;
     Some((path, &reference.uid, owner))
+}
+
+/// Whether a reference is to an owner of this kind: others have one of the same name in groups of their own.
+fn is_of(reference: &OwnerReference, owner: &Owner) -> bool {
+    let group = reference.api_version.split_once('/').map_or("", |(group, _)| group);
+    owner.kind == reference.kind && owner.resource.split_once('.').map_or("", |(_, group)| group) == group
 }
 
 /// The path of an object, if its names are such as Kubernetes gives.

@@ -180,12 +180,12 @@ impl Enrich for ResourceEnrichment {
         let room = self.held.clone().acquire_many_owned(room).await.map_err(|_| stopping())?;
         attempt.room.hold(room);
         let mut application = None;
-        if let (Some(takes), None) = (&self.takes, known) {
+        if let (Some(takes), None) = (&self.takes, known.filter(|known| known.uid == event.uid)) {
             // Whose it is decides: what is not known is no reason to leave it out.
             let found = self.application(event, event.body().and_then(|body| Marks::read(body))).await;
             application = found.map_err(|unread| StageError::retry(unread.0, unread))?;
             if !application.as_ref().is_some_and(|application| takes(application)) {
-                return Ok(Enriched::filtered(labels::OTHER_APPLICATION));
+                return Ok(self.inner.untaken(event, known));
             }
         }
         let Worked { mut enriched, marks } = self.work(event, known, needs <= SMALL * TIMES).await?;
@@ -268,6 +268,13 @@ impl Inner {
         let settle = Checkpoint::new(event.uid.clone(), event.version, state.encode());
         let settle = Checkpoint { fact: shown, ..settle };
         Ok(Enriched { reports, settle: Some(settle), filtered, refetch: None })
+    }
+
+    /// Of an object that is another's, of which nothing is told but that an earlier life is over that was told of.
+    fn untaken(&self, event: &Event, earlier: Option<&Record>) -> Enriched {
+        let reports: Vec<Report> = earlier.map(|record| self.end_of(event, record)).into_iter().collect();
+        let filtered = reports.is_empty().then_some(labels::OTHER_APPLICATION);
+        Enriched { reports, settle: None, filtered, refetch: None }
     }
 
     fn kind(&self, event: &Event) -> Option<&Reported> {

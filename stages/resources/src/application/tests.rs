@@ -102,6 +102,18 @@ async fn what_has_an_owner_belongs_where_its_owner_does_and_both_are_asked_for_o
     );
 }
 
+/// As OpenKruise has a StatefulSet of its own, which nobody may be allowed to read.
+#[tokio::test]
+async fn a_kind_of_the_same_name_in_another_group_is_no_owner_and_is_not_asked_for() {
+    let kept = cluster();
+    let applications = applications(&kept);
+    let owner =
+        json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "name": "web", "uid": "s1"});
+    let owned = json!({"labels": {"app.kubernetes.io/instance": "shop"}, "ownerReferences": [owner]});
+    assert_eq!(found(&applications, "pods", owned).await.as_deref(), Some("argocd shop retail abc"));
+    assert_eq!(*kept.asked.lock().unwrap(), [format!("Whole {SHOP}")]);
+}
+
 /// A chart writes the release's name into the label that Argo CD may go by, and there may be an application of that name.
 #[tokio::test]
 async fn a_label_of_a_chart_says_nothing_where_an_owner_bears_argo_cds_annotation_or_another_label() {

@@ -1,6 +1,7 @@
 use pipeline_core::{Change, Key, Settled, Timestamp};
 
 use super::*;
+use crate::application::{Objects, Tracking, Wanted};
 use crate::known;
 use crate::pointer::{self, Pointer};
 
@@ -339,6 +340,44 @@ fn what_real_controllers_wrote_passes_unharmed_and_is_told_by_what_a_person_woul
         "workflowtemplate 1 0 0",
     ];
     assert_eq!(counted, expected);
+}
+
+/// A cluster in which every application is that somebody asks for.
+struct EveryApplication;
+
+#[async_trait]
+impl Objects for EveryApplication {
+    async fn read(&self, _: &str, _: Wanted) -> Result<Option<Value>, Unread> {
+        Ok(Some(json!({"spec": {"project": "retail"}})))
+    }
+}
+
+#[tokio::test]
+async fn a_new_life_of_a_name_is_judged_by_its_own_application_and_the_end_of_the_one_before_is_told() {
+    let tracking = Tracking { label: Some("app".to_owned()), namespace: "argocd".to_owned() };
+    let reported = Reported { known: known("rollouts.argoproj.io"), filter: None };
+    let all = ResourceEnrichment::new([reported], SHOWN, Redactor::new(b"k"))
+        .linked(Applications::new(Arc::new(EveryApplication), tracking));
+    let route = all.for_route(1, Some(Arc::new(|application: &Application| application.name == "shop")));
+    let enriched = async |uid: &str, application: &str, known: Option<&Record>| {
+        let mut object = rollout("Healthy", 5);
+        object["metadata"]["uid"] = uid.into();
+        object["metadata"]["labels"] = json!({"app": application});
+        let event = Event { uid: uid.into(), ..event("rollout", 5, &object) };
+        route.enrich(&event, known, &Attempt::at(Timestamp::now())).await.unwrap()
+    };
+    let known = acknowledged(None, &enriched("1", "shop", None).await).unwrap();
+    let moved = enriched("1", "other", Some(&known)).await;
+    assert_eq!(moved.reports.len(), 1, "what was reported before is brought up to date");
+    let next = enriched("2", "other", Some(&known)).await;
+    let told: Vec<_> = next.reports.iter().map(|report| (&*report.uid, report.ends)).collect();
+    assert_eq!((told, next.filtered), (vec![("1", true)], None));
+    let after = acknowledged(Some(known.clone()), &next);
+    let again = enriched("2", "other", after.as_ref()).await;
+    assert_eq!((again.reports.len(), again.filtered), (0, Some(labels::OTHER_APPLICATION)));
+    let taken = enriched("2", "shop", Some(&known)).await;
+    let told: Vec<_> = taken.reports.iter().map(|report| (&*report.uid, report.ends)).collect();
+    assert_eq!(told, [("1", true), ("2", false)]);
 }
 
 /// What waits for the sink of one route holds its own room alone.

@@ -6,7 +6,7 @@
 //! first, they are what it writes there.
 //!
 //! Of one source at most 4,096 are kept. An annotation of more stands for the source's directory; of those that are found, the ones
-//! below others go first, and the source's directory and files of values last. What is named beyond two megabytes is not looked at.
+//! below others go first, and the source's directory and files of values last. What is named beyond a bound is not looked at.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -33,9 +33,10 @@ const HYDRATED: [&str; 5] = ["manifest.yaml", "*.yaml", "*.yml", "*.json", "*.js
 const MAX_READ: usize = 256;
 /// Entries of directories among which links, or files of Jsonnet and what they import, are looked for.
 const MAX_ENTRIES: usize = 10_000;
-/// Bytes of the paths that are named in what is read of one source, each counted with [`EACH_NAMED`] more.
-const MAX_NAMED: usize = 2 * 1024 * 1024;
-const EACH_NAMED: usize = 64;
+/// Bytes of the paths that are named in what is read of one source, each of their parts counted with [`EACH_PART`] more: what a
+/// deep one costs is to be looked for.
+const MAX_NAMED: usize = 8 * 1024 * 1024;
+const EACH_PART: usize = 64;
 /// Bytes of a Kustomization or chart.
 const MAX_FILE: usize = 1024 * 1024;
 
@@ -457,7 +458,7 @@ impl Reading<'_, '_> {
 
     /// A path, with what it stands for behind links: all of these, or none once too much was named.
     fn add(&mut self, path: &str) -> Result<Vec<String>, GitError> {
-        let left = self.named.checked_sub(path.len() + EACH_NAMED);
+        let left = self.named.checked_sub(path.len() + EACH_PART * path.split('/').count());
         self.named = left.unwrap_or_default();
         if left.is_none() {
             return Ok(Vec::new());

@@ -89,8 +89,8 @@ pub struct Verified {
     pub drifted: Found,
     /// Of which the receiver holds something else than what was acknowledged; `null` when it does not compare.
     pub receiver_differs: Option<Found>,
-    /// Which the receiver holds and nothing is remembered of, and which are certainly not in the cluster any more: it was restored, and
-    /// they were deleted after that of which it was. `null` when it does not say, or was not asked because a list was not complete.
+    /// Which the receiver holds and nothing is remembered of, and which are certainly not in the cluster any more: it was restored from a
+    /// backup, and they were deleted after that was made. `null` when it does not say, or was not asked as a list was not complete.
     #[serde(default)]
     pub receiver_others: Option<Found>,
     /// What other processes' shards remember could not be read, because the bus was away: the list was measured by this

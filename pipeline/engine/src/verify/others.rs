@@ -38,13 +38,15 @@ impl Check<'_> {
         let resting = self.rest(named.keys().cloned().collect(), Instant::now() + REST, found).await;
         let unknown = resting.into_iter().filter(|key| self.shared.ledger.get(key).is_none()).collect();
         let mut ended = BTreeMap::new();
-        let compare = |key: &Key, now: Option<Surveyed>, found: &mut Findings| match (
-            self.differs(key, now.as_ref()),
-            named.get(key),
-        ) {
-            (Some(differs), _) => found.add(key.clone(), differs),
-            (None, Some(uid)) if now.is_none() => drop(ended.insert(key.clone(), uid.clone())),
-            (None, _) => {}
+        let compare = |key: &Key, now: Option<Surveyed>, found: &mut Findings| {
+            let is_gone = now.is_none();
+            match self.differs(key, now.as_ref()) {
+                Some(differs) => found.add(key.clone(), differs),
+                None if is_gone => {
+                    ended.extend(named.get_key_value(key).map(|(key, uid)| (key.clone(), uid.clone())))
+                }
+                None => {}
+            }
         };
         self.look(unknown, "comparing", found, compare).await;
         Beside { ended: Some(ended), failed: None }

@@ -313,6 +313,21 @@ async fn a_clock_that_is_behind_keeps_no_process_from_its_shards() {
 }
 
 #[tokio::test]
+async fn what_a_restored_receiver_holds_again_is_told_to_be_over_by_whoever_claims_its_shard() {
+    let kept = on::server();
+    given_up(&kept.connect()).await;
+    let cluster = Cluster::new();
+    cluster.put(&name(0), 1);
+    let mut one = Member::start(&kept, &cluster, "sink", Some(Replica::new("one.1").unwrap()));
+    let gone = crate::fakes::key(&name(1));
+    one.receiver.held.restore(&gone, "gone");
+    one.receiver.held.compares(Compares::Yes);
+    one.until("the end", |one| one.told().contains(&(gone.clone(), true))).await;
+    assert!(one.told().contains(&(crate::fakes::key(&name(0)), false)));
+    one.end().await;
+}
+
+#[tokio::test]
 async fn a_verification_while_the_bus_is_away_says_that_it_knew_its_own_shards_alone() {
     let kept = on::server();
     let bus = kept.connect();

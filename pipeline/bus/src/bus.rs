@@ -30,6 +30,10 @@ pub trait Bus: Requests {
     /// A publish found something gone when [`Bus::made`] was `seen`: it is made anew, unless it was meanwhile.
     async fn make_anew(&self, _seen: u64) {}
 
+    /// Looks whether something is gone, or was made anew by another process, which hears of it alone: then it was made anew
+    /// for this one too.
+    async fn look(&self) {}
+
     /// Whether there is a connection at this moment.
     fn is_connected(&self) -> bool {
         true

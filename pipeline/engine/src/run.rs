@@ -71,6 +71,8 @@ const SOURCE_END: Duration = Duration::from_secs(1);
 const FIGURES: Duration = Duration::from_secs(1);
 /// How often it is looked whether the bus is there.
 const LOOK: Duration = Duration::from_millis(500);
+/// How often it is looked whether it is the bus that it was.
+const LOOK_AT_BUS: Duration = Duration::from_secs(10);
 /// The last acknowledgements are given within this time, or given up.
 const LAST: Duration = Duration::from_secs(5);
 
@@ -287,7 +289,7 @@ async fn work(
         () = stop.cancelled() => return Ok(()),
         () = bus.ready(all_durables(&lines, sharding.shards().get())) => {}
     }
-    let linked = (!bus.is_sure()).then(|| spawn(link(bus.clone(), shared)));
+    let linked = (!bus.is_sure()).then(|| [spawn(link(bus.clone(), shared)), spawn(look(bus.clone()))]);
     let (ended, worked_off) = (stop.child_token(), Shutdown::new());
     let (watches, watched) = watch::channel(false);
     let claims = watch::Sender::default();
@@ -413,6 +415,16 @@ async fn link(bus: Arc<dyn Bus>, routes: Vec<Arc<Shared>>) {
         look.tick().await;
         let link = if bus.is_connected() { Link::Whole } else { Link::Away };
         routes.iter().for_each(|shared| shared.health.bus(link, std::time::Instant::now()));
+    }
+}
+
+/// Looks whether what stands on the bus was lost: whoever consumes it hears of that alone, and what nobody consumes nobody misses.
+async fn look(bus: Arc<dyn Bus>) {
+    loop {
+        tokio::time::sleep(LOOK_AT_BUS).await;
+        if bus.is_connected() {
+            bus.look().await;
+        }
     }
 }
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use pipeline_core::{Shutdown, Timestamp};
+use pipeline_core::{Hasher, Shutdown, Timestamp};
 use tokio::sync::{mpsc, watch};
 
-use super::{BusError, Deliveries, Delivery, Difference, Durable, JetStream, Unread};
+use super::{BusError, Deliveries, Delivery, Difference, Durable, JetStream, Lives, Making, Unread};
 use crate::bus::{Acker, Bus, Delivered, Publishing};
 use crate::{DecodeError, Keep, Message, Payload, Subject};
 
@@ -24,8 +24,9 @@ impl Bus for JetStream {
 
     async fn ready(&self, durables: Vec<Durable>) {
         let mut making = self.inner.making.lock().await;
-        *making = durables;
-        self.ensured(&making).await;
+        making.durables = durables;
+        let lives = self.ensured(&making.durables).await;
+        self.lives(&mut making, lives);
     }
 
     fn made(&self) -> watch::Receiver<u64> {
@@ -33,15 +34,24 @@ impl Bus for JetStream {
     }
 
     async fn make_anew(&self, seen: u64) {
-        let making = self.inner.making.lock().await;
+        let mut making = self.inner.making.lock().await;
         if *self.inner.made.borrow() != seen {
             return;
         }
-        self.ensured(&making).await;
-        tracing::warn!(
-            "the bus lost its stream, and it was made anew: everything is listed and published again"
-        );
-        self.inner.made.send_modify(|made| *made += 1);
+        let lives = self.ensured(&making.durables).await;
+        self.heed(&mut making, lives);
+    }
+
+    async fn look(&self) {
+        let mut making = self.inner.making.lock().await;
+        match self.walk(&making.durables, true).await {
+            // It is waited for by whoever consumes.
+            Ok((ensured, _)) if ensured.differences.iter().any(Difference::is_lack_of_durable) => {}
+            Ok((_, lives)) => self.heed(&mut making, lives),
+            Err(error) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "cannot look at the bus now");
+            }
+        }
     }
 
     fn is_connected(&self) -> bool {
@@ -99,17 +109,17 @@ impl Acker for super::Acker {
 impl JetStream {
     /// Makes what is absent, trying until the server answers and all of it is there, and says what differs. Where a stream
     /// of somebody else holds the subjects nothing could be consumed: it waits until a person has made room.
-    async fn ensured(&self, durables: &[Durable]) {
+    async fn ensured(&self, durables: &[Durable]) -> Lives {
         let mut said = Vec::new();
         loop {
-            match self.ensure(durables).await {
-                Ok(ensured) => {
+            match self.walk(durables, true).await {
+                Ok((ensured, lives)) => {
                     let differences = ensured.differences;
                     for difference in differences.iter().filter(|difference| !said.contains(*difference)) {
                         tracing::warn!(%difference, "the bus is not as the settings say; nobody changes it but you");
                     }
                     if !differences.iter().any(Difference::is_lack_of_durable) {
-                        return;
+                        return lives;
                     }
                     said = differences;
                     tokio::time::sleep(AGAIN).await;
@@ -120,6 +130,29 @@ impl JetStream {
                 }
             }
         }
+    }
+
+    /// Compares what is there with what was: where that was lost and made anew, by whomever, all in this process hear it.
+    fn heed(&self, making: &mut Making, lives: Lives) {
+        if making.lives == lives {
+            return;
+        }
+        self.lives(making, lives);
+        tracing::warn!(
+            "the bus lost its stream or a durable, which was made anew: whoever watches lists and publishes everything \
+             again, and whoever has shards compares them with the cluster"
+        );
+        self.inner.made.send_modify(|made| *made += 1);
+    }
+
+    fn lives(&self, making: &mut Making, lives: Lives) {
+        let mut life = Hasher::default();
+        for (name, made) in &lives {
+            life.write(name.as_bytes());
+            life.write(&made.to_be_bytes());
+        }
+        self.inner.life.store(life.finish().0, Ordering::Relaxed);
+        making.lives = lives;
     }
 
     /// The highest epoch of a publisher that is known of, with this one.

@@ -14,6 +14,10 @@ use crate::REPORTS;
 
 const ABSENT: &str = "absent";
 
+/// When each stream and durable was made, by name, in nanoseconds since 1970: one that was lost and made anew, by whichever
+/// process, has another time.
+pub(super) type Lives = BTreeMap<String, i128>;
+
 /// One thing that is not as the configuration says. Nobody changes it but a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
@@ -68,7 +72,7 @@ impl JetStream {
     /// # Errors
     /// [`BusError`], when the server is away or refuses.
     pub async fn ensure(&self, durables: &[Durable]) -> Result<Ensured, BusError> {
-        self.walk(durables, true).await
+        Ok(self.walk(durables, true).await?.0)
     }
 
     /// What is absent or differs, and durables of the same groups and sources that nobody asks for: they hold back what
@@ -77,13 +81,14 @@ impl JetStream {
     /// # Errors
     /// [`BusError`], when the server is away or refuses.
     pub async fn check(&self, durables: &[Durable]) -> Result<Vec<Difference>, BusError> {
-        Ok(self.walk(durables, false).await?.differences)
+        Ok(self.walk(durables, false).await?.0.differences)
     }
 
-    async fn walk(&self, durables: &[Durable], make: bool) -> Result<Ensured, BusError> {
+    /// Makes what is absent, if it is to, and says what differs, and when the durables and their streams were made.
+    pub(super) async fn walk(&self, durables: &[Durable], make: bool) -> Result<(Ensured, Lives), BusError> {
         let Inner { config, prefix, context, .. } = &*self.inner;
         self.connected()?;
-        let mut found = Ensured::default();
+        let (mut found, mut lives) = (Ensured::default(), Lives::new());
         let mut sources: BTreeMap<&str, Vec<&Durable>> = BTreeMap::from([(REPORTS, Vec::new())]);
         for durable in durables {
             sources.entry(&durable.source).or_default().push(durable);
@@ -97,12 +102,17 @@ impl JetStream {
                 }
                 continue;
             };
+            if !durables.is_empty() {
+                lives.insert(what, stream.cached_info().created.unix_timestamp_nanos());
+            }
             for durable in durables {
-                self.durable(&stream, durable, &mut found, make).await?;
+                if let Some(info) = self.durable(&stream, durable, &mut found, make).await? {
+                    lives.insert(info.name, info.created.unix_timestamp_nanos());
+                }
             }
             strangers(&stream, durables, &mut found).await?;
         }
-        Ok(found)
+        Ok((found, lives))
     }
 
     async fn durable(
@@ -111,7 +121,7 @@ impl JetStream {
         durable: &Durable,
         found: &mut Ensured,
         make: bool,
-    ) -> Result<(), BusError> {
+    ) -> Result<Option<consumer::Info>, BusError> {
         let name = durable.name()?;
         let what = format!("durable {name}");
         let should = shape::durable(&self.inner.config, &self.inner.prefix, durable)?;
@@ -124,13 +134,13 @@ impl JetStream {
             }
             info = self::info(stream, &name).await?;
         }
-        match info {
+        match &info {
             None => found.differs(what, ABSENT, "present"),
             Some(is) => {
                 found.compare(&what, &shape::durable_settings(&is.config), &shape::wanted(&should));
             }
         }
-        Ok(())
+        Ok(info)
     }
 }
 

@@ -12,7 +12,7 @@ const EPOCH: &str = "epoch";
 /// at three times what a message allows, and figures.
 pub(super) const BYTES: usize = 8 * 1024;
 
-pub(super) fn of(message: &Message, whole: bool, epoch: u64) -> HeaderMap {
+pub(super) fn of(message: &Message, whole: bool, epoch: u64, life: u64) -> HeaderMap {
     let kind = if whole { message.kind() } else { message.without_body().kind() };
     let mut headers = HeaderMap::new();
     headers.insert("kind", kind.as_str());
@@ -27,7 +27,7 @@ pub(super) fn of(message: &Message, whole: bool, epoch: u64) -> HeaderMap {
     if epoch != 0 {
         headers.insert(EPOCH, epoch.to_string());
     }
-    if let Some(id) = id(message) {
+    if let Some(id) = id(message, life) {
         headers.insert(async_nats::header::NATS_MESSAGE_ID, id);
     }
     headers
@@ -35,8 +35,9 @@ pub(super) fn of(message: &Message, whole: bool, epoch: u64) -> HeaderMap {
 
 /// By what the server knows a repetition: `uid:resourceVersion`; for a deletion, which may be noticed at the version that
 /// was seen last, and for reports, of which there are many of one version, with what tells them from it. Without a version
-/// nothing is known as a repetition.
-fn id(message: &Message) -> Option<String> {
+/// nothing is known as a repetition. What is published again of an object, since stream or durables were lost and made anew, is
+/// none: it ends in the `life` of those that it is for, the same in each process.
+fn id(message: &Message, life: u64) -> Option<String> {
     let uid = printable(&message.uid);
     let version = match message.version.0 {
         0 => return None,
@@ -50,10 +51,12 @@ fn id(message: &Message) -> Option<String> {
         _ => format!("{uid}:{version}"),
     };
     // What was published before may not have brought these facts along.
-    Some(match message.brought() {
+    let id = match message.brought() {
         None => id,
         Some(Digest(facts)) => format!("{id}:{facts:016x}"),
-    })
+    };
+    let is_report = message.about().is_some();
+    Some(if life == 0 || is_report { id } else { format!("{id}:{life:016x}") })
 }
 
 /// The epoch in which whoever published it began to watch; 0 where that is not said.

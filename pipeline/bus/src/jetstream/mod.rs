@@ -18,6 +18,7 @@
 //! - what was refused leaves no trace in the window of duplicates: the same state may be published again;
 //! - a state that a newer one has replaced still counts as a duplicate within the window, and so does what was dropped
 //!   because nobody was interested: a durable that is made within that window misses it, however often it is repeated.
+//!   So the id of a message says for which life of stream and durables it is: what is published for others is another.
 //!
 //! The stream of reports has these settings too, and a limit of its own: whoever reads reports, and does it slowly or not
 //! any more, must not keep events from going on. When it refuses, its publisher takes the oldest away and counts them
@@ -76,6 +77,7 @@ pub use config::{Config, ConfigError, Tls, servers};
 pub use connect::{ConnectError, connect, connect_once};
 pub use consume::{Acker, Deliveries, Delivery, Unread};
 pub use credentials::{Credentials, Secret};
+use ensure::Lives;
 pub use ensure::{Difference, Ensured};
 pub use follow::Following;
 pub use leases::LeaseBucket;
@@ -105,9 +107,19 @@ struct Inner {
     /// How often everything was made anew.
     made: watch::Sender<u64>,
     /// What is made then; one makes it at a time.
-    making: Mutex<Vec<Durable>>,
+    making: Mutex<Making>,
+    /// What tells what stands there from what stood there before; 0 where it is not known.
+    life: AtomicU64,
     /// Follows the files that say who asks; ends with this.
     _following: Option<AbortOnDropHandle<()>>,
+}
+
+/// What this process needs of the server.
+#[derive(Default)]
+struct Making {
+    durables: Vec<Durable>,
+    /// When it was made that is there.
+    lives: Lives,
 }
 
 /// Why something on the bus failed.
@@ -164,6 +176,10 @@ impl JetStream {
 
     fn epoch(&self) -> u64 {
         self.inner.epoch.load(Ordering::Relaxed)
+    }
+
+    fn life(&self) -> u64 {
+        self.inner.life.load(Ordering::Relaxed)
     }
 
     /// Waits until what was handed over (acknowledgements above all) has been written to the connection, for the end of a

@@ -96,7 +96,7 @@ impl JetStream {
         let permit =
             Arc::clone(&inner.room).acquire_many_owned(kib).await.map_err(|_closed| BusError::Away)?;
         self.connected()?;
-        let headers = headers::of(message, encoded.whole, self.epoch());
+        let headers = headers::of(message, encoded.whole, self.epoch(), self.life());
         let publish = PublishMessage::build().payload(encoded.bytes).headers(headers);
         let answer = match inner.context.send_publish(subject, publish).await {
             Ok(answer) => answer,

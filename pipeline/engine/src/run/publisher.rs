@@ -37,7 +37,8 @@ pub(super) struct Publisher {
     feed: Feed,
     made: watch::Receiver<u64>,
     metrics: BusSeries,
-    /// The fact that was published last of each incarnation: later states show it as well, and coalesce.
+    /// The fact that was published last of each incarnation, since the bus was made anew: later states show it as well, and
+    /// coalesce.
     told: HashMap<Uid, Digest>,
     dirty: Dirty,
     flying: FuturesUnordered<BoxFuture<'static, Flown>>,
@@ -131,10 +132,13 @@ impl Publisher {
 
     /// Sends one event. While it waits for room, what was sent before is attended to.
     async fn publish(&mut self, event: Event) {
+        if self.made.has_changed().unwrap_or_default() {
+            self.told.clear();
+        }
+        let made = *self.made.borrow_and_update();
         let message = Message::of(event.clone());
         let keep = Keep::of(&message, self.told.get(&event.uid).copied());
         let shard = self.feed.sharding.place(&event.key);
-        let made = *self.made.borrow();
         let event = slim(event);
         let (feed, mut earlier) = (self.feed.clone(), Vec::new());
         let sent = {
@@ -161,8 +165,10 @@ impl Publisher {
                 self.metrics.published();
                 match &event.fact {
                     _ if event.is_deleted() => drop(self.told.remove(&event.uid)),
-                    Some(end) => drop(self.told.insert(event.uid.clone(), end.id)),
-                    None => {}
+                    Some(end) if made == *self.made.borrow() => {
+                        self.told.insert(event.uid.clone(), end.id);
+                    }
+                    Some(_) | None => {}
                 }
                 if std::mem::take(&mut self.away) {
                     tracing::info!("the bus takes events again");

@@ -37,7 +37,8 @@ pub(super) async fn run(
     let mut running: HashMap<u32, (u64, Ends)> = HashMap::new();
     let mut fenced = fences(&runners);
     let comparing = runners.iter().zip(handles).map(|(runner, handle)| {
-        super::spawn(compare(status.clone(), runner.claims.subscribe(), handle, stop.clone()))
+        let (claims, made) = (runner.claims.subscribe(), runner.bus.made());
+        super::spawn(compare(status.clone(), claims, made, handle, stop.clone()))
     });
     let compared: Vec<_> = comparing.collect();
     let told = super::spawn(tell(status, runners.clone()));
@@ -106,22 +107,26 @@ pub(super) async fn run(
 /// Compares everything with the cluster whenever another process has begun to watch, so that what happened between two
 /// watches is found, and what one that had been paused published late; and whenever a shard was claimed: nobody may have
 /// had it when somebody began to watch, so that of what was gone by then no message tells, and where its ledger knows
-/// nothing, what was listed before is on the bus no more. What is held, and in no ledger yet, is read for itself.
+/// nothing, what was listed before is on the bus no more; and whenever the bus was made anew, with which went what told of an
+/// object's end. What is held, and in no ledger yet, is read for itself.
 async fn compare(
     mut status: watch::Receiver<Standing>,
     mut claims: watch::Receiver<u64>,
+    mut made: watch::Receiver<u64>,
     handle: Handle,
     stop: Shutdown,
 ) {
     let mut compared = None;
     loop {
-        let cause = (status.borrow_and_update().zero.clone(), *claims.borrow_and_update());
+        let zero = status.borrow_and_update().zero.clone();
+        let cause = (zero, *claims.borrow_and_update(), *made.borrow_and_update());
         if cause.0.is_some() && compared.as_ref() != Some(&cause) {
             for settle in [SETTLE, SETTLE_AGAIN] {
                 tokio::select! {
                     () = stop.cancelled() => return,
                     // Of what was claimed just now nothing is compared yet.
                     Ok(()) = claims.changed() => break,
+                    Ok(()) = made.changed() => break,
                     () = tokio::time::sleep(settle) => {}
                 }
                 if status.borrow().zero != cause.0 {
@@ -141,6 +146,7 @@ async fn compare(
             () = stop.cancelled() => return,
             changed = status.changed() => if changed.is_err() { return },
             changed = claims.changed() => if changed.is_err() { return },
+            changed = made.changed() => if changed.is_err() { return },
         }
     }
 }

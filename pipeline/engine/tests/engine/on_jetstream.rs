@@ -68,6 +68,15 @@ impl BusServer {
         published.await.unwrap();
     }
 
+    /// Removes a durable, with all that waits for it.
+    pub(crate) async fn remove_durable(&self, stream: &'static str, name: &str) {
+        let (url, name) = (self.server.url(), name.to_owned());
+        let removed = REAL.spawn(async move {
+            client(&url).await.delete_consumer_from_stream(name, stream).await.unwrap();
+        });
+        removed.await.unwrap();
+    }
+
     /// Messages that were kept aside.
     pub(crate) async fn aside(&self) -> u64 {
         let url = self.server.url();

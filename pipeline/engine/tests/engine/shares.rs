@@ -260,6 +260,32 @@ async fn a_deletion_that_nobody_watched_is_found_by_a_shard_that_is_claimed_long
     one.end().await;
 }
 
+/// What was published while there was no durable for it is nowhere: here the end of an object that its watch did not show.
+#[tokio::test]
+async fn shards_whose_durables_were_lost_are_compared_with_the_cluster_by_whoever_has_them() {
+    let kept = on::server();
+    given_up(&kept.connect()).await;
+    let cluster = Cluster::new();
+    let names: Vec<String> = (0..SHARDS.get()).map(name).collect();
+    names.iter().for_each(|name| cluster.put(name, 1));
+    let start = |me: &str| Member::start(&kept, &cluster, "sink", Some(Replica::new(me).unwrap()));
+    let (mut one, mut two) = (start("one.1"), start("two.2"));
+    let keys = |member: &Member| member.told().into_iter().map(|(key, _)| key).collect::<BTreeSet<Key>>();
+    one.until("reports of all", |one| keys(one).len() + keys(&two).len() >= names.len()).await;
+    // Each compares twice when it has claimed its shards, and finds by itself what is gone by then.
+    two.until("comparisons", |_| cluster.surveys.load(Ordering::SeqCst) >= 4).await;
+
+    names.iter().for_each(|name| cluster.delete_unwatched(name));
+    let stream = "gitops-runtime_objects";
+    for shard in 0..SHARDS.get() {
+        kept.remove_durable(stream, &format!("reporter_objects_{shard}")).await;
+    }
+    let ends = |member: &Member| member.told().into_iter().filter(|(_, ends)| *ends).count();
+    one.until("the end of each", |one| ends(one) + ends(&two) >= names.len()).await;
+    one.end().await;
+    two.end().await;
+}
+
 /// Else a cluster whose versions went back is not noticed where nothing else of it is remembered.
 #[tokio::test]
 async fn a_watch_and_a_survey_are_told_what_shards_remember_that_nobody_has_claimed() {

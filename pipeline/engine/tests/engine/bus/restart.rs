@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pipeline_bus::jetstream::{BusError, JetStream, Published};
-use pipeline_bus::{Keep, Message, Subject};
+use pipeline_bus::{Bus as _, Keep, Message, Subject};
 use pipeline_core::Shutdown;
 
-use crate::bus::world::{SOURCE, config, delivered, durable, error, published, ready, soon, state, taken};
+use crate::bus::world::{
+    SOURCE, config, connected, delivered, durable, error, published, ready, soon, state, taken,
+};
 use crate::server::{Server, client};
 
 async fn away(bus: &JetStream) {
@@ -104,4 +106,58 @@ async fn a_durable_that_somebody_removed_is_said() {
     let raw = client(&server.url()).await;
     raw.delete_consumer_from_stream("reporter_objects_0", "gitops-runtime_objects").await.unwrap();
     assert_eq!(error(&mut deliveries).await.to_string(), "the bus has no durable reporter_objects_0");
+}
+
+/// How often each of two heard that the bus was made anew.
+fn heard(one: &JetStream, other: &JetStream) -> (u64, u64) {
+    (*one.made().borrow(), *other.made().borrow())
+}
+
+#[tokio::test]
+async fn what_one_process_made_anew_is_heard_by_another_and_what_it_publishes_again_is_no_repetition() {
+    let server = Server::start();
+    let (one, other) = (connected(config(&server)).await, connected(config(&server)).await);
+    for bus in [&one, &other] {
+        bus.ready(vec![durable(0), durable(1)]).await;
+    }
+    assert!(matches!(published(&one, &state("a", 1, 10)).await, Published::Stored { .. }));
+    assert_eq!(published(&other, &state("a", 1, 10)).await, Published::Duplicate, "it is the same message");
+
+    let raw = client(&server.url()).await;
+    raw.delete_consumer_from_stream("reporter_objects_0", "gitops-runtime_objects").await.unwrap();
+    one.make_anew(0).await;
+    other.look().await;
+    assert_eq!(heard(&one, &other), (1, 1), "a durable was lost");
+    let mut deliveries = other.consume(&durable(0), Shutdown::new()).unwrap();
+    assert!(matches!(published(&other, &state("a", 1, 10)).await, Published::Stored { .. }));
+    assert_eq!(published(&one, &state("a", 1, 10)).await, Published::Duplicate);
+    assert_eq!(taken(&mut deliveries).await, state("a", 1, 10));
+
+    raw.delete_stream("gitops-runtime_objects").await.unwrap();
+    other.make_anew(1).await;
+    one.look().await;
+    assert_eq!(heard(&one, &other), (2, 2), "the stream was lost");
+    // Nobody consumes this one, and nothing is published.
+    raw.delete_consumer_from_stream("reporter_objects_1", "gitops-runtime_objects").await.unwrap();
+    one.look().await;
+    other.look().await;
+    assert_eq!(heard(&one, &other), (3, 3), "a durable was lost that nobody consumes");
+    one.look().await;
+    other.look().await;
+    assert_eq!(heard(&one, &other), (3, 3), "each loss is heard once");
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_with_its_storage_has_lost_nothing() {
+    let mut server = Server::start();
+    let bus = connected(config(&server)).await;
+    bus.ready(vec![durable(0)]).await;
+    server.kill();
+    away(&bus).await;
+    server.restart();
+    back(&bus).await;
+    // A server that just started may not have read its streams when something is published.
+    bus.make_anew(0).await;
+    bus.look().await;
+    assert_eq!(*bus.made().borrow(), 0);
 }

@@ -42,6 +42,7 @@ pub(crate) struct Cluster {
     pub(crate) reading: Arc<AtomicUsize>,
     pub(crate) most_reading: Arc<AtomicUsize>,
     pub(crate) runs: Arc<AtomicUsize>,
+    pub(crate) surveys: Arc<AtomicUsize>,
     /// Bodies have this many bytes at least.
     pub(crate) padded: Arc<AtomicUsize>,
     /// Since the last repetition.
@@ -76,6 +77,7 @@ impl Cluster {
             reading: Arc::default(),
             most_reading: Arc::default(),
             runs: Arc::default(),
+            surveys: Arc::default(),
             padded: Arc::default(),
             changed: Arc::default(),
             failures: Arc::default(),
@@ -241,6 +243,7 @@ impl Survey for Cluster {
 
     async fn survey(&self, known: Vec<Remembered>) -> Result<SurveyResult, StageError> {
         *self.known[1].lock().unwrap() = known;
+        self.surveys.fetch_add(1, Ordering::SeqCst);
         let mut objects = self.objects.lock().unwrap().clone();
         if objects.keys().any(|key| self.unreadable.lock().unwrap().contains(key)) {
             return Err(StageError::retry(Reason::CutShort, "the list broke off"));

@@ -12,11 +12,12 @@ use std::process::ExitCode;
 use anyhow::{Context as _, anyhow};
 use pipeline_bus::REPORTS;
 use pipeline_bus::jetstream::{
-    Bucket, ConnectError, DurableShow, JetStream, LEASES, LEDGER, Show, connect_once,
+    Bucket, ConnectError, DurableShow, JetStream, LEASES, LEDGER, Show, StreamShow, connect_once,
 };
 use serde::Serialize;
 
 use crate::app;
+use crate::cli::ask::show::count;
 use crate::cli::ask::{is_broken_pipe, say};
 use crate::cli::{BusCommand, BusPlace, BusRole, OnBus};
 use crate::config::{Bus, Config, LogLevel, Variables};
@@ -50,15 +51,30 @@ async fn answer(command: &OnBus, variables: &Variables) -> anyhow::Result<ExitCo
     }
 }
 
-/// Who keeps the stream of reports so full that its oldest are discarded: the durable that is furthest behind. What is
-/// discarded at once is a sixteenth of it.
+/// Who keeps the stream of reports so full that its oldest are discarded. What is discarded at once is a sixteenth of it.
 fn behind(show: &Show) -> Option<String> {
-    let reports = show.reports.as_ref()?;
-    let full = reports.bytes > reports.max_bytes - reports.max_bytes / 8;
-    let of_reports = |durable: &&DurableShow| durable.filter.split('.').any(|part| part == REPORTS);
-    let durables = show.durables.iter().filter(of_reports);
-    let furthest = durables.max_by_key(|durable| durable.pending + durable.in_flight).filter(|_| full)?;
-    Some(format!("durable {}", furthest.name))
+    show.reports.as_ref().filter(|reports| is_full(reports))?;
+    furthest(show, true).map(|durable| format!("durable {}", durable.name))
+}
+
+/// Who keeps the stream of events so full that it refuses what is watched, and by how much.
+fn refusing(show: &Show) -> Option<String> {
+    show.stream.as_ref().filter(|stream| is_full(stream))?;
+    let Some(durable) = furthest(show, false) else { return Some("it has no durable".to_owned()) };
+    let behind = count(durable.pending + durable.in_flight, "message");
+    let nobody = if durable.waiting == 0 { ", and nobody consumes it" } else { "" };
+    Some(format!("durable {} is furthest behind, by {behind}{nobody}", durable.name))
+}
+
+/// Whether an eighth is left at most: one more message may find no room.
+fn is_full(stream: &StreamShow) -> bool {
+    stream.bytes > stream.max_bytes - stream.max_bytes / 8
+}
+
+/// The durable of reports, or of events, that is furthest behind.
+fn furthest(show: &Show, of_reports: bool) -> Option<&DurableShow> {
+    let is_of = |durable: &&DurableShow| durable.filter.split('.').any(|part| part == REPORTS) == of_reports;
+    show.durables.iter().filter(is_of).max_by_key(|durable| durable.pending + durable.in_flight)
 }
 
 /// A bus that answers, and the settings that say where it is.

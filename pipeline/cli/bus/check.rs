@@ -7,9 +7,14 @@ use pipeline_bus::jetstream::{Difference, LEDGER};
 use pipeline_ledger::refusing_claims;
 use serde::Serialize;
 
-use super::{Reached, behind, say_json};
+use super::{Reached, behind, refusing, say_json};
 use crate::app;
 use crate::cli::ask::say;
+use crate::cli::ask::show::size;
+
+/// Bytes of one message that the server is to take at least: in them is room for all that is kept of what happened to an object
+/// while the bus took nothing.
+const MESSAGE: usize = 512 << 10;
 
 /// What is shown as JSON.
 #[derive(Serialize)]
@@ -51,6 +56,23 @@ pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCod
         differences.extend(bucket.check().await.context(ACT)?);
     }
     let show = reached.bus.show(reached.pipeline).await.context(ACT)?;
+    if show.max_payload < MESSAGE {
+        differences.push(Difference {
+            what: "server: max_payload".to_owned(),
+            is: show.max_payload.to_string(),
+            should: format!("{MESSAGE} or more"),
+        });
+    }
+    if let (Some(behind), Some(stream)) = (refusing(&show), &show.stream) {
+        let held = format!("{} of {}", size(stream.bytes), size(stream.max_bytes));
+        differences.push(Difference {
+            what: format!("stream {}", stream.name),
+            is: format!("full ({held}), so that it refuses what is watched: {behind}"),
+            should: "read in time: see why that durable is not, remove it if nobody is to read it, or raise bus.maxBytes \
+                     and the stream's max_bytes"
+                .to_owned(),
+        });
+    }
     if let (Some(durable), Some(reports)) = (behind(&show), &show.reports) {
         differences.push(Difference {
             what: format!("stream {}", reports.name),

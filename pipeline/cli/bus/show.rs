@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use pipeline_bus::jetstream::{BucketShow, DurableShow, Show, StreamShow};
 use serde::Serialize;
 
-use super::{Reached, behind, say_json};
+use super::{Reached, behind, refusing, say_json};
 use crate::cli::ask::say;
 use crate::cli::ask::show::{count, size, table};
 
@@ -105,6 +105,9 @@ fn text(show: &Show, buckets: &[BucketShow]) -> String {
     match &show.stream {
         None => text += "there is no stream: a reporter makes it when it starts\n",
         Some(stream) => text += &line(stream),
+    }
+    if let Some(behind) = refusing(show) {
+        text += &format!("it is full and refuses what is watched: {behind}\n");
     }
     if let Some(reports) = &show.reports {
         text += &line(reports);

@@ -6,7 +6,9 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use loadtest::nats::NatsServer;
-use pipeline_bus::jetstream::{Config, Credentials, Durable, Expect, JetStream, LEASES, LEDGER, connect};
+use pipeline_bus::jetstream::{
+    Config, Credentials, Durable, Expect, JetStream, LEASES, LEDGER, Published, Refusal, connect,
+};
 use pipeline_bus::{About, Keep, Message, Payload, Subject};
 use pipeline_core::{Digest, EntityId, Key, Shutdown, Timestamp, Version};
 use pipeline_ownership::{Presence, Replica};
@@ -37,11 +39,16 @@ async fn finished(mut command: Command) -> (Option<i32>, String, String) {
 }
 
 pub(crate) async fn connected(server: &NatsServer) -> JetStream {
+    connected_for(server, 1 << 30).await
+}
+
+/// Connected to make a stream of events of at most so many bytes.
+async fn connected_for(server: &NatsServer, max_bytes: u64) -> JetStream {
     let config = Config {
         urls: vec![server.url()],
         prefix: "gitops-runtime".to_owned(),
         replicas: 1,
-        max_bytes: 1 << 30,
+        max_bytes,
         reports_max_bytes: 256 << 20,
         duplicate_window: Duration::from_secs(120),
         ack_wait: Duration::from_secs(10),
@@ -56,7 +63,10 @@ pub(crate) async fn connected(server: &NatsServer) -> JetStream {
 
 /// Everything that a reporter with the default settings makes.
 async fn made(server: &NatsServer) -> JetStream {
-    let bus = connected(server).await;
+    made_on(connected(server).await).await
+}
+
+async fn made_on(bus: JetStream) -> JetStream {
     let of = |shard| Durable {
         group: "reporter".to_owned(),
         source: "applications".to_owned(),
@@ -159,6 +169,53 @@ async fn check_tells_what_is_absent_and_what_differs() {
         said.contains("stream other_applications is absent") && said.contains("KV_other_leases"),
         "{said}"
     );
+}
+
+#[tokio::test]
+async fn check_names_the_durable_for_which_a_stream_of_events_is_full() {
+    let server = NatsServer::start().await.unwrap();
+    let url = server.url();
+    let bus = made_on(connected_for(&server, 1 << 20).await).await;
+    let check = async || run(&["bus", "check", "--bus", &url, "--set", "bus.maxBytes=1Mi"]).await;
+    publish(&bus, "applications", 2, &state("shop", 1)).await;
+    assert_eq!(check().await, (Some(0), "bus: ok\n".to_owned(), String::new()));
+
+    let large = || Payload::Change { body: vec![b' '; 100_000].into() };
+    let mut stored = 0;
+    loop {
+        let message = message(&format!("web-{stored}"), 1, large());
+        let subject = Subject::of("applications", 3, &message, Keep::Newest);
+        match bus.publish(&subject, &message).await.unwrap() {
+            Published::Stored { .. } => stored += 1,
+            refused => {
+                assert_eq!(refused, Published::Refused(Refusal::Full));
+                break;
+            }
+        }
+    }
+    let (code, said, _) = check().await;
+    let begins = "bus: stream gitops-runtime_applications is full (";
+    let ends = format!(
+        " of 1048 kB), so that it refuses what is watched: durable reporter_applications_3 is furthest behind, by \
+         {stored} messages, and nobody consumes it, and should be read in time: see why that durable is not, remove it if \
+         nobody is to read it, or raise bus.maxBytes and the stream's max_bytes\n"
+    );
+    assert!(code == Some(1) && said.starts_with(begins) && said.ends_with(&ends), "{code:?} {said}\n{ends}");
+    let (code, said, _) = run(&["bus", "show", "--bus", &url]).await;
+    let line = format!(
+        "\nit is full and refuses what is watched: durable reporter_applications_3 is furthest behind, by {stored} messages, \
+         and nobody consumes it\n"
+    );
+    assert!(code == Some(0) && said.contains(&line), "{said}");
+}
+
+#[tokio::test]
+async fn check_tells_that_a_server_takes_too_small_messages() {
+    let server = NatsServer::with("max_payload: 256KB").await.unwrap();
+    made(&server).await;
+    let (code, said, _) = run(&["bus", "check", "--bus", &server.url()]).await;
+    let small = "bus: server: max_payload is 262144, and should be 524288 or more\n";
+    assert_eq!((code, said.as_str()), (Some(1), small));
 }
 
 #[tokio::test]

@@ -135,7 +135,7 @@ pub enum EncodeError {
     /// A name, or the number of facts, is beyond any real one.
     #[error("a message of the bus has a {0} beyond its bound")]
     Unbounded(&'static str),
-    /// Key, version and facts alone are more than the server takes.
+    /// Key and version alone are more than the server takes.
     #[error("a message of the bus is {size} bytes without its body, and the server takes {max}")]
     TooLarge {
         /// Bytes without the body.
@@ -169,6 +169,8 @@ pub struct Encoded {
     pub bytes: Bytes,
     /// Whether its body is in it: `false` where the body was more than the server takes.
     pub whole: bool,
+    /// Facts that are not in it, where all were more than the server takes.
+    pub given_up: usize,
 }
 
 impl fmt::Debug for Encoded {
@@ -294,7 +296,8 @@ impl Message {
         }
     }
 
-    /// Its bytes, `max` at most: a body that does not fit stays behind ([`Message::without_body`]).
+    /// Its bytes, `max` at most: a body that does not fit stays behind ([`Message::without_body`]), and of facts that do not the
+    /// oldest are given up.
     ///
     /// # Errors
     /// [`EncodeError`], for names beyond their bounds, and where not even key and version fit.
@@ -303,14 +306,34 @@ impl Message {
         if self.body().map_or(0, Bytes::len) <= max {
             let bytes = super::wire::encode(self)?;
             if bytes.len() <= max {
-                return Ok(Encoded { bytes, whole: true });
+                return Ok(Encoded { bytes, whole: true, given_up: 0 });
             }
         }
-        let bytes = super::wire::encode(&self.without_body())?;
-        if bytes.len() > max {
-            return Err(EncodeError::TooLarge { size: bytes.len(), max });
+        let (mut bare, mut given_up) = (self.without_body(), 0);
+        loop {
+            let bytes = super::wire::encode(&bare)?;
+            let size = bytes.len();
+            if size <= max {
+                return Ok(Encoded { bytes, whole: self.body().is_none(), given_up });
+            }
+            match bare.give_up(size - max) {
+                0 => return Err(EncodeError::TooLarge { size, max }),
+                facts => given_up += facts,
+            }
         }
-        Ok(Encoded { bytes, whole: self.body().is_none() })
+    }
+
+    /// Gives up its oldest facts until they took so many bytes, one at least; how many these are.
+    fn give_up(&mut self, bytes: usize) -> usize {
+        let (mut facts, mut freed) = (0, 0);
+        while facts == 0 || freed < bytes {
+            let oldest =
+                if self.coalesced.is_empty() { self.fact.take() } else { Some(self.coalesced.remove(0)) };
+            let Some(oldest) = oldest else { break };
+            freed += oldest.body.len();
+            facts += 1;
+        }
+        facts
     }
 
     fn bounded(&self) -> Result<(), EncodeError> {

@@ -92,6 +92,13 @@ impl JetStream {
         // Headers count as payload.
         let room = inner.client.max_payload().saturating_sub(headers::BYTES);
         let encoded = message.encode(room)?;
+        if encoded.given_up > 0 {
+            tracing::warn!(
+                facts = encoded.given_up,
+                "more happened to an object than one message of the bus may tell: facts were given up; `gitops-runtime bus \
+                 show` says how large a message may be, which max_payload of the server raises"
+            );
+        }
         let kib = u32::try_from(encoded.bytes.len() / 1024 + 1).unwrap_or(u32::MAX).min(ROOM_KIB as u32);
         let permit =
             Arc::clone(&inner.room).acquire_many_owned(kib).await.map_err(|_closed| BusError::Away)?;

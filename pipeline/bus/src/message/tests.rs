@@ -139,13 +139,30 @@ fn a_body_beyond_the_bound_stays_behind() {
         Payload::Deleted { body: None }
     );
 
-    let least = cut.bytes.len();
+    let bare = Message { fact: None, coalesced: Vec::new(), ..whole.without_body() };
+    let least = bare.encode(size).unwrap().bytes.len();
     let error = whole.encode(least - 1).unwrap_err();
     assert_eq!(error, EncodeError::TooLarge { size: least, max: least - 1 });
     assert_eq!(
         EncodeError::TooLarge { size: 30, max: 20 }.to_string(),
         "a message of the bus is 30 bytes without its body, and the server takes 20"
     );
+}
+
+#[test]
+fn of_facts_that_do_not_fit_the_oldest_are_given_up_and_counted() {
+    let fact = |n: u8| Fact { id: Digest(n.into()), body: vec![n; 100].into() };
+    let all = Message { fact: Some(fact(9)), coalesced: (0..9).map(fact).collect(), ..change(b"{}") };
+    let whole = all.encode(1_000_000).unwrap();
+    assert_eq!((whole.whole, whole.given_up), (true, 0));
+    let size = all.without_body().encode(1_000_000).unwrap().bytes.len();
+    for (room, given_up) in [(size, 0), (size - 1, 1), (size - 250, 3), (size - 901, 10)] {
+        let some = all.encode(room).unwrap();
+        assert_eq!((some.whole, some.given_up), (false, given_up), "{room}");
+        let read = decode(&some.bytes).unwrap();
+        assert_eq!(read.coalesced, all.coalesced[given_up.min(9)..]);
+        assert_eq!(read.fact.is_some(), given_up < 10);
+    }
 }
 
 #[test]

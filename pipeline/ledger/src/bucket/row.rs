@@ -1,6 +1,6 @@
 //! The keys of the bucket, and what stands under them beside values.
 
-use pipeline_core::{Key, Remembered};
+use pipeline_core::{Key, Pending, Remembered};
 use serde::{Deserialize, Serialize};
 
 use super::super::stored;
@@ -129,16 +129,34 @@ fn seal(key: &Key, bytes: &[u8]) -> bytes::Bytes {
 ///
 /// A record of very many resources is larger. It stands there without them: a message is taken whole or not at all, and
 /// what waited for it would wait for ever, with everything that was acknowledged beside it. What was left out is
-/// reported again by whoever takes the shard over, as [`pipeline_core::Record::without_listed`] says. Journaled and
-/// parked entries are bounded far below.
+/// reported again by whoever takes the shard over, as [`pipeline_core::Record::without_listed`] says. Of what is journaled the
+/// oldest facts are left out, where a server takes less than it usually does: this process alone has them. Parked entries
+/// are bounded far below.
 pub(super) fn fitting((table, key): &RowId, bytes: &[u8], room: usize) -> (bytes::Bytes, bool) {
     let whole = seal(key, bytes);
-    if *table != Table::Records || whole.len() <= room {
+    if whole.len() <= room {
         return (whole, false);
+    }
+    match table {
+        Table::Records => {}
+        Table::Journal => return (journaled(key, bytes, room).unwrap_or(whole), false),
+        Table::Parked | Table::Done => return (whole, false),
     }
     match stored::record(bytes) {
         Ok(record) => (seal(key, &stored::encode(&record.without_listed())), true),
         Err(_) => (whole, false),
+    }
+}
+
+/// What is journaled of a key without as many of its oldest facts as have no room; `None` when it is damaged.
+fn journaled(key: &Key, bytes: &[u8], room: usize) -> Option<bytes::Bytes> {
+    let mut pending: Pending = stored::decode(bytes).ok()?;
+    loop {
+        let sealed = seal(key, &stored::encode(&pending));
+        if sealed.len() <= room || pending.facts.is_empty() {
+            return Some(sealed);
+        }
+        pending.facts.remove(0);
     }
 }
 
@@ -149,6 +167,8 @@ pub(super) fn unseal((table, key): &RowId, value: &[u8]) -> Option<Bytes> {
 
 #[cfg(test)]
 mod tests {
+    use pipeline_core::{Digest, Fact, Version};
+
     use super::*;
 
     #[test]
@@ -182,6 +202,19 @@ mod tests {
         let shard =
             ["records.b.1.>", "journal.b.1.>", "parked.b.1.>", "claim.b.1", "intents.b.1", "recent.b.1"];
         assert_eq!(Names::new("b").unwrap().shard(1), shard);
+    }
+
+    #[test]
+    fn of_what_is_journaled_the_newest_facts_stand_where_not_all_have_room() {
+        let fact = |n: u64| Fact { id: Digest(n), body: vec![b'x'; 1_000].into() };
+        let facts = (0..10).map(|n| ("u".into(), Version(n), fact(n))).collect();
+        let pending = Pending { facts, gone: vec![("t".into(), Version(1))] };
+        let row_id = (Table::Journal, Key::new("ns", "shop").unwrap());
+        let (sealed, _) = fitting(&row_id, &stored::encode(&pending), 5_500);
+        let some: Pending = stored::decode(&unseal(&row_id, &sealed).unwrap()).unwrap();
+        assert!(sealed.len() <= 5_500 && some.facts.len() >= 2, "{} facts", some.facts.len());
+        assert!(pending.facts.ends_with(&some.facts));
+        assert_eq!(some.gone, pending.gone);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use futures::StreamExt as _;
 use pipeline_bus::jetstream::{Config, Published};
-use pipeline_bus::{Kind, Message};
-use pipeline_core::EntityId;
+use pipeline_bus::{Kind, Message, Payload};
+use pipeline_core::{Digest, EntityId, Fact, Version};
 
 use crate::bus::world::{
     SOURCE, config, deleted, delivered, ended, published, ready, resource, result, state, taken,
@@ -75,6 +75,23 @@ async fn a_body_at_the_very_limit_is_sent_whole_or_not_at_all() {
         let arrived = taken(&mut deliveries).await;
         assert_eq!(arrived.kind() == Kind::Change, whole, "{bytes}");
         assert!(whole == (bytes < limit - 8_300), "{bytes}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_whose_facts_do_not_fit_goes_without_the_oldest() {
+    let server = Server::with("max_payload: 64KB");
+    let (bus, mut deliveries) = ready(config(&server)).await;
+    let fact = |n: u64| Fact { id: Digest(n), body: vec![b'x'; 2_000].into() };
+    let shown = Message { fact: Some(fact(64)), coalesced: (0..64).map(fact).collect(), ..state("u", 1, 10) };
+    let gone = Message { payload: Payload::Deleted { body: None }, version: Version(2), ..shown.clone() };
+    for message in [shown, gone] {
+        assert!(matches!(published(&bus, &message).await, Published::Stored { .. }));
+        let arrived = taken(&mut deliveries).await;
+        let facts: Vec<u64> = arrived.coalesced.iter().chain(&arrived.fact).map(|fact| fact.id.0).collect();
+        assert!(facts.len() >= 25, "as many as fit: {facts:?}");
+        assert!(facts.iter().copied().eq(facts[0]..=64), "the newest of all: {facts:?}");
+        assert_eq!(arrived.version, message.version);
     }
 }
 

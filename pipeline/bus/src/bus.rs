@@ -24,7 +24,7 @@ pub trait Bus: Requests {
     /// everybody who is to see what is published.
     async fn ready(&self, durables: Vec<Durable>);
 
-    /// How often everything was made anew, because it was lost: whoever watches then lists and publishes everything again.
+    /// How often everything was made anew, because it was lost, or lost its end: whoever watches then lists and publishes everything again.
     fn made(&self) -> watch::Receiver<u64>;
 
     /// A publish found something gone when [`Bus::made`] was `seen`: it is made anew, unless it was meanwhile.

@@ -138,11 +138,24 @@ impl JetStream {
             return;
         }
         self.lives(making, lives);
+        self.inner.reached.clear();
         tracing::warn!(
             "the bus lost its stream or a durable, which was made anew: whoever watches lists and publishes everything \
              again, and whoever has shards compares them with the cluster"
         );
         self.inner.made.send_modify(|made| *made += 1);
+    }
+
+    /// A stream is at `sequence`, and was to be beyond `before`: where it is not, all in this process hear that it went back.
+    pub(super) fn is_at(&self, stream: &str, before: u64, sequence: u64) {
+        if self.inner.reached.went_back(stream, before, sequence) {
+            tracing::warn!(
+                stream,
+                "the bus lost the end of its stream, which it had acknowledged: whoever watches lists and publishes everything \
+                 again, and whoever has shards compares them with the cluster"
+            );
+            self.inner.made.send_modify(|made| *made += 1);
+        }
     }
 
     fn lives(&self, making: &mut Making, lives: Lives) {

@@ -117,6 +117,7 @@ fn over(
             newest: AtomicU64::new(0),
             made: watch::Sender::new(0),
             making: Mutex::default(),
+            reached: super::reached::Reached::default(),
             life: AtomicU64::new(0),
             _following: following,
         }),

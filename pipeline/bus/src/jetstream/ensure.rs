@@ -96,6 +96,7 @@ impl JetStream {
         for (source, durables) in &sources {
             let should = &shape::stream_of(config, prefix, source)?;
             let what = format!("stream {}", should.name);
+            let before = self.inner.reached.of(&should.name);
             let Some(stream) = settle(context, &what, should, make, &mut found).await? else {
                 for durable in durables {
                     found.differs(format!("durable {}", durable.name()?), ABSENT, "present");
@@ -103,7 +104,9 @@ impl JetStream {
                 continue;
             };
             if !durables.is_empty() {
-                lives.insert(what, stream.cached_info().created.unix_timestamp_nanos());
+                let info = stream.cached_info();
+                lives.insert(what, info.created.unix_timestamp_nanos());
+                self.is_at(&should.name, before.saturating_sub(1), info.state.last_sequence);
             }
             for durable in durables {
                 if let Some(info) = self.durable(&stream, durable, &mut found, make).await? {

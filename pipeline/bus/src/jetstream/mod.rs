@@ -36,6 +36,9 @@
 //! The client library's own log (target `async_nats`) is to be off: it says each refused attempt to connect as an error, for
 //! ever, and speaks of subjects. What there is to say is said here, once.
 //!
+//! An acknowledged message may be lost with the power: the server writes it to its disk later. So a stream that is not as far as it
+//! was counts as made anew.
+//!
 //! Nothing is nak'd: a message that waits for its turn is kept in progress, or redelivered after `ack_wait`.
 
 mod access;
@@ -53,6 +56,7 @@ mod follow;
 mod headers;
 mod leases;
 mod publish;
+mod reached;
 mod requests;
 mod shape;
 mod show;
@@ -82,6 +86,7 @@ pub use ensure::{Difference, Ensured};
 pub use follow::Following;
 pub use leases::LeaseBucket;
 pub use publish::{PendingAck, Published, Refusal};
+use reached::Reached;
 pub use shape::Durable;
 pub use show::{DurableShow, Show, StreamShow};
 pub use streams::{OpenError, StreamError, Streams};
@@ -108,6 +113,8 @@ struct Inner {
     made: watch::Sender<u64>,
     /// What is made then; one makes it at a time.
     making: Mutex<Making>,
+    /// How far each stream of events is.
+    reached: Reached,
     /// What tells what stands there from what stood there before; 0 where it is not known.
     life: AtomicU64,
     /// Follows the files that say who asks; ends with this.

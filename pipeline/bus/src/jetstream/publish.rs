@@ -8,7 +8,7 @@ use async_nats::jetstream::{self, ErrorCode, message::PublishMessage};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{BusError, JetStream, headers};
-use crate::{Message, Subject};
+use crate::{Message, REPORTS, Subject};
 
 /// Publishes that may be unanswered at a time.
 pub(super) const IN_FLIGHT: usize = 256;
@@ -74,6 +74,9 @@ pub struct PendingAck {
     answer: PublishAckFuture,
     whole: bool,
     stream: String,
+    bus: JetStream,
+    /// How far the stream was when it was sent, where that matters.
+    before: Option<u64>,
     _room: OwnedSemaphorePermit,
 }
 
@@ -105,13 +108,16 @@ impl JetStream {
         self.connected()?;
         let headers = headers::of(message, encoded.whole, self.epoch(), self.life());
         let publish = PublishMessage::build().payload(encoded.bytes).headers(headers);
+        let stream = inner.prefix.stream_of(&to.source);
+        // Who reads the reports reads what is: what is lost of them is not published again.
+        let before = (to.source != REPORTS).then(|| inner.reached.of(&stream));
         let answer = match inner.context.send_publish(subject, publish).await {
             Ok(answer) => answer,
             Err(error) if error.kind() == PublishErrorKind::TimedOut => return Err(BusError::Away),
             Err(error) => return Err(BusError::server("publishing to the bus")(error.into())),
         };
-        let stream = inner.prefix.stream_of(&to.source);
-        Ok(PendingAck { answer, whole: encoded.whole, stream, _room: permit })
+        let (whole, bus) = (encoded.whole, self.clone());
+        Ok(PendingAck { answer, whole, stream, bus, before, _room: permit })
     }
 
     /// Sends a message and waits for the answer.
@@ -132,7 +138,12 @@ impl PendingAck {
     pub async fn answer(self) -> Result<Published, BusError> {
         match self.answer.await {
             Ok(ack) if ack.duplicate => Ok(Published::Duplicate),
-            Ok(ack) => Ok(Published::Stored { sequence: ack.sequence, whole: self.whole }),
+            Ok(ack) => {
+                if let Some(before) = self.before {
+                    self.bus.is_at(&self.stream, before, ack.sequence);
+                }
+                Ok(Published::Stored { sequence: ack.sequence, whole: self.whole })
+            }
             Err(error)
                 if matches!(error.kind(), PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe) =>
             {

@@ -63,6 +63,19 @@ impl Server {
         std::fs::remove_dir_all(self.folder.path().join("jetstream")).unwrap();
     }
 
+    /// What its storage holds; it must have been killed.
+    pub(crate) fn saved(&self) -> TempDir {
+        let saved = tempfile::tempdir().unwrap();
+        copy(&self.folder.path().join("jetstream"), saved.path());
+        saved
+    }
+
+    /// Has the storage hold what it held; it must have been killed.
+    pub(crate) fn restore(&self, saved: &TempDir) {
+        self.lose_storage();
+        copy(saved.path(), &self.folder.path().join("jetstream"));
+    }
+
     /// Starts it again at the port it had.
     pub(crate) fn restart(&mut self) {
         self.child = spawn(self.folder.path(), self.port);
@@ -99,6 +112,19 @@ impl Server {
             assert!(ended.is_none(), "the server ended: {}", self.log());
             assert!(Instant::now() < deadline, "the server does not listen: {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// Copies what is in a folder.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            std::fs::copy(from, to).unwrap();
         }
     }
 }

@@ -148,6 +148,47 @@ async fn what_one_process_made_anew_is_heard_by_another_and_what_it_publishes_ag
 }
 
 #[tokio::test]
+async fn a_stream_that_comes_back_without_its_end_counts_as_made_anew() {
+    let mut server = Server::start();
+    let (one, other) = (connected(config(&server)).await, connected(config(&server)).await);
+    for bus in [&one, &other] {
+        bus.ready(vec![durable(0)]).await;
+    }
+    for version in 1..=3 {
+        published(&one, &state("a", version, 10)).await;
+    }
+    server.kill();
+    tokio::join!(away(&one), away(&other));
+    let saved = server.saved();
+    server.restart();
+    tokio::join!(back(&one), back(&other));
+    for version in 4..=9 {
+        published(&one, &state("a", version, 10)).await;
+    }
+    other.look().await;
+    assert_eq!(heard(&one, &other), (0, 0));
+
+    server.kill();
+    tokio::join!(away(&one), away(&other));
+    server.restore(&saved);
+    server.restart();
+    tokio::join!(back(&one), back(&other));
+    // It still has the stream and the durable, and has no more than three messages.
+    for version in 10..=12 {
+        assert!(matches!(published(&one, &state("a", version, 10)).await, Published::Stored { .. }));
+    }
+    other.look().await;
+    assert_eq!(
+        heard(&one, &other),
+        (1, 1),
+        "one published what was lost, and the other knew how far the stream was"
+    );
+    one.look().await;
+    other.look().await;
+    assert_eq!(heard(&one, &other), (1, 1), "it is heard once");
+}
+
+#[tokio::test]
 async fn a_server_that_comes_back_with_its_storage_has_lost_nothing() {
     let mut server = Server::start();
     let bus = connected(config(&server)).await;

@@ -189,6 +189,11 @@ async fn what_nobody_is_interested_in_is_taken_and_not_kept() {
     let bus = connected(config(&server)).await;
     bus.ensure(&[durable(1)]).await.unwrap();
     assert_eq!(published(&bus, &state("u", 1, 10)).await, stored(1));
+    assert_eq!(
+        published(&bus, &state("u", 2, 10)).await,
+        stored(2),
+        "it has a number of its own all the same"
+    );
     assert_eq!(bus.show(SOURCE).await.unwrap().stream.unwrap().messages, 0);
     bus.ensure(&[durable(0)]).await.unwrap();
     assert_eq!(

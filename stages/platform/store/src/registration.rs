@@ -14,6 +14,7 @@ use crate::runtime_name::{self, runtime_id};
 use crate::secret;
 use crate::store::Store;
 use crate::token::{self, Token};
+use crate::version_source::drop_version_sources;
 
 /// A runtime that has a token, or had one and was registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,6 +218,7 @@ impl Store {
             of("DELETE FROM sealing_keys WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
             of("DELETE FROM registrations WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
             of("UPDATE runtimes SET version = '' WHERE name = $1"),
+            drop_version_sources(name),
             by.did("runtime.remove", name, now),
         ])
         .await

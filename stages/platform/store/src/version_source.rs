@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::act::Statement;
 use crate::audit::By;
 use crate::error::StoreError;
 use crate::report::Millis;
@@ -26,6 +27,13 @@ fn key(runtime: &str, application: Option<(&str, &str)>) -> String {
         Some((namespace, name)) => format!("version-source/{runtime}/{namespace}/{name}"),
         None => format!("version-source/{runtime}"),
     }
+}
+
+/// Takes back what was set of a runtime and of applications in it.
+pub(crate) fn drop_version_sources(runtime: &str) -> Statement {
+    let sql = "DELETE FROM settings WHERE name = $1 OR substr(name, 1, length($2)) = $2";
+    let own = key(runtime, None);
+    Statement::may(sql, [(&*own).into(), (&*format!("{own}/")).into()])
 }
 
 impl VersionSource {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
     FleetRuntime, HeardRole, Place, RefusedReports, Retention, Runtime, SEALING_KEYS, SealingKey,
-    SharedConfiguration, TOLD_CLUSTERS, ToldCluster, View, Which, adopt, create_token,
+    SharedConfiguration, TOLD_CLUSTERS, ToldCluster, VersionSource, View, Which, adopt, create_token,
 };
 
 use crate::accounts::{NOW, by};
@@ -21,7 +21,31 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     on(place, a_cluster_that_two_whole_lists_of_its_runtime_do_not_name_is_gone).await;
     on(place, sealing_keys_are_kept_once_each_and_so_many).await;
     on(place, the_shared_repository_is_suggested_once_and_set_at_any_time).await;
+    on(place, where_versions_stand_goes_with_the_runtime_and_not_with_one_that_is_called_alike).await;
     on(place, a_runtime_whose_token_was_taken_away_goes_with_all_that_is_said_of_it).await;
+}
+
+async fn where_versions_stand_goes_with_the_runtime_and_not_with_one_that_is_called_alike(opened: Opened) {
+    let store = &opened.store;
+    let source = VersionSource { file: "Chart.yaml".to_owned(), json_path: "$.version".to_owned() };
+    let (own, alike) = ("prod_eu", ["prod_eu2", "prod.eu", "PROD_EU"]);
+    for name in [own].into_iter().chain(alike) {
+        store.register(&by(), name, "{}", false, NOW).await.unwrap().expect("is new");
+        for application in [None, Some(("argocd", "shop"))] {
+            store.set_version_source(&by(), (name, application), Some(&source), NOW).await.unwrap();
+        }
+        // The one of the runtime is found by any other application.
+        assert!(store.version_source(name, ("argocd", "cart")).await.unwrap().is_some());
+    }
+    assert!(store.unregister(&by(), own, NOW).await.unwrap());
+    store.register(&by(), own, "{}", false, NOW).await.unwrap().expect("is new");
+    for application in [("argocd", "shop"), ("argocd", "cart")] {
+        assert_eq!(store.version_source(own, application).await.unwrap(), None);
+        for name in alike {
+            assert!(store.version_source(name, application).await.unwrap().is_some(), "{name}");
+        }
+    }
+    opened.close().await;
 }
 
 async fn an_adopter_keeps_its_name_and_has_an_id_beside_that_no_other_has(opened: Opened) {

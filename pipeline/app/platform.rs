@@ -198,10 +198,13 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let fleet = Arc::new(StoredFleet::new(store.clone(), sequence.clone(), Timestamp::now));
     let external = external(config, server.address());
     let oidc = oidc(config, &external)?;
-    let admins_by = oidc.as_ref().filter(|oidc| oidc.admin_group.is_some());
-    let admins_by = admins_by.map_or("", |oidc| oidc.provider.issuer().as_str());
+    let issuer = oidc.as_ref().map_or("", |oidc| oidc.provider.issuer().as_str());
+    let has_admins = oidc.as_ref().is_some_and(|oidc| oidc.admin_group.is_some());
+    let teams: Vec<_> = oidc.iter().flat_map(|oidc| &oidc.teams).map(|(_, team)| team.clone()).collect();
     let now = Timestamp::now().as_millisecond();
+    let admins_by = if has_admins { issuer } else { "" };
     store.keep_admins_of(admins_by, now).await.context("keep who is an admin by a group")?;
+    store.keep_teams_of(issuer, &teams, now).await.context("keep who is in which team by a group")?;
     let console = Settings { external, store: store.clone(), retention, clock: Timestamp::now, oidc };
     let console = Console::new(fleet.clone(), console, stop.clone());
     if let Some(link) = console.first_link().await.context("make the link of the first account")? {

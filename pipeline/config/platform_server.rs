@@ -7,6 +7,7 @@ use pipeline_core::SecretString;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stages_platform_oidc::Issuer;
+use stages_platform_store::check_team;
 use url::Url;
 
 use super::problem::Problems;
@@ -159,6 +160,7 @@ impl Unit for TeamOfGroup {
         let parts = text.rsplit_once('=').map(|(group, team)| (group.trim(), team.trim()));
         match parts {
             Some((group, team)) if !group.is_empty() && (1..=100).contains(&team.chars().count()) => {
+                check_team(team).map_err(|why| format!("'{text}' leads to no team: {why}"))?;
                 Ok(Self { group: group.to_owned(), team: team.to_owned() })
             }
             _ => Err(format!(

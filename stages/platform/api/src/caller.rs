@@ -7,7 +7,7 @@ use pipeline_core::SecretString;
 use sha2::{Digest as _, Sha256};
 use stages_client::{OwnCookie, QueryFault};
 use stages_platform_store::{
-    Access, By, Millis, Registration, Role, Runtime, Scope, Store, StoreError, View,
+    Access, By, KnownKey, Registration, Role, Runtime, Scope, Store, StoreError, View,
 };
 
 /// How somebody came in whose page asks.
@@ -25,8 +25,8 @@ pub(crate) struct Person {
     pub(crate) by: By,
     /// What their key is good for.
     pub(crate) scope: Scope,
-    /// When their key ends; `None`: they came in with none.
-    pub(crate) key_ends: Option<Millis>,
+    /// The key that they came in with; `None`: with none.
+    pub(crate) key: Option<KnownKey>,
 }
 
 /// Why nothing was answered.
@@ -140,7 +140,11 @@ impl Refusal {
 /// What the store said, as far as whoever asks can do anything about it.
 pub(crate) fn kept(error: impl AsRef<StoreError>) -> Refusal {
     let error = error.as_ref();
-    if let StoreError::Name(_) | StoreError::AdoptedName(_) | StoreError::SameId { .. } = error {
+    if let StoreError::Name(_)
+    | StoreError::AdoptedName(_)
+    | StoreError::SameId { .. }
+    | StoreError::ManyKeys(_) = error
+    {
         return Refusal::Wrong(error.to_string());
     }
     tracing::warn!(error = error as &dyn std::error::Error, "the API could not be answered");
@@ -189,8 +193,8 @@ impl Caller {
             return Ok(Self::Runtime(runtime));
         }
         let key = store.key(&token, now).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
-        let person = Self::person(store, key.owner, "key", key.scope).await?;
-        Ok(Self::Person(Person { key_ends: Some(key.until), ..person }))
+        let person = Self::person(store, key.owner.clone(), "key", key.scope).await?;
+        Ok(Self::Person(Person { key: Some(key), ..person }))
     }
 
     /// A browser sends its cookie whoever made it ask: it counts only for what a page of this platform sent.
@@ -218,7 +222,7 @@ impl Caller {
 
     async fn person(store: &Store, who: String, how: &'static str, scope: Scope) -> Result<Person, Refusal> {
         let access = store.access(&who).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
-        Ok(Person { access, by: By { who, how }, scope, key_ends: None })
+        Ok(Person { access, by: By { who, how }, scope, key: None })
     }
 
     /// Whether it is a page of the console that asks.

@@ -13,6 +13,9 @@ use crate::token::random;
 
 /// Random bytes of a uid.
 const UID_BYTES: usize = 16;
+/// All sessions of somebody but one.
+pub(crate) const END_SESSIONS: &str =
+    "DELETE FROM sessions WHERE digest <> $2 AND user_id = (SELECT id FROM users WHERE name = $1)";
 
 /// What somebody may do whatever the rules say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +134,7 @@ impl Store {
     ) -> Result<bool, Arc<StoreError>> {
         let name = &*account.name;
         let mut all = vec![insert(account, now)?];
-        all.extend(joins(name, teams));
+        all.extend(joins(name, teams, ""));
         all.push(link_for(name, link, until));
         all.push(by.did(
             "user.invite",
@@ -249,11 +252,18 @@ impl Store {
     }
 }
 
-/// Puts somebody into teams.
-pub(crate) fn joins(name: &str, teams: &[String]) -> Vec<Statement> {
-    let sql =
-        "INSERT INTO members (team, user_id) SELECT $2, id FROM users WHERE name = $1 ON CONFLICT DO NOTHING";
-    teams.iter().map(|team| Statement::may(sql, [name.into(), (&**team).into()])).collect()
+/// Puts somebody into teams, which is a provider's doing, by its issuer, or a person's. Where they are in one already, it is the
+/// provider's from now on, and a person changes nothing.
+pub(crate) fn joins(name: &str, teams: &[String], given_by: &str) -> Vec<Statement> {
+    let sql = "INSERT INTO members (team, user_id, given_by) SELECT $2, id, $3 FROM users WHERE name = $1 \
+               ON CONFLICT (user_id, team) DO UPDATE SET given_by = excluded.given_by WHERE excluded.given_by <> ''";
+    teams.iter().map(|team| Statement::may(sql, [name.into(), (&**team).into(), given_by.into()])).collect()
+}
+
+/// Takes somebody out of teams.
+pub(crate) fn leaves(name: &str, teams: impl Iterator<Item = String>) -> impl Iterator<Item = Statement> {
+    let sql = "DELETE FROM members WHERE team = $2 AND user_id = (SELECT id FROM users WHERE name = $1)";
+    teams.map(move |team| Statement::may(sql, [name.into(), (&*team).into()]))
 }
 
 fn link_for(name: &str, link: [u8; 32], until: Millis) -> Statement {

@@ -209,6 +209,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0031_eras.sql"),
         include_str!("../migrations/postgres/0031_eras.sql"),
     ),
+    (
+        32,
+        "given",
+        include_str!("../migrations/sqlite/0032_given.sql"),
+        include_str!("../migrations/postgres/0032_given.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -111,6 +111,9 @@ pub enum StoreError {
         /// Which runtime is told by that.
         of: String,
     },
+    /// Somebody has as many keys as they may have.
+    #[error("you have {0} keys: take one back first")]
+    ManyKeys(usize),
     /// What was to be changed is not as it was when that was asked for.
     #[error("what was to be changed is not there any more: nothing was changed")]
     Gone,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::accounts::{Account, Role, insert, joins};
+use crate::accounts::{Account, END_SESSIONS, Role, insert, joins, leaves};
 use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Row};
@@ -106,7 +106,8 @@ impl Store {
         self.whether(vec![belongs(name, identity, now), by.did("user.link-identity", &said, now)]).await
     }
 
-    /// Lets somebody sign in by their identity of a provider no more; `false`: they have none.
+    /// Lets somebody sign in by their identity of a provider no more, ends their sessions but `keep`, and takes what the provider
+    /// gave them; `false`: they have none.
     ///
     /// # Errors
     /// [`StoreError`] when it is as it was.
@@ -115,6 +116,7 @@ impl Store {
         by: &By,
         name: &str,
         issuer: &str,
+        keep: [u8; 32],
         now: Millis,
     ) -> Result<bool, Arc<StoreError>> {
         let sql =
@@ -122,8 +124,16 @@ impl Store {
         let said = format!("{name}: of {issuer}");
         let mut all = vec![
             Statement::must(sql, [name.into(), issuer.into()]),
+            Statement::may(END_SESSIONS, [name.into(), keep.into()]),
             by.did("user.unlink-identity", &said, now),
         ];
+        let (given, others): (Vec<_>, Vec<_>) =
+            self.members_of(name).await?.into_iter().partition(|(_, given_by)| given_by == issuer);
+        if !given.is_empty() {
+            let others: Vec<String> = others.into_iter().map(|(team, _)| team).collect();
+            all.extend(leaves(name, given.into_iter().map(|(team, _)| team)));
+            all.push(by.did("user.teams", &format!("{name}: {}", others.join(", ")), now));
+        }
         if self.is_admin_by(name, issuer).await? {
             all.push(Statement::must(NO_ADMIN, [name.into(), issuer.into()]));
             all.push(by.did("user.member", name, now));
@@ -143,6 +153,32 @@ impl Store {
             let (name, other) = (row.text(0)?, row.text(1)?);
             all.push(Statement::may(NO_ADMIN, [(&*name).into(), (&*other).into()]));
             all.push(by.did("user.member", &format!("{name}: no group of {other} makes an admin"), now));
+        }
+        if all.is_empty() { Ok(()) } else { self.change(all).await }
+    }
+
+    /// Nobody stays in a team that a provider put them into, but in these where it was this one; an empty issuer is no provider's.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they are in those they were in.
+    pub async fn keep_teams_of(
+        &self,
+        issuer: &str,
+        teams: &[String],
+        now: Millis,
+    ) -> Result<(), Arc<StoreError>> {
+        let sql = "SELECT u.name, m.team, m.given_by FROM members m JOIN users u ON u.id = m.user_id \
+                   WHERE m.given_by <> '' ORDER BY u.name, m.team";
+        let by = By { who: "platform".to_owned(), how: "settings" };
+        let mut all = Vec::new();
+        for row in self.read().await?.rows(sql, &[]).await? {
+            let (name, team, given_by) = (row.text(0)?, row.text(1)?, row.text(2)?);
+            if given_by == issuer && teams.contains(&team) {
+                continue;
+            }
+            let said = format!("{name}: not in {team} any more, as no group of {given_by} leads there");
+            all.extend(leaves(&name, std::iter::once(team)));
+            all.push(by.did("user.teams", &said, now));
         }
         if all.is_empty() { Ok(()) } else { self.change(all).await }
     }
@@ -169,15 +205,12 @@ impl Store {
         let by = By { who: name.clone(), how: HOW };
         let mut all = vec![Statement::must(sql, values)];
         let before = self.teams_of(&name).await?;
-        let leaves = |team: &&String| !provided.joined.contains(team) && before.contains(team);
-        let left: Vec<&String> = provided.decided.iter().filter(leaves).collect();
+        let is_left = |team: &&String| !provided.joined.contains(team) && before.contains(team);
+        let left: Vec<&String> = provided.decided.iter().filter(is_left).collect();
+        // Also where they are in all of them: a person may have put them there, or a version that did not keep who did.
+        all.extend(joins(&name, &provided.joined, &identity.issuer));
         if !left.is_empty() || provided.joined.iter().any(|team| !before.contains(team)) {
-            let leave =
-                "DELETE FROM members WHERE team = $2 AND user_id = (SELECT id FROM users WHERE name = $1)";
-            all.extend(
-                left.iter().map(|team| Statement::may(leave, [(&*name).into(), team.as_str().into()])),
-            );
-            all.extend(joins(&name, &provided.joined));
+            all.extend(leaves(&name, left.iter().map(|team| (*team).clone())));
             let mut after: Vec<&str> =
                 before.iter().filter(|team| !left.contains(team)).map(|team| &**team).collect();
             after.extend(provided.joined.iter().map(|team| &**team));
@@ -244,10 +277,16 @@ impl Store {
         .await
     }
 
-    async fn teams_of(&self, name: &str) -> Result<Vec<String>, StoreError> {
-        let sql = "SELECT m.team FROM members m JOIN users u ON u.id = m.user_id WHERE u.name = $1";
+    pub(crate) async fn teams_of(&self, name: &str) -> Result<Vec<String>, StoreError> {
+        Ok(self.members_of(name).await?.into_iter().map(|(team, _)| team).collect())
+    }
+
+    /// The teams of somebody, each with the issuer of the provider that put them there.
+    async fn members_of(&self, name: &str) -> Result<Vec<(String, String)>, StoreError> {
+        let sql = "SELECT m.team, m.given_by FROM members m JOIN users u ON u.id = m.user_id \
+                   WHERE u.name = $1 ORDER BY m.team";
         let rows = self.read().await?.rows(sql, &[Arg::Text(name)]).await?;
-        rows.into_iter().map(|row: Row| row.text(0)).collect()
+        rows.into_iter().map(|row: Row| Ok((row.text(0)?, row.text(1)?))).collect()
     }
 }
 

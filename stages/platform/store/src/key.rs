@@ -49,6 +49,8 @@ pub struct Key {
 /// A key that somebody comes in with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownKey {
+    /// Its number.
+    pub id: i64,
     /// Whose it is.
     pub owner: String,
     /// What it is good for.
@@ -78,7 +80,8 @@ impl Store {
     /// Makes a key of whoever asks; it is shown this once.
     ///
     /// # Errors
-    /// [`StoreError`] when it was not kept; [`StoreError::Gone`] where its owner is nobody (any more).
+    /// [`StoreError`] when it was not kept: [`StoreError::Gone`] where its owner is nobody (any more), [`StoreError::ManyKeys`] where
+    /// they have [`API_KEYS`].
     pub async fn add_key(
         &self,
         by: &By,
@@ -87,9 +90,27 @@ impl Store {
         until: Millis,
         now: Millis,
     ) -> Result<SecretString, Arc<StoreError>> {
+        self.add_key_with(None, by, name, scope, until, now).await
+    }
+
+    /// The same with a key of theirs, by its number: once that is taken back, this one is none either.
+    ///
+    /// # Errors
+    /// As [`Store::add_key`].
+    pub async fn add_key_with(
+        &self,
+        key: Option<i64>,
+        by: &By,
+        name: &str,
+        scope: Scope,
+        until: Millis,
+        now: Millis,
+    ) -> Result<SecretString, Arc<StoreError>> {
         let made = secret::mint(MARK)?;
-        let sql = "INSERT INTO keys (user_id, prefix, hash, name, scope, created_at, until) \
-                   SELECT id, $2, $3, $4, $5, $6, $7 FROM users WHERE name = $1";
+        let sql = "INSERT INTO keys (user_id, prefix, hash, name, scope, created_at, until, made_with) \
+                   SELECT u.id, $2, $3, $4, $5, $6, $7, $8 FROM users u \
+                   WHERE u.name = $1 AND (SELECT count(*) FROM keys k WHERE k.user_id = u.id) < $9";
+        let most = i64::try_from(API_KEYS).unwrap_or(i64::MAX);
         let owner = (&*by.who).into();
         let values = [
             owner,
@@ -99,9 +120,17 @@ impl Store {
             scope.name().into(),
             now.into(),
             until.into(),
+            key.into(),
+            most.into(),
         ];
-        self.change(vec![Statement::must(sql, values), by.did("key.add", name, now)]).await?;
-        Ok(made.token)
+        match self.change(vec![Statement::must(sql, values), by.did("key.add", name, now)]).await {
+            Ok(()) => Ok(made.token),
+            Err(error) if matches!(*error, StoreError::Gone) => {
+                let many = self.keys(Some(&by.who)).await?.len() >= API_KEYS;
+                Err(if many { StoreError::ManyKeys(API_KEYS).into() } else { error })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The keys of somebody, or of all.
@@ -126,7 +155,7 @@ impl Store {
         rows.into_iter().map(one).collect()
     }
 
-    /// Takes a key back, one's own or, with `of_anyone`, anybody's; `false`: there is none.
+    /// Takes a key back and whatever was made with it, one's own or, with `of_anyone`, anybody's; `false`: there is none.
     ///
     /// # Errors
     /// [`StoreError`] when it is still good.
@@ -150,7 +179,7 @@ impl Store {
     pub async fn key(&self, token: &SecretString, now: Millis) -> Result<Option<KnownKey>, StoreError> {
         let token = token.expose_secret();
         let Some(prefix) = secret::prefix(MARK, token) else { return Ok(None) };
-        let sql = "SELECT u.name, k.scope, k.hash, k.until FROM keys k JOIN users u ON u.id = k.user_id \
+        let sql = "SELECT u.name, k.scope, k.hash, k.until, k.id FROM keys k JOIN users u ON u.id = k.user_id \
                    WHERE k.prefix = $1 AND k.until > $2 AND u.disabled = 0";
         let row = self.read().await?.row(sql, &[Arg::Text(prefix), Arg::Int(now)]).await?;
         let Some(row) = row else { return Ok(None) };
@@ -158,6 +187,6 @@ impl Store {
             return Ok(None);
         }
         let scope = Scope::of(&row.text(1)?).unwrap_or(Scope::Read);
-        Ok(Some(KnownKey { owner: row.text(0)?, scope, until: row.int(3)? }))
+        Ok(Some(KnownKey { id: row.int(4)?, owner: row.text(0)?, scope, until: row.int(3)? }))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::accounts::{Account, Role, insert, joins};
+use crate::accounts::{Account, END_SESSIONS, Role, insert, joins, leaves};
 use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Row};
@@ -40,12 +40,11 @@ pub struct Session {
     pub until: Millis,
 }
 
-/// The last that may manage accounts stays.
-const NOT_THE_LAST: &str = "DELETE FROM users WHERE name = $1 AND \
-    (role <> 'admin' OR disabled = 1 OR (SELECT count(*) FROM users WHERE role = 'admin' AND disabled = 0) > 1)";
-const DISABLED: &str = "UPDATE users SET disabled = $2 WHERE name = $1 AND ($2 = 0 OR disabled = 1 OR role <> 'admin' OR \
-    (SELECT count(*) FROM users WHERE role = 'admin' AND disabled = 0) > 1)";
-
+/// The last that may manage accounts stays: of those whom a person made one, since a provider may take what its group gives at any time.
+const NOT_THE_LAST: &str = "DELETE FROM users WHERE name = $1 AND (role <> 'admin' OR disabled = 1 OR EXISTS (\
+    SELECT 1 FROM users u WHERE u.name <> $1 AND u.role = 'admin' AND u.admin_by = '' AND u.disabled = 0))";
+const DISABLED: &str = "UPDATE users SET disabled = $2 WHERE name = $1 AND ($2 = 0 OR disabled = 1 OR role <> 'admin' OR EXISTS (\
+    SELECT 1 FROM users u WHERE u.name <> $1 AND u.role = 'admin' AND u.admin_by = '' AND u.disabled = 0))";
 impl Store {
     /// Everybody, by name.
     ///
@@ -96,7 +95,7 @@ impl Store {
         self.whether(vec![insert(account, now)?, by.did("user.add", &account.name, now)]).await
     }
 
-    /// Takes somebody away, with their sessions and keys; `false`: nobody has that name, or it is the last admin.
+    /// Takes somebody away, with their sessions and keys; `false`: nobody has that name, or it is the last admin whom a person made one.
     ///
     /// # Errors
     /// [`StoreError`] when they are still there.
@@ -106,7 +105,7 @@ impl Store {
     }
 
     /// Keeps somebody out, whose sessions and links end, or lets them in again; `false`: nobody has that name, or it is the last
-    /// admin.
+    /// admin whom a person made one.
     ///
     /// # Errors
     /// [`StoreError`] when it is as it was.
@@ -127,7 +126,7 @@ impl Store {
         self.whether(all).await
     }
 
-    /// Gives somebody a role; `false`: nobody has that name, or it is the last admin.
+    /// Gives somebody a role; `false`: nobody has that name, or it is the last admin whom a person made one.
     ///
     /// # Errors
     /// [`StoreError`] when they have the one they had.
@@ -140,8 +139,8 @@ impl Store {
     ) -> Result<bool, Arc<StoreError>> {
         // What a person gives or takes is no group's any more.
         let sql = "UPDATE users SET admin_by = CASE WHEN role = $2 THEN admin_by ELSE '' END, role = $2 WHERE name = $1 AND \
-                   ($2 = 'admin' OR role <> 'admin' OR disabled = 1 OR \
-                   (SELECT count(*) FROM users WHERE role = 'admin' AND disabled = 0) > 1)";
+                   ($2 = 'admin' OR role <> 'admin' OR disabled = 1 OR EXISTS (SELECT 1 FROM users u \
+                   WHERE u.name <> $1 AND u.role = 'admin' AND u.admin_by = '' AND u.disabled = 0))";
         let set = Statement::must(sql, [name.into(), role.name().into()]);
         let act = if role == Role::Admin { "user.admin" } else { "user.member" };
         self.whether(vec![set, by.did(act, name, now)]).await
@@ -160,11 +159,9 @@ impl Store {
         now: Millis,
     ) -> Result<bool, Arc<StoreError>> {
         let set = "UPDATE users SET password = $2 WHERE name = $1";
-        let end =
-            "DELETE FROM sessions WHERE digest <> $2 AND user_id = (SELECT id FROM users WHERE name = $1)";
         self.whether(vec![
             Statement::must(set, [name.into(), hash.into()]),
-            Statement::may(end, [name.into(), keep.into()]),
+            Statement::may(END_SESSIONS, [name.into(), keep.into()]),
             by.did("user.password", name, now),
         ])
         .await
@@ -181,10 +178,12 @@ impl Store {
         teams: &[String],
         now: Millis,
     ) -> Result<bool, Arc<StoreError>> {
-        let leave = "DELETE FROM members WHERE user_id = (SELECT id FROM users WHERE name = $1)";
+        // Where they stay, whoever put them there is the same.
+        let left = self.teams_of(name).await?.into_iter().filter(|team| !teams.contains(team));
         let there = "UPDATE users SET name = name WHERE name = $1";
-        let mut all = vec![Statement::must(there, [name.into()]), Statement::may(leave, [name.into()])];
-        all.extend(joins(name, teams));
+        let mut all = vec![Statement::must(there, [name.into()])];
+        all.extend(leaves(name, left));
+        all.extend(joins(name, teams, ""));
         all.push(by.did("user.teams", &format!("{name}: {}", teams.join(", ")), now));
         self.whether(all).await
     }

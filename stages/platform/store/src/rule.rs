@@ -151,6 +151,17 @@ pub struct View(Option<Vec<Vec<Wanted>>>);
 
 type Wanted = (AttributeName, Option<String>, Vec<String>);
 
+/// Whether a team can be called so: forms have commas between teams, and drop white space around them.
+///
+/// # Errors
+/// What is wrong with the name.
+pub fn check_team(name: &str) -> Result<(), &'static str> {
+    if name.contains(|c: char| c == ',' || c.is_control()) || name.trim() != name {
+        return Err("the name of a team has no comma, no control character and no white space around it");
+    }
+    Ok(())
+}
+
 impl Rule {
     /// Whether there is no more in it than may be kept, and nothing that can never hold.
     ///
@@ -161,6 +172,7 @@ impl Rule {
         if self.teams.is_empty() || self.teams.len() > 50 || !self.teams.iter().all(named) {
             return Err("a rule names 1 to 50 teams, each by at most 100 characters");
         }
+        self.teams.iter().try_for_each(|team| check_team(team))?;
         if self.actions.is_empty() || self.actions.len() > 50 {
             return Err("a rule grants at least one action");
         }

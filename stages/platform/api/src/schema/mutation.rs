@@ -3,8 +3,8 @@
 use async_graphql::{Context, InputValueResult, Object, Result, Scalar, ScalarType, SimpleObject, Value};
 use pipeline_core::{ExposeSecret as _, SecretString};
 use stages_platform_store::{
-    API_KEYS, RULES, Role, SEALING_KEYS, Scope, SealingKey, SharedConfiguration, TOLD_CLUSTERS,
-    VersionSource, runtime_id,
+    RULES, Role, SEALING_KEYS, Scope, SealingKey, SharedConfiguration, TOLD_CLUSTERS, VersionSource,
+    check_team, runtime_id,
 };
 
 use super::account::{AbacRuleInput, GitProviders};
@@ -57,6 +57,13 @@ fn wrong(text: impl Into<String>) -> async_graphql::Error {
 fn is_random(text: &str) -> bool {
     let digits: std::collections::BTreeSet<u8> = text.bytes().collect();
     text.len() == 64 && digits.len() > 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Somebody is there as they were.
+fn not_the_last(name: &str) -> String {
+    format!(
+        "there is no user '{name}', or it is the last admin whom a person made one: an admin by a group of a provider does not count"
+    )
 }
 
 fn done(done: bool, otherwise: impl Into<String>) -> Result<bool> {
@@ -240,7 +247,8 @@ impl Mutation {
         })
     }
 
-    /// Makes a key of whoever asks; `scope` is `read` or `full`. Made with a key, it ends when that one does, where it would later.
+    /// Makes a key of whoever asks; `scope` is `read` or `full`. Made with a key, it ends when that one does, where it would later, and
+    /// is taken back with it.
     async fn create_api_key(
         &self,
         context: &Context<'_>,
@@ -260,16 +268,15 @@ impl Mutation {
             return Err(wrong(format!("a key lasts 1 to {DAYS} days")));
         }
         let (store, now) = (store(context)?, now(context)?);
-        if store.keys(Some(&person.access.who)).await.map_err(unread)?.len() >= API_KEYS {
-            return Err(wrong(format!("you have {API_KEYS} keys: take one back first")));
-        }
         let asked = now + days * 86_400_000;
-        let until = person.key_ends.map_or(asked, |own| own.min(asked));
-        let made = store.add_key(&person.by, name, scope, until, now).await.map_err(kept)?;
+        let own = person.key.as_ref();
+        let until = own.map_or(asked, |own| own.until.min(asked));
+        let own = own.map(|own| own.id);
+        let made = store.add_key_with(own, &person.by, name, scope, until, now).await.map_err(kept)?;
         Ok(NewApiKey { key: made.expose_secret().to_owned(), ends_at: time(until) })
     }
 
-    /// Takes a key back: one's own, or as an admin anybody's.
+    /// Takes a key back, and with it those that were made with it: one's own, or as an admin anybody's.
     async fn remove_api_key(&self, context: &Context<'_>, id: i64) -> Result<bool> {
         let caller = caller(context)?;
         let person = caller.writes()?;
@@ -285,7 +292,7 @@ impl Mutation {
             return Err(wrong("a role is 'admin' or 'member'"));
         };
         let set = store(context)?.set_role(&person.by, &name, role, now(context)?).await;
-        done(set.map_err(kept)?, format!("there is no user '{name}', or it is the last admin"))
+        done(set.map_err(kept)?, not_the_last(&name))
     }
 
     /// Puts somebody into these teams and no others.
@@ -294,6 +301,7 @@ impl Mutation {
         if teams.len() > 50 || teams.iter().any(|team| team.trim().is_empty() || team.len() > 100) {
             return Err(wrong("somebody is in at most 50 teams, each of a name of at most 100 characters"));
         }
+        teams.iter().try_for_each(|team| check_team(team)).map_err(wrong)?;
         let set = store(context)?.set_teams(&person.by, &name, &teams, now(context)?).await;
         done(set.map_err(kept)?, format!("there is no user '{name}'"))
     }
@@ -302,14 +310,14 @@ impl Mutation {
     async fn set_user_disabled(&self, context: &Context<'_>, name: String, disabled: bool) -> Result<bool> {
         let person = caller(context)?.governs()?;
         let set = store(context)?.set_disabled(&person.by, &name, disabled, now(context)?).await;
-        done(set.map_err(kept)?, format!("there is no user '{name}', or it is the last admin"))
+        done(set.map_err(kept)?, not_the_last(&name))
     }
 
     /// Takes somebody away, with their sessions and keys.
     async fn remove_user(&self, context: &Context<'_>, name: String) -> Result<bool> {
         let person = caller(context)?.governs()?;
         let removed = store(context)?.remove_person(&person.by, &name, now(context)?).await;
-        done(removed.map_err(kept)?, format!("there is no user '{name}', or it is the last admin"))
+        done(removed.map_err(kept)?, not_the_last(&name))
     }
 
     /// Ends every session of somebody: of oneself, or as an admin of anybody.
@@ -339,7 +347,9 @@ impl Mutation {
         registered(store(context)?, &runtime).await?;
         let application = match &application {
             Some(name) => {
-                let parts = name.split_once('/').filter(|(_, name)| !name.is_empty() && name.len() <= 253);
+                let parts = name.split_once('/').filter(|(namespace, name)| {
+                    !namespace.is_empty() && !name.is_empty() && name.len() <= 253 && !name.contains('/')
+                });
                 Some(parts.ok_or_else(|| wrong("an application is named as namespace/name"))?)
             }
             None => None,

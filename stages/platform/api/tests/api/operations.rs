@@ -24,6 +24,8 @@ async fn rest(served: &Served, who: &Credential, method: &str, path: &str, body:
     told(asked.header(who.0, &who.1).body(body.to_owned()).send().await.unwrap()).await
 }
 
+const TEAM: &str = "the name of a team has no comma, no control character and no white space around it";
+
 #[tokio::test]
 async fn a_runtime_registers_as_an_incumbents_does_reports_what_is_wrong_and_is_taken_away() {
     let served = Served::new().await;
@@ -365,21 +367,27 @@ async fn what_cannot_be_is_refused_with_what_can() {
             r#"mutation {{ createAbacRule(rule: {{entityType: "{entity}", teams: ["shop"], actions: ["{action}"], attributes: [{{name: "{attribute}", value: "x"}}]}}) }}"#
         )
     };
-    let teams = r#"mutation { setUserTeams(name: "lin", teams: [" "]) }"#.to_owned();
+    let teams =
+        |team: &str| format!(r#"mutation {{ setUserTeams(name: "lin", teams: ["shop", "{team}"]) }}"#);
     let cases = [
         (key(" ", "read", 1), "the name of a key has 1 to 100 characters"),
         (key("ci", "write", 1), "the scope of a key is 'read' or 'full'"),
         (key("ci", "read", 0), "a key lasts 1 to 366 days"),
         (key("ci", "read", 367), "a key lasts 1 to 366 days"),
         (rule("gitopsApplications", "VIEW", "LABEL"), "a LABEL has a key, and no other attribute has one"),
-        (teams, "somebody is in at most 50 teams, each of a name of at most 100 characters"),
+        (teams(" "), "somebody is in at most 50 teams, each of a name of at most 100 characters"),
+        (teams("ops,shop"), TEAM),
+        (teams("ops\\u0007"), TEAM),
+        (teams(" ops"), TEAM),
+        (teams("ops\\u2003"), TEAM),
+        (rule("gitopsApplications", "VIEW", "RUNTIME").replace("shop", "shop,ops"), TEAM),
         (
             r#"mutation { setUserRole(name: "lin", role: "owner") }"#.to_owned(),
             "a role is 'admin' or 'member'",
         ),
         (
             r#"mutation { setUserRole(name: "ada", role: "member") }"#.to_owned(),
-            "there is no user 'ada', or it is the last admin",
+            "there is no user 'ada', or it is the last admin whom a person made one: an admin by a group of a provider does not count",
         ),
         (r#"mutation { endSessions(name: "lin") }"#.to_owned(), "'lin' has no session"),
     ];
@@ -438,8 +446,11 @@ async fn where_a_version_stands_is_told_as_it_was_set_for_the_application_or_its
     ] {
         assert_eq!(served.refused(&served.admin, set, json!({"s": source(file, path)})).await, why);
     }
-    let named = json!({"a": "shop", "s": source("Chart.yaml", "$.version")});
-    assert_eq!(served.refused(&served.admin, set, named).await, "an application is named as namespace/name");
+    for name in ["shop", "/shop", "argocd/", "/", "", "argocd/shop/web", "argocd//shop"] {
+        let named = json!({"a": name, "s": source("Chart.yaml", "$.version")});
+        let said = served.refused(&served.admin, set, named).await;
+        assert_eq!(said, "an application is named as namespace/name", "{name}");
+    }
     let query =
         "{ promotionTemplateByRuntime(applicationMetadata: {name: \"shop\"}) { versionSource { file } } }";
     assert_eq!(served.refused(&served.admin, query, json!({})).await, "say of which runtime");

@@ -3,7 +3,7 @@
 use pipeline_core::SecretString;
 use reqwest::StatusCode;
 use stages_platform_console::table;
-use stages_platform_store::RetentionDays;
+use stages_platform_store::{Account, RetentionDays, Role};
 
 use crate::served::{Served, cookie};
 
@@ -69,6 +69,10 @@ async fn somebody_is_invited_sets_a_password_is_changed_kept_out_and_taken_away(
     let page =
         served.send(&ada, "/settings/users", &[("name", "lin"), ("role", "member"), ("teams", &many)]).await;
     assert!(page.contains("Somebody is in at most 50 teams, each of a name of at most 100 characters."));
+    let form = [("name", "lin"), ("role", "member"), ("teams", "shop\u{7}x")];
+    let page = served.send(&ada, "/settings/users", &form).await;
+    let team = "The name of a team has no comma, no control character and no white space around it.";
+    assert!(page.contains(team), "{page}");
 
     let page = served
         .send(&ada, "/settings/users", &[("name", "Lin"), ("role", "member"), ("teams", "shop, shop ,web")])
@@ -85,7 +89,8 @@ async fn somebody_is_invited_sets_a_password_is_changed_kept_out_and_taken_away(
     let people = served.store.people().await.unwrap();
     assert_eq!((&*people[1].name, &people[1].teams), ("lin", &vec!["shop".to_owned(), "web".to_owned()]));
 
-    let admin = "This is the last admin who may come in: make somebody else one first.";
+    let admin = "This is the last admin who may come in and whom a person made one: make somebody else one first. An admin by a group of \
+                 the provider counts once they were made a member and an admin again.";
     let page = served.send(&ada, "/settings/users/change", &[("name", "ada"), ("role", "member")]).await;
     assert!(page.contains(admin));
     let nobody = "There is nobody of that name (any more).";
@@ -108,7 +113,8 @@ async fn somebody_is_invited_sets_a_password_is_changed_kept_out_and_taken_away(
     let act = async |name: &'static str, act: &'static str| {
         served.send(&ada, "/settings/users/act", &[("name", name), ("act", act)]).await
     };
-    let last = "There is nobody of that name (any more), or it is the last admin who may come in.";
+    let last = "There is nobody of that name (any more), or it is the last admin who may come in and whom a person made one: an admin \
+                by a group of the provider does not count.";
     let page = act("lin", "disable").await;
     assert!(page.contains("disabled") && page.contains("Let in again"));
     assert_eq!(status(&lin).await, StatusCode::UNAUTHORIZED);
@@ -138,6 +144,31 @@ async fn somebody_is_invited_sets_a_password_is_changed_kept_out_and_taken_away(
         "ada user.disable lin",
     ];
     assert_eq!(served.acts(6).await, acts);
+}
+
+#[tokio::test]
+async fn an_act_is_on_whoever_has_that_very_name() {
+    let served = Served::new().await;
+    let ada = served.signed_in().await;
+    let by = stages_platform_store::By { who: "ada".to_owned(), how: "session" };
+    // Such names were made of what a provider sent, before white space around them was dropped.
+    for name in ["bob", " bob"] {
+        let account = Account { name: name.to_owned(), password: String::new(), role: Role::Member };
+        assert!(served.store.add_person(&by, &account, 1).await.unwrap());
+    }
+    let disabled = async || {
+        let people = served.store.people().await.unwrap();
+        people.into_iter().filter(|one| one.disabled).map(|one| one.name).collect::<Vec<_>>()
+    };
+    served.send(&ada, "/settings/users/act", &[("name", " bob"), ("act", "disable")]).await;
+    assert_eq!(disabled().await, [" bob"]);
+    served.send(&ada, "/settings/users/change", &[("name", " bob"), ("role", "admin")]).await;
+    assert_eq!(served.acts(2).await, ["ada user.admin  bob", "ada user.disable  bob"]);
+    let page = served.page(&ada, "/settings/users?name=+bob").await;
+    assert!(page.contains("<input type=\"hidden\" name=\"name\" value=\" bob\">"), "{page}");
+    // One that is invited is typed.
+    let page = served.send(&ada, "/settings/users", &[("name", " Bob "), ("role", "member")]).await;
+    assert!(page.contains("Somebody has that name: choose another."));
 }
 
 #[tokio::test]

@@ -10,6 +10,9 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     on(place, somebody_whom_a_provider_sends_is_known_by_who_they_are_there).await;
     on(place, whoever_gets_a_name_that_was_somebody_elses_is_another_account).await;
     on(place, who_is_an_admin_by_a_group_is_one_as_long_as_they_are_in_it).await;
+    on(place, an_admin_by_a_group_is_none_that_others_could_be_left_to).await;
+    on(place, whose_identity_is_taken_away_has_no_session_and_no_team_of_it).await;
+    on(place, teams_of_another_provider_or_of_no_group_any_more_are_left).await;
 }
 
 fn identity(subject: &str) -> Identity {
@@ -86,8 +89,8 @@ async fn somebody_whom_a_provider_sends_is_known_by_who_they_are_there(opened: O
     assert!(store.link_identity(&by(), "ada", &identity("a-1"), NOW).await.unwrap());
     assert!(!store.link_identity(&by(), "ada", &identity("a-2"), NOW).await.unwrap(), "one of each provider");
     assert_eq!(store.subject_of("ada", &identity("").issuer).await.unwrap().as_deref(), Some("a-1"));
-    assert!(store.unlink_identity(&by(), "ada", &identity("").issuer, NOW).await.unwrap());
-    assert!(!store.unlink_identity(&by(), "ada", &identity("").issuer, NOW).await.unwrap());
+    assert!(store.unlink_identity(&by(), "ada", &identity("").issuer, digest("none"), NOW).await.unwrap());
+    assert!(!store.unlink_identity(&by(), "ada", &identity("").issuer, digest("none"), NOW).await.unwrap());
     assert_eq!(
         (known("a-1").await, store.subject_of("ada", &identity("").issuer).await.unwrap()),
         (None, None)
@@ -168,10 +171,107 @@ async fn who_is_an_admin_by_a_group_is_one_as_long_as_they_are_in_it(opened: Ope
     }
     // Whose identity is taken away is in no group any more.
     assert_eq!(comes("lin", Some("admins")).await, Role::Admin);
-    assert!(store.unlink_identity(&by(), "lin", issuer, NOW).await.unwrap());
+    assert!(store.unlink_identity(&by(), "lin", issuer, digest("none"), NOW).await.unwrap());
     assert_eq!(store.account("lin").await.unwrap().unwrap().role, Role::Member);
-    assert!(store.unlink_identity(&by(), "mia", issuer, NOW).await.unwrap());
+    assert!(store.unlink_identity(&by(), "mia", issuer, digest("none"), NOW).await.unwrap());
     assert_eq!(store.account("mia").await.unwrap().unwrap().role, Role::Admin);
+    opened.close().await;
+}
+
+async fn an_admin_by_a_group_is_none_that_others_could_be_left_to(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let store = &opened.store;
+    let mia = Account { name: "mia".to_owned(), password: String::new(), role: Role::Member };
+    assert!(store.add_identified(&mia, &identity("mia"), NOW).await.unwrap());
+    let said = Provided { admin: Some("admins".to_owned()), ..Provided::default() };
+    let until = NOW + MINUTE;
+    assert!(store.sign_in_identified(digest("m"), &identity("mia"), &said, NOW, until).await.unwrap());
+    assert_eq!(store.account("mia").await.unwrap().unwrap().role, Role::Admin);
+
+    // The provider could take her role at any time, and nobody here could make an admin.
+    assert!(!store.set_role(&by(), "ada", Role::Member, NOW).await.unwrap());
+    assert!(!store.set_disabled(&by(), "ada", true, NOW).await.unwrap());
+    assert!(!store.remove_person(&by(), "ada", NOW).await.unwrap());
+    assert!(store.set_disabled(&by(), "mia", true, NOW).await.unwrap(), "she is not the last");
+    assert!(store.set_disabled(&by(), "mia", false, NOW).await.unwrap());
+    assert!(store.set_role(&by(), "mia", Role::Member, NOW).await.unwrap());
+    // Once a person made her one she counts, whatever the provider says.
+    assert!(store.set_role(&by(), "mia", Role::Admin, NOW).await.unwrap());
+    assert!(store.set_disabled(&by(), "ada", true, NOW).await.unwrap());
+    assert!(!store.remove_person(&by(), "mia", NOW).await.unwrap());
+    assert!(store.remove_person(&by(), "ada", NOW).await.unwrap());
+    opened.close().await;
+}
+
+async fn whose_identity_is_taken_away_has_no_session_and_no_team_of_it(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let (store, issuer) = (&opened.store, &*identity("").issuer);
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let mia = Account { name: "mia".to_owned(), password: String::new(), role: Role::Member };
+    assert!(store.add_identified(&mia, &identity("mia"), NOW).await.unwrap());
+    let teams =
+        async || store.people().await.unwrap().into_iter().find(|one| one.name == "mia").unwrap().teams;
+    let comes = async |session: &str, joined: &[&str]| {
+        let said = Provided { decided: names(&["ops", "shop"]), joined: names(joined), admin: None };
+        let until = NOW + MINUTE;
+        assert!(
+            store.sign_in_identified(digest(session), &identity("mia"), &said, NOW, until).await.unwrap()
+        );
+    };
+    // What an admin gives beside it is not the provider's, and what the provider gave stays its own when they save both.
+    comes("one", &["ops", "shop"]).await;
+    assert!(store.set_teams(&by(), "mia", &names(&["guild", "ops"]), NOW).await.unwrap());
+    comes("two", &["ops"]).await;
+    store.keep_session(digest("own"), "mia", NOW, NOW + MINUTE).await.unwrap();
+    store.keep_session(digest("ada"), "ada", NOW, NOW + MINUTE).await.unwrap();
+    assert!(store.unlink_identity(&by(), "mia", issuer, digest("own"), NOW).await.unwrap());
+    for session in ["one", "two"] {
+        assert_eq!(store.session(digest(session), NOW).await.unwrap(), None, "{session}");
+    }
+    for (session, name) in [("own", "mia"), ("ada", "ada")] {
+        assert_eq!(store.session(digest(session), NOW).await.unwrap().as_deref(), Some(name));
+    }
+    assert_eq!(teams().await, ["guild"]);
+    let acts = store.audit(i64::MAX, 2).await.unwrap().into_iter();
+    let acts: Vec<_> = acts.map(|one| format!("{} {} {}", one.who, one.act, one.subject)).collect();
+    assert_eq!(acts, ["ada user.teams mia: guild", &*format!("ada user.unlink-identity mia: of {issuer}")]);
+    opened.close().await;
+}
+
+async fn teams_of_another_provider_or_of_no_group_any_more_are_left(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let (store, issuer) = (&opened.store, &*identity("").issuer);
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let mia = Account { name: "mia".to_owned(), password: String::new(), role: Role::Member };
+    assert!(store.add_identified(&mia, &identity("mia"), NOW).await.unwrap());
+    assert!(store.set_teams(&by(), "mia", &names(&["guild"]), NOW).await.unwrap());
+    let teams =
+        async || store.people().await.unwrap().into_iter().find(|one| one.name == "mia").unwrap().teams;
+    for (index, (now_of, mapped, stays)) in [
+        (issuer, &["ops", "shop"][..], &["guild", "ops", "shop"][..]),
+        (issuer, &["shop"], &["guild", "shop"]),
+        ("https://other.example.com", &["ops", "shop"], &["guild"]),
+        ("", &[], &["guild"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let all = names(&["ops", "shop"]);
+        let said = Provided { decided: all.clone(), joined: all, admin: None };
+        let session = digest(&format!("m-{index}"));
+        assert!(store.sign_in_identified(session, &identity("mia"), &said, NOW, NOW + MINUTE).await.unwrap());
+        store.keep_teams_of(now_of, &names(mapped), NOW).await.unwrap();
+        assert_eq!(teams().await, stays, "{now_of}");
+    }
+    let acts = store.audit(i64::MAX, 2).await.unwrap().into_iter();
+    let acts: Vec<_> =
+        acts.map(|one| format!("{} {} {} {}", one.who, one.how, one.act, one.subject)).collect();
+    let said = |team| {
+        format!(
+            "platform settings user.teams mia: not in {team} any more, as no group of {issuer} leads there"
+        )
+    };
+    assert_eq!(acts, [said("shop"), said("ops")]);
     opened.close().await;
 }
 

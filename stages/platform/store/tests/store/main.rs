@@ -14,6 +14,7 @@ mod file;
 mod fleet;
 mod group;
 mod identities;
+mod keys;
 mod letters;
 mod looked_up;
 mod matrix;

@@ -32,7 +32,8 @@ pub(crate) async fn act(desk: Desk) -> HandlerResult {
                 return refused(&desk, why).await;
             }
             let issuer = oidc.provider.issuer().as_str();
-            let gone = desk.store().unlink_identity(&desk.by(), name, issuer, desk.now()).await;
+            let gone =
+                desk.store().unlink_identity(&desk.by(), name, issuer, session.digest, desk.now()).await;
             match gone.map_err(|error| desk.unread(error))? {
                 true => Ok(Redirect::to("/settings").into_response()),
                 false => refused(&desk, "You are not linked.").await,

@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse as _, Redirect, Response};
 use jiff::SignedDuration;
-use stages_platform_store::{Account, Identity, Role};
+use stages_platform_store::{Account, Identity, Role, check_team};
 use url::form_urlencoded;
 
 use super::{Desk, identity};
@@ -32,7 +32,11 @@ fn to(name: &str) -> Response {
 
 fn wrong_teams(teams: &[String]) -> Option<&'static str> {
     let well = teams.len() <= TEAMS && teams.iter().all(|team| team.chars().count() <= TEAM);
-    (!well).then_some("Somebody is in at most 50 teams, each of a name of at most 100 characters.")
+    if !well {
+        return Some("Somebody is in at most 50 teams, each of a name of at most 100 characters.");
+    }
+    let wrong = teams.iter().any(|team| check_team(team).is_err());
+    wrong.then_some("The name of a team has no comma, no control character and no white space around it.")
 }
 
 fn role(name: &str) -> Option<Role> {
@@ -40,7 +44,7 @@ fn role(name: &str) -> Option<Role> {
 }
 
 pub(crate) async fn list(desk: Desk) -> HandlerResult {
-    listed(&desk, &desk.value("name"), &Said::Nothing).await
+    listed(&desk, &desk.person(), &Said::Nothing).await
 }
 
 pub(crate) async fn invite(desk: Desk) -> HandlerResult {
@@ -73,7 +77,7 @@ fn link(desk: &Desk) -> Result<(String, ([u8; 32], i64)), getrandom::Error> {
 }
 
 pub(crate) async fn change(desk: Desk) -> HandlerResult {
-    let (name, teams) = (desk.value("name"), desk.names("teams"));
+    let (name, teams) = (desk.person(), desk.names("teams"));
     let people = desk.store().people().await.map_err(|error| desk.unread(error))?;
     let Some(person) = people.into_iter().find(|one| one.name == name) else {
         return listed(&desk, "", &Said::Refused("There is nobody of that name (any more).")).await;
@@ -85,7 +89,8 @@ pub(crate) async fn change(desk: Desk) -> HandlerResult {
     if role != person.role {
         let set = desk.store().set_role(&desk.by(), &name, role, desk.now()).await;
         if !set.map_err(|error| desk.unread(error))? {
-            let why = "This is the last admin who may come in: make somebody else one first.";
+            let why = "This is the last admin who may come in and whom a person made one: make somebody else one first. An admin by a \
+                       group of the provider counts once they were made a member and an admin again.";
             return listed(&desk, &name, &Said::Refused(why)).await;
         }
     }
@@ -99,8 +104,9 @@ pub(crate) async fn change(desk: Desk) -> HandlerResult {
 }
 
 pub(crate) async fn act(desk: Desk) -> HandlerResult {
-    let (store, by, now, name) = (desk.store(), desk.by(), desk.now(), desk.value("name"));
-    let last = "There is nobody of that name (any more), or it is the last admin who may come in.";
+    let (store, by, now, name) = (desk.store(), desk.by(), desk.now(), desk.person());
+    let last = "There is nobody of that name (any more), or it is the last admin who may come in and whom a person made one: an admin \
+                by a group of the provider does not count.";
     let (done, otherwise) = match &*desk.value("act") {
         "link" => {
             let (link, kept) = link(&desk).map_err(|error| desk.unread(error))?;
@@ -121,7 +127,10 @@ pub(crate) async fn act(desk: Desk) -> HandlerResult {
             };
             let (issuer, subject) = (oidc.provider.issuer().as_str().to_owned(), desk.value("subject"));
             if act == "unlink-identity" {
-                (store.unlink_identity(&by, &name, &issuer, now).await, "They are not linked.")
+                (
+                    store.unlink_identity(&by, &name, &issuer, desk.session.digest, now).await,
+                    "They are not linked.",
+                )
             } else if subject.is_empty() || subject.len() > SUBJECT {
                 (Ok(false), "A subject has 1 to 255 characters.")
             } else {

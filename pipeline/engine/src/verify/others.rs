@@ -37,14 +37,13 @@ impl Check<'_> {
         // What was on its way is known once it has come to rest.
         let resting = self.rest(named.keys().cloned().collect(), Instant::now() + REST, found).await;
         let unknown = resting.into_iter().filter(|key| self.shared.ledger.get(key).is_none()).collect();
+        let owned = |(key, uid): (&Key, &Uid)| (key.clone(), uid.clone());
         let mut ended = BTreeMap::new();
         let compare = |key: &Key, now: Option<Surveyed>, found: &mut Findings| {
             let is_gone = now.is_none();
             match self.differs(key, now.as_ref()) {
                 Some(differs) => found.add(key.clone(), differs),
-                None if is_gone => {
-                    ended.extend(named.get_key_value(key).map(|(key, uid)| (key.clone(), uid.clone())))
-                }
+                None if is_gone => ended.extend(named.get_key_value(key).map(owned)),
                 None => {}
             }
         };

@@ -10,7 +10,7 @@ use crate::fakes::{Cluster, Compares, Enricher, Receiver, key};
 use crate::running::{Running, one_shard, start, start_on, start_route};
 use crate::verify::{DRY, came, found, reported, verified};
 
-/// The end of `app-2` was acknowledged, and the receiver holds that application again.
+/// The end of `app-2` was acknowledged, and the receiver holds that object again.
 async fn restored(compares: Compares) -> Running {
     let engine = reported(compares).await;
     engine.cluster.delete("app-2", 50);

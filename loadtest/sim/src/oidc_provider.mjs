@@ -28,9 +28,10 @@ const key = () => {
   return { ...createPrivateKey(privateKey).export({ format: 'jwk' }), kid: `key-${keys}`, use: 'sig', alg: 'RS256' };
 };
 
-// What a test sets: claims by login, the next ID token's other claims or key, how long a code is good, whether it is away.
+// What a test sets: claims by login, the next ID token's other claims or key, how long a code is good, whether it is away, the
+// status by which it refuses to say who somebody is.
 const people = new Map();
-const set = { twist: null, forge: false, code: 60, away: false };
+const set = { twist: null, forge: false, code: 60, away: false, userinfo: 0 };
 let current = key();
 let provider;
 let issuer;
@@ -95,6 +96,8 @@ const answer = async (request, response) => {
       response.end('set\n');
     } else if (set.away) {
       response.writeHead(503).end('down for maintenance\n');
+    } else if (set.userinfo && request.url.startsWith('/me')) {
+      response.writeHead(set.userinfo).end('{"error":"insufficient_scope"}');
     } else if (request.url.startsWith('/interaction/') && request.method === 'GET') {
       response.writeHead(200, { 'content-type': 'text/html' }).end(form);
     } else if (request.url.startsWith('/interaction/')) {

@@ -30,6 +30,17 @@ pub enum TokenFault {
     Other,
 }
 
+/// What a provider answered that did not say who somebody is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UserInfoFault {
+    /// A refusal, by its status.
+    #[error("{0}")]
+    Status(u16),
+    /// Of somebody else, or nothing that can be read.
+    #[error("its answer cannot be used")]
+    Other,
+}
+
 /// Nobody was signed in.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum OidcError {
@@ -83,6 +94,17 @@ pub enum OidcError {
         host: Arc<str>,
         /// What is wrong.
         fault: TokenFault,
+    },
+    /// It vouched for somebody, and did not say more of them.
+    #[error(
+        "{host} did not say who somebody is ({why}): an admin looks at platformServer.oidc.scopes, and at what the client may ask for \
+         there"
+    )]
+    UserInfo {
+        /// The provider.
+        host: Arc<str>,
+        /// What it answered instead.
+        why: UserInfoFault,
     },
     /// This machine gives no random bytes.
     #[error("this platform cannot make random bytes")]

@@ -16,6 +16,6 @@ mod provider;
 
 pub use attempt::{ATTEMPT_LASTS, Attempt};
 pub use claims::Claims;
-pub use error::{OidcError, TokenFault};
+pub use error::{OidcError, TokenFault, UserInfoFault};
 pub use issuer::{Issuer, IssuerError};
 pub use provider::{Begun, OidcConfig, Provider};

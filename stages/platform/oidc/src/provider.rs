@@ -22,11 +22,12 @@ use openidconnect::{
 use pipeline_core::{ExposeSecret as _, SecretString};
 use stages_client::Token;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use url::Url;
 
 use crate::attempt::Attempt;
 use crate::claims::{Claims, OtherClaims};
-use crate::error::{OidcError, TokenFault, word};
+use crate::error::{OidcError, TokenFault, UserInfoFault, word};
 use crate::issuer::Issuer;
 use crate::peer::{CallError, Caller, Peer};
 
@@ -125,6 +126,8 @@ struct Inner {
     /// Why it could not be asked, and when.
     failed: Mutex<Option<(Instant, OidcError)>>,
     places: Semaphore,
+    /// For the look that goes on behind.
+    looks: Arc<Semaphore>,
 }
 
 impl OidcConfig {
@@ -153,6 +156,7 @@ impl OidcConfig {
             known: Cache::builder().max_capacity(1).time_to_live(self.fresh).build(),
             failed: Mutex::default(),
             places: Semaphore::new(AT_A_TIME),
+            looks: Arc::new(Semaphore::new(1)),
             config: self,
         }))
     }
@@ -171,6 +175,22 @@ impl Provider {
     /// [`OidcError`] when nobody can be sent there now.
     pub async fn look(&self) -> Result<(), OidcError> {
         self.metadata().await.map(drop)
+    }
+
+    /// The same, waited for so long at most: `None` when there is no answer yet. One look goes on behind whoever waits no longer.
+    ///
+    /// # Errors
+    /// As [`Provider::look`].
+    pub async fn look_within(&self, time: Duration) -> Option<Result<(), OidcError>> {
+        let Ok(place) = self.0.looks.clone().try_acquire_owned() else {
+            return timeout(time, self.look()).await.ok();
+        };
+        let provider = self.clone();
+        let look = tokio::spawn(async move {
+            let _place = place;
+            provider.look().await
+        });
+        timeout(time, look).await.ok()?.ok()
     }
 
     /// The way there, for a browser that goes to `next` in the end; `links` is who wants to have their identity linked.
@@ -243,7 +263,8 @@ impl Provider {
         let http = self.caller("ask who somebody is");
         let more: UserInfo = asked.request_async(&http).await.map_err(|error| match error {
             UserInfoError::Request(error) => error.told(self.issuer().host()),
-            _ => self.fault(TokenFault::Other),
+            UserInfoError::Response(status, ..) => self.no_more(UserInfoFault::Status(status.as_u16())),
+            _ => self.no_more(UserInfoFault::Other),
         })?;
         Ok(Some(more))
     }
@@ -361,6 +382,10 @@ impl Provider {
 
     fn no_provider(&self) -> OidcError {
         OidcError::NoProvider { host: self.issuer().host().clone() }
+    }
+
+    fn no_more(&self, why: UserInfoFault) -> OidcError {
+        OidcError::UserInfo { host: self.issuer().host().clone(), why }
     }
 
     fn fault(&self, fault: TokenFault) -> OidcError {

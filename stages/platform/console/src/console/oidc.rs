@@ -3,6 +3,8 @@
 //! Somebody is known by issuer and subject alone. A name or an address that the provider tells finds no account: an account that is
 //! here already is linked by whoever is signed in to it, or by an admin.
 
+use std::time::Duration;
+
 use axum::extract::{RawQuery, State};
 use axum::http::header::{self, HeaderMap};
 use axum::http::{HeaderValue, StatusCode};
@@ -23,6 +25,8 @@ use crate::session::token;
 
 /// A path that is longer is not come back to: a cookie holds it.
 const LONGEST_NEXT: usize = 1_000;
+/// So long the page for passwords waits for the provider.
+const LOOK: Duration = Duration::from_secs(1);
 /// The longest name of somebody.
 const NAME: usize = 60;
 
@@ -91,7 +95,14 @@ fn sentence(text: &str) -> String {
 pub(super) async fn offer(console: &Console, look: bool) -> Option<Offer<'_>> {
     let oidc = console.0.settings.oidc.as_ref()?;
     let away = match look {
-        true => oidc.provider.look().await.err().map(|error| sentence(&error.to_string())),
+        true => match oidc.provider.look_within(LOOK).await {
+            Some(looked) => looked.err().map(|error| sentence(&error.to_string())),
+            None => Some(format!(
+                "{} has not answered within {} s.",
+                oidc.provider.issuer().host(),
+                LOOK.as_secs()
+            )),
+        },
         false => None,
     };
     Some(Offer { button: &oidc.button, away })
@@ -366,12 +377,15 @@ fn provided(teams: &[(String, String)], admins: Option<&str>, groups: &[String])
 /// What somebody may be called here: as there, or so with a few letters that are theirs alone.
 fn names(claims: &Claims, identity: &Identity) -> [String; 2] {
     let told = [claims.name.as_deref(), claims.email.as_deref(), Some(&*claims.subject)];
-    let plain =
-        |name: &str| name.trim().chars().filter(|c| !c.is_control()).collect::<String>().to_lowercase();
+    // Control characters before white space, which may stand between them.
+    let plain = |name: &str| {
+        let name: String = name.chars().filter(|c| !c.is_control()).collect();
+        name.trim().to_lowercase()
+    };
     let name = told.into_iter().flatten().map(plain).find(|name| !name.is_empty()).unwrap_or_default();
     let digest = Sha256::digest(refused_name(identity).as_bytes());
     let mark: String = digest.iter().take(3).map(|byte| format!("{byte:02x}")).collect();
-    let cut = |length| name.chars().take(length).collect::<String>();
+    let cut = |length| name.chars().take(length).collect::<String>().trim_end().to_owned();
     [cut(NAME), format!("{}-{mark}", cut(NAME - 7))]
 }
 
@@ -393,6 +407,16 @@ mod tests {
         assert!(second.starts_with("mia-") && second.len() == 10, "{second}");
         assert_eq!(names(None, Some("Mia@example.com"))[0], "mia@example.com");
         assert_eq!(names(Some("  "), None)[0], "s-1");
+        for name in ["\u{1} Bob", " \u{1}\u{7f} bob\u{1} ", "\u{a0}bob\u{2003}\u{9f}"] {
+            let [first, second] = names(Some(name), None);
+            assert_eq!(first, "bob", "{name:?}");
+            assert!(second.starts_with("bob-") && second.len() == 10, "{second}");
+        }
+        assert_eq!(names(Some(" \u{1} "), None)[0], "s-1");
+        let spaced = format!("{} {} x", "a".repeat(52), "b".repeat(6));
+        let [first, second] = names(Some(&spaced), None);
+        assert_eq!(first, format!("{} {}", "a".repeat(52), "b".repeat(6)), "cut within white space");
+        assert!(second.starts_with(&format!("{}-", "a".repeat(52))), "{second}");
         let long = "é".repeat(100);
         let [first, second] = names(Some(&long), None);
         assert_eq!((first.chars().count(), second.chars().count()), (60, 60));

@@ -261,6 +261,53 @@ async fn an_id_token_that_is_not_for_this_attempt_signs_nobody_in() {
 }
 
 #[tokio::test]
+async fn a_provider_that_does_not_say_who_somebody_is_is_told_from_one_that_sends_a_bad_id_token() {
+    let (served, provider, _) = served(Timestamp::now, |by| by).await;
+    for status in [401, 403] {
+        provider.set(json!({ "userinfo": status })).await;
+        let why = format!(
+            "{} did not say who somebody is ({status}): an admin looks at platformServer.oidc.scopes, and at what the client may ask \
+             for there.",
+            host(&provider)
+        );
+        assert_eq!(served.comes_back("mia").await, refused(StatusCode::BAD_GATEWAY, why));
+    }
+    provider.set(json!({ "userinfo": 0 })).await;
+    assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER);
+}
+
+#[tokio::test]
+async fn while_the_provider_hangs_the_page_for_passwords_comes_and_one_look_goes_on_behind() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let came = Arc::new(AtomicI64::new(0));
+    let counted = came.clone();
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        loop {
+            held.push(listener.accept().await.unwrap());
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let served = Served::by(Sample::new(), Timestamp::now, async |url| {
+        let config = config(&format!("http://{host}"), url);
+        Some(by(OidcConfig { timeout: Duration::from_secs(600), ..config }))
+    })
+    .await;
+    served.signed_in().await;
+    let said = format!(
+        "Sign in with Example is not possible now. {host} has not answered within 1 s. Passwords go on."
+    );
+    for _ in 0..3 {
+        let page = served.client.get(format!("{}/sign-in", served.url)).send();
+        let page = tokio::time::timeout(Duration::from_secs(120), page).await.expect("it comes").unwrap();
+        let page = page.text().await.unwrap();
+        assert!(page.contains(&said) && page.contains("name=\"password\""), "{page}");
+    }
+    assert_eq!(came.load(Ordering::SeqCst), 1, "it is asked once");
+}
+
+#[tokio::test]
 async fn while_the_provider_is_away_the_page_says_so_and_passwords_go_on() {
     let (served, provider, _) = served(Timestamp::now, |by| by).await;
     provider.set(json!({ "away": true })).await;

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderMap};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 use stages_platform_store::{Link, Role, runtime_id};
@@ -23,6 +23,7 @@ use crate::page::shell::{Page, Section, outside, shell};
 use crate::page::shipping::Figure;
 use crate::page::sign_in::SignIn;
 use crate::page::{self, pieces};
+use crate::session::known_browser;
 use crate::session::password::{HashError, Passwords, PasswordsBusy};
 use crate::session::token;
 use crate::view::runtime::Added;
@@ -386,29 +387,40 @@ pub(crate) async fn sign_in(
     let place = console.0.passwords.place().await;
     let place =
         place.map_err(|PasswordsBusy| later(said(StatusCode::SERVICE_UNAVAILABLE, MANY), FEW_SECONDS))?;
-    if let Err(seconds) = console.0.throttle.begin(&name, console.now()) {
+    let user = console.0.accounts.user(&name).await.map_err(failed)?;
+    let held = known_browser::cookie(&console.0.settings.external).read(&headers);
+    let browser = held.zip(user.as_ref()).and_then(|(held, user)| known_browser::id_of(held, user));
+    let who = browser.map_or_else(|| name.clone(), |id| format!("{name} {id}"));
+    if let Err(seconds) = console.0.throttle.begin(&who, console.now()) {
         let why = format!("Too many wrong passwords for this name. Try again in {seconds} s.");
         return Err(later(said(StatusCode::TOO_MANY_REQUESTS, &why), seconds));
     }
-    let user = console.0.accounts.user(&name).await.map_err(failed)?;
     let is_known = user.is_some();
-    let right = console.0.passwords.is_right(place, password, user.map(|user| user.password)).await;
-    if !right.map_err(broken)? {
+    let hash = user.as_ref().map(|user| user.password.clone());
+    let right = console.0.passwords.is_right(place, password, hash).await.map_err(broken)?;
+    let Some(user) = user.filter(|_| right) else {
         tracing::warn!("somebody failed to sign in");
         if is_known {
             keep_wrong(&console, name);
         }
         return Err(said(StatusCode::UNAUTHORIZED, "That name and password do not go together."));
-    }
-    console.0.throttle.right(&name);
-    begin(&console, &name, &next).await.map_err(failed)
+    };
+    console.0.throttle.right(&who);
+    begin(&console, &user, &next).await.map_err(failed)
 }
 
-/// A session of its own for each time that somebody signs in.
-async fn begin(console: &Console, user: &str, next: &str) -> Result<Response, Unavailable> {
-    let token = token::fresh().map_err(|error| Unavailable(error.into()))?;
-    console.0.accounts.keep_session(token::digest(&token), user, console.now() + SESSION_LASTS).await?;
-    Ok(([(header::SET_COOKIE, session_cookie(console, &token))], Redirect::to(next)).into_response())
+/// A session of its own for each time that somebody signs in by a password, in a browser that is known from now on.
+async fn begin(console: &Console, user: &User, next: &str) -> Result<Response, Unavailable> {
+    let no_random = |error: getrandom::Error| Unavailable(error.into());
+    let token = token::fresh().map_err(no_random)?;
+    console.0.accounts.keep_session(token::digest(&token), &user.name, console.now() + SESSION_LASTS).await?;
+    let browser = known_browser::fresh(user).map_err(no_random)?;
+    let known = known_browser::cookie(&console.0.settings.external);
+    let cookies = AppendHeaders([
+        (header::SET_COOKIE, session_cookie(console, &token)),
+        (header::SET_COOKIE, known.set(&browser, known_browser::LASTS.unsigned_abs().as_secs())),
+    ]);
+    Ok((cookies, Redirect::to(next)).into_response())
 }
 
 pub(super) fn session_cookie(console: &Console, token: &str) -> String {
@@ -487,21 +499,19 @@ pub(crate) async fn welcome(
         let page = outside("Welcome", theme(&headers), &body);
         later(send(StatusCode::SERVICE_UNAVAILABLE, &page), FEW_SECONDS)
     })?;
-    let password = console.0.passwords.hash(place, password).await.map_err(broken)?;
+    let user = User { name, password: console.0.passwords.hash(place, password).await.map_err(broken)? };
     let used = match whose(&link) {
-        None => {
-            console.0.accounts.use_link(digest, console.now(), User { name: name.clone(), password }).await
-        }
+        None => console.0.accounts.use_link(digest, console.now(), user.clone()).await,
         Some(name) => {
             let now = console.now().as_millisecond();
-            let used = console.0.settings.store.use_link_for(digest, now, name, &password).await;
+            let used = console.0.settings.store.use_link_for(digest, now, name, &user.password).await;
             used.map_err(|error| Unavailable(Box::new(error)))
         }
     };
     if !used.map_err(failed)? {
         return Err(gone(&headers));
     }
-    begin(&console, &name, "/").await.map_err(failed)
+    begin(&console, &user, "/").await.map_err(failed)
 }
 
 #[cfg(test)]

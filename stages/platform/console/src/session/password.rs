@@ -77,6 +77,11 @@ impl Passwords {
         hashed.await.map_err(|_| HashError)?
     }
 
+    /// The hash that a password is compared with; whoever has none yet is as nobody.
+    fn compared(&self, hash: Option<String>) -> String {
+        hash.filter(|hash| !hash.is_empty()).unwrap_or_else(|| self.nobody.clone())
+    }
+
     /// Whether the password is the one of the hash; without one it is not, and takes as long.
     pub(crate) async fn is_right(
         &self,
@@ -87,7 +92,7 @@ impl Passwords {
         if !Self::may_be(&password) {
             return Ok(false);
         }
-        let hash = hash.unwrap_or_else(|| self.nobody.clone());
+        let hash = self.compared(hash);
         let compared = tokio::task::spawn_blocking(move || {
             let _place = place;
             Ok(argon2()?.verify_password(password.as_bytes(), &*hash).is_ok())
@@ -101,6 +106,16 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::*;
+
+    #[test]
+    fn whoever_has_no_password_is_compared_with_nobodys_and_takes_as_long() {
+        let passwords = Passwords::new();
+        assert!(passwords.nobody.starts_with("$argon2id$"));
+        for hash in [None, Some(String::new())] {
+            assert_eq!(passwords.compared(hash), passwords.nobody);
+        }
+        assert_eq!(passwords.compared(Some("$argon2id$own".to_owned())), "$argon2id$own");
+    }
 
     #[tokio::test]
     async fn so_many_wait_for_a_place_and_whoever_comes_then_is_refused() {

@@ -1,4 +1,5 @@
-//! Slows those who try passwords: after three that were wrong for a name it has to wait, twice as long each time.
+//! Slows those who try passwords: after three that were wrong for a name it has to wait, twice as long each time. A browser that is
+//! known to whoever has the name waits for itself alone.
 //!
 //! Names are not kept: each falls into one of a fixed number of buckets, by a key that each process draws anew. So made-up names fill
 //! no memory and lock nobody out, and which names share a bucket, and wait for each other, cannot be worked out.

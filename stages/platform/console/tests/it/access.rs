@@ -7,7 +7,9 @@ use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use pipeline_core::{ExposeSecret as _, SecretString};
 use reqwest::StatusCode;
+use sha2::Digest as _;
 use stages_platform_console::{Installation, Who, table};
+use stages_platform_store::{Account, By, Role};
 
 use crate::sample::Sample;
 use crate::served::{Served, cookie};
@@ -268,6 +270,79 @@ async fn wrong_passwords_are_slowed_and_a_name_that_there_is_not_is_told_alike()
     assert_eq!(said.len(), 1, "every refusal reads alike");
     assert!(said[0].contains("That name and password do not go together."));
     assert!(served.page(&session, "/").await.contains("What needs you now"), "a session goes on meanwhile");
+}
+
+#[tokio::test]
+async fn whoever_tries_passwords_of_a_name_keeps_nobody_from_a_browser_that_they_signed_in_with_before() {
+    let served = Served::with(Sample::new(), still).await;
+    let known = |response: &reqwest::Response| {
+        let mut all = response.headers().get_all("set-cookie").iter().map(|line| line.to_str().unwrap());
+        let line =
+            all.find(|line| line.starts_with("known-browser=")).expect("the browser is known from now on");
+        assert!(line.ends_with("; Path=/sign-in; HttpOnly; SameSite=Lax; Max-Age=15552000"), "{line}");
+        line.split(';').next().unwrap().to_owned()
+    };
+    let welcome = async |token: &str, password: &str| {
+        let form = [("token", token), ("name", "ada"), ("password", password)];
+        known(&served.post("/welcome", &form).await)
+    };
+    let link = served.link().await;
+    let first = welcome(link.split_once("token=").unwrap().1, "correct horse battery").await;
+    let tries = async |cookie: &str, name: &str, password: &str| {
+        let form = [("name", name), ("password", password)];
+        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        let asked = served.client.post(format!("{}/sign-in", served.url)).header("cookie", cookie).body(body);
+        asked.send().await.unwrap()
+    };
+    for _ in 0..3 {
+        assert_eq!(tries("", "ada", "wrong").await.status(), StatusCode::UNAUTHORIZED);
+    }
+    let right = "correct horse battery";
+    assert_eq!(tries("", "ada", right).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    let response = tries(&first, "ada", right).await;
+    assert_eq!(response.status(), StatusCode::SEE_OTHER);
+    let second = known(&response);
+    assert_ne!(first, second);
+    assert_eq!(
+        tries("", "ada", right).await.status(),
+        StatusCode::TOO_MANY_REQUESTS,
+        "elsewhere it is as before"
+    );
+
+    // One that was made up, or is another's, is of no use.
+    let (id, code) = first.rsplit_once('.').unwrap();
+    for made_up in [
+        id.to_owned(),
+        format!("{id}."),
+        format!("{id}.{}", code.replace(|_| true, "A")),
+        format!("{second}A"),
+    ] {
+        assert_eq!(tries(&made_up, "ada", right).await.status(), StatusCode::TOO_MANY_REQUESTS, "{made_up}");
+    }
+    let by = By { who: "ada".to_owned(), how: "session" };
+    let lin = Account { name: "lin".to_owned(), password: String::new(), role: Role::Member };
+    assert!(served.store.add_person(&by, &lin, 1).await.unwrap());
+    for name in ["lin", "nobody"] {
+        for _ in 0..3 {
+            assert_eq!(tries("", name, "wrong").await.status(), StatusCode::UNAUTHORIZED);
+        }
+        assert_eq!(tries(&first, name, "wrong").await.status(), StatusCode::TOO_MANY_REQUESTS, "{name}");
+    }
+
+    // Passwords are tried no oftener with one, and each browser waits for itself.
+    for _ in 0..3 {
+        assert_eq!(tries(&first, "ada", "wrong").await.status(), StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(tries(&first, "ada", right).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(tries(&second, "ada", right).await.status(), StatusCode::SEE_OTHER);
+
+    // With another password browsers are known anew.
+    let digest = sha2::Sha256::digest(b"again").into();
+    let until = still().as_millisecond() + 60_000;
+    assert!(served.store.keep_link_for(&by, "ada", (digest, until), 1).await.unwrap());
+    let third = welcome("again", "another horse battery").await;
+    assert_eq!(tries(&second, "ada", "another horse battery").await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(tries(&third, "ada", "another horse battery").await.status(), StatusCode::SEE_OTHER);
 }
 
 #[tokio::test]

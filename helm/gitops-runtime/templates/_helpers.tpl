@@ -143,7 +143,7 @@ priorityClassName: {{ . | quote }}
 {{- $url := urlParse . -}}
 {{- $port := regexFind ":[0-9]+$" $url.host | trimPrefix ":" -}}
 {{- if $port -}}{{ $port }}{{- else -}}
-{{- get (dict "https" "443" "http" "80" "tls" "4222" "nats" "4222") $url.scheme | default "443" -}}
+{{- get (dict "https" "443" "http" "80" "tls" "4222" "nats" "4222" "ssh" "22") $url.scheme | default "443" -}}
 {{- end -}}
 {{- end }}
 

@@ -71,32 +71,50 @@ pods behind it, which is 8080. Takes (list context settings).
 {{- end }}
 {{- end }}
 
-{{/* The addresses in a tree of settings, a line each. */}}
+{{/*
+The addresses in a tree of settings, a line each, by scheme, host and port alone. What only names somebody, as the source of an
+event does, is none, nor is an address of one's own.
+*/}}
 {{- define "gitops-runtime.addresses" -}}
 {{- if kindIs "string" . -}}
 {{- range splitList "," . -}}
-{{- if regexMatch "^[a-z][a-z0-9+]*://[^ ]+$" (trim .) }}{{ trim . }}{{ "\n" }}{{ end -}}
+{{- $parts := regexFind "^[A-Za-z][A-Za-z0-9+.-]*://([^/?#@ ]*@)?([A-Za-z0-9._-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]+)?([/?#]|$)" (trim .) -}}
+{{- with $parts }}{{ lower (regexReplaceAll "([^/])[/?#]$" (regexReplaceAll "//[^/@]*@" . "//") "${1}") }}{{ "\n" }}{{ end -}}
 {{- end -}}
-{{- else if or (kindIs "map" .) (kindIs "slice" .) -}}
+{{- else if kindIs "slice" . -}}
 {{- range . }}{{ include "gitops-runtime.addresses" . }}{{ end -}}
+{{- else if kindIs "map" . -}}
+{{- range omit . "source" "subject" "externalUrl" }}{{ include "gitops-runtime.addresses" . }}{{ end -}}
 {{- end -}}
 {{- end }}
 
 {{/*
 What lets a role reach the addresses that somebody names in its settings, besides Argo CD's: a receiver, a bus, a platform. The pods
-behind a Service of another namespace may listen on another port than it. Takes (list settings config): all of its settings, and
-those that somebody wrote themselves.
+behind a Service may listen on another port than it: of one in another namespace all its pods are let through, of one in this
+namespace all of this. Takes (list settings config): all of its settings, and those that somebody wrote themselves.
 */}}
 {{- define "gitops-runtime.toReceivers" -}}
-{{- $named := list (omit (index . 1) "argocd") -}}
+{{- $config := default dict (index . 1) -}}
+{{- $named := list (omit $config "argocd" "bus") -}}
 {{- with (index . 0).resources -}}{{- $named = append $named .routes -}}{{- end -}}
-{{- with (index . 0).appProxy -}}{{- $named = append $named (pick . "workflows" "sealedSecrets") -}}{{- end -}}
 {{- $ports := list -}}
+{{- with (index . 0).appProxy -}}
+{{- $named = append $named .workflows -}}
+{{- with .sealedSecrets -}}{{- with .url -}}{{- $ports = append $ports (include "gitops-runtime.port" .) -}}{{- end -}}{{- end -}}
+{{- end -}}
+{{- with $config.bus -}}{{- with .url -}}
+{{- /* It may be written without its scheme. */ -}}
+{{- range splitList "," . -}}{{- $named = append $named (ternary . (printf "nats://%s" (trim .)) (contains "://" .)) -}}{{- end -}}
+{{- end -}}{{- end -}}
+{{- $urls := splitList "\n" (include "gitops-runtime.addresses" $named) -}}
 {{- $spaces := list -}}
-{{- range $url := compact (splitList "\n" (include "gitops-runtime.addresses" $named)) -}}
+{{- $isHere := false -}}
+{{- range $url := compact $urls -}}
 {{- $ports = append $ports (include "gitops-runtime.port" $url) -}}
 {{- $host := (urlParse $url).host -}}
-{{- if and (contains "." $host) (include "gitops-runtime.isOfCluster" $url) -}}{{- $spaces = append $spaces (index (splitList "." $host) 1) -}}{{- end -}}
+{{- if include "gitops-runtime.isOfCluster" $url -}}
+{{- if contains "." $host -}}{{- $spaces = append $spaces (index (splitList "." $host) 1) -}}{{- else -}}{{- $isHere = true -}}{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- with uniq $ports | sortAlpha -}}
 # What the settings name.
@@ -105,9 +123,12 @@ those that somebody wrote themselves.
     - {protocol: TCP, port: {{ . }}}
     {{- end }}
 {{- end -}}
-{{- with uniq $spaces | sortAlpha }}
+{{- if or $isHere $spaces }}
 - to:
-    {{- range . }}
+    {{- if $isHere }}
+    - podSelector: {}
+    {{- end }}
+    {{- range uniq $spaces | sortAlpha }}
     - namespaceSelector:
         matchLabels: {kubernetes.io/metadata.name: {{ . | quote }}}
     {{- end }}

@@ -219,11 +219,36 @@ fn an_address_that_only_settings_name_is_let_through_whatever_it_is_of() {
     for (group, component) in [("reporter", "reporter"), ("appProxy", "app-proxy")] {
         assert!(open(group, component, &platform).contains(&9443), "{component}");
     }
-    let bus = json!({"bus": {"url": "nats://a.example.com:4333, nats://b.example.com:4334"}});
+    let bus = json!({"bus": {"url": "nats://user:pass@a.example.com:4333, b.example.com:4334"}});
     let reporter = open("reporter", "reporter", &bus);
     assert!(reporter.contains(&4333) && reporter.contains(&4334), "{reporter:?}");
-    let router = json!({"router": {"workflows": {"url": "http://argo-server.argo.svc:3746"}}});
+    let router = json!({"router": {"workflows": {"url": "HTTP://argo-server.argo.svc:3746"}}});
     assert!(open("router", "router", &router).contains(&3746));
+}
+
+#[test]
+fn a_text_in_settings_that_is_no_address_opens_nothing_and_is_rendered() {
+    let texts = [
+        "ssh://git@git.example.com:team/x",
+        "https://host:PORT/a",
+        "https://{host}/a",
+        "http://[a-z]+.example:9",
+        "urn://{kind}",
+        "https://[::1/{x}",
+        "file:///x",
+        "no address: http://",
+    ];
+    let policies = |config: Value| {
+        let values = json!({"global": {"runtime": {"name": "prod"}}, "reporter": {"config": config}});
+        open_ports(&rendered(&values), "reporter")
+    };
+    let none = policies(json!({}));
+    let own =
+        json!({"source": "https://source.example.com:7443", "externalUrl": "https://own.example.com:7444"});
+    assert_eq!(policies(json!({"some": {"texts": texts}, "own": own, "number": 1})), none);
+    let odd =
+        policies(json!({"some": ["https://a.example.com:7445/%zz?{x}", [["ssh://git@b.example.com/%"]]]}));
+    assert_eq!(odd, [&none[..], &[22, 7445]].concat());
 }
 
 #[test]
@@ -235,6 +260,14 @@ fn a_service_that_settings_name_is_reached_at_whichever_port_its_pods_have() {
     let last = policy["spec"]["egress"].as_array().unwrap().last().unwrap();
     let tracing = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "tracing"}}});
     assert_eq!(*last, json!({"to": [tracing]}));
+    let config = json!({"traces": {"otlp": {"url": "http://collector:80"}}});
+    let values = json!({"global": {"runtime": {"name": "prod"}}, "reporter": {"config": config}});
+    let objects = rendered(&values);
+    let policy = object(&objects, "NetworkPolicy", "-reporter").unwrap();
+    assert_eq!(
+        *policy["spec"]["egress"].as_array().unwrap().last().unwrap(),
+        json!({"to": [{"podSelector": {}}]})
+    );
 }
 
 /// What policies of one namespace say of components: who is let out to whom, at which port, and whether that one lets it in.

@@ -10,7 +10,6 @@ use serde::Deserialize;
 use url::Url;
 
 use super::Token;
-use super::catalogue::Catalogue;
 use super::host::Host;
 use super::problem::Problems;
 use super::units::{As, Pattern, Size, UrlPath};
@@ -185,16 +184,6 @@ impl Argocd {
         }
     }
 
-    /// The default gives way to fewer calls at once; what somebody gave does not.
-    fn check_concurrency(&self, problems: &mut Problems) {
-        let at = "argocd.minConcurrency";
-        let default = Catalogue::get().setting(at).and_then(|setting| setting.default.as_u64());
-        let (least, most) = (self.min_concurrency, self.concurrency);
-        if least > most && u64::try_from(least).ok() != default {
-            problems.add(at, format!("must be at most argocd.concurrency, which is {most}"));
-        }
-    }
-
     /// Afterwards `url` has no path, and `root_path` has the whole.
     pub(super) fn settle(&mut self, problems: &mut Problems) {
         self.check_access(problems);
@@ -205,7 +194,6 @@ impl Argocd {
             problems.add("argocd.eventTimeout", "must not be shorter than argocd.timeout");
         }
         problems.at_least("argocd.maxBody", &self.max_body, "1Ki");
-        self.check_concurrency(problems);
         let Some(url) = &mut *self.url else { return problems.missing("argocd.url", "not set") };
         // The incumbent's chart gives the root path twice: in the address, and on its own.
         let path = url.path().trim_end_matches('/').to_owned();

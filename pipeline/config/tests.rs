@@ -67,18 +67,6 @@ fn the_path_of_argo_cd_may_be_given_in_its_address_or_on_its_own_or_both() {
 }
 
 #[test]
-fn fewer_calls_at_the_least_than_at_the_most_are_asked_of_argo_cd() {
-    let calls = |least: &'static str, most: &'static str| {
-        [("argocd.minConcurrency", least), ("argocd.concurrency", most)]
-    };
-    let said = "argocd.minConcurrency: must be at most argocd.concurrency, which is 4";
-    assert_eq!(wrong(&calls("100", "4")), said);
-    assert_eq!(resolve(&calls("4", "4"), &host()).unwrap().argocd.min_concurrency, 4);
-    // Whoever gives the most alone, gives the least as well.
-    assert!(resolve(&[("argocd.concurrency", "2")], &host()).is_ok());
-}
-
-#[test]
 fn a_shard_is_a_number_or_that_of_the_host() {
     assert_eq!(resolve(&[], &host()).unwrap().reporter.sharding.shard(), None);
     let shard = |text: &str, shards: &str| {

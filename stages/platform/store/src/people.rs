@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::accounts::{Account, END_SESSIONS, Role, insert, joins, leaves};
+use crate::accounts::{Account, END_SESSIONS, Role, insert, joins};
 use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Row};
@@ -40,11 +40,12 @@ pub struct Session {
     pub until: Millis,
 }
 
-/// The last that may manage accounts stays: of those whom a person made one, since a provider may take what its group gives at any time.
+/// The last that may manage accounts stays. Whom a person made one is the last where only groups made the others: a provider may take
+/// what its group gives at any time.
 const NOT_THE_LAST: &str = "DELETE FROM users WHERE name = $1 AND (role <> 'admin' OR disabled = 1 OR EXISTS (\
-    SELECT 1 FROM users u WHERE u.name <> $1 AND u.role = 'admin' AND u.admin_by = '' AND u.disabled = 0))";
+    SELECT 1 FROM users u WHERE u.name <> $1 AND u.role = 'admin' AND u.disabled = 0 AND (u.admin_by = '' OR users.admin_by <> '')))";
 const DISABLED: &str = "UPDATE users SET disabled = $2 WHERE name = $1 AND ($2 = 0 OR disabled = 1 OR role <> 'admin' OR EXISTS (\
-    SELECT 1 FROM users u WHERE u.name <> $1 AND u.role = 'admin' AND u.admin_by = '' AND u.disabled = 0))";
+    SELECT 1 FROM users u WHERE u.name <> $1 AND u.role = 'admin' AND u.disabled = 0 AND (u.admin_by = '' OR users.admin_by <> '')))";
 impl Store {
     /// Everybody, by name.
     ///
@@ -140,7 +141,7 @@ impl Store {
         // What a person gives or takes is no group's any more.
         let sql = "UPDATE users SET admin_by = CASE WHEN role = $2 THEN admin_by ELSE '' END, role = $2 WHERE name = $1 AND \
                    ($2 = 'admin' OR role <> 'admin' OR disabled = 1 OR EXISTS (SELECT 1 FROM users u \
-                   WHERE u.name <> $1 AND u.role = 'admin' AND u.admin_by = '' AND u.disabled = 0))";
+                   WHERE u.name <> $1 AND u.role = 'admin' AND u.disabled = 0 AND (u.admin_by = '' OR users.admin_by <> '')))";
         let set = Statement::must(sql, [name.into(), role.name().into()]);
         let act = if role == Role::Admin { "user.admin" } else { "user.member" };
         self.whether(vec![set, by.did(act, name, now)]).await
@@ -178,11 +179,13 @@ impl Store {
         teams: &[String],
         now: Millis,
     ) -> Result<bool, Arc<StoreError>> {
-        // Where they stay, whoever put them there is the same.
-        let left = self.teams_of(name).await?.into_iter().filter(|team| !teams.contains(team));
+        // Where they stay, whoever put them there is the same. No name of a team has a comma.
+        let leave = "DELETE FROM members WHERE user_id = (SELECT id FROM users WHERE name = $1) \
+                     AND replace($2, ',' || team || ',', '') = $2";
+        let stay: String = teams.iter().flat_map(|team| [",", team, ","]).collect();
         let there = "UPDATE users SET name = name WHERE name = $1";
         let mut all = vec![Statement::must(there, [name.into()])];
-        all.extend(leaves(name, left));
+        all.push(Statement::may(leave, [name.into(), (&*stay).into()]));
         all.extend(joins(name, teams, ""));
         all.push(by.did("user.teams", &format!("{name}: {}", teams.join(", ")), now));
         self.whether(all).await

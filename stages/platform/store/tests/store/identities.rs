@@ -11,6 +11,7 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     on(place, whoever_gets_a_name_that_was_somebody_elses_is_another_account).await;
     on(place, who_is_an_admin_by_a_group_is_one_as_long_as_they_are_in_it).await;
     on(place, an_admin_by_a_group_is_none_that_others_could_be_left_to).await;
+    on(place, where_groups_made_every_admin_all_but_one_may_be_kept_out).await;
     on(place, whose_identity_is_taken_away_has_no_session_and_no_team_of_it).await;
     on(place, teams_of_another_provider_or_of_no_group_any_more_are_left).await;
 }
@@ -199,6 +200,33 @@ async fn an_admin_by_a_group_is_none_that_others_could_be_left_to(opened: Opened
     assert!(store.set_role(&by(), "mia", Role::Admin, NOW).await.unwrap());
     assert!(store.set_disabled(&by(), "ada", true, NOW).await.unwrap());
     assert!(!store.remove_person(&by(), "mia", NOW).await.unwrap());
+    assert!(store.remove_person(&by(), "ada", NOW).await.unwrap());
+    opened.close().await;
+}
+
+async fn where_groups_made_every_admin_all_but_one_may_be_kept_out(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let store = &opened.store;
+    let mia = Account { name: "mia".to_owned(), password: String::new(), role: Role::Admin };
+    assert!(store.add_person(&by(), &mia, NOW).await.unwrap());
+    // So an earlier version could leave them.
+    let sql = "UPDATE users SET admin_by = 'https://id.example.com'";
+    match &opened.place {
+        Place::Sqlite(path) => {
+            let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+            sqlx::raw_sql(sql).execute(&pool).await.unwrap();
+            pool.close().await;
+        }
+        Place::Postgres(url) => {
+            let pool = sqlx::PgPool::connect(url).await.unwrap();
+            sqlx::raw_sql(sql).execute(&pool).await.unwrap();
+            pool.close().await;
+        }
+    }
+    assert!(store.set_disabled(&by(), "ada", true, NOW).await.unwrap());
+    assert!(!store.set_disabled(&by(), "mia", true, NOW).await.unwrap());
+    assert!(!store.remove_person(&by(), "mia", NOW).await.unwrap());
+    assert!(!store.set_role(&by(), "mia", Role::Member, NOW).await.unwrap());
     assert!(store.remove_person(&by(), "ada", NOW).await.unwrap());
     opened.close().await;
 }

@@ -50,7 +50,7 @@ impl<'a> Newest<'a> {
             (Some(held), Some(new)) if new == held => follows,
             (Some(held), Some(new)) => new > held || is_back,
             // The end of an application that was not seen any more has no version.
-            _ if is_application => follows,
+            (Some(_), None) if is_application => follows,
             _ => later,
         }
     }
@@ -113,6 +113,9 @@ mod tests {
         assert!(gives_way(of(Some(5), 1, false), true));
         assert!(gives_way(of(None, 1, true), true), "an end that was found by its absence");
         assert!(!gives_way(of(Some(4), 2_000, false), true), "its version says that it is older");
+        let over = of(None, 1_000, true);
+        let late = Delivery { keyed: true, ..delivery(1, of(Some(5), 999, false)) };
+        assert!(!Newest::of(&over).gives_way_to(&late), "it was under way when its application ended");
         assert!(!gives_way(of(Some(5), 1, false), false), "without a key");
         assert!(
             !gives_way(Report { has_source: false, ..of(Some(5), 1, false) }, true),

@@ -422,11 +422,9 @@ impl FetchError {
         matches!(
             self,
             Self::NoRevision { .. }
-                | Self::Remote { .. }
                 | Self::NotSent { .. }
                 | Self::Damaged { .. }
                 | Self::Read { .. }
-                | Self::TooSlow { .. }
                 | Self::TooLarge { .. }
                 | Self::LargeObject { .. }
         )

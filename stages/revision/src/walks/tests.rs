@@ -94,14 +94,14 @@ async fn a_previous_revision_that_nobody_can_have_makes_everything_new_and_one_t
     };
     for gone in [
         FetchError::NoRevision { url: url(), revision: "a".to_owned() },
-        FetchError::Remote { host: host.clone(), message: why.clone() },
         FetchError::TooLarge { url: url(), limit: 1 },
         FetchError::LargeObject { url: url(), size: 2, limit: 1 },
     ] {
         assert!(since(gone).unwrap());
     }
     for passing in [
-        FetchError::Connect { host, why: why.clone() },
+        FetchError::Connect { host: host.clone(), why: why.clone() },
+        FetchError::Remote { host, message: why.clone() },
         FetchError::Damaged { url: url(), why },
         FetchError::Refused { url: url(), from: "a Secret".to_owned() },
     ] {

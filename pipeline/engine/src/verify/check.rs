@@ -36,7 +36,7 @@ pub(super) type Listed = BTreeMap<Key, Surveyed>;
 pub(super) struct Check<'a> {
     pub(super) shared: &'a Shared,
     pub(super) handle: &'a Handle,
-    options: VerifyOptions,
+    pub(super) options: VerifyOptions,
     progress: &'a watch::Sender<Option<Progress>>,
     time: Time,
 }
@@ -125,7 +125,7 @@ impl<'a> Check<'a> {
             true => self.beside(&listed, &mut found).await,
             false => Beside::default(),
         };
-        let ended = beside.ended.clone().unwrap_or_default();
+        let ended = self.to_tell(beside.ended.clone().unwrap_or_default(), listed.len().max(known.len()));
         let mut verified = Verified {
             dry: self.options.dry,
             objects: listed.len(),

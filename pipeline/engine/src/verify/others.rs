@@ -13,6 +13,8 @@ use super::check::{Check, Findings, Listed, REST};
 
 /// Objects that are looked at in one verification; further ones are left unread.
 const MOST: usize = 10_000;
+/// So many are told to be over by a comparison that nobody asked for, or a tenth of what is known.
+const UNASKED: usize = 10;
 
 /// What the receiver holds beside what is known.
 #[derive(Debug, Default)]
@@ -49,6 +51,21 @@ impl Check<'_> {
         };
         self.look(unknown, "comparing", found, compare).await;
         Beside { ended: Some(ended), failed: None }
+    }
+
+    /// Of what is not in the cluster that which is told to be over. Nobody looks at a comparison that comes by itself: where more are
+    /// gone than are likely to have been deleted since a backup, they may be another cluster's that reports to the same place, and
+    /// somebody is to decide.
+    pub(super) fn to_tell(&self, ended: BTreeMap<Key, Uid>, known: usize) -> BTreeMap<Key, Uid> {
+        if self.options.drift || ended.len() <= UNASKED.max(known / 10) {
+            return ended;
+        }
+        tracing::warn!(
+            objects = ended.len(),
+            "the receiver holds many objects that are not in this cluster: does another cluster report to it under the same token? \
+             If not, `gitops-runtime verify` tells it that they are over"
+        );
+        BTreeMap::new()
     }
 
     /// What of `ended` the receiver holds even now. Where it does not say that, nothing is known to have changed.

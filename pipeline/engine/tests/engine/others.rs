@@ -280,3 +280,22 @@ async fn many_are_asked_for_a_thousand_at_a_time() {
     assert!(questions.iter().all(|question| (question.shards, &*question.own) == (1, &[0])));
     engine.end().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_comparison_that_nobody_asked_for_tells_the_end_of_few_and_leaves_many_to_somebody() {
+    let engine = reported(Compares::Yes).await;
+    let unasked = VerifyOptions { drift: false, ..VerifyOptions::default() };
+    let before = engine.receiver.came().len();
+    let restore = |number| {
+        (0..number).for_each(|one| engine.receiver.held.restore(&key(&format!("zoo-{one:02}")), "z"));
+    };
+    restore(10);
+    assert_eq!(verified(&engine, unasked).await.repaired, 10);
+    assert_eq!(came(&engine, before).len(), 10);
+    restore(11);
+    let result = verified(&engine, unasked).await;
+    assert_eq!((result.receiver_others.unwrap().total, result.repaired), (11, 0));
+    assert_eq!(came(&engine, before).len(), 10, "they may be of another cluster");
+    assert_eq!(verified(&engine, VerifyOptions::default()).await.repaired, 11, "somebody asked");
+    engine.end().await;
+}

@@ -9,7 +9,7 @@ use pipeline_core::{ExposeSecret as _, SecretString};
 use reqwest::StatusCode;
 use sha2::Digest as _;
 use stages_platform_console::{Installation, Who, table};
-use stages_platform_store::{Account, By, Role};
+use stages_platform_store::{API_KEYS, Account, By, Role, Scope};
 
 use crate::sample::Sample;
 use crate::served::{Served, cookie};
@@ -536,4 +536,18 @@ async fn a_key_is_shown_once_and_is_good_until_it_is_taken_back_and_both_are_in_
         assert!(audit.contains(act), "{act}");
     }
     assert!(!audit.contains("<img") && !audit.contains(key.expose_secret()));
+}
+
+#[tokio::test]
+async fn whoever_has_as_many_keys_as_they_may_have_is_told_to_take_one_back() {
+    let served = Served::new().await;
+    let ada = served.signed_in().await;
+    let (by, now) = (By { who: "ada".to_owned(), how: "session" }, Timestamp::now().as_millisecond());
+    for _ in 0..API_KEYS {
+        served.store.add_key(&by, "ci", Scope::Read, now + 86_400_000, now).await.unwrap();
+    }
+    let asked = served.client.post(format!("{}/settings/keys", served.url)).header("cookie", ada);
+    let page = asked.body("name=ci&scope=read&days=1").send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("You have 50 keys: take one back first."), "{page}");
+    assert_eq!(served.store.keys(Some("ada")).await.unwrap().len(), API_KEYS);
 }

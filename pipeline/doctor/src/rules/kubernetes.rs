@@ -37,16 +37,59 @@ enum Shape {
     Numbers(&'static [(&'static str, i64)]),
     /// A mapping with no keys but these.
     Keys(&'static [&'static str]),
-    /// A list of mappings with no keys but these, where there are any; the first must be there, and is the name of a part.
-    Items(&'static [&'static str], bool),
+    /// A list of mappings.
+    Items(&'static Items),
     /// A list of ports.
     Ports,
 }
 
-const TLS: &[&str] = &["hosts", "secretName"];
-const PARENT: &[&str] = &["name", "namespace", "sectionName", "port", "kind", "group"];
-const TOLERATION: &[&str] = &["key", "operator", "value", "effect", "tolerationSeconds"];
-const SPREAD: &[&str] = &[
+/// What each mapping of a list must be.
+struct Items {
+    /// The only keys that one may have; any, where there are none.
+    keys: &'static [&'static str],
+    /// Whether its key `name` is the name of a part, with at least one key beside it.
+    is_named: bool,
+    /// What holds for its values.
+    is_right: fn(&Node) -> bool,
+    /// The same in words, behind the keys.
+    wanted: &'static str,
+}
+
+impl Items {
+    const fn of(keys: &'static [&'static str]) -> Self {
+        Self { keys, is_named: false, is_right: |_| true, wanted: "" }
+    }
+
+    fn takes(&self, item: &Node) -> bool {
+        let Value::Map(entries) = &item.value else { return false };
+        let has_known_keys =
+            self.keys.is_empty() || entries.iter().all(|(key, _)| self.keys.contains(&key.as_str()));
+        let name = item.get("name").and_then(Node::text);
+        let is_part = |name: &str| matches("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name);
+        let has_name = !self.is_named || (entries.len() > 1 && name.is_some_and(is_part));
+        !entries.is_empty() && has_known_keys && has_name && (self.is_right)(item)
+    }
+
+    fn wanted(&self) -> String {
+        match self.keys {
+            [] => self.wanted.to_owned(),
+            keys => format!("mappings with no keys but {}{}", keys.join(", "), self.wanted),
+        }
+    }
+}
+
+const TLS: Items = Items {
+    is_right: is_tls,
+    wanted: ": a list of hosts, and the name of a Secret",
+    ..Items::of(&["hosts", "secretName"])
+};
+const PARENT: Items = Items::of(&["name", "namespace", "sectionName", "port", "kind", "group"]);
+const TOLERATION: Items = Items {
+    is_right: is_toleration,
+    wanted: ": Exists or Equal; NoSchedule, PreferNoSchedule or NoExecute; no value with Exists",
+    ..Items::of(&["key", "operator", "value", "effect", "tolerationSeconds"])
+};
+const SPREAD: Items = Items::of(&[
     "topologyKey",
     "whenUnsatisfiable",
     "maxSkew",
@@ -55,12 +98,27 @@ const SPREAD: &[&str] = &[
     "minDomains",
     "nodeAffinityPolicy",
     "nodeTaintsPolicy",
-];
-/// Of any kind that the types of Kubernetes have, which tell of what else is wrong with one.
-const VOLUME: &[&str] = &[];
-const MOUNT: &[&str] =
-    &["name", "mountPath", "mountPropagation", "readOnly", "recursiveReadOnly", "subPath", "subPathExpr"];
-const PEER: &[&str] = &["podSelector", "namespaceSelector", "ipBlock"];
+]);
+/// Of any kind: the types of Kubernetes tell of what else is wrong with one.
+const VOLUME: Items = Items {
+    is_named: true,
+    wanted: "volumes: a name of lower-case letters, digits and -, and what each is",
+    ..Items::of(&[])
+};
+const MOUNT: Items = Items {
+    is_named: true,
+    ..Items::of(&[
+        "name",
+        "mountPath",
+        "mountPropagation",
+        "readOnly",
+        "recursiveReadOnly",
+        "subPath",
+        "subPathExpr",
+    ])
+};
+const EGRESS: Items = Items::of(&["to", "ports"]);
+const PEER: Items = Items::of(&["podSelector", "namespaceSelector", "ipBlock"]);
 const AFFINITY: &[&str] = &["nodeAffinity", "podAffinity", "podAntiAffinity"];
 const PROBE: &[(&str, i64)] = &[
     ("initialDelaySeconds", 0),
@@ -84,15 +142,15 @@ const SHAPES: &[(&str, Shape)] = &[
     ("global.runtime.ingress.annotations", Shape::Annotations),
     ("global.runtime.ingress.className", Shape::Name),
     ("global.runtime.ingress.labels", Shape::Labels),
-    ("global.runtime.ingress.tls", Shape::Items(TLS, false)),
-    ("global.runtime.httpRoute.parentRefs", Shape::Items(PARENT, false)),
+    ("global.runtime.ingress.tls", Shape::Items(&TLS)),
+    ("global.runtime.httpRoute.parentRefs", Shape::Items(&PARENT)),
     ("global.runtime.virtualService.annotations", Shape::Annotations),
     ("global.runtime.virtualService.labels", Shape::Labels),
     ("metrics.dashboards.annotations", Shape::Annotations),
     ("metrics.dashboards.labels", Shape::Labels),
     ("metrics.rules.labels", Shape::Labels),
     ("metrics.serviceMonitor.labels", Shape::Labels),
-    ("networkPolicy.extraEgress", Shape::Items(&["to", "ports"], false)),
+    ("networkPolicy.extraEgress", Shape::Items(&EGRESS)),
     ("networkPolicy.kubernetesApiPorts", Shape::Ports),
     ("changeRevision.git.credentialSecrets", Shape::Names),
     ("sourceServer.git.credentialSecrets", Shape::Names),
@@ -115,8 +173,8 @@ const SHAPES: &[(&str, Shape)] = &[
 const OF_PODS: &[(&str, Shape)] = &[
     ("affinity", Shape::Keys(AFFINITY)),
     ("extraEnv", Shape::Variables),
-    ("extraVolumeMounts", Shape::Items(MOUNT, true)),
-    ("extraVolumes", Shape::Items(VOLUME, true)),
+    ("extraVolumeMounts", Shape::Items(&MOUNT)),
+    ("extraVolumes", Shape::Items(&VOLUME)),
     ("livenessProbe", Shape::Numbers(PROBE)),
     ("nodeSelector", Shape::Labels),
     ("pdb.maxUnavailable", Shape::Share),
@@ -134,8 +192,8 @@ const OF_PODS: &[(&str, Shape)] = &[
     ("serviceAccount.annotations", Shape::Annotations),
     ("serviceAccount.name", Shape::Name),
     ("startupProbe", Shape::Numbers(PROBE)),
-    ("tolerations", Shape::Items(TOLERATION, false)),
-    ("topologySpreadConstraints", Shape::Items(SPREAD, false)),
+    ("tolerations", Shape::Items(&TOLERATION)),
+    ("topologySpreadConstraints", Shape::Items(&SPREAD)),
 ];
 
 /// The part of an object's name that goes before a slash, and one that has none.
@@ -157,7 +215,7 @@ pub(super) fn check(judged: &mut Judged) {
                 }
             }
             Some(("networkPolicy", key)) if key.ends_with("From") || key.ends_with("To") => {
-                of(judged, &value.path, Shape::Items(PEER, false));
+                of(judged, &value.path, Shape::Items(&PEER));
             }
             _ => {}
         }
@@ -379,34 +437,10 @@ fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
             let wanted = format!("no keys but {}", known.join(", "));
             entries(&|key| known.contains(&key), &|value| matches!(value.value, Value::Map(_)), &wanted)
         }
-        Shape::Items(known, is_named) => {
+        Shape::Items(known) => {
             let Value::List(items) = &node.value else { return None };
-            let is_right = |item: &Node| {
-                let name = item.get("name").and_then(Node::text);
-                let is_map = matches!(item.value, Value::Map(_));
-                is_map
-                    && !item.entries().is_empty()
-                    && (known == VOLUME
-                        || item.entries().iter().all(|(key, _)| known.contains(&key.as_str())))
-                    && (!is_named || item.entries().len() > 1)
-                    && (!is_named
-                        || name.is_some_and(|name| matches("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name)))
-                    && (known != TOLERATION || is_toleration(item))
-                    && (known != TLS || is_tls(item))
-            };
-            let number = items.iter().position(|item| !is_right(item))?;
-            let values = match known {
-                TLS => ": a list of hosts, and the name of a Secret",
-                TOLERATION => {
-                    ": Exists or Equal; NoSchedule, PreferNoSchedule or NoExecute; no value with Exists"
-                }
-                _ => "",
-            };
-            let wanted = match known {
-                VOLUME => "volumes: a name of lower-case letters, digits and -, and what each is".to_owned(),
-                _ => format!("mappings with no keys but {}{values}", known.join(", ")),
-            };
-            Some((format!("item {number} that is none of these"), wanted))
+            let number = items.iter().position(|item| !known.takes(item))?;
+            Some((format!("item {number} that is none of these"), known.wanted()))
         }
         Shape::Ports => {
             let Value::List(items) = &node.value else { return None };

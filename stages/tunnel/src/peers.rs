@@ -5,7 +5,8 @@
 //! calls: the board; other servers at the address that each says of itself, with the key that it says there: whoever may read
 //! the board may pass visitors on, and nobody else
 //! fails: what is known stays while the board is away; a server that is not heard of for ten seconds is gone, and so are its
-//! tunnels. Of two clients that open one tunnel at two servers at the same moment both may be taken until the board has told.
+//! tunnels. Of two clients that open one tunnel at two servers at the same moment, or while the board is away, both are taken until
+//! the board has told: then the one that began earlier keeps it.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -15,9 +16,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use pipeline_core::WriteTimed;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq as _;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -25,8 +27,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::Name;
 use crate::board::{Board, Posted};
-use crate::registry::{Registry, Route};
-use crate::relay::relay;
+use crate::registry::{Conflict, Registry, Route};
+use crate::relay::{keep_alive, relay};
 use crate::session::{Io, Lead, LeadError, Owner, Session};
 use crate::visitors::Networks;
 
@@ -62,6 +64,8 @@ enum PeerReply {
     NoTunnel = 2,
     Full = 3,
     Late = 4,
+    /// Servers of former versions take it for one that has no such tunnel.
+    Refused = 5,
 }
 
 /// What a server says of itself.
@@ -99,6 +103,7 @@ struct Remote {
     session: Arc<Session>,
     /// A list of all did not hold it: it goes then, unless it is said again.
     doomed: Option<Instant>,
+    learned: Instant,
 }
 
 #[derive(Default)]
@@ -115,6 +120,8 @@ pub(crate) struct Peers {
     address: SocketAddr,
     board: Arc<dyn Board>,
     registry: Arc<Registry>,
+    /// A server that takes none of what is sent to it is cut off after so long.
+    write: Duration,
     known: Arc<Mutex<PeerTable>>,
     /// It is leaving, and has nothing any more that no server has which stays.
     pub(crate) handed_over: CancellationToken,
@@ -151,6 +158,7 @@ impl Peers {
         address: SocketAddr,
         board: Arc<dyn Board>,
         registry: Arc<Registry>,
+        write: Duration,
     ) -> Result<Self, getrandom::Error> {
         let (mut id, mut key) = ([0; 8], [0; KEY]);
         getrandom::fill(&mut id)?;
@@ -161,6 +169,7 @@ impl Peers {
             address,
             board,
             registry,
+            write,
             known: Arc::default(),
             handed_over: CancellationToken::new(),
         })
@@ -338,12 +347,20 @@ impl Peers {
                 && before.said == said
             {
                 before.doomed = None;
+                before.learned = Instant::now();
                 return;
             }
             let owner = Owner { client: said.client.clone(), generation: said.generation };
-            let passed = Passed { server: server.clone(), name: name.clone(), known: self.known.clone() };
+            let passed = Passed {
+                server: server.clone(),
+                name: name.clone(),
+                write: self.write,
+                known: self.known.clone(),
+            };
             let session = Arc::new(Session::new(self.registry.number(), owner, Box::new(passed), allowed));
-            known.tunnels.insert((server, name), Remote { said, session, doomed: None });
+            known
+                .tunnels
+                .insert((server, name), Remote { said, session, doomed: None, learned: Instant::now() });
         }
     }
 
@@ -357,6 +374,11 @@ impl Peers {
             let now = Instant::now();
             known.servers.retain(|_, peer| now.duration_since(peer.heard) < GONE);
             known.tunnels.retain(|_, remote| remote.doomed.is_none_or(|when| now < when));
+            // One that ended without a word took nothing back. What was said before its server's card waits for that.
+            let PeerTable { servers, tunnels, .. } = &mut *known;
+            tunnels.retain(|(server, _), remote| {
+                servers.contains_key(server) || now.duration_since(remote.learned) < GONE
+            });
         }
         self.publish();
     }
@@ -406,8 +428,10 @@ impl Peers {
         }
     }
 
-    async fn lead(&self, mut stream: TcpStream, peer: SocketAddr) {
+    async fn lead(&self, stream: TcpStream, peer: SocketAddr) {
         drop(stream.set_nodelay(true));
+        keep_alive(&stream);
+        let mut stream = WriteTimed::new(stream, self.write);
         let Ok(Ok((key, name, visitor))) = timeout(REACH, asked(&mut stream)).await else { return };
         if !bool::from(key.ct_eq(&self.key)) {
             tracing::warn!(peer = %peer.ip(), "somebody who is no server of tunnels asked for one");
@@ -418,6 +442,12 @@ impl Peers {
             drop(stream.write_u8(PeerReply::NoTunnel as u8).await);
             return;
         };
+        // What the other server knows of whom the client lets in may be older.
+        let allowed = &active.session().allowed;
+        if !allowed.is_empty() && !allowed.hold(visitor.ip()) {
+            drop(stream.write_u8(PeerReply::Refused as u8).await);
+            return;
+        }
         let answer = match active.session().lead.lead(visitor).await {
             Ok(io) => {
                 if stream.write_u8(PeerReply::Led as u8).await.is_ok() {
@@ -428,6 +458,7 @@ impl Peers {
             Err(LeadError::Full) => PeerReply::Full,
             Err(LeadError::Gone) => PeerReply::NoTunnel,
             Err(LeadError::Late) => PeerReply::Late,
+            Err(LeadError::Refused) => PeerReply::Refused,
         };
         drop(stream.write_u8(answer as u8).await);
     }
@@ -440,7 +471,7 @@ fn which(key: &str) -> Option<(String, Name)> {
 }
 
 /// What another server asks for: its key, the tunnel and the visitor.
-async fn asked(stream: &mut TcpStream) -> std::io::Result<([u8; KEY], Name, SocketAddr)> {
+async fn asked(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<([u8; KEY], Name, SocketAddr)> {
     let wrong = || std::io::Error::from(std::io::ErrorKind::InvalidData);
     if stream.read_u8().await? != VERSION {
         return Err(wrong());
@@ -461,6 +492,7 @@ async fn asked(stream: &mut TcpStream) -> std::io::Result<([u8; KEY], Name, Sock
 struct Passed {
     server: String,
     name: Name,
+    write: Duration,
     known: Arc<Mutex<PeerTable>>,
 }
 
@@ -481,8 +513,10 @@ impl Lead for Passed {
             return Err(LeadError::Gone);
         }
         let asking = async {
-            let mut stream = TcpStream::connect(peer.address).await?;
+            let stream = TcpStream::connect(peer.address).await?;
             stream.set_nodelay(true)?;
+            keep_alive(&stream);
+            let mut stream = WriteTimed::new(stream, self.write);
             let visitor = visitor.to_string();
             let mut ask = vec![VERSION];
             ask.extend_from_slice(&peer.key);
@@ -499,6 +533,7 @@ impl Lead for Passed {
             Ok(Ok((stream, answer))) if answer == PeerReply::Led as u8 => Ok(Box::new(stream)),
             Ok(Ok((_, answer))) if answer == PeerReply::Full as u8 => Err(LeadError::Full),
             Ok(Ok((_, answer))) if answer == PeerReply::Late as u8 => Err(LeadError::Late),
+            Ok(Ok((_, answer))) if answer == PeerReply::Refused as u8 => Err(LeadError::Refused),
             Ok(Ok(_)) => Err(LeadError::Gone),
             Ok(Err(_)) | Err(_) => {
                 if let Some(peer) = lock(&self.known).servers.get_mut(&self.server) {
@@ -513,8 +548,8 @@ impl Lead for Passed {
         true
     }
 
-    // Its own server tells the client, which learns of the newer life as this one did.
-    fn supersede(&self) {}
+    // Its own server tells the client, which learns of the other as this one did.
+    fn lose(&self, _: Conflict) {}
 }
 
 #[cfg(test)]
@@ -548,15 +583,107 @@ mod tests {
         }
     }
 
+    /// A server that passes visitors of `shop-web` on to what this leads to, who may come from `allowed`.
+    struct World {
+        peers: Arc<Peers>,
+        registry: Arc<Registry>,
+        address: SocketAddr,
+        running: TaskTracker,
+        stop: CancellationToken,
+        serving: tokio::task::JoinHandle<()>,
+    }
+
+    impl World {
+        async fn start(write: Duration) -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let registry = Arc::new(Registry::new(Duration::ZERO));
+            let peers = Arc::new(Peers::new(address, Arc::new(Alone), registry.clone(), write).unwrap());
+            let (running, stop, close) =
+                (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
+            let serving = tokio::spawn(peers.clone().serve(listener, running.clone(), stop.clone(), close));
+            Self { peers, registry, address, running, stop, serving }
+        }
+
+        fn add(&self, lead: impl Lead + 'static, allowed: &str) -> Arc<Session> {
+            let owner = Owner { client: "client".to_owned(), generation: 1 };
+            let session = Arc::new(Session::new(1, owner, Box::new(lead), Networks::read(allowed).unwrap()));
+            self.registry.add(&Name::read("shop-web").unwrap(), session.clone()).unwrap();
+            session
+        }
+    }
+
+    /// What another server says that passes a visitor on.
+    fn ask(peers: &Peers) -> Vec<u8> {
+        let mut ask = vec![VERSION];
+        ask.extend_from_slice(&peers.key);
+        for text in ["shop-web", "192.0.2.1:1"] {
+            ask.push(u8::try_from(text.len()).unwrap());
+            ask.extend_from_slice(text.as_bytes());
+        }
+        ask
+    }
+
+    /// Leads to somebody who writes without end.
+    #[derive(Debug)]
+    struct Flood;
+
+    #[async_trait]
+    impl Lead for Flood {
+        async fn lead(&self, _: SocketAddr) -> Result<Box<dyn Io>, LeadError> {
+            let (near, mut far) = tokio::io::duplex(64 << 10);
+            tokio::spawn(async move { while far.write_all(&[0; 64 << 10]).await.is_ok() {} });
+            Ok(Box::new(near))
+        }
+
+        fn lose(&self, _: Conflict) {}
+    }
+
+    #[tokio::test]
+    async fn a_visitor_whom_the_client_does_not_let_in_is_refused_whatever_the_other_server_knows_of_that() {
+        let world = World::start(REACH).await;
+        world.add(Flood, "203.0.113.0/24");
+        let mut other = TcpStream::connect(world.address).await.unwrap();
+        other.write_all(&ask(&world.peers)).await.unwrap();
+        assert_eq!(other.read_u8().await.unwrap(), PeerReply::Refused as u8);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_takes_nothing_of_what_is_passed_on_to_it_keeps_no_place() {
+        let world = World::start(Duration::from_millis(50)).await;
+        let session = world.add(Flood, "");
+        let mut other = TcpStream::connect(world.address).await.unwrap();
+        other.write_all(&ask(&world.peers)).await.unwrap();
+        assert_eq!(other.read_u8().await.unwrap(), PeerReply::Led as u8);
+        assert_eq!(session.active(), 1);
+        // Nothing is read, and nothing closed: the visit ends all the same.
+        world.running.close();
+        world.running.wait().await;
+        assert_eq!(session.active(), 0);
+        drop(other);
+    }
+
+    #[tokio::test]
+    async fn what_a_server_had_that_ended_without_a_word_is_forgotten() {
+        let world = World::start(REACH).await;
+        let card = Card { address: world.address, key: hex(&[7; KEY]), leaving: false };
+        let said = Said { client: "client".to_owned(), generation: 1, allowed: String::new() };
+        world.peers.learn("server.other", &serde_json::to_vec(&card).unwrap());
+        world.peers.learn("tunnel.other.shop-web", &serde_json::to_vec(&said).unwrap());
+        let before = Instant::now() - GONE * 2;
+        lock(&world.peers.known).servers.values_mut().for_each(|peer| peer.heard = before);
+        lock(&world.peers.known).tunnels.values_mut().for_each(|remote| remote.learned = before);
+        world.peers.prune();
+        assert!(lock(&world.peers.known).tunnels.is_empty());
+        // What was said before the card came waits for it.
+        world.peers.learn("tunnel.another.shop-web", &serde_json::to_vec(&said).unwrap());
+        world.peers.prune();
+        assert_eq!(lock(&world.peers.known).tunnels.len(), 1);
+    }
+
     #[tokio::test]
     async fn who_was_passed_on_before_a_server_takes_nobody_any_more_is_answered_and_the_next_is_refused() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let registry = Arc::new(Registry::new(Duration::ZERO));
-        let peers = Arc::new(Peers::new(address, Arc::new(Alone), registry).unwrap());
-        let (running, stop, close) = (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
-        let serving =
-            tokio::spawn(peers.clone().serve(listener, running.clone(), stop.clone(), close.clone()));
+        let World { peers, address, running, stop, serving, .. } = World::start(REACH).await;
         let mut taken = TcpStream::connect(address).await.unwrap();
         while running.is_empty() {
             tokio::task::yield_now().await;
@@ -565,13 +692,7 @@ mod tests {
         serving.await.unwrap();
         let refused = TcpStream::connect(address).await.unwrap_err();
         assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
-        let mut ask = vec![VERSION];
-        ask.extend_from_slice(&peers.key);
-        for text in ["shop-web", "192.0.2.1:1"] {
-            ask.push(u8::try_from(text.len()).unwrap());
-            ask.extend_from_slice(text.as_bytes());
-        }
-        taken.write_all(&ask).await.unwrap();
+        taken.write_all(&ask(&peers)).await.unwrap();
         assert_eq!(taken.read_u8().await.unwrap(), PeerReply::NoTunnel as u8);
         running.close();
         running.wait().await;

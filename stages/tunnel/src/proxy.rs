@@ -4,7 +4,7 @@
 //! trailers too - fails: 404 without a tunnel, 403 for whom it does not let in, 503 when it is full or away, 502 and 504 when
 //! the service is. Tried again is only what was not sent, or what asks for nothing but an answer.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,6 +70,8 @@ enum Failed {
     Broken,
     /// Nothing came back in time.
     Late,
+    /// The server that has the tunnel does not let the visitor in.
+    Refused,
 }
 
 impl Failed {
@@ -78,6 +80,7 @@ impl Failed {
         match error {
             LeadError::Full => Self::Full,
             LeadError::Gone | LeadError::Late => Self::Unsent(request),
+            LeadError::Refused => Self::Refused,
         }
     }
 }
@@ -142,12 +145,7 @@ impl Proxy {
         for attempt in 1..=TRIES {
             // Each connection says itself whom it lets in: another may be of a newer life of the client.
             if !active.session().allowed.is_empty() && !active.session().allowed.hold(visitor) {
-                self.metrics.refused(Refusal::Address);
-                tracing::info!(tunnel = %name, address = %visitor, "a visitor from an address that the tunnel does not let in");
-                return (
-                    Outcome::Refused,
-                    say(StatusCode::FORBIDDEN, "this address may not visit this host\n"),
-                );
+                return self.refused(&name, visitor);
             }
             tried.push(active.session().id);
             match self.send(active, SocketAddr::new(visitor, peer.port()), request, &moved).await {
@@ -173,6 +171,7 @@ impl Proxy {
                     answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
                     return (Outcome::Full, answer);
                 }
+                Err(Failed::Refused) => return self.refused(&name, visitor),
                 Err(Failed::Broken) => return unreachable(),
                 Err(Failed::Late) => {
                     return (
@@ -186,6 +185,12 @@ impl Proxy {
             }
         }
         away()
+    }
+
+    fn refused(&self, name: &Name, visitor: IpAddr) -> (Outcome, Response<Body>) {
+        self.metrics.refused(Refusal::Address);
+        tracing::info!(tunnel = %name, address = %visitor, "a visitor from an address that the tunnel does not let in");
+        (Outcome::Refused, say(StatusCode::FORBIDDEN, "this address may not visit this host\n"))
     }
 
     /// A connection of the tunnel; one that was there until shortly before is waited for.
@@ -255,12 +260,12 @@ impl Proxy {
             Err(error) => return Err(Failed::unsent(error, Box::new(request))),
         };
         let mut sender = connect(fresh).await.map_err(|_| Failed::Broken)?;
-        match tokio::time::timeout(self.times.answer, sender.try_send_request(request)).await {
-            Ok(Ok(answer)) => Ok((active, answer)),
-            Ok(Err(mut error)) => {
+        match moved.within(self.times.answer, sender.try_send_request(request)).await {
+            Some(Ok(answer)) => Ok((active, answer)),
+            Some(Err(mut error)) => {
                 Err(error.take_message().map_or(Failed::Broken, |request| Failed::Away(Box::new(request))))
             }
-            Err(_) => Err(Failed::Late),
+            None => Err(Failed::Late),
         }
     }
 

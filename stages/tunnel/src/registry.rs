@@ -122,7 +122,8 @@ impl Registry {
         self.remotes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what other servers have. A newer life of a client that connected to one of them takes a tunnel over.
+    /// Takes what other servers have. A newer life of a client that connected to one of them takes a tunnel over; of two clients
+    /// that connected while the servers could not tell each other, the one that began earlier keeps it, on all of them.
     pub(crate) fn elsewhere(&self, remotes: HashMap<Name, Vec<Arc<Session>>>) {
         let left = |name: &&Name| !remotes.contains_key(*name);
         let left: Vec<Name> = self.remotes().keys().filter(left).cloned().collect();
@@ -139,9 +140,8 @@ impl Registry {
                 .flat_map(|tunnel| &tunnel.sessions)
                 .flat_map(|here| sessions.iter().map(move |there| (here, there)))
             {
-                let is_newer = there.owner.generation > here.owner.generation;
-                if there.owner.client == here.owner.client && is_newer && !here.is_draining() {
-                    here.lead.supersede();
+                if let Some(conflict) = lost(&here.owner, &there.owner).filter(|_| !here.is_draining()) {
+                    here.lead.lose(conflict);
                     here.drain();
                 }
             }
@@ -181,11 +181,12 @@ impl Registry {
             let mut tunnels = self.tunnels();
             forget(&mut tunnels);
             may(tunnels.get(name), &session.owner)?;
+            self.may_elsewhere(name, &session.owner)?;
             let tunnel = tunnels.entry(name.clone()).or_insert_with(Tunnel::new);
             for before in &tunnel.sessions {
                 if before.owner.generation < session.owner.generation && !before.is_draining() {
                     // The note waits in the connection before that may find itself drained, and close.
-                    before.lead.supersede();
+                    before.lead.lose(Conflict::Superseded);
                     before.drain();
                 }
             }
@@ -271,6 +272,16 @@ impl Registry {
     }
 }
 
+/// Whether the owner of a tunnel here has lost it to the one that another server tells of.
+fn lost(here: &Owner, there: &Owner) -> Option<Conflict> {
+    if here.client == there.client {
+        return (there.generation > here.generation).then_some(Conflict::Superseded);
+    }
+    // What each server can tell alike: when they began, and where that is one moment, their names.
+    let is_later = (here.generation, &here.client) > (there.generation, &there.client);
+    is_later.then_some(Conflict::Taken)
+}
+
 /// Forgets tunnels that are not expected any more.
 fn forget(tunnels: &mut HashMap<Name, Tunnel>) {
     tunnels.retain(|_, tunnel| !tunnel.sessions.is_empty() || tunnel.left.elapsed() < EXPECTED_FOR);
@@ -310,7 +321,55 @@ mod tests {
             Err(LeadError::Gone)
         }
 
-        fn supersede(&self) {}
+        fn lose(&self, _: Conflict) {}
+    }
+
+    /// Remembers why its client lost the tunnel.
+    #[derive(Debug)]
+    struct Losing(Arc<Mutex<Option<Conflict>>>);
+
+    #[async_trait]
+    impl Lead for Losing {
+        async fn lead(&self, _: SocketAddr) -> Result<Box<dyn Io>, LeadError> {
+            Err(LeadError::Gone)
+        }
+
+        fn lose(&self, to: Conflict) {
+            *self.0.lock().unwrap() = Some(to);
+        }
+    }
+
+    fn remote(owner: &Owner) -> Arc<Session> {
+        Arc::new(Session::new(9, owner.clone(), Box::new(Nowhere), Networks::default()))
+    }
+
+    #[test]
+    fn of_two_clients_that_two_servers_let_in_at_once_the_earlier_alone_keeps_the_tunnel() {
+        let name = Name::read("shop-web").unwrap();
+        let owners = [("second", 2), ("first", 1)]
+            .map(|(client, generation)| Owner { client: client.to_owned(), generation });
+        let servers = owners.clone().map(|owner| {
+            let (registry, lost) = (Registry::new(Duration::ZERO), Arc::new(Mutex::new(None)));
+            let session = Session::new(1, owner, Box::new(Losing(lost.clone())), Networks::default());
+            registry.add(&name, Arc::new(session)).unwrap();
+            (registry, lost)
+        });
+        for (at, (registry, _)) in servers.iter().enumerate() {
+            registry.elsewhere(HashMap::from([(name.clone(), vec![remote(&owners[1 - at])])]));
+        }
+        let lost = servers.each_ref().map(|(_, lost)| *lost.lock().unwrap());
+        assert_eq!(lost, [Some(Conflict::Taken), None]);
+        assert!(matches!(servers[0].0.local(&name), Route::Expected), "nobody is led to the later one");
+        assert!(matches!(servers[1].0.local(&name), Route::Through(_)));
+    }
+
+    #[test]
+    fn a_connection_whose_tunnel_another_server_told_of_meanwhile_does_not_get_it() {
+        let (registry, name) = (Registry::new(Duration::ZERO), Name::read("shop-web").unwrap());
+        let there = Owner { client: "there".to_owned(), generation: 1 };
+        registry.elsewhere(HashMap::from([(name.clone(), vec![remote(&there)])]));
+        let here = Owner { client: "here".to_owned(), generation: 2 };
+        assert_eq!(registry.add(&name, remote(&here)), Err(Conflict::Taken));
     }
 
     #[test]

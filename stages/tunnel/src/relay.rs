@@ -5,9 +5,22 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::sleep;
+
+/// A peer that is gone without a word is found out after three of these.
+const PROBE: Duration = Duration::from_secs(20);
+
+/// Lets the system ask a peer that says nothing whether it is there: one whose node lost its power closes nothing, and would keep its
+/// place for ever.
+pub(crate) fn keep_alive(stream: &TcpStream) {
+    let asking = TcpKeepalive::new().with_time(PROBE).with_interval(PROBE).with_retries(3);
+    // A system that does not know it has its own times.
+    drop(SockRef::from(stream).set_tcp_keepalive(&asking));
+}
 
 /// Bytes of one piece.
 const PIECE: usize = 16 << 10;

@@ -34,6 +34,7 @@ use crate::metrics::{Metrics, Refusal};
 use crate::peers::Peers;
 use crate::proxy::{HEAD, Proxy};
 use crate::registry::Registry;
+use crate::relay::keep_alive;
 use crate::session::{Body, Io};
 use crate::visitors::Networks;
 use crate::{Credentials, Name, Verdict};
@@ -306,7 +307,8 @@ impl Server {
             }
             advertised
         });
-        let peers = Peers::new(advertised, board, self.shared.registry.clone()).map_err(ServerError::Key)?;
+        let peers = Peers::new(advertised, board, self.shared.registry.clone(), self.shared.times.write)
+            .map_err(ServerError::Key)?;
         self.peers = Some((listener, Arc::new(peers)));
         Ok(self)
     }
@@ -411,6 +413,7 @@ async fn connection(
     let Ok(Ok(1)) = looked else { return };
     // A small answer is not held back until there is more.
     drop(stream.set_nodelay(true));
+    keep_alive(&stream);
     let stream = WriteTimed::new(stream, shared.times.write);
     let io: Box<dyn Io> = match (first[0], tls) {
         // The frp family over TCP: its own mark before TLS, or the first byte of its streams.

@@ -13,6 +13,7 @@ use hyper::client::conn::http1::SendRequest;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 
+use crate::registry::Conflict;
 use crate::visitors::Networks;
 
 /// A body on its way to the service behind a tunnel.
@@ -39,6 +40,9 @@ pub(crate) enum LeadError {
     /// The client did not answer in time.
     #[error("the client of the tunnel did not answer in time")]
     Late,
+    /// The server that has the tunnel knows that its client does not let this visitor in.
+    #[error("the client of the tunnel does not let this visitor in")]
+    Refused,
 }
 
 /// Leads to the service behind a tunnel.
@@ -52,8 +56,9 @@ pub(crate) trait Lead: Send + Sync + fmt::Debug {
         false
     }
 
-    /// Tells the client that a newer one has taken the tunnel over. Waits for nothing: it is called with the registry locked.
-    fn supersede(&self);
+    /// Tells the client that it has lost the tunnel: to a newer life of itself, or to another client. Waits for nothing: it is
+    /// called with the registry locked.
+    fn lose(&self, to: Conflict);
 }
 
 /// Whose connection it is.

@@ -267,7 +267,7 @@ impl Connection {
             None => (None, None, None, None),
         };
         let (want, mut wanted) = mpsc::channel(64);
-        let (supersede, mut superseded) = mpsc::channel(1);
+        let (lose, mut lost) = mpsc::channel(1);
         let (reading, mut writing) = tokio::io::split(self.control);
         let (tell, mut told) = mpsc::channel(4);
         let mut tasks = JoinSet::new();
@@ -296,7 +296,7 @@ impl Connection {
                             let visits = Visits {
                                 works: works.clone(),
                                 want: want.clone(),
-                                superseded: supersede.clone(),
+                                lost: lose.clone(),
                                 places: Arc::new(Semaphore::new(shared.streams)),
                                 within: shared.times.handshake,
                                 proxy_name: proxy.proxy_name.clone(),
@@ -354,7 +354,11 @@ impl Connection {
                 }
                 () = sleep_until(spoke + SILENCE) => return Err(late("the client was not heard any more")),
                 () = sleep_until(begun + SILENCE), if has_none => return Err(late("the client has no tunnel")),
-                Some(()) = superseded.recv() => {
+                Some(conflict) = lost.recv() => {
+                    // Its newer life has taken over, which is nothing to be told of; another client is.
+                    if conflict == Conflict::Taken {
+                        shared.refuse(Refusal::Taken, "", self.by.peer);
+                    }
                     overdue = Some(Instant::now() + shared.times.drain);
                     continue;
                 }

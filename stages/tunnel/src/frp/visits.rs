@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::messages::{Message, StartWork, kind};
 use super::packing::Packing;
 use super::works::Works;
+use crate::registry::Conflict;
 use crate::session::{Io, Lead, LeadError};
 
 /// Leads visitors over work connections.
@@ -19,7 +20,7 @@ pub(super) struct Visits {
     pub(super) works: Arc<Works>,
     /// To ask the client for another.
     pub(super) want: mpsc::Sender<()>,
-    pub(super) superseded: mpsc::Sender<()>,
+    pub(super) lost: mpsc::Sender<Conflict>,
     pub(super) places: Arc<Semaphore>,
     pub(super) within: Duration,
     pub(super) proxy_name: String,
@@ -64,7 +65,7 @@ impl Lead for Visits {
         Ok(self.packing.unpacked(work))
     }
 
-    fn supersede(&self) {
-        let _ = self.superseded.try_send(());
+    fn lose(&self, to: Conflict) {
+        let _ = self.lost.try_send(to);
     }
 }

@@ -153,10 +153,27 @@ pub(crate) fn refuse(shared: &Shared, conflict: Conflict, name: &str, peer: Sock
     shared.refuse(why, name, peer);
 }
 
+/// What a client is told that has lost its tunnel. That another client has it is told here as well.
+fn given_up(shared: &Shared, conflict: Conflict, name: &Name, peer: SocketAddr) -> Note {
+    if conflict == Conflict::Taken {
+        refuse(shared, conflict, name.as_str(), peer);
+    }
+    conflict.into()
+}
+
+impl From<Conflict> for Note {
+    fn from(conflict: Conflict) -> Self {
+        match conflict {
+            Conflict::Superseded => Self::Superseded,
+            Conflict::Taken | Conflict::Many => Self::Taken,
+        }
+    }
+}
+
 /// Leads visitors over streams that the server opens.
 struct Visits {
     mux: Mux,
-    notes: mpsc::Sender<Note>,
+    lost: mpsc::Sender<Conflict>,
     within: Duration,
 }
 
@@ -180,9 +197,9 @@ impl Lead for Visits {
         tokio::time::timeout(self.within, opening).await.unwrap_or(Err(LeadError::Late))
     }
 
-    fn supersede(&self) {
+    fn lose(&self, to: Conflict) {
         // A client that takes no note learns it when it connects again.
-        let _ = self.notes.try_send(Note::Superseded);
+        let _ = self.lost.try_send(to);
     }
 }
 
@@ -223,8 +240,8 @@ where
     if Note::of(first) != Some(Note::Hello) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the first note is no greeting"));
     }
-    let (notes, mut told) = mpsc::channel(4);
-    let visits = Visits { mux: mux.clone(), notes, within: times.handshake };
+    let (lose, mut lost) = mpsc::channel(4);
+    let visits = Visits { mux: mux.clone(), lost: lose, within: times.handshake };
     let session =
         Session::new(shared.registry.number(), hello.owner.clone(), Box::new(visits), hello.allowed.clone());
     let session = Arc::new(session);
@@ -273,7 +290,7 @@ where
                     Err(conflict) => {
                         refuse(shared, conflict, hello.name.as_str(), peer);
                         session.drain();
-                        if conflict == Conflict::Superseded { Note::Superseded } else { Note::Taken }
+                        conflict.into()
                     }
                 }
             }
@@ -297,9 +314,9 @@ where
             () = tokio::time::sleep_until(heard + times.silence) => {
                 break Err(io::Error::new(io::ErrorKind::TimedOut, "the client was not heard any more"));
             }
-            Some(note) = told.recv() => {
+            Some(conflict) = lost.recv() => {
                 overdue = Some(tokio::time::Instant::now() + times.drain);
-                note
+                given_up(shared, conflict, &hello.name, peer)
             }
             error = &mut probing => break Err(error),
             () = &mut revoked => {
@@ -317,10 +334,10 @@ where
                 Note::Drain
             }
             () = shared.close.cancelled() => break Ok(()),
-            () = session.drained() => match told.try_recv() {
-                Ok(note) => {
+            () = session.drained() => match lost.try_recv() {
+                Ok(conflict) => {
                     overdue = Some(tokio::time::Instant::now());
-                    note
+                    given_up(shared, conflict, &hello.name, peer)
                 }
                 Err(_) => break Ok(()),
             },

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 use super::*;
+use crate::registry::Conflict;
 use crate::session::{Io, Lead, Owner, Session};
 
 /// What is led to, one after the other: whether a request is answered, or read and given up; after them nothing is.
@@ -37,7 +38,7 @@ impl Lead for Ending {
         self.is_passed_on
     }
 
-    fn supersede(&self) {}
+    fn lose(&self, _: Conflict) {}
 }
 
 /// What comes of a request that is led to these.
@@ -61,7 +62,7 @@ async fn sent(method: Method, is_passed_on: bool, answers: &[bool]) -> &'static 
         Ok(_) => "answered",
         Err(Failed::Unsent(_)) => "another is tried",
         Err(Failed::Broken) => "broken",
-        Err(Failed::Away(_) | Failed::Full | Failed::Late) => "else",
+        Err(Failed::Away(_) | Failed::Full | Failed::Late | Failed::Refused) => "else",
     }
 }
 

@@ -258,6 +258,24 @@ async fn whoever_waits_is_told_how_far_it_is_and_by_the_exit_code_how_it_ended()
     let waiting = "waiting: it is Paused, step 0 of 2, 1 of 3 replicas updated";
     assert_eq!((said.code, said.out.as_str(), said.err), (0, out, told(waiting)));
 
+    // It is as healthy as before until its controller has seen that it is to be restarted.
+    let restarting = |is_so: bool| {
+        let mut rollout = rollout("Healthy", false, 2);
+        rollout["restarting"] = is_so.into();
+        rollout
+    };
+    acting.proxy.answers("restartRollout", &[json!({"metadata": {"name": "api"}})]);
+    acting
+        .proxy
+        .answers("rollout", &[restarting(false), restarting(true), restarting(true), restarting(false)]);
+    let said = acting.run(&["rollout", "restart", "store", "--wait"]).await;
+    let standing = "it is Healthy, step 2 of 2, 1 of 3 replicas updated";
+    assert_eq!((said.code, said.err), (0, told(&format!("waiting: {standing}"))));
+    acting.proxy.answers("rollout", &[restarting(false), restarting(true)]);
+    let late = acting.run(&["rollout", "restart", "store", "--wait", "--timeout", "1s"]).await;
+    let end = format!("it has not taken effect within 1 s: {standing}\n");
+    assert!(late.code == 3 && late.err.ends_with(&end), "{late:?}");
+
     acting.proxy.answers("createWorkflowFromTemplate", &[json!({"newWorkflowName": "build-2"})]);
     acting.proxy.answers("workflow", &[workflow("Running"), workflow("Failed")]);
     let submit =

@@ -35,8 +35,7 @@ async fn the_command_is_printed_as_a_shell_takes_it_and_not_run() {
     assert_eq!(desk.run(&install).await.done(), expected);
     let upgrade =
         ["runtime", "upgrade", "eu1", "--chart", "c", "--kube-context", "eu", "--release", "r", "--print"];
-    let expected =
-        "helm upgrade r c --namespace gitops-runtime --kube-context eu --reset-then-reuse-values\n";
+    let expected = "helm upgrade r c --namespace gitops-runtime --kube-context eu --reset-then-reuse-values --wait --timeout 600s\n";
     assert_eq!(desk.run(&upgrade).await.done(), expected);
     let uninstall = ["runtime", "uninstall", "eu1", "--namespace", "n", "--print"];
     assert_eq!(desk.run(&uninstall).await.done(), "helm uninstall eu1 --namespace n --wait\n");
@@ -53,17 +52,40 @@ async fn an_installation_is_waited_for_until_the_runtime_reports() {
         while !desk.file("asked").exists() {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
-        let object = json!({
-            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
-            "metadata": {"name": "first", "namespace": "argocd", "uid": "first", "resourceVersion": "1"},
-        });
-        desk.platform.report(&json!({"object": object, "source": {"syncStatus": "Synced"}})).await;
+        desk.platform.report(&first("1")).await;
     });
     assert_eq!((said.code, said.out), (0, format!("installed\nprod reports to {url}\n")), "{}", said.err);
     assert!(asked(&desk).starts_with("upgrade prod c --namespace gitops-runtime --install "));
     let late = desk.run(&[&install[..], &["--timeout", "1s"]].concat()).await;
     let end = "it has not taken effect within 1 s: nothing was reported yet\n";
     assert!(late.code == 3 && late.err.ends_with(end), "{late:?}");
+    desk.stop().await;
+}
+
+/// What a runtime reports of an application.
+fn first(version: &str) -> Value {
+    let object = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "first", "namespace": "argocd", "uid": "first", "resourceVersion": version},
+    });
+    json!({"object": object, "source": {"syncStatus": "Synced"}})
+}
+
+#[tokio::test]
+async fn what_is_reported_while_helm_waits_for_the_new_pods_is_not_of_these() {
+    let desk = Desk::signed_in().await;
+    let program = helm(&desk, "while [ ! -f reported ]; do sleep 0.05; done");
+    let upgrade = ["runtime", "upgrade", "prod", "--chart", "c", "--helm", &program, "--timeout", "1s"];
+    let (said, ()) = tokio::join!(desk.run(&upgrade), async {
+        while !desk.file("asked").exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        desk.platform.report(&first("1")).await;
+        std::fs::write(desk.file("reported"), "").unwrap();
+    });
+    let end = "it has not taken effect within 1 s: nothing was reported yet\n";
+    assert!(said.code == 3 && said.err.ends_with(end), "{said:?}");
+    assert!(asked(&desk).contains("--wait --timeout 1s"));
     desk.stop().await;
 }
 
@@ -95,7 +117,7 @@ async fn a_dry_run_tells_object_by_object_what_helm_would_change_and_no_secret()
     assert_eq!(said.err, told("2 objects would be changed"));
     assert_eq!(
         asked(&desk),
-        "upgrade prod c --namespace rt --reset-then-reuse-values --dry-run --output json "
+        "upgrade prod c --namespace rt --reset-then-reuse-values --wait --timeout 600s --dry-run --output json "
     );
 
     let uninstall = ["runtime", "uninstall", "prod", "-n", "rt", "--helm", &program, "--dry-run"];

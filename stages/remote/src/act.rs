@@ -1,9 +1,10 @@
 //! What is done rather than shown: said before where that is asked for, meant where it destroys something, and waited for.
 
 use std::io::{self, BufRead as _, Write as _};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
+use tokio::time::{Instant, timeout_at};
 
 use crate::arguments::act::{Careful, Waiting};
 use crate::error::RemoteError;
@@ -14,6 +15,8 @@ use crate::show::Screen;
 const AGAIN: Duration = Duration::from_secs(1);
 /// Looks in a row that may fail.
 const FAILURES: u32 = 10;
+/// A look that began before the end has so long beyond it to be answered.
+const LAST: Duration = Duration::from_secs(2);
 
 /// What is to be done.
 pub(crate) struct Act<'a> {
@@ -87,7 +90,8 @@ pub(crate) async fn wait(
     let end = Instant::now() + waiting.timeout;
     let (mut said, mut failures) = (String::new(), 0);
     loop {
-        match look().await {
+        let looked = timeout_at(end + LAST, look()).await;
+        match looked.unwrap_or_else(|_| Ok(Look::Not("nobody answered".to_owned()))) {
             Ok(Look::Done(text)) => return screen.tell(&text),
             Ok(Look::Failed(text)) => return Err(RemoteError::NotMet(text)),
             Ok(Look::Not(now)) => {
@@ -113,5 +117,21 @@ pub(crate) async fn wait(
             return Err(RemoteError::NotMet(format!("it has not taken effect within {within} s: {said}")));
         }
         tokio::time::sleep(AGAIN.min(end.saturating_duration_since(Instant::now()))).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_never_answers_is_not_waited_for_beyond_the_end() {
+        let screen = Screen { is_terminal: false, width: None, colour: false };
+        let waiting = Waiting { wait: true, timeout: Duration::from_secs(5) };
+        let (began, look) = (Instant::now(), async || std::future::pending().await);
+        let ended = wait(&waiting, &screen, look).await;
+        let text = "it has not taken effect within 5 s: nobody answered";
+        assert!(matches!(ended, Err(RemoteError::NotMet(said)) if said == text));
+        assert_eq!(began.elapsed(), Duration::from_secs(5) + LAST);
     }
 }

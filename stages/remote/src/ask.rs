@@ -69,6 +69,13 @@ pub(crate) struct Rows {
     pub(crate) more: bool,
 }
 
+impl From<Vec<Value>> for Rows {
+    /// All that there are.
+    fn from(nodes: Vec<Value>) -> Self {
+        Self { nodes, more: false }
+    }
+}
+
 impl Platform {
     /// The platform of the context that is meant.
     pub(crate) async fn find(place: &Place, environment: &Environment) -> Result<Self, RemoteError> {

@@ -147,6 +147,9 @@ pub(crate) async fn install(
         }
     } else {
         arguments.push("--reset-then-reuse-values".into());
+        // What is there reports meanwhile: that the new pods are ready is for helm to say.
+        let within = format!("{}s", given.timeout.as_secs());
+        arguments.extend(["--wait".into(), "--timeout".into(), within.into()]);
     }
     arguments.extend(given.values.iter().flat_map(|file| ["-f".into(), file.into()]));
     arguments.extend(given.set.iter().flat_map(|value| ["--set".into(), value.into()]));
@@ -155,7 +158,7 @@ pub(crate) async fn install(
     }
     let platform = Platform::find(&given.place, environment).await?;
     let known = last_report(&platform, &given.name).await?;
-    let Some(before) = known else {
+    let Some(mut before) = known else {
         let text = match is_new {
             true => format!(
                 "there is no runtime '{}' that you see: add it on the page Runtimes of {address}, which shows how its token \
@@ -173,6 +176,9 @@ pub(crate) async fn install(
         return given.helm.plan(release, &arguments, screen).await;
     }
     given.helm.run(&arguments).await?;
+    if !is_new && let Some(now) = last_report(&platform, &given.name).await? {
+        before = now;
+    }
     let waiting = Waiting { wait: true, timeout: given.timeout };
     let look = async || {
         Ok(match last_report(&platform, &given.name).await? {

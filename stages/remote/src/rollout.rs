@@ -40,6 +40,7 @@ struct Rollout {
     ready_replicas: Option<i64>,
     updated_replicas: Option<i64>,
     available_replicas: Option<i64>,
+    restarting: Option<bool>,
     #[serde(default)]
     revisions: Vec<Revision>,
 }
@@ -69,6 +70,8 @@ struct What<'a> {
     destroys: bool,
     query: &'a str,
     more: Value,
+    /// What is read of it besides [`FIELDS`].
+    fields: &'static str,
     /// What would become of one, as it is now.
     plan: &'a dyn Fn(&Rollout) -> String,
     is_so: &'a dyn Fn(&Rollout, &Rollout) -> bool,
@@ -168,9 +171,9 @@ impl Of {
         json!({"application": self.app.variables(), "rollout": {"namespace": namespace, "name": self.node.name}})
     }
 
-    async fn read(&self) -> Result<Value, RemoteError> {
+    async fn read(&self, more: &str) -> Result<Value, RemoteError> {
         let query = format!(
-            "query Rollout($application: ApplicationId!, $rollout: ObjectId!) {{ rollout(application: $application, rollout: $rollout) {{ {FIELDS} }} }}"
+            "query Rollout($application: ApplicationId!, $rollout: ObjectId!) {{ rollout(application: $application, rollout: $rollout) {{ {FIELDS} {more} }} }}"
         );
         self.proxy.get("read a Rollout", &query, self.variables(), "rollout").await
     }
@@ -182,7 +185,7 @@ impl Of {
             variables.extend(more.clone());
         }
         let before: Option<Rollout> = match done.waiting.wait {
-            true => Some(read(self.read().await?)?),
+            true => Some(read(self.read(what.fields).await?)?),
             false => None,
         };
         let act = Act {
@@ -195,11 +198,11 @@ impl Of {
         };
         let carried = act.carry_out(&self.proxy, &done.careful, screen).await?;
         if carried.is_none() {
-            return screen.say(&(what.plan)(&read(self.read().await?)?));
+            return screen.say(&(what.plan)(&read(self.read("").await?)?));
         }
         let (Some(_), Some(before)) = (carried, before) else { return Ok(()) };
         let look = async || {
-            let now: Rollout = read(self.read().await?)?;
+            let now: Rollout = read(self.read(what.fields).await?)?;
             Ok(match (what.is_so)(&before, &now) {
                 true => Look::Done(format!("{title}: {}", now.standing())),
                 false => Look::Not(now.standing()),
@@ -223,9 +226,9 @@ pub(crate) async fn run(
         if *watch {
             let id = |one: &Value| one["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             let watched = Watched { screen, output: shown.output, id, show: &show };
-            return watched.run(async || Ok(vec![of.read().await?])).await;
+            return watched.run(async || Ok(vec![of.read("").await?].into())).await;
         }
-        return screen.say(&show(&[of.read().await?], true)?);
+        return screen.say(&show(&[of.read("").await?], true)?);
     }
     let moved = |before: &Rollout, now: &Rollout| {
         now.is("Healthy")
@@ -243,6 +246,7 @@ pub(crate) async fn run(
                 destroys: false,
                 query: "mutation Promote($application: ApplicationId!, $rollout: ObjectId!, $full: Boolean!) { promoteRollout(application: $application, rollout: $rollout, full: $full) { metadata { name } } }",
                 more: json!({"full": full}),
+                fields: "",
                 plan: &|now| if *full { now.steps(now.steps) } else { now.goes_on() },
                 is_so: if *full { &healthy } else { &moved },
             };
@@ -261,6 +265,7 @@ pub(crate) async fn run(
                 destroys: true,
                 query: "mutation Rollback($application: ApplicationId!, $rollout: ObjectId!, $revision: Int) { rollbackRollout(application: $application, rollout: $rollout, revision: $revision) { rollout newRevision } }",
                 more: json!({"revision": to}),
+                fields: "",
                 plan: &|now| now.images(*to),
                 is_so: &changed,
             };
@@ -275,6 +280,7 @@ pub(crate) async fn run(
                 destroys: false,
                 query: "mutation Pause($application: ApplicationId!, $rollout: ObjectId!) { pauseRollout(application: $application, rollout: $rollout) { metadata { name } } }",
                 more: Value::Null,
+                fields: "",
                 plan: &|now| match now.paused {
                     true => "it is paused already\n".to_owned(),
                     false => "- not paused\n+ paused\n".to_owned(),
@@ -291,6 +297,7 @@ pub(crate) async fn run(
                 destroys: false,
                 query: "mutation Resume($application: ApplicationId!, $rollout: ObjectId!) { resumeRollout(application: $application, rollout: $rollout) { metadata { name } } }",
                 more: Value::Null,
+                fields: "",
                 plan: &Rollout::goes_on,
                 is_so: &|_, now| !now.paused && !now.is("Paused"),
             },
@@ -304,6 +311,7 @@ pub(crate) async fn run(
                 destroys: true,
                 query: "mutation Abort($application: ApplicationId!, $rollout: ObjectId!) { abortRollout(application: $application, rollout: $rollout) { metadata { name } } }",
                 more: Value::Null,
+                fields: "",
                 plan: &|now| match now.aborted {
                     true => "it is aborted already\n".to_owned(),
                     false => format!(
@@ -323,6 +331,7 @@ pub(crate) async fn run(
                 destroys: false,
                 query: "mutation Retry($application: ApplicationId!, $rollout: ObjectId!) { retryRollout(application: $application, rollout: $rollout) { metadata { name } } }",
                 more: Value::Null,
+                fields: "",
                 plan: &|now| match now.aborted {
                     true => "- aborted\n+ not aborted\n".to_owned(),
                     false => "it was not aborted: nothing could be done\n".to_owned(),
@@ -339,11 +348,16 @@ pub(crate) async fn run(
                 destroys: false,
                 query: "mutation Restart($application: ApplicationId!, $rollout: ObjectId!) { restartRollout(application: $application, rollout: $rollout) { metadata { name } } }",
                 more: Value::Null,
+                // A runtime of a former version does not know.
+                fields: "restarting",
                 plan: &|now| {
                     let pods = now.replicas.and_then(|replicas| usize::try_from(replicas).ok());
                     format!("{} would be replaced\n", count(pods.unwrap_or_default(), "pod"))
                 },
-                is_so: &|_, now| now.is("Healthy") && now.available_replicas == now.replicas,
+                is_so: &|_, now| {
+                    let is_done = now.restarting == Some(false) && now.available_replicas == now.replicas;
+                    is_done && now.is("Healthy")
+                },
             },
         ),
         RolloutCommand::Skip(done) => (
@@ -355,6 +369,7 @@ pub(crate) async fn run(
                 destroys: false,
                 query: "mutation Skip($application: ApplicationId!, $rollout: ObjectId!) { skipCurrentStep(application: $application, rollout: $rollout) { metadata { name } } }",
                 more: Value::Null,
+                fields: "",
                 plan: &|now| match now.current_step_index.unwrap_or_default() < now.steps {
                     true => now.next(),
                     false => "it has no step left: nothing could be done\n".to_owned(),
@@ -474,6 +489,7 @@ mod tests {
             ready_replicas: None,
             updated_replicas: None,
             available_replicas: None,
+            restarting: None,
             revisions: Vec::new(),
         };
         assert_eq!(of(true, Some(1), 3).goes_on(), "- step 1 of 3\n+ step 2 of 3\n");

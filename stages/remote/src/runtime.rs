@@ -88,7 +88,7 @@ pub(crate) async fn run(
             if listed.watch {
                 let show = |rows: &[Value], header: bool| list(rows, output, header, screen);
                 let watched = Watched { screen, output, id: name, show: &show };
-                return watched.run(async || Ok(fetch().await?.nodes)).await;
+                return watched.run(fetch).await;
             }
             let found = fetch().await?;
             if found.nodes.is_empty() && matches!(output, Output::Table | Output::Wide) {
@@ -121,7 +121,9 @@ pub(crate) async fn run(
                 _ => Ok(String::new()),
             };
             if *watch {
-                return Watched { screen, output, id: name, show: &show }.run(fetch).await;
+                return Watched { screen, output, id: name, show: &show }
+                    .run(async || Ok(fetch().await?.into()))
+                    .await;
             }
             screen.say(&show(&fetch().await?, true)?)
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::ask::Rows;
 use crate::error::RemoteError;
 use crate::show::{Output, Screen};
 
@@ -32,7 +33,7 @@ impl Watched<'_> {
     /// Shows the list, and then what changes of it, until Ctrl-C: on a terminal the whole again, else the rows that changed.
     pub(crate) async fn run(
         &self,
-        fetch: impl AsyncFn() -> Result<Vec<Value>, RemoteError>,
+        fetch: impl AsyncFn() -> Result<Rows, RemoteError>,
     ) -> Result<(), RemoteError> {
         tokio::select! {
             ended = self.look(fetch) => ended,
@@ -40,16 +41,13 @@ impl Watched<'_> {
         }
     }
 
-    async fn look(
-        &self,
-        fetch: impl AsyncFn() -> Result<Vec<Value>, RemoteError>,
-    ) -> Result<(), RemoteError> {
+    async fn look(&self, fetch: impl AsyncFn() -> Result<Rows, RemoteError>) -> Result<(), RemoteError> {
         let redraw = self.screen.is_terminal && matches!(self.output, Output::Table | Output::Wide);
         let mut known: Option<BTreeMap<String, Value>> = None;
-        let (mut failures, mut said) = (0, String::new());
+        let (mut failures, mut said, mut is_cut) = (0, String::new(), false);
         loop {
             match fetch().await {
-                Ok(rows) => {
+                Ok(Rows { nodes: rows, more }) => {
                     (failures, said) = (0, String::new());
                     let now: BTreeMap<String, Value> =
                         rows.iter().map(|row| ((self.id)(row), row.clone())).collect();
@@ -63,12 +61,18 @@ impl Watched<'_> {
                             if !changed.is_empty() {
                                 self.screen.say(&self.lines(&changed, false)?)?;
                             }
-                            for gone in before.keys().filter(|id| !now.contains_key(*id)) {
+                            for gone in gone(before, &now, more) {
                                 self.screen.note(&format!("{gone} is gone"));
                             }
                         }
                     }
-                    known = Some(now);
+                    if more && !is_cut && !redraw {
+                        let shown = rows.len();
+                        self.screen.note(&format!(
+                            "there are more than {shown}: what goes is not told of then; --limit shows more"
+                        ));
+                    }
+                    (known, is_cut) = (Some(now), more);
                 }
                 // Somebody restarts the platform: that is no reason to stop looking.
                 Err(error) if known.is_some() && failures + 1 < patience(&error) => {
@@ -100,6 +104,15 @@ impl Watched<'_> {
     }
 }
 
+/// What a list does not hold any more; nothing of one that is cut, as it may be behind the end.
+fn gone<'a>(
+    before: &'a BTreeMap<String, Value>,
+    now: &'a BTreeMap<String, Value>,
+    is_cut: bool,
+) -> impl Iterator<Item = &'a String> {
+    before.keys().filter(move |id| !is_cut && !now.contains_key(*id))
+}
+
 /// How many looks in a row may fail so.
 fn patience(error: &RemoteError) -> u32 {
     if error.may_pass() { UNANSWERED } else { REFUSED }
@@ -113,6 +126,14 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn what_the_end_of_a_list_that_is_cut_pushed_out_is_not_gone() {
+        let rows = |ids: [&str; 2]| ids.map(|id| (id.to_owned(), Value::Null)).into();
+        let (before, now) = (rows(["b", "c"]), rows(["a", "b"]));
+        assert_eq!(gone(&before, &now, true).count(), 0);
+        assert_eq!(gone(&before, &now, false).collect::<Vec<_>>(), ["c"]);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn whoever_is_away_is_looked_for_again_and_whoever_refuses_not_for_long() {
         let screen = Screen { is_terminal: false, width: None, colour: false };
@@ -122,7 +143,7 @@ mod tests {
         let fetch = async || {
             looks.set(looks.get() + 1);
             match looks.get() {
-                1 | 100 => Ok(Vec::new()),
+                1 | 100 => Ok(Vec::new().into()),
                 number if number < 100 => {
                     Err(HttpError::new("list applications", "platform".into(), Fault::Timeout(None)).into())
                 }

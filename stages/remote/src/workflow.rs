@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::act::{Act, Look, wait};
 use crate::arguments::act::{Waiting, Way};
 use crate::arguments::workflow::{Done, Logs as Given, Submit, Within, WorkflowCommand};
-use crate::ask::{Platform, read, read_all};
+use crate::ask::{Platform, Rows, read, read_all};
 use crate::environment::Environment;
 use crate::error::RemoteError;
 use crate::logs::Logs;
@@ -238,7 +238,7 @@ pub(crate) async fn run(
             };
             if *watch {
                 let watched = Watched { screen, output: shown.output, id, show: &show };
-                return watched.run(async || Ok(vec![within.one(name).await?])).await;
+                return watched.run(async || Ok(vec![within.one(name).await?].into())).await;
             }
             screen.say(&show(&[within.one(name).await?], true)?)
         }
@@ -415,7 +415,13 @@ async fn list(
     let show = |rows: &[Value], header: bool| shown(rows, output, header, screen);
     if watch {
         let watched = Watched { screen, output, id, show: &show };
-        return watched.run(async || within.newest(most, labels).await).await;
+        let fetch = async || {
+            let mut nodes = within.newest(most.saturating_add(1), labels).await?;
+            let more = nodes.len() > most;
+            nodes.truncate(most);
+            Ok(Rows { nodes, more })
+        };
+        return watched.run(fetch).await;
     }
     // One more is asked for, to know whether there is.
     let mut found = within.newest(most.saturating_add(1), labels).await?;

@@ -26,6 +26,8 @@ pub(crate) struct Rollout {
     ready_replicas: Option<i64>,
     updated_replicas: Option<i64>,
     available_replicas: Option<i64>,
+    /// Whether a restart was asked for that is not through.
+    restarting: Option<bool>,
     /// Revisions that it can be rolled back to, the newest first.
     revisions: Vec<RolloutRevision>,
 }
@@ -77,6 +79,12 @@ impl Rollout {
             ready_replicas: number(rollout, "/status/readyReplicas"),
             updated_replicas: number(rollout, "/status/updatedReplicas"),
             available_replicas: number(rollout, "/status/availableReplicas"),
+            restarting: Some(
+                rollout
+                    .pointer("/spec/restartAt")
+                    .filter(|at| !at.is_null())
+                    .is_some_and(|at| rollout.pointer("/status/restartedAt") != Some(at)),
+            ),
             revisions: revisions.iter().map(RolloutRevision::of).collect(),
         }
     }

@@ -34,7 +34,7 @@ pub(super) async fn run(
     let fetch = async || platform.application(named, &fields).await.map(|(_, found)| vec![found]);
     if watch {
         let id = |found: &Value| AppName::of(found).to_string();
-        return Watched { screen, output, id, show: &show }.run(fetch).await;
+        return Watched { screen, output, id, show: &show }.run(async || Ok(fetch().await?.into())).await;
     }
     screen.say(&show(&fetch().await?, true)?)
 }

@@ -95,7 +95,7 @@ pub(super) async fn run(
         let id = |node: &Value| AppName::of(node).to_string();
         let show = |rows: &[Value], header: bool| shown(rows, output, header, screen);
         let watched = Watched { screen, output, id, show: &show };
-        return watched.run(async || Ok(fetch().await?.nodes)).await;
+        return watched.run(fetch).await;
     }
     let found = fetch().await?;
     if found.nodes.is_empty() && matches!(output, Output::Table | Output::Wide) {

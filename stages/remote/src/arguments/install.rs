@@ -51,7 +51,7 @@ pub(crate) struct Install {
     /// A value; may be repeated
     #[arg(long, value_name = "PATH=VALUE")]
     pub(crate) set: Vec<String>,
-    /// How long the first report is waited for
+    /// How long the new pods, where there were others, and then the first report are waited for
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     pub(crate) timeout: Duration,
     #[command(flatten)]

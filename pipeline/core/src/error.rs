@@ -62,6 +62,15 @@ impl Reason {
         Self::Stopping,
     ];
 
+    /// Whether it may pass without anybody changing anything.
+    #[must_use]
+    pub const fn may_pass(self) -> bool {
+        matches!(
+            self,
+            Self::Timeout | Self::Unreachable | Self::ServerError | Self::RateLimited | Self::CutShort
+        )
+    }
+
     /// The label and log value.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

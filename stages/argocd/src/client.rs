@@ -253,7 +253,7 @@ impl ArgoCd {
         let cause = error as &(dyn std::error::Error + 'static);
         if is_kept_back {
             tracing::warn!(error = cause, reason = reason.as_str(), subject, "{KEPT_BACK}");
-        } else if must_act(reason) {
+        } else if !reason.may_pass() {
             tracing::error!(error = cause, reason = reason.as_str(), subject, "argo cd refuses calls");
         } else {
             tracing::warn!(error = cause, reason = reason.as_str(), subject, "argo cd does not answer");
@@ -349,7 +349,7 @@ impl ArgoCd {
 
     /// How long to wait for the next try, if there is to be one.
     fn next_try(&self, error: &HttpError, tried: u32) -> Option<Duration> {
-        if tried >= self.tries || !may_pass(error.reason()) {
+        if tried >= self.tries || !another_try_may_do(error.reason()) {
             return None;
         }
         let after = error.after();
@@ -412,22 +412,6 @@ fn act(call: Call) -> &'static str {
 
 /// Whether another try may bring something else. Missing rights among them: an application that is just
 /// being deleted is answered 403.
-const fn may_pass(reason: Reason) -> bool {
-    matches!(
-        reason,
-        Reason::Timeout
-            | Reason::Unreachable
-            | Reason::ServerError
-            | Reason::RateLimited
-            | Reason::CutShort
-            | Reason::Forbidden
-    )
-}
-
-/// Whether somebody must change something before calls can succeed.
-const fn must_act(reason: Reason) -> bool {
-    !matches!(
-        reason,
-        Reason::Timeout | Reason::Unreachable | Reason::ServerError | Reason::RateLimited | Reason::CutShort
-    )
+fn another_try_may_do(reason: Reason) -> bool {
+    reason.may_pass() || reason == Reason::Forbidden
 }

@@ -277,7 +277,7 @@ impl Sessions {
         state.held_off = Some(HeldOff { until: Instant::now() + wait, reason, status, refused });
         if state.said.replace(reason) != Some(reason) {
             let (cause, username) = (error as &(dyn std::error::Error + 'static), &self.login.username);
-            if passes(reason) && !is_refused {
+            if reason.may_pass() {
                 tracing::warn!(error = cause, username, "cannot log in to argo cd");
             } else {
                 let next =
@@ -300,19 +300,6 @@ struct Given {
 
 fn unfit(client: &Client) -> HttpError {
     client.error(ACT, Fault::Token(crate::TokenError::Unfit))
-}
-
-/// Whether nobody need do anything before another login may bring something else.
-const fn passes(reason: Reason) -> bool {
-    matches!(
-        reason,
-        Reason::Timeout
-            | Reason::Unreachable
-            | Reason::ServerError
-            | Reason::RateLimited
-            | Reason::CutShort
-            | Reason::Forbidden
-    )
 }
 
 /// How long a session lives, by what its token says; `None`: it does not say, or has no end.

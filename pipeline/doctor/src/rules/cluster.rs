@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 
 use super::doubtful::{SCALED, volumes};
 use super::installed;
+use super::kubernetes::amount_of;
 use super::peers::{ALWAYS, REFERENCES};
 use super::{Judged, Node, Severity, Value};
 
@@ -410,23 +411,7 @@ pub(super) fn argocd(judged: &Judged, place: &Place<'_>) -> String {
 
 /// A quantity of Kubernetes, such as 1930m, 16Gi or 4; 0 for what is none.
 pub(crate) fn quantity(value: &Json) -> f64 {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at_checked(end).unwrap_or((&text, ""));
-    let factor = match unit {
-        "" => 1.0,
-        "m" => 1e-3,
-        "k" => 1e3,
-        "M" => 1e6,
-        "G" => 1e9,
-        "T" => 1e12,
-        "Ki" => 1024.0,
-        "Mi" => 1024.0 * 1024.0,
-        "Gi" => 1024.0 * 1024.0 * 1024.0,
-        "Ti" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        _ => return 0.0,
-    };
-    number.parse::<f64>().unwrap_or_default() * factor
+    value.as_f64().or_else(|| amount_of(value.as_str()?)).unwrap_or_default()
 }
 
 /// The setting of the app proxy by which nobody asks what a Git token may do.
@@ -476,6 +461,7 @@ mod tests {
     fn quantities_are_read_as_kubernetes_writes_them() {
         let read = |text: &str| quantity(&Json::from(text));
         assert_eq!([read("1930m"), read("4"), read("2Ki"), read("1.5G")], [1.93, 4.0, 2048.0, 1.5e9]);
-        assert_eq!(read("many"), 0.0);
+        assert_eq!([read("12e6"), read("1Ei"), read("+4"), read("many")], [12e6, 1024_f64.powi(6), 4.0, 0.0]);
+        assert_eq!(quantity(&Json::from(4)), 4.0);
     }
 }

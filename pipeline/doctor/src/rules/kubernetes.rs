@@ -284,11 +284,19 @@ fn is_quantity(node: &Node) -> bool {
 
 /// How much a quantity is, in its unit; none where it is none.
 pub(super) fn amount(node: &Node) -> Option<f64> {
-    let text = match &node.value {
-        Value::Number(number) => return number.as_f64(),
-        Value::Text(text) if is_quantity(node) => text.trim_start_matches('+'),
-        _ => return None,
-    };
+    match &node.value {
+        Value::Number(number) => number.as_f64(),
+        Value::Text(text) => amount_of(text),
+        _ => None,
+    }
+}
+
+/// As [`amount`], of a text such as 1930m, 16Gi, 12e6 or 4.
+pub(crate) fn amount_of(text: &str) -> Option<f64> {
+    if !matches(QUANTITY, text) {
+        return None;
+    }
+    let text = text.trim_start_matches('+');
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(end)?;
     let (thousand, kibi) = (1e3_f64, 1024_f64);

@@ -1,12 +1,15 @@
 //! What is fetched from Argo CD, and what came of it.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::labels;
 use crate::sources::SourcesAt;
 use bytes::Bytes;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use pipeline_core::{Call, Digest, EntityId, Hasher, Reason};
+
+/// What stays as it is in a path and in a query (RFC 3986, unreserved).
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// An application as Argo CD's API names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -217,16 +220,8 @@ fn pair(path: &mut String, before: char, name: &str, value: &str) {
     escape(path, value);
 }
 
-/// Everything but the unreserved characters of RFC 3986 is escaped, a slash included.
 fn escape(path: &mut String, text: &str) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            path.push(char::from(byte));
-        } else {
-            // Writing to a `String` cannot fail.
-            let _ = write!(path, "%{byte:02X}");
-        }
-    }
+    path.extend(utf8_percent_encode(text, SEGMENT));
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use pipeline_core::Timestamp;
-use pipeline_http::admin::wire::{Acknowledged, Counted, Explained, Parked, Standing, Step};
+use pipeline_http::admin::wire::{AckedState, Counted, Explained, Parked, Standing, Step};
 
 use super::client::Reporter;
 use super::print;
@@ -115,7 +115,7 @@ fn standing(standing: &Standing) -> String {
     text
 }
 
-fn acknowledged(acknowledged: &Acknowledged) -> String {
+fn acknowledged(acknowledged: &AckedState) -> String {
     let at = match acknowledged.at {
         Some(at) => format!(" at {at} ({})", ago(at)),
         None => String::new(),
@@ -130,7 +130,7 @@ fn acknowledged(acknowledged: &Acknowledged) -> String {
 }
 
 /// What is in doubt of the object's entities.
-fn doubt(explained: &Explained, of: impl Fn(&Acknowledged) -> u64, what: &str) -> String {
+fn doubt(explained: &Explained, of: impl Fn(&AckedState) -> u64, what: &str) -> String {
     match explained.acknowledged.as_ref().map_or(0, of) {
         0 => "nothing".to_owned(),
         number => format!("{} whose last report {what}", count(number, "object")),

@@ -22,7 +22,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use crate::run::{Config, Handle};
 use crate::shard::Shared;
-use pipeline_ledger::Acknowledged;
+use pipeline_ledger::AckedDigest;
 
 /// A receiver answers for one shard within this time.
 const ASK: Duration = Duration::from_secs(10);
@@ -168,7 +168,7 @@ async fn is_in_doubt(shared: &Shared, config: &Config, shard: u32) -> bool {
     tokio::task::spawn_blocking(look).await.unwrap_or(true)
 }
 
-async fn acknowledged(shared: &Shared, config: &Config, shard: u32) -> Acknowledged {
+async fn acknowledged(shared: &Shared, config: &Config, shard: u32) -> AckedDigest {
     let (ledger, Config { sharding, .. }) = (shared.ledger.clone(), *config);
     let place = move |key: &Key| (sharding.place(key) == shard).then_some(shard);
     // The first time it digests every entity.

@@ -42,7 +42,7 @@ pub use route_match::Match;
 
 use crate::divergence;
 use crate::lane::Backlog;
-use crate::shard::{Acknowledged, Answers, Breaker, Ports, Shared};
+use crate::shard::{AckedReport, Answers, Breaker, Ports, Shared};
 pub use crate::shard::{Explained, Moment};
 use crate::verify;
 use feed::Feed;
@@ -138,7 +138,7 @@ struct Working {
     desk: verify::Desk,
     /// Shards that are this process's for good.
     shards: Vec<Fixed>,
-    results: Option<mpsc::Receiver<Acknowledged>>,
+    results: Option<mpsc::Receiver<AckedReport>>,
     /// How often the sink is told what was acknowledged.
     digest: Option<Duration>,
 }

@@ -8,7 +8,7 @@ use sha2::Digest as _;
 
 use super::state::Shared;
 use super::tables::Bytes;
-use super::{Acknowledged, stored};
+use super::{AckedDigest, stored};
 
 /// What was acknowledged of one object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,13 +18,13 @@ pub(super) struct Tally {
 }
 
 /// Adds up what was acknowledged of each shard.
-pub(super) fn add_up(shared: &Shared, place: impl Fn(&Key) -> Option<u32>) -> BTreeMap<u32, Acknowledged> {
+pub(super) fn add_up(shared: &Shared, place: impl Fn(&Key) -> Option<u32>) -> BTreeMap<u32, AckedDigest> {
     let held: Vec<(u32, Bytes, Arc<str>)> = {
         let state = shared.lock();
         let placed = state.tables.records.iter().filter_map(|(key, bytes)| Some((place(key)?, key, bytes)));
         placed.map(|(shard, key, bytes)| (shard, bytes.clone(), shared.id_of(&state, key))).collect()
     };
-    let mut shards = BTreeMap::<u32, Acknowledged>::new();
+    let mut shards = BTreeMap::<u32, AckedDigest>::new();
     for (shard, bytes, id) in held {
         let Ok(record) = stored::record(&bytes) else { continue };
         let Some(tally) = tally(&record, &id, shared.sink()) else { continue };

@@ -49,7 +49,7 @@ use group_commit::{GroupCommit, Writer};
 use intent_file::IntentFile;
 use intent_log::Owner;
 use state::{Shared, State, new_id};
-pub use status::{Acknowledged, LedgerOptions, LedgerStatus, Origin};
+pub use status::{AckedDigest, LedgerOptions, LedgerStatus, Origin};
 use store::{Memory, Store};
 use tables::{Bytes, Table, row_ids};
 
@@ -239,7 +239,7 @@ impl Ledger {
     /// What was acknowledged of each shard, `place` naming the shard of a key. Hashes everything: 10,000 objects of
     /// ten resources take a tenth of a second.
     #[must_use]
-    pub fn digests(&self, place: impl Fn(&Key) -> Option<u32>) -> BTreeMap<u32, Acknowledged> {
+    pub fn digests(&self, place: impl Fn(&Key) -> Option<u32>) -> BTreeMap<u32, AckedDigest> {
         digests::add_up(&self.inner.shared, place)
     }
 

@@ -49,7 +49,7 @@ pub enum Origin {
 
 /// What was acknowledged of one shard.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Acknowledged {
+pub struct AckedDigest {
     /// Objects of which something was acknowledged.
     pub objects: u64,
     /// Entities: those objects, and every resource that they list and that was ever acknowledged.

@@ -11,7 +11,7 @@ use futures::stream::FuturesUnordered;
 use pipeline_core::{EntityId, Shutdown, Uid};
 use tokio::sync::mpsc;
 
-use crate::shard::Acknowledged;
+use crate::shard::AckedReport;
 use pipeline_bus::{Bus, BusError, Keep, Message, Published, REPORTS, Refusal};
 use pipeline_observe::metrics::BusSeries;
 use pipeline_ownership::sharding::Sharding;
@@ -26,7 +26,7 @@ pub(super) async fn publish(
     bus: Arc<dyn Bus>,
     metrics: BusSeries,
     sharding: Sharding,
-    mut acknowledged: mpsc::Receiver<Acknowledged>,
+    mut acknowledged: mpsc::Receiver<AckedReport>,
     stop: Shutdown,
 ) {
     let mut flying = FuturesUnordered::new();
@@ -84,7 +84,7 @@ pub(super) async fn publish(
 }
 
 /// What a report is about.
-fn thing(Acknowledged { report, .. }: &Acknowledged) -> (Uid, EntityId) {
+fn thing(AckedReport { report, .. }: &AckedReport) -> (Uid, EntityId) {
     (report.uid.clone(), report.entity)
 }
 
@@ -92,9 +92,9 @@ async fn one(
     bus: &dyn Bus,
     sharding: Sharding,
     number: u64,
-    acknowledged: Acknowledged,
-) -> (u64, Acknowledged, Result<Published, BusError>) {
-    let Acknowledged { report, at } = &acknowledged;
+    acknowledged: AckedReport,
+) -> (u64, AckedReport, Result<Published, BusError>) {
+    let AckedReport { report, at } = &acknowledged;
     let message = Message::of_report(report, *at);
     // Each report of one thing takes the place of the one before it.
     let done = match bus.publish(REPORTS, sharding.place(&report.key), message, Keep::Newest).await {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pipeline_core::{Cause, Change, Event, Key, Record, Report, Timestamp};
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::{Acknowledged, BATCH, BusAnswer, Shard, Shared, input};
+use super::{AckedReport, BATCH, BusAnswer, Shard, Shared, input};
 use crate::lane::Input;
 use pipeline_bus::{Acker, DecodeError, Delivered, Message};
 use pipeline_observe::metrics::Unreadable;
@@ -113,7 +113,7 @@ impl Shared {
     /// for it here, and what finds no room is counted.
     pub(super) fn acknowledged(&self, report: &Report) {
         let Some(results) = &self.results else { return };
-        let acknowledged = Acknowledged { report: report.clone(), at: Timestamp::now() };
+        let acknowledged = AckedReport { report: report.clone(), at: Timestamp::now() };
         if let Err(TrySendError::Full(_)) = results.try_send(acknowledged) {
             self.metrics.bus().result_dropped();
         }

@@ -32,7 +32,7 @@ pub(crate) use breaker::Breaker;
 pub(crate) use command::Command;
 pub use command::{Explained, Moment};
 pub(crate) use ports::{Answers, BusAnswer, Ports, RecoveredWork};
-pub(crate) use shared::{Acknowledged, Shared};
+pub(crate) use shared::{AckedReport, Shared};
 
 use crate::lane::{Action, Blame, Input, Lane, Outcome, ReadResult};
 use crate::supervise::caught;

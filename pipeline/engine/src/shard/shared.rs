@@ -36,12 +36,12 @@ pub(crate) struct Shared {
     /// Hears of what brings no report.
     pub(crate) unreported: Option<Arc<dyn Unreported>>,
     /// Takes what was acknowledged, for whoever reads the bus.
-    pub(crate) results: Option<mpsc::Sender<Acknowledged>>,
+    pub(crate) results: Option<mpsc::Sender<AckedReport>>,
 }
 
 /// A report that the receiver has acknowledged.
 #[derive(Debug)]
-pub(crate) struct Acknowledged {
+pub(crate) struct AckedReport {
     pub(crate) report: Report,
     pub(crate) at: Timestamp,
 }

@@ -71,7 +71,7 @@ pub struct Explained {
     /// What the shard's lane holds of it; `None` when it is not busy.
     pub standing: Option<Standing>,
     /// What the ledger remembers; `None` when nothing of it was ever sent.
-    pub acknowledged: Option<Acknowledged>,
+    pub acknowledged: Option<AckedState>,
     /// How it was refused for good, if it was.
     pub parked: Option<Parked>,
     /// What happened last, oldest first.
@@ -101,7 +101,7 @@ pub struct Standing {
 
 /// What was acknowledged of an application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Acknowledged {
+pub struct AckedState {
     /// The life that was reported.
     pub uid: String,
     /// Its resourceVersion.
@@ -238,7 +238,7 @@ impl Explained {
             app: key.to_string(),
             shard: explained.shard,
             standing: explained.standing.map(Standing::from),
-            acknowledged: explained.record.as_ref().map(Acknowledged::from),
+            acknowledged: explained.record.as_ref().map(AckedState::from),
             parked: explained.parked.as_ref().map(|parked| Parked::new(key, parked)),
             steps: explained.moments.iter().map(moment).collect(),
         }
@@ -268,7 +268,7 @@ impl From<lane::Standing> for Standing {
     }
 }
 
-impl From<&Record> for Acknowledged {
+impl From<&Record> for AckedState {
     fn from(record: &Record) -> Self {
         Self {
             uid: record.uid.to_string(),

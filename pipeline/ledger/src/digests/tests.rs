@@ -34,8 +34,8 @@ impl Receiver {
         }
     }
 
-    fn digests(&self, place: impl Fn(&Key) -> Option<u32>) -> BTreeMap<u32, Acknowledged> {
-        let mut shards = BTreeMap::<u32, (std::collections::BTreeSet<&Key>, Acknowledged)>::new();
+    fn digests(&self, place: impl Fn(&Key) -> Option<u32>) -> BTreeMap<u32, AckedDigest> {
+        let mut shards = BTreeMap::<u32, (std::collections::BTreeSet<&Key>, AckedDigest)>::new();
         for ((key, _), last) in &self.keys {
             let Some(shard) = place(key) else { continue };
             let (objects, sum) = shards.entry(shard).or_default();
@@ -44,7 +44,7 @@ impl Receiver {
             let full = sha2::Sha256::digest(last.as_bytes());
             sum.digest ^= u128::from_be_bytes(full[..16].try_into().unwrap());
         }
-        let count = |(objects, sum): (std::collections::BTreeSet<&Key>, Acknowledged)| Acknowledged {
+        let count = |(objects, sum): (std::collections::BTreeSet<&Key>, AckedDigest)| AckedDigest {
             objects: objects.len() as u64,
             ..sum
         };

@@ -21,7 +21,7 @@ use pipeline_core::{Key, Peer, Reason, Step, Timestamp, Trace, Version};
 
 pub use self::sketch::Ranked;
 use self::sketch::{Detail, Sketch, largest};
-pub use self::slowest::{Acknowledged, Slow};
+pub use self::slowest::{AckedEvent, Slow};
 use self::slowest::{Slowest, slowest};
 pub use self::tally::Tally;
 use crate::metrics::LATENCY_BUCKETS;
@@ -123,7 +123,7 @@ pub struct Bucket {
     /// Events of the last minutes.
     pub count: u64,
     /// Its last events since the process began, the newest first.
-    pub examples: Vec<Acknowledged>,
+    pub examples: Vec<AckedEvent>,
 }
 
 impl Detail for Hot {
@@ -155,7 +155,7 @@ pub struct Top {
     span: u64,
     now: Lists,
     before: Lists,
-    examples: [Vec<Acknowledged>; BUCKETS],
+    examples: [Vec<AckedEvent>; BUCKETS],
 }
 
 /// What one span of time filled.
@@ -201,7 +201,7 @@ impl Top {
             }
             Step::Acked { after } => {
                 let (key, version, trace) = (key.clone(), *version, *trace);
-                self.acknowledged(Acknowledged { key, version, trace, at, took: after });
+                self.acknowledged(AckedEvent { key, version, trace, at, took: after });
             }
             _ => {}
         }
@@ -248,7 +248,7 @@ impl Top {
         errors.sort_unstable_by_key(|errors| (errors.peer, errors.reason));
         let bounds = LATENCY_BUCKETS.iter().copied().map(Some).chain([None]);
         let counts = lists.latency.iter().zip(&before.latency).map(|(now, before)| now + before);
-        let bucket = |((up_to, count), examples): ((Option<f64>, u64), &Vec<Acknowledged>)| Bucket {
+        let bucket = |((up_to, count), examples): ((Option<f64>, u64), &Vec<AckedEvent>)| Bucket {
             up_to,
             count,
             examples: examples.iter().rev().cloned().collect(),
@@ -266,7 +266,7 @@ impl Top {
         }
     }
 
-    fn acknowledged(&mut self, acknowledged: Acknowledged) {
+    fn acknowledged(&mut self, acknowledged: AckedEvent) {
         self.now.slow.add(&acknowledged);
         let seconds = acknowledged.took.as_secs_f64();
         let bucket = LATENCY_BUCKETS.iter().position(|up_to| seconds <= *up_to).unwrap_or(BUCKETS - 1);

@@ -9,7 +9,7 @@ use seahash::SeaHasher;
 
 /// One event of which every report was acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Acknowledged {
+pub struct AckedEvent {
     /// Whose.
     pub key: Key,
     /// Which state.
@@ -26,7 +26,7 @@ pub struct Acknowledged {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slow {
     /// Its slowest event.
-    pub worst: Acknowledged,
+    pub worst: AckedEvent,
     /// Its events since it is in the list.
     pub acked: u64,
     /// How long they took together.
@@ -48,8 +48,8 @@ impl Slowest {
         Self { places: places.max(1), apps: HashMap::default(), floor: Duration::ZERO }
     }
 
-    pub(super) fn add(&mut self, acknowledged: &Acknowledged) {
-        let Acknowledged { key, took, .. } = acknowledged;
+    pub(super) fn add(&mut self, acknowledged: &AckedEvent) {
+        let AckedEvent { key, took, .. } = acknowledged;
         if let Some(slow) = self.apps.get_mut(key) {
             slow.acked += 1;
             slow.total = slow.total.saturating_add(*took);
@@ -120,8 +120,8 @@ mod tests {
 
     use super::*;
 
-    fn event(number: usize, ms: u64, trace: usize) -> Acknowledged {
-        Acknowledged {
+    fn event(number: usize, ms: u64, trace: usize) -> AckedEvent {
+        AckedEvent {
             key: Key::new("ns", &format!("app-{number:03}")).unwrap(),
             version: Version(trace as u64),
             trace: trace as u128,

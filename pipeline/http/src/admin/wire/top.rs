@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rounded;
 use pipeline_engine::run::Status;
-use pipeline_observe::top::{self, Acknowledged, Fetched, Ranked, Ranking};
+use pipeline_observe::top::{self, AckedEvent, Fetched, Ranked, Ranking};
 
 /// `GET /v1/top?limit=20`. Each list begins with the first.
 ///
@@ -227,7 +227,7 @@ impl Top {
 }
 
 impl Event {
-    fn new(shard: u32, event: &Acknowledged) -> Self {
+    fn new(shard: u32, event: &AckedEvent) -> Self {
         Self {
             app: event.key.to_string(),
             shard,
@@ -339,7 +339,7 @@ fn latency(rankings: &[(u32, Ranking)]) -> Vec<Bucket> {
         .map(|(at, bucket)| {
             let same =
                 || rankings.iter().filter_map(|(shard, ranking)| Some((*shard, ranking.latency.get(at)?)));
-            let mut examples: Vec<(u32, &Acknowledged)> = same()
+            let mut examples: Vec<(u32, &AckedEvent)> = same()
                 .flat_map(|(shard, bucket)| bucket.examples.iter().map(move |event| (shard, event)))
                 .collect();
             examples.sort_by_key(|(_, event)| Reverse(event.at));

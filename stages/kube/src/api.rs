@@ -170,7 +170,7 @@ impl Api {
     /// One page of a list, as JSON text.
     pub(crate) async fn page(&self, limit: u32, token: Option<&str>) -> Result<Bytes, Failure> {
         let continue_token = token.map(str::to_owned);
-        let Selector { labels, fields } = self.selector.clone();
+        let Selector { labels, fields, .. } = self.selector.clone();
         let asked = ListParams { label_selector: labels, field_selector: fields, ..ListParams::default() };
         self.list(&self.collection, &ListParams { limit: Some(limit), continue_token, ..asked }).await
     }
@@ -198,7 +198,7 @@ impl Api {
     pub(crate) async fn watch(&self, resource_version: &str, timeout: Duration) -> Result<Changes, Failure> {
         let act = self.kind.watch();
         let seconds = u32::try_from(timeout.as_secs()).unwrap_or(u32::MAX);
-        let Selector { labels, fields } = self.selector.clone();
+        let Selector { labels, fields, .. } = self.selector.clone();
         let asked = WatchParams { label_selector: labels, field_selector: fields, ..WatchParams::default() };
         let asked = asked.timeout(seconds);
         let request = Request::new(&self.collection)

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use kube::core::Expression;
+
 /// What is not a selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
@@ -18,6 +20,8 @@ pub enum SelectorError {
 pub struct Selector {
     pub(crate) labels: Option<String>,
     pub(crate) fields: Option<String>,
+    /// What the labels must be, one by one.
+    required: Vec<Expression>,
 }
 
 impl Selector {
@@ -27,14 +31,13 @@ impl Selector {
     /// [`SelectorError`] names the part that is none.
     pub fn new(labels: &str, fields: &str) -> Result<Self, SelectorError> {
         let (labels, fields) = (labels.trim(), fields.trim());
-        if let Some(part) = requirements(labels).into_iter().find(|part| !is_of_labels(part)) {
-            return Err(SelectorError::Labels(part.to_owned()));
-        }
+        let read = |part| requirement(part).ok_or_else(|| SelectorError::Labels(part.to_owned()));
+        let required = requirements(labels).into_iter().map(read).collect::<Result<_, _>>()?;
         if let Some(part) = requirements(fields).into_iter().find(|part| !is_of_fields(part)) {
             return Err(SelectorError::Fields(part.to_owned()));
         }
         let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        Ok(Self { labels: given(labels), fields: given(fields) })
+        Ok(Self { labels: given(labels), fields: given(fields), required })
     }
 
     /// Whether it selects nothing: every object is given.
@@ -46,7 +49,7 @@ impl Selector {
     /// Whether it selects an object with these labels; of fields the API server alone judges.
     #[must_use]
     pub fn selects(&self, labels: &HashMap<String, String>) -> bool {
-        requirements(self.labels.as_deref().unwrap_or_default()).into_iter().all(|part| is_met(part, labels))
+        self.required.iter().all(|required| is_met(required, labels))
     }
 
     /// The fields, and one object by its name.
@@ -77,47 +80,39 @@ fn requirements(text: &str) -> Vec<&str> {
     parts.into_iter().map(str::trim).collect()
 }
 
-fn is_of_labels(part: &str) -> bool {
-    if let Some(key) = part.strip_prefix('!') {
-        return is_key(key.trim());
+/// One part of a selector of labels; `None`: it is none.
+fn requirement(part: &str) -> Option<Expression> {
+    let key = |text: &str| Some(text.trim()).filter(|text| is_key(text)).map(str::to_owned);
+    let value = |text: &str| Some(text.trim()).filter(|text| is_value(text)).map(str::to_owned);
+    if let Some(name) = part.strip_prefix('!') {
+        return Some(Expression::DoesNotExist(key(name)?));
     }
-    for operator in ["!=", "==", "="] {
-        if let Some((key, value)) = part.split_once(operator) {
-            return is_key(key.trim()) && is_value(value.trim());
-        }
+    if let Some((name, other)) = part.split_once("!=") {
+        return Some(Expression::NotEqual(key(name)?, value(other)?));
     }
-    if let Some((head, rest)) = part.split_once('(') {
-        let mut words = head.split_whitespace();
-        let (key, word, more) = (words.next(), words.next(), words.next());
-        let Some(values) = rest.strip_suffix(')') else { return false };
-        return key.is_some_and(is_key)
-            && matches!(word, Some("in" | "notin"))
-            && more.is_none()
-            && values.split(',').all(|value| is_value(value.trim()));
+    if let Some((name, same)) = part.split_once("==").or_else(|| part.split_once('=')) {
+        return Some(Expression::Equal(key(name)?, value(same)?));
     }
-    is_key(part)
+    let Some((head, rest)) = part.split_once('(') else { return Some(Expression::Exists(key(part)?)) };
+    let values = rest.strip_suffix(')')?.split(',').map(value).collect::<Option<_>>()?;
+    match head.split_whitespace().collect::<Vec<_>>()[..] {
+        [name, "in"] => Some(Expression::In(key(name)?, values)),
+        [name, "notin"] => Some(Expression::NotIn(key(name)?, values)),
+        _ => None,
+    }
 }
 
 /// Whether labels are as one part of a selector has them: as with the API server, a label that is not there differs from
 /// every value.
-fn is_met(part: &str, labels: &HashMap<String, String>) -> bool {
-    let label = |key: &str| labels.get(key.trim()).map(String::as_str);
-    if let Some(key) = part.strip_prefix('!') {
-        return label(key).is_none();
+fn is_met(required: &Expression, labels: &HashMap<String, String>) -> bool {
+    match required {
+        Expression::In(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
+        Expression::NotIn(key, values) => labels.get(key).is_none_or(|value| !values.contains(value)),
+        Expression::Exists(key) => labels.contains_key(key),
+        Expression::DoesNotExist(key) => !labels.contains_key(key),
+        Expression::Equal(key, value) => labels.get(key) == Some(value),
+        Expression::NotEqual(key, value) => labels.get(key) != Some(value),
     }
-    for (operator, equal) in [("!=", false), ("==", true), ("=", true)] {
-        if let Some((key, value)) = part.split_once(operator) {
-            return (label(key) == Some(value.trim())) == equal;
-        }
-    }
-    if let Some((head, rest)) = part.split_once('(') {
-        let mut words = head.split_whitespace();
-        let found = words.next().and_then(label);
-        let values = rest.strip_suffix(')').unwrap_or(rest);
-        let is_in = found.is_some_and(|found| values.split(',').any(|value| value.trim() == found));
-        return is_in == (words.next() == Some("in"));
-    }
-    label(part).is_some()
 }
 
 fn is_of_fields(part: &str) -> bool {

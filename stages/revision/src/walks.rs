@@ -1,8 +1,8 @@
 //! Walks over the histories of repositories: whoever asks of one while a walk over it is under way is served by the next,
-//! together with all others who do.
+//! together with all others who do. Who asks of what is not on this machine waits for a fetch, and nobody else does.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pipeline_redact::Redactor;
@@ -67,6 +67,12 @@ pub struct Asked {
     pub in_full: bool,
 }
 
+impl Asked {
+    fn revisions(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.current).chain(&self.previous)
+    }
+}
+
 /// One question, and who waits for its answer.
 struct Waiting {
     asked: Asked,
@@ -79,6 +85,11 @@ impl Waiting {
     /// Whether whoever asked still waits.
     fn is_awaited(&self) -> bool {
         !self.answer.is_closed()
+    }
+
+    /// Whether all its revisions are on this machine.
+    fn is_here(&self, revisions: &Revisions) -> bool {
+        self.asked.revisions().all(|of| revisions.get(of).is_some_and(Result::is_ok))
     }
 
     /// Whether all is known of its revisions that its answer depends on.
@@ -114,8 +125,42 @@ struct Telling {
 struct Inner {
     checkouts: Checkouts,
     telling: Telling,
-    /// Of each repository over which a walk is under way, as those may have it who ask: who waits for the next.
-    waiting: Mutex<HashMap<Scoped, Vec<Waiting>>>,
+    /// Who waits for a walk over what is here.
+    waiting: Queues,
+    /// Who waits for a fetch, and a walk after it.
+    absent: Queues,
+}
+
+/// Of each repository that somebody works on, as those may have it who ask: who waits until that is done.
+#[derive(Default)]
+struct Queues(Mutex<HashMap<Scoped, Vec<Waiting>>>);
+
+impl Queues {
+    fn all(&self) -> MutexGuard<'_, HashMap<Scoped, Vec<Waiting>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has them wait; gives whether nobody works on the repository yet, which whoever called is to do.
+    fn put(&self, repository: &Scoped, more: Vec<Waiting>) -> bool {
+        let mut all = self.all();
+        let begins = !all.contains_key(repository);
+        let waiting = all.entry(repository.clone()).or_default();
+        waiting.retain(Waiting::is_awaited);
+        waiting.extend(more);
+        begins
+    }
+
+    /// Those who wait for a repository; with `None` nobody works on it any more.
+    fn next(&self, repository: &Scoped) -> Option<Vec<Waiting>> {
+        let mut all = self.all();
+        let mut next = all.get_mut(repository).map(std::mem::take).unwrap_or_default();
+        next.retain(Waiting::is_awaited);
+        if next.is_empty() {
+            all.remove(repository);
+            return None;
+        }
+        Some(next)
+    }
 }
 
 impl Walks {
@@ -125,7 +170,8 @@ impl Walks {
     pub fn new(checkouts: Checkouts, commits: usize, diffs: usize, redactor: Redactor) -> Self {
         let limits = WalkLimits { changes: commits, ..WalkLimits::default() };
         let telling = Telling { limits, diffs, redactor };
-        Self { inner: Arc::new(Inner { checkouts, telling, waiting: Mutex::default() }) }
+        let (waiting, absent) = (Queues::default(), Queues::default());
+        Self { inner: Arc::new(Inner { checkouts, telling, waiting, absent }) }
     }
 
     /// What is told of one source of an application, which stood at `previous` before; why it is not known stands in it.
@@ -176,15 +222,7 @@ impl Walks {
         let (answer, answered) = oneshot::channel();
         let (fetching, fetched) = oneshot::channel();
         let waiting = Waiting { asked, fetching: Some(fetching), answer };
-        let begins = {
-            let mut all = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            let begins = !all.contains_key(&of);
-            let all = all.entry(of.clone()).or_default();
-            all.retain(Waiting::is_awaited);
-            all.push(waiting);
-            begins
-        };
-        if begins {
+        if self.inner.waiting.put(&of, vec![waiting]) {
             // It lives on when whoever began it goes: others wait for it too.
             tokio::spawn(walk(self.inner.clone(), of));
         }
@@ -196,19 +234,27 @@ impl Walks {
     }
 }
 
-/// Walks until nobody waits any more.
+/// Answers from what is here until nobody waits any more; for the rest it is fetched.
 async fn walk(inner: Arc<Inner>, repository: Scoped) {
-    while let Some(all) = inner.next(&repository) {
+    while let Some(all) = inner.waiting.next(&repository) {
+        let mut revisions = Revisions::new();
+        inner.look(&repository, all.iter().flat_map(|of| of.asked.revisions()), &mut revisions).await;
+        let (here, absent): (Vec<_>, Vec<_>) = all.into_iter().partition(|of| of.is_here(&revisions));
+        if !absent.is_empty() && inner.absent.put(&repository, absent) {
+            tokio::spawn(fetch_and_walk(inner.clone(), repository.clone()));
+        }
+        inner.answer(here, &revisions).await;
+    }
+}
+
+/// Fetches, and answers from that, until nobody waits for a fetch any more.
+async fn fetch_and_walk(inner: Arc<Inner>, repository: Scoped) {
+    while let Some(all) = inner.absent.next(&repository) {
         let mut revisions = Revisions::new();
         inner.fetch(&repository, &all, |asked| Some(&asked.current), &mut revisions).await;
         // Where a revision came from, the one before it is as a rule.
-        for previous in all.iter().filter_map(|of| of.asked.previous.as_ref()) {
-            if !revisions.contains_key(previous)
-                && let Some(found) = inner.checkouts.here(&repository, previous).await
-            {
-                revisions.insert(previous.clone(), Ok(found));
-            }
-        }
+        let previous = all.iter().filter_map(|of| of.asked.previous.as_ref());
+        inner.look(&repository, previous, &mut revisions).await;
         let (ready, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|of| of.is_ready(&revisions));
         inner.answer(ready, &revisions).await;
         inner.fetch(&repository, &rest, |asked| asked.previous.as_ref(), &mut revisions).await;
@@ -217,16 +263,20 @@ async fn walk(inner: Arc<Inner>, repository: Scoped) {
 }
 
 impl Inner {
-    /// Those who wait for the next walk over a repository; `None` ends it.
-    fn next(&self, repository: &Scoped) -> Option<Vec<Waiting>> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = waiting.get_mut(repository).map(std::mem::take).unwrap_or_default();
-        all.retain(Waiting::is_awaited);
-        if all.is_empty() {
-            waiting.remove(repository);
-            return None;
+    /// Looks which revisions are on this machine, each once; nobody is asked.
+    async fn look(
+        &self,
+        repository: &Scoped,
+        wanted: impl Iterator<Item = &String>,
+        revisions: &mut Revisions,
+    ) {
+        for revision in wanted.collect::<BTreeSet<_>>() {
+            if !revisions.contains_key(revision)
+                && let Some(found) = self.checkouts.here(repository, revision).await
+            {
+                revisions.insert(revision.clone(), Ok(found));
+            }
         }
-        Some(all)
     }
 
     /// Has revisions on this machine, each once, however many stand at it, and none that nobody waits for any more.

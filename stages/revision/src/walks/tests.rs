@@ -41,9 +41,9 @@ async fn questions_of_those_who_are_gone_are_not_kept_and_nothing_is_fetched_for
     for _ in 0..10 {
         assert!(walks.ask(asked(&directory, &current, None)).now_or_never().is_none());
     }
-    let kept = || walks.inner.waiting.lock().unwrap().values().map(Vec::len).sum::<usize>();
+    let kept = || walks.inner.waiting.all().values().map(Vec::len).sum::<usize>();
     assert!(kept() <= 1, "{} are kept", kept());
-    while !walks.inner.waiting.lock().unwrap().is_empty() {
+    while !walks.inner.waiting.all().is_empty() {
         tokio::task::yield_now().await;
     }
     let clones = std::fs::read_dir(folder.path().join("clones")).unwrap().flatten();
@@ -73,6 +73,29 @@ async fn whose_revisions_are_here_is_answered_before_the_revision_of_another_is_
     drop(hanging);
     let told = waits.await.unwrap();
     assert_eq!((told.changes.len(), told.previous_unknown), (2, false));
+}
+
+#[tokio::test]
+async fn whose_revisions_are_here_is_answered_while_the_current_revision_of_another_is_fetched() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("a.git");
+    let before = commit(&directory, "main", "a: 1");
+    let current = commit(&directory, "main", "a: 2");
+    let walks = walks(folder.path()).await;
+    walks.ask(asked(&directory, &current, None)).await.unwrap();
+    let elsewhere = commit(&directory, "other", "a: 3");
+    let hanging = all_slots_taken(&walks.inner.checkouts).await;
+    let mut waits = Box::pin(walks.ask(asked(&directory, &elsewhere, None)));
+    assert!(poll!(&mut waits).is_pending());
+    // The first is asked together with the one that waits, the other one while that is fetched.
+    for _ in 0..2 {
+        let quick = walks.ask(asked(&directory, &current, Some(&before))).await;
+        let told: Vec<String> = quick.unwrap().changes.into_iter().map(|of| of.revision).collect();
+        assert_eq!(told, std::slice::from_ref(&current));
+    }
+    assert!(poll!(&mut waits).is_pending());
+    drop(hanging);
+    assert_eq!(waits.await.unwrap().change_revision, Some(elsewhere));
 }
 
 #[tokio::test]

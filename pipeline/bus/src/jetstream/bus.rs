@@ -9,7 +9,9 @@ use futures::future::BoxFuture;
 use pipeline_core::{Hasher, Shutdown, Timestamp};
 use tokio::sync::{mpsc, watch};
 
-use super::{BusError, Deliveries, Delivery, Difference, Durable, JetStream, Lives, Making, Unread};
+use super::{
+    BusError, Deliveries, Delivery, Difference, Durable, Found, JetStream, Lives, Making, Standing, Unread,
+};
 use crate::bus::{Acker, Bus, Delivered, Publishing};
 use crate::{DecodeError, Keep, Message, Payload, Subject};
 
@@ -25,8 +27,9 @@ impl Bus for JetStream {
     async fn ready(&self, durables: Vec<Durable>) {
         let mut making = self.inner.making.lock().await;
         making.durables = durables;
-        let lives = self.ensured(&making.durables).await;
-        self.lives(&mut making, lives);
+        let standing = self.ensured(&making.durables).await;
+        self.inner.reached.heed(&standing.reached, false);
+        self.lives(&mut making, standing.lives);
     }
 
     fn made(&self) -> watch::Receiver<u64> {
@@ -38,8 +41,8 @@ impl Bus for JetStream {
         if *self.inner.made.borrow() != seen {
             return;
         }
-        let lives = self.ensured(&making.durables).await;
-        self.heed(&mut making, lives);
+        let standing = self.ensured(&making.durables).await;
+        self.heed(&mut making, standing);
     }
 
     async fn look(&self) {
@@ -47,7 +50,7 @@ impl Bus for JetStream {
         match self.walk(&making.durables, true).await {
             // It is waited for by whoever consumes.
             Ok((ensured, _)) if ensured.differences.iter().any(Difference::is_lack_of_durable) => {}
-            Ok((_, lives)) => self.heed(&mut making, lives),
+            Ok((_, standing)) => self.heed(&mut making, standing),
             Err(error) => {
                 tracing::debug!(error = &error as &dyn std::error::Error, "cannot look at the bus now");
             }
@@ -79,6 +82,7 @@ impl Bus for JetStream {
     }
 
     fn publishes_in(&self, epoch: u64) {
+        self.inner.reached.publishes_in(epoch);
         self.inner.epoch.store(epoch, Ordering::Relaxed);
     }
 
@@ -109,17 +113,17 @@ impl Acker for super::Acker {
 impl JetStream {
     /// Makes what is absent, trying until the server answers and all of it is there, and says what differs. Where a stream
     /// of somebody else holds the subjects nothing could be consumed: it waits until a person has made room.
-    async fn ensured(&self, durables: &[Durable]) -> Lives {
+    async fn ensured(&self, durables: &[Durable]) -> Standing {
         let mut said = Vec::new();
         loop {
             match self.walk(durables, true).await {
-                Ok((ensured, lives)) => {
+                Ok((ensured, standing)) => {
                     let differences = ensured.differences;
                     for difference in differences.iter().filter(|difference| !said.contains(*difference)) {
                         tracing::warn!(%difference, "the bus is not as the settings say; nobody changes it but you");
                     }
                     if !differences.iter().any(Difference::is_lack_of_durable) {
-                        return lives;
+                        return standing;
                     }
                     said = differences;
                     tokio::time::sleep(AGAIN).await;
@@ -132,30 +136,69 @@ impl JetStream {
         }
     }
 
-    /// Compares what is there with what was: where that was lost and made anew, by whomever, all in this process hear it.
-    fn heed(&self, making: &mut Making, lives: Lives) {
-        if making.lives == lives {
-            return;
+    /// Compares what stands there with what did: where something was lost, whether it was made anew, by whomever, or a stream has not
+    /// its end any more, all in this process hear it, once.
+    fn heed(&self, making: &mut Making, Standing { lives, reached }: Standing) {
+        let made_anew = making.lives != lives;
+        let back = self.inner.reached.heed(&reached, made_anew);
+        if made_anew {
+            self.lives(making, lives);
+            tracing::warn!(
+                "the bus lost its stream or a durable, which was made anew: whoever watches lists and publishes everything \
+                 again, and whoever has shards compares them with the cluster"
+            );
         }
-        self.lives(making, lives);
-        self.inner.reached.clear();
-        tracing::warn!(
-            "the bus lost its stream or a durable, which was made anew: whoever watches lists and publishes everything \
-             again, and whoever has shards compares them with the cluster"
-        );
-        self.inner.made.send_modify(|made| *made += 1);
-    }
-
-    /// A stream is at `sequence`, and was to be beyond `before`: where it is not, all in this process hear that it went back.
-    pub(super) fn is_at(&self, stream: &str, before: u64, sequence: u64) {
-        if self.inner.reached.went_back(stream, before, sequence) {
+        for stream in &back {
             tracing::warn!(
                 stream,
                 "the bus lost the end of its stream, which it had acknowledged: whoever watches lists and publishes everything \
                  again, and whoever has shards compares them with the cluster"
             );
+        }
+        if made_anew || !back.is_empty() {
             self.inner.made.send_modify(|made| *made += 1);
         }
+    }
+
+    /// A publish found a stream. Where that went back it is looked whether it was made anew, or anything else was: that is one loss.
+    pub(super) fn found(&self, found: Found) {
+        if self.inner.reached.went_back(&found) {
+            let bus = self.clone();
+            // Whoever awaits the answer may itself hold up what is made anew.
+            tokio::spawn(async move { bus.look_since(found).await });
+        }
+    }
+
+    async fn look_since(&self, found: Found) {
+        let mut making = self.inner.making.lock().await;
+        // Many answers say the same.
+        if !self.inner.reached.went_back(&found) {
+            return;
+        }
+        let mut standing = match self.walk(&making.durables, true).await {
+            Ok((ensured, standing)) if !ensured.differences.iter().any(Difference::is_lack_of_durable) => {
+                standing
+            }
+            // It is heard all the same, and what else was lost when it can be looked at.
+            _ => Standing { lives: making.lives.clone(), reached: Vec::new() },
+        };
+        standing.reached.push(found);
+        self.heed(&mut making, standing);
+    }
+
+    /// A message says how many ends its publisher found lost. Gives whether that is news, which all in this process hear; where
+    /// one of these was found here as well they hear of it twice, and compare once more.
+    pub(super) fn hear(&self, stream: &str, delivery: &Delivery) -> bool {
+        let of = (delivery.epoch, delivery.lost_ends);
+        let is_news = self.inner.reached.hear(stream, delivery.sequence, of);
+        if is_news {
+            tracing::info!(
+                stream,
+                "whoever publishes found that the bus lost the end of its stream: whoever has shards compares them with the cluster"
+            );
+            self.inner.made.send_modify(|made| *made += 1);
+        }
+        is_news
     }
 
     fn lives(&self, making: &mut Making, lives: Lives) {
@@ -213,6 +256,7 @@ async fn pass_on(
             Ok(delivery) => delivery,
             Err(error) => return Some(error),
         };
+        bus.hear(&deliveries.stream, &delivery);
         for delivered in read(bus, delivery).await {
             out.send(delivered).await.ok()?;
         }

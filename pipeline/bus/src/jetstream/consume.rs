@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// compares versions.
 pub struct Deliveries {
     bus: JetStream,
-    stream: String,
+    pub(super) stream: String,
     durable: String,
     stop: Shutdown,
     open: Option<pull::Stream>,
@@ -46,6 +46,8 @@ pub struct Delivery {
     pub size: usize,
     /// The epoch in which whoever published it began to watch; 0 where that is not said.
     pub epoch: u64,
+    /// How many ends of streams its publisher had found lost in that epoch.
+    pub lost_ends: u64,
     /// Whether it was delivered before, to this consumer or another.
     pub redelivered: bool,
     /// What is left of a message that is none: its bytes, and whose it is by its headers.
@@ -211,8 +213,18 @@ impl Deliveries {
             bytes: raw.payload.clone(),
             of: raw.headers.as_ref().and_then(headers::object),
         });
-        let epoch = raw.headers.as_ref().map_or(0, headers::epoch);
+        let (epoch, lost_ends) = raw.headers.as_ref().map_or((0, 0), headers::published_by);
         let acker = Acker { inner, timeout: self.bus.inner.config.timeout };
-        Delivery { message, subject, sequence, size: raw.length, epoch, redelivered, unread, acker }
+        Delivery {
+            message,
+            subject,
+            sequence,
+            size: raw.length,
+            epoch,
+            lost_ends,
+            redelivered,
+            unread,
+            acker,
+        }
     }
 }

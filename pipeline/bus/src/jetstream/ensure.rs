@@ -9,6 +9,7 @@ use async_nats::jetstream::stream::{self, ConsumerCreateStrictErrorKind, Stream}
 use async_nats::jetstream::{self, ErrorCode, consumer};
 use futures::TryStreamExt as _;
 
+use super::reached::Found;
 use super::{BusError, Durable, Inner, JetStream, shape};
 use crate::REPORTS;
 
@@ -17,6 +18,14 @@ const ABSENT: &str = "absent";
 /// When each stream and durable was made, by name, in nanoseconds since 1970: one that was lost and made anew, by whichever
 /// process, has another time.
 pub(super) type Lives = BTreeMap<String, i128>;
+
+/// What stands there of streams and durables.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    pub(super) lives: Lives,
+    /// How far the streams are.
+    pub(super) reached: Vec<Found>,
+}
 
 /// One thing that is not as the configuration says. Nobody changes it but a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,11 +93,15 @@ impl JetStream {
         Ok(self.walk(durables, false).await?.0.differences)
     }
 
-    /// Makes what is absent, if it is to, and says what differs, and when the durables and their streams were made.
-    pub(super) async fn walk(&self, durables: &[Durable], make: bool) -> Result<(Ensured, Lives), BusError> {
+    /// Makes what is absent, if it is to, and says what differs, when the durables and their streams were made, and how far these are.
+    pub(super) async fn walk(
+        &self,
+        durables: &[Durable],
+        make: bool,
+    ) -> Result<(Ensured, Standing), BusError> {
         let Inner { config, prefix, context, .. } = &*self.inner;
         self.connected()?;
-        let (mut found, mut lives) = (Ensured::default(), Lives::new());
+        let (mut found, mut standing) = (Ensured::default(), Standing::default());
         let mut sources: BTreeMap<&str, Vec<&Durable>> = BTreeMap::from([(REPORTS, Vec::new())]);
         for durable in durables {
             sources.entry(&durable.source).or_default().push(durable);
@@ -96,7 +109,7 @@ impl JetStream {
         for (source, durables) in &sources {
             let should = &shape::stream_of(config, prefix, source)?;
             let what = format!("stream {}", should.name);
-            let before = self.inner.reached.of(&should.name);
+            let mark = self.inner.reached.mark(&should.name);
             let Some(stream) = settle(context, &what, should, make, &mut found).await? else {
                 for durable in durables {
                     found.differs(format!("durable {}", durable.name()?), ABSENT, "present");
@@ -105,17 +118,18 @@ impl JetStream {
             };
             if !durables.is_empty() {
                 let info = stream.cached_info();
-                lives.insert(what, info.created.unix_timestamp_nanos());
-                self.is_at(&should.name, before.saturating_sub(1), info.state.last_sequence);
+                standing.lives.insert(what, info.created.unix_timestamp_nanos());
+                let (stream, sequence) = (should.name.clone(), info.state.last_sequence);
+                standing.reached.push(Found { stream, mark, sequence });
             }
             for durable in durables {
                 if let Some(info) = self.durable(&stream, durable, &mut found, make).await? {
-                    lives.insert(info.name, info.created.unix_timestamp_nanos());
+                    standing.lives.insert(info.name, info.created.unix_timestamp_nanos());
                 }
             }
             strangers(&stream, durables, &mut found).await?;
         }
-        Ok((found, lives))
+        Ok((found, standing))
     }
 
     async fn durable(

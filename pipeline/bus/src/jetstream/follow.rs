@@ -90,12 +90,17 @@ impl Following {
     /// What comes next; `None` when the runtime stops. Cancellation-safe: what was not taken is delivered again.
     ///
     /// # Errors
-    /// [`BusError::Gone`]: stream or durable are, and something may have been missed.
+    /// [`BusError::Gone`], where stream or durable are, and [`BusError::LostEnd`]: something may have been missed.
     pub async fn next(&mut self) -> Result<Option<Vec<Delivered>>, BusError> {
         match self.deliveries.next().await {
             None => Ok(None),
             Some(Err(error)) => Err(error),
-            Some(Ok(delivery)) => Ok(Some(bus::read(&self.bus, delivery).await)),
+            Some(Ok(delivery)) => {
+                if self.bus.hear(&self.stream, &delivery) {
+                    return Err(BusError::LostEnd { stream: self.stream.clone() });
+                }
+                Ok(Some(bus::read(&self.bus, delivery).await))
+            }
         }
     }
 

@@ -7,12 +7,14 @@ use crate::{Kind, Message, subject};
 
 /// The header of the publisher's epoch.
 const EPOCH: &str = "epoch";
+/// The header of how many ends of streams the publisher found lost in that epoch.
+const LOST_ENDS: &str = "lost-ends";
 
 /// Bytes that the headers of one message take at most: their names and frame, and of their values the key and twice the uid
 /// at three times what a message allows, and figures.
 pub(super) const BYTES: usize = 8 * 1024;
 
-pub(super) fn of(message: &Message, whole: bool, epoch: u64, life: u64) -> HeaderMap {
+pub(super) fn of(message: &Message, whole: bool, life: u64) -> HeaderMap {
     let kind = if whole { message.kind() } else { message.without_body().kind() };
     let mut headers = HeaderMap::new();
     headers.insert("kind", kind.as_str());
@@ -24,13 +26,19 @@ pub(super) fn of(message: &Message, whole: bool, epoch: u64, life: u64) -> Heade
         let span = (message.trace as u64).max(1);
         headers.insert("traceparent", format!("00-{:032x}-{span:016x}-01", message.trace));
     }
-    if epoch != 0 {
-        headers.insert(EPOCH, epoch.to_string());
-    }
     if let Some(id) = id(message, life) {
         headers.insert(async_nats::header::NATS_MESSAGE_ID, id);
     }
     headers
+}
+
+/// Adds of whoever publishes in which epoch that began to watch, and how many ends of streams it found lost since.
+pub(super) fn publisher(headers: &mut HeaderMap, epoch: u64, lost_ends: u64) {
+    for (name, figure) in [(EPOCH, epoch), (LOST_ENDS, lost_ends)] {
+        if figure != 0 {
+            headers.insert(name, figure.to_string());
+        }
+    }
 }
 
 /// By what the server knows a repetition: `uid:resourceVersion`; for a deletion, which may be noticed at the version that
@@ -59,9 +67,10 @@ fn id(message: &Message, life: u64) -> Option<String> {
     Some(if life == 0 || is_report { id } else { format!("{id}:{life:016x}") })
 }
 
-/// The epoch in which whoever published it began to watch; 0 where that is not said.
-pub(super) fn epoch(headers: &HeaderMap) -> u64 {
-    headers.get(EPOCH).and_then(|value| value.as_str().parse().ok()).unwrap_or_default()
+/// Epoch and lost ends of whoever published it; 0 where that is not said.
+pub(super) fn published_by(headers: &HeaderMap) -> (u64, u64) {
+    let figure = |name| headers.get(name).and_then(|value| value.as_str().parse().ok()).unwrap_or_default();
+    (figure(EPOCH), figure(LOST_ENDS))
 }
 
 /// The object, which life and which state of it, that the headers of a message name.
@@ -87,6 +96,18 @@ fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn headers_say_what_is_known_of_the_publisher() {
+        for of in [(0, 0), (7, 0), (7, 2)] {
+            let mut headers = HeaderMap::new();
+            publisher(&mut headers, of.0, of.1);
+            assert_eq!(published_by(&headers), of);
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(LOST_ENDS, "many");
+        assert_eq!(published_by(&headers), (0, 0));
+    }
 
     #[test]
     fn headers_name_an_object_or_nothing() {

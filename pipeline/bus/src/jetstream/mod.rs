@@ -37,7 +37,7 @@
 //! ever, and speaks of subjects. What there is to say is said here, once.
 //!
 //! An acknowledged message may be lost with the power: the server writes it to its disk later. So a stream that is not as far as it
-//! was counts as made anew.
+//! was counts as made anew. Who publishes finds that out, and tells all who read beside what is published from then on.
 //!
 //! Nothing is nak'd: a message that waits for its turn is kept in progress, or redelivered after `ack_wait`.
 
@@ -81,12 +81,12 @@ pub use config::{Config, ConfigError, Tls, servers};
 pub use connect::{ConnectError, connect, connect_once};
 pub use consume::{Acker, Deliveries, Delivery, Unread};
 pub use credentials::{Credentials, Secret};
-use ensure::Lives;
 pub use ensure::{Difference, Ensured};
+use ensure::{Lives, Standing};
 pub use follow::Following;
 pub use leases::LeaseBucket;
 pub use publish::{PendingAck, Published, Refusal};
-use reached::Reached;
+use reached::{Found, Reached};
 pub use shape::Durable;
 pub use show::{DurableShow, Show, StreamShow};
 pub use streams::{OpenError, StreamError, Streams};
@@ -143,6 +143,12 @@ pub enum BusError {
     Gone {
         /// `stream x` or `durable x`.
         what: String,
+    },
+    /// A stream has not the end that it had: what was published there may be missing.
+    #[error("the bus lost the end of stream {stream}")]
+    LostEnd {
+        /// Its name.
+        stream: String,
     },
     /// The message cannot be written.
     #[error(transparent)]

@@ -7,6 +7,7 @@ use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErro
 use async_nats::jetstream::{self, ErrorCode, message::PublishMessage};
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::reached::{Found, Mark};
 use super::{BusError, JetStream, headers};
 use crate::{Message, REPORTS, Subject};
 
@@ -75,8 +76,8 @@ pub struct PendingAck {
     whole: bool,
     stream: String,
     bus: JetStream,
-    /// How far the stream was when it was sent, where that matters.
-    before: Option<u64>,
+    /// How far the stream is to be, where that matters.
+    mark: Option<Mark>,
     _room: OwnedSemaphorePermit,
 }
 
@@ -106,18 +107,19 @@ impl JetStream {
         let permit =
             Arc::clone(&inner.room).acquire_many_owned(kib).await.map_err(|_closed| BusError::Away)?;
         self.connected()?;
-        let headers = headers::of(message, encoded.whole, self.epoch(), self.life());
+        let mut headers = headers::of(message, encoded.whole, self.life());
+        headers::publisher(&mut headers, self.epoch(), inner.reached.lost_ends());
         let publish = PublishMessage::build().payload(encoded.bytes).headers(headers);
         let stream = inner.prefix.stream_of(&to.source);
         // Who reads the reports reads what is: what is lost of them is not published again.
-        let before = (to.source != REPORTS).then(|| inner.reached.of(&stream));
+        let mark = (to.source != REPORTS).then(|| inner.reached.mark(&stream).beyond());
         let answer = match inner.context.send_publish(subject, publish).await {
             Ok(answer) => answer,
             Err(error) if error.kind() == PublishErrorKind::TimedOut => return Err(BusError::Away),
             Err(error) => return Err(BusError::server("publishing to the bus")(error.into())),
         };
         let (whole, bus) = (encoded.whole, self.clone());
-        Ok(PendingAck { answer, whole, stream, bus, before, _room: permit })
+        Ok(PendingAck { answer, whole, stream, bus, mark, _room: permit })
     }
 
     /// Sends a message and waits for the answer.
@@ -139,8 +141,8 @@ impl PendingAck {
         match self.answer.await {
             Ok(ack) if ack.duplicate => Ok(Published::Duplicate),
             Ok(ack) => {
-                if let Some(before) = self.before {
-                    self.bus.is_at(&self.stream, before, ack.sequence);
+                if let Some(mark) = self.mark {
+                    self.bus.found(Found { stream: self.stream, mark, sequence: ack.sequence });
                 }
                 Ok(Published::Stored { sequence: ack.sequence, whole: self.whole })
             }

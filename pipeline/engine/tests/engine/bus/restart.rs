@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pipeline_bus::jetstream::{BusError, JetStream, Published};
-use pipeline_bus::{Bus as _, Keep, Message, Subject};
+use pipeline_bus::{Bus as _, Delivered, Keep, Message, Subject};
 use pipeline_core::Shutdown;
+use tokio::sync::mpsc;
 
 use crate::bus::world::{
     SOURCE, config, connected, delivered, durable, error, published, ready, soon, state, taken,
@@ -32,6 +33,20 @@ async fn back(bus: &JetStream) {
 
 async fn tried(bus: &JetStream, message: &Message) -> Result<Published, BusError> {
     bus.publish(&Subject::of(SOURCE, 0, message, Keep::Newest), message).await
+}
+
+/// What a publish for a shard found: the sequence of the message.
+async fn stored(bus: &JetStream, shard: u32, message: &Message) -> u64 {
+    match bus.publish(&Subject::of(SOURCE, shard, message, Keep::Newest), message).await.unwrap() {
+        Published::Stored { sequence, .. } => sequence,
+        other => panic!("it was {other:?}"),
+    }
+}
+
+/// Waits until a process heard so often that the bus was made anew.
+async fn hears(bus: &JetStream, times: u64) {
+    let mut made = bus.made();
+    soon("a process hears that the bus was made anew", made.wait_for(|made| *made >= times)).await.unwrap();
 }
 
 #[tokio::test]
@@ -177,6 +192,7 @@ async fn a_stream_that_comes_back_without_its_end_counts_as_made_anew() {
     for version in 10..=12 {
         assert!(matches!(published(&one, &state("a", version, 10)).await, Published::Stored { .. }));
     }
+    hears(&one, 1).await;
     other.look().await;
     assert_eq!(
         heard(&one, &other),
@@ -186,6 +202,121 @@ async fn a_stream_that_comes_back_without_its_end_counts_as_made_anew() {
     one.look().await;
     other.look().await;
     assert_eq!(heard(&one, &other), (1, 1), "it is heard once");
+}
+
+#[tokio::test]
+async fn a_stream_that_another_process_made_anew_is_one_loss_whether_a_look_or_a_publish_finds_it() {
+    let server = Server::start();
+    let (one, other) = (connected(config(&server)).await, connected(config(&server)).await);
+    for bus in [&one, &other] {
+        bus.ready(vec![durable(0)]).await;
+    }
+    let raw = client(&server.url()).await;
+    for (losses, by_a_publish) in [(1, false), (2, true)] {
+        for version in 1..=3 {
+            stored(&one, 0, &state("a", losses * 100 + version, 10)).await;
+        }
+        raw.delete_stream("gitops-runtime_objects").await.unwrap();
+        other.make_anew(losses - 1).await;
+        assert_eq!(stored(&other, 0, &state("b", losses * 100, 10)).await, 1);
+        if by_a_publish {
+            assert_eq!(stored(&one, 0, &state("c", losses * 100, 10)).await, 2);
+            hears(&one, losses).await;
+        }
+        one.look().await;
+        one.look().await;
+        assert_eq!(heard(&one, &other), (losses, losses), "found by a publish: {by_a_publish}");
+    }
+}
+
+#[tokio::test]
+async fn a_late_answer_says_nothing_of_the_stream_that_was_made_anew_meanwhile() {
+    let server = Server::start();
+    let bus = connected(config(&server)).await;
+    bus.ready(vec![durable(0)]).await;
+    for version in 1..=5 {
+        stored(&bus, 0, &state("a", version, 10)).await;
+    }
+    let message = state("a", 6, 10);
+    let late = bus.send(&Subject::of(SOURCE, 0, &message, Keep::Newest), &message).await.unwrap();
+    let raw = client(&server.url()).await;
+    let is_stored = async {
+        while raw.get_stream("gitops-runtime_objects").await.unwrap().cached_info().state.last_sequence < 6 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    soon("the message is stored", is_stored).await;
+    raw.delete_stream("gitops-runtime_objects").await.unwrap();
+    bus.make_anew(0).await;
+    assert_eq!(late.answer().await.unwrap(), Published::Stored { sequence: 6, whole: true });
+    assert_eq!(stored(&bus, 0, &state("a", 7, 10)).await, 1);
+    bus.look().await;
+    assert_eq!(*bus.made().borrow(), 1, "the stream that was made anew lost nothing");
+}
+
+#[tokio::test]
+async fn who_only_reads_hears_that_a_stream_lost_its_end_of_who_publishes() {
+    let mut server = Server::start();
+    let (one, other) = (connected(config(&server)).await, connected(config(&server)).await);
+    let follower = connected(config(&server)).await;
+    for bus in [&one, &other] {
+        bus.ready(vec![durable(0), durable(1)]).await;
+    }
+    let mut following = follower.follow("changes", SOURCE, Shutdown::new()).await.unwrap();
+    one.publishes_in(7);
+    stored(&one, 0, &state("a", 1, 10)).await;
+    server.kill();
+    tokio::join!(away(&one), away(&other), away(&follower));
+    let saved = server.saved();
+    server.restart();
+    tokio::join!(back(&one), back(&other), back(&follower));
+    for version in 2..=4 {
+        stored(&one, 0, &state("a", version, 10)).await;
+    }
+    other.look().await;
+
+    server.kill();
+    tokio::join!(away(&one), away(&other), away(&follower));
+    server.restore(&saved);
+    server.restart();
+    tokio::join!(back(&one), back(&other), back(&follower));
+    assert_eq!(stored(&one, 0, &state("a", 5, 10)).await, 2);
+    hears(&one, 1).await;
+    // As much is published anew as was lost.
+    for version in 6..=9 {
+        stored(&one, 0, &state("a", version, 10)).await;
+    }
+    other.look().await;
+    assert_eq!(heard(&one, &other), (1, 0));
+
+    let takes = |bus: &JetStream, shard| {
+        let (out, delivered) = mpsc::channel(16);
+        tokio::spawn(bus.subscribe(durable(shard), out, Shutdown::new()));
+        delivered
+    };
+    let (mut to_one, mut to_other) = (takes(&one, 0), takes(&other, 1));
+    for (uid, version) in [("b", 10), ("c", 11)] {
+        stored(&one, 1, &state(uid, version, 10)).await;
+        let delivered = soon("a delivery", to_other.recv()).await;
+        assert!(matches!(delivered, Some(Delivered::Message { .. })));
+        assert_eq!(heard(&one, &other), (1, 1), "it is heard once");
+    }
+    let delivered = soon("a delivery", to_one.recv()).await;
+    assert!(matches!(delivered, Some(Delivered::Message { .. })));
+    other.look().await;
+    assert_eq!(heard(&one, &other), (1, 1), "who publishes knows it");
+
+    let missed = async {
+        loop {
+            match following.next().await {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("nothing stops it"),
+                Err(error) => return error.to_string(),
+            }
+        }
+    };
+    let missed = soon("who follows hears that something may be missing", missed).await;
+    assert_eq!(missed, "the bus lost the end of stream gitops-runtime_objects");
 }
 
 #[tokio::test]

@@ -67,7 +67,8 @@ impl<W: Survey> Source for Follower<W> {
                 }
             };
             let since = Instant::now();
-            let lost = stop.run_until_cancelled(self.follow(&out, &stop, &mut following)).await;
+            let work = Box::pin(self.follow(&out, &stop, &mut following));
+            let lost = stop.run_until_cancelled(work).await;
             following.end().await;
             let Some(Err(lost)) = lost else { break };
             tries.ended(since.elapsed());

@@ -40,12 +40,24 @@ pub struct Session {
     pub until: Millis,
 }
 
-/// The last that may manage accounts stays. Whom a person made one is the last where only groups made the others: a provider may take
-/// what its group gives at any time.
-const NOT_THE_LAST: &str = "DELETE FROM users WHERE name = $1 AND (role <> 'admin' OR disabled = 1 OR EXISTS (\
-    SELECT 1 FROM users u WHERE u.name <> $1 AND u.role = 'admin' AND u.disabled = 0 AND (u.admin_by = '' OR users.admin_by <> '')))";
-const DISABLED: &str = "UPDATE users SET disabled = $2 WHERE name = $1 AND ($2 = 0 OR disabled = 1 OR role <> 'admin' OR EXISTS (\
-    SELECT 1 FROM users u WHERE u.name <> $1 AND u.role = 'admin' AND u.disabled = 0 AND (u.admin_by = '' OR users.admin_by <> '')))";
+/// The last that may manage accounts stays: a condition on `users`, of whom `$1` is the name. Whom a person made one is the last where
+/// only groups made the others: a provider may take what its group gives at any time.
+macro_rules! is_not_the_last {
+    () => {
+        "(role <> 'admin' OR disabled = 1 OR EXISTS (SELECT 1 FROM users u WHERE u.name <> $1 AND u.role = 'admin' \
+         AND u.disabled = 0 AND (u.admin_by = '' OR users.admin_by <> '')))"
+    };
+}
+const REMOVED: &str = concat!("DELETE FROM users WHERE name = $1 AND ", is_not_the_last!());
+const DISABLED: &str =
+    concat!("UPDATE users SET disabled = $2 WHERE name = $1 AND ($2 = 0 OR ", is_not_the_last!(), ")");
+/// What a person gives or takes is no group's any more.
+const ROLE: &str = concat!(
+    "UPDATE users SET admin_by = CASE WHEN role = $2 THEN admin_by ELSE '' END, role = $2 WHERE name = $1 AND ($2 = 'admin' OR ",
+    is_not_the_last!(),
+    ")"
+);
+
 impl Store {
     /// Everybody, by name.
     ///
@@ -101,7 +113,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when they are still there.
     pub async fn remove_person(&self, by: &By, name: &str, now: Millis) -> Result<bool, Arc<StoreError>> {
-        let removed = Statement::must(NOT_THE_LAST, [name.into()]);
+        let removed = Statement::must(REMOVED, [name.into()]);
         self.whether(vec![removed, by.did("user.remove", name, now)]).await
     }
 
@@ -138,11 +150,7 @@ impl Store {
         role: Role,
         now: Millis,
     ) -> Result<bool, Arc<StoreError>> {
-        // What a person gives or takes is no group's any more.
-        let sql = "UPDATE users SET admin_by = CASE WHEN role = $2 THEN admin_by ELSE '' END, role = $2 WHERE name = $1 AND \
-                   ($2 = 'admin' OR role <> 'admin' OR disabled = 1 OR EXISTS (SELECT 1 FROM users u \
-                   WHERE u.name <> $1 AND u.role = 'admin' AND u.disabled = 0 AND (u.admin_by = '' OR users.admin_by <> '')))";
-        let set = Statement::must(sql, [name.into(), role.name().into()]);
+        let set = Statement::must(ROLE, [name.into(), role.name().into()]);
         let act = if role == Role::Admin { "user.admin" } else { "user.member" };
         self.whether(vec![set, by.did(act, name, now)]).await
     }

@@ -156,7 +156,7 @@ impl Ingest {
 
     async fn one(&self, request: Request<Body>, form: Form) -> Result<Response, Refusal> {
         let Sent { runtime, headers, text, passage } = self.sent(request).await?;
-        let (key, epoch, era) = (wire::key(&headers)?, wire::epoch(&headers)?, wire::era(&headers)?);
+        let (key, (epoch, era)) = (wire::key(&headers)?, wire::fence(&headers)?);
         let report = wire::report(&text, form, now())?;
         let digest = Sha256::digest(key.map_or(&*text, str::as_bytes));
         let delivery =
@@ -176,13 +176,7 @@ impl Ingest {
         }
         let read = |sent: &wire::InBatch<'_>| -> Result<Delivery, Refusal> {
             let key = Sha256::digest(wire::checked_key(&sent.idempotency_key)?).into();
-            let (epoch, era) = (sent.fencing_epoch, sent.cluster_era.unwrap_or_default());
-            if epoch.is_some_and(|epoch| epoch < 0) {
-                return Err(Refusal::Epoch);
-            }
-            if era < 0 {
-                return Err(Refusal::Era);
-            }
+            let (epoch, era) = sent.fence()?;
             let report = wire::report_in_batch(sent.data, now())?;
             Ok(Delivery { runtime: from, key, keyed: true, epoch, era, report })
         };

@@ -44,10 +44,17 @@ pub(crate) enum Form {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct InBatch<'a> {
     pub(crate) idempotency_key: String,
-    pub(crate) fencing_epoch: Option<i64>,
-    pub(crate) cluster_era: Option<i64>,
+    fencing_epoch: Option<i64>,
+    cluster_era: Option<i64>,
     #[serde(borrow)]
     pub(crate) data: &'a RawValue,
+}
+
+impl InBatch<'_> {
+    /// As [`fence`] tells it of a report that comes alone.
+    pub(crate) fn fence(&self) -> Result<(Option<i64>, i64), Refusal> {
+        checked_fence(self.fencing_epoch, self.cluster_era)
+    }
 }
 
 #[derive(Deserialize)]
@@ -436,17 +443,19 @@ pub(crate) fn checked_key(key: &str) -> Result<&str, Refusal> {
     if key.is_empty() || key.len() > KEY { Err(Refusal::Key) } else { Ok(key) }
 }
 
-pub(crate) fn epoch(headers: &HeaderMap) -> Result<Option<i64>, Refusal> {
-    whole(headers, "fencing-epoch", Refusal::Epoch)
+/// Which owner reports, and how often the versions of its cluster had gone back: by its headers.
+pub(crate) fn fence(headers: &HeaderMap) -> Result<(Option<i64>, i64), Refusal> {
+    let whole = |name: &str, otherwise: Refusal| {
+        let Some(text) = headers.get(name) else { return Ok(None) };
+        text.to_str().ok().and_then(|text| text.parse().ok()).map(Some).ok_or(otherwise)
+    };
+    checked_fence(whole("fencing-epoch", Refusal::Epoch)?, whole("cluster-era", Refusal::Era)?)
 }
 
-pub(crate) fn era(headers: &HeaderMap) -> Result<i64, Refusal> {
-    whole(headers, "cluster-era", Refusal::Era).map(Option::unwrap_or_default)
-}
-
-/// The whole number that a header is, where it is there.
-fn whole(headers: &HeaderMap, name: &str, otherwise: Refusal) -> Result<Option<i64>, Refusal> {
-    let Some(text) = headers.get(name) else { return Ok(None) };
-    let number = text.to_str().ok().and_then(|text| text.parse::<i64>().ok()).filter(|number| *number >= 0);
-    number.map(Some).ok_or(otherwise)
+fn checked_fence(epoch: Option<i64>, era: Option<i64>) -> Result<(Option<i64>, i64), Refusal> {
+    match (epoch, era.unwrap_or_default()) {
+        (Some(..0), _) => Err(Refusal::Epoch),
+        (_, ..0) => Err(Refusal::Era),
+        fence => Ok(fence),
+    }
 }

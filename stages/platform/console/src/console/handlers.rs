@@ -389,7 +389,8 @@ pub(crate) async fn sign_in(
         place.map_err(|PasswordsBusy| later(said(StatusCode::SERVICE_UNAVAILABLE, MANY), FEW_SECONDS))?;
     let user = console.0.accounts.user(&name).await.map_err(failed)?;
     let held = known_browser::cookie(&console.0.settings.external).read(&headers);
-    let browser = held.zip(user.as_ref()).and_then(|(held, user)| known_browser::id_of(held, user));
+    let browser = held.zip(user.as_ref());
+    let browser = browser.and_then(|(held, user)| known_browser::id_of(held, user, console.now()));
     let who = browser.map_or_else(|| name.clone(), |id| format!("{name} {id}"));
     if let Err(seconds) = console.0.throttle.begin(&who, console.now()) {
         let why = format!("Too many wrong passwords for this name. Try again in {seconds} s.");
@@ -414,7 +415,7 @@ async fn begin(console: &Console, user: &User, next: &str) -> Result<Response, U
     let no_random = |error: getrandom::Error| Unavailable(error.into());
     let token = token::fresh().map_err(no_random)?;
     console.0.accounts.keep_session(token::digest(&token), &user.name, console.now() + SESSION_LASTS).await?;
-    let browser = known_browser::fresh(user).map_err(no_random)?;
+    let browser = known_browser::fresh(user, console.now()).map_err(no_random)?;
     let known = known_browser::cookie(&console.0.settings.external);
     let cookies = AppendHeaders([
         (header::SET_COOKIE, session_cookie(console, &token)),

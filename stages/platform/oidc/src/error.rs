@@ -33,8 +33,8 @@ pub enum TokenFault {
 /// What a provider answered that did not say who somebody is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UserInfoFault {
-    /// A refusal, by its status.
-    #[error("{0}")]
+    /// By its status.
+    #[error("it answered {0}")]
     Status(u16),
     /// Of somebody else, or nothing that can be read.
     #[error("its answer cannot be used")]
@@ -95,12 +95,22 @@ pub enum OidcError {
         /// What is wrong.
         fault: TokenFault,
     },
-    /// It vouched for somebody, and did not say more of them.
+    /// It vouched for somebody, and refused to say more of them.
     #[error(
-        "{host} did not say who somebody is ({why}): an admin looks at platformServer.oidc.scopes, and at what the client may ask for \
-         there"
+        "{host} does not tell this platform who somebody is ({status}): an admin looks at platformServer.oidc.scopes, and at what the \
+         client may ask for there"
     )]
     UserInfo {
+        /// The provider.
+        host: Arc<str>,
+        /// How it refused.
+        status: u16,
+    },
+    /// It vouched for somebody, and failed to say more of them.
+    #[error(
+        "{host} failed to say who somebody is ({why}): begin again in a moment, and if it comes back, ask whoever manages it"
+    )]
+    NoUserInfo {
         /// The provider.
         host: Arc<str>,
         /// What it answered instead.

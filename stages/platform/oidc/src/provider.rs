@@ -193,6 +193,12 @@ impl Provider {
         timeout(time, look).await.ok()?.ok()
     }
 
+    /// Why it could not be asked the last time; `None`: it could, or was not asked.
+    #[must_use]
+    pub fn failure(&self) -> Option<OidcError> {
+        self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(_, error)| error.clone())
+    }
+
     /// The way there, for a browser that goes to `next` in the end; `links` is who wants to have their identity linked.
     ///
     /// # Errors
@@ -263,6 +269,9 @@ impl Provider {
         let http = self.caller("ask who somebody is");
         let more: UserInfo = asked.request_async(&http).await.map_err(|error| match error {
             UserInfoError::Request(error) => error.told(self.issuer().host()),
+            UserInfoError::Response(status, ..) if [401, 403].contains(&status.as_u16()) => {
+                OidcError::UserInfo { host: self.issuer().host().clone(), status: status.as_u16() }
+            }
             UserInfoError::Response(status, ..) => self.no_more(UserInfoFault::Status(status.as_u16())),
             _ => self.no_more(UserInfoFault::Other),
         })?;
@@ -385,7 +394,7 @@ impl Provider {
     }
 
     fn no_more(&self, why: UserInfoFault) -> OidcError {
-        OidcError::UserInfo { host: self.issuer().host().clone(), why }
+        OidcError::NoUserInfo { host: self.issuer().host().clone(), why }
     }
 
     fn fault(&self, fault: TokenFault) -> OidcError {

@@ -30,6 +30,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The longest name of somebody.
 const NAME: usize = 60;
 
+const LATER: &str = "Begin again in a moment, and if it comes back, ask whoever manages it.";
 const STALE: &str = "This attempt began in another browser, or more than 10 minutes ago: begin again.";
 const NO_ACCOUNT: &str = "You have no account here: ask an admin for one, or to link you to yours.";
 const NOBODY_YET: &str =
@@ -80,7 +81,8 @@ impl From<OidcError> for Refusal {
             let told = &error as &(dyn std::error::Error + 'static);
             tracing::warn!(error = told, "nobody was signed in by the provider");
         }
-        Self::new(status, sentence(&error.to_string()))
+        let why = sentence(&error.to_string());
+        Self::new(status, if error.is_away() { format!("{why} {LATER}") } else { why })
     }
 }
 
@@ -94,18 +96,25 @@ fn sentence(text: &str) -> String {
 /// What the page to sign in offers beside passwords; `look` asks the provider whether it is there.
 pub(super) async fn offer(console: &Console, look: bool) -> Option<Offer<'_>> {
     let oidc = console.0.settings.oidc.as_ref()?;
-    let away = match look {
-        true => match oidc.provider.look_within(LOOK).await {
-            Some(looked) => looked.err().map(|error| sentence(&error.to_string())),
-            None => Some(format!(
-                "{} has not answered within {} s.",
-                oidc.provider.issuer().host(),
-                LOOK.as_secs()
-            )),
+    let (button, provider) = (&*oidc.button, &oidc.provider);
+    let away = |error: OidcError| {
+        format!("{button} is not possible now. {} Passwords go on.", sentence(&error.to_string()))
+    };
+    // One that is slow is waited for longer by whoever goes there.
+    let slow = || {
+        let (host, seconds) = (provider.issuer().host(), LOOK.as_secs());
+        format!(
+            "{host} has not answered within {seconds} s: on the way there it may take longer. Passwords go on."
+        )
+    };
+    let note = match look {
+        true => match provider.look_within(LOOK).await {
+            Some(looked) => looked.err().map(away),
+            None => Some(provider.failure().map_or_else(slow, away)),
         },
         false => None,
     };
-    Some(Offer { button: &oidc.button, away })
+    Some(Offer { button, note })
 }
 
 /// Sends a browser to the provider.

@@ -19,8 +19,8 @@ pub(crate) struct SignIn<'a> {
 pub(crate) struct Offer<'a> {
     /// What stands on its button.
     pub(crate) button: &'a str,
-    /// Why nobody can be sent there now.
-    pub(crate) away: Option<String>,
+    /// What is to be known before somebody goes there.
+    pub(crate) note: Option<String>,
 }
 
 /// The form to sign in with.
@@ -34,9 +34,7 @@ pub(crate) fn sign_in(shown: &SignIn<'_>) -> Markup {
             (super::pieces::command("kubectl logs -n gitops-runtime deploy/platform | grep welcome"))
         } @else {
             @if let Some(offer) = offer {
-                @if let Some(why) = &offer.away {
-                    p.warn role="status" { (offer.button) " is not possible now. " (why) " Passwords go on." }
-                }
+                @if let Some(note) = &offer.note { p.warn role="status" { (note) } }
                 a.button.provider href={"/login/oidc?next=" (encoded(next))} { (offer.button) }
                 p.or { "or with a password" }
             }

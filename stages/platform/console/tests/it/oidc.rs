@@ -263,14 +263,45 @@ async fn an_id_token_that_is_not_for_this_attempt_signs_nobody_in() {
 #[tokio::test]
 async fn a_provider_that_does_not_say_who_somebody_is_is_told_from_one_that_sends_a_bad_id_token() {
     let (served, provider, _) = served(Timestamp::now, |by| by).await;
-    for status in [401, 403] {
+    let host = host(&provider);
+    let again = "begin again in a moment, and if it comes back, ask whoever manages it";
+    for (status, answer, why) in [
+        (
+            401,
+            StatusCode::BAD_GATEWAY,
+            format!(
+                "{host} does not tell this platform who somebody is (401): an admin looks at platformServer.oidc.scopes, and at what the \
+                 client may ask for there."
+            ),
+        ),
+        (
+            403,
+            StatusCode::BAD_GATEWAY,
+            format!(
+                "{host} does not tell this platform who somebody is (403): an admin looks at platformServer.oidc.scopes, and at what the \
+                 client may ask for there."
+            ),
+        ),
+        (
+            404,
+            StatusCode::BAD_GATEWAY,
+            format!("{host} failed to say who somebody is (it answered 404): {again}."),
+        ),
+        (
+            500,
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!(
+                "Cannot ask who somebody is at {host}: it answered 500. Begin again in a moment, and if it comes back, ask whoever manages it."
+            ),
+        ),
+        (
+            200,
+            StatusCode::BAD_GATEWAY,
+            format!("{host} failed to say who somebody is (its answer cannot be used): {again}."),
+        ),
+    ] {
         provider.set(json!({ "userinfo": status })).await;
-        let why = format!(
-            "{} did not say who somebody is ({status}): an admin looks at platformServer.oidc.scopes, and at what the client may ask \
-             for there.",
-            host(&provider)
-        );
-        assert_eq!(served.comes_back("mia").await, refused(StatusCode::BAD_GATEWAY, why));
+        assert_eq!(served.comes_back("mia").await, refused(answer, why));
     }
     provider.set(json!({ "userinfo": 0 })).await;
     assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER);
@@ -295,16 +326,39 @@ async fn while_the_provider_hangs_the_page_for_passwords_comes_and_one_look_goes
     })
     .await;
     served.signed_in().await;
-    let said = format!(
-        "Sign in with Example is not possible now. {host} has not answered within 1 s. Passwords go on."
-    );
+    let said =
+        format!("{host} has not answered within 1 s: on the way there it may take longer. Passwords go on.");
     for _ in 0..3 {
         let page = served.client.get(format!("{}/sign-in", served.url)).send();
         let page = tokio::time::timeout(Duration::from_secs(120), page).await.expect("it comes").unwrap();
         let page = page.text().await.unwrap();
         assert!(page.contains(&said) && page.contains("name=\"password\""), "{page}");
+        assert!(!page.contains("not possible now") && page.contains("Sign in with Example</a>"), "{page}");
     }
     assert_eq!(came.load(Ordering::SeqCst), 1, "it is asked once");
+}
+
+#[tokio::test]
+async fn a_provider_that_did_not_answer_at_all_is_told_from_one_that_is_slow() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let served = Served::by(Sample::new(), Timestamp::now, async |url| {
+        let config = config(&format!("http://{host}"), url);
+        Some(by(OidcConfig { timeout: Duration::from_secs(3), ..config }))
+    })
+    .await;
+    served.signed_in().await;
+    let page = async || {
+        served.client.get(format!("{}/sign-in", served.url)).send().await.unwrap().text().await.unwrap()
+    };
+    assert!(page().await.contains("has not answered within 1 s"));
+    // Once that look is over it is known to be away, also while another look is under way.
+    let away = "Sign in with Example is not possible now. Cannot ask for what a provider says of itself";
+    let known = async { while !page().await.contains(away) {} };
+    tokio::time::timeout(Duration::from_secs(120), known).await.expect("it is told");
+    for _ in 0..3 {
+        assert!(page().await.contains(away));
+    }
 }
 
 #[tokio::test]
@@ -320,7 +374,9 @@ async fn while_the_provider_is_away_the_page_says_so_and_passwords_go_on() {
     let shown = page().await;
     assert!(shown.contains(&said) && shown.contains("name=\"password\""), "{shown}");
     let start = Url::parse(&served.start()).unwrap();
-    assert_eq!(told(Person::new().get(&start).await).await, refused(StatusCode::SERVICE_UNAVAILABLE, &*why));
+    let again = "Begin again in a moment, and if it comes back, ask whoever manages it.";
+    let told_there = told(Person::new().get(&start).await).await;
+    assert_eq!(told_there, refused(StatusCode::SERVICE_UNAVAILABLE, format!("{why} {again}")));
     let form = [("name", "ada"), ("password", "correct horse battery")];
     assert_eq!(served.post("/sign-in", &form).await.status(), StatusCode::SEE_OTHER);
 
@@ -330,7 +386,7 @@ async fn while_the_provider_is_away_the_page_says_so_and_passwords_go_on() {
     let mut mia = Person::new();
     let back = mia.through(&served.start(), "mia").await;
     provider.end().await;
-    let why = format!("Cannot exchange a code at {host}: the connection failed.");
+    let why = format!("Cannot exchange a code at {host}: the connection failed. {again}");
     assert_eq!(told(mia.get(&back).await).await, refused(StatusCode::SERVICE_UNAVAILABLE, why));
     assert_eq!(served.post("/sign-in", &form).await.status(), StatusCode::SEE_OTHER);
 }

@@ -12,6 +12,8 @@ pub(crate) enum Refusal {
     Unknown,
     /// It is about another runtime.
     AnotherRuntime,
+    /// The owner of the key has not come in for so long by the provider of which what they may comes.
+    Lapsed,
     /// The key only reads.
     ReadsOnly,
     /// No rule allows it to anybody: it is for admins.
@@ -33,10 +35,11 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// All, for metrics that start at zero.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::NoCredentials,
         Self::Unknown,
         Self::AnotherRuntime,
+        Self::Lapsed,
         Self::ReadsOnly,
         Self::AdminsOnly,
         Self::NoRule,
@@ -53,6 +56,7 @@ impl Refusal {
             Self::NoCredentials => "no_credentials",
             Self::Unknown => "unknown",
             Self::AnotherRuntime => "another_runtime",
+            Self::Lapsed => "lapsed",
             Self::ReadsOnly => "reads_only",
             Self::AdminsOnly => "admins_only",
             Self::NoRule => "no_rule",

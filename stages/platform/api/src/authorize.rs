@@ -79,6 +79,8 @@ struct Somebody {
     access: Access,
     scope: Scope,
     lasts: bool,
+    /// The provider that the owner of a key has not come in by for too long.
+    lapsed: Option<String>,
 }
 
 fn name_of(value: &impl Serialize) -> String {
@@ -152,6 +154,9 @@ async fn judge(api: &Api, runtime: &str, asked: Asked) -> Result<Verdict, Refusa
         let why = known.map_or(Refusal::Unknown, |_| Refusal::NotAPerson);
         return Ok(Verdict::refused(None, "unknown", why.to_string()));
     };
+    if let Some(issuer) = somebody.lapsed.clone() {
+        return Ok(Verdict::refused(Some(somebody), "lapsed", Refusal::Lapsed(issuer).to_string()));
+    }
     if let Some(other) = attributes.runtime.as_deref().filter(|other| *other != runtime) {
         let why = format!("this is the app proxy of the runtime '{runtime}': ask that of '{other}'");
         return Ok(Verdict::refused(Some(somebody), "another_runtime", why));
@@ -231,14 +236,20 @@ async fn somebody(api: &Api, runtime: &str, token: &SecretString) -> Result<Opti
     if let Some(pass) = api.store.pass(token, now).await.map_err(unread)? {
         let own = pass.runtime == runtime;
         // It ends within the minute that an answer may be remembered.
-        return Ok(own.then_some(Somebody { access: pass.access, scope: pass.scope, lasts: false }));
+        return Ok(own.then_some(Somebody {
+            access: pass.access,
+            scope: pass.scope,
+            lasts: false,
+            lapsed: None,
+        }));
     }
     if let Some(KnownKey { owner, scope, .. }) = api.store.key(token, now).await.map_err(unread)? {
-        let access = api.store.access(&owner).await.map_err(unread)?;
-        return Ok(access.map(|access| Somebody { access, scope, lasts: true }));
+        let access = api.store.access(&owner, now).await.map_err(unread)?;
+        let of = |access: Access| Somebody { lapsed: access.lapsed.clone(), access, scope, lasts: true };
+        return Ok(access.map(of));
     }
     let digest = Sha256::digest(token.expose_secret().as_bytes()).into();
     let Some(who) = api.store.session(digest, now).await.map_err(unread)? else { return Ok(None) };
-    let access = api.store.access(&who).await.map_err(unread)?;
-    Ok(access.map(|access| Somebody { access, scope: Scope::Full, lasts: true }))
+    let access = api.store.access(&who, now).await.map_err(unread)?;
+    Ok(access.map(|access| Somebody { access, scope: Scope::Full, lasts: true, lapsed: None }))
 }

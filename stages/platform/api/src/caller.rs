@@ -36,6 +36,11 @@ pub(crate) enum Refusal {
     NoCredentials,
     #[error("this key, token or session is not known, or has ended")]
     Unknown,
+    #[error(
+        "the owner of this key last came in by {0} more than 30 days ago, and what its groups gave them does not count any more: once \
+         they sign in by it again the key is good again"
+    )]
+    Lapsed(String),
     #[error("this was sent from a page of another site; open the console itself")]
     OtherSite,
     #[error(
@@ -114,7 +119,8 @@ impl Refusal {
     const fn status(&self) -> StatusCode {
         match self {
             Self::NoCredentials | Self::Unknown => StatusCode::UNAUTHORIZED,
-            Self::OtherSite
+            Self::Lapsed(_)
+            | Self::OtherSite
             | Self::Unstored
             | Self::ReadsOnly
             | Self::NotAdmin
@@ -193,7 +199,11 @@ impl Caller {
             return Ok(Self::Runtime(runtime));
         }
         let key = store.key(&token, now).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
-        let person = Self::person(store, key.owner.clone(), "key", key.scope).await?;
+        let person = Self::person(store, (key.owner.clone(), "key", key.scope), now).await?;
+        // A program that saw less than before would take what it does not see for gone.
+        if let Some(issuer) = person.access.lapsed {
+            return Err(Refusal::Lapsed(issuer));
+        }
         Ok(Self::Person(Person { key: Some(key), ..person }))
     }
 
@@ -217,11 +227,15 @@ impl Caller {
         }
         let digest = Sha256::digest(session.as_bytes()).into();
         let who = store.session(digest, now).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
-        Self::person(store, who, SESSION, Scope::Full).await.map(Self::Person)
+        Self::person(store, (who, SESSION, Scope::Full), now).await.map(Self::Person)
     }
 
-    async fn person(store: &Store, who: String, how: &'static str, scope: Scope) -> Result<Person, Refusal> {
-        let access = store.access(&who).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
+    async fn person(
+        store: &Store,
+        (who, how, scope): (String, &'static str, Scope),
+        now: i64,
+    ) -> Result<Person, Refusal> {
+        let access = store.access(&who, now).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
         Ok(Person { access, by: By { who, how }, scope, key: None })
     }
 

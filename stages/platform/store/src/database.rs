@@ -215,6 +215,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0032_given.sql"),
         include_str!("../migrations/postgres/0032_given.sql"),
     ),
+    (
+        33,
+        "signed_in",
+        include_str!("../migrations/sqlite/0033_signed_in.sql"),
+        include_str!("../migrations/postgres/0033_signed_in.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

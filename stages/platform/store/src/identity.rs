@@ -14,6 +14,9 @@ use crate::store::Store;
 /// How somebody came in who was sent by a provider.
 const HOW: &str = "oidc";
 
+/// What a provider gave somebody counts for so long after they last came in by it: nobody asks it in between.
+pub const PROVIDED_LASTS: Millis = 30 * 86_400_000;
+
 /// Who somebody is at a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -159,6 +162,9 @@ impl Store {
 
     /// Nobody stays in a team that a provider put them into, but in these where it was this one; an empty issuer is no provider's.
     ///
+    /// Whoever put people into these teams before that was kept, it was the provider of those who come in by nothing else: what a person
+    /// gives them there lasts until they come in the next time.
+    ///
     /// # Errors
     /// [`StoreError`] when they are in those they were in.
     pub async fn keep_teams_of(
@@ -170,7 +176,10 @@ impl Store {
         let sql = "SELECT u.name, m.team, m.given_by FROM members m JOIN users u ON u.id = m.user_id \
                    WHERE m.given_by <> '' ORDER BY u.name, m.team";
         let by = By { who: "platform".to_owned(), how: "settings" };
-        let mut all = Vec::new();
+        let own = "UPDATE members SET given_by = $1 WHERE given_by = '' AND team = $2 AND user_id IN \
+                   (SELECT u.id FROM users u JOIN identities i ON i.user_id = u.id WHERE i.issuer = $1 AND u.password = '')";
+        let own = |team: &String| Statement::may(own, [issuer.into(), (&**team).into()]);
+        let mut all: Vec<Statement> = teams.iter().map(own).collect();
         for row in self.read().await?.rows(sql, &[]).await? {
             let (name, team, given_by) = (row.text(0)?, row.text(1)?, row.text(2)?);
             if given_by == issuer && teams.contains(&team) {
@@ -203,7 +212,9 @@ impl Store {
         let issuer = (&*identity.issuer).into();
         let values = [session.into(), issuer, (&*identity.subject).into(), now.into(), until.into()];
         let by = By { who: name.clone(), how: HOW };
-        let mut all = vec![Statement::must(sql, values)];
+        let seen = "UPDATE identities SET signed_in_at = $3 WHERE issuer = $1 AND subject = $2";
+        let seen_values = [(&*identity.issuer).into(), (&*identity.subject).into(), now.into()];
+        let mut all = vec![Statement::must(sql, values), Statement::may(seen, seen_values)];
         let before = self.teams_of(&name).await?;
         let is_left = |team: &&String| !provided.joined.contains(team) && before.contains(team);
         let left: Vec<&String> = provided.decided.iter().filter(is_left).collect();

@@ -66,7 +66,7 @@ pub use fleet::{
 };
 pub use heard::{HeardRole, RefusedReports, SILENT};
 pub use held::{HeldApplication, ObjectState, Placed};
-pub use identity::{Identified, Identity, Provided};
+pub use identity::{Identified, Identity, PROVIDED_LASTS, Provided};
 pub use key::{API_KEYS, Key, KnownKey, Scope};
 pub use limits::Limits;
 pub use pass::{PASS_LASTS, Pass};

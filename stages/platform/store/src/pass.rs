@@ -83,7 +83,7 @@ impl Store {
         let Some(row) = row else { return Ok(None) };
         let (who, how, runtime) = (row.text(0)?, row.text(1)?, row.text(3)?);
         let scope = Scope::of(&row.text(2)?).unwrap_or(Scope::Read);
-        Ok(self.access(&who).await?.map(|access| Pass { access, how, scope, runtime }))
+        Ok(self.access(&who, now).await?.map(|access| Pass { access, how, scope, runtime }))
     }
 }
 

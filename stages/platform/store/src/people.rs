@@ -7,6 +7,7 @@ use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Row};
 use crate::error::StoreError;
+use crate::identity::PROVIDED_LASTS;
 use crate::report::Millis;
 use crate::rule::{Access, Rule};
 use crate::store::Store;
@@ -83,21 +84,32 @@ impl Store {
         Ok(people)
     }
 
-    /// What somebody may; `None`: nobody has that name, or they are disabled.
+    /// What somebody may; `None`: nobody has that name, or they are disabled. What a provider gave them counts for [`PROVIDED_LASTS`]
+    /// after they last came in by it.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub async fn access(&self, name: &str) -> Result<Option<Access>, StoreError> {
-        let mut connection = self.read().await?;
-        let sql = "SELECT u.role, m.team, u.uid FROM users u LEFT JOIN members m ON m.user_id = u.id WHERE u.name = $1 AND u.disabled = 0";
-        let rows = connection.rows(sql, &[Arg::Text(name)]).await?;
+    pub async fn access(&self, name: &str, now: Millis) -> Result<Option<Access>, StoreError> {
+        let sql = "SELECT u.role, u.uid, u.admin_by, a.signed_in_at, a.created_at, m.team, m.given_by, i.signed_in_at, i.created_at \
+                   FROM users u LEFT JOIN identities a ON a.user_id = u.id AND a.issuer = u.admin_by \
+                   LEFT JOIN members m ON m.user_id = u.id LEFT JOIN identities i ON i.user_id = u.id AND i.issuer = m.given_by \
+                   WHERE u.name = $1 AND u.disabled = 0";
+        let rows = self.read().await?.rows(sql, &[Arg::Text(name)]).await?;
         let Some(first) = rows.first() else { return Ok(None) };
-        let (role, uid) = (Role::of(&first.text(0)?), first.text(2)?);
-        let teams = rows.iter().map(|row| row.text_or_null(1)).collect::<Result<Vec<_>, _>>()?;
-        drop(connection);
-        let mut rules = if role == Role::Admin { Vec::new() } else { self.rules().await? };
-        rules.retain(|rule| teams.iter().flatten().any(|team| rule.teams.contains(team)));
-        Ok(Some(Access { who: name.to_owned(), uid, role, rules }))
+        let (who, uid, mut lapsed) = (name.to_owned(), first.text(1)?, lapsed_at(first, 2, now)?);
+        if lapsed.is_none() && Role::of(&first.text(0)?) == Role::Admin {
+            return Ok(Some(Access { who, uid, role: Role::Admin, rules: Vec::new(), lapsed }));
+        }
+        let mut teams = Vec::new();
+        for row in &rows {
+            match lapsed_at(row, 6, now)? {
+                Some(issuer) => lapsed = lapsed.or(Some(issuer)),
+                None => teams.extend(row.text_or_null(5)?),
+            }
+        }
+        let mut rules = self.rules().await?;
+        rules.retain(|rule| teams.iter().any(|team| rule.teams.contains(team)));
+        Ok(Some(Access { who, uid, role: Role::Member, rules, lapsed }))
     }
 
     /// Adds somebody; `false`: somebody has that name.
@@ -266,4 +278,13 @@ impl Store {
         let removed = Statement::must("DELETE FROM rules WHERE id = $1", [id.into()]);
         self.whether(vec![removed, by.did("rule.remove", &id.to_string(), now)]).await
     }
+}
+
+/// Whether what was given does not count, by three columns of a row: the issuer of the provider that gave it, when somebody last came
+/// in by that, and since when they are known there, which a version says that keeps no sign-ins.
+fn lapsed_at(row: &Row, column: usize, now: Millis) -> Result<Option<String>, StoreError> {
+    let issuer = row.text_or_null(column)?.unwrap_or_default();
+    let last = row.int_or_null(column + 1)?.max(row.int_or_null(column + 2)?);
+    let is_old = last.is_none_or(|last| now.saturating_sub(last) >= PROVIDED_LASTS);
+    Ok(Some(issuer).filter(|issuer| !issuer.is_empty() && is_old))
 }

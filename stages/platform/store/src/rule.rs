@@ -132,6 +132,10 @@ pub struct Access {
     pub role: Role,
     /// The rules that name a team of theirs.
     pub(crate) rules: Vec<Rule>,
+    /// The provider, by its issuer, that gave them something which does not count: they came in by it [`PROVIDED_LASTS`] ago or before.
+    ///
+    /// [`PROVIDED_LASTS`]: crate::PROVIDED_LASTS
+    pub lapsed: Option<String>,
 }
 
 /// Whether somebody may, and what says so.

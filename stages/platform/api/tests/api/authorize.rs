@@ -1,7 +1,7 @@
 //! What the app proxy of a runtime asks, and what it tells.
 
 use serde_json::{Value, json};
-use stages_platform_store::Rule;
+use stages_platform_store::{Identity, PROVIDED_LASTS, Provided, Rule};
 
 use crate::served::{Credential, Served, by, still, told};
 
@@ -33,7 +33,8 @@ async fn rules_decide_by_what_was_reported_of_an_application() {
         json!([{"name": "NAMESPACE", "value": "argocd"}, {"name": "RUNTIME", "value": "prod"}]),
     )
     .await;
-    let uid = async |name: &str| served.store.access(name).await.unwrap().unwrap().uid;
+    let uid =
+        async |name: &str| served.store.access(name, still().as_millisecond()).await.unwrap().unwrap().uid;
     let yes = json!({"allowed": true, "who": "lin", "uid": uid("lin").await, "account": "default", "rule": rule, "why": null, "refusal": null, "lasts": true});
     assert_eq!(judged(&served, &lin, "SYNC", shop.clone()).await, yes);
     // What is not known of an application is no match.
@@ -60,6 +61,41 @@ async fn rules_decide_by_what_was_reported_of_an_application() {
         nobody,
         json!({"allowed": false, "who": null, "uid": null, "account": null, "rule": null, "why": why, "refusal": "unknown", "lasts": true})
     );
+}
+
+#[tokio::test]
+async fn a_key_of_somebody_who_has_not_come_in_by_their_provider_for_thirty_days_says_so() {
+    let served = Served::new().await;
+    served.report("prod", "argocd/shop").await;
+    let rule = allow(&served, json!([])).await;
+    let shop = json!({"namespace": "argocd", "name": "shop"});
+    let (now, issuer) = (still().as_millisecond(), "https://id.example.com".to_owned());
+    let lin = Identity { issuer, subject: "l-1".to_owned() };
+    assert!(served.store.link_identity(&by("ada"), "lin", &lin, now - 2 * PROVIDED_LASTS).await.unwrap());
+    let comes = async |at: i64| {
+        let joined = vec!["shop".to_owned()];
+        let said = Provided { decided: joined.clone(), joined, admin: None };
+        let digest = [u8::try_from(at % 251).unwrap(); 32];
+        assert!(served.store.sign_in_identified(digest, &lin, &said, at, now + 1_000).await.unwrap());
+    };
+    comes(now - PROVIDED_LASTS).await;
+    let why = "the owner of this key last came in by https://id.example.com more than 30 days ago, and what its groups gave them does not \
+               count any more: once they sign in by it again the key is good again";
+    let query = json!({"query": "{ applications { edges { cursor } } }"});
+    let ask = async || {
+        let url = format!("{}/2.0/api/graphql", served.url);
+        let asked = served.client.post(url).header(served.member.0, &served.member.1).json(&query);
+        told(asked.send().await.unwrap()).await
+    };
+    assert_eq!(ask().await, (403, format!("{why}\n")));
+    let verdict = judged(&served, &served.member.1, "SYNC", shop.clone()).await;
+    assert_eq!((&verdict["allowed"], &verdict["why"]), (&json!(false), &json!(why)));
+    assert_eq!((&verdict["who"], &verdict["refusal"]), (&json!("lin"), &json!("lapsed")));
+    // Another's is as it was, and so is theirs once they came in.
+    assert_eq!(judged(&served, &served.admin.1, "SYNC", shop.clone()).await["allowed"], json!(true));
+    comes(now - PROVIDED_LASTS + 1).await;
+    assert_eq!(ask().await.0, 200);
+    assert_eq!(judged(&served, &served.member.1, "SYNC", shop).await["rule"], json!(rule));
 }
 
 #[tokio::test]

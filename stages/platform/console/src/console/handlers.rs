@@ -19,7 +19,7 @@ use crate::fleet::{Side, Steps, Unavailable, Window};
 use crate::installation::Installation;
 use crate::page::application::{Asked, Interval, Tab};
 use crate::page::link::with;
-use crate::page::shell::{Page, Section, outside, shell};
+use crate::page::shell::{Page, Section, noted, outside, shell};
 use crate::page::shipping::Figure;
 use crate::page::sign_in::SignIn;
 use crate::page::{self, pieces};
@@ -42,7 +42,8 @@ pub(super) fn theme(headers: &HeaderMap) -> Option<&str> {
 }
 
 pub(super) fn page_of(page: &Page, session: &Session, headers: &HeaderMap) -> Response {
-    send(StatusCode::OK, &shell(page, &session.user, theme(headers)))
+    let who = (&*session.user, session.access.lapsed.as_deref());
+    send(StatusCode::OK, &noted(page, who, theme(headers)))
 }
 
 pub(super) fn send(status: StatusCode, markup: &Markup) -> Response {

@@ -133,7 +133,13 @@ impl Console {
     /// Whose session it is, with what they see now.
     async fn session(&self, digest: [u8; 32]) -> Result<Option<Session>, Unavailable> {
         let Some(user) = self.0.accounts.session(digest, self.now()).await? else { return Ok(None) };
-        let access = self.0.settings.store.access(&user).await.map_err(|error| Unavailable(error.into()))?;
+        let access = self
+            .0
+            .settings
+            .store
+            .access(&user, self.now().as_millisecond())
+            .await
+            .map_err(|error| Unavailable(error.into()))?;
         // Whoever was taken away just now has no session either.
         let Some(access) = access else { return Ok(None) };
         let fleet = self.0.fleets.seen_by(access.view());

@@ -68,6 +68,11 @@ fn head(title: &str) -> Markup {
 
 /// A page in its frame, for somebody who is signed in.
 pub(crate) fn shell(page: &Page, user: &str, theme: Option<&str>) -> Markup {
+    noted(page, (user, None), theme)
+}
+
+/// The same; `lapsed` is the provider that they have not come in by for so long that nothing counts any more of what it gave them.
+pub(crate) fn noted(page: &Page, (user, lapsed): (&str, Option<&str>), theme: Option<&str>) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" data-theme=[theme] {
@@ -100,7 +105,15 @@ pub(crate) fn shell(page: &Page, user: &str, theme: Option<&str>) -> Markup {
                     (page.bar)
                     span.live data-live role="status" data-state="connecting" { "connecting" }
                 }
-                main #main tabindex="-1" { (page.body) }
+                main #main tabindex="-1" {
+                    @if let Some(issuer) = lapsed {
+                        p.warn role="status" {
+                            "You last came in by " (issuer) " more than 30 days ago, and what its groups gave you does not count any more: "
+                            a href="/login/oidc" { "sign in by it again" } "."
+                        }
+                    }
+                    (page.body)
+                }
                 (help())
                 dialog #palette aria-label="Find anything" {
                     input type="text" role="combobox" aria-expanded="true" aria-controls="found" aria-label="Find applications, runtimes and commands"

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::{Response, StatusCode};
 use serde_json::json;
+use sha2::Digest as _;
 use stages_client::Token;
 use stages_platform_console::OidcSignIn;
 use stages_platform_oidc::{Issuer, OidcConfig};
@@ -211,6 +212,29 @@ async fn whoever_comes_back_of_no_attempt_or_of_another_is_told_to_begin_again()
     }
     let waits = refused(StatusCode::TOO_MANY_REQUESTS, "Too many codes for this attempt. Try again in 1 s.");
     assert_eq!(with(&back, &cookie).await, waits);
+}
+
+#[tokio::test]
+async fn whoever_comes_in_otherwise_is_told_that_what_the_provider_gave_them_does_not_count_any_more() {
+    static LATER: AtomicI64 = AtomicI64::new(0);
+    fn later() -> Timestamp {
+        still() + SignedDuration::from_secs(LATER.load(Ordering::SeqCst))
+    }
+    let (served, provider, _) = served(later, |by| by).await;
+    assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER);
+    let digest = sha2::Sha256::digest("of-mia").into();
+    served.store.keep_session(digest, "mia", 0, i64::MAX).await.unwrap();
+    let said = format!(
+        "You last came in by {} more than 30 days ago, and what its groups gave you does not count any more: \
+         <a href=\"/login/oidc\">sign in by it again</a>.",
+        provider.issuer
+    );
+    for (days, is_said) in [(29, false), (30, true)] {
+        LATER.store(days * 86_400, Ordering::SeqCst);
+        assert_eq!(served.page("session=of-mia", "/").await.contains(&said), is_said, "{days}");
+    }
+    assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER);
+    assert!(!served.page("session=of-mia", "/").await.contains(&said));
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ pub(crate) async fn with_ada(opened: Opened) -> Opened {
 
 /// Each of two has an account that is told from any other.
 pub(crate) async fn each_has_a_uid(store: &Store, names: [&str; 2]) {
-    let [one, other] = names.map(async |name| store.access(name).await.unwrap().unwrap().uid);
+    let [one, other] = names.map(async |name| store.access(name, NOW).await.unwrap().unwrap().uid);
     let (one, other) = (one.await, other.await);
     for uid in [&one, &other] {
         assert!(uid.len() == 32 && uid.bytes().all(|byte| byte.is_ascii_hexdigit()), "{uid}");
@@ -267,7 +267,7 @@ async fn whoever_is_disabled_comes_in_by_nothing_and_the_last_admin_stays(opened
     assert_eq!(store.session(digest("lin"), NOW).await.unwrap(), None);
     assert_eq!(store.link(digest("link"), NOW).await.unwrap(), None);
     assert_eq!((store.key(&key, NOW).await.unwrap(), store.pass(&pass, NOW).await.unwrap()), (None, None));
-    assert_eq!((store.account("lin").await.unwrap(), store.access("lin").await.unwrap()), (None, None));
+    assert_eq!((store.account("lin").await.unwrap(), store.access("lin", NOW).await.unwrap()), (None, None));
     assert!(store.keep_session(digest("again"), "lin", NOW, end).await.is_err());
     assert!(store.add_pass(&own, Scope::Full, "prod", None, NOW).await.unwrap().is_none());
     // Keys, teams and password are there when they are let in again; the sessions are not.
@@ -369,8 +369,8 @@ async fn what_somebody_sees_in_a_list_is_what_they_may_see(opened: Opened) {
             |one: &SeenApplication| format!("{}/{}/{}", one.runtime, one.state.namespace, one.state.name);
         rows.iter().map(row).collect()
     };
-    assert_eq!(list(&store.access("ada").await.unwrap().unwrap().view()).await, everything);
-    assert_eq!(store.access("nobody").await.unwrap(), None);
+    assert_eq!(list(&store.access("ada", NOW).await.unwrap().unwrap().view()).await, everything);
+    assert_eq!(store.access("nobody", NOW).await.unwrap(), None);
 
     let attribute = |name: &str, value: &str| json!({"name": name, "value": value});
     let cases = [
@@ -394,7 +394,7 @@ async fn what_somebody_sees_in_a_list_is_what_they_may_see(opened: Opened) {
     for (rule, sees) in &cases {
         assert_eq!(rule.check(), Ok(()));
         assert!(store.add_rule(&by(), rule, NOW).await.unwrap());
-        let access = store.access("lin").await.unwrap().unwrap();
+        let access = store.access("lin", NOW).await.unwrap().unwrap();
         assert_eq!(list(&access.view()).await, *sees, "{rule:?}");
         for one in everything {
             let (runtime, rest) = one.split_once('/').unwrap();
@@ -415,7 +415,7 @@ async fn what_somebody_sees_in_a_list_is_what_they_may_see(opened: Opened) {
         let attributes = json!([attribute("NAMESPACE", name), attribute("RUNTIME", "eu1")]);
         store.add_rule(&by(), &rule(&["shop"], &["VIEW"], attributes), NOW).await.unwrap();
     }
-    let view = store.access("lin").await.unwrap().unwrap().view();
+    let view = store.access("lin", NOW).await.unwrap().unwrap().view();
     assert_eq!(list(&view).await, ["eu1/a/three", "eu1/b/four"]);
     let page = store.visible(&view, &Which::default(), ("eu1", "a", "three"), 1).await.unwrap();
     assert_eq!((page.len(), &*page[0].state.name), (1, "four"));

@@ -361,7 +361,7 @@ async fn a_store_of_the_version_before_has_all_it_had_and_gives_no_number_twice(
     let now = 1_795_000_000_000;
     let by = By { who: "lin".to_owned(), how: "session" };
     let numbers = async || -> Vec<i64> { store.rules().await.unwrap().iter().map(|rule| rule.id).collect() };
-    let lin = store.access("lin").await.unwrap().unwrap();
+    let lin = store.access("lin", 1).await.unwrap().unwrap();
     let seen = store.seen_runtime(&lin, "prod").await.unwrap();
     assert_eq!(seen.as_deref(), Some("prod"), "by the first rule, through the team");
     crate::accounts::each_has_a_uid(&store, ["ada", "lin"]).await;

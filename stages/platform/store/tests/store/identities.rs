@@ -1,6 +1,9 @@
 //! People by who they are at a provider of OpenID Connect: each of these holds on both databases.
 
-use stages_platform_store::{Account, Identified, Identity, Place, Provided, Role};
+use serde_json::json;
+use stages_platform_store::{
+    Account, Action, Entity, Identified, Identity, PROVIDED_LASTS, Place, Provided, Role, Rule, Subject,
+};
 
 use crate::accounts::{MINUTE, NOW, ada, by, with_ada};
 use crate::support::{Opened, digest, on};
@@ -14,6 +17,25 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     on(place, where_groups_made_every_admin_all_but_one_may_be_kept_out).await;
     on(place, whose_identity_is_taken_away_has_no_session_and_no_team_of_it).await;
     on(place, teams_of_another_provider_or_of_no_group_any_more_are_left).await;
+    on(place, what_a_provider_gave_counts_for_thirty_days_after_somebody_last_came_in_by_it).await;
+    on(place, a_team_that_nobody_is_known_to_have_given_is_the_providers_where_it_alone_lets_somebody_in)
+        .await;
+}
+
+/// Changes rows as no version of this program does any more.
+async fn run(opened: &Opened, sql: &'static str) {
+    match &opened.place {
+        Place::Sqlite(path) => {
+            let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+            sqlx::raw_sql(sql).execute(&pool).await.unwrap();
+            pool.close().await;
+        }
+        Place::Postgres(url) => {
+            let pool = sqlx::PgPool::connect(url).await.unwrap();
+            sqlx::raw_sql(sql).execute(&pool).await.unwrap();
+            pool.close().await;
+        }
+    }
 }
 
 fn identity(subject: &str) -> Identity {
@@ -210,19 +232,7 @@ async fn where_groups_made_every_admin_all_but_one_may_be_kept_out(opened: Opene
     let mia = Account { name: "mia".to_owned(), password: String::new(), role: Role::Admin };
     assert!(store.add_person(&by(), &mia, NOW).await.unwrap());
     // So an earlier version could leave them.
-    let sql = "UPDATE users SET admin_by = 'https://id.example.com'";
-    match &opened.place {
-        Place::Sqlite(path) => {
-            let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
-            sqlx::raw_sql(sql).execute(&pool).await.unwrap();
-            pool.close().await;
-        }
-        Place::Postgres(url) => {
-            let pool = sqlx::PgPool::connect(url).await.unwrap();
-            sqlx::raw_sql(sql).execute(&pool).await.unwrap();
-            pool.close().await;
-        }
-    }
+    run(&opened, "UPDATE users SET admin_by = 'https://id.example.com'").await;
     assert!(store.set_disabled(&by(), "ada", true, NOW).await.unwrap());
     assert!(!store.set_disabled(&by(), "mia", true, NOW).await.unwrap());
     assert!(!store.remove_person(&by(), "mia", NOW).await.unwrap());
@@ -303,12 +313,95 @@ async fn teams_of_another_provider_or_of_no_group_any_more_are_left(opened: Open
     opened.close().await;
 }
 
+async fn what_a_provider_gave_counts_for_thirty_days_after_somebody_last_came_in_by_it(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let (store, issuer) = (&opened.store, identity("").issuer);
+    for (team, runtime) in [("ops", "prod"), ("guild", "other")] {
+        let rule = json!({"entityType": "gitopsApplications", "teams": [team], "actions": ["VIEW"],
+            "attributes": [{"name": "RUNTIME", "value": runtime}]});
+        let rule: Rule = serde_json::from_value(rule).unwrap();
+        assert!(store.add_rule(&by(), &rule, NOW).await.unwrap());
+    }
+    let mia = Account { name: "mia".to_owned(), password: String::new(), role: Role::Member };
+    assert!(store.add_identified(&mia, &identity("mia"), NOW).await.unwrap());
+    assert!(store.link_identity(&by(), "ada", &identity("ada"), NOW).await.unwrap());
+    let comes = async |name: &str, admin: Option<&str>, at| {
+        let (decided, joined) = (vec!["ops".to_owned()], vec!["ops".to_owned()]);
+        let said = Provided { decided, joined, admin: admin.map(str::to_owned) };
+        let session = digest(&format!("{name} {at}"));
+        assert!(store.sign_in_identified(session, &identity(name), &said, at, at + MINUTE).await.unwrap());
+    };
+    let may = async |name: &str, at| {
+        let access = store.access(name, at).await.unwrap().unwrap();
+        let sees = |runtime| {
+            let subject = Subject { runtime, ..Subject::default() };
+            access.may(Action::View, Entity::GitopsApplications, &subject)
+        };
+        ((access.role, sees("prod"), sees("other")), access.lapsed)
+    };
+    comes("mia", None, NOW).await;
+    comes("ada", Some("admins"), NOW).await;
+    assert!(store.set_teams(&by(), "mia", &["guild".to_owned(), "ops".to_owned()], NOW).await.unwrap());
+    let (last, over) = (NOW + PROVIDED_LASTS - 1, NOW + PROVIDED_LASTS);
+    assert_eq!(may("mia", last).await, ((Role::Member, true, true), None));
+    assert_eq!(may("mia", over).await, ((Role::Member, false, true), Some(issuer.clone())));
+    // Whom a person made an admin has everything of them, and nothing that the provider gave beside it is missed.
+    assert_eq!(may("ada", over).await, ((Role::Admin, true, true), None));
+
+    // Once they come in again it counts again, and so does what makes an admin.
+    comes("mia", Some("admins"), over).await;
+    assert_eq!(may("mia", over + PROVIDED_LASTS - 1).await, ((Role::Admin, true, true), None));
+    let lapsed = ((Role::Member, false, true), Some(issuer.clone()));
+    assert_eq!(may("mia", over + PROVIDED_LASTS).await, lapsed);
+    // A version that keeps no sign-ins goes on beside this one: whom it adds came in when they were added.
+    run(&opened, "UPDATE identities SET signed_in_at = 0").await;
+    assert_eq!(may("mia", last).await, ((Role::Admin, true, true), None));
+    assert_eq!(may("mia", over).await, lapsed);
+    // What is taken away with the identity is missed no more.
+    assert!(store.unlink_identity(&by(), "mia", &issuer, digest("none"), over).await.unwrap());
+    assert_eq!(may("mia", over + PROVIDED_LASTS).await, ((Role::Member, false, true), None));
+    opened.close().await;
+}
+
+async fn a_team_that_nobody_is_known_to_have_given_is_the_providers_where_it_alone_lets_somebody_in(
+    opened: Opened,
+) {
+    let opened = with_ada(opened).await;
+    let (store, issuer) = (&opened.store, &*identity("").issuer);
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let lin = Account { name: "lin".to_owned(), role: Role::Member, ..ada() };
+    let mia = Account { name: "mia".to_owned(), password: String::new(), role: Role::Member };
+    for (name, account) in [("lin", &lin), ("mia", &mia)] {
+        assert!(store.add_identified(account, &identity(name), NOW).await.unwrap());
+        let all = names(&["ops", "shop"]);
+        let said = Provided { decided: all.clone(), joined: all, admin: None };
+        assert!(
+            store.sign_in_identified(digest(name), &identity(name), &said, NOW, NOW + MINUTE).await.unwrap()
+        );
+        assert!(store.set_teams(&by(), name, &names(&["guild", "ops", "shop"]), NOW).await.unwrap());
+    }
+    // So a version that did not keep who gave what left them.
+    run(&opened, "UPDATE members SET given_by = ''").await;
+    let acts = store.audit(i64::MAX, 100).await.unwrap().len();
+    store.keep_teams_of(issuer, &names(&["ops"]), NOW).await.unwrap();
+    assert_eq!(store.audit(i64::MAX, 100).await.unwrap().len(), acts, "nobody is in other teams than before");
+    for name in ["lin", "mia"] {
+        assert!(store.unlink_identity(&by(), name, issuer, digest("none"), NOW).await.unwrap());
+    }
+    let people = store.people().await.unwrap().into_iter();
+    let teams: Vec<_> = people.map(|one| (one.name, one.teams)).filter(|(name, _)| name != "ada").collect();
+    // A person may have put somebody there who has a password, and did put them where no group leads to.
+    let expected = [("lin", &["guild", "ops", "shop"][..]), ("mia", &["guild", "shop"])];
+    assert_eq!(teams, expected.map(|(name, teams)| (name.to_owned(), names(teams))));
+    opened.close().await;
+}
+
 async fn whoever_gets_a_name_that_was_somebody_elses_is_another_account(opened: Opened) {
     let opened = with_ada(opened).await;
     let store = &opened.store;
     let lin = Account { name: "lin".to_owned(), role: Role::Member, ..ada() };
-    let uid = async || store.access("lin").await.unwrap().unwrap().uid;
-    let mut seen = vec![store.access("ada").await.unwrap().unwrap().uid];
+    let uid = async || store.access("lin", NOW).await.unwrap().unwrap().uid;
+    let mut seen = vec![store.access("ada", NOW).await.unwrap().unwrap().uid];
     for way in ["added", "invited", "identified"] {
         let made = match way {
             "added" => store.add_person(&by(), &lin, NOW).await,

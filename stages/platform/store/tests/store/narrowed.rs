@@ -22,7 +22,7 @@ async fn view(opened: &Opened, attributes: serde_json::Value) -> View {
         "attributes": attributes});
     let rule: Rule = serde_json::from_value(rule).unwrap();
     assert!(store.add_rule(&by, &rule, 1).await.unwrap());
-    store.access("lin").await.unwrap().expect("lin is there").view()
+    store.access("lin", 1).await.unwrap().expect("lin is there").view()
 }
 
 pub(crate) async fn a_narrow_user_sees_exactly_theirs_everywhere(opened: Opened) {
@@ -93,7 +93,7 @@ pub(crate) async fn a_narrow_user_sees_exactly_theirs_everywhere(opened: Opened)
     for (attributes, expected, runtimes) in cases {
         let view = view(&opened, attributes.clone()).await;
         sees(&opened, &view, &expected, &runtimes, &attributes.to_string()).await;
-        let lin = opened.store.access("lin").await.unwrap().unwrap();
+        let lin = opened.store.access("lin", 1).await.unwrap().unwrap();
         let registered = opened.store.seen_registrations(&lin).await.unwrap();
         assert!(registered.iter().map(|one| &*one.name).eq(runtimes.iter().copied()), "{attributes}");
         for name in ["other", "prod"] {

@@ -6,7 +6,7 @@
 //! An answer reads what is held of many applications: a runtime has one at a time, and the connections that it reads over are those
 //! of everybody, a part at a time.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 
 use axum::Json;
@@ -24,6 +24,8 @@ use crate::refusal::Refusal;
 
 /// Applications in one question.
 const AT_ONCE: usize = 1_000;
+/// Applications that are read at a time of a range of names.
+const PAGE: u32 = 1_000;
 
 #[derive(Deserialize)]
 struct Shard {
@@ -170,22 +172,19 @@ pub(crate) async fn others(
         return Err(Refusal::NotADigest);
     }
     let _turn = ingest.turns.take(sent.runtime.id).await?;
-    let all = ingest.store.placed(sent.runtime.id).await.map_err(unreadable)?;
-    let ways = ways(asked.shards);
-    let named = all.iter().filter_map(|one| Some((Key::new(&one.namespace, &one.name).ok()?, one)));
-    let named: BTreeMap<Key, &Placed> = named.filter(|(key, _)| asked.asks(key, ways)).collect();
-    let named: Vec<(Key, &Placed)> = named.into_iter().collect();
-    let mut others = Vec::new();
-    for some in named.chunks(AT_ONCE) {
-        let placed: Vec<&Placed> = some.iter().map(|(_, one)| *one).collect();
+    let (ways, mut after, mut others) = (ways(asked.shards), asked.after.clone(), Vec::new());
+    loop {
+        let range = (&*after, asked.upto.as_deref());
+        let page = ingest.store.placed_between(sent.runtime.id, range, PAGE).await.map_err(unreadable)?;
+        let named = page.iter().filter_map(|one| Some((Key::new(&one.namespace, &one.name).ok()?, one)));
+        let (keys, placed): (Vec<Key>, Vec<&Placed>) = named.filter(|(key, _)| asked.asks(key, ways)).unzip();
         let held = ingest.store.held(&placed).await.map_err(unreadable)?;
-        let held = some.iter().zip(held).filter_map(|((key, _), held)| Some((key, held?.uid)));
+        let held = keys.iter().zip(held).filter_map(|(key, held)| Some((key, held?.uid)));
         others.extend(held.map(|(key, uid)| json!({"key": key, "uid": uid})));
-        if others.len() >= AT_ONCE {
-            others.truncate(AT_ONCE);
-            break;
-        }
+        let Some(last) = page.last().filter(|_| others.len() < AT_ONCE) else { break };
+        after = format!("{}/{}", last.namespace, last.name);
     }
+    others.truncate(AT_ONCE);
     Ok(Json(json!({"others": others})).into_response())
 }
 
@@ -195,13 +194,9 @@ const fn ways(shards: NonZeroU32) -> [Sharding; 2] {
 }
 
 impl Known {
-    /// Whether it is asked about this one, and does not name it.
+    /// Whether it is asked about this one of the range, and does not name it.
     fn asks(&self, key: &Key, ways: [Sharding; 2]) -> bool {
-        let text = key.as_str();
-        text > self.after.as_str()
-            && self.upto.as_ref().is_none_or(|upto| text <= upto.as_str())
-            && !self.known.contains(text)
-            && ways.iter().any(|way| self.own.contains(&way.place(key)))
+        !self.known.contains(key.as_str()) && ways.iter().any(|way| self.own.contains(&way.place(key)))
     }
 }
 

@@ -221,6 +221,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0033_signed_in.sql"),
         include_str!("../migrations/postgres/0033_signed_in.sql"),
     ),
+    (
+        34,
+        "ranges",
+        include_str!("../migrations/sqlite/0034_ranges.sql"),
+        include_str!("../migrations/postgres/0034_ranges.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -46,8 +46,38 @@ pub struct ObjectState<'a> {
 /// Those of a runtime, held or not.
 pub(crate) async fn placed(connection: &mut Connection, runtime: i64) -> Result<Vec<Placed>, StoreError> {
     let sql = "SELECT id, namespace, name FROM applications WHERE runtime_id = $1 AND name <> ''";
-    let one = |row: Row| Ok(Placed { id: row.int(0)?, namespace: row.text(1)?, name: row.text(2)? });
-    connection.rows(sql, &[Arg::Int(runtime)]).await?.into_iter().map(one).collect()
+    connection.rows(sql, &[Arg::Int(runtime)]).await?.iter().map(one).collect()
+}
+
+fn one(row: &Row) -> Result<Placed, StoreError> {
+    Ok(Placed { id: row.int(0)?, namespace: row.text(1)?, name: row.text(2)? })
+}
+
+/// What finds the applications of a runtime by a range of their keys, `namespace/name`, in the order of these texts byte for byte: the
+/// index `applications_key` is of this very expression.
+const KEY_IN_SQLITE: &str = "(namespace || '/' || name)";
+const KEY_IN_POSTGRES: &str = r#"((namespace || '/' || name) COLLATE "C")"#;
+/// No key comes behind it.
+const END: &str = "\u{10ffff}";
+
+fn between(key: &str) -> String {
+    format!(
+        "SELECT id, namespace, name FROM applications WHERE runtime_id = $1 AND {key} > $2 AND {key} <= $3 AND name <> '' \
+         ORDER BY {key} LIMIT $4"
+    )
+}
+
+/// Those whose keys come behind the one and not behind the other, in order, and no more than so many.
+pub(crate) async fn placed_between(
+    connection: &mut Connection,
+    runtime: i64,
+    (after, upto): (&str, Option<&str>),
+    most: u32,
+) -> Result<Vec<Placed>, StoreError> {
+    let sql = between(if connection.is_sqlite() { KEY_IN_SQLITE } else { KEY_IN_POSTGRES });
+    let upto = upto.unwrap_or(END);
+    let values = [Arg::Int(runtime), Arg::Text(after), Arg::Text(upto), Arg::Int(most.into())];
+    connection.rows_of(sql, &values).await?.iter().map(one).collect()
 }
 
 /// What finds applications by their names, each told by its number among those that are asked for.
@@ -171,6 +201,10 @@ mod tests {
             let mut through = lines.iter().filter(|line| line.starts_with("SCAN "));
             assert!(through.all(|line| asked.contains(&&**line)), "{sql}: {lines:?}");
         }
+        let lines = plans.of(&between(KEY_IN_SQLITE)).await;
+        let range =
+            "SEARCH applications USING INDEX applications_key (runtime_id=? AND <expr>>? AND <expr><?)";
+        assert_eq!(lines, [range], "neither what is outside the range is read, nor is anything sorted");
         plans.close().await;
     }
 }

@@ -321,6 +321,20 @@ impl Store {
         held::placed(&mut self.read().await?, runtime).await
     }
 
+    /// The applications of a runtime whose keys, `namespace/name`, come behind the first and not behind the second (`None`: to the
+    /// end), in the order of these texts byte for byte; no more than so many.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn placed_between(
+        &self,
+        runtime: i64,
+        range: (&str, Option<&str>),
+        most: u32,
+    ) -> Result<Vec<Placed>, StoreError> {
+        held::placed_between(&mut self.read().await?, runtime, range, most).await
+    }
+
     /// The applications of these namespaces and names, in their order; `None`: there is none.
     ///
     /// # Errors

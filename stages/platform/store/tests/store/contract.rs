@@ -24,6 +24,7 @@ use crate::narrowed;
 use crate::overview;
 use crate::owners;
 use crate::postgres::Server;
+use crate::ranges;
 use crate::runtimes;
 use crate::shipping;
 use crate::support::{KEEP_ALL, Opened, digest, on, open, operation, report, resource};
@@ -44,6 +45,7 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     on(place, an_older_epoch_is_refused).await;
     on(place, an_object_alone_is_of_the_resource_that_an_application_has).await;
     on(place, what_is_held_follows_the_keys).await;
+    on(place, ranges::applications_are_found_by_a_range_of_their_keys).await;
     on(place, a_delivery_is_kept_whole_and_many_at_once).await;
     on(place, group::a_key_that_stands_twice_in_a_delivery_is_taken_once).await;
     on(place, group::a_runtime_that_sends_much_keeps_no_other_waiting).await;

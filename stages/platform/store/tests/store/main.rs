@@ -23,6 +23,7 @@ mod overview;
 mod owners;
 mod postgres;
 mod proxy;
+mod ranges;
 mod rows;
 mod runtimes;
 mod saved_views;

@@ -13,7 +13,7 @@ const BACK_TO_16: &str = "ALTER TABLE entities DROP COLUMN since, DROP COLUMN go
     ALTER TABLE transitions DROP COLUMN pods_ready, DROP COLUMN pods_wanted, DROP COLUMN pods_revision; \
     CREATE INDEX transitions_entity ON transitions (entity_id, id); DROP INDEX deployments_revision; DROP INDEX deployments_succeeded; \
     DROP INDEX entities_workflows; ALTER TABLE users DROP COLUMN uid; ALTER TABLE members DROP COLUMN given_by; \
-    ALTER TABLE keys DROP COLUMN made_with; ALTER TABLE identities DROP COLUMN signed_in_at; DELETE FROM _sqlx_migrations WHERE version >= 17";
+    ALTER TABLE keys DROP COLUMN made_with; ALTER TABLE identities DROP COLUMN signed_in_at; DROP INDEX applications_key; DELETE FROM _sqlx_migrations WHERE version >= 17";
 
 pub(crate) async fn since_when_a_resource_is_so_is_taken_over_on_postgres(url: &str) {
     let place = Place::Postgres(url.to_owned());

@@ -135,7 +135,9 @@ impl Store {
         query.rows(&mut connection).await?.into_iter().map(one).collect()
     }
 
-    /// Deployments that ended of applications that somebody sees, for each of so many days from `begin` on.
+    /// Deployments that ended of applications that somebody sees, for each of so many days from `begin` on: also of those that were
+    /// deleted since, so that the number of a day that is over stays what it was. Lists of deployments are of applications that are
+    /// there.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.

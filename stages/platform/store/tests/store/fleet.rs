@@ -292,6 +292,16 @@ pub(crate) async fn resources_and_deployments_are_found_across_the_fleet(opened:
         .await
         .unwrap();
     assert_eq!(some.iter().map(|one| &*one.author).collect::<Vec<_>>(), ["Ada Byron <ada@example.com>"]);
+    // What was deployed was, whatever becomes of its application: a day of the past keeps its number, and the list is of what is there.
+    let mut gone = application("mail", "production", "Healthy", "Synced", 7);
+    gone.deleted = true;
+    opened.keep(gone).await;
+    let listed = store.deployments_of(&View::ALL, &Selection::default(), 0, 10).await.unwrap();
+    assert_eq!(listed.iter().map(|one| &*one.application.name).collect::<Vec<_>>(), ["shop"]);
+    for view in [&View::ALL, &View::of_runtime("prod")] {
+        let days = store.deployments_by_day(view, 0, 1).await.unwrap();
+        assert_eq!((days[0].succeeded, days[0].failed), (2, 0));
+    }
     opened.close().await;
 }
 

@@ -119,7 +119,7 @@ impl Running {
         let (argocd, argocd_url) = ArgoCd::start().await;
         let mut registered = Vec::new();
         for name in ["ada", "lin"] {
-            registered.push((name.to_owned(), store.access(name).await.unwrap().unwrap().uid));
+            registered.push((name.to_owned(), store.access(name, now()).await.unwrap().unwrap().uid));
         }
         let (cluster, cluster_url) = Cluster::start(&provider.url, registered).await;
         let controller_url = sealing::start().await;

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::compare::{Difference, acknowledged, difference, is_whole};
-use super::others::Beside;
+use super::others::{Beside, Known};
 use super::{Found, Progress, Time, Verified, VerifyError, VerifyOptions, VerifyResult};
 use crate::run::Handle;
 use crate::shard::Shared;
@@ -121,9 +121,10 @@ impl<'a> Check<'a> {
         let differs = receiver.differs.clone().unwrap_or_default();
         // What a list did not show whole may be there, and what another process knows is not unknown.
         let is_complete = unlisted.is_empty() && !others_unknown && source.watches_kind("");
-        let beside = match receiver.differs.is_some() && is_complete {
-            true => self.beside(&listed, &mut found).await,
-            false => Beside::default(),
+        let asked = (receiver.differs.is_some() && is_complete).then(|| Known::new(&listed, &known));
+        let beside = match &asked {
+            Some(known) => self.beside(&listed, known, &mut found).await,
+            None => Beside::default(),
         };
         let ended = self.to_tell(beside.ended.clone().unwrap_or_default(), listed.len().max(known.len()));
         let mut verified = Verified {
@@ -155,7 +156,9 @@ impl<'a> Check<'a> {
             verified.drifted = Found::of(&drifted);
             verified.reports = reports.values().sum();
             still = self.compare_again(&keys, &differs, &ended, &mut found, &mut verified).await;
-            still.extend(self.held_still(&listed, &ended, &mut verified).await);
+            if let Some(known) = &asked {
+                still.extend(self.held_still((&listed, known), &ended, &mut verified).await);
+            }
         }
         verified.parked = Found::of(&found.parked);
         verified.unread = Found::of(&found.unread);

@@ -24,11 +24,21 @@ pub(super) struct Beside {
     pub(super) failed: Option<&'static str>,
 }
 
+/// What is listed or remembered, in order: what the receiver need not name.
+pub(super) struct Known(Vec<Key>);
+
+impl Known {
+    pub(super) fn new(listed: &Listed, remembered: &BTreeSet<Key>) -> Self {
+        let all: BTreeSet<&Key> = listed.keys().chain(remembered).collect();
+        Self(all.into_iter().filter(|key| key.kind().is_empty()).cloned().collect())
+    }
+}
+
 impl Check<'_> {
     /// Asks what the receiver holds beside what is known, and looks for that in the cluster. What is there, and is the route's, is
     /// missing as any other of which nothing was acknowledged.
-    pub(super) async fn beside(&self, listed: &Listed, found: &mut Findings) -> Beside {
-        let mut named = match self.others(listed, "asking the receiver").await {
+    pub(super) async fn beside(&self, listed: &Listed, known: &Known, found: &mut Findings) -> Beside {
+        let mut named = match self.others(listed, known, "asking the receiver").await {
             Ok(Some(named)) => named,
             Ok(None) => return Beside::default(),
             Err(failed) => return Beside { ended: None, failed: Some(failed) },
@@ -71,14 +81,14 @@ impl Check<'_> {
     /// What of `ended` the receiver holds even now. Where it does not say that, nothing is known to have changed.
     pub(super) async fn held_still(
         &self,
-        listed: &Listed,
+        (listed, known): (&Listed, &Known),
         ended: &BTreeMap<Key, Uid>,
         verified: &mut Verified,
     ) -> BTreeSet<Key> {
         if ended.is_empty() {
             return BTreeSet::new();
         }
-        let named = self.others(listed, "comparing again").await;
+        let named = self.others(listed, known, "comparing again").await;
         verified.failed_to_ask(named.as_ref().err().copied());
         let named = named.ok().flatten();
         let held = |key: &&Key| named.as_ref().is_none_or(|named| named.contains_key(*key));
@@ -90,12 +100,10 @@ impl Check<'_> {
     async fn others(
         &self,
         listed: &Listed,
+        Known(known): &Known,
         step: &'static str,
     ) -> Result<Option<BTreeMap<Key, Uid>>, &'static str> {
         let own: Vec<u32> = self.handle.status().shards.into_iter().map(|(shard, _)| shard).collect();
-        let remembered = self.shared.ledger.known().into_iter().map(|(key, _)| key);
-        let known: BTreeSet<Key> = listed.keys().cloned().chain(remembered).collect();
-        let known: Vec<Key> = known.into_iter().filter(|key| key.kind().is_empty()).collect();
         let mut named = BTreeMap::new();
         let mut after: Option<Key> = None;
         while !own.is_empty() && named.len() <= MOST {

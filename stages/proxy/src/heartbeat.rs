@@ -175,12 +175,17 @@ impl Heartbeat {
     async fn look_at_iv(&self) -> AppProxyInfo {
         let path = format!("/api/v1/namespaces/{}/secrets/{TOKEN}", self.namespace);
         match self.cluster.get(&path).await {
-            Ok(Some(secret)) if secret.pointer("/data/encryptionIV").is_some_and(is_iv) => {
-                AppProxyInfo::successful()
-            }
-            Ok(Some(_)) => AppProxyInfo::failed(format!(
-                "the Secret {TOKEN} has no encryptionIV that can be read: delete the Secret, so that it is made anew"
-            )),
+            // What else stands in the Secret is the runtime's token, which nobody makes anew.
+            Ok(Some(secret)) => match secret.pointer("/data/encryptionIV") {
+                Some(iv) if is_iv(iv) => AppProxyInfo::successful(),
+                Some(_) => AppProxyInfo::failed(format!(
+                    "the encryptionIV of the Secret {TOKEN} cannot be read: remove the key encryptionIV from the Secret, and no other, so \
+                     that it is made anew"
+                )),
+                None => AppProxyInfo::unknown(format!(
+                    "there is no encryptionIV in the Secret {TOKEN}: it is made when somebody registers a Git token"
+                )),
+            },
             Ok(None) => AppProxyInfo::unknown(format!(
                 "there is no Secret {TOKEN}: it is made when somebody registers a Git token"
             )),

@@ -70,6 +70,15 @@ async fn each_flag_is_filled_from_what_is_there_and_says_what_to_do() {
     // Broken, each in its own way: the tokens that are kept open with no key that there is.
     running.register().await;
     running.cluster.fill();
+    // A runtime that has its token, and with which nobody has registered a Git token yet: nothing is wrong with it.
+    set(RUNTIME_TOKEN, json!({"metadata": {"resourceVersion": "1"}, "data": {"token": "YWJj"}}));
+    let young = [(
+        "encryptionIv",
+        "UNKNOWN",
+        "there is no encryptionIV in the Secret codefresh-token: it is made when somebody registers a Git token",
+    )];
+    found(&running, &young, "HELM").await;
+
     let broken = |name: &str| json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "OrphanedResourceWarning"}, {"type": "ComparisonError"}]}});
     set(&format!("{APPLICATIONS}/prod-isc"), broken("prod-isc"));
     set(REPOSITORIES, json!({"data": {"url": "aHR0cHM6Ly9naXQ=", "password": ""}}));
@@ -83,7 +92,8 @@ async fn each_flag_is_filled_from_what_is_there_and_says_what_to_do() {
         (
             "encryptionIv",
             "FAILED",
-            "the Secret codefresh-token has no encryptionIV that can be read: delete the Secret, so that it is made anew",
+            "the encryptionIV of the Secret codefresh-token cannot be read: remove the key encryptionIV from the Secret, and no other, so that \
+             it is made anew",
         ),
         (
             "isc",

@@ -207,6 +207,11 @@ impl Config {
     }
 
     /// As the role `change-revision` has them, which may run beside the reporter with the same settings: with a ledger, and on the
+    /// Where Argo CD's own objects are, for a role whose own namespace may be another.
+    pub(crate) fn argocd_namespace(&self) -> &str {
+        self.argocd.namespace.as_deref().unwrap_or(&self.kubernetes.namespace)
+    }
+
     /// bus shards, of its own. What was told is not yet written to the applications: where that begins, everything is told again.
     pub(crate) fn of_changes(&mut self) {
         let name = if self.change_revision.annotations { "annotations" } else { "changes" };

@@ -41,7 +41,8 @@ pub(crate) fn command(given: &OnAppProxy, variables: &Variables) -> anyhow::Resu
 /// What it needs to be allowed.
 pub(super) fn rights(config: &Config) -> Vec<Right> {
     let settings = &config.app_proxy;
-    stages_proxy::rights(&config.kubernetes.namespace, &settings.namespaces(), settings.oauth.secret())
+    let places = (config.kubernetes.namespace.as_str(), config.argocd_namespace());
+    stages_proxy::rights(places, &settings.namespaces(), settings.oauth.secret())
 }
 
 async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
@@ -157,6 +158,7 @@ async fn proxy(
         sealed_secrets,
         cluster: build::watch(config).cluster,
         namespace: config.kubernetes.namespace.to_string(),
+        argocd_namespace: config.argocd_namespace().to_owned(),
         own_pods: settings.own_pods.clone(),
         git_ca_file: settings.git_ca_file.clone(),
         takes_any_git_token: settings.skip_git_permission_validation,

@@ -55,11 +55,15 @@ fn rights(role: Role, namespace: &str, secret: Option<&str>, config: &Config) ->
 
 fn manifest(role: Role, account: &Account, secret: Option<&str>, config: &Config) -> anyhow::Result<String> {
     let own: &String = &config.kubernetes.namespace;
-    if !is_label(own) {
-        bail!(
-            "config: kubernetes.namespace: '{own}' is not the name of a namespace: lower-case letters, digits and \
-             -, such as argocd"
-        );
+    for (setting, name) in
+        [("kubernetes.namespace", own.as_str()), ("argocd.namespace", config.argocd_namespace())]
+    {
+        if !is_label(name) {
+            bail!(
+                "config: {setting}: '{name}' is not the name of a namespace: lower-case letters, digits and -, such as \
+                 argocd"
+            );
+        }
     }
     let namespace = account.namespace.as_ref().unwrap_or(own);
     let mut objects = vec![json!({

@@ -62,6 +62,7 @@ impl Kubernetes {
 pub(crate) struct Argocd {
     pub(crate) url: As<Option<Url>>,
     pub(crate) root_path: As<UrlPath>,
+    pub(crate) namespace: As<Option<String>>,
     token: As<Option<SecretString>>,
     token_file: As<Option<PathBuf>>,
     token_secret: KeyOfSecret,

@@ -335,6 +335,16 @@ fn the_app_proxy_may_change_rollouts_and_workflows_where_it_is_told_to_and_keep_
     assert_eq!(grants(&[]), expected(&["ops"]));
     assert_eq!(grants(&["--set", "appProxy.namespaces=shop,ops"]), expected(&["ops", "shop"]));
     assert_eq!(grants(&["--set", "appProxy.namespaces=*,shop"]), expected(&[""]));
+    // What is Argo CD's it looks for where Argo CD is, and nowhere else.
+    let moved = |grants: BTreeSet<Grant>| -> BTreeSet<Grant> {
+        let is_argocds = |grant: &Grant| grant.2 == "applications" || grant.3 == "runtime-repo-creds-secret";
+        let of = |grant: Grant| {
+            if is_argocds(&grant) { ("argocd".to_owned(), grant.1, grant.2, grant.3, grant.4) } else { grant }
+        };
+        grants.into_iter().map(of).collect()
+    };
+    assert_eq!(grants(&["--set", "argocd.namespace=argocd"]), moved(expected(&["ops"])));
+    assert_eq!(grants(&["--set", "argocd.namespace=ops"]), expected(&["ops"]));
 }
 
 #[test]

@@ -450,7 +450,7 @@ spec:
 {{- $platform := include "gitops-runtime.toPlatform" . | fromYaml -}}
 {{- $settings := dict
   "kubernetes" (dict "namespace" .Release.Namespace)
-  "argocd" $told.argocd
+  "argocd" (set $told.argocd "namespace" (include "gitops-runtime.argocdNamespace" .))
   "platform" $platform
   "log" (dict "format" "json")
   "serve" (dict "address" (ternary "[::]:8088" "0.0.0.0:8088" .Values.ipv6.enabled))

@@ -90,11 +90,10 @@ pub(crate) async fn prepare(ground: &Ground) -> anyhow::Result<()> {
         "entrypoint": "all",
         "templates": [{"name": "all", "container": {"image": "example.com/greet:1"}}],
     }});
-    // In a namespace whose Applications Argo CD does not look at.
     for (object, namespace) in [
         (application(ground, ROLLS), ArgoCd::NAMESPACE),
-        (application(ground, CONFIGURATION), NAMESPACE),
-        (secret(REPOSITORIES, "Opaque", "url", "https://git.example.com/"), NAMESPACE),
+        (configuration(ground), ArgoCd::NAMESPACE),
+        (secret(REPOSITORIES, "Opaque", "url", "https://git.example.com/"), ArgoCd::NAMESPACE),
         (template, NAMESPACE),
     ] {
         ground.objects.apply(&object.to_string(), namespace).await?;
@@ -140,16 +139,23 @@ pub(crate) async fn take(world: &World, key: &str) -> anyhow::Result<Vec<String>
 
 /// Takes away what was made; what the app proxy keeps for people stays, also when the release goes.
 pub(crate) async fn clear(ground: &mut Ground) -> anyhow::Result<()> {
-    for (name, namespace) in [(ROLLS, ArgoCd::NAMESPACE), (CONFIGURATION, NAMESPACE)] {
-        let reference = Reference::new(ARGO, "Application", Some(namespace), name);
+    for name in [ROLLS, CONFIGURATION] {
+        let reference = Reference::new(ARGO, "Application", Some(ArgoCd::NAMESPACE), name);
         ground.objects.delete(&reference, Propagation::Background).await?;
     }
     let kinds = "rollouts.argoproj.io,workflows.argoproj.io,workflowtemplates.argoproj.io";
     ground.tools.run("kubectl", &["delete", kinds, "--all", "--namespace", NAMESPACE]).await?;
-    let made = Reference::new("v1", "Secret", Some(NAMESPACE), REPOSITORIES);
+    let made = Reference::new("v1", "Secret", Some(ArgoCd::NAMESPACE), REPOSITORIES);
     ground.objects.delete(&made, Propagation::Background).await?;
     ground.before.push(format!("Secret {NAMESPACE}/{KEPT}"));
     Ok(())
+}
+
+/// The same as the Application of the runtime itself, which nobody syncs: its objects are another's.
+fn configuration(ground: &Ground) -> Value {
+    let mut application = application(ground, CONFIGURATION);
+    application["spec"]["syncPolicy"].take();
+    application
 }
 
 /// An Application of that folder of the repository, whose objects stand in the namespace of the release.

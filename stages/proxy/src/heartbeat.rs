@@ -40,6 +40,7 @@ pub(crate) struct Heartbeat {
     pub(crate) argocd: Arc<ArgoCd>,
     pub(crate) cluster: Arc<Reader>,
     pub(crate) namespace: String,
+    pub(crate) argocd_namespace: String,
     pub(crate) git: Integrations,
     pub(crate) every: Duration,
     pub(crate) status: watch::Sender<RuntimeStatus>,
@@ -217,7 +218,7 @@ impl Heartbeat {
 
     /// What Argo CD reads the runtime's own repositories with.
     async fn look_at_repositories(&self) -> AppProxyInfo {
-        let path = format!("/api/v1/namespaces/{}/secrets/{REPOSITORIES}", self.namespace);
+        let path = format!("/api/v1/namespaces/{}/secrets/{REPOSITORIES}", self.argocd_namespace);
         match self.cluster.get(&path).await {
             Ok(None) => AppProxyInfo::unknown(format!(
                 "there is no Secret {REPOSITORIES}: make it with url, username and password where Argo CD is to read repositories with \
@@ -248,7 +249,8 @@ impl Heartbeat {
             );
         };
         let name = format!("{runtime}-isc");
-        let path = format!("/apis/argoproj.io/v1alpha1/namespaces/{}/applications/{name}", self.namespace);
+        let path =
+            format!("/apis/argoproj.io/v1alpha1/namespaces/{}/applications/{name}", self.argocd_namespace);
         match self.cluster.get(&path).await {
             Ok(Some(application)) => (synced("the shared configuration", &application), SyncMode::GitOps),
             Ok(None) => {
@@ -266,7 +268,7 @@ impl Heartbeat {
     async fn look_at_sources(&self) -> AppProxyInfo {
         let path = format!(
             "/apis/argoproj.io/v1alpha1/namespaces/{}/applications?labelSelector=codefresh.io%2Fentity%3Dgit-source&limit={SOURCES}",
-            self.namespace
+            self.argocd_namespace
         );
         let list = match self.cluster.get(&path).await {
             Ok(list) => list.unwrap_or_default(),
@@ -274,10 +276,11 @@ impl Heartbeat {
         };
         let all = list.get("items").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         if all.is_empty() {
-            return AppProxyInfo::unknown(
-                "there is no Git source: label an Application of the runtime's namespace codefresh.io/entity=git-source where Git is to \
-                 say what Applications there are",
-            );
+            return AppProxyInfo::unknown(format!(
+                "there is no Git source: label an Application of the namespace {} codefresh.io/entity=git-source where Git is to say what \
+                 Applications there are",
+                self.argocd_namespace
+            ));
         }
         let looked = all.iter().map(|source| synced("a Git source", source));
         looked

@@ -59,6 +59,8 @@ pub struct ProxyConfig {
     pub cluster: Cluster,
     /// The runtime's namespace.
     pub namespace: String,
+    /// The namespace of Argo CD, with the Applications of the runtime itself and the credentials of repositories.
+    pub argocd_namespace: String,
     /// The labels of the runtime's own pods, as `key=value,key=value`.
     pub own_pods: String,
     /// Authorities that sign certificates of Git providers, beside the system's.
@@ -215,6 +217,7 @@ impl ProxyConfig {
         let (status, looked) = watch::channel(RuntimeStatus::unlooked());
         let git = Integrations {
             kept: GitSecret { cluster: cluster.clone(), namespace: self.namespace.clone() },
+            of_argocd: GitSecret { cluster: cluster.clone(), namespace: self.argocd_namespace.clone() },
             platform: platform.clone(),
             calls: Calls { meter, ca_file: self.git_ca_file },
             takes_any: self.takes_any_git_token,
@@ -237,7 +240,8 @@ impl ProxyConfig {
             streams: Streams::new(self.limits.streams, series),
             status: looked,
         };
-        let (namespace, every) = (self.namespace, self.limits.heartbeat);
+        let (namespace, argocd_namespace) = (self.namespace, self.argocd_namespace);
+        let every = self.limits.heartbeat;
         let archive = Arc::new(LogArchive::new(pods, redactor));
         let (body, schema) = (self.limits.body, schema::build(works));
         let sockets = Arc::new(Semaphore::new(self.limits.streams.min(Semaphore::MAX_PERMITS)));
@@ -263,8 +267,17 @@ impl ProxyConfig {
             unregistered,
         });
         let version_untold = AtomicBool::new(false);
-        let heartbeat =
-            Heartbeat { platform, argocd, cluster, namespace, git, every, status, version_untold };
+        let heartbeat = Heartbeat {
+            platform,
+            argocd,
+            cluster,
+            namespace,
+            argocd_namespace,
+            git,
+            every,
+            status,
+            version_untold,
+        };
         let stopping = Stopping::default();
         Ok(Proxy { front, desk, registration, heartbeat, recorder, stop, stopping })
     }
@@ -303,10 +316,14 @@ impl Proxy {
     }
 }
 
-/// What it needs to be allowed: Rollouts and Workflows in these namespaces (`*`: all), and what its runtime is made of in its own; to
-/// read the Secret of its OAuth application, where it has one.
+/// What it needs to be allowed: Rollouts and Workflows in these namespaces (`*`: all), what its runtime is made of in its own and in
+/// Argo CD's; to read the Secret of its OAuth application, where it has one.
 #[must_use]
-pub fn rights(namespace: &str, namespaces: &[String], oauth_secret: Option<&str>) -> Vec<Right> {
+pub fn rights(
+    (namespace, argocd_namespace): (&str, &str),
+    namespaces: &[String],
+    oauth_secret: Option<&str>,
+) -> Vec<Right> {
     let places: BTreeSet<&str> = namespaces.iter().map(String::as_str).chain([namespace]).collect();
     let scopes: Vec<Scope> = match places.contains("*") {
         true => vec![Scope::Cluster],
@@ -328,14 +345,22 @@ pub fn rights(namespace: &str, namespaces: &[String], oauth_secret: Option<&str>
         rights.push(right("argoproj.io", "workflows", &["create", "get", "list", "patch"], scope));
     }
     let own = Scope::Namespace(namespace.to_owned());
-    rights.push(right("argoproj.io", "applications", &["get", "list"], &own));
+    let argocd = Scope::Namespace(argocd_namespace.to_owned());
+    rights.push(right("argoproj.io", "applications", &["get", "list"], &argocd));
     // Its own logs.
     rights.push(right("", "pods", &["list"], &own));
     rights.push(right("", "pods/log", &["get"], &own));
     // The runtime's token where it registers; what people's Git tokens are sealed with, and where they are kept; what Argo CD reads
     // repositories with.
-    let names = [TOKEN, GIT, REPOSITORIES].map(str::to_owned).to_vec();
-    rights.push(Right { names, ..right("", "secrets", &["create", "get", "patch"], &own) });
+    let secrets = |names: &[&str], scope: &Scope| {
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        Right { names, ..right("", "secrets", &["create", "get", "patch"], scope) }
+    };
+    if own == argocd {
+        rights.push(secrets(&[TOKEN, GIT, REPOSITORIES], &own));
+    } else {
+        rights.extend([secrets(&[TOKEN, GIT], &own), secrets(&[REPOSITORIES], &argocd)]);
+    }
     if let Some(secret) = oauth_secret {
         rights.push(Right { names: vec![secret.to_owned()], ..right("", "secrets", &["get"], &own) });
     }

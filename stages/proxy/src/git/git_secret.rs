@@ -51,7 +51,7 @@ pub(super) struct Everything {
 #[derive(Default)]
 pub(super) struct Changes(Map<String, Value>);
 
-/// The Secret.
+/// The Secret, and others of its namespace.
 #[derive(Clone)]
 pub(crate) struct GitSecret {
     pub(crate) cluster: Arc<Reader>,

@@ -22,6 +22,8 @@ const MOST: usize = 50;
 #[derive(Clone)]
 pub(crate) struct Integrations {
     pub(crate) kept: GitSecret,
+    /// Secrets of the namespace of Argo CD, which reads them.
+    pub(crate) of_argocd: GitSecret,
     pub(crate) platform: Platform,
     /// How providers are called.
     pub(crate) calls: Calls,

@@ -67,7 +67,7 @@ impl Integrations {
     }
 
     async fn repository_credentials(&self) -> Result<Option<Value>, ActError> {
-        let found = self.kept.cluster.get(&self.kept.path(REPOSITORIES)).await;
+        let found = self.of_argocd.cluster.get(&self.of_argocd.path(REPOSITORIES)).await;
         found.map_err(failed("read the runtime's Git token"))
     }
 
@@ -79,7 +79,7 @@ impl Integrations {
     ) -> Result<(), ActError> {
         for _ in 0..TRIES {
             let Some(secret) = self.repository_credentials().await? else {
-                self.kept.make(REPOSITORIES).await?;
+                self.of_argocd.make(REPOSITORIES).await?;
                 continue;
             };
             let encoded = |text: &str| STANDARD.encode(text);
@@ -93,7 +93,7 @@ impl Integrations {
                     "username": encoded(username), "password": encoded(token.expose_secret()),
                 },
             });
-            match self.kept.cluster.merge(&self.kept.path(REPOSITORIES), &patch, false).await {
+            match self.of_argocd.cluster.merge(&self.of_argocd.path(REPOSITORIES), &patch, false).await {
                 Err(QuestionError::Status(409)) => {}
                 done => return done.map(drop).map_err(failed("keep the runtime's Git token")),
             }

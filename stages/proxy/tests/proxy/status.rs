@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use stages_proxy::ProxyConfig;
 
 use crate::cluster::{GIT, RUNTIME_TOKEN};
 use crate::support::{Running, SOON};
@@ -40,8 +41,8 @@ async fn each_flag_is_filled_from_what_is_there_and_says_what_to_do() {
         (
             "gitSourceConfigured",
             "UNKNOWN",
-            "there is no Git source: label an Application of the runtime's namespace codefresh.io/entity=git-source where Git is to say \
-             what Applications there are",
+            "there is no Git source: label an Application of the namespace argocd codefresh.io/entity=git-source where Git is to say what \
+             Applications there are",
         ),
         (
             "defaultGitIntegration",
@@ -67,9 +68,6 @@ async fn each_flag_is_filled_from_what_is_there_and_says_what_to_do() {
     ];
     found(&running, &none, "HELM").await;
 
-    // Broken, each in its own way: the tokens that are kept open with no key that there is.
-    running.register().await;
-    running.cluster.fill();
     // A runtime that has its token, and with which nobody has registered a Git token yet: nothing is wrong with it.
     set(RUNTIME_TOKEN, json!({"metadata": {"resourceVersion": "1"}, "data": {"token": "YWJj"}}));
     let young = [(
@@ -79,6 +77,9 @@ async fn each_flag_is_filled_from_what_is_there_and_says_what_to_do() {
     )];
     found(&running, &young, "HELM").await;
 
+    // Broken, each in its own way: the tokens that are kept open with no key that there is.
+    running.register().await;
+    running.cluster.fill();
     let broken = |name: &str| json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "OrphanedResourceWarning"}, {"type": "ComparisonError"}]}});
     set(&format!("{APPLICATIONS}/prod-isc"), broken("prod-isc"));
     set(REPOSITORIES, json!({"data": {"url": "aHR0cHM6Ly9naXQ=", "password": ""}}));
@@ -126,4 +127,25 @@ async fn each_flag_is_filled_from_what_is_there_and_says_what_to_do() {
         ),
     ];
     found(&running, &mended, "GITOPS").await;
+}
+
+#[tokio::test]
+async fn what_is_argo_cds_is_looked_at_where_argo_cd_is_and_what_is_the_runtimes_in_its_own_namespace() {
+    let running =
+        Running::made(Duration::ZERO, |config| ProxyConfig { namespace: "runtime".to_owned(), ..config })
+            .await;
+    let set = |path: &str, object: Value| {
+        drop(running.cluster.objects.lock().unwrap().insert(path.to_owned(), object));
+    };
+    set(&format!("{APPLICATIONS}/prod-isc"), json!({"metadata": {"name": "prod-isc"}, "status": {}}));
+    set(REPOSITORIES, json!({"data": {"url": "aHR0cHM6Ly9naXQ=", "password": "YQ=="}}));
+    let own = RUNTIME_TOKEN.replace("argocd", "runtime");
+    set(&own, json!({"metadata": {"resourceVersion": "1"}, "data": {"encryptionIV": "YWJj"}}));
+    let there = [
+        ("gitSourceConfigured", "SUCCESSFUL", ""),
+        ("encryptionIv", "SUCCESSFUL", ""),
+        ("isc", "SUCCESSFUL", ""),
+        ("runtimeGitToken", "SUCCESSFUL", ""),
+    ];
+    found(&running, &there, "GITOPS").await;
 }

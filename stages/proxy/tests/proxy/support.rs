@@ -147,6 +147,7 @@ impl Running {
                 ca_file: None,
             },
             namespace: "argocd".to_owned(),
+            argocd_namespace: "argocd".to_owned(),
             own_pods: "app.kubernetes.io/instance=runtime".to_owned(),
             git_ca_file: None,
             takes_any_git_token: false,

@@ -1,8 +1,11 @@
 //! Git tokens that are given along with what is asked: looked at where they may go, and the runtime's own kept for Argo CD.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use stages_proxy::ProxyConfig;
 
 use crate::cluster::GIT;
 use crate::provider::OF_THE_RUNTIME;
@@ -189,4 +192,17 @@ async fn the_runtimes_token_is_kept_where_argo_cd_finds_it_once_it_may_enough() 
     running.cluster.remove(GIT);
     let none = ("there is no Git integration default".to_owned(), "NOT_FOUND".to_owned());
     assert_eq!(running.refused(&running.admin, &update(OF_THE_RUNTIME, "")).await, none);
+}
+
+#[tokio::test]
+async fn the_runtimes_token_is_kept_in_the_namespace_of_argo_cd_where_that_is_another() {
+    let running =
+        Running::made(Duration::ZERO, |config| ProxyConfig { namespace: "runtime".to_owned(), ..config })
+            .await;
+    let url = running.provider.url.clone();
+    let named = format!(r#", provider: GITHUB, apiUrl: "{url}""#);
+    running.data(&running.admin, &update(OF_THE_RUNTIME, &named)).await;
+    let kept = json!({"type": "git", "url": url, "username": "ada-lovelace", "password": OF_THE_RUNTIME});
+    assert_eq!(credentials(&running), kept);
+    assert_eq!(running.cluster.object(CREDENTIALS)["metadata"]["namespace"], "argocd");
 }

@@ -39,7 +39,7 @@ pub(crate) use self::arguments::values::{
     ValuesCommand,
 };
 pub(crate) use self::print::print;
-use crate::config::{Given, Variables, set};
+use crate::config::{Given, Variables, role, set};
 
 const ABOUT: &str = "An open, self-hosted GitOps runtime: everything that happens to Argo CD applications, \
                      reported completely and in order";
@@ -455,11 +455,12 @@ impl Cli {
     pub(crate) fn read(variables: &Variables) -> Command {
         let mut arguments: Vec<OsString> = std::env::args_os().collect();
         if arguments.len() == 1 {
-            match set(variables, "BINARY_NAME") {
-                Some("event-reporter" | "event-reporter-server") => arguments.push("reporter".into()),
-                Some(other) => {
-                    let text =
-                        format!("BINARY_NAME={other} names no role of this binary: event-reporter is one");
+            match set(variables, "BINARY_NAME").map(|binary| (binary, role(binary, variables))) {
+                Some((_, Some(role))) => arguments.push(role.into()),
+                Some((other, None)) => {
+                    let text = format!(
+                        "BINARY_NAME={other} names no role of this binary: event-reporter and argo-gateway do"
+                    );
                     Self::command().error(ErrorKind::InvalidValue, text).exit()
                 }
                 None => {}

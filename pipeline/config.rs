@@ -43,7 +43,7 @@ pub(crate) use self::bus::Bus;
 use self::bus::{Around, Followed};
 pub(crate) use self::command::run;
 use self::environment::FILE;
-pub(crate) use self::environment::{Ignored, Variables, set};
+pub(crate) use self::environment::{Ignored, Variables, role, set};
 use self::host::Host;
 use self::layers::Layers;
 pub(crate) use self::nats::NatsAccess;
@@ -183,9 +183,10 @@ pub(crate) fn setting_paths() -> std::collections::BTreeSet<String> {
 }
 
 impl Config {
-    /// Reads the settings of this process.
+    /// Reads the settings of this process as the reporter has them.
     pub(crate) fn load(given: &Given, variables: &Variables) -> Result<Loaded, Problems> {
         let mut layers = Self::lay(given, variables);
+        environment::of_reporter(&mut layers, variables);
         let config = Self::resolve(&mut layers, &Host::read(variables));
         let config = config.map_err(|problems| match layers.is_unread {
             true => problems.without_missing(),
@@ -206,12 +207,12 @@ impl Config {
         }
     }
 
-    /// As the role `change-revision` has them, which may run beside the reporter with the same settings: with a ledger, and on the
     /// Where Argo CD's own objects are, for a role whose own namespace may be another.
     pub(crate) fn argocd_namespace(&self) -> &str {
         self.argocd.namespace.as_deref().unwrap_or(&self.kubernetes.namespace)
     }
 
+    /// As the role `change-revision` has them, which may run beside the reporter with the same settings: with a ledger, and on the
     /// bus shards, of its own. What was told is not yet written to the applications: where that begins, everything is told again.
     pub(crate) fn of_changes(&mut self) {
         let name = if self.change_revision.annotations { "annotations" } else { "changes" };

@@ -103,9 +103,12 @@ pub(crate) const NOT_NEEDED: &[(&str, &str)] = &[
     ),
     ("reporter.lanes.concurrency is per shard; set that instead", "THREADINESS RESOURCE_THREADINESS"),
     ("a report is tried again until it is delivered", "MAX_APP_RETRIES"),
-    ("versions of applications are asked of the Argo CD API server", "ARGO_GATEWAY_URL SOURCES_SERVER"),
+    ("reporter.sources says who is asked for versions of applications", "ARGO_GATEWAY_URL SOURCES_SERVER"),
     ("traces are exported to traces.otlp.url alone", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
-    ("kubernetes.applicationNamespaces says what is watched", "IS_NAMESPACED_RUNTIME"),
+    (
+        "kubernetes.applicationNamespaces and resources.namespaces say what is watched",
+        "IS_NAMESPACED_RUNTIME",
+    ),
     (
         "names of the installation are not reported",
         "RUNTIME_VERSION SERVICE_NAME CF_SERVICE_NAME CF_SERVICE_VERSION",
@@ -175,20 +178,40 @@ fn replicas(layers: &mut Layers, variables: &Variables) {
     }
 }
 
-/// The deployment that reports resources must not become a second one that reports applications.
+/// What the incumbent's one binary of reporters is to report.
+const MODE: &str = "REPORTER_MODE";
+/// The mode of objects that are no Applications.
+const OF_RESOURCES: &str = "resource";
+
 fn mode(layers: &mut Layers, variables: &Variables) {
-    const MODE: &str = "REPORTER_MODE";
     let why = match set(variables, MODE) {
         None => return,
         Some("app") => "the reporter reports applications and their resources",
         Some("combined") => "applications and their resources are reported, other resources are not",
-        Some(_) => {
-            let problem = "only app and combined are understood: remove the deployment that reports resources \
-                           alone, or leave its image as it is";
-            return layers.problems.add(MODE, problem);
-        }
+        Some(OF_RESOURCES) => "the role resource-reporter reports resources alone",
+        Some(_) => return layers.problems.add(MODE, "only app, combined and resource are understood"),
     };
     layers.ignored.push(Ignored { name: MODE.to_owned(), why });
+}
+
+/// What the reporter of applications cannot be started with: the deployment that reports resources must not become a second one of it.
+pub(crate) fn of_reporter(layers: &mut Layers, variables: &Variables) {
+    if set(variables, MODE) == Some(OF_RESOURCES) {
+        let problem =
+            "resource is of the role resource-reporter: run that instead, or take the variable away";
+        layers.problems.add(MODE, problem);
+    }
+}
+
+/// The role that the incumbent's variables choose, as they choose what its images run; `None` where they name nothing of it that is
+/// here.
+pub(crate) fn role(binary: &str, variables: &Variables) -> Option<&'static str> {
+    match binary {
+        "event-reporter" if set(variables, MODE) == Some(OF_RESOURCES) => Some("resource-reporter"),
+        "event-reporter" | "event-reporter-server" => Some("reporter"),
+        "argo-gateway" | "sources-server" => Some("source-server"),
+        _ => None,
+    }
 }
 
 fn lay(layers: &mut Layers, path: &str, text: &str, name: &str) {

@@ -277,12 +277,34 @@ fn the_incumbents_environment_is_enough() {
 
 #[test]
 fn without_arguments_the_incumbents_name_of_the_role_is_followed() {
-    let output = run(&[], &[("BINARY_NAME", "event-reporter"), ("REPORTER_MODE", "resource")]);
+    // Each says what it lacks before it starts, which no other role does.
+    let of_reporter = "config: argocd.token: not set";
+    let of_resources = "the resource reporter shares its work with no other process";
+    let of_sources = "no repository is configured: say where each is";
+    for (name, mode, lacks, lacks_not) in [
+        ("event-reporter", "", of_reporter, of_sources),
+        ("event-reporter", "app", of_reporter, of_sources),
+        ("event-reporter-server", "", of_reporter, of_sources),
+        ("event-reporter", "resource", of_resources, of_reporter),
+        ("argo-gateway", "", of_sources, of_reporter),
+        ("sources-server", "", of_sources, of_reporter),
+    ] {
+        let bus = ("GITOPS_RUNTIME_BUS__URL", "nats://127.0.0.1:1");
+        let output = run(&[], &[("BINARY_NAME", name), ("REPORTER_MODE", mode), bus]);
+        let said = stderr(&output);
+        assert!(said.contains(lacks) && !said.contains(lacks_not), "{name} {mode}: {said}");
+        assert_eq!(output.status.code(), Some(1), "{name} {mode}");
+    }
+    // Who names the reporter does not get a second one of applications in the place of one of resources.
+    let output = run(&["reporter", "--sink", "stdout"], &[("REPORTER_MODE", "resource")]);
     let said = stderr(&output);
-    assert!(said.contains("config: REPORTER_MODE: only app and combined are understood"), "{said}");
-    let output = run(&[], &[("BINARY_NAME", "argo-gateway")]);
+    assert!(
+        said.contains("config: REPORTER_MODE: resource is of the role resource-reporter: run that instead"),
+        "{said}"
+    );
+    let output = run(&[], &[("BINARY_NAME", "repo-server")]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("BINARY_NAME=argo-gateway names no role of this binary"));
+    assert!(stderr(&output).contains("BINARY_NAME=repo-server names no role of this binary"));
     let output = run(&[], &[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("Usage: gitops-runtime <COMMAND>"), "{}", stderr(&output));

@@ -110,9 +110,11 @@ fn replicas_are_shards_and_each_owns_the_one_of_its_number() {
 fn the_reporter_of_resources_does_not_become_a_second_one_of_applications() {
     assert_eq!(laid(&[("REPORTER_MODE", "app")]).ignored.len(), 1);
     assert_eq!(laid(&[("REPORTER_MODE", "combined")]).ignored.len(), 1);
-    let text = laid(&[("REPORTER_MODE", "resource")]).problems.to_string();
+    let of_resources = laid(&[("REPORTER_MODE", "resource")]);
+    assert_eq!((of_resources.ignored.len(), of_resources.problems.is_empty()), (1, true));
+    let text = laid(&[("REPORTER_MODE", "another")]).problems.to_string();
     assert!(
-        text.starts_with("config: REPORTER_MODE: only app and combined are understood: remove "),
+        text.starts_with("config: REPORTER_MODE: only app, combined and resource are understood\n"),
         "{text}"
     );
 }

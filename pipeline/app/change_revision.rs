@@ -9,14 +9,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use pipeline_bus::jetstream::JetStream;
 use pipeline_core::{
-    Meter, ObjectIndex, Reason, Shipment, Shutdown, Sink, Source, StageError, Survey, async_trait,
+    Meter, ObjectIndex, Reason, Report, Shipment, Shutdown, Sink, Source, StageError, Survey, async_trait,
 };
 use pipeline_redact::Redactor;
 use prometheus::Registry;
 use serde_json::Value;
 use stages_kube::{QuestionError, Reader, Right};
 use stages_revision::over_bus::AnswerOverBus;
-use stages_revision::{RevisionEnrichment, Walks, annotations};
+use stages_revision::{RevisionEnrichment, Walks, annotations, keeps_some};
 
 use super::applications::{APPLICATIONS, Applications};
 use super::follower::Follower;
@@ -135,25 +135,34 @@ struct Changes {
 impl Changes {
     async fn annotate(&self, shipment: &Shipment, body: &Value) -> Result<(), StageError> {
         let Some(reader) = &self.annotated else { return Ok(()) };
-        let report = &shipment.report;
-        let Some(mut patch) = annotations(body) else { return Ok(()) };
-        // Who has the name by now and is another application is refused.
-        patch["metadata"]["uid"] = (&*report.uid).into();
-        let (namespace, name) = (report.key.namespace(), report.key.name());
-        let (group, version, plural) = (APPLICATIONS.group, APPLICATIONS.version, APPLICATIONS.plural);
-        let path = format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}/{name}");
-        let merge = reader.merge(&path, &patch, false);
-        let merged = match self.within {
-            Some(within) => tokio::time::timeout(within, merge).await.map_err(|_| {
+        let write = write_annotations(reader, &shipment.report, body);
+        let written = match self.within {
+            Some(within) => tokio::time::timeout(within, write).await.map_err(|_| {
                 StageError::retry(Reason::Timeout, "the API server did not annotate an application in time")
             })?,
-            None => merge.await,
+            None => write.await,
         };
-        match merged {
-            Ok(_) | Err(QuestionError::Status(404 | 409)) => Ok(()),
+        match written {
+            Ok(()) | Err(QuestionError::Status(404 | 409)) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Writes a report's revisions to its application, which is read first where a source of it is to keep what stands there.
+async fn write_annotations(reader: &Reader, report: &Report, body: &Value) -> Result<(), QuestionError> {
+    let (namespace, name) = (report.key.namespace(), report.key.name());
+    let (group, version, plural) = (APPLICATIONS.group, APPLICATIONS.version, APPLICATIONS.plural);
+    let path = format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}/{name}");
+    let mut standing = Value::Null;
+    if keeps_some(body) {
+        let Some(mut application) = reader.get(&path).await? else { return Ok(()) };
+        standing = application["metadata"]["annotations"].take();
+    }
+    let Some(mut patch) = annotations(body, &standing) else { return Ok(()) };
+    // Who has the name by now and is another application is refused.
+    patch["metadata"]["uid"] = (&*report.uid).into();
+    reader.merge(&path, &patch, false).await.map(drop)
 }
 
 /// Says what changed an application, and what is not known of it.

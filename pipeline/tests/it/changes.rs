@@ -298,6 +298,37 @@ async fn annotations_are_written_exactly_and_once() {
 }
 
 #[tokio::test]
+async fn a_source_that_is_away_keeps_its_annotations_and_the_other_is_written() {
+    let (mono, simulation) = (Monorepo::new(), told::world(|_| {}).await);
+    let tip = mono.commit(&[], &[("apps/a/x", "1")]);
+    let mut several = synced("several", &mono.url(), "", &[tip]);
+    let sources = json!([
+        {"repoURL": mono.url(), "path": "apps/a"}, {"repoURL": "file:///nowhere/mono.git", "path": "apps/b"},
+    ]);
+    let revisions = json!([tip.to_string(), tip.to_string()]);
+    several["spec"] = json!({"sources": sources});
+    several["status"]["operationState"]["syncResult"] = json!({"revisions": revisions});
+    several["status"]["history"] = json!([{"revisions": revisions, "sources": sources}]);
+    several["metadata"]["annotations"] = json!({
+        "mrp-controller.argoproj.io/change-revision": "1",
+        "mrp-controller.argoproj.io/change-revisions": r#"["1","2"]"#,
+        "mrp-controller.argoproj.io/git-revision": "3",
+        "mrp-controller.argoproj.io/git-revisions": r#"["3","4"]"#,
+    });
+    put(&simulation, several);
+    let settings = json!({"changeRevision": {"annotations": true}});
+    let runtime = Runtime::launch(how(&simulation, &settings)).await;
+    let expected = json!({
+        "mrp-controller.argoproj.io/change-revision": tip.to_string(),
+        "mrp-controller.argoproj.io/change-revisions": format!("[\"{tip}\",\"2\"]"),
+        "mrp-controller.argoproj.io/git-revision": tip.to_string(),
+        "mrp-controller.argoproj.io/git-revisions": format!("[\"{tip}\",\"4\"]"),
+    });
+    eventually("the annotations of one source", || annotations(&simulation, "several") == expected).await;
+    runtime.stop().await;
+}
+
+#[tokio::test]
 async fn a_sync_is_told_and_written_once_however_many_states_argo_cd_shows_of_it() {
     let (mono, simulation) = (Monorepo::new(), told::world(|_| {}).await);
     let first = mono.commit(&[], &[("apps/a/x", "1")]);

@@ -23,7 +23,7 @@ mod sync;
 mod testing;
 mod walks;
 
-pub use annotations::annotations;
+pub use annotations::{annotations, keeps_some};
 pub use newest::{Newest, NotKnown};
 pub use report::{ChangeReport, FileDiff, ShownChange, ShownSource, Untold};
 pub use stage::RevisionEnrichment;

@@ -48,6 +48,8 @@ pub(crate) enum InstallationStatus {
     Completed,
     /// It has not reported yet.
     InProgress,
+    /// It says that its installation failed.
+    Failed,
 }
 
 /// What a runtime is called.
@@ -220,6 +222,13 @@ pub(crate) fn kept(errors: Vec<HealthError>, before: &str, now: Millis) -> serde
     serde_json::to_string(&errors.into_iter().map(one).collect::<Vec<_>>())
 }
 
+impl HealthError {
+    /// Whether it keeps the runtime from being installed.
+    fn is_of_installation(&self) -> bool {
+        self.level == ErrorLevels::Error && self.code == HealthErrorCodes::RuntimeInstallationError
+    }
+}
+
 impl RuntimeInstallationArgs {
     /// Whether any of it is longer than it can be.
     pub(crate) fn is_long(&self) -> bool {
@@ -286,9 +295,10 @@ impl Runtime {
                 namespace: said.runtime_namespace,
                 name: one.name,
             },
-            installation_status: match reported {
-                true => InstallationStatus::Completed,
-                false => InstallationStatus::InProgress,
+            installation_status: match (errors.iter().any(HealthError::is_of_installation), reported) {
+                (true, _) => InstallationStatus::Failed,
+                (false, true) => InstallationStatus::Completed,
+                (false, false) => InstallationStatus::InProgress,
             },
             installation_type: said.installation_type,
             cluster: said.cluster,

@@ -66,6 +66,17 @@ async fn a_runtime_registers_as_an_incumbents_does_reports_what_is_wrong_and_is_
     let expected =
         json!([{"level": "ERROR", "code": "BROKEN_REFERENCE", "message": "no token", "object": object}]);
     assert_eq!(shown["runtime"]["errors"], expected);
+    assert_eq!(shown["runtime"]["installationStatus"], "COMPLETED");
+    // An installation that failed, until the runtime says so no more.
+    let mut failed = report("eu1");
+    failed["reportErrorsArgs"]["errors"][0]["code"] = "RUNTIME_INSTALLATION_ERROR".into();
+    served.data(&runtime, REPORT, failed.clone()).await;
+    let shown = served.data(&served.admin, RUNTIME, json!({"name": "eu1"})).await;
+    assert_eq!(shown["runtime"]["installationStatus"], "FAILED");
+    failed["reportErrorsArgs"]["errors"][0]["level"] = "WARNING".into();
+    served.data(&runtime, REPORT, failed).await;
+    let shown = served.data(&served.admin, RUNTIME, json!({"name": "eu1"})).await;
+    assert_eq!(shown["runtime"]["installationStatus"], "COMPLETED");
     let none = json!({"reportErrorsArgs": {"runtime": "eu1", "errors": []}});
     assert_eq!(served.data(&runtime, REPORT, none).await, json!({"reportRuntimeErrors": 0}));
 

@@ -19,6 +19,7 @@ use stages_client::{
     synced_sources,
 };
 
+use crate::clusters::ListedCluster;
 use crate::error::ActError;
 use crate::rendered::Rendered;
 use crate::series::ARGOCD;
@@ -328,6 +329,17 @@ impl ArgoCd {
         let asked = Asked::get("read the cluster", &[]);
         let query = vec![("id.type", kind.to_owned())];
         self.ask(&Asked { query, ..asked }, &["api", "v1", "clusters", value], None).await
+    }
+
+    /// All clusters that it may tell of.
+    pub(crate) async fn clusters(&self) -> Result<Vec<ListedCluster>, ActError> {
+        #[derive(Deserialize)]
+        struct List {
+            items: Option<Vec<ListedCluster>>,
+        }
+        let list: List =
+            self.ask(&Asked::get("list clusters", &[]), &["api", "v1", "clusters"], None).await?;
+        Ok(list.items.unwrap_or_default())
     }
 
     /// Lines of logs, as Argo CD streams them, for at most so long.

@@ -1,7 +1,8 @@
 //! What the app proxy finds of its runtime, looked at again and again, and told to the platform.
 //!
-//! takes: nothing - gives: [`RuntimeStatus`] - calls: the platform (`me`, `runtime`, the store key, `reportRuntimeErrors`, and
-//! `reportRuntimeVersion` where it knows another than that which runs), Argo CD, the API server - fails: never; what cannot be looked at is unknown, and says why
+//! takes: nothing - gives: [`RuntimeStatus`] - calls: the platform (`me`, `runtime`, the store key, `reportRuntimeErrors`,
+//! `updateRuntimeClusters`, and `reportRuntimeVersion` where it knows another than that which runs), Argo CD, the API server
+//! fails: never; what cannot be looked at is unknown, and says why
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::argocd::ArgoCd;
+use crate::clusters;
 use crate::error::ActError;
 use crate::git::{Integrations, Listed, is_iv};
 use crate::platform::{Platform, unregistered};
@@ -44,8 +46,10 @@ pub(crate) struct Heartbeat {
     pub(crate) git: Integrations,
     pub(crate) every: Duration,
     pub(crate) status: watch::Sender<RuntimeStatus>,
-    /// Whether it was said that the platform cannot be told the version that runs.
+    /// Whether it was said that the platform cannot be told the version that runs,
     pub(crate) version_untold: AtomicBool,
+    /// and that of the clusters.
+    pub(crate) clusters_untold: AtomicBool,
 }
 
 impl Heartbeat {
@@ -101,6 +105,14 @@ impl Heartbeat {
                 error = &error as &dyn std::error::Error,
                 "the platform was not told how the runtime is"
             );
+        }
+        match clusters::tell(&self.argocd, &self.platform, runtime).await {
+            Ok(()) => self.clusters_untold.store(false, Ordering::Relaxed),
+            Err(error) if !self.clusters_untold.swap(true, Ordering::Relaxed) => tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the platform was not told of the clusters of Argo CD"
+            ),
+            Err(_) => {}
         }
     }
 

@@ -9,6 +9,7 @@ mod account;
 mod archive;
 mod argocd;
 mod audit;
+mod clusters;
 mod collection;
 mod component_logs;
 mod desk;

@@ -266,7 +266,7 @@ impl ProxyConfig {
             token,
             unregistered,
         });
-        let version_untold = AtomicBool::new(false);
+        let (version_untold, clusters_untold) = (AtomicBool::new(false), AtomicBool::new(false));
         let heartbeat = Heartbeat {
             platform,
             argocd,
@@ -277,6 +277,7 @@ impl ProxyConfig {
             every,
             status,
             version_untold,
+            clusters_untold,
         };
         let stopping = Stopping::default();
         Ok(Proxy { front, desk, registration, heartbeat, recorder, stop, stopping })

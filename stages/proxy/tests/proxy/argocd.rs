@@ -152,11 +152,39 @@ fn read((path, query): (&str, &str)) -> Option<Value> {
         "/api/v1/clusters/https:%2F%2Fkubernetes.default.svc" | "/api/v1/clusters/in-cluster" => {
             json!({"name": "in-cluster", "server": "https://kubernetes.default.svc"})
         }
+        "/api/v1/clusters" => clusters(),
         "/api/v1/applications/shop/resource/actions" => {
             json!({"actions": [{"name": "restart"}, {"name": "scale", "disabled": true}]})
         }
         _ => return None,
     })
+}
+
+/// Clusters beside its own.
+pub(crate) const CLUSTERS: usize = 120;
+
+/// What it says of all its clusters: a name may be that of two, and of one nothing is known.
+fn clusters() -> Value {
+    let own = json!({
+        "name": "in-cluster", "server": "https://kubernetes.default.svc", "config": {"tlsClientConfig": {"insecure": false}},
+        "connectionState": {"status": "Failed", "message": "of an older version"},
+        "info": {
+            "connectionState": {"status": "Successful", "message": "", "attemptedAt": "2026-01-01T00:00:00Z"},
+            "serverVersion": "1.31", "applicationsCount": 3, "apiVersions": ["v1", "apps/v1/Deployment"],
+            "cacheInfo": {"resourcesCount": 12, "apisCount": 3, "lastCacheSyncTime": "2026-01-01T00:00:01Z"},
+        },
+    });
+    let lost = json!({
+        "name": "east", "server": "https://10.0.0.1:6443", "info": {"connectionState": {
+            "status": "Failed", "message": "dial https://ada:canary-of-a-cluster@10.0.0.1:6443: refused", "attemptedAt": null,
+        }},
+    });
+    let unknown = json!({"name": "", "server": "https://10.0.0.2:6443"});
+    let twice = json!({"name": "east", "server": "https://10.0.0.3:6443"});
+    let more = (4..=CLUSTERS)
+        .map(|n| json!({"name": format!("c{n}"), "server": format!("https://10.0.1.{n}:6443")}));
+    let items: Vec<Value> = [own, lost, unknown, twice].into_iter().chain(more).collect();
+    json!({"metadata": {}, "items": items})
 }
 
 /// What it says of a source in the only repository that it knows.

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use stages_platform_store::ToldCluster;
 use stages_proxy::ProxyConfig;
 
+use crate::argocd::CLUSTERS;
 use crate::cluster::{GIT, RUNTIME_TOKEN};
 use crate::support::{Running, SOON};
 
@@ -148,4 +150,40 @@ async fn what_is_argo_cds_is_looked_at_where_argo_cd_is_and_what_is_the_runtimes
         ("runtimeGitToken", "SUCCESSFUL", ""),
     ];
     found(&running, &there, "GITOPS").await;
+}
+
+#[tokio::test]
+async fn the_platform_is_told_of_every_cluster_of_argo_cd_without_secrets() {
+    let running = Running::start().await;
+    let until = tokio::time::Instant::now() + SOON;
+    let told = loop {
+        let told = running.store.told_clusters(Some("prod"), 1_000).await.unwrap();
+        if told.len() == CLUSTERS {
+            break told;
+        }
+        assert!(tokio::time::Instant::now() < until, "{} were told of", told.len());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let of = |name: &str| told.iter().find(|one| one.name == name).unwrap().clone();
+    let text = |text: &str| Some(text.to_owned());
+    let own = ToldCluster {
+        runtime: "prod".to_owned(),
+        name: "in-cluster".to_owned(),
+        server: "https://kubernetes.default.svc".to_owned(),
+        status: "Successful".to_owned(),
+        message: text(""),
+        attempted_at: text("2026-01-01T00:00:00Z"),
+        server_version: text("1.31"),
+        resources: Some(12),
+        apis: Some(3),
+        cached_at: text("2026-01-01T00:00:01Z"),
+        api_versions: Vec::new(),
+    };
+    assert_eq!(of("in-cluster"), own);
+    let versions = running.store.api_versions("prod", "in-cluster").await.unwrap();
+    assert_eq!(versions, ["v1", "apps/v1/Deployment"]);
+    let east = of("east");
+    assert_eq!((&*east.server, &*east.status), ("https://10.0.0.1:6443", "Failed"), "the first of its name");
+    assert!(!east.message.unwrap().contains("canary"), "no secret of its goes to the platform");
+    assert_eq!(of("https://10.0.0.2:6443").status, "Unknown", "without a name it is called by its address");
 }

@@ -22,6 +22,7 @@ use self::cluster::Place;
 pub(crate) use self::cluster::quantity;
 pub(crate) use self::network::within;
 pub use self::network::{Certificate, Network, PeerResponse, Proxies, Request, Unreached, Way};
+pub(crate) use self::peers::{GIT_CREDENTIALS, GIVES_GIT_TOKEN};
 pub use self::pods::is_own_volume;
 use crate::chart::{Chart, FOREIGN};
 use crate::finding::{Finding, Severity, Unmeasured, nearest, shown};

@@ -179,7 +179,7 @@ error GR0207 values.yaml:8: global.runtime.ingressUrl
     found  {own}: the connection is refused
     wanted an address that answers
     do     correct the address, or open the way there; --skip network does not look
-error GR0203 values.yaml:9: global.runtime.gitCredentials.password.value
+warning GR0203 values.yaml:9: global.runtime.gitCredentials.password.value
     found  a token without the scope admin:repo_hook
     wanted a token of the account's Git server with the scopes that the documentation names
     do     make such a token, and give it; appProxy.config.appProxy.skipGitPermissionValidation: true does not look
@@ -202,9 +202,9 @@ error GR0206 values.yaml:13: nats.url
 error GR0204 what the account's plan allows
     found  2 clusters of 2
     wanted room for one more
-    do     remove some, or ask for a larger plan; installer.skipUsageValidation does not look
+    do     remove some, or ask for a larger plan; --skip network does not look, nor does the hook with validation.skip: [network]
 not measured GR0201: the runtime's own address ({own} was not reached)
-8 errors, 2 warnings, 13 not measured
+7 errors, 3 warnings, 13 not measured
 "
     );
     let sorted = |text: &str| {
@@ -442,7 +442,8 @@ fn gitlab(user: serde_json::Value, made: u16, ends: &'static str) -> Router {
 #[test]
 fn a_git_token_is_tried_as_each_provider_wants_it() {
     let nothing = |answer: (Option<i32>, String)| assert_eq!(answer, (Some(0), String::new()));
-    let found = |answer: (Option<i32>, String), text: &str| assert_eq!(answer, (Some(1), text.to_owned()));
+    // Nothing here uses the token, so that what is wrong with it stops nobody.
+    let found = |answer: (Option<i32>, String), text: &str| assert_eq!(answer, (Some(0), text.to_owned()));
     found(
         git("GITHUB", github("repo, admin:repo_hook", "2999-01-01"), "unknown"),
         "GIT does not take the token (status 401)",

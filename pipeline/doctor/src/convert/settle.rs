@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json};
 use super::bundled::{TUNNELS, USUAL_NAMESPACES};
 use super::{Beside, Bundled, Converted, Note, at, set};
 use crate::chart::Chart;
-use crate::rules::quantity;
+use crate::rules::{GIT_CREDENTIALS, GIVES_GIT_TOKEN, quantity};
 
 /// What follows from several keys together.
 pub(super) fn settle(converted: &mut Converted) {
@@ -22,6 +22,7 @@ pub(super) fn settle(converted: &mut Converted) {
     budgets(converted);
     proxies(converted);
     annotations(converted);
+    without_effect(converted);
     let number = |path: &str| converted.values.pointer(path).and_then(Json::as_u64);
     let needs_bus = number("/reporter/replicaCount").is_some_and(|count| count > 1);
     let single = converted.values.pointer("/global/runtime/singleNamespace") == Some(&Json::Bool(true));
@@ -141,7 +142,8 @@ fn components(converted: &mut Converted) {
         (
             "sourceServer",
             reports,
-            "always runs in the other chart: enabled; it fetches what Argo CD has Secrets of, with their credentials",
+            "always runs in the other chart: enabled; it fetches what Argo CD has Secrets of, with their credentials; whoever asks it for \
+             getAppVersion needs a token here, which callers of the other send none of: sourceServer.callers",
         ),
     ] {
         let path = format!("{component}.enabled");
@@ -166,6 +168,14 @@ fn components(converted: &mut Converted) {
             set(&mut converted.values, &path, true.into());
             converted.notes.push(Note::of(component, why));
         }
+    }
+    let routes = at(&converted.values, "router.enabled") != Some(&Json::Bool(false));
+    if way_in && routes && at(&converted.values, "router.webhooks").is_none() {
+        converted.notes.push(Note::of(
+            "router.webhooks",
+            "the other chart's router leads /webhooks to event sources of every namespace, and here to those of the release's alone: list \
+             others as NAMESPACE/NAME",
+        ));
     }
     let name = converted.values.pointer("/appProxy/service/name").and_then(Json::as_str);
     if let Some(name) = name.filter(|name| *name != "cap-app-proxy") {
@@ -344,6 +354,22 @@ fn proxies(converted: &mut Converted) {
         let why = "the proxies of `global` are those of every pod, and so is global.noProxy".to_owned();
         converted.notes.push(Note::of(path, why));
     }
+}
+
+/// What is taken over, as this chart knows it, and serves nothing.
+fn without_effect(converted: &mut Converted) {
+    let given = |path: &str| {
+        at(&converted.values, path).is_some_and(|value| *value != Json::Bool(false) && *value != "")
+    };
+    let mut idle = Vec::new();
+    if ["value", "secretKeyRef"].iter().any(|key| given(&format!("{GIT_CREDENTIALS}.password.{key}"))) {
+        let why = format!("is without effect here: {GIVES_GIT_TOKEN}");
+        idle.push(Note::of(GIT_CREDENTIALS, why));
+    }
+    if given("global.runtime.codefreshHosted") {
+        idle.push(Note::of("global.runtime.codefreshHosted", "is without effect here"));
+    }
+    converted.notes.extend(idle);
 }
 
 /// Annotations of the Ingress that say what is said otherwise here: its class has a key, and its Service no port of each node.

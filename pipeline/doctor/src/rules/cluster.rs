@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::doubtful::{SCALED, volumes};
 use super::installed;
 use super::kubernetes::amount_of;
-use super::peers::{ALWAYS, REFERENCES};
+use super::peers::{ALWAYS, GIT_CREDENTIALS, REFERENCES};
 use super::{Judged, Node, Severity, Value};
 
 /// A cluster that can be asked. An error says why there is no answer, and nothing of one.
@@ -228,7 +228,7 @@ fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
 fn is_used(judged: &Judged, path: &str) -> bool {
     let is_on = |role: &str| judged.truth(&format!("{role}.enabled"));
     match path.split('.').next().unwrap_or_default() {
-        "global" => true,
+        "global" => !path.starts_with(GIT_CREDENTIALS),
         "nats" => judged.text("nats.mode") != "none",
         // Both redact by one key.
         "reporter" => is_on("reporter") || is_on("resourceReporter"),

@@ -4,7 +4,7 @@
 use regex::Regex;
 
 use super::kubernetes::amount;
-use super::{Chart, Judged, Node, Value};
+use super::{Chart, GIT_CREDENTIALS, GIVES_GIT_TOKEN, Judged, Node, Value};
 
 /// Memory and volumes below this are in another unit than was meant.
 const LEAST: f64 = 1024.0 * 1024.0;
@@ -186,6 +186,17 @@ fn without_effect(judged: &mut Judged) {
     if !judged.truth(&format!("{group}.create")) && !judged.is_empty(annotations) {
         let wanted = "nothing where reporter.serviceAccount.create is false";
         judged.warning("GR0083", annotations, wanted, "annotate the account that is there");
+    }
+    let todo = format!("take it away: {GIVES_GIT_TOKEN}");
+    for key in ["value", "secretKeyRef"] {
+        let path = format!("{GIT_CREDENTIALS}.password.{key}");
+        if !judged.is_empty(&path) {
+            judged.warning("GR0083", &path, "nothing: no part of this runtime uses it", &todo);
+        }
+    }
+    let hosted = "global.runtime.codefreshHosted";
+    if judged.truth(hosted) {
+        judged.warning("GR0083", hosted, "nothing: no part of this runtime heeds it", "take it away");
     }
 }
 

@@ -1,8 +1,15 @@
 //! The platform, Git and Argo CD: tokens, certificates, addresses.
 
-use super::{Judged, argocd_access};
+use super::{Judged, Severity, argocd_access};
 
 const SERVER: &str = "global.integrations.argo-cd.server";
+
+/// The Git token of the values, which nothing of this runtime uses: what is wrong with it stops nobody.
+pub(crate) const GIT_CREDENTIALS: &str = "global.runtime.gitCredentials";
+
+/// What does what that token is for.
+pub(crate) const GIVES_GIT_TOKEN: &str =
+    "the app proxy keeps the runtime's Git token once an admin gives it by updateRuntimeGitToken";
 
 /// References to Secrets that are always there: what they are for says whether they are needed.
 pub(super) const ALWAYS: [&str; 3] = [
@@ -37,7 +44,6 @@ pub(super) const REFERENCES: &[&str] = &[
 /// Secrets that may stand in the values, and the reference that is better.
 const INLINE: &[(&str, &str)] = &[
     ("global.codefresh.userToken.token", "global.codefresh.userToken.secretKeyRef"),
-    ("global.runtime.gitCredentials.password.value", "global.runtime.gitCredentials.password.secretKeyRef"),
     (
         "global.integrations.argo-cd.server.auth.token",
         "global.integrations.argo-cd.server.auth.tokenSecretKeyRef",
@@ -75,7 +81,15 @@ fn secrets(judged: &mut Judged) {
     for path in needed.chain(given) {
         let lacks = |key: &str| judged.is_empty(&format!("{path}.{key}"));
         if lacks("name") || lacks("key") {
-            judged.error("GR0031", path, "name and key, both given", "name the Secret and the key in it");
+            let severity =
+                if path.starts_with(GIT_CREDENTIALS) { Severity::Warning } else { Severity::Error };
+            judged.add(
+                severity,
+                "GR0031",
+                path,
+                "name and key, both given",
+                "name the Secret and the key in it",
+            );
         }
     }
     let reserved = "global.codefresh.userToken.secretKeyRef.name";
@@ -166,16 +180,16 @@ fn certificates(judged: &mut Judged) {
 }
 
 fn git(judged: &mut Judged) {
-    let group = "global.runtime.gitCredentials";
+    let group = GIT_CREDENTIALS;
     let value = format!("{group}.password.value");
     let has_password =
         !judged.is_empty(&value) || !judged.is_empty(&format!("{group}.password.secretKeyRef"));
     if has_password && judged.is_empty(&format!("{group}.username")) {
-        judged.error("GR0036", &format!("{group}.username"), "a user", "give the user of the Git token");
+        judged.warning("GR0036", &format!("{group}.username"), "a user", "give the user of the Git token");
     }
     if judged.text(&value).starts_with("github_pat") {
         let todo = "make a classic token with the scopes repo and admin:repo_hook";
-        judged.error("GR0037", &value, "a classic token, not a fine-grained one", todo);
+        judged.warning("GR0037", &value, "a classic token, not a fine-grained one", todo);
     }
 }
 

@@ -7,9 +7,7 @@ use serde_json::json;
 use super::platform::Account;
 use super::{Asking, DAY, PeerResponse, Request, SOON, Token, Way, origin, within};
 use crate::rules::cluster::SKIPS_GIT;
-use crate::rules::{Judged, Node, Severity};
-
-const GROUP: &str = "global.runtime.gitCredentials";
+use crate::rules::{GIT_CREDENTIALS as GROUP, Judged, Node, Severity};
 
 /// Git servers that a token can be tried at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +96,7 @@ pub(super) fn check(judged: &mut Judged, asking: &mut Asking<'_>, account: Optio
             let found = format!("the account's Git provider is {}", account.provider);
             let todo = "correct it in the settings of the account";
             return judged.told(
-                Severity::Error,
+                Severity::Warning,
                 "GR0203",
                 &path,
                 found,
@@ -111,7 +109,7 @@ pub(super) fn check(judged: &mut Judged, asking: &mut Asking<'_>, account: Optio
                 format!("the account's Git provider is {}, at {}", account.provider, origin(&account.api));
             let todo = "correct one of the two in the settings of the account";
             return judged.told(
-                Severity::Error,
+                Severity::Warning,
                 "GR0203",
                 &path,
                 found,
@@ -172,7 +170,7 @@ impl Attempt<'_, '_> {
     fn wrong(&mut self, found: String) {
         let wanted = "a token of the account's Git server with the scopes that the documentation names";
         let todo = format!("make such a token, and give it; {SKIPS_GIT}: true does not look");
-        self.judged.told(Severity::Error, "GR0203", self.path, found, wanted, &todo);
+        self.judged.told(Severity::Warning, "GR0203", self.path, found, wanted, &todo);
     }
 
     /// Tells of scopes that a token lacks; each is met by any of its names.

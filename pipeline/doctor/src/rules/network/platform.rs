@@ -184,7 +184,8 @@ fn limits(judged: &mut Judged, asking: &mut Asking<'_>, peer: &Peer, token: &Tok
             Some(_) => continue,
         };
         let wanted = if more > 0 { "room for one more" } else { "no more than the plan allows" };
-        let todo = "remove some, or ask for a larger plan; installer.skipUsageValidation does not look";
+        let todo = "remove some, or ask for a larger plan; --skip network does not look, nor does the hook with \
+                    validation.skip: [network]";
         judged.told(Severity::Error, "GR0204", "", found, wanted, todo);
     }
 }

@@ -161,6 +161,13 @@ pub(crate) async fn applications(
     rows.into_iter().map(one).collect()
 }
 
+/// The numbers of all its states stand in an index, and the newest alone are read.
+const TIMELINE: &str = "SELECT t.id, e.api_version, e.kind, e.namespace, e.name, t.at, t.last_at, t.reports, e.current, t.uid, \
+    t.version, t.deleted, t.sync, t.health, t.health_message, t.revision \
+    FROM (SELECT n.id FROM applications a JOIN entities o ON o.application_id = a.id JOIN transitions n ON n.entity_id = o.id \
+    WHERE a.runtime_id = $1 AND a.namespace = $2 AND a.name = $3 AND n.id < $4 ORDER BY n.id DESC LIMIT $5) AS newest \
+    CROSS JOIN transitions t CROSS JOIN entities e WHERE t.id = newest.id AND e.id = t.entity_id ORDER BY t.id DESC";
+
 /// What happened to an application and its resources, the newest first, from before `before`.
 pub(crate) async fn timeline(
     connection: &mut Connection,
@@ -169,13 +176,9 @@ pub(crate) async fn timeline(
     before: i64,
     limit: u32,
 ) -> Result<Vec<Transition>, StoreError> {
-    let sql = "SELECT t.id, e.api_version, e.kind, e.namespace, e.name, t.at, t.last_at, t.reports, e.current, t.uid, \
-               t.version, t.deleted, t.sync, t.health, t.health_message, t.revision \
-               FROM applications a JOIN entities e ON e.application_id = a.id JOIN transitions t ON t.entity_id = e.id \
-               WHERE a.runtime_id = $1 AND a.namespace = $2 AND a.name = $3 AND t.id < $4 ORDER BY t.id DESC LIMIT $5";
     let arguments =
         [Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name), Arg::Int(before), Arg::Int(limit.into())];
-    let rows = connection.rows(sql, &arguments).await?;
+    let rows = connection.rows(TIMELINE, &arguments).await?;
     let one = |row: Row| {
         let (id, kind) = (row.int(0)?, row.text(2)?);
         let resource = match kind.is_empty() {
@@ -271,8 +274,13 @@ pub(crate) async fn payload(
 pub(crate) async fn blob(connection: &mut Connection, digest: &[u8]) -> Result<String, StoreError> {
     let sql = "SELECT size, zstd FROM blobs WHERE digest = $1";
     let row = connection.row(sql, &[Arg::Bytes(digest)]).await?.ok_or(StoreError::Closed)?;
-    let size = usize::try_from(row.int(0)?).unwrap_or(TEXT).min(TEXT);
-    let text = zstd::bulk::decompress(&row.bytes(1)?, size).map_err(StoreError::Unreadable)?;
+    unpacked(row.int(0)?, &row.bytes(1)?)
+}
+
+/// A text of so many bytes, as it was kept.
+pub(crate) fn unpacked(size: i64, packed: &[u8]) -> Result<String, StoreError> {
+    let size = usize::try_from(size).unwrap_or(TEXT).min(TEXT);
+    let text = zstd::bulk::decompress(packed, size).map_err(StoreError::Unreadable)?;
     String::from_utf8(text).map_err(|error| StoreError::Unreadable(std::io::Error::other(error)))
 }
 
@@ -317,4 +325,21 @@ pub(crate) async fn drifts(
     };
     let arguments = [Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)];
     connection.rows(sql, &arguments).await?.into_iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Plans;
+
+    #[tokio::test]
+    async fn a_timeline_reads_no_state_that_it_does_not_tell() {
+        let plans = Plans::open().await;
+        let lines = plans.of(TIMELINE).await;
+        let of = "USING COVERING INDEX transitions_at (entity_id=?)";
+        assert!(lines.iter().any(|line| line.ends_with(of)), "{lines:#?}");
+        let of = "SEARCH t USING INTEGER PRIMARY KEY (rowid=?)";
+        assert!(lines.iter().any(|line| line == of), "{lines:#?}");
+        plans.close().await;
+    }
 }

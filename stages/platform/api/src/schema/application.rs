@@ -366,7 +366,7 @@ fn target_revision(object: &str, repository: &str) -> Option<String> {
 #[ComplexObject]
 impl Application {
     /// What happened to it and its resources, the newest first, from before the number `before`.
-    #[graphql(complexity = "rows(first) * child_complexity")]
+    #[graphql(complexity = "200 + rows(first) * child_complexity")]
     async fn timeline(
         &self,
         context: &Context<'_>,

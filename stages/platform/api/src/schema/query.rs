@@ -271,7 +271,9 @@ impl Query {
     /// Workflows that are there, by runtime, namespace and name, as they were last told: those of applications that whoever asks
     /// sees, and those that a rule about workflows shows. What began them is not known: whoever filters by that is told of none. Where
     /// filters leave few of 10,000, a page has fewer than it may, and what is left stands behind its `endCursor`.
-    #[graphql(complexity = "page::of(pagination.as_ref()) * (100 + child_complexity)")]
+    #[graphql(
+        complexity = "workflow::complexity(filters.as_ref(), page::of(pagination.as_ref()), child_complexity)"
+    )]
     async fn workflows(
         &self,
         context: &Context<'_>,

@@ -11,10 +11,10 @@ use super::page::{SliceInfo, SlicePaginationArgs};
 use super::{caller, store};
 use crate::caller::unread;
 
-/// Workflows that are read at a time, each of up to a megabyte,
-const PART: u32 = 50;
-/// and how often for a page: what filters leave out is read as well.
-const PARTS: usize = 200;
+/// Workflows whose objects are read at a time, each of up to a megabyte,
+const PART: usize = 50;
+/// and those that are looked through for a page, by what their objects say: what filters leave out is read as well.
+const LOOKED_THROUGH: u32 = 10_000;
 
 /// What a workflow or a pipeline is called.
 #[derive(SimpleObject)]
@@ -204,6 +204,14 @@ pub(crate) struct Found {
     pub(crate) upto: Option<String>,
 }
 
+/// What a page of so many rows counts in the complexity of a query: each with its object, or all that are looked through for it.
+pub(crate) fn complexity(filters: Option<&WorkflowsFilterArgs>, rows: usize, row: usize) -> usize {
+    match filters.is_some_and(WorkflowsFilterArgs::ask_of_objects) {
+        true => LOOKED_THROUGH as usize + rows * row,
+        false => rows * (100 + row),
+    }
+}
+
 /// Those of a page that whoever asks sees.
 pub(crate) async fn listed(
     context: &Context<'_>,
@@ -214,44 +222,62 @@ pub(crate) async fn listed(
     if filters.ask_for_what_is_not_known() {
         return Ok(found);
     }
-    let (which, mut after) = (filters.which(), page.after().to_owned());
-    for _ in 0..PARTS {
-        found.take(read(context, &which, &after, PART).await?, page.first(), |one| filters.fit(one));
-        let Some(upto) = &found.upto else { break };
-        after.clone_from(upto);
+    let one_more = u32::try_from(page.first()).unwrap_or(LOOKED_THROUGH).saturating_add(1);
+    let limit = if filters.ask_of_objects() { LOOKED_THROUGH } else { one_more };
+    let seen = seen(context, &filters.which(), page.after(), limit).await?;
+    let may_be_more = seen.len() == limit as usize;
+    let mut parts = seen.chunks(PART).peekable();
+    while let Some(part) = parts.next() {
+        let is_last = parts.peek().is_none() && !may_be_more;
+        let part = read(context, part).await?;
+        if found.take(part, is_last, page.first(), |one| filters.fit(one)) {
+            break;
+        }
     }
     Ok(found)
 }
 
 impl Found {
-    /// Takes in what fits of the next part: behind it there may be more unless it is the last, or the page is full.
-    fn take(&mut self, part: Vec<Workflow>, first: usize, fits: impl Fn(&Workflow) -> bool) {
-        let last = part.last().filter(|_| part.len() == PART as usize).map(Workflow::cursor);
+    /// Takes in what fits of the next part, and whether the page is full: behind the part there may be more unless it is the last.
+    fn take(
+        &mut self,
+        part: Vec<Workflow>,
+        is_last: bool,
+        first: usize,
+        fits: impl Fn(&Workflow) -> bool,
+    ) -> bool {
+        let last = part.last().filter(|_| !is_last).map(Workflow::cursor);
         self.all.extend(part.into_iter().filter(fits));
-        self.upto = last.filter(|_| self.all.len() <= first);
+        let is_full = self.all.len() > first;
+        self.upto = last.filter(|_| !is_full);
+        is_full
     }
 }
 
 /// The one of a uid that whoever asks sees.
 pub(crate) async fn of_uid(context: &Context<'_>, uid: String) -> Result<Option<Workflow>> {
     let which = WhichWorkflows { uid: Some(uid), ..WhichWorkflows::default() };
-    Ok(read(context, &which, "", 1).await?.into_iter().next())
+    Ok(read(context, &seen(context, &which, "", 1).await?).await?.into_iter().next())
 }
 
-async fn read(
+async fn seen(
     context: &Context<'_>,
     which: &WhichWorkflows,
     after: &str,
     rows: u32,
-) -> Result<Vec<Workflow>> {
+) -> Result<Vec<SeenWorkflow>> {
     let caller = caller(context)?;
     let views = (&caller.view(), &caller.view_of_workflows());
     let (runtime, namespace, last) = place(after);
     let (name, id) = last.rsplit_once('/').unwrap_or((last, ""));
     // A place that says no number is behind all that are called so.
     let after = (runtime, namespace, name, id.parse().unwrap_or(i64::MAX));
-    let found = store(context)?.workflows(views, which, after, rows).await.map_err(unread)?;
-    Ok(found.into_iter().map(Workflow::of).collect())
+    Ok(store(context)?.workflows(views, which, after, rows).await.map_err(unread)?)
+}
+
+async fn read(context: &Context<'_>, seen: &[SeenWorkflow]) -> Result<Vec<Workflow>> {
+    let objects = store(context)?.workflow_objects(seen).await.map_err(unread)?;
+    Ok(seen.iter().zip(objects).map(|(seen, object)| Workflow::of(seen, &object)).collect())
 }
 
 /// Whether something is asked for: an empty list asks for nothing.
@@ -265,7 +291,18 @@ fn is_one(list: Option<&Vec<String>>, value: &str) -> bool {
 }
 
 impl WorkflowsFilterArgs {
-    /// Workflows elsewhere are told by what began them and by what they are for, of which nothing is known here.
+    /// Whether what objects say is asked for: all of them may have to be read for a page.
+    fn ask_of_objects(&self) -> bool {
+        is_given(self.app_names.as_ref())
+            || is_given(self.statuses.as_ref())
+            || self.workflow_template.is_some()
+            || self.workflow_template_cluster_scope.is_some()
+            || self.start_date_from.is_some()
+            || self.start_date_to.is_some()
+    }
+
+    /// Workflows elsewhere are told by what began them and by what they are for, of which nothing is known here; and here all are of
+    /// one group and version.
     fn ask_for_what_is_not_known(&self) -> bool {
         let named =
             [&self.repositories, &self.branches, &self.event_types, &self.initiators, &self.originated_from];
@@ -273,6 +310,8 @@ impl WorkflowsFilterArgs {
         self.project.is_some()
             || self.cluster.is_some()
             || self.pipelines.is_some()
+            || !is_one(self.groups.as_ref(), "argoproj.io")
+            || !is_one(self.versions.as_ref(), "v1alpha1")
             || named.into_iter().any(|list| is_given(list.as_ref()))
             || of_products.into_iter().any(|list| is_given(list.as_ref()))
     }
@@ -293,9 +332,7 @@ impl WorkflowsFilterArgs {
             None => true,
             Some(asked) => asked.is_ok_and(|asked| one.started_at.is_some_and(|at| is_well(at, asked))),
         };
-        is_one(self.groups.as_ref(), "argoproj.io")
-            && is_one(self.versions.as_ref(), "v1alpha1")
-            && (!is_given(applications) || of_application())
+        (!is_given(applications) || of_application())
             && (!is_given(self.statuses.as_ref())
                 || self.statuses.iter().flatten().any(|phase| *phase == one.status.phase))
             && (self.workflow_template.is_none() || self.workflow_template.as_ref() == template)
@@ -320,8 +357,8 @@ impl WorkflowPhases {
 
 impl Workflow {
     /// What cannot be read of its object says nothing.
-    fn of(seen: SeenWorkflow) -> Self {
-        let object: Value = serde_json::from_str(&seen.object).unwrap_or_default();
+    fn of(seen: &SeenWorkflow, object: &str) -> Self {
+        let object: Value = serde_json::from_str(object).unwrap_or_default();
         let text = |of: &Value, name: &str| of[name].as_str().map(str::to_owned);
         let (spec, status) = (&object["spec"], &object["status"]);
         let template = Some(&spec["workflowTemplateRef"]).filter(|template| template.is_object());
@@ -330,13 +367,13 @@ impl Workflow {
         Self {
             metadata: WorkflowMeta {
                 account: super::ACCOUNT.to_owned(),
-                runtime: seen.runtime,
-                namespace: Some(seen.namespace),
-                name: seen.name,
-                uid: Some(seen.uid),
+                runtime: seen.runtime.clone(),
+                namespace: Some(seen.namespace.clone()),
+                name: seen.name.clone(),
+                uid: Some(seen.uid.clone()),
             },
             id: seen.id,
-            application: seen.application,
+            application: seen.application.clone(),
             is_of_cluster_template: template.is_some_and(|template| template["clusterScope"] == true),
             started_at: status["startedAt"].as_str().and_then(|at| at.parse().ok()),
             projects: None,
@@ -385,26 +422,22 @@ mod tests {
     #[test]
     fn a_page_goes_on_behind_a_part_of_which_too_few_fit() {
         let one = |id: i64| {
-            let (runtime, namespace, name) = ("prod".to_owned(), "builds".to_owned(), format!("run{id}"));
-            let (uid, application, object) = (String::new(), String::new(), String::new());
-            Workflow::of(SeenWorkflow { id, runtime, namespace, name, uid, application, object })
+            let (account, runtime, namespace) = (String::new(), "prod".to_owned(), Some("builds".to_owned()));
+            let metadata = WorkflowMeta { account, runtime, namespace, name: format!("run{id}"), uid: None };
+            Workflow { metadata, id, ..Workflow::of(&SeenWorkflow::default(), "") }
         };
-        let part = i64::from(PART);
         let mut found = Found::default();
-        for (number, fitting, expected, upto) in [
-            (part, vec![], vec![], true),
-            (part, vec![1, part], vec![1, part], true),
-            (part, vec![2], vec![1, part, 2], false),
-            (part, vec![], vec![1, part, 2], false),
-        ] {
-            found.take((1..=number).map(one).collect(), 2, |one| fitting.contains(&one.id));
+        for (fitting, expected, upto) in
+            [(vec![], vec![], true), (vec![1, 50], vec![1, 50], true), (vec![2], vec![1, 50, 2], false)]
+        {
+            let is_full = found.take((1..=50).map(one).collect(), false, 2, |one| fitting.contains(&one.id));
             let all: Vec<_> = found.all.iter().map(|one| one.id).collect();
-            let place = upto.then(|| format!("prod/builds/run{number}/{number}"));
-            assert_eq!((all, found.upto.clone()), (expected, place));
+            let place = upto.then(|| "prod/builds/run50/50".to_owned());
+            assert_eq!((all, found.upto.clone(), is_full), (expected, place, !upto));
         }
-        for number in [0, part - 1] {
+        for number in [0, 49] {
             let mut found = Found::default();
-            found.take((1..=number).map(one).collect(), 2, |_| false);
+            assert!(!found.take((1..=number).map(one).collect(), true, 2, |_| false));
             assert_eq!((found.all.len(), found.upto), (0, None), "nothing is behind the last part");
         }
     }

@@ -97,10 +97,40 @@ async fn what_looks_through_all_there_is_counts_however_little_of_it_is_asked_fo
         r#"applications(pagination: {first: 1}, filters: {labels: ["a=b"]}) { edges { cursor } }"#,
         "applications(pagination: {first: 1}) { ends }",
         "gitSources(pagination: {first: 1}) { edges { cursor } }",
+        r#"application(runtime: "prod", namespace: "argocd", name: "a") { timeline(first: 1) { id } }"#,
     ] {
         let said = served.refused(&served.runtime, &aliases(one), json!({})).await;
         assert_eq!(said, "Query is too complex.", "{one}");
     }
+}
+
+/// They are found by what their objects say, and so all of them are read where few or none fit.
+#[tokio::test]
+async fn workflows_that_are_looked_through_are_asked_for_once_or_twice_at_a_time() {
+    let served = Served::new().await;
+    for filter in [
+        "statuses: [Failed]",
+        r#"workflowTemplate: "build""#,
+        "workflowTemplateClusterScope: true",
+        r#"startDateFrom: "2026-11-24T10:00:00Z""#,
+        r#"startDateTo: "2026-11-24T10:00:00Z""#,
+    ] {
+        let one = |n: usize| {
+            format!(
+                "w{n}: workflows(pagination: {{first: 1}}, filters: {{{filter}}}) {{ edges {{ cursor }} }} "
+            )
+        };
+        let all = |many: usize| format!("{{ {} }}", (0..many).map(one).collect::<String>());
+        assert_eq!(
+            served.refused(&served.admin, &all(3), json!({})).await,
+            "Query is too complex.",
+            "{filter}"
+        );
+        served.data(&served.admin, &all(1), json!({})).await;
+    }
+    // Those of a runtime, a namespace or an application are found by that.
+    let page = r#"{ workflows(pagination: {first: 100}, filters: {runtime: "prod", namespace: "builds", appNames: ["shop"]}) { edges { node { metadata { name } status { phase } } } } }"#;
+    served.data(&served.admin, page, json!({})).await;
 }
 
 #[tokio::test]

@@ -1,10 +1,13 @@
 //! Workflows of Argo that runtimes told of, as far as somebody sees them: those of applications that they see, and those that rules
 //! about workflows name.
 
+use std::collections::HashMap;
+
 use crate::act::Value;
-use crate::connection::Row;
+use crate::connection::{Arg, Row};
 use crate::error::StoreError;
-use crate::fleet::moment::text;
+use crate::read;
+use crate::rows::with_rows;
 use crate::rule::View;
 use crate::store::Store;
 
@@ -19,8 +22,8 @@ pub struct WhichWorkflows {
     pub uid: Option<String>,
 }
 
-/// A workflow, as it was last told.
-#[derive(Clone, PartialEq, Eq)]
+/// A workflow that was told of.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct SeenWorkflow {
     /// Its number, which tells it from others of its runtime that are called alike.
     pub id: i64,
@@ -34,13 +37,13 @@ pub struct SeenWorkflow {
     pub uid: String,
     /// The name of the application that it belongs to; empty: it belongs to none.
     pub application: String,
-    /// The object, as JSON.
-    pub object: String,
+    /// Of its object, if there is one.
+    text: Option<Vec<u8>>,
 }
 
 impl Store {
     /// Workflows that are there, by runtime, namespace, name and number, from behind `after`: those of applications that are seen, and
-    /// those that are seen by themselves.
+    /// those that are seen by themselves. [`Store::workflow_objects`] tells what they are: each may be a megabyte.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
@@ -64,13 +67,20 @@ impl Store {
         let (seen, own) = (of_applications.condition(&mut values), own.condition_of_workflows(&mut values));
         let sql = query(&format!("{condition} AND ((a.name <> '' AND {seen}) OR {own})"));
         let values: Vec<_> = values.iter().map(Value::arg).collect();
-        let mut connection = self.read().await?;
-        let mut all = Vec::new();
-        for row in connection.rows_of(sql, &values).await? {
-            let object = text(&mut connection, row.bytes_or_null(5)?).await?;
-            all.push(workflow(&row, object.unwrap_or_default())?);
-        }
-        Ok(all)
+        self.read().await?.rows_of(sql, &values).await?.iter().map(workflow).collect()
+    }
+
+    /// The objects of workflows, in their order, as JSON; empty: nothing is known of it.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn workflow_objects(&self, of: &[SeenWorkflow]) -> Result<Vec<String>, StoreError> {
+        let digests: Vec<_> = of.iter().filter_map(|one| Some([Arg::Bytes(one.text.as_ref()?)])).collect();
+        let rows = with_rows(&mut self.read().await?, OBJECTS, &digests).await?;
+        let texts = rows.iter().map(|row| Ok((row.bytes(0)?, read::unpacked(row.int(1)?, &row.bytes(2)?)?)));
+        let texts = texts.collect::<Result<HashMap<_, _>, StoreError>>()?;
+        let object = |one: &SeenWorkflow| texts.get(one.text.as_ref()?).cloned();
+        Ok(of.iter().map(|one| object(one).unwrap_or_default()).collect())
     }
 }
 
@@ -86,7 +96,10 @@ fn query(condition: &str) -> String {
     )
 }
 
-fn workflow(row: &Row, object: String) -> Result<SeenWorkflow, StoreError> {
+const OBJECTS: &str =
+    "SELECT digest, size, zstd FROM blobs WHERE digest IN (SELECT column1 FROM (VALUES ROWS) AS named)";
+
+fn workflow(row: &Row) -> Result<SeenWorkflow, StoreError> {
     Ok(SeenWorkflow {
         id: row.int(6)?,
         runtime: row.text(0)?,
@@ -94,7 +107,7 @@ fn workflow(row: &Row, object: String) -> Result<SeenWorkflow, StoreError> {
         name: row.text(2)?,
         uid: row.text(3)?,
         application: row.text(4)?,
-        object,
+        text: row.bytes_or_null(5)?,
     })
 }
 
@@ -109,6 +122,8 @@ mod tests {
         let lines = plans.of(&query("")).await;
         let of = "USING INDEX entities_workflows";
         assert!(lines.iter().any(|line| line.contains(of)), "{lines:#?}");
+        let lines = plans.of(&OBJECTS.replace("ROWS", "($1), ($2)")).await;
+        assert!(lines.iter().any(|line| line.starts_with("SEARCH blobs USING INDEX")), "{lines:#?}");
         plans.close().await;
     }
 }

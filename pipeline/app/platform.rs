@@ -151,9 +151,6 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     // To change the tables of a large store takes minutes.
     let built = async { opening.build(&registry).await.context("open the store") };
     let Some((store, writing)) = super::unless_stopped(&stop, built).await? else { return Ok(()) };
-    if let Some(days) = store.retention_days().await.context("read how long what is kept")? {
-        store.set_retention(days.over(retention));
-    }
     let ingest = &settings.ingest;
     let ingest = IngestConfig {
         max_body: ingest.max_body.len(),

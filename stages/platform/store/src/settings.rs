@@ -76,6 +76,12 @@ pub(crate) async fn setting<T: DeserializeOwned>(
     row.map(|row| Ok(serde_json::from_str(&row.text(0)?)?)).transpose()
 }
 
+/// How long what is kept, where a file says something else: a page of whichever process may have set it.
+pub(crate) async fn retention(connection: &mut Connection, file: Retention) -> Result<Retention, StoreError> {
+    let days = setting::<RetentionDays>(connection, RETENTION).await?;
+    Ok(days.map_or(file, |days| days.over(file)))
+}
+
 /// Sets that, instead of what was set before.
 pub(crate) fn set_setting(name: &str, body: &str) -> Statement {
     let sql = "INSERT INTO settings (name, body) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET body = excluded.body";
@@ -96,7 +102,15 @@ impl Store {
         setting(&mut self.read().await?, RETENTION).await
     }
 
-    /// Keeps how long what is kept from now on, or with `None` that it is as the file says; [`Store::set_retention`] makes it so.
+    /// How long what is kept: as it was set on a page, or else as the file says.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn retention(&self) -> Result<Retention, StoreError> {
+        retention(&mut self.read().await?, self.file).await
+    }
+
+    /// Keeps how long what is kept from now on, or with `None` that it is as the file says: what is too old for that goes at once.
     ///
     /// # Errors
     /// [`StoreError`] when it is as it was.
@@ -106,13 +120,17 @@ impl Store {
         days: Option<RetentionDays>,
         now: Millis,
     ) -> Result<(), Arc<StoreError>> {
-        let Some(days) = days else {
-            let gone = by.did("retention.reset", "as the file says", now);
-            return self.change(vec![drop_setting(RETENTION), gone]).await;
+        let statements = match days {
+            Some(days) => {
+                let body = serde_json::to_string(&days).map_err(StoreError::from)?;
+                let said = format!("history {} d, keys {} d", days.history, days.keys);
+                vec![set_setting(RETENTION, &body), by.did("retention.set", &said, now)]
+            }
+            None => vec![drop_setting(RETENTION), by.did("retention.reset", "as the file says", now)],
         };
-        let body = serde_json::to_string(&days).map_err(StoreError::from)?;
-        let said = format!("history {} d, keys {} d", days.history, days.keys);
-        self.change(vec![set_setting(RETENTION, &body), by.did("retention.set", &said, now)]).await
+        self.change(statements).await?;
+        self.retention_set.notify_one();
+        Ok(())
     }
 
     /// What goes if history is kept for so many days.

@@ -3,6 +3,7 @@
 //! takes: deliveries - gives: an answer when the commit that holds them is durable; what is read of it
 //! calls: SQLite or Postgres - fails: with [`StoreError`], and then nothing of a delivery is kept
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,11 +11,11 @@ use jiff::Timestamp;
 use pipeline_core::{SecretString, Shutdown};
 use prometheus::Registry;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::act::Statement;
-use crate::believed_clock::BelievedClock;
+use crate::believed_clock::{BelievedClock, Look};
 use crate::connection::Connection;
 use crate::database::{Database, Place};
 use crate::error::StoreError;
@@ -22,8 +23,8 @@ use crate::held::{self, HeldApplication, ObjectState, Placed};
 use crate::limits::Limits;
 use crate::metrics::StoreMetrics;
 use crate::read::{self, Application, Deployment, Drift, Transition};
-use crate::report::{Delivery, EntityName, Outcome};
-use crate::retention::{Cut, Looked, Retention};
+use crate::report::{Delivery, EntityName, Millis, Outcome};
+use crate::retention::{Looked, Retention};
 use crate::runtime_name;
 use crate::token::{self, Runtime, Token};
 use crate::writer::{self, Job, Keeping};
@@ -35,13 +36,15 @@ const BREATH: Duration = Duration::from_millis(20);
 
 /// A look through all that is too old, beside the looks at what has become so.
 const ALL_AGAIN: Duration = Duration::from_secs(86_400);
+const NEWEST_KEPT: &str = "SELECT max(at) FROM (SELECT max(seen_at) AS at FROM runtimes \
+    UNION ALL SELECT max(received_at) FROM transitions) AS kept";
 
 /// How to open a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreConfig {
     /// Where it is.
     pub place: Place,
-    /// How long what is kept.
+    /// How long what is kept, unless that is set in the store itself.
     pub retention: Retention,
 }
 
@@ -51,7 +54,12 @@ pub struct Store {
     database: Database,
     jobs: mpsc::Sender<Job>,
     metrics: StoreMetrics,
-    retention: Arc<watch::Sender<Retention>>,
+    /// How long what is kept where nothing is set in the store itself.
+    pub(crate) file: Retention,
+    /// Told when that is set there.
+    pub(crate) retention_set: Arc<Notify>,
+    /// When anything was kept last before this store was opened: what is kept from then on is told by a clock that may be wrong.
+    newest: Option<Millis>,
 }
 
 /// What ends when every [`Store`] is dropped: everything was written.
@@ -79,12 +87,12 @@ impl StoreConfig {
         let database = Database::open(&self.place, limits).await?;
         let metrics = StoreMetrics::new(registry)
             .map_err(|error| StoreError::Unreadable(std::io::Error::other(error)))?;
+        let newest = database.to_read().await?.row(NEWEST_KEPT, &[]).await?;
+        let newest = newest.map_or(Ok(None), |row| row.int_or_null(0))?;
         let (jobs, queue) = mpsc::channel(WAITING);
         let writing = tokio::spawn(writer::run(database.clone(), queue, metrics.clone()));
-        Ok((
-            Store { database, jobs, metrics, retention: Arc::new(watch::Sender::new(self.retention)) },
-            Writing(writing),
-        ))
+        let (file, retention_set) = (self.retention, Arc::default());
+        Ok((Store { database, jobs, metrics, file, retention_set, newest }, Writing(writing)))
     }
 }
 
@@ -172,60 +180,67 @@ impl Store {
 
     /// Takes away what is older than it is to be kept, in small steps, until `stop`.
     pub async fn retain(&self, stop: Shutdown) {
-        let mut changes = self.retention.subscribe();
-        let (mut after, mut begun) = (Looked::default(), Instant::now());
-        let mut clock = BelievedClock::new(Timestamp::now().as_millisecond(), begun);
+        self.retain_by(|| (Timestamp::now(), Instant::now()), stop).await;
+    }
+
+    /// The same by a clock that says what time it is, and when that is among moments that it does not set.
+    pub async fn retain_by(&self, clock: impl Fn() -> (Timestamp, Instant) + Send + Sync, stop: Shutdown) {
+        let (mut after, mut begun) = (Looked::default(), clock().1);
+        let mut believed = self.newest.map(|newest| BelievedClock::new(newest, begun));
         while !stop.is_cancelled() {
-            let retention = *changes.borrow_and_update();
+            let (wall, at) = clock();
+            let wall = wall.as_millisecond();
             // What ended without a new state is found by a look through all.
-            if begun.elapsed() > ALL_AGAIN {
-                (after, begun) = (Looked::default(), Instant::now());
+            if at.saturating_duration_since(begun) > ALL_AGAIN {
+                (after, begun) = (Looked::default(), at);
             }
-            let now = clock.look(Timestamp::now().as_millisecond(), Instant::now());
-            if now.is_none() {
-                tracing::warn!("the clock jumped ahead: nothing is taken away before it is looked at again");
-            }
-            let mut all = 0;
-            while let Some(now) = now {
-                let cut = Cut::at(&retention, now);
-                match self.ask(|answer| Job::Retain { cut, after, answer }).await {
-                    Ok(step) => {
-                        (after, all) = (step.after, all + step.gone);
-                        if step.is_done {
-                            break;
-                        }
-                    }
-                    Err(error) => {
-                        let error = &*error as &(dyn std::error::Error + 'static);
-                        tracing::warn!(error, "what is too old cannot be taken away");
-                        break;
+            match believed.get_or_insert_with(|| BelievedClock::new(wall, at)).look(wall, at) {
+                Look::Believed(now) => {
+                    if self.take_away(now, &mut after, &stop).await.is_break() {
+                        return;
                     }
                 }
-                tokio::select! {
-                    () = stop.cancelled() => return,
-                    () = tokio::time::sleep(BREATH) => {}
-                }
-            }
-            if all > 0 {
-                tracing::info!(rows = all, "what was too old was taken away");
+                Look::Jumped(ahead) => tracing::warn!(
+                    hours = ahead.as_secs() / 3_600,
+                    "the clock is ahead of what was kept last: nothing is taken away before it has gone on so for an hour"
+                ),
+                Look::Doubted => {}
             }
             tokio::select! {
                 () = stop.cancelled() => {}
-                _ = changes.changed() => {}
-                () = tokio::time::sleep(retention.interval) => {}
+                () = self.retention_set.notified() => {}
+                () = tokio::time::sleep(self.file.interval) => {}
             }
         }
     }
 
-    /// How long what is kept from now on: what is too old for that goes at once.
-    pub fn set_retention(&self, retention: Retention) {
-        self.retention.send_replace(retention);
-    }
-
-    /// How long what is kept.
-    #[must_use]
-    pub fn retention(&self) -> Retention {
-        *self.retention.borrow()
+    /// Takes away all that is too old by now, and breaks off when it is to stop.
+    async fn take_away(&self, now: Millis, after: &mut Looked, stop: &Shutdown) -> ControlFlow<()> {
+        let mut all = 0;
+        loop {
+            let from = *after;
+            match self.ask(|answer| Job::Retain { file: self.file, now, after: from, answer }).await {
+                Ok(step) => {
+                    (*after, all) = (step.after, all + step.gone);
+                    if step.is_done {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    let error = &*error as &(dyn std::error::Error + 'static);
+                    tracing::warn!(error, "what is too old cannot be taken away");
+                    break;
+                }
+            }
+            tokio::select! {
+                () = stop.cancelled() => return ControlFlow::Break(()),
+                () = tokio::time::sleep(BREATH) => {}
+            }
+        }
+        if all > 0 {
+            tracing::info!(rows = all, "what was too old was taken away");
+        }
+        ControlFlow::Continue(())
     }
 
     /// Whether the last commit succeeded.

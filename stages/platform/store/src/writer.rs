@@ -18,7 +18,8 @@ use crate::fleet;
 use crate::group;
 use crate::metrics::StoreMetrics;
 use crate::report::{Delivery, Millis, Outcome};
-use crate::retention::{self, Cut, Looked, Step};
+use crate::retention::{self, Cut, Looked, Retention, Step};
+use crate::settings;
 use crate::waiting::Waiting;
 
 /// Reports in one commit.
@@ -29,9 +30,11 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// What is to be written.
 pub(crate) enum Job {
     Keep(Keeping),
-    /// Takes away what is older, one small step from behind what was looked at.
+    /// Takes away what is too old by now, one small step from behind what was looked at.
     Retain {
-        cut: Cut,
+        /// How long what is kept, unless that is set in the store itself.
+        file: Retention,
+        now: Millis,
         after: Looked,
         answer: ReplySender<Step>,
     },
@@ -72,11 +75,11 @@ pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metri
         if next.is_none() && waiting.is_empty() {
             break;
         }
-        let (mut cuts, mut changes) = (Vec::new(), Vec::new());
+        let (mut steps, mut changes) = (Vec::new(), Vec::new());
         while let Some(job) = next.take() {
             match job {
                 Job::Keep(keeping) => waiting.push(keeping),
-                Job::Retain { cut, after, answer } => cuts.push((cut, after, answer)),
+                Job::Retain { file, now, after, answer } => steps.push((file, now, after, answer)),
                 Job::Change { statements, answer } => changes.push((statements, answer)),
             }
             next = jobs.try_recv().ok();
@@ -91,9 +94,10 @@ pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metri
             });
             let _ = answer.send(done.await.map_err(Arc::new));
         }
-        for (cut, after, answer) in cuts {
+        for (file, now, after, answer) in steps {
             let done = within(&database, &mut connection, async |connection| {
-                retention::step(connection, cut, after).await
+                let retention = settings::retention(connection, file).await?;
+                retention::step(connection, Cut::at(&retention, now), after).await
             });
             // Whoever asked may have gone.
             let _ = answer.send(done.await.map_err(Arc::new));

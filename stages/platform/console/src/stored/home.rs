@@ -112,7 +112,7 @@ async fn activity(
     let end = now.as_millisecond();
     let begin = end - i64::from(DAYS) * DAY;
     let all = |days: &[DayOfDeployments]| days.iter().map(|day| day.succeeded + day.failed).sum();
-    let is_kept = is_kept(store, 2 * DAYS);
+    let is_kept = is_kept(store, 2 * DAYS).await?;
     let deployments = all(&store.deployments_by_day(view, begin, DAYS).await?);
     let before = match is_kept {
         true => Some(all(&store.deployments_by_day(view, begin - (end - begin), DAYS).await?)),

@@ -18,7 +18,7 @@ pub(super) async fn read(
     let begin = end - i64::from(days) * DAY;
     let now = store.shipped(view, selection, (begin, end));
     let before = async {
-        if !is_kept(store, 2 * days) {
+        if !is_kept(store, 2 * days).await? {
             return Ok(None);
         }
         store.shipped(view, selection, (begin - i64::from(days) * DAY, begin)).await.map(Some)
@@ -30,8 +30,8 @@ pub(super) async fn read(
 }
 
 /// Whether history is kept for so many days: what is left of a time that is not is no measure.
-pub(super) fn is_kept(store: &Store, days: u32) -> bool {
-    store.retention().history.as_secs() >= u64::from(days) * 86_400
+pub(super) async fn is_kept(store: &Store, days: u32) -> Result<bool, StoreError> {
+    Ok(store.retention().await?.history.as_secs() >= u64::from(days) * 86_400)
 }
 
 /// Of everything that somebody sees.

@@ -1,7 +1,7 @@
 //! What stands at home beside what needs somebody, of what was reported: clusters, what moves, and how that stands to before.
 
 use jiff::Timestamp;
-use stages_platform_store::{Delivery, Operation, Retention, Role};
+use stages_platform_store::{By, Delivery, Operation, RetentionDays, Role};
 
 use crate::platform::{Platform, report};
 
@@ -47,8 +47,8 @@ async fn clusters_and_what_moves_stand_at_home_and_lead_to_their_applications() 
         let day = Timestamp::from_millisecond(now - hours * HOUR).unwrap().strftime("%-d %b");
         assert!(home.contains(&format!("<title>{day}: 1 deployment, 0 failed</title>")), "{day}: {home}");
     }
-    let days = std::time::Duration::from_hours(24 * 90);
-    platform.store.set_retention(Retention { history: days, keys: days, interval: days });
+    let (by, days) = (By { who: "ada".to_owned(), how: "session" }, RetentionDays { history: 90, keys: 90 });
+    platform.store.keep_retention_days(&by, Some(days), now).await.unwrap();
     let shipped = page("/shipping/90/deployments").await;
     assert!(shipped.contains("the 90 days before are not kept"), "{shipped}");
     let mover = "<a href=\"/applications/prod/argocd/shop?tab=timeline\">shop</a></td>\

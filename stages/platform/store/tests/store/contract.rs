@@ -6,7 +6,7 @@ use std::time::Duration;
 use pipeline_core::{SecretString, Shutdown};
 use serde_json::json;
 use stages_platform_store::{
-    By, Delivery, ObjectState, Outcome, Place, Retention, StoreError, Text, View, create_token,
+    By, Delivery, ObjectState, Outcome, Place, Retention, RetentionDays, StoreError, Text, View, create_token,
 };
 use tempfile::TempDir;
 
@@ -400,7 +400,9 @@ pub(crate) async fn retained(opened: &Opened, retention: Retention, done: impl A
         async move { store.retain(stop).await }
     });
     // It runs already, and looks again only in an hour.
-    opened.store.set_retention(retention);
+    let days = |age: Duration| u32::try_from(age.as_secs() / 86_400).unwrap();
+    let days = RetentionDays { history: days(retention.history), keys: days(retention.keys) };
+    opened.store.keep_retention_days(&crate::accounts::by(), Some(days), 0).await.unwrap();
     let until = async {
         while !done().await {
             tokio::time::sleep(Duration::from_millis(20)).await;

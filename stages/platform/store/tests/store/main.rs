@@ -24,6 +24,7 @@ mod owners;
 mod postgres;
 mod proxy;
 mod ranges;
+mod retention;
 mod rows;
 mod runtimes;
 mod saved_views;

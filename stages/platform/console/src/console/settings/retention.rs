@@ -47,6 +47,5 @@ pub(crate) async fn keep(desk: Desk) -> HandlerResult {
     let kept = (!reset).then_some(asked);
     let done = desk.store().keep_retention_days(&desk.by(), kept, desk.now()).await;
     done.map_err(|error| desk.unread(error))?;
-    desk.store().set_retention(kept.map_or(file, |days| days.over(file)));
     Ok(Redirect::to("/settings/retention").into_response())
 }

@@ -21,6 +21,10 @@ const BEGUN: &str = ".before-migration";
 /// and after that, with the moment.
 const BEFORE_MIGRATION: &str = ".before-migration-";
 
+/// What is kept once a backup is restored takes places so far behind those that were told before: whoever goes on behind one of these
+/// reads all anew, and nobody takes one of those for it.
+const AHEAD: i64 = 1_000_000;
+
 /// Writes a copy of the store as it is now to a new file, complete or not at all.
 ///
 /// # Errors
@@ -36,7 +40,8 @@ pub async fn backup(place: &Place, to: &Path) -> Result<(), StoreError> {
     done
 }
 
-/// Puts a backup in the place of the store, which is kept beside under the name that is given back.
+/// Puts a backup in the place of the store, which is kept beside under the name that is given back. The sequence of what is kept goes on
+/// far behind where it ended in both.
 ///
 /// # Errors
 /// When the store is in Postgres or in use, the backup is none, or a file cannot be read or written.
@@ -73,6 +78,8 @@ pub async fn restore(place: &Place, from: &Path) -> Result<Option<PathBuf>, Stor
         remove(&partial, &ENDS)?;
         return Err(no_backup());
     }
+    let places = sequence(path).await.unwrap_or(0).max(sequence(&partial).await?);
+    move_sequence(&partial, places.saturating_add(AHEAD)).await?;
     File::open(&partial).and_then(|file| file.sync_all()).map_err(file("write", &partial))?;
     dies_at("checked");
     let aside =
@@ -103,6 +110,27 @@ pub async fn restore(place: &Place, from: &Path) -> Result<Option<PathBuf>, Stor
     let folder = folder(path);
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(file("write", folder))?;
     Ok(aside)
+}
+
+/// Where the sequence ended by which a store numbers what it keeps.
+async fn sequence(path: &Path) -> Result<i64, StoreError> {
+    let pool = open(path).await?;
+    let mut connection = Connection::from(pool.acquire().await?);
+    let row = connection.row("SELECT seq FROM sqlite_sequence WHERE name = 'transitions'", &[]).await;
+    drop(connection);
+    pool.close().await;
+    row?.map_or(Ok(0), |row| row.int(0))
+}
+
+async fn move_sequence(path: &Path, to: i64) -> Result<(), StoreError> {
+    let pool = open(path).await?;
+    let mut connection = Connection::from(pool.acquire().await?);
+    connection.execute("DELETE FROM sqlite_sequence WHERE name = 'transitions'", &[]).await?;
+    let sql = "INSERT INTO sqlite_sequence (name, seq) VALUES ('transitions', $1)";
+    connection.execute(sql, &[Arg::Int(to)]).await?;
+    drop(connection);
+    pool.close().await;
+    Ok(())
 }
 
 fn folder(of: &Path) -> &Path {

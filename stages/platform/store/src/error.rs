@@ -73,7 +73,11 @@ pub enum StoreError {
     #[error("the store holds something that cannot be read")]
     Unreadable(#[source] std::io::Error),
     /// Postgres is backed up by its own tools.
-    #[error("this store is in Postgres: back it up with pg_dump, and restore it with pg_restore")]
+    #[error(
+        "this store is in Postgres: back it up with pg_dump, restore it with pg_restore, and before the platform starts run \
+         SELECT setval('transitions_id_seq', nextval('transitions_id_seq') + 1000000), so that nobody takes what comes for what they \
+         were told before"
+    )]
     ForSqliteAlone,
     /// The backup is to be a new file.
     #[error("{0} exists: name a file that does not")]

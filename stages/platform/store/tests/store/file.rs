@@ -7,8 +7,8 @@ use std::path::Path;
 
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
-    By, CommitOf, Place, Role, Rule, Scope, SourceChange, StoreConfig, StoreError, View, backup,
-    create_token, restore, revoke_token, tokens,
+    By, ChangedNames, CommitOf, Place, Role, Rule, Scope, SourceChange, StoreConfig, StoreError, View,
+    backup, create_token, restore, revoke_token, tokens,
 };
 use tempfile::TempDir;
 
@@ -62,6 +62,44 @@ async fn a_backup_made_while_reports_arrive_is_restored_as_it_was() {
     opened.keep(report("u", 100, 100)).await;
     assert_eq!(opened.versions().await.1, 100);
     opened.close().await;
+}
+
+/// What was told after the backup has the places that are told again after it.
+#[tokio::test]
+async fn whoever_was_told_more_than_a_backup_has_reads_all_anew_once_it_is_restored() {
+    let folder = TempDir::new().unwrap();
+    let (path, copy) = (folder.path().join("platform.db"), folder.path().join("copy.db"));
+    let place = Place::Sqlite(path);
+    for kept_before in [3, 0] {
+        let opened = open(&place).await;
+        let begin = opened.store.sequence().await.unwrap();
+        for version in 1..=kept_before {
+            opened.keep(report("u", version, version)).await;
+        }
+        backup(&place, &copy).await.unwrap();
+        for version in 4..=6 {
+            opened.keep(report("u", version, version)).await;
+        }
+        let told = opened.store.sequence().await.unwrap();
+        assert_eq!(told, begin + kept_before + 3);
+        opened.close().await;
+        restore(&place, &copy).await.unwrap();
+        let opened = open(&place).await;
+        let is_told = async || {
+            let changed = opened.store.changed(&View::ALL, told).await.unwrap();
+            assert_eq!(changed.names, ChangedNames::TooMany, "{changed:?}");
+        };
+        is_told().await;
+        for version in 14..=17 {
+            opened.keep(report("u", version, version)).await;
+        }
+        is_told().await;
+        opened.close().await;
+        for end in ["", "-wal", "-shm"] {
+            let _ = fs::remove_file(folder.path().join(format!("platform.db{end}")));
+        }
+        fs::remove_file(&copy).unwrap();
+    }
 }
 
 #[tokio::test]
@@ -135,7 +173,9 @@ async fn what_is_no_backup_is_refused_and_the_store_stays() {
         assert_eq!(restore(&place, &other).await.unwrap_err().to_string(), text);
     }
     let server = Place::Postgres("postgres://nobody@localhost/none".to_owned());
-    let text = "this store is in Postgres: back it up with pg_dump, and restore it with pg_restore";
+    let text = "this store is in Postgres: back it up with pg_dump, restore it with pg_restore, and before the platform starts run \
+                SELECT setval('transitions_id_seq', nextval('transitions_id_seq') + 1000000), so that nobody takes what comes for \
+                what they were told before";
     assert_eq!(backup(&server, &other).await.unwrap_err().to_string(), text);
     assert_eq!(restore(&server, &other).await.unwrap_err().to_string(), text);
     let opened = open(&place).await;

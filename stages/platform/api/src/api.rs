@@ -148,7 +148,7 @@ async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Res
         let text = r#"a query is missing: the body is to be {"query": "…", "variables": {}}"#;
         return Refusal::Wrong(text.to_owned()).into_response();
     }
-    let request = request.data(caller);
+    let request = request.data(caller).data(api.store.of_one_request());
     let accepted = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     if accepted.is_some_and(|accepted| accepted.contains(STREAM)) {
         let answers = api

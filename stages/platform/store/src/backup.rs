@@ -186,7 +186,10 @@ async fn is_begun(copy: &Path, applied: &HashSet<i64>) -> Result<bool, StoreErro
         return Ok(false);
     }
     let begun = open(copy).await?;
-    let was = database::applied(&begun).await;
+    let was = match begun.acquire().await {
+        Ok(connection) => database::applied(&mut Connection::from(connection)).await,
+        Err(error) => Err(error.into()),
+    };
     begun.close().await;
     Ok(was?.is_some_and(|was| was.len() < applied.len() && was.is_subset(applied)))
 }

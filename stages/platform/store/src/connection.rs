@@ -7,6 +7,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Postgres, Row as _, SqlSafeStr, Sqlite};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::StoreError;
 use crate::limits::{self, Limits};
@@ -44,6 +45,8 @@ pub(crate) enum Row {
 pub(crate) struct Connection {
     to: To,
     statements: u64,
+    /// Of a request that reads a few things at a time.
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 #[derive(Debug)]
@@ -54,10 +57,13 @@ enum To {
 
 /// Whoever writes looks rows up by their keys. The server plans a statement once for all that follow, and may do so while the
 /// tables are small: none of these plans reads a table that has grown since through. Several processes on one database take
-/// turns, so that what each reads before it writes is still so.
-const BEGIN_POSTGRES: &str = "BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
-    SET LOCAL enable_mergejoin = off; SET LOCAL jit = off";
-const TURN_POSTGRES: &str = "SELECT pg_advisory_xact_lock(7450119)";
+/// turns, so that what each reads before it writes is still so: each statement sees what was committed before it. What is acknowledged is on the disk
+/// of the server, also where the database is set to answer before. The last of the answers is the newest migration of the tables.
+const BEGIN_POSTGRES: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL enable_seqscan = off; \
+    SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; \
+    SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'";
+const TURN_POSTGRES: &str =
+    "SELECT pg_advisory_xact_lock(7450119); SELECT max(version) FROM _sqlx_migrations";
 
 /// Postgres has no zero byte in a text.
 fn text(text: &str) -> String {
@@ -79,7 +85,7 @@ macro_rules! bound {
 
 impl From<PoolConnection<Sqlite>> for Connection {
     fn from(connection: PoolConnection<Sqlite>) -> Self {
-        Self { to: To::Sqlite(connection), statements: 0 }
+        Self { to: To::Sqlite(connection), statements: 0, _turn: None }
     }
 }
 
@@ -94,7 +100,12 @@ fn said<T>(connection: &mut PoolConnection<Postgres>, said: Result<T, sqlx::Erro
 impl Connection {
     /// To a server that is waited for so long.
     pub(crate) const fn to_postgres(connection: PoolConnection<Postgres>, limits: Limits) -> Self {
-        Self { to: To::Postgres(connection, limits), statements: 0 }
+        Self { to: To::Postgres(connection, limits), statements: 0, _turn: None }
+    }
+
+    /// The turn ends with it.
+    pub(crate) fn with_turn(self, turn: Option<OwnedSemaphorePermit>) -> Self {
+        Self { _turn: turn, ..self }
     }
 
     /// Whether it is to SQLite: what both do not speak alike.
@@ -173,8 +184,9 @@ impl Connection {
         }
     }
 
-    /// Begins to write: nobody else does until the end.
-    pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
+    /// Begins to write: nobody else does until the end. Tables that a newer version than that of the migration `newest` has brought
+    /// to its shape meanwhile are left to it; of SQLite's no other process changes any.
+    pub(crate) async fn begin(&mut self, newest: i64) -> Result<(), StoreError> {
         match &mut self.to {
             To::Sqlite(_) => self.execute("BEGIN IMMEDIATE", &[]).await.map(drop),
             To::Postgres(connection, limits) => {
@@ -184,9 +196,11 @@ impl Connection {
                     "{BEGIN_POSTGRES}; SET LOCAL statement_timeout = {limit}; \
                      SET LOCAL idle_in_transaction_session_timeout = {limit}; {TURN_POSTGRES}"
                 );
-                let begin = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut **connection);
+                let begin = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut **connection);
                 let begun = limits.answered(begin).await;
-                said(connection, begun).map(drop)
+                let applied =
+                    said(connection, begun)?.last().map(|row| row.try_get::<i64, _>(0)).transpose()?;
+                if applied.is_some_and(|applied| applied > newest) { Err(StoreError::Newer) } else { Ok(()) }
             }
         }
     }

@@ -229,8 +229,16 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
     ),
 ];
 
-/// Connections that read, beside the one that writes.
+/// The newest of them.
+pub(crate) const NEWEST: i64 = match MIGRATIONS.last() {
+    Some((version, ..)) => *version,
+    None => 0,
+};
+
+/// Connections that read, beside the one that writes,
 const READERS: u32 = 4;
+/// and beside those by which it is told who asks: what is read for long keeps nobody out.
+const LOOKUPS: u32 = 2;
 /// Statements that a connection that writes has read: of each for many rows there is one for every power of two.
 const STATEMENTS: usize = 256;
 /// Rows of an answer of SQLite's that do not wait for whoever takes them.
@@ -280,10 +288,16 @@ pub(crate) enum Database {
     Sqlite {
         writer: SqlitePool,
         readers: SqlitePool,
+        lookups: SqlitePool,
         /// Held for as long as the store is open; another process has it where this one is a guest.
         _lock: Option<Arc<FileLock>>,
     },
-    Postgres(PgPool, Limits),
+    Postgres {
+        writer: PgPool,
+        readers: PgPool,
+        lookups: PgPool,
+        limits: Limits,
+    },
 }
 
 impl Database {
@@ -297,7 +311,26 @@ impl Database {
     /// The same for a moment, beside a process that has it open or is about to: it takes no lock that another needs, makes the
     /// tables where there are none, and changes none that there are.
     pub(crate) async fn beside(place: &Place, make: bool) -> Result<Self, StoreError> {
-        let Place::Sqlite(path) = place else { return Self::open(place, Limits::default()).await };
+        match place {
+            Place::Sqlite(path) => Self::beside_sqlite(path, make).await,
+            Place::Postgres(url) => {
+                let limits = Limits::default();
+                let (pool, _) = connected(url, limits).await?;
+                let mut connection = Connection::to_postgres(pool.acquire().await?, limits);
+                let is_new = is_new(applied(&mut connection).await?.as_ref())?;
+                drop(connection);
+                if is_new && !make {
+                    return Err(StoreError::NoStore(place.to_string()));
+                }
+                if is_new {
+                    migrate(&pool, limits).await?;
+                }
+                Ok(Self::Postgres { writer: pool.clone(), readers: pool.clone(), lookups: pool, limits })
+            }
+        }
+    }
+
+    async fn beside_sqlite(path: &Path, make: bool) -> Result<Self, StoreError> {
         if !make && !path.exists() {
             return Err(StoreError::NoStore(path.display().to_string()));
         }
@@ -307,13 +340,11 @@ impl Database {
         }
         let one = SqlitePoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
         let pool = one.connect_with(sqlite(path).create_if_missing(make)).await?;
-        match applied(&pool).await? {
-            None => migrator(|(.., sqlite, _)| sqlite).run(&pool).await.map_err(migration)?,
-            Some(applied) if is_newer(&applied) => return Err(StoreError::Newer),
-            Some(applied) if lacks(&applied) => return Err(StoreError::Older),
-            Some(_) => {}
+        let applied = applied(&mut Connection::from(pool.acquire().await?)).await?;
+        if is_new(applied.as_ref())? {
+            migrator(|(.., sqlite, _)| sqlite).run(&pool).await.map_err(migration)?;
         }
-        Ok(Self::Sqlite { writer: pool.clone(), readers: pool, _lock: None })
+        Ok(Self::Sqlite { writer: pool.clone(), readers: pool.clone(), lookups: pool, _lock: None })
     }
 
     async fn open_sqlite(path: &Path) -> Result<Self, StoreError> {
@@ -324,70 +355,104 @@ impl Database {
         let one = SqlitePoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
         let writing = options.clone().statement_cache_capacity(STATEMENTS).row_buffer_size(ROWS);
         let writer = one.connect_with(writing).await?;
-        let applied = applied(&writer).await?;
+        let applied = applied(&mut Connection::from(writer.acquire().await?)).await?;
         if let Some(applied) = applied.filter(|applied| lacks(applied) && !is_newer(applied)) {
             backup::before_migration(&writer, path, &applied).await?;
         }
         migrator(|(.., sqlite, _)| sqlite).run(&writer).await.map_err(migration)?;
         backup::migrated(path)?;
         drop(turn);
-        let some = SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(PATIENCE);
-        let readers = some.connect_with(options.create_if_missing(false).pragma("query_only", "ON")).await?;
-        Ok(Self::Sqlite { writer, readers, _lock: Some(Arc::new(lock)) })
+        let reading = options.create_if_missing(false).pragma("query_only", "ON");
+        let some = |most| SqlitePoolOptions::new().max_connections(most).acquire_timeout(PATIENCE);
+        let readers = some(READERS).connect_with(reading.clone()).await?;
+        let lookups = some(LOOKUPS).connect_with(reading).await?;
+        Ok(Self::Sqlite { writer, readers, lookups, _lock: Some(Arc::new(lock)) })
     }
 
     async fn open_postgres(url: &str, limits: Limits) -> Result<Self, StoreError> {
-        let options = of_url(url)?.application_name("gitops-runtime").disable_statement_logging();
-        let options = options.statement_cache_capacity(STATEMENTS);
-        let pool = PgPoolOptions::new().max_connections(READERS + 1).acquire_timeout(PATIENCE);
-        let pool = limits.watch(pool);
-        // The pool would wait for one that does not run as for one that starts, and not say why.
-        let first = tokio::time::timeout(PATIENCE, options.connect()).await;
-        let first = first.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()));
-        let why = match first {
-            Ok(connection) => connection.close().await.err(),
-            Err(sqlx::Error::Database(why)) if STARTING.contains(&&*why.code().unwrap_or_default()) => {
-                Some(sqlx::Error::Database(why))
-            }
-            Err(why) => return Err(unconnected(&options, why)),
-        };
-        let pool = pool.connect_with(options.clone()).await;
-        let pool = pool.map_err(|error| unconnected(&options, why.unwrap_or(error)))?;
-        let mut migrating = pool.acquire().await?;
-        // One that does not say is tried.
-        if let Some(version) = migrating.server_version_num().filter(|version| *version < OLDEST) {
-            return Err(StoreError::OldPostgres { address: address(&options), version: version / 10_000 });
-        }
-        limits::unlimited(&mut migrating).await?;
-        migrator(|(.., postgres)| postgres).run(&mut *migrating).await.map_err(migration)?;
-        limits.limited(&mut migrating).await?;
-        drop(migrating);
-        Ok(Self::Postgres(pool, limits))
+        let (writer, options) = connected(url, limits).await?;
+        migrate(&writer, limits).await?;
+        let some = |most| limits.watch(PgPoolOptions::new().max_connections(most).acquire_timeout(PATIENCE));
+        let readers = some(READERS).connect_lazy_with(options.clone());
+        let lookups = some(LOOKUPS).connect_lazy_with(options);
+        Ok(Self::Postgres { writer, readers, lookups, limits })
     }
 
     pub(crate) async fn to_write(&self) -> Result<Connection, StoreError> {
         Ok(match self {
             Self::Sqlite { writer, .. } => Connection::from(writer.acquire().await?),
-            Self::Postgres(pool, limits) => Connection::to_postgres(pool.acquire().await?, *limits),
+            Self::Postgres { writer, limits, .. } => {
+                Connection::to_postgres(writer.acquire().await?, *limits)
+            }
         })
     }
 
     pub(crate) async fn to_read(&self) -> Result<Connection, StoreError> {
         Ok(match self {
             Self::Sqlite { readers, .. } => Connection::from(readers.acquire().await?),
-            Self::Postgres(pool, limits) => Connection::to_postgres(pool.acquire().await?, *limits),
+            Self::Postgres { readers, limits, .. } => {
+                Connection::to_postgres(readers.acquire().await?, *limits)
+            }
+        })
+    }
+
+    /// For what tells who asks.
+    pub(crate) async fn to_look_up(&self) -> Result<Connection, StoreError> {
+        Ok(match self {
+            Self::Sqlite { lookups, .. } => Connection::from(lookups.acquire().await?),
+            Self::Postgres { lookups, limits, .. } => {
+                Connection::to_postgres(lookups.acquire().await?, *limits)
+            }
         })
     }
 
     pub(crate) async fn close(&self) {
         match self {
-            Self::Sqlite { writer, readers, .. } => {
+            Self::Sqlite { writer, readers, lookups, .. } => {
+                lookups.close().await;
                 readers.close().await;
                 writer.close().await;
             }
-            Self::Postgres(pool, _) => pool.close().await,
+            Self::Postgres { writer, readers, lookups, .. } => {
+                lookups.close().await;
+                readers.close().await;
+                writer.close().await;
+            }
         }
     }
+}
+
+/// A pool of one connection to a server that is new enough, and how it is connected to.
+async fn connected(url: &str, limits: Limits) -> Result<(PgPool, PgConnectOptions), StoreError> {
+    let options = of_url(url)?.application_name("gitops-runtime").disable_statement_logging();
+    let options = options.statement_cache_capacity(STATEMENTS);
+    // The pool would wait for one that does not run as for one that starts, and not say why.
+    let first = tokio::time::timeout(PATIENCE, options.connect()).await;
+    let first = first.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()));
+    let why = match first {
+        Ok(connection) => connection.close().await.err(),
+        Err(sqlx::Error::Database(why)) if STARTING.contains(&&*why.code().unwrap_or_default()) => {
+            Some(sqlx::Error::Database(why))
+        }
+        Err(why) => return Err(unconnected(&options, why)),
+    };
+    let one = limits.watch(PgPoolOptions::new().max_connections(1).acquire_timeout(PATIENCE));
+    let pool = one.connect_with(options.clone()).await;
+    let pool = pool.map_err(|error| unconnected(&options, why.unwrap_or(error)))?;
+    // One that does not say is tried.
+    let version = pool.acquire().await?.server_version_num();
+    if let Some(version) = version.filter(|version| *version < OLDEST) {
+        return Err(StoreError::OldPostgres { address: address(&options), version: version / 10_000 });
+    }
+    Ok((pool, options))
+}
+
+/// Makes the tables of a server, or brings them to this version's shape.
+async fn migrate(pool: &PgPool, limits: Limits) -> Result<(), StoreError> {
+    let mut connection = pool.acquire().await?;
+    limits::unlimited(&mut connection).await?;
+    migrator(|(.., postgres)| postgres).run(&mut *connection).await.map_err(migration)?;
+    Ok(limits.limited(&mut connection).await?)
 }
 
 /// A commit is on the disk when it returns: `synchronous` is full. The log that grew under a long reader is cut again.
@@ -465,16 +530,28 @@ fn migrator(text: impl Fn((i64, &'static str, &'static str, &'static str)) -> &'
     Migrator { migrations: migrations.collect(), ..Migrator::DEFAULT }
 }
 
-/// The migrations that a file has; `None` for a file without tables.
-pub(crate) async fn applied(pool: &SqlitePool) -> Result<Option<HashSet<i64>>, StoreError> {
-    let mut connection = Connection::from(pool.acquire().await?);
-    let sql = "SELECT count(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
+/// The migrations that a store has; `None` for one without tables.
+pub(crate) async fn applied(connection: &mut Connection) -> Result<Option<HashSet<i64>>, StoreError> {
+    let sql = match connection.is_sqlite() {
+        true => "SELECT count(*) FROM sqlite_master WHERE name = '_sqlx_migrations'",
+        false => "SELECT count(to_regclass('_sqlx_migrations'))",
+    };
     if connection.row(sql, &[]).await?.map_or(Ok(0), |row| row.int(0))? == 0 {
         return Ok(None);
     }
     let rows = connection.rows("SELECT version FROM _sqlx_migrations", &[]).await?;
     let applied = rows.iter().map(|row| row.int(0)).collect::<Result<HashSet<_>, _>>()?;
     Ok((!applied.is_empty()).then_some(applied))
+}
+
+/// Whether tables are to be made, where there are none; those of another version are left as they are.
+fn is_new(applied: Option<&HashSet<i64>>) -> Result<bool, StoreError> {
+    match applied {
+        None => Ok(true),
+        Some(applied) if is_newer(applied) => Err(StoreError::Newer),
+        Some(applied) if lacks(applied) => Err(StoreError::Older),
+        Some(_) => Ok(false),
+    }
 }
 
 fn lacks(applied: &HashSet<i64>) -> bool {

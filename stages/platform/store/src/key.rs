@@ -181,7 +181,7 @@ impl Store {
         let Some(prefix) = secret::prefix(MARK, token) else { return Ok(None) };
         let sql = "SELECT u.name, k.scope, k.hash, k.until, k.id FROM keys k JOIN users u ON u.id = k.user_id \
                    WHERE k.prefix = $1 AND k.until > $2 AND u.disabled = 0";
-        let row = self.read().await?.row(sql, &[Arg::Text(prefix), Arg::Int(now)]).await?;
+        let row = self.look_up().await?.row(sql, &[Arg::Text(prefix), Arg::Int(now)]).await?;
         let Some(row) = row else { return Ok(None) };
         if !bool::from(row.bytes(2)?.ct_eq(&Sha256::digest(token.as_bytes())[..])) {
             return Ok(None);

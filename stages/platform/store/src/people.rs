@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::accounts::{Account, END_SESSIONS, Role, insert, joins};
 use crate::act::Statement;
 use crate::audit::By;
-use crate::connection::{Arg, Row};
+use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::identity::PROVIDED_LASTS;
 use crate::report::Millis;
@@ -94,7 +94,8 @@ impl Store {
                    FROM users u LEFT JOIN identities a ON a.user_id = u.id AND a.issuer = u.admin_by \
                    LEFT JOIN members m ON m.user_id = u.id LEFT JOIN identities i ON i.user_id = u.id AND i.issuer = m.given_by \
                    WHERE u.name = $1 AND u.disabled = 0";
-        let rows = self.read().await?.rows(sql, &[Arg::Text(name)]).await?;
+        let mut connection = self.look_up().await?;
+        let rows = connection.rows(sql, &[Arg::Text(name)]).await?;
         let Some(first) = rows.first() else { return Ok(None) };
         let (who, uid, mut lapsed) = (name.to_owned(), first.text(1)?, lapsed_at(first, 2, now)?);
         if lapsed.is_none() && Role::of(&first.text(0)?) == Role::Admin {
@@ -107,7 +108,7 @@ impl Store {
                 None => teams.extend(row.text_or_null(5)?),
             }
         }
-        let mut rules = self.rules().await?;
+        let mut rules = all_rules(&mut connection).await?;
         rules.retain(|rule| teams.iter().any(|team| rule.teams.contains(team)));
         Ok(Some(Access { who, uid, role: Role::Member, rules, lapsed }))
     }
@@ -237,13 +238,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn rules(&self) -> Result<Vec<Rule>, StoreError> {
-        let rows = self.read().await?.rows("SELECT id, body FROM rules ORDER BY id", &[]).await?;
-        let one = |row: Row| {
-            let body = row.text(1)?;
-            let rule: Rule = serde_json::from_str(&body)?;
-            Ok(Rule { id: row.int(0)?, ..rule })
-        };
-        rows.into_iter().map(one).collect()
+        all_rules(&mut self.read().await?).await
     }
 
     /// Keeps a rule that [`Rule::check`] takes; `false`: there are as many as there may be.
@@ -287,4 +282,14 @@ fn lapsed_at(row: &Row, column: usize, now: Millis) -> Result<Option<String>, St
     let last = row.int_or_null(column + 1)?.max(row.int_or_null(column + 2)?);
     let is_old = last.is_none_or(|last| now.saturating_sub(last) >= PROVIDED_LASTS);
     Ok(Some(issuer).filter(|issuer| !issuer.is_empty() && is_old))
+}
+
+async fn all_rules(connection: &mut Connection) -> Result<Vec<Rule>, StoreError> {
+    let rows = connection.rows("SELECT id, body FROM rules ORDER BY id", &[]).await?;
+    let one = |row: Row| {
+        let body = row.text(1)?;
+        let rule: Rule = serde_json::from_str(&body)?;
+        Ok(Rule { id: row.int(0)?, ..rule })
+    };
+    rows.into_iter().map(one).collect()
 }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use pipeline_core::{SecretString, Shutdown};
 use prometheus::Registry;
 use serde_json::Value;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::act::Statement;
@@ -36,6 +36,8 @@ const BREATH: Duration = Duration::from_millis(20);
 
 /// A look through all that is too old, beside the looks at what has become so.
 const ALL_AGAIN: Duration = Duration::from_secs(86_400);
+/// What one request reads at a time: fewer than there are connections that read.
+const READS_OF_ONE: usize = 2;
 const NEWEST_KEPT: &str = "SELECT max(at) FROM (SELECT max(seen_at) AS at FROM runtimes \
     UNION ALL SELECT max(received_at) FROM transitions) AS kept";
 
@@ -60,6 +62,8 @@ pub struct Store {
     pub(crate) retention_set: Arc<Notify>,
     /// When anything was kept last before this store was opened: what is kept from then on is told by a clock that may be wrong.
     newest: Option<Millis>,
+    /// Of one request that reads: see [`Self::of_one_request`].
+    turns: Option<Arc<Semaphore>>,
 }
 
 /// What ends when every [`Store`] is dropped: everything was written.
@@ -92,7 +96,7 @@ impl StoreConfig {
         let (jobs, queue) = mpsc::channel(WAITING);
         let writing = tokio::spawn(writer::run(database.clone(), queue, metrics.clone()));
         let (file, retention_set) = (self.retention, Arc::default());
-        Ok((Store { database, jobs, metrics, file, retention_set, newest }, Writing(writing)))
+        Ok((Store { database, jobs, metrics, file, retention_set, newest, turns: None }, Writing(writing)))
     }
 }
 
@@ -254,7 +258,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn runtime(&self, token: &SecretString) -> Result<Option<Runtime>, StoreError> {
-        token::runtime(&mut self.read().await?, token).await
+        token::runtime(&mut self.look_up().await?, token).await
     }
 
     /// Whether any token was ever made.
@@ -382,13 +386,28 @@ impl Store {
         held::holds(&mut self.read().await?, runtime, objects).await
     }
 
+    /// The same for one request, which reads a few things at a time: the others wait, and leave readers to whoever else asks.
+    #[must_use]
+    pub fn of_one_request(&self) -> Self {
+        Self { turns: Some(Arc::new(Semaphore::new(READS_OF_ONE))), ..self.clone() }
+    }
+
     /// Changes all of it or nothing.
     pub(crate) async fn change(&self, statements: Vec<Statement>) -> Result<(), Arc<StoreError>> {
         self.ask(|answer| Job::Change { statements, answer }).await
     }
 
     pub(crate) async fn read(&self) -> Result<Connection, StoreError> {
-        self.database.to_read().await
+        let turn = match &self.turns {
+            Some(turns) => Some(Arc::clone(turns).acquire_owned().await.map_err(|_| StoreError::Closed)?),
+            None => None,
+        };
+        Ok(self.database.to_read().await?.with_turn(turn))
+    }
+
+    /// For what tells who asks: it waits for nothing else that is read.
+    pub(crate) async fn look_up(&self) -> Result<Connection, StoreError> {
+        self.database.to_look_up().await
     }
 
     async fn ask<T>(&self, job: impl FnOnce(writer::ReplySender<T>) -> Job) -> Result<T, Arc<StoreError>> {
@@ -396,5 +415,33 @@ impl Store {
         let closed = || Arc::new(StoreError::Closed);
         self.jobs.send(job(answer)).await.map_err(|_| closed())?;
         answered.await.unwrap_or_else(|_| Err(closed()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_request_leaves_readers_to_others_however_much_it_asks_for() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let ages = Duration::from_secs(86_400);
+        let retention = Retention { history: ages, keys: ages, interval: ages };
+        let config = StoreConfig { place: Place::Sqlite(folder.path().join("platform.db")), retention };
+        let (store, writing) = config.build(&Registry::new()).await.unwrap();
+        let own = store.of_one_request();
+        let held = [own.read().await.unwrap(), own.read().await.unwrap()];
+        let mut third = pin!(own.read());
+        let is_ready = poll_fn(|context| Poll::Ready(third.as_mut().poll(context).is_ready())).await;
+        assert!(!is_ready, "two are read over at a time");
+        store.of_one_request().read().await.unwrap();
+        drop(held);
+        third.await.unwrap();
+        drop((own, store));
+        writing.finished().await;
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::act::{self, Statement};
 use crate::connection::Connection;
-use crate::database::Database;
+use crate::database::{Database, NEWEST};
 use crate::error::StoreError;
 use crate::fleet;
 use crate::group;
@@ -205,7 +205,7 @@ pub(crate) async fn within<T>(
         Some(connection) => connection,
         None => database.to_write().await?,
     };
-    if let Err(error) = connection.begin().await {
+    if let Err(error) = connection.begin(NEWEST).await {
         // It may be within a transaction that failed.
         connection.discard().await;
         return Err(error);

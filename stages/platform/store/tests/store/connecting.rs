@@ -84,5 +84,7 @@ async fn a_server_that_is_too_old_is_told_before_any_table_is_made_in_it() {
     let text = format!("Postgres at {address} is of version 12: 13 or newer is needed");
     assert_eq!((said, why), (text, None));
     proxy.tell_version(*b"13");
-    assert_eq!(tokens(&Place::Postgres(proxy.url.clone())).await.unwrap(), []);
+    let place = Place::Postgres(proxy.url.clone());
+    let none = format!("there is no store {place}: start the platform, or make a token");
+    assert_eq!(refused(&proxy.url).await, (none, None));
 }

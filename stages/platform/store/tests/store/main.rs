@@ -28,6 +28,7 @@ mod retention;
 mod rows;
 mod runtimes;
 mod saved_views;
+mod servers;
 mod shipping;
 mod silence;
 mod support;

@@ -1,0 +1,130 @@
+//! What a store does on a server that others set up, read, and bring to other versions.
+
+use std::time::Duration;
+
+use sqlx::{Connection as _, PgConnection};
+use stages_platform_store::{Delivery, Place, RetentionDays, StoreError, create_token, tokens};
+use tokio::task::JoinSet;
+
+use crate::postgres::Server;
+use crate::support::{Opened, digest, open, report};
+
+/// It may take so long on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// More than a store reads over at a time.
+const READERS: usize = 12;
+
+async fn run(url: &str, sql: &'static str) {
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+async fn newest(url: &str) -> i64 {
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    let sql = "SELECT max(version) FROM _sqlx_migrations";
+    sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap()
+}
+
+#[tokio::test]
+async fn whoever_makes_a_token_changes_no_tables_that_a_platform_has() {
+    let server = Server::start().await;
+    let url = server.database().await;
+    let place = Place::Postgres(url.clone());
+    let none = format!("there is no store {place}: start the platform, or make a token");
+    assert_eq!(tokens(&place).await.unwrap_err().to_string(), none);
+    create_token(&place, "prod").await.unwrap();
+    assert_eq!(tokens(&place).await.unwrap().len(), 1);
+    let opened = open(&place).await;
+    let known = newest(&url).await;
+    // As an older version left them.
+    run(&url, "DELETE FROM _sqlx_migrations WHERE version = (SELECT max(version) FROM _sqlx_migrations)")
+        .await;
+    let error = create_token(&place, "other").await.unwrap_err();
+    assert!(matches!(error, StoreError::Older), "{error:?}");
+    assert_eq!(newest(&url).await, known - 1, "they are as they were");
+    let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+                 VALUES (100000, 'newer', true, '\\x00', 0)";
+    run(&url, newer).await;
+    let error = tokens(&place).await.unwrap_err();
+    assert!(matches!(error, StoreError::Newer), "{error:?}");
+    // A platform that was left behind writes nothing that a newer one reads otherwise.
+    let (runtime, key, report) = (opened.runtime.id, digest("a"), report("u", 1, 1));
+    let delivery = Delivery { runtime, key, keyed: true, epoch: None, era: 0, report };
+    let error = opened.store.keep(vec![delivery]).await.unwrap_err();
+    assert!(matches!(*error, StoreError::Newer), "{error:?}");
+    assert_eq!(opened.timeline().await, []);
+    opened.close().await;
+}
+
+#[tokio::test]
+async fn what_is_acknowledged_is_on_the_disk_however_the_database_is_set() {
+    let server = Server::start().await;
+    let url = server.database().await;
+    let opened = open(&Place::Postgres(url.clone())).await;
+    let watched = "CREATE TABLE watched (commits TEXT, isolation TEXT); CREATE FUNCTION watch() RETURNS trigger AS \
+        'BEGIN INSERT INTO watched VALUES (current_setting(''synchronous_commit''), current_setting(''transaction_isolation'')); \
+        RETURN NEW; END' LANGUAGE plpgsql; CREATE TRIGGER watches AFTER INSERT ON transitions FOR EACH ROW EXECUTE FUNCTION watch();";
+    run(&url, watched).await;
+    opened.close().await;
+    let mut expected = Vec::new();
+    for (commits, kept) in [("off", "on"), ("on", "on"), ("remote_apply", "remote_apply")] {
+        let set = format!(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = {commits}', current_database()); \
+             EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = ''repeatable read''', current_database()); END $$"
+        );
+        let mut connection = PgConnection::connect(&url).await.unwrap();
+        sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        let opened = open(&Place::Postgres(url.clone())).await;
+        let version = i64::try_from(expected.len()).unwrap() + 1;
+        opened.keep(report("u", version, version)).await;
+        expected.push((kept.to_owned(), "read committed".to_owned()));
+        opened.close().await;
+    }
+    let mut connection = PgConnection::connect(&url).await.unwrap();
+    let sql = "SELECT commits, isolation FROM watched";
+    let told: Vec<(String, String)> = sqlx::query_as(sql).fetch_all(&mut connection).await.unwrap();
+    assert_eq!(told, expected);
+}
+
+impl Opened {
+    async fn reads(&self) -> JoinSet<()> {
+        let mut reading = JoinSet::new();
+        for _ in 0..READERS {
+            let (store, runtime) = (self.store.clone(), self.runtime.id);
+            reading.spawn(async move {
+                store.timeline(runtime, ("argocd", "shop"), i64::MAX, 1).await.ok();
+            });
+        }
+        reading
+    }
+}
+
+#[tokio::test]
+async fn who_asks_is_known_and_what_is_told_is_kept_while_all_that_is_read_waits() {
+    let server = Server::start().await;
+    let url = server.database().await;
+    let place = Place::Postgres(url.clone());
+    let opened = open(&place).await;
+    let token = create_token(&place, "other").await.unwrap();
+    let mut other = PgConnection::connect(&url).await.unwrap();
+    sqlx::raw_sql("BEGIN; LOCK TABLE transitions IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut other)
+        .await
+        .unwrap();
+    let mut reading = opened.reads().await;
+    let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'transitions'::regclass";
+    let wait = async {
+        while sqlx::query_scalar::<_, i64>(waits).fetch_one(&mut other).await.unwrap() < 4 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.unwrap();
+    assert_eq!(opened.store.runtime(&token).await.unwrap().unwrap().name, "other");
+    let days = Some(RetentionDays { history: 90, keys: 7 });
+    opened.store.keep_retention_days(&crate::accounts::by(), days, 0).await.unwrap();
+    sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
+    while reading.join_next().await.is_some() {}
+    opened.close().await;
+}

@@ -161,11 +161,12 @@ pub(crate) async fn applications(
     rows.into_iter().map(one).collect()
 }
 
-/// The numbers of all its states stand in an index, and the newest alone are read.
+/// The numbers of all its states stand in an index, and the newest alone are read. By the number itself Postgres would look through
+/// the states of all applications from the newest on, and through all there are for one that is quiet.
 const TIMELINE: &str = "SELECT t.id, e.api_version, e.kind, e.namespace, e.name, t.at, t.last_at, t.reports, e.current, t.uid, \
     t.version, t.deleted, t.sync, t.health, t.health_message, t.revision \
     FROM (SELECT n.id FROM applications a JOIN entities o ON o.application_id = a.id JOIN transitions n ON n.entity_id = o.id \
-    WHERE a.runtime_id = $1 AND a.namespace = $2 AND a.name = $3 AND n.id < $4 ORDER BY n.id DESC LIMIT $5) AS newest \
+    WHERE a.runtime_id = $1 AND a.namespace = $2 AND a.name = $3 AND n.id < $4 ORDER BY n.id + 0 DESC LIMIT $5) AS newest \
     CROSS JOIN transitions t CROSS JOIN entities e WHERE t.id = newest.id AND e.id = t.entity_id ORDER BY t.id DESC";
 
 /// What happened to an application and its resources, the newest first, from before `before`.

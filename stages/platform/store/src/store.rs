@@ -39,7 +39,7 @@ const ALL_AGAIN: Duration = Duration::from_secs(86_400);
 /// What one request reads at a time: fewer than there are connections that read.
 const READS_OF_ONE: usize = 2;
 const NEWEST_KEPT: &str = "SELECT max(at) FROM (SELECT max(seen_at) AS at FROM runtimes \
-    UNION ALL SELECT max(received_at) FROM transitions) AS kept";
+    UNION ALL SELECT (SELECT received_at FROM transitions ORDER BY id DESC LIMIT 1)) AS kept";
 
 /// How to open a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,8 +91,8 @@ impl StoreConfig {
         let database = Database::open(&self.place, limits).await?;
         let metrics = StoreMetrics::new(registry)
             .map_err(|error| StoreError::Unreadable(std::io::Error::other(error)))?;
-        let newest = database.to_read().await?.row(NEWEST_KEPT, &[]).await?;
-        let newest = newest.map_or(Ok(None), |row| row.int_or_null(0))?;
+        // Where that cannot be read, as in a store that is damaged, no clock is believed at once.
+        let newest = newest_kept(&database).await.unwrap_or(Some(Millis::MIN));
         let (jobs, queue) = mpsc::channel(WAITING);
         let writing = tokio::spawn(writer::run(database.clone(), queue, metrics.clone()));
         let (file, retention_set) = (self.retention, Arc::default());
@@ -124,6 +124,12 @@ pub async fn create_token(place: &Place, runtime: &str) -> Result<SecretString, 
 pub async fn adopt(place: &Place, runtime: &str) -> Result<SecretString, StoreError> {
     runtime_name::check_adopted(runtime)?;
     token_of(place, runtime).await
+}
+
+/// When anything was kept last; `None`: nothing was yet.
+async fn newest_kept(database: &Database) -> Result<Option<Millis>, StoreError> {
+    let row = database.to_read().await?.row(NEWEST_KEPT, &[]).await?;
+    row.map_or(Ok(None), |row| row.int_or_null(0))
 }
 
 async fn token_of(place: &Place, runtime: &str) -> Result<SecretString, StoreError> {

@@ -2,10 +2,10 @@
 //! files of those versions.
 
 use sqlx::{Connection as _, PgConnection};
-use stages_platform_store::{Account, Place, View};
+use stages_platform_store::{Account, Place, StoreConfig, View};
 
 use crate::accounts::{NOW, ada, by, each_has_a_uid, with_ada};
-use crate::support::{open, report, resource};
+use crate::support::{KEEP_ALL, open, report, resource};
 
 /// Makes the tables what they were before the migration that keeps since when an entity is in its state.
 const BACK_TO_16: &str = "ALTER TABLE entities DROP COLUMN since, DROP COLUMN gone, DROP COLUMN owner, DROP COLUMN era; \
@@ -30,6 +30,11 @@ pub(crate) async fn since_when_a_resource_is_so_is_taken_over_on_postgres(url: &
     sqlx::raw_sql(BACK_TO_16).execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
 
+    // A platform changes them, and whoever makes a token does not.
+    let config = StoreConfig { place: place.clone(), retention: KEEP_ALL };
+    let (store, writing) = config.build(&prometheus::Registry::new()).await.unwrap();
+    drop(store);
+    writing.finished().await;
     let opened = open(&place).await;
     let found = opened.store.find_resources(&View::ALL, "", 10).await.unwrap();
     let found: Vec<_> = found.iter().map(|one| (&*one.name.name, one.at, one.gone)).collect();

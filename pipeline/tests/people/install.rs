@@ -83,7 +83,7 @@ async fn what_is_reported_while_helm_waits_for_the_new_pods_is_not_of_these() {
         desk.platform.report(&first("1")).await;
         std::fs::write(desk.file("reported"), "").unwrap();
     });
-    let end = "it has not taken effect within 1 s: nothing was reported yet\n";
+    let end = "it has not taken effect within 1 s: it was not heard of since\n";
     assert!(said.code == 3 && said.err.ends_with(end), "{said:?}");
     assert!(asked(&desk).contains("--wait --timeout 1s"));
     desk.stop().await;

@@ -17,6 +17,8 @@ use crate::platform::Platform;
 const CHUNK: usize = 50;
 /// Bytes of the versions of kinds that are told of one.
 const VERSIONS: usize = 8 * 1_024;
+/// Bytes of a name and of an address, as the platform takes them.
+const NAME: usize = 500;
 /// The longest text that is told of one.
 const MESSAGE: usize = 1_024;
 
@@ -50,11 +52,15 @@ pub(crate) async fn tell(argocd: &ArgoCd, platform: &Platform, runtime: &str) ->
 fn told(one: &ListedCluster, runtime: &str, redactor: &Redactor) -> Option<Value> {
     let server = one.server.as_deref().filter(|server| !server.is_empty())?;
     let name = one.name.as_deref().filter(|name| !name.is_empty()).unwrap_or(server);
+    // The platform would take none of those beside it.
+    let is_well = |text: &str| text.len() <= NAME && !text.chars().any(char::is_control);
+    if !is_well(name) || !is_well(server) {
+        return None;
+    }
     let (info, state) = (&one.info, &one.info["connectionState"]);
-    let message = state["message"].as_str().map(|text| {
-        let begin: String = text.chars().take(MESSAGE).collect();
-        redactor.text(&begin).into_owned()
-    });
+    // Whole: half of a secret is not known for one.
+    let message =
+        state["message"].as_str().map(|text| redactor.text(text).chars().take(MESSAGE).collect::<String>());
     let status = ["Successful", "Failed"].into_iter().find(|status| state["status"] == *status);
     let mut room = VERSIONS;
     let fits = |version: &&Value| {

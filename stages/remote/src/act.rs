@@ -16,7 +16,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Looks in a row that may fail.
 const FAILURES: u32 = 10;
 /// A look that began before the end has so long beyond it to be answered.
-const LAST: Duration = Duration::from_secs(2);
+const LAST: Duration = Duration::from_secs(10);
 
 /// What is to be done.
 pub(crate) struct Act<'a> {
@@ -91,7 +91,8 @@ pub(crate) async fn wait(
     let (mut said, mut failures) = (String::new(), 0);
     loop {
         let looked = timeout_at(end + LAST, look()).await;
-        match looked.unwrap_or_else(|_| Ok(Look::Not("nobody answered".to_owned()))) {
+        let unanswered = || if said.is_empty() { "nobody answered".to_owned() } else { said.clone() };
+        match looked.unwrap_or_else(|_| Ok(Look::Not(unanswered()))) {
             Ok(Look::Done(text)) => return screen.tell(&text),
             Ok(Look::Failed(text)) => return Err(RemoteError::NotMet(text)),
             Ok(Look::Not(now)) => {

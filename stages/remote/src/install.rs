@@ -122,11 +122,11 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// When a runtime last reported; `None`: it is not known.
-async fn last_report(platform: &Platform, name: &str) -> Result<Option<Option<String>>, RemoteError> {
-    let query = "query Runtime($name: String!) { runtime(name: $name) { lastReportAt } }";
-    let found: Value = platform.get("read a runtime", query, json!({"name": name}), "runtime").await?;
-    Ok(found.as_object().map(|found| found.get("lastReportAt").and_then(Value::as_str).map(str::to_owned)))
+/// When a runtime last reported, or was heard of at all, as a field of it says; `None`: it is not known.
+async fn last(field: &str, platform: &Platform, name: &str) -> Result<Option<Option<String>>, RemoteError> {
+    let query = format!("query Runtime($name: String!) {{ runtime(name: $name) {{ {field} }} }}");
+    let found: Value = platform.get("read a runtime", &query, json!({"name": name}), "runtime").await?;
+    Ok(found.as_object().map(|found| found.get(field).and_then(Value::as_str).map(str::to_owned)))
 }
 
 pub(crate) async fn install(
@@ -148,7 +148,7 @@ pub(crate) async fn install(
     } else {
         arguments.push("--reset-then-reuse-values".into());
         // What is there reports meanwhile: that the new pods are ready is for helm to say.
-        let within = format!("{}s", given.timeout.as_secs());
+        let within = format!("{}s", given.timeout.as_millis().div_ceil(1000).max(1));
         arguments.extend(["--wait".into(), "--timeout".into(), within.into()]);
     }
     arguments.extend(given.values.iter().flat_map(|file| ["-f".into(), file.into()]));
@@ -157,7 +157,7 @@ pub(crate) async fn install(
         return screen.say(&given.helm.line(&arguments));
     }
     let platform = Platform::find(&given.place, environment).await?;
-    let known = last_report(&platform, &given.name).await?;
+    let known = last("lastReportAt", &platform, &given.name).await?;
     let Some(mut before) = known else {
         let text = match is_new {
             true => format!(
@@ -176,16 +176,21 @@ pub(crate) async fn install(
         return given.helm.plan(release, &arguments, screen).await;
     }
     given.helm.run(&arguments).await?;
-    if !is_new && let Some(now) = last_report(&platform, &given.name).await? {
+    // What is asked for changed while helm waited; who has told all before has nothing new to report.
+    let (told, nothing) = match is_new {
+        true => ("lastReportAt", "nothing was reported yet"),
+        false => ("lastHeardAt", "it was not heard of since"),
+    };
+    if !is_new && let Some(now) = last(told, &platform, &given.name).await? {
         before = now;
     }
     let waiting = Waiting { wait: true, timeout: given.timeout };
     let look = async || {
-        Ok(match last_report(&platform, &given.name).await? {
+        Ok(match last(told, &platform, &given.name).await? {
             Some(Some(now)) if before.as_ref() != Some(&now) => {
                 Look::Done(format!("{} reports to {address}", given.name))
             }
-            Some(_) => Look::Not("nothing was reported yet".to_owned()),
+            Some(_) => Look::Not(nothing.to_owned()),
             None => Look::Failed(format!("the runtime {} is not known any more", given.name)),
         })
     };

@@ -185,7 +185,7 @@ impl Of {
             variables.extend(more.clone());
         }
         let before: Option<Rollout> = match done.waiting.wait {
-            true => Some(read(self.read(what.fields).await?)?),
+            true => Some(read(self.read("").await?)?),
             false => None,
         };
         let act = Act {
@@ -202,7 +202,13 @@ impl Of {
         }
         let (Some(_), Some(before)) = (carried, before) else { return Ok(()) };
         let look = async || {
-            let now: Rollout = read(self.read(what.fields).await?)?;
+            let now = match self.read(what.fields).await {
+                Err(RemoteError::Refused { said, .. }) if said.contains("Unknown field") => {
+                    let said = "it is asked for, and this runtime is of a version that does not tell when it is through";
+                    return Ok(Look::Failed(said.to_owned()));
+                }
+                now => read::<Rollout>(now?)?,
+            };
             Ok(match (what.is_so)(&before, &now) {
                 true => Look::Done(format!("{title}: {}", now.standing())),
                 false => Look::Not(now.standing()),

@@ -235,9 +235,11 @@ impl Proxy {
             Some(Ok(answer)) => {
                 if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
                     let session = active.session().clone();
+                    // The server that has the tunnel judges each visitor anew.
+                    let is_anybodys = !is_passed_on || session.allowed.is_empty();
                     tokio::spawn(async move {
                         // Ready when the answer was read to its end; an error when it never will be.
-                        if sender.ready().await.is_ok() {
+                        if sender.ready().await.is_ok() && is_anybodys {
                             session.keep(sender);
                         }
                     });

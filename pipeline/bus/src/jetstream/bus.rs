@@ -28,7 +28,7 @@ impl Bus for JetStream {
         let mut making = self.inner.making.lock().await;
         making.durables = durables;
         let standing = self.ensured(&making.durables).await;
-        self.inner.reached.heed(&standing.reached, false);
+        self.inner.reached.heed(&standing.reached, None::<&fn(&str) -> bool>);
         self.lives(&mut making, standing.lives);
     }
 
@@ -140,7 +140,11 @@ impl JetStream {
     /// its end any more, all in this process hear it, once.
     fn heed(&self, making: &mut Making, Standing { lives, reached }: Standing) {
         let made_anew = making.lives != lives;
-        let back = self.inner.reached.heed(&reached, made_anew);
+        let same = |stream: &str| {
+            let what = format!("stream {stream}");
+            making.lives.get(&what).is_some_and(|made| lives.get(&what) == Some(made))
+        };
+        let back = self.inner.reached.heed(&reached, made_anew.then_some(&same));
         if made_anew {
             self.lives(making, lives);
             tracing::warn!(

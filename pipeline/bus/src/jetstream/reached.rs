@@ -81,20 +81,16 @@ impl Reached {
         is_back
     }
 
-    /// Takes down how far streams are, all of which are others where they were `made_anew`; gives those that went back, once.
-    pub(super) fn heed<'a>(&self, all: &'a [Found], made_anew: bool) -> Vec<&'a str> {
-        let mut state = self.state();
-        let mut back: Vec<&str> = Vec::new();
-        if made_anew {
-            state.streams.clear();
-        } else {
-            back.extend(all.iter().filter(|found| state.is_back(found)).map(|found| found.stream.as_str()));
-            back.sort_unstable();
-            back.dedup();
-            for stream in &back {
-                state.streams.remove(*stream);
-            }
-        }
+    /// Takes down how far streams are; gives those that went back, once. Where something was made anew, a stream is as it was that
+    /// `same` says so of.
+    pub(super) fn heed<'a>(&self, all: &'a [Found], same: Option<&impl Fn(&str) -> bool>) -> Vec<&'a str> {
+        let (mut state, made_anew) = (self.state(), same.is_some());
+        let is_same = |stream: &str| same.is_none_or(|same| same(stream));
+        let back = all.iter().filter(|found| state.is_back(found)).map(|found| found.stream.as_str());
+        let mut back: Vec<&str> = back.filter(|stream| is_same(stream)).collect();
+        back.sort_unstable();
+        back.dedup();
+        state.streams.retain(|stream, _| !made_anew && !back.contains(&stream.as_str()));
         all.iter().for_each(|found| state.take_down(found));
         if !back.is_empty() {
             state.lost_ends += 1;
@@ -135,6 +131,9 @@ impl Reached {
 mod tests {
     use super::*;
 
+    /// Nothing was made anew.
+    const KEPT: Option<&fn(&str) -> bool> = None;
+
     fn found(stream: &str, mark: Mark, sequence: u64) -> Found {
         Found { stream: stream.to_owned(), mark, sequence }
     }
@@ -157,22 +156,22 @@ mod tests {
         let before = reached.mark("a").beyond();
         assert!(answered(&reached, before, 7));
         let all = [found("a", before, 7), found("a", reached.mark("a"), 8), found("b", reached.mark("b"), 1)];
-        assert_eq!(reached.heed(&all, false), ["a"]);
+        assert_eq!(reached.heed(&all, KEPT), ["a"]);
         assert_eq!(reached.mark("a").least, 8);
         assert!(!answered(&reached, before, 8), "it was sent before that was known");
         assert!(!answered(&reached, before, 11), "and may be of the stream as it was");
         assert_eq!(reached.mark("a").least, 8);
-        assert!(reached.heed(&all, false).is_empty(), "it is told once");
+        assert!(reached.heed(&all, KEPT).is_empty(), "it is told once");
         assert!(!answered(&reached, reached.mark("a").beyond(), 9));
     }
 
     #[test]
     fn a_look_finds_a_stream_as_far_as_it_was_or_back() {
         let reached = Reached::default();
-        assert!(reached.heed(&[found("a", reached.mark("a"), 0)], false).is_empty());
-        assert!(reached.heed(&[found("a", reached.mark("a"), 4)], false).is_empty());
-        assert!(reached.heed(&[found("a", reached.mark("a"), 4)], false).is_empty());
-        assert_eq!(reached.heed(&[found("a", reached.mark("a"), 0)], false), ["a"]);
+        assert!(reached.heed(&[found("a", reached.mark("a"), 0)], KEPT).is_empty());
+        assert!(reached.heed(&[found("a", reached.mark("a"), 4)], KEPT).is_empty());
+        assert!(reached.heed(&[found("a", reached.mark("a"), 4)], KEPT).is_empty());
+        assert_eq!(reached.heed(&[found("a", reached.mark("a"), 0)], KEPT), ["a"]);
     }
 
     #[test]
@@ -180,10 +179,19 @@ mod tests {
         let reached = Reached::default();
         answered(&reached, reached.mark("a").beyond(), 9);
         let before = reached.mark("a").beyond();
-        assert!(reached.heed(&[], true).is_empty());
+        assert!(reached.heed(&[], Some(&(|_: &str| false))).is_empty());
         assert!(!answered(&reached, before, 10), "a late answer says nothing of them");
         assert!(!answered(&reached, reached.mark("a").beyond(), 1));
         assert_eq!(reached.lost_ends(), 0);
+    }
+
+    #[test]
+    fn a_stream_that_lost_its_end_with_a_durable_beside_it_has_lost_it_all_the_same() {
+        let reached = Reached::default();
+        answered(&reached, reached.mark("a").beyond(), 9);
+        let all = [found("a", reached.mark("a"), 3)];
+        assert_eq!(reached.heed(&all, Some(&(|stream: &str| stream == "a"))), ["a"]);
+        assert_eq!(reached.lost_ends(), 1);
     }
 
     #[test]
@@ -191,7 +199,7 @@ mod tests {
         let (one, other) = (Reached::default(), Reached::default());
         let lose = |reached: &Reached| {
             answered(reached, reached.mark("a").beyond(), 9);
-            assert_eq!(reached.heed(&[found("a", reached.mark("a"), 1)], false), ["a"]);
+            assert_eq!(reached.heed(&[found("a", reached.mark("a"), 1)], KEPT), ["a"]);
         };
         for reached in [&one, &other] {
             lose(reached);

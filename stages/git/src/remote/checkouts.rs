@@ -302,6 +302,9 @@ impl Checkouts {
 
     /// A commit of this whole id that is on this machine already; nobody is asked.
     pub async fn here(&self, of: &Scoped, revision: &str) -> Option<Checkout> {
+        if of.url.scheme() == Scheme::File && !self.inner.config.files {
+            return None;
+        }
         let entry = self.inner.entry(of);
         let (commit, reading) = here(&entry, whole(revision)?).await?;
         let (url, series) = (of.url.clone(), self.series());

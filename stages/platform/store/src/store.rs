@@ -441,12 +441,14 @@ mod tests {
         let (store, writing) = config.build(&Registry::new()).await.unwrap();
         let own = store.of_one_request();
         let held = [own.read().await.unwrap(), own.read().await.unwrap()];
-        let mut third = pin!(own.read());
-        let is_ready = poll_fn(|context| Poll::Ready(third.as_mut().poll(context).is_ready())).await;
-        assert!(!is_ready, "two are read over at a time");
-        store.of_one_request().read().await.unwrap();
-        drop(held);
-        third.await.unwrap();
+        {
+            let mut third = pin!(own.read());
+            let is_ready = poll_fn(|context| Poll::Ready(third.as_mut().poll(context).is_ready())).await;
+            assert!(!is_ready, "two are read over at a time");
+            store.of_one_request().read().await.unwrap();
+            drop(held);
+            third.await.unwrap();
+        }
         drop((own, store));
         writing.finished().await;
     }

@@ -44,17 +44,16 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let good = world.simulation.directory().join("good-state");
     copy(&state, &good).await?;
     let (ledger, flight) = files(&state)?;
-    let intents_length = match &flight {
-        Some(flight) => tokio::fs::metadata(flight).await?.len(),
-        None => 0,
-    };
+    let intents_length =
+        tokio::fs::metadata(&flight).await.context("look at the file of send intents")?.len();
+    anyhow::ensure!(intents_length > 0, "the file of send intents is empty: there is nothing to cut");
     let length = tokio::fs::metadata(&ledger).await.context("look at the ledger file")?.len();
     let damages = damages(setting, length, intents_length);
     let progress = bar(damages.len() as u64, "damage");
     let (mut whole, mut aside) = (0, 0);
     for damage in &damages {
         copy(&good, &state).await?;
-        apply(*damage, &ledger, flight.as_deref()).await?;
+        apply(*damage, &ledger, &flight).await?;
         let mut wrong = Vec::new();
         match survive(&mut world).await {
             Ok(true) => aside += 1,
@@ -75,6 +74,8 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
          {aside} times it was set aside and everything was reported again",
         damages.len()
     ));
+    // Of nothing that is left of a ledger nothing can be used, so that at least one was.
+    outcome.demand(aside > 0, || "no damage had the ledger set aside".to_owned());
     // It goes on from whatever the last damage left.
     world.witness.new_era();
     world.start().await?;
@@ -102,17 +103,15 @@ fn damages(setting: &Setting, length: u64, flight: u64) -> Vec<Damage> {
     all.push(Damage::Truncated(0));
     let flips = setting.either(5, 65);
     all.extend((0..flips).map(|_| Damage::Flipped(chance.u64(0..length), chance.u8(0..8))));
-    if flight > 0 {
-        let cuts = setting.either(2, 20);
-        all.extend((0..cuts).map(|_| Damage::Cut(chance.u64(0..flight))));
-    }
+    let cuts = setting.either(2, 20);
+    all.extend((0..cuts).map(|_| Damage::Cut(chance.u64(0..flight))));
     all
 }
 
-async fn apply(damage: Damage, ledger: &Path, flight: Option<&Path>) -> anyhow::Result<()> {
+async fn apply(damage: Damage, ledger: &Path, flight: &Path) -> anyhow::Result<()> {
     match damage {
         Damage::Truncated(length) => cut(ledger, length).await,
-        Damage::Cut(length) => cut(flight.context("there is no file of send intents")?, length).await,
+        Damage::Cut(length) => cut(flight, length).await,
         Damage::Flipped(at, bit) => {
             let mut bytes = tokio::fs::read(ledger).await.context("read the ledger file")?;
             let byte = bytes.get_mut(usize::try_from(at)?).context("the ledger is shorter than it was")?;
@@ -132,19 +131,14 @@ async fn survive(world: &mut World) -> anyhow::Result<bool> {
     world.witness.new_era();
     let before = world.posts();
     world.start().await?;
-    let applications = u64::from(APPLICATIONS);
-    let reporter = world.binary.reporter()?;
-    let looked = |status: &loadtest_sim::reporter::Status| {
-        status.total.idle() && status.total.observed >= applications
-    };
-    reporter.wait(PATIENCE, "every application to be looked at", looked).await?;
+    world.looked_at().await?;
     let missing = world.known(PATIENCE).await?;
     if let Some(first) = missing.told.first() {
         anyhow::bail!("{} are not known: {first}", missing.count);
     }
     let aside = NOT_USED.iter().any(|text| !world.binary.said(text).is_empty());
     let sent = world.posts() - before;
-    let all = applications * u64::from(1 + RESOURCES);
+    let all = u64::from(APPLICATIONS) * u64::from(1 + RESOURCES);
     if aside {
         anyhow::ensure!(sent >= all, "the ledger was set aside, and {sent} of {all} were reported again");
     } else {
@@ -153,14 +147,17 @@ async fn survive(world: &mut World) -> anyhow::Result<bool> {
     Ok(aside)
 }
 
-/// The ledger and the file of send intents beside it, if there is one.
-fn files(state: &Path) -> anyhow::Result<(PathBuf, Option<PathBuf>)> {
+/// The ledger and the file of send intents beside it.
+fn files(state: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
     let mut all: Vec<PathBuf> = Vec::new();
     for entry in state.read_dir().context("read the state directory")? {
         all.push(entry.context("read the state directory")?.path());
     }
     let with = |end: &str| all.iter().find(|path| path.extension().is_some_and(|own| own == end)).cloned();
-    Ok((with("redb").context("there is no ledger file in the state directory")?, with("sending")))
+    Ok((
+        with("redb").context("there is no ledger file in the state directory")?,
+        with("sending").context("there is no file of send intents in the state directory")?,
+    ))
 }
 
 /// Makes `to` hold what `from` holds, and nothing else.

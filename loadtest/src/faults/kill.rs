@@ -4,7 +4,8 @@
 //! the ledger's commit - fails: when anything is lost or repeated beyond that, and when too few kills met anything
 //!
 //! The moments are counted in what the platform sees: some random milliseconds after the k-th request was received, or
-//! the k-th answer was sent.
+//! the k-th answer was sent. Every third kill waits instead until the ledger holds everything, of changes that one process saw
+//! from their first to their last: then every operation's end was told, and nothing at all may be sent again.
 
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ const RATE: f64 = 60.0;
 const LATEST: u64 = 40;
 /// So many milliseconds after it, at most.
 const LATER: u64 = 40;
+/// Changes before a kill that waits until everything is told.
+const AT_REST: u64 = 20;
 /// Between two looks at what the platform saw.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -34,51 +37,77 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let mut world = World::settled(setting, scene).await?;
     let mut outcome = Outcome::new("kill", format!("{kills} kills under load"));
     let mut chance = fastrand::Rng::with_seed(setting.seed ^ 0x6b69_6c6c);
-    {
-        let World { simulation, witness, load, binary } = &mut world;
-        let striking = strike(simulation, witness, binary, kills, &mut chance);
-        tokio::select! {
-            struck = striking => struck?,
-            loaded = load.run(simulation, RATE) => loaded?,
+    let progress = bar(kills, "kill");
+    let (mut under_load, mut told) = (0, 0);
+    for number in 1..=kills {
+        if number.is_multiple_of(3) {
+            told += at_rest(&mut world, &mut outcome).await?;
+        } else {
+            let World { simulation, witness, load, binary } = &mut world;
+            let striking = strike(simulation, witness, binary, &mut chance);
+            tokio::select! {
+                struck = striking => struck?,
+                loaded = load.run(simulation, RATE) => loaded?,
+            }
+            under_load += 1;
         }
+        progress.inc(1);
     }
+    progress.finish_and_clear();
+    outcome
+        .notes
+        .push(format!("{told} operation ends had to be told before {} kills at rest", kills - under_load));
     world.verdict(&mut outcome, Some(Instant::now()), PATIENCE).await?;
-    judge(&mut outcome, &world, setting.long);
+    judge(&mut outcome, &world, under_load as usize, setting.long);
     world.end().await?;
     Ok(outcome)
 }
 
-/// Kills and starts again, so many times; the last start is left running.
+/// Kills and starts again in the middle of changes.
 async fn strike(
     simulation: &Simulation,
     witness: &Witness,
     binary: &mut Binary,
-    kills: u64,
     chance: &mut fastrand::Rng,
 ) -> anyhow::Result<()> {
-    let progress = bar(kills, "kill");
-    for _ in 0..kills {
-        let by_answers = chance.bool();
-        let heard = || {
-            let seen = witness.lock();
-            if by_answers { seen.answered } else { seen.received }
-        };
-        let wanted = heard() + chance.u64(1..=LATEST);
-        let enough = until(PATIENCE, LOOK, async || Ok(heard()), |heard| *heard >= wanted).await? >= wanted;
-        anyhow::ensure!(enough, "the platform heard too little of a process within {PATIENCE:?}");
-        sleep(Duration::from_millis(chance.u64(0..=LATER))).await;
-        binary.kill(witness).await?;
-        binary.start(simulation).await?;
-        progress.inc(1);
+    let by_answers = chance.bool();
+    let heard = || {
+        let seen = witness.lock();
+        if by_answers { seen.answered } else { seen.received }
+    };
+    let wanted = heard() + chance.u64(1..=LATEST);
+    let enough = until(PATIENCE, LOOK, async || Ok(heard()), |heard| *heard >= wanted).await? >= wanted;
+    anyhow::ensure!(enough, "the platform heard too little of a process within {PATIENCE:?}");
+    sleep(Duration::from_millis(chance.u64(0..=LATER))).await;
+    binary.kill(witness).await?;
+    binary.start(simulation).await
+}
+
+/// Kills and starts again when everything is told and written down; gives how many operation ends that was.
+async fn at_rest(world: &mut World, outcome: &mut Outcome) -> anyhow::Result<usize> {
+    // Whatever ends from now on its watch tells.
+    world.binary.reporter()?.ready(PATIENCE).await?;
+    let before = world.load.ends.len();
+    {
+        let World { simulation, load, .. } = world;
+        load.end_and_hide(simulation, load.first_living()?)?;
+        load.make(simulation, AT_REST, RATE).await?;
+        load.change_all(simulation)?;
     }
-    progress.finish_and_clear();
-    Ok(())
+    let mut missing = world.known(PATIENCE).await?;
+    let ends = world.load.ends.get(before..).unwrap_or_default();
+    let unknown = truth::missing_ends(&world.witness, ends.iter());
+    missing.told.extend(unknown.told);
+    outcome.lost += missing.count + unknown.count;
+    outcome.wrong.append(&mut missing.told);
+    let told = ends.len();
+    world.restart_in_silence(outcome).await?;
+    Ok(told)
 }
 
 /// What kills met is chance: the long form has enough of them to demand a share.
-fn judge(outcome: &mut Outcome, world: &World, long: bool) {
+fn judge(outcome: &mut Outcome, world: &World, all: usize, long: bool) {
     let seen = world.witness.lock();
-    let all = seen.kills.len();
     let met = seen.kills.iter().filter(|kill| kill.met_reports()).count();
     let between = seen.kills.iter().filter(|kill| kill.again > 0).count();
     let open: u64 = seen.kills.iter().map(|kill| kill.open).sum();

@@ -193,6 +193,37 @@ impl Load {
         simulation.kube.version_of(Collection::Applications, &key).context("find a generated application")
     }
 
+    /// Changes every application once more, so that whoever knows all of these changes has been told of every change before them.
+    pub(crate) fn change_all(&mut self, simulation: &Simulation) -> anyhow::Result<()> {
+        let living = self.fleet.snapshot().into_iter().skip(self.spared as usize).filter(|state| !state.gone);
+        for state in living {
+            self.drift(simulation, state.index)?;
+        }
+        Ok(())
+    }
+
+    /// Ends an operation of an application, and begins another one, which hides that end in the cluster.
+    pub(crate) fn end_and_hide(&mut self, simulation: &Simulation, index: u32) -> anyhow::Result<()> {
+        let before = self.ends.len();
+        // Where none runs, one begins before it ends.
+        for _ in 0..2 {
+            if self.ends.len() == before {
+                let state = self.state(index)?;
+                self.operate(simulation, state)?;
+            }
+        }
+        anyhow::ensure!(self.ends.len() > before, "no operation of {} ends", Fleet::name(index));
+        let state = self.state(index)?;
+        self.operate(simulation, state)
+    }
+
+    /// The first application that is there and not left alone.
+    pub(crate) fn first_living(&self) -> anyhow::Result<u32> {
+        let all = self.fleet.snapshot().into_iter().skip(self.spared as usize);
+        let mut living = all.filter(|state| !state.gone).map(|state| state.index);
+        living.next().context("find an application that is there")
+    }
+
     /// Begins an operation, or ends the one that runs.
     fn operate(&mut self, simulation: &Simulation, mut state: AppState) -> anyhow::Result<()> {
         state.serial += 1;

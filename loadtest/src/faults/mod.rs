@@ -86,7 +86,7 @@ type Run = for<'a> fn(&'a Setting) -> LocalBoxFuture<'a, anyhow::Result<Outcome>
 struct Fault {
     name: &'static str,
     about: &'static str,
-    /// It waits most of its time: all that do are tried at once.
+    /// It waits most of its time: all that do are tried at once in the short form.
     waits: bool,
     run: Run,
 }
@@ -182,7 +182,8 @@ fn last_line(outcomes: &[Outcome]) -> String {
     )
 }
 
-/// Those that wait at once, then the others one after the other; outcomes in the order of the faults.
+/// Those that wait at once, then the others one after the other; outcomes in the order of the faults. In the long form, which judges
+/// speed and memory, one after the other all of them.
 async fn carry_out_all(chosen: &[&Fault], setting: &Setting) -> Vec<Outcome> {
     let tell = |what: &str, fault: &Fault| say(&format!("{what} {}: {}", fault.name, fault.about));
     let one = async |fault: &Fault| {
@@ -191,11 +192,12 @@ async fn carry_out_all(chosen: &[&Fault], setting: &Setting) -> Vec<Outcome> {
         tell(if outcome.is_good() { "held  " } else { "FAILED" }, fault);
         outcome
     };
-    let waiting = chosen.iter().filter(|fault| fault.waits).map(|fault| one(fault));
+    let at_once = |fault: &Fault| fault.waits && !setting.long;
+    let waiting = chosen.iter().filter(|fault| at_once(fault)).map(|fault| one(fault));
     let mut waited = futures::future::join_all(waiting).await.into_iter();
     let mut outcomes = Vec::new();
     for fault in chosen {
-        let outcome = if fault.waits { waited.next() } else { Some(one(fault).await) };
+        let outcome = if at_once(fault) { waited.next() } else { Some(one(fault).await) };
         outcomes.extend(outcome);
     }
     outcomes

@@ -1,7 +1,8 @@
 //! One application's reports are refused for good (422).
 //!
 //! takes: changes of that one and of others; a kill - gives: what is parked before and after - fails: when others do
-//! not go on, when it is not parked, when it is sent again after the restart, or not reported once it is taken again
+//! not go on, when it is not parked, when it or anything else is sent again after the restart, or not reported once it is taken
+//! again
 
 use std::time::Duration;
 
@@ -36,18 +37,15 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     {
         let World { simulation, load, .. } = &mut world;
         load.make(simulation, 150, 60.0).await?;
+        load.change_all(simulation)?;
     }
     let others = world.known_but(&Fleet::name(POOR), PATIENCE).await?;
     outcome.lost += others.count;
     outcome.wrong.extend(others.told);
     let before = parked(&world).await?;
     outcome.demand(before == 1, || format!("{before} applications are parked, not one"));
-    world.committed().await?;
-    world.kill().await?;
     let refused = world.simulation.platform.totals().spoilt;
-    world.start().await?;
-    let reporter = world.binary.reporter()?;
-    reporter.wait(PATIENCE, "the reporter to hold nothing", |status| status.total.idle()).await?;
+    world.restart_in_silence(&mut outcome).await?;
     sleep(QUIET).await;
     let again = world.simulation.platform.totals().spoilt - refused;
     let after = parked(&world).await?;

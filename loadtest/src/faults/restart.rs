@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Setting;
-use loadtest_sim::PATIENCE;
+use loadtest_sim::{PATIENCE, until};
 
 use super::world::{Scene, World};
 use loadtest_judge::outcome::Outcome;
@@ -18,6 +18,8 @@ use loadtest_judge::outcome::seconds;
 const LIMIT: [Duration; 2] = [PATIENCE, Duration::from_secs(10)];
 /// The default of `kubernetes.pageSize`.
 const PAGE: u64 = 100;
+/// Between two looks at what is known.
+const LOOK: Duration = Duration::from_millis(200);
 /// How long the first reports may take.
 const FIRST: Duration = Duration::from_secs(600);
 
@@ -35,7 +37,11 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let mut world = World::new(setting, scene).await?;
     world.start().await?;
     let all = u64::from(applications) * u64::from(1 + resources);
-    world.simulation.platform.wait_until(FIRST, |totals| totals.taken >= all).await?;
+    let known = until(FIRST, LOOK, async || Ok(entities(&world)), |known| *known >= all).await?;
+    anyhow::ensure!(
+        known >= all,
+        "{known} of {all} applications and resources were reported within {FIRST:?}"
+    );
     world
         .binary
         .reporter()?
@@ -47,10 +53,7 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let began = Instant::now();
     world.start().await?;
     let took = began.elapsed();
-    let settled = |status: &loadtest_sim::reporter::Status| {
-        status.total.idle() && status.total.observed >= u64::from(applications)
-    };
-    world.binary.reporter()?.wait(PATIENCE, "every application to be looked at", settled).await?;
+    world.looked_at().await?;
     let idle = began.elapsed();
     outcome.drain = Some(idle);
     world.binary.look();
@@ -74,8 +77,13 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     outcome.demand(lists == pages, || format!("{lists} pages of lists were read, one list has {pages}"));
     outcome.demand(gets == 0, || format!("{gets} applications were read one by one"));
     let known = world.simulation.platform.totals();
-    outcome.lost = all - (known.applications + known.resources).min(all);
+    outcome.lost = all - entities(&world).min(all);
     outcome.out_of_order = known.out_of_order + known.resources_out_of_order;
     world.end().await?;
     Ok(outcome)
+}
+
+/// How many applications and resources the platform was told of.
+fn entities(world: &World) -> u64 {
+    world.simulation.platform.last().len() as u64
 }

@@ -16,7 +16,7 @@ use loadtest_judge::witness::Witness;
 use loadtest_sim::Simulation;
 use loadtest_sim::platform::Keep;
 use loadtest_sim::process;
-use loadtest_sim::reporter::Reporter;
+use loadtest_sim::reporter::{Reporter, Status};
 use loadtest_sim::{PATIENCE, until};
 
 /// How long an answer may take into the ledger on such a machine; the long form knows better.
@@ -117,6 +117,31 @@ impl World {
         };
         let is_held = until(PATIENCE, LOOK, look, |is_held| *is_held).await?;
         anyhow::ensure!(is_held, "the ledger does not hold everything within {PATIENCE:?}");
+        Ok(())
+    }
+
+    /// Waits until every application that is there was looked at since the last start, and nothing is held.
+    pub(super) async fn looked_at(&self) -> anyhow::Result<()> {
+        let fleet = self.simulation.fleet.as_ref().context("the simulation generates no applications")?;
+        let there = fleet.snapshot().iter().filter(|state| !state.gone).count() as u64;
+        let is_over = |status: &Status| status.total.idle() && status.total.observed >= there;
+        self.binary.reporter()?.wait(PATIENCE, "every application to be looked at", is_over).await.map(drop)
+    }
+
+    /// Kills it once the ledger holds everything, and starts it again: not one report may come of that. Nothing changes
+    /// meanwhile, and every change was reported before.
+    pub(super) async fn restart_in_silence(&mut self, outcome: &mut Outcome) -> anyhow::Result<()> {
+        self.committed().await?;
+        let before = self.posts();
+        self.kill().await?;
+        self.start().await?;
+        self.looked_at().await?;
+        sleep(QUIET).await;
+        let sent = self.posts() - before;
+        outcome.beyond += sent;
+        outcome.demand(sent == 0, || {
+            format!("{sent} reports came after a kill, although the ledger held everything")
+        });
         Ok(())
     }
 

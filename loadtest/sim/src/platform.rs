@@ -195,6 +195,12 @@ impl PlatformSim {
         })
     }
 
+    /// Whether a report under this key was refused, because another owner was newer.
+    #[must_use]
+    pub fn is_stale(&self, key: &str) -> bool {
+        self.shared.tally().is_stale(key)
+    }
+
     /// The highest epoch that a report of an application came under.
     #[must_use]
     pub fn epoch(&self, namespace: &str, name: &str) -> Option<u64> {

@@ -35,15 +35,15 @@ impl Late {
 
     /// Waits until another owner has reported the same application, and lets this report go on: it is refused.
     pub(super) async fn arrives(self, platform: &PlatformSim) -> anyhow::Result<()> {
-        let Self { report: HeldUp { namespace, application, epoch }, hold } = self;
+        let Self { report: HeldUp { namespace, application, epoch, key }, hold } = self;
+        let key = key.with_context(|| format!("a report of {application} has no key"))?;
         let followed = || platform.epoch(&namespace, &application) > epoch;
         if !comes_to(followed).await? {
             bail!("nobody reports {application}, although a report of it was not answered");
         }
-        let before = platform.totals().stale_refused;
         drop(hold);
-        if !comes_to(|| platform.totals().stale_refused > before).await? {
-            bail!("a report of {application} was not refused, although another owner had followed");
+        if !comes_to(|| platform.is_stale(&key)).await? {
+            bail!("the report of {application} was not refused, although another owner had followed");
         }
         Ok(())
     }

@@ -30,9 +30,7 @@ Examples:
   Every event once, with 1,000 applications:
     loadtest replicas
   As it is meant, with an optimised program: 5,000 applications, rounds of events in an order of their own:
-    cargo run --release -p loadtest -- replicas --long
-  What a change costs three replicas on NATS, beside one process without:
-    cargo run --release -p loadtest -- replicas compare";
+    cargo run --release -p loadtest -- replicas --long";
 
 /// The column of reports that were taken although another owner was newer.
 const STALE: &str = "accepted stale";

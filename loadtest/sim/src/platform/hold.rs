@@ -16,6 +16,8 @@ pub struct HeldUp {
     pub application: String,
     /// The epoch that it names.
     pub epoch: Option<u64>,
+    /// Its `Idempotency-Key`.
+    pub key: Option<String>,
 }
 
 /// Holds up one report, until this is dropped.
@@ -46,7 +48,7 @@ struct Waiting {
 
 impl Door {
     /// Lets a report in, once it may.
-    pub(super) async fn pass(&self, report: &Parsed, epoch: Option<u64>) {
+    pub(super) async fn pass(&self, report: &Parsed, epoch: Option<u64>, key: Option<&str>) {
         let wanted = {
             let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             waiting.take_if(|waiting| (waiting.wants)(report))
@@ -54,7 +56,7 @@ impl Door {
         let Some(Waiting { tell, mut opened, .. }) = wanted else { return };
         let (namespace, application) = (report.entity.app_namespace.clone(), report.entity.app_name.clone());
         // Nobody hears it where the hold is over already.
-        let _ = tell.send(HeldUp { namespace, application, epoch });
+        let _ = tell.send(HeldUp { namespace, application, epoch, key: key.map(str::to_owned) });
         // It is never told anything: an error means that it is dropped.
         let _ = opened.changed().await;
     }
@@ -99,12 +101,13 @@ mod tests {
         let door = &platform.shared.hold;
         let mut hold = platform.hold_up(|report| report.entity.app_name == "a");
         let (a, b) = (report("a"), report("b"));
-        door.pass(&b, Some(7)).await;
-        let mut waits = Box::pin(door.pass(&a, Some(8)));
+        door.pass(&b, Some(7), None).await;
+        let mut waits = Box::pin(door.pass(&a, Some(8), Some("k")));
         assert!(poll!(waits.as_mut()).is_pending());
         let (namespace, application) = ("argocd".to_owned(), "a".to_owned());
-        assert_eq!(hold.came().await, Some(HeldUp { namespace, application, epoch: Some(8) }));
-        door.pass(&a, Some(9)).await;
+        let held = HeldUp { namespace, application, epoch: Some(8), key: Some("k".to_owned()) };
+        assert_eq!(hold.came().await, Some(held));
+        door.pass(&a, Some(9), None).await;
         assert!(poll!(waits.as_mut()).is_pending(), "the first one alone waits");
         drop(hold);
         timeout(Duration::from_secs(20), waits).await.expect("it may pass");
@@ -112,6 +115,6 @@ mod tests {
         let mut first = platform.hold_up(|_| true);
         let _second = platform.hold_up(|_| false);
         assert_eq!(first.came().await, None);
-        door.pass(&a, None).await;
+        door.pass(&a, None, None).await;
     }
 }

@@ -186,7 +186,7 @@ fn outdated() -> PeerResponse {
 
 /// Takes a report, unless its epoch or a rule says otherwise.
 async fn take(shared: &Shared, headers: &HeaderMap, payload: &str, parsed: &Parsed) -> Came {
-    shared.hold.pass(parsed, epoch(headers)).await;
+    shared.hold.pass(parsed, epoch(headers), key(headers)).await;
     let met = shared.faults.meet("report", &parsed.entity.app_name);
     if met.as_ref().is_none_or(|rule| rule.effect) {
         let onward = shared.onward.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -207,7 +207,7 @@ pub(super) async fn count(shared: &Shared, headers: &HeaderMap, payload: &str, p
     let key = key(headers);
     let (duplicate, number) = {
         let mut tally = shared.tally();
-        if !tally.admit(parsed, epoch(headers)) {
+        if !tally.admit(parsed, epoch(headers), key) {
             return false;
         }
         (tally.take(parsed, key, payload), tally.totals.taken)

@@ -96,13 +96,15 @@ pub(super) struct Tally {
     pub(super) last: HashMap<EntityName, Last>,
     pub(super) kept: VecDeque<KeptReport>,
     pub(super) held: LastKeys,
+    /// Keys of reports that were refused for their epoch.
+    pub(super) stale: HashSet<u128>,
     /// The highest epoch of each application, by namespace and name.
     pub(super) epochs: HashMap<(String, String), u64>,
 }
 
 impl Tally {
     /// Whether a report may be taken by its epoch; one without an epoch always may.
-    pub(super) fn admit(&mut self, parsed: &Parsed, epoch: Option<u64>) -> bool {
+    pub(super) fn admit(&mut self, parsed: &Parsed, epoch: Option<u64>, key: Option<&str>) -> bool {
         let Some(epoch) = epoch else { return true };
         let EntityName { app_namespace, app_name, .. } = &parsed.entity;
         let highest = self.epochs.entry((app_namespace.clone(), app_name.clone())).or_default();
@@ -110,6 +112,7 @@ impl Tally {
             *highest = epoch;
         } else {
             self.totals.stale_refused += 1;
+            self.stale.extend(key.map(short));
             return false;
         }
         true
@@ -166,6 +169,11 @@ impl Tally {
             }
         }
         false
+    }
+
+    /// Whether a report under this key was refused for its epoch.
+    pub(super) fn is_stale(&self, key: &str) -> bool {
+        self.stale.contains(&short(key))
     }
 
     /// A report under this key is none that was taken.

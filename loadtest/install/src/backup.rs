@@ -75,7 +75,7 @@ pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     ];
     match ground.tools.run("kubectl", &verify).await {
         Ok(said) => say(&format!("  verify says: {}", said.trim())),
-        Err(error) => say(&format!("  verify says: {error:#}")),
+        Err(error) => wrong.push(format!("verify after the restore: {error:#}")),
     }
     kept.holds(&second).await?;
 

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use anyhow::{Context as _, bail, ensure};
+use jiff::Timestamp;
 use serde::Deserialize;
 
 /// One granted right: one verb on one resource.
@@ -217,6 +218,7 @@ struct Line {
     user: User,
     object_ref: Option<ObjectRef>,
     response_status: Option<Status>,
+    request_received_timestamp: Timestamp,
 }
 
 #[derive(Deserialize)]
@@ -248,6 +250,7 @@ struct Request {
     verb: String,
     path: String,
     code: u16,
+    at: Timestamp,
 }
 
 /// The user's requests that were answered, each once.
@@ -275,7 +278,8 @@ fn requests(log: &str, user: &str) -> anyhow::Result<Vec<Request>> {
             namespace: object.namespace,
         });
         let path = line.uri.split('?').next().unwrap_or_default().to_owned();
-        let request = Request { asked, verb: line.verb, path, code };
+        let at = line.request_received_timestamp;
+        let request = Request { asked, verb: line.verb, path, code, at };
         // The later stage knows better: a watch that began well may have ended with a panic.
         if found.insert(line.id.clone(), request).is_none() {
             order.push(line.id);
@@ -307,12 +311,34 @@ fn is_everybodys(asked: &Rule) -> bool {
 
 /// Judges what `user` (as [`user`] gives it) did, by the lines of an audit log.
 pub fn verdict(log: &str, user: &str, granted: &[Rule]) -> anyhow::Result<Verdict> {
+    verdict_over_starts(log, user, granted, &[])
+}
+
+/// The same where the API server was started at these moments. One that has just begun to serve has yet to read who may do what:
+/// that it refuses what is granted is no failure until it has once allowed the same.
+pub fn verdict_over_starts(
+    log: &str,
+    user: &str,
+    granted: &[Rule],
+    starts: &[Timestamp],
+) -> anyhow::Result<Verdict> {
+    let mut allowed: BTreeMap<&Rule, Timestamp> = BTreeMap::new();
     let requests = requests(log, user)?;
     let mut verdict = Verdict { requests: requests.len(), ..Verdict::default() };
     let mut refused: BTreeMap<String, usize> = BTreeMap::new();
     let mut stray = BTreeSet::new();
     let mut beside = BTreeSet::new();
-    for Request { asked, verb, path, code } in &requests {
+    for Request { asked, verb, path, code, at } in &requests {
+        let right = asked.as_ref().and_then(|asked| granted.iter().find(|rule| rule.allows(asked)));
+        if let Some(right) = right.filter(|_| (200..300).contains(code)) {
+            allowed.entry(right).and_modify(|last| *last = (*last).max(*at)).or_insert(*at);
+        }
+        let started = starts.iter().filter(|start| *start <= at).max();
+        let is_early =
+            |(right, started): (&Rule, &Timestamp)| allowed.get(right).is_none_or(|last| last < started);
+        if *code == 403 && right.zip(started).is_some_and(is_early) {
+            continue;
+        }
         let what = asked.as_ref().map_or_else(|| format!("{verb} {path}"), Rule::to_string);
         if matches!(code, 401 | 403) {
             *refused.entry(format!("answered {code}: {what}")).or_default() += 1;

@@ -44,10 +44,6 @@ Examples:
 
 /// It is at rest when so long no application has changed, and none is synced or deleted.
 const REST: Duration = Duration::from_secs(2);
-/// How a line of the audit's verdict begins that tells of a right that was refused.
-const REFUSED: &str = "answered 403: ";
-/// What the reporter's rights are about.
-const GRANTED: &str = " applications.argoproj.io ";
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -132,12 +128,8 @@ async fn carry_out(setup: &Setup<'_>, rounds: &[Round], seed: u64) -> anyhow::Re
         totals.resources,
         totals.duplicates
     ));
-    // Not every right is used by what happens here. An API server that has just begun to serve has yet to read who may
-    // do what, and refuses everybody.
-    let end = Box::pin(stage.end(false)).await?;
-    let was_killed = rounds.iter().any(|round| round.victim == Victim::ApiServer);
-    let is_early = |line: &String| was_killed && line.starts_with(REFUSED) && line.contains(GRANTED);
-    wrong.extend(end.wrong.into_iter().filter(|line| !is_early(line)));
+    // Not every right is used by what happens here.
+    wrong.extend(Box::pin(stage.end(false)).await?.wrong);
     for line in &wrong {
         say(&judged(&format!("  {line}"), false));
     }

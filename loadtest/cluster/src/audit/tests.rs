@@ -216,3 +216,27 @@ fn a_line_that_is_no_event_is_not_passed_over() {
     let log = format!("{}\n{{\"kind\":\"Ev", usual()[1]);
     assert_eq!(verdict(&log, USER, &all()).unwrap_err().to_string(), "read line 2 of the audit log");
 }
+
+#[test]
+fn what_an_api_server_refuses_before_it_has_allowed_it_once_is_excused_after_a_start_alone() {
+    let at = |second: u32| format!("2026-11-21T10:00:{second:02}.000000Z");
+    let asked = |id: &str, second: u32, code: u16| {
+        let mut line = line(id, "ResponseComplete", "list", LIST, applications(None), code);
+        line["requestReceivedTimestamp"] = json!(at(second));
+        line.to_string()
+    };
+    let lists = |codes: &[u16]| {
+        let lines = codes.iter().zip(1..).map(|(code, second)| asked(&second.to_string(), second, *code));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let refused = |codes: &[u16], starts: &[u32]| {
+        let starts: Vec<Timestamp> = starts.iter().map(|second| at(*second).parse().unwrap()).collect();
+        let failures = verdict_over_starts(&lists(codes), USER, &all(), &starts).unwrap().failures;
+        failures.iter().filter(|failure| failure.starts_with("answered 403")).count()
+    };
+    assert_eq!(refused(&[200, 403, 403, 200], &[2]), 0);
+    assert_eq!(refused(&[200, 403, 200, 403, 200], &[2, 4]), 0);
+    assert_eq!(refused(&[200, 403, 200], &[]), 1, "nothing was started");
+    assert_eq!(refused(&[200, 403, 200], &[3]), 1, "before the start");
+    assert_eq!(refused(&[200, 200, 403], &[2]), 1, "it was allowed since");
+}

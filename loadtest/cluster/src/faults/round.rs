@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::future::try_join_all;
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -155,6 +156,9 @@ impl Rounds<'_> {
     }
 
     async fn revive(&mut self, victim: Victim) -> anyhow::Result<()> {
+        if victim == Victim::ApiServer {
+            self.stage.starts.push(Timestamp::now());
+        }
         let Stage { cluster, .. } = &*self.stage;
         match victim {
             Victim::ApiServer => cluster.control.start_api_server().await,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use jiff::Timestamp;
 use serde_json::json;
 use tokio::process::Command;
 
@@ -64,6 +65,8 @@ pub struct Stage {
     pub witness: Witness,
     /// The reporter.
     pub reporter: Restart,
+    /// When the API server was started again.
+    pub starts: Vec<Timestamp>,
     /// What the reporter may do, as it was applied.
     rights: String,
     /// The tokens and the key that the reporter has, which must be in nothing that it says.
@@ -110,7 +113,7 @@ impl Stage {
         Objects::new(kubernetes.clone()).apply(&rights, ArgoCd::NAMESPACE).await?;
         let (launch, secrets) = prepare(setup, &cluster, (&platform.url(), &token)).await?;
         let reporter = launch.begin().await?;
-        Ok(Self { cluster, platform, behind, token, witness, reporter, rights, secrets })
+        Ok(Self { cluster, platform, behind, token, witness, reporter, starts: Vec::new(), rights, secrets })
     }
 
     /// Who plays scenarios.
@@ -180,7 +183,7 @@ impl Stage {
     /// Judges what no single scenario is about, and ends everything; `complete` says that every right must have been
     /// used.
     pub async fn end(self, complete: bool) -> anyhow::Result<End> {
-        let Self { cluster, platform, behind, token: _, witness, reporter, rights, secrets } = self;
+        let Self { cluster, platform, behind, token: _, witness, reporter, starts, rights, secrets } = self;
         let mut end = End::default();
         let log = reporter.directory().join("reporter.log");
         // It is wanted most when something fails below.
@@ -212,7 +215,8 @@ impl Stage {
         );
         let log = tokio::fs::read_to_string(cluster.control.audit_log()).await;
         let log = log.context("read the audit log")?;
-        let verdict = audit::verdict(&log, &audit::user(&rights)?, &audit::granted(&rights)?)?;
+        let (user, granted) = (audit::user(&rights)?, audit::granted(&rights)?);
+        let verdict = audit::verdict_over_starts(&log, &user, &granted, &starts)?;
         end.said.push(format!("rights: {}", verdict.to_string().lines().next().unwrap_or_default()));
         if verdict.requests == 0 {
             end.wrong.push("the audit log holds no request of the reporter".to_owned());

@@ -141,6 +141,8 @@ async fn holds(
     given: &Value,
 ) -> anyhow::Result<Cell> {
     match operation.shows {
+        Shows::Place if !place.is_empty() && given.to_string().contains(place) => Ok(Cell::Held("told")),
+        Shows::Place => Ok(Cell::Wrong(format!("{place:?} does not stand in {given}"))),
         Shows::Text(text) if given.to_string().contains(text) => Ok(Cell::Held("told")),
         Shows::Text(text) => Ok(Cell::Wrong(format!("{text:?} does not stand in {given}"))),
         Shows::Effect => match world.becomes(operation, place, before).await? {

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::{ExitCode, Output, Stdio};
 
 use anyhow::{Context as _, bail, ensure};
 use fastrand::Rng;
@@ -53,6 +53,10 @@ const MONITORED: [&str; 2] = ["servicemonitors", "prometheusrules"];
 const FOREIGN: [&str; 4] = ["HTTPRoute", "PrometheusRule", "ServiceMonitor", "VirtualService"];
 /// Namespaces that rendered objects stand in, beside those that a text made at random names.
 const NAMESPACES: [&str; 3] = ["runtime", "adopted", "argocd"];
+/// How a line of the doctor begins that names something wrong.
+const FINDING: &str = "error GR";
+/// Of so many files of values made at random one at the least is right: most texts and numbers are right in most places.
+const ENOUGH: u32 = 12;
 /// Texts that are right in some places and wrong in others.
 const TEXTS: &[&str] = &[
     "",
@@ -192,6 +196,7 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
     let mut groups = groups(&good, &leaves)?;
     random.shuffle(&mut groups);
     let made = folder.join("random.yaml");
+    let mut taken_at_random = 0;
     for ((group, files), number) in groups.iter().cycle().zip(1..=args.random) {
         let Some(base) = random.choice(files) else { bail!("no file of values sets {group}") };
         let values = changed(&leaves, group, &mut random);
@@ -200,12 +205,20 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
         let act = format!("random {number}");
         match Progress.step(&act, trial.run(&[base, &made])).await? {
             Verdict::Found => outcome.found += 1,
-            Verdict::Taken(_) => outcome.taken += 1,
+            Verdict::Taken(_) => {
+                outcome.taken += 1;
+                taken_at_random += 1;
+            }
             Verdict::Refused(why) => {
                 outcome.refused.push(format!("{} with {text}: {why}", name(base)));
             }
         }
     }
+    ensure!(
+        args.random < ENOUGH || taken_at_random > 0,
+        "of {} files of values made at random the doctor finds something wrong with every one",
+        args.random
+    );
     let mut converted = 0;
     for file in &good {
         let name = name(file);
@@ -312,8 +325,9 @@ impl Trial<'_> {
         let files: Vec<_> = files.iter().flat_map(|file| [Path::new("--values"), *file]).collect();
         let mut doctor = Command::new(self.program);
         doctor.arg("validate").args(&files).args(["--skip", "cluster", "--skip", "network"]);
-        if !ended(doctor, "").await?.0 {
-            return Ok(Verdict::Found);
+        doctor.stdin(Stdio::null()).kill_on_drop(true);
+        if let Some(verdict) = judgement(&doctor.output().await.context("run the doctor")?)? {
+            return Ok(verdict);
         }
         let (is_rendered, text) = self.rendered(&files).await?;
         if !is_rendered {
@@ -372,6 +386,20 @@ impl Trial<'_> {
         ]);
         kubectl.args(more).args(["-f", "-"]);
         ended(kubectl, documents).await
+    }
+}
+
+/// `Found` where the doctor names something that is wrong, `None` where it finds nothing; any other end is a fault of its own.
+fn judgement(output: &Output) -> anyhow::Result<Option<Verdict>> {
+    let said = String::from_utf8_lossy(&output.stdout);
+    match output.status.code() {
+        Some(0) => Ok(None),
+        Some(1) if said.lines().any(|line| line.starts_with(FINDING)) => Ok(Some(Verdict::Found)),
+        _ => bail!(
+            "the doctor ended with {} and without a finding: {}",
+            output.status,
+            first(&String::from_utf8_lossy(&output.stderr))
+        ),
     }
 }
 

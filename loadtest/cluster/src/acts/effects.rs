@@ -154,6 +154,11 @@ impl World {
                 client.application(APPLICATION, Some("normal")).await?;
                 return Ok(if way == "manifests" { format!("local-{}", self.number) } else { revision });
             }
+            ("applicationHistory", _) => {
+                let revision = self.change().await?;
+                self.sync().await?;
+                return Ok(revision);
+            }
             ("refreshApplication", _) => {
                 // After manifests that were given with a sync it is compared with them, and not with Git.
                 self.sync().await?;

@@ -5,6 +5,8 @@
 pub(super) enum Shows {
     /// A text in its answer.
     Text(&'static str),
+    /// What was made for it in the cluster or in Git, such as a revision, stands in its answer.
+    Place,
     /// What has become of the cluster.
     Effect,
 }
@@ -82,12 +84,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
             r#""shop""#,
         )
     },
-    read(
-        "applicationHistory",
-        "{ applicationHistory(application: APP) { id revision } }",
-        "VIEW",
-        "revision",
-    ),
+    Operation {
+        shows: Shows::Place,
+        ..read("applicationHistory", "{ applicationHistory(application: APP) { id revision } }", "VIEW", "")
+    },
     read(
         "applicationEvents",
         "{ applicationEvents(application: APP, resource: DEPLOYMENT) { reason message } }",

@@ -1,6 +1,6 @@
 //! All that carries operations out, and those who ask for them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
@@ -104,6 +104,21 @@ impl fmt::Display for Said {
     }
 }
 
+/// How often somebody asked for an operation, and what came of it.
+type Audited = BTreeMap<(String, String, &'static str), usize>;
+
+/// Of what was asked for, each that does not stand in the audit log as often: more often it may, as a record is sent again whose answer
+/// was lost.
+fn lacking(expected: &Audited, found: &Audited) -> Vec<String> {
+    let of = |one: &(String, String, &'static str)| found.get(one).copied().unwrap_or_default();
+    let lacking = expected.iter().filter(|(one, count)| of(one) < **count);
+    let told = |(one, count): (&(String, String, &'static str), &usize)| {
+        let (who, act, outcome) = one;
+        format!("the audit log holds {} times that {act} of {who} was {outcome}, and not {count}", of(one))
+    };
+    lacking.map(told).collect()
+}
+
 /// The cluster, the platform and the app proxy, with those who ask.
 pub(super) struct World {
     pub(super) cluster: Cluster,
@@ -119,7 +134,7 @@ pub(super) struct World {
     http: reqwest::Client,
     admin: Admin,
     keys: Vec<String>,
-    expected: BTreeSet<(String, String, &'static str)>,
+    expected: Audited,
 }
 
 impl World {
@@ -209,7 +224,7 @@ impl World {
             http,
             admin,
             keys,
-            expected: BTreeSet::new(),
+            expected: Audited::new(),
         };
         world.begin().await?;
         Ok(world)
@@ -282,25 +297,21 @@ impl World {
     pub(super) fn expect(&mut self, person: usize, operation: &Operation, outcome: &'static str) {
         let name = NAMES.get(person).copied().unwrap_or_default();
         if !name.is_empty() {
-            self.expected.insert((name.to_owned(), operation.name.to_owned(), outcome));
+            *self.expected.entry((name.to_owned(), operation.name.to_owned(), outcome)).or_default() += 1;
         }
     }
 
-    /// What does not stand in the audit log in time.
+    /// What does not stand in the audit log in time, as often as it was asked for.
     pub(super) async fn unrecorded(&self) -> anyhow::Result<Vec<String>> {
         let look = async || {
             let found = self.recorded().await?;
-            let lacking = self.expected.iter().filter(|one| !found.contains(*one));
-            let told = |(who, act, outcome): &(String, String, &str)| {
-                format!("the audit log does not hold that {act} of {who} was {outcome}")
-            };
-            Ok(lacking.map(told).collect())
+            Ok(lacking(&self.expected, &found))
         };
         until(PATIENCE, LOOK, look, Vec::is_empty).await
     }
 
-    async fn recorded(&self) -> anyhow::Result<BTreeSet<(String, String, &'static str)>> {
-        let (mut found, mut before) = (BTreeSet::new(), i64::MAX);
+    async fn recorded(&self) -> anyhow::Result<Audited> {
+        let (mut found, mut before) = (Audited::new(), i64::MAX);
         loop {
             let query =
                 "query($before: Int!) { auditLog(first: 500, before: $before) { id who how act subject } }";
@@ -315,7 +326,7 @@ impl World {
                     subject if subject.ends_with("done") => "done",
                     _ => "failed",
                 };
-                found.insert((text("who").to_owned(), text("act").to_owned(), outcome));
+                *found.entry((text("who").to_owned(), text("act").to_owned(), outcome)).or_default() += 1;
             }
         }
     }
@@ -399,3 +410,20 @@ metadata: {name: caller}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: caller}
 subjects: [{kind: ServiceAccount, name: caller, namespace: acts}]
 "#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_twice_stands_there_twice() {
+        let audited = |counts: [usize; 2]| -> Audited {
+            let keys = ["done", "refused"].map(|outcome| ("kim".to_owned(), "sync".to_owned(), outcome));
+            keys.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect()
+        };
+        assert_eq!(lacking(&audited([2, 1]), &audited([2, 1])), [""; 0]);
+        assert_eq!(lacking(&audited([2, 0]), &audited([3, 7])), [""; 0]);
+        let told = lacking(&audited([2, 1]), &audited([1, 1]));
+        assert_eq!(told, ["the audit log holds 1 times that sync of kim was done, and not 2"]);
+    }
+}

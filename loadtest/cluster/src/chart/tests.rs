@@ -41,3 +41,16 @@ fn the_groups_are_those_that_files_set_something_of_each_with_its_files() {
     let error = groups(&[file("none.yaml", "others: 1\n")], &leaves()).unwrap_err();
     assert_eq!(error.to_string(), "there are no good files of values");
 }
+
+#[test]
+fn only_a_finding_is_one_and_an_end_without_one_is_a_fault() {
+    let ended = |code: i32, said: &str| {
+        let script = format!("echo '{said}'; exit {code}");
+        judgement(&std::process::Command::new("sh").args(["-c", &script]).output().unwrap())
+    };
+    assert_eq!(ended(0, "0 errors").unwrap(), None);
+    assert_eq!(ended(1, "error GR0010 values.yaml: global.runtime.name").unwrap(), Some(Verdict::Found));
+    for (code, said) in [(1, "0 errors"), (101, "error GR0010"), (2, "error GR0010")] {
+        assert!(ended(code, said).is_err(), "{code} {said}");
+    }
+}

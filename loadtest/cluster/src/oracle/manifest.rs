@@ -11,20 +11,21 @@ use loadtest_judge::report::text;
 const MARK: (&str, usize) = ("redacted:hmac-sha256:", 32);
 /// What a text that cannot be read becomes as a whole.
 const WITHHELD: &str = "# withheld: ";
-/// Parts of words that speak of secrets.
-const SECRET: [&str; 12] = [
-    "secret",
-    "token",
-    "passw",
-    "credential",
+/// Parts of words that speak of secrets,
+const SECRET: [&str; 9] =
+    ["secret", "token", "passw", "credential", "apikey", "api_key", "api-key", "bearer", "cookie"];
+/// and whole words that do, as parts of them stand in others, such as `author`.
+const WORDS: [&str; 10] = [
     "auth",
-    "apikey",
-    "api_key",
-    "api-key",
+    "oauth",
+    "authorization",
+    "authentication",
     "private",
+    "privatekey",
     "cert",
-    "bearer",
-    "cookie",
+    "certs",
+    "certificate",
+    "certificates",
 ];
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// More differences of one manifest are not told.
@@ -199,11 +200,6 @@ fn is_same(path: &str, name: &str, reported: &str, is: &str) -> bool {
     if reported == is {
         return true;
     }
-    let speaks = |text: &str| {
-        let text = text.to_lowercase();
-        // An address with a name and a password in it.
-        SECRET.iter().any(|word| text.contains(word)) || text.contains("://") && text.contains('@')
-    };
     if !reported.contains(MARK.0) || !(speaks(path) || speaks(name) || speaks(is)) {
         return false;
     }
@@ -218,8 +214,41 @@ fn is_same(path: &str, name: &str, reported: &str, is: &str) -> bool {
     }
 }
 
-/// Whether a text with digests in place of something comes from another.
+/// Whether a path, a name or a text speaks of a secret.
+fn speaks(text: &str) -> bool {
+    let small = text.to_lowercase();
+    // An address with a name and a password in it.
+    SECRET.iter().any(|part| small.contains(part))
+        || small.contains("://") && small.contains('@')
+        || words(text).any(|word| WORDS.contains(&word.to_lowercase().as_str()))
+}
+
+/// The words of a text; that of `tlsCert` are two.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let parts = text.split(|letter: char| !letter.is_alphanumeric()).filter(|part| !part.is_empty());
+    parts.flat_map(|part| {
+        let letters: Vec<(usize, char)> = part.char_indices().collect();
+        let begins = letters.windows(2).filter_map(|pair| match pair {
+            [(_, before), (at, letter)] if before.is_lowercase() && letter.is_uppercase() => Some(*at),
+            _ => None,
+        });
+        let bounds: Vec<usize> = [0].into_iter().chain(begins).chain([part.len()]).collect();
+        let words: Vec<&str> = bounds
+            .windows(2)
+            .filter_map(|pair| match pair {
+                [from, to] => part.get(*from..*to),
+                _ => None,
+            })
+            .collect();
+        words
+    })
+}
+
+/// Whether a text with digests in place of something comes from another: each stands for one word, or a single one for all of it.
 fn fits(reported: &str, is: &str) -> bool {
+    if is_digest(reported) {
+        return true;
+    }
     let mut parts = reported.split(MARK.0);
     let Some(mut rest) = parts.next().and_then(|first| is.strip_prefix(first)) else { return false };
     for part in parts {
@@ -227,20 +256,26 @@ fn fits(reported: &str, is: &str) -> bool {
         if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return false;
         }
-        // What follows a digest is looked for; the last one may have replaced the whole rest.
-        rest = match (after.is_empty(), rest.find(after)) {
-            (true, _) => "",
-            (false, Some(at)) if at > 0 => rest.get(at + after.len()..).unwrap_or_default(),
-            _ => return false,
+        // What follows a digest is looked for; the last one may have replaced the last word.
+        let at = if after.is_empty() { Some(rest.len()) } else { rest.find(after) };
+        let Some((gone, kept)) = at.filter(|at| *at > 0).and_then(|at| rest.split_at_checked(at)) else {
+            return false;
         };
+        if gone.contains(char::is_whitespace) {
+            return false;
+        }
+        rest = kept.get(after.len()..).unwrap_or_default();
     }
     rest.is_empty()
 }
 
 /// Whether nothing of a value is left: Argo CD's mask, a digest, or nothing from the start.
 fn is_masked(value: &str) -> bool {
-    value.bytes().all(|byte| byte == b'+')
-        || value.strip_prefix(MARK.0).is_some_and(|digits| {
-            digits.len() == MARK.1 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
-        })
+    value.bytes().all(|byte| byte == b'+') || is_digest(value)
+}
+
+/// Whether a text is a digest and nothing else.
+fn is_digest(text: &str) -> bool {
+    text.strip_prefix(MARK.0)
+        .is_some_and(|digits| digits.len() == MARK.1 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

@@ -1,15 +1,16 @@
-//! `loadtest tunnel`: what a tunnel costs, beside a direct connection and, where they are installed, rathole and chisel.
+//! `loadtest tunnel`: what a tunnel costs, beside a direct connection.
 //!
 //! takes: nothing - gives: bytes a second of one stream and of 100, latencies of requests of 1 kB, those of 99 visitors alone and
 //! beside one who does not read with the memory that costs, bytes a second of one stream over a network that is far away, and the
 //! memory of streams that are held open
-//! calls: the tunnel's server and client as processes on loopback, with TLS and without, like those of others; shares the machine's cores with them - fails: when an answer is not whole, or in the long form when a
+//! calls: the tunnel's server and client as processes on loopback, with TLS and without; shares the machine's cores with them - fails: when an answer is not whole, or in the long form when a
 //! figure misses its bound
 
 mod delay;
 mod service;
 mod way;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,7 +21,6 @@ use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use self::service::Service;
 use self::way::{Idle, Kind, Way};
 use crate::figures::median;
 use loadtest_judge::interrupt;
@@ -29,8 +29,7 @@ use loadtest_sim::process;
 
 const EXAMPLES: &str = "\
 Examples:
-  The table of figures, some minutes; others are found on the PATH or by LOADTEST_RATHOLE and LOADTEST_CHISEL:
-    cargo install rathole && go install github.com/jpillora/chisel@latest
+  The table of figures, some minutes:
     loadtest tunnel
   The same in small and without a judgement of speed:
     loadtest tunnel --short";
@@ -61,7 +60,6 @@ const LOOK: Duration = Duration::from_millis(20);
 /// What must be reached in the long form.
 const FAR_RATE: f64 = 50e6;
 const SLOW_RATIO: f64 = 1.2;
-const P99_RATIO: f64 = 1.3;
 /// What a visitor who does not read may take of the memory of server and client together: their windows, and nothing of the 1 GB.
 const SLOW: u64 = 32 << 20;
 /// What clients who come again may leave in the server's memory: what an allocator keeps, and nothing of 10,000 of them.
@@ -71,17 +69,8 @@ const LEFT: u64 = 8 << 20;
 /// machine takes some seconds from whoever runs in them.
 const TURNS: usize = 3;
 
-/// What is measured, those with TLS beside one another.
-const KINDS: [Kind; 8] = [
-    Kind::Direct,
-    Kind::Own,
-    Kind::Rathole,
-    Kind::OwnTls,
-    Kind::RatholeBothTls,
-    Kind::RatholeTls,
-    Kind::RatholeBareTls,
-    Kind::Chisel,
-];
+/// What is measured.
+const KINDS: [Kind; 3] = [Kind::Direct, Kind::Own, Kind::OwnTls];
 
 /// How much of everything.
 #[derive(Debug, Clone, Copy)]
@@ -180,15 +169,8 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     let (mut measured, mut rows) = (Vec::new(), Vec::new());
     let mut standing = Vec::new();
     for kind in KINDS {
-        match kind.installed() {
-            Ok(_) => {
-                let way = Arc::new(Way::make(kind, &program, &service, Duration::ZERO).await?);
-                standing.push(Standing { kind, way, one: Vec::new(), hundred: Vec::new() });
-            }
-            // The short form is for machines without them.
-            Err(_) if args.short => {}
-            Err(why) => say(&format!("{}: {why}", kind.name())),
-        }
+        let way = Arc::new(Way::make(kind, &program, service.at, Duration::ZERO).await?);
+        standing.push(Standing { kind, way, one: Vec::new(), hundred: Vec::new() });
     }
     for turn in 1..=TURNS {
         say(&format!("== bytes a second of each, turn {turn} of {TURNS}"));
@@ -198,7 +180,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
         }
     }
     for standing in standing {
-        measured.push(Box::pin(measure(standing, &program, &service, form)).await?);
+        measured.push(Box::pin(measure(standing, &program, service.at, form)).await?);
     }
     let direct = measured.first().context("measure a direct connection")?;
     for figures in &measured {
@@ -221,9 +203,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     say(&table(1, &header, &rows));
     say(&format!(
         "bytes a second are the median of {TURNS}, in turns; ratios are to the direct connection, and of the slow one to the \
-         p99 without it; {VISITORS} visitors and {OTHERS}, {} requests; this product's visitors speak TLS where its client \
-         does: so do those of rathole where it is said, to the service, and judged by these is what has TLS; one with no more \
-         TLS than its client's stands beside",
+         p99 without it; {VISITORS} visitors and {OTHERS}, {} requests; visitors speak TLS where the client does",
         form.requests
     ));
     let own = measured.iter().find(|figures| figures.kind == Kind::Own).context("measure the tunnel")?;
@@ -262,7 +242,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
             mib(reconnects.0)
         ));
     }
-    let missed = if form.is_judged { missed(own, &measured) } else { Vec::new() };
+    let missed = if form.is_judged { missed(own) } else { Vec::new() };
     for why in &missed {
         say(&judged(&format!("  {why}"), false));
     }
@@ -272,7 +252,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
 }
 
 /// What misses its bound.
-fn missed(own: &Figures, measured: &[Figures]) -> Vec<String> {
+fn missed(own: &Figures) -> Vec<String> {
     let mut missed = Vec::new();
     if own.far < FAR_RATE {
         missed.push(format!("one stream 100 ms away: {:.0} MB/s of {:.0}", own.far / 1e6, FAR_RATE / 1e6));
@@ -291,17 +271,6 @@ fn missed(own: &Figures, measured: &[Figures]) -> Vec<String> {
         && after.saturating_sub(*before) > LEFT
     {
         missed.push(format!("clients who came again left {} bytes in the server", after - before));
-    }
-    let of = |kind: Kind| measured.iter().find(|figures| figures.kind == kind);
-    if let (Some(own), Some(rathole)) = (of(Kind::OwnTls), of(Kind::RatholeBothTls)) {
-        if own.one < rathole.one || own.hundred < rathole.hundred {
-            missed.push("fewer bytes a second with TLS than rathole's WebSocket with TLS".to_owned());
-        }
-        if p99(&own.alone) > p99(&rathole.alone) * P99_RATIO {
-            missed.push(format!(
-                "p99 with TLS more than {P99_RATIO} times that of rathole's WebSocket with TLS"
-            ));
-        }
     }
     missed
 }
@@ -335,7 +304,7 @@ fn p99(latencies: &Histogram<u64>) -> f64 {
 async fn measure(
     standing: Standing,
     program: &Path,
-    service: &Service,
+    service: SocketAddr,
     form: Form,
 ) -> anyhow::Result<Figures> {
     let Standing { kind, way, one, hundred } = standing;
@@ -343,9 +312,9 @@ async fn measure(
     let hundred = median(hundred).context("measure many streams")?;
     say(&format!("== {}", kind.name()));
     let alone = latencies(&way, VISITORS, form.requests).await?;
-    let before = way.resident();
+    let before = way.resident()?;
     let many = latencies(&way, OTHERS, form.requests).await?;
-    let with_many = way.resident();
+    let with_many = way.resident()?;
     let mut slow = way.visitor().await?;
     slow.ask(&format!("/bytes/{}", form.slow)).await?;
     let (beside, with_slow) = watched(&way, latencies(&way, OTHERS, form.requests)).await?;
@@ -359,8 +328,8 @@ async fn measure(
                 visitor.hold().await?;
                 held.push(visitor);
             }
-            let with_held = way.resident().context("read the memory of the tunnel")?;
-            let idle = way.idle(program, service.at, form.idle, form.held_by_idle).await?;
+            let with_held = way.resident()?.context("read the memory of the tunnel")?;
+            let idle = way.idle(program, service, form.idle, form.held_by_idle).await?;
             drop(held);
             Some(Memory { alone, many, slow, held: with_held, idle, reconnects })
         }
@@ -378,12 +347,12 @@ async fn watched<T>(
     way: &Way,
     doing: impl Future<Output = anyhow::Result<T>>,
 ) -> anyhow::Result<(T, Option<(u64, u64)>)> {
-    let (mut most, mut doing) = (way.resident(), std::pin::pin!(doing));
+    let (mut most, mut doing) = (way.resident()?, std::pin::pin!(doing));
     loop {
         tokio::select! {
             done = &mut doing => return Ok((done?, most)),
             () = sleep(LOOK) => {
-                if let (Some(most), Some(now)) = (&mut most, way.resident()) {
+                if let (Some(most), Some(now)) = (&mut most, way.resident()?) {
                     *most = (most.0.max(now.0), most.1.max(now.1));
                 }
             }

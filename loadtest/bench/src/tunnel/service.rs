@@ -1,20 +1,14 @@
 //! What is behind a tunnel, as a process of its own, so that each end of a stream has a table of open files to itself: answers `GET /bytes/N` with so many bytes, and `GET /hold` with a head and one byte, after which
-//! it says nothing until the visitor goes. It listens twice, once with TLS: for visitors whom a tunnel gives none.
+//! it says nothing until the visitor goes.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
 
-use anyhow::{Context as _, bail};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use anyhow::Context as _;
 use loadtest_judge::screen::say;
-use loadtest_sim::certificate::Authority;
-use tokio::io::{
-    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
-};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
-use tokio_rustls::TlsAcceptor;
 
 /// Bytes of one write.
 const PIECE: usize = 64 << 10;
@@ -22,9 +16,6 @@ const PIECE: usize = 64 << 10;
 /// The process.
 pub(super) struct Service {
     pub(super) at: SocketAddr,
-    /// Where it speaks TLS, with a certificate of this authority.
-    pub(super) secure: SocketAddr,
-    pub(super) authority: String,
     _process: Child,
 }
 
@@ -41,49 +32,34 @@ pub(super) async fn beside() -> anyhow::Result<Service> {
     let said = process.stdout.take().context("read where the service is")?;
     let mut line = String::new();
     BufReader::new(said).read_line(&mut line).await.context("read where the service is")?;
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let &[at, secure, authority] = &words[..] else { bail!("the service says where it is: {line:?}") };
-    let address = |text: &str| text.parse().with_context(|| format!("read where the service is: {line:?}"));
-    let authority = STANDARD.decode(authority).context("read the authority of the service")?;
-    let authority = String::from_utf8(authority).context("read the authority of the service")?;
-    Ok(Service { at: address(at)?, secure: address(secure)?, authority, _process: process })
+    let at = line.trim().parse().with_context(|| format!("read where the service is: {line:?}"))?;
+    Ok(Service { at, _process: process })
 }
 
 /// Is that process.
 pub(super) async fn serve() -> anyhow::Result<()> {
-    let authority = Authority::new()?;
-    let tls = authority.server_of(vec!["localhost".to_owned()])?;
-    let (at, secure) = (start(None).await?, start(Some(TlsAcceptor::from(tls))).await?);
-    say(&format!("{at} {secure} {}", STANDARD.encode(authority.pem())));
+    say(&start().await?.to_string());
     // Whoever started it holds the other end, and needs it no longer once that is closed.
     let end = tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
     end.await.context("wait for the end")?.context("wait for the end").map(drop)
 }
 
-async fn start(tls: Option<TlsAcceptor>) -> anyhow::Result<SocketAddr> {
+async fn start() -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await.context("listen on loopback")?;
     let address = listener.local_addr().context("listen on loopback")?;
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let tls = tls.clone();
             tokio::spawn(async move {
                 // A visitor that goes away is no error of the service.
-                let _ = met(stream, tls).await;
+                let _ = answer(stream).await;
             });
         }
     });
     Ok(address)
 }
 
-async fn met(stream: TcpStream, tls: Option<TlsAcceptor>) -> std::io::Result<()> {
+async fn answer(stream: TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
-    match tls {
-        Some(tls) => answer(tls.accept(stream).await?).await,
-        None => answer(stream).await,
-    }
-}
-
-async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin) -> std::io::Result<()> {
     let mut stream = BufReader::new(stream);
     let piece = vec![b'x'; PIECE];
     loop {

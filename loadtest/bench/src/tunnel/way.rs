@@ -1,8 +1,7 @@
-//! The ways from a visitor to the service: none between, this product's tunnel, and those of others where they are installed.
+//! The ways from a visitor to the service: none between, and the tunnel, with TLS and without.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,35 +14,23 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::process::{Child, Command};
 use tokio_rustls::TlsConnector;
 
 use super::delay;
-use super::service::Service;
 use crate::visitor::Visitor;
 
 /// A way stands within this time, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The name that visitors of this product's tunnel ask for.
+/// The name that visitors of the tunnel ask for.
 const HOST: &str = "bench-mark.localhost";
-/// What opens the file of a certificate and its key.
-const PASSWORD: &str = "bench";
 
 /// Which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Direct,
     Own,
-    Rathole,
     /// With TLS of its own, from the client to the server and from the visitor to the server: both come to one port.
     OwnTls,
-    /// With TLS from its client to its server; visitors have none.
-    RatholeTls,
-    /// The same, and visitors speak TLS to the service, as it has none for them: the like of [`Kind::OwnTls`].
-    RatholeBothTls,
-    /// The same without WebSocket frames.
-    RatholeBareTls,
-    Chisel,
 }
 
 impl Kind {
@@ -52,29 +39,7 @@ impl Kind {
             Self::Direct => "direct",
             Self::Own => "gitops-runtime",
             Self::OwnTls => "gitops-runtime (TLS)",
-            Self::Rathole => "rathole (WebSocket)",
-            Self::RatholeTls => "rathole (WebSocket, TLS)",
-            Self::RatholeBothTls => "rathole (WebSocket, TLS; visitors too)",
-            Self::RatholeBareTls => "rathole (TLS)",
-            Self::Chisel => "chisel (SSH)",
         }
-    }
-
-    /// The program of others, by a variable or by the PATH; what is said where there is none.
-    pub(super) fn installed(self) -> Result<PathBuf, String> {
-        let (name, variable) = match self {
-            Self::Rathole | Self::RatholeTls | Self::RatholeBothTls | Self::RatholeBareTls => {
-                ("rathole", "LOADTEST_RATHOLE")
-            }
-            Self::Chisel => ("chisel", "LOADTEST_CHISEL"),
-            Self::Direct | Self::Own | Self::OwnTls => return Ok(PathBuf::new()),
-        };
-        if let Some(path) = std::env::var_os(variable) {
-            return Ok(path.into());
-        }
-        let paths = std::env::var_os("PATH").unwrap_or_default();
-        let found = std::env::split_paths(&paths).map(|folder| folder.join(name)).find(|path| path.is_file());
-        found.ok_or_else(|| format!("not measured: {name} is not installed; {variable} names it elsewhere"))
     }
 }
 
@@ -101,7 +66,6 @@ pub(super) struct Way {
     /// Where visitors speak TLS.
     tls: Option<TlsConnector>,
     own: Vec<Process>,
-    others: Vec<Child>,
     folder: tempfile::TempDir,
 }
 
@@ -110,23 +74,11 @@ impl Way {
     pub(super) async fn make(
         kind: Kind,
         program: &Path,
-        service: &Service,
+        service: SocketAddr,
         far: Duration,
     ) -> anyhow::Result<Self> {
         let folder = tempfile::TempDir::new().context("make a folder")?;
-        let other = kind.installed().map_err(anyhow::Error::msg)?;
-        let (service, tls) = match kind {
-            Kind::RatholeBothTls => (service.secure, Some(trusting(&service.authority)?)),
-            _ => (service.at, None),
-        };
-        let mut way = Self {
-            at: service,
-            host: "localhost".to_owned(),
-            tls,
-            own: Vec::new(),
-            others: Vec::new(),
-            folder,
-        };
+        let mut way = Self { at: service, host: "localhost".to_owned(), tls: None, own: Vec::new(), folder };
         match kind {
             Kind::Direct => {
                 if !far.is_zero() {
@@ -135,10 +87,6 @@ impl Way {
             }
             Kind::Own => way.own(program, service, far, false).await?,
             Kind::OwnTls => way.own(program, service, far, true).await?,
-            Kind::Rathole | Kind::RatholeTls | Kind::RatholeBothTls | Kind::RatholeBareTls => {
-                way.rathole(kind, &other, service, far).await?;
-            }
-            Kind::Chisel => way.chisel(&other, service, far).await?,
         }
         answers(way.at, &way.host, way.tls.as_ref()).await?;
         Ok(way)
@@ -187,9 +135,7 @@ impl Way {
         tunnels: usize,
         streams: usize,
     ) -> anyhow::Result<Idle> {
-        let Some(server) = self.own.first() else {
-            bail!("idle tunnels are measured of this product's alone")
-        };
+        let Some(server) = self.own.first() else { bail!("there is no tunnel to stand idle beside") };
         let before = server.resident().context("read the memory of the tunnel server")?;
         let mut clients = Vec::with_capacity(tunnels);
         let to = format!("http://{}", self.at);
@@ -221,9 +167,7 @@ impl Way {
 
     /// A client that connects and is gone, so often: the resident bytes of the server before and after.
     pub(super) async fn reconnect(&self, times: usize) -> anyhow::Result<(u64, u64)> {
-        let Some(server) = self.own.first() else {
-            bail!("only this product's tunnel is connected to again")
-        };
+        let Some(server) = self.own.first() else { bail!("there is no tunnel to connect to again") };
         let resident = || server.resident().context("read the memory of the tunnel server");
         // What the first of them makes is there before it is measured.
         self.knock(times.div_ceil(20)).await?;
@@ -263,7 +207,7 @@ impl Way {
         })
     }
 
-    /// A new authority, and a certificate of the server: as PEM files, and in one file as rathole wants it. Gives the authority.
+    /// A new authority, and a certificate of the server, as PEM files. Gives the authority.
     async fn certificate(&self) -> anyhow::Result<String> {
         let authority = Authority::new()?;
         let (certificate, key) = authority.signed(text(&[HOST, "localhost", "127.0.0.1"]))?;
@@ -275,99 +219,15 @@ impl Way {
         Ok(authority.pem())
     }
 
-    async fn rathole(
-        &mut self,
-        kind: Kind,
-        program: &Path,
-        service: SocketAddr,
-        far: Duration,
-    ) -> anyhow::Result<()> {
-        let (listen, visit) = (loopback()?, loopback()?);
-        let is_tls = kind != Kind::Rathole;
-        let (mut of_server, mut of_client) = (String::new(), String::new());
-        if is_tls {
-            self.certificate().await?;
-            let pack =
-                ["pkcs12", "-export", "-in", "server.pem", "-inkey", "server.key", "-out", "server.p12"];
-            let packed = Command::new("openssl")
-                .args(pack)
-                .args(["-passout", &format!("pass:{PASSWORD}")])
-                .current_dir(self.folder.path())
-                .output()
-                .await
-                .context("run openssl, which rathole's TLS needs a file of: install it")?;
-            ensure!(packed.status.success(), "openssl: {}", String::from_utf8_lossy(&packed.stderr));
-            of_server = format!(
-                "[server.transport.tls]\npkcs12 = \"server.p12\"\npkcs12_password = \"{PASSWORD}\"\n"
-            );
-            of_client =
-                "[client.transport.tls]\ntrusted_root = \"authority.pem\"\nhostname = \"localhost\"\n"
-                    .to_owned();
-        }
-        let transport = |side: &str, tls: &str| {
-            let (name, frames) = match kind {
-                Kind::RatholeBareTls => ("tls", String::new()),
-                _ => ("websocket", format!("[{side}.transport.websocket]\ntls = {is_tls}\n")),
-            };
-            format!("[{side}.transport]\ntype = \"{name}\"\n{tls}{frames}")
-        };
-        let server = format!(
-            "[server]\nbind_addr = \"{listen}\"\ndefault_token = \"t\"\n{}[server.services.s]\nbind_addr = \"{visit}\"\n",
-            transport("server", &of_server)
-        );
-        self.other(program, "server.toml", &server, &["--server"]).await?;
-        wait_for(listen).await?;
-        let near = if far.is_zero() { listen } else { delay::start(listen, far).await? };
-        let client = format!(
-            "[client]\nremote_addr = \"{near}\"\ndefault_token = \"t\"\n{}[client.services.s]\nlocal_addr = \"{service}\"\n",
-            transport("client", &of_client)
-        );
-        self.other(program, "client.toml", &client, &["--client"]).await?;
-        self.at = visit;
-        Ok(())
-    }
-
-    async fn chisel(&mut self, program: &Path, service: SocketAddr, far: Duration) -> anyhow::Result<()> {
-        let (listen, visit) = (loopback()?, loopback()?);
-        let port = listen.port().to_string();
-        self.spawn(program, &["server", "--host", "127.0.0.1", "--port", &port, "--reverse"])?;
-        wait_for(listen).await?;
-        let near = if far.is_zero() { listen } else { delay::start(listen, far).await? };
-        let remote = format!("R:{visit}:{service}");
-        self.spawn(program, &["client", &format!("http://{near}"), &remote])?;
-        self.at = visit;
-        Ok(())
-    }
-
-    async fn other(&mut self, program: &Path, name: &str, text: &str, args: &[&str]) -> anyhow::Result<()> {
-        let path = self.folder.path().join(name);
-        tokio::fs::write(&path, text).await.context("write the settings of another tunnel")?;
-        let path = path.display().to_string();
-        let args: Vec<&str> = args.iter().copied().chain([path.as_str()]).collect();
-        self.spawn(program, &args)
-    }
-
-    fn spawn(&mut self, program: &Path, args: &[&str]) -> anyhow::Result<()> {
-        let child = Command::new(program)
-            .args(args)
-            .current_dir(self.folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn();
-        self.others.push(child.with_context(|| format!("start {}", program.display()))?);
-        Ok(())
-    }
-
     pub(super) async fn visitor(&self) -> anyhow::Result<Visitor> {
         Visitor::connect(self.at, &self.host, self.tls.as_ref()).await
     }
 
-    /// Resident bytes of the server and of the client of this product's tunnel.
-    pub(super) fn resident(&self) -> Option<(u64, u64)> {
-        let [server, client] = self.own.as_slice() else { return None };
-        Some((server.resident()?, client.resident()?))
+    /// Resident bytes of the server and of the client of the tunnel; `None` where there is none.
+    pub(super) fn resident(&self) -> anyhow::Result<Option<(u64, u64)>> {
+        let [server, client] = self.own.as_slice() else { return Ok(None) };
+        let of = |process: &Process| process.resident().context("read the memory of the tunnel");
+        Ok(Some((of(server)?, of(client)?)))
     }
 
     pub(super) async fn end(self) -> anyhow::Result<()> {
@@ -393,7 +253,7 @@ fn text(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Arguments of a client of this product's tunnel.
+/// Arguments of a client of the tunnel.
 fn client_of(name: &str, to: &str, service: SocketAddr, more: Vec<String>) -> Vec<String> {
     let mut all = text(&["tunnel-client", "--to", to, "--name", name, "--forward"]);
     all.extend(text(&[&format!("http://{service}"), "--serve", "127.0.0.1:0"]));

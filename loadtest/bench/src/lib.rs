@@ -16,6 +16,7 @@ mod hostile;
 mod ingest;
 mod limit;
 mod look;
+mod measure;
 mod measured;
 mod number;
 mod objects;

@@ -8,8 +8,6 @@
 //! in the long form alone
 
 mod fleet;
-mod measure;
-mod measures;
 mod page;
 mod reads;
 mod reporters;
@@ -22,11 +20,10 @@ use loadtest_sim::people::{Admin, FIRST};
 use serde_json::json;
 
 use self::fleet::{Fleet, Shape, team};
-use self::measure::Measure;
-use self::measures::Measures;
 use self::page::{Screen, Work};
 use self::reads::{Reader, Readers, histories, lists};
 use self::reporters::Reporters;
+use crate::measure::{Measure, Measures};
 use crate::platform::Platform;
 use crate::postgres::Server;
 use crate::times::mib;
@@ -99,7 +96,7 @@ pub(crate) async fn run(program: &Path, chosen: Chosen) -> anyhow::Result<bool> 
     let narrow = admin.invite("lin", TEAM).await?;
     let (all, narrow) = (Reader::new(platform.url(), &admin.0)?, Reader::new(platform.url(), &narrow)?);
     let readers = Readers { all: &all, narrow: &narrow, team: &own };
-    let mut measures = Measures::new(form.is_short);
+    let mut measures = Measures::new("console", form.is_short);
     measures.add([
         Measure::beside(format!("the store, with {sent} reports"), mib(filled)),
         Measure::beside("memory of the platform once it was filled", mib(resident)),

@@ -12,9 +12,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::fleet::{Fleet, Sent};
-use super::measure::Measure;
-use super::measures::Measures;
 use super::reporters::Reporters;
+use crate::measure::{Measure, Measures};
 use crate::platform::Platform;
 use crate::times::{Times, mib, millis};
 use loadtest_judge::screen::bar;
@@ -191,7 +190,8 @@ impl Screen {
                 self.key(key).await?;
                 sleep(KEYS).await;
             }
-            self.browser.until("seen.answers.length > 0").await?;
+            let typed = word.chars().count();
+            self.browser.until(&format!("seen.answers.length > 0 && seen.keys.length >= {typed}")).await?;
             keys.all(&self.times("keys").await?)?;
             answers.all(&self.times("answers").await?)?;
             slowest = slowest.max(self.number("seen.slowest").await?);

@@ -21,8 +21,9 @@ use self::load::{Changes, Objects, Window};
 use crate::figures::median;
 use crate::limit;
 use crate::look::Looks;
-use crate::times::{mib, millis};
-use loadtest_judge::screen::{judged, say, table};
+use crate::measure::{Measure, Measures};
+use crate::times::millis;
+use loadtest_judge::screen::say;
 use loadtest_sim::generate::{Shape, WorkloadShape};
 use loadtest_sim::reporter::Reporter;
 use loadtest_sim::{Load, Setup, Simulation};
@@ -105,14 +106,6 @@ struct Played {
     alone: f64,
 }
 
-/// A figure, what it must be, and whether it is.
-struct Figure {
-    what: &'static str,
-    value: String,
-    must: String,
-    is_met: Option<bool>,
-}
-
 /// Runs it; whether all was as it must be.
 pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> {
     let form = if is_short { SHORT } else { LONG };
@@ -148,36 +141,25 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
     simulation.stop().await?;
 
     let windows = || played.calm.iter().chain(&played.hot).chain([&played.many]);
-    let none = |what, count: u64| figure(what, count.to_string(), "0", Some(count == 0));
-    let mut figures = speeds(&played, peak, form);
-    figures.extend([
-        figure(
-            "objects without a report",
-            (counts.followed - counts.first).to_string(),
-            "0",
-            Some(counts.first == counts.followed),
+    let lost = windows().map(|window| window.lost).sum();
+    let mut measures = Measures::new("objects", !form.is_judged);
+    measures.add(speeds(&played, peak, form));
+    measures.add([
+        Measure::exactly("objects with a report", counts.first, counts.followed),
+        Measure::exactly("idle ReplicaSets filtered", played.filtered, played.idle),
+        Measure::exactly("reports of idle ReplicaSets and of others", counts.needless, 0),
+        Measure::exactly("changes that were lost", lost, 0),
+        Measure::exactly("reports of the same twice", totals.duplicates + counts.repeated, 0),
+        Measure::exactly("reports out of order", totals.out_of_order + totals.resources_out_of_order, 0),
+        Measure::exactly("objects that are known otherwise than they are", wrong, 0),
+        Measure::exactly(
+            "looks at which every event is accounted for",
+            seen.looks - seen.unaccounted,
+            seen.looks.max(1),
         ),
-        figure(
-            "idle ReplicaSets filtered",
-            played.filtered.to_string(),
-            &played.idle.to_string(),
-            Some(played.filtered == played.idle),
-        ),
-        none("reports of idle ReplicaSets and of others", counts.needless),
-        none("changes that were lost", windows().map(|window| window.lost).sum()),
-        none("reports of the same twice", totals.duplicates + counts.repeated),
-        none("reports out of order", totals.out_of_order + totals.resources_out_of_order),
-        none("objects that are known otherwise than they are", wrong),
-        none("looks with an event unaccounted for", seen.unaccounted),
-        none("requests that were no reports", totals.malformed),
+        Measure::exactly("requests that were no reports", totals.malformed, 0),
     ]);
-    let good = figures.iter().all(|figure| figure.is_met != Some(false));
-    let row = |figure: &Figure| {
-        let verdict = figure.is_met.map(|met| judged(if met { "passed" } else { "missed" }, met));
-        let must = if figure.is_met.is_some() { figure.must.clone() } else { String::new() };
-        vec![figure.what.to_owned(), verdict.unwrap_or_default(), figure.value.clone(), must]
-    };
-    say(&table(2, &["figure", "", "value", "must be"], &figures.iter().map(row).collect::<Vec<_>>()));
+    let good = measures.judge();
     seen.violations.iter().for_each(|violation| say(violation));
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     say(&format!(
@@ -227,74 +209,35 @@ async fn look_on(reporter: &Reporter, seen: &mut Looks) -> anyhow::Result<Infall
     }
 }
 
-fn figure(what: &'static str, value: String, must: &str, is_met: Option<bool>) -> Figure {
-    Figure { what, value, must: must.to_owned(), is_met }
-}
-
 /// What a busy machine or an unoptimised build moves: it is judged in the long form alone.
-fn speeds(played: &Played, peak: u64, form: Form) -> Vec<Figure> {
-    let judge = |is_met: bool| form.is_judged.then_some(is_met);
+fn speeds(played: &Played, peak: u64, form: Form) -> Vec<Measure> {
     let p99 = |window: &Window| window.latencies.quantile(0.99);
     let ratio = |(calm, hot): (&Window, &Window)| p99(hot).as_secs_f64() / p99(calm).as_secs_f64().max(1e-6);
     let ratio = median(played.calm.iter().zip(&played.hot).map(ratio).collect()).unwrap_or_default();
     let many = &played.many;
     let each = |seconds: f64| seconds / many.known.max(1) as f64;
-    let rate = many.known as f64 / many.length.as_secs_f64();
-    let least = form.many * KEPT_UP;
+    let a_second = |count: u64| count as f64 / many.length.as_secs_f64();
     let milliseconds = |seconds: f64| format!("{:.3} ms", seconds * 1e3);
     let cpu = each(many.cpu);
+    let objects = f64::from(form.replica_sets + form.workflows);
+    let beside = Measure::beside;
     vec![
-        figure(
-            "from the start to the last first report",
-            format!("{:.2} s", played.first.as_secs_f64()),
-            &format!("at most {FIRST:?}"),
-            judge(played.first <= FIRST),
-        ),
-        figure(
-            "CPU an object of the first list",
-            milliseconds(played.listing / f64::from(form.replica_sets + form.workflows)),
-            "",
-            None,
-        ),
-        figure(
-            "resident memory, most",
-            mib(peak),
-            &format!("at most {}", mib(RESIDENT)),
-            judge(peak <= RESIDENT),
-        ),
-        figure("p50 of calm changes", millis(quantile(&played.calm, 0.5)), "", None),
-        figure("p99 of calm changes", millis(quantile(&played.calm, 0.99)), "", None),
-        figure("p99 of the others beside a hot object", millis(quantile(&played.hot, 0.99)), "", None),
-        figure(
-            "the same over that without it",
-            format!("{ratio:.2} x"),
-            &format!("at most {BESIDE_HOT} x"),
-            judge(ratio <= BESIDE_HOT),
-        ),
-        figure(
-            "changes made a second",
-            format!("{:.0}", many.made as f64 / many.length.as_secs_f64()),
-            "",
-            None,
-        ),
-        figure(
-            "of those, known within it",
-            format!("{rate:.0}"),
-            &format!("{least:.0} or more"),
-            judge(rate >= least),
-        ),
-        figure("p99 of them", millis(p99(many)), "", None),
-        figure(
-            "known only through a newer state, of 1,000",
-            per_thousand(many.coalesced, many.known),
-            "",
-            None,
-        ),
-        figure("API server reads for 1,000 changes", per_thousand(many.reads, many.known), "", None),
-        figure("CPU a change", milliseconds(cpu), "", None),
-        figure("alone", milliseconds(played.alone), "", None),
-        figure("times as much", format!("{:.1} x", cpu / played.alone.max(1e-9)), "", None),
-        figure("CPU a change of simulators and driver", milliseconds(each(many.own_cpu)), "", None),
+        Measure::time("from the start to the last first report", played.first, FIRST),
+        beside("CPU an object of the first list", milliseconds(played.listing / objects)),
+        Measure::memory("resident memory, most", peak, RESIDENT),
+        beside("p50 of calm changes", millis(quantile(&played.calm, 0.5))),
+        beside("p99 of calm changes", millis(quantile(&played.calm, 0.99))),
+        beside("p99 of the others beside a hot object", millis(quantile(&played.hot, 0.99))),
+        Measure::ratio("the same over that without it", ratio, BESIDE_HOT),
+        beside("changes made a second", format!("{:.0}", a_second(many.made))),
+        Measure::at_least("of those, known within it", a_second(many.known), form.many * KEPT_UP),
+        beside("p99 of them", millis(p99(many))),
+        beside("known only through a newer state, of 1,000", per_thousand(many.coalesced, many.known)),
+        beside("API server reads for 1,000 changes", per_thousand(many.reads, many.known)),
+        beside("CPU a change", milliseconds(cpu)),
+        beside("alone", milliseconds(played.alone)),
+        beside("times as much", format!("{:.1} x", cpu / played.alone.max(1e-9))),
+        beside("CPU a change of simulators and driver", milliseconds(each(many.own_cpu))),
     ]
 }
 

@@ -34,7 +34,7 @@ const MADE: usize = 10_000;
 /// How often memory is looked at.
 const OFTEN: Duration = Duration::from_millis(100);
 
-/// What must be reached in the long form: the list of all applications takes so long,
+/// What must be reached in the long form: the list of all applications takes so long nineteen times of twenty,
 const LISTED: Duration = Duration::from_millis(300);
 /// either process has so much memory,
 const RESIDENT: u64 = 256 << 20;
@@ -134,9 +134,9 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
     proxy.stop().await?;
     platform.stop().await?;
 
-    let is_listed = listings.iter().all(|one| one.times.quantile(0.99) <= LISTED);
-    say(&table(2, &["who", "", "rows", "times", "p50", "p99", "x"], &listed(&bare, &listings, form)));
-    say(&table(2, &["with everybody at work", "", "times", "p50", "p99", "x"], &busy(&worked)));
+    let is_listed = listings.iter().all(|one| one.times.quantile(0.95) <= LISTED);
+    say(&table(2, &["who", "", "rows", "times", "p50", "p95", "x"], &listed(&bare, &listings, form)));
+    say(&table(2, &["with everybody at work", "", "times", "p50", "p95", "x"], &busy(&worked)));
     let (rows, is_bounded) = memories([before, most, after], form);
     say(&table(2, &["memory", "", "before", "most", "after"], &rows));
     let Work { followers, stuck, rate, writing, .. } = form.work;
@@ -180,11 +180,11 @@ fn verdict(is_met: bool, form: Form) -> String {
     }
 }
 
-/// Half of the times, all but a hundredth, and that as many times as something else's.
+/// Half of the times, nineteen of twenty, and that as many times as something else's.
 fn times(of: &Times, beside: &Times) -> [String; 4] {
-    let (p99, other) = (of.quantile(0.99), beside.quantile(0.99));
-    let ratio = p99.as_secs_f64() / other.as_secs_f64().max(1e-6);
-    [of.count().to_string(), millis(of.quantile(0.5)), millis(p99), format!("{ratio:.1}")]
+    let (p95, other) = (of.quantile(0.95), beside.quantile(0.95));
+    let ratio = p95.as_secs_f64() / other.as_secs_f64().max(1e-6);
+    [of.count().to_string(), millis(of.quantile(0.5)), millis(p95), format!("{ratio:.1}")]
 }
 
 fn listed(bare: &Listing, listings: &[Listing], form: Form) -> Vec<Vec<String>> {
@@ -192,7 +192,7 @@ fn listed(bare: &Listing, listings: &[Listing], form: Form) -> Vec<Vec<String>> 
         let cells = [one.what.clone(), verdict, one.rows.to_string()].into_iter();
         cells.chain(times(&one.times, &bare.times)).collect()
     };
-    let judged = listings.iter().map(|one| row(one, verdict(one.times.quantile(0.99) <= LISTED, form)));
+    let judged = listings.iter().map(|one| row(one, verdict(one.times.quantile(0.95) <= LISTED, form)));
     judged.chain([row(bare, String::new())]).collect()
 }
 

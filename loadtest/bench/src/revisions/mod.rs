@@ -19,11 +19,12 @@ use serde_json::json;
 
 use self::history::History;
 use self::watched::Watched;
+use crate::figures::median;
 use loadtest_judge::screen::{judged, say, table};
 
 /// How applications call the repository.
 const URL: &str = "https://git.example.com/mono.git";
-/// So often it is measured; the slowest counts.
+/// So often it is measured: the median counts, since a neighbour on the machine takes some time of one.
 const ROUNDS: usize = 3;
 /// What must be reached in the long form.
 const WITHIN: Duration = Duration::from_secs(2);
@@ -77,7 +78,7 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
     let applications = folder.path().join("applications.json");
     std::fs::write(&applications, objects(form.applications)).context("write the applications")?;
 
-    let (mut slowest, mut anonymous) = (Duration::ZERO, 0);
+    let (mut took, mut anonymous) = (Vec::new(), 0);
     for _ in 0..ROUNDS {
         let mut command = tokio::process::Command::new(program);
         command.args(["git", "commits", "--revision", "main", "--since", "start", "--limit", "1000"]);
@@ -88,19 +89,20 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
             .arg(&applications);
         let watched = Watched::run(command).await?;
         judge(&watched.output, &history, form)?;
-        slowest = slowest.max(watched.took);
+        took.push(watched.took.as_secs_f64());
         anonymous = anonymous.max(watched.anonymous);
     }
     let (each, processes) = history.one_by_one(form.sample)?;
     let theirs = each.mul_f64(processes as f64);
 
-    let is_met = slowest <= WITHIN && anonymous <= ANONYMOUS;
+    let ours = median(took).context("measure it")?;
+    let is_met = ours <= WITHIN.as_secs_f64() && anonymous <= ANONYMOUS;
     let verdict = match form.is_judged {
         true => judged(if is_met { "passed" } else { "missed" }, is_met),
         false => "not judged".to_owned(),
     };
     let mib = |bytes: u64| format!("{:.0} MiB", bytes as f64 / f64::from(1 << 20));
-    let (ours, ratio) = (slowest.as_secs_f64(), theirs.as_secs_f64() / slowest.as_secs_f64());
+    let ratio = theirs.as_secs_f64() / ours;
     let rows = vec![
         vec![
             "gitops-runtime git commits".to_owned(),
@@ -122,7 +124,7 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
     say(&table(2, &["who", "", "processes", "time", "anonymous", "x"], &rows));
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     say(&format!(
-        "revisions: {} applications, {} commits, a repository of {}, {cores} cores, the program {}; the slowest of {ROUNDS} runs, \
+        "revisions: {} applications, {} commits, a repository of {}, {cores} cores, the program {}; the median of {ROUNDS} runs, \
          from its start to its last byte. git: a process for each application and commit, the newest commit first, until one \
          changed it; {} processes were measured, {:.2} ms each, and the rest is that times as many",
         form.applications,

@@ -15,14 +15,16 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use hdrhistogram::Histogram;
 use loadtest_judge::interrupt;
-use loadtest_judge::screen::{judged, say, table};
+use loadtest_judge::screen::say;
 use loadtest_sim::process::{self, Process, Start};
 use loadtest_sim::{port, until};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use crate::measure::{Measure, Measures};
+use crate::times::{mib, millis};
 use crate::visitor::Visitor;
 
 const EXAMPLES: &str = "\
@@ -122,45 +124,32 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     let late = events.await.context("follow the events")??;
     router.kill().await?;
 
-    let mib = |bytes: u64| format!("{:.1}", bytes as f64 / f64::from(1 << 20));
-    let rows: Vec<Vec<String>> = parts
-        .iter()
-        .map(|part| {
-            let time = part.latencies.as_ref().map(|all| {
-                let at = |quantile| all.value_at_quantile(quantile) as f64 / 1e3;
-                format!("{:.2} / {:.2} ms", at(0.5), at(0.99))
-            });
-            vec![part.name.clone(), mib(part.before), mib(part.most), time.unwrap_or_default()]
-        })
-        .collect();
-    say(&table(1, &["part", "MiB before", "at most", "p50 / p99 of 1 kB"], &rows));
-    say(&format!(
-        "{} events in {:.0} s, each in its order; on their way p50 {:.2} ms, p99 {:.2} ms, at most {:.2} ms",
-        late.len(),
-        form.events.as_secs_f64(),
-        late.value_at_quantile(0.5) as f64 / 1e3,
-        late.value_at_quantile(0.99) as f64 / 1e3,
-        late.max() as f64 / 1e3
-    ));
-    let mut missed = Vec::new();
-    if form.is_judged {
-        for part in parts.iter().filter(|part| part.is_flat && part.most.saturating_sub(part.before) > FLAT) {
-            missed.push(format!("{}: more than {} MiB beyond what there was", part.name, mib(FLAT)));
-        }
-        let each = |part: &Part| part.most.saturating_sub(part.before) / part.kept.max(1);
-        for part in parts.iter().filter(|part| part.kept > 0 && each(part) > KEPT) {
-            missed.push(format!("{}: {} bytes each, of {KEPT}", part.name, each(part)));
-        }
-        if Duration::from_micros(late.value_at_quantile(0.99)) > LATE {
-            missed.push(format!("events are on their way for longer than {LATE:?}"));
-        }
+    let mut measures = Measures::new("router", !form.is_judged);
+    let micros = |all: &Histogram<u64>, quantile| Duration::from_micros(all.value_at_quantile(quantile));
+    for part in &parts {
+        let (name, more) = (&part.name, part.most.saturating_sub(part.before));
+        measures.add([match (part.is_flat, part.kept) {
+            (true, _) => Measure::memory(format!("{name}: memory beyond what there was"), more, FLAT),
+            (_, 0) => Measure::beside(format!("{name}: memory beyond what there was"), mib(more)),
+            (_, kept) => {
+                Measure::number(format!("{name}: memory of each"), more / kept, KEPT, "B").of_a_while()
+            }
+        }]);
+        let times = part.latencies.iter().map(|all| {
+            let told = format!("{} / {}", millis(micros(all, 0.5)), millis(micros(all, 0.99)));
+            Measure::beside(format!("{name}: p50 / p99 of 1 kB"), told)
+        });
+        measures.add(times);
     }
-    for why in &missed {
-        say(&judged(&format!("  {why}"), false));
-    }
-    let good = missed.is_empty();
-    say(&judged(if good { "router: held" } else { "router: missed" }, good));
-    Ok(good)
+    measures.add([
+        Measure::beside(
+            format!("events in {:.0} s, each in its order", form.events.as_secs_f64()),
+            late.len().to_string(),
+        ),
+        Measure::time("events are on their way, p99", micros(&late, 0.99), LATE),
+        Measure::beside("at most", millis(Duration::from_micros(late.max()))),
+    ]);
+    Ok(measures.judge())
 }
 
 fn arguments(listen: SocketAddr, service: SocketAddr, form: Form) -> Vec<String> {
@@ -364,16 +353,17 @@ async fn slow(at: SocketAddr, number: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Follows the events for as long as they are to last, and gives how long each was on its way, in microseconds.
+/// Follows the events for as long as they are to last, which one comes of at the least and none is later than the patience, and gives how long each was on its way, in microseconds.
 async fn follow(at: SocketAddr, begun: Instant, lasting: Duration) -> anyhow::Result<Histogram<u64>> {
     let mut late = Histogram::new(3).context("make a histogram")?;
     let mut stream = TcpStream::connect(at).await.context("connect to the router")?;
     let ask = "GET /app-proxy/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
     stream.write_all(ask.as_bytes()).await.context("ask for events")?;
     let mut lines = BufReader::new(stream).lines();
-    let (until, mut next) = (Instant::now() + lasting, 0);
-    while Instant::now() < until {
-        let line = timeout(PATIENCE, lines.next_line()).await.context("wait for an event")?;
+    let (until, mut next, mut heard) = (Instant::now() + lasting, 0, Instant::now());
+    while next == 0 || Instant::now() < until {
+        let give_up = heard + PATIENCE;
+        let line = timeout_at(give_up, lines.next_line()).await.context("wait for an event")?;
         let Some(line) = line.context("read an event")? else {
             bail!("the event stream ends after {next} events")
         };
@@ -382,6 +372,7 @@ async fn follow(at: SocketAddr, begun: Instant, lasting: Duration) -> anyhow::Re
         };
         ensure!(number == next.to_string(), "event {number} comes when {next} is the next");
         let made = made.parse().context("read an event")?;
+        heard = Instant::now();
         let now = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         late.record(now.saturating_sub(made)).context("record a latency")?;
         next += 1;

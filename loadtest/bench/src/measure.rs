@@ -1,9 +1,9 @@
-//! A row of the table: what was measured, and what it must be.
+//! The table of what was measured: a row each, with what it must be.
 
 use std::time::Duration;
 
-use crate::times::{Times, millis};
-use loadtest_judge::screen::judged;
+use crate::times::{Times, mib, millis};
+use loadtest_judge::screen::{judged, say, table};
 
 /// What was measured.
 pub(super) struct Measure {
@@ -58,6 +58,23 @@ impl Measure {
         }
     }
 
+    /// A figure that is so much or more.
+    pub(super) fn at_least(what: impl Into<String>, figure: f64, least: f64) -> Self {
+        let (bar, is_held) = (format!("{least:.0} or more"), Some(figure >= least));
+        Self { what: what.into(), figure: format!("{figure:.0}"), bar, is_held, is_speed: true }
+    }
+
+    /// Bytes of memory; where they depend on the build or on the machine, they are judged in the long form alone.
+    pub(super) fn memory(what: impl Into<String>, bytes: u64, bar: u64) -> Self {
+        let is_held = Some(bytes <= bar);
+        Self { what: what.into(), figure: mib(bytes), bar: mib(bar), is_held, is_speed: true }
+    }
+
+    /// What must be as it is said.
+    pub(super) fn exactly(what: impl Into<String>, number: u64, bar: u64) -> Self {
+        Self { is_held: Some(number == bar), ..Self::number(what, number, bar, "") }
+    }
+
     /// What stands beside the others, and has no bar.
     pub(super) fn beside(what: impl Into<String>, figure: String) -> Self {
         Self { what: what.into(), figure, bar: String::new(), is_held: None, is_speed: false }
@@ -82,6 +99,42 @@ impl Measure {
             Some(false) => judged("missed", false),
         };
         [self.what.clone(), verdict, self.figure.clone(), self.bar.clone()]
+    }
+}
+
+/// The measures of a run. Each is told as soon as it is there, as a run is long and one that fails was not for nothing; at the
+/// end all of them stand in one table.
+pub(super) struct Measures {
+    name: &'static str,
+    all: Vec<Measure>,
+    is_short: bool,
+}
+
+impl Measures {
+    /// None yet, of a bench of this name.
+    pub(super) fn new(name: &'static str, is_short: bool) -> Self {
+        Self { name, all: Vec::new(), is_short }
+    }
+
+    /// Takes some more, and tells them.
+    pub(super) fn add(&mut self, more: impl IntoIterator<Item = Measure>) {
+        for measure in more {
+            let [what, verdict, figure, bar] = measure.row(self.is_short);
+            let bar = if bar.is_empty() { bar } else { format!(" of {bar}: {verdict}") };
+            say(&format!("  {what}: {figure}{bar}"));
+            self.all.push(measure);
+        }
+    }
+
+    /// Tells all of them again; whether none was missed.
+    pub(super) fn judge(&self) -> bool {
+        let rows: Vec<Vec<String>> =
+            self.all.iter().map(|measure| measure.row(self.is_short).into()).collect();
+        say(&table(2, &[self.name, "", "figure", "bar"], &rows));
+        let missed = self.all.iter().filter(|measure| measure.is_missed(self.is_short)).count();
+        let said = format!("{}: {} measures, {missed} missed", self.name, self.all.len());
+        say(&judged(&said, missed == 0));
+        missed == 0
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn arrival(
     progress.finish_and_clear();
     let took = last.1.duration_since(began);
     // The last acknowledgements reach the ledger, and a reporter that sends anything twice has done so.
-    field.running.settle(field.simulation, field.patience).await?;
+    field.running.settle(field.patience).await?;
     let reported = u32::try_from(driver.heard().counts().whole).unwrap_or(u32::MAX);
     Ok(Cold {
         applications,

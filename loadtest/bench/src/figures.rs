@@ -6,23 +6,14 @@ use super::limit::Limit;
 use super::measured::{Beside, Bound, Correct, Figure, Latency, Run};
 use super::play::Played;
 use super::scenario::{Measure, Rate, Scenario, Wanted};
-use super::subject::Subject;
+use super::subject;
 use super::windows::Window;
 
 /// Quantiles that are told.
 const QUANTILES: [f64; 12] = [0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999, 1.0];
 const MIB: f64 = 1_048_576.0;
 
-/// Who is measured.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Who<'a> {
-    /// The reporter.
-    pub(super) subject: &'a Subject,
-    /// It fails the command; what only stands beside does not.
-    pub(super) is_judged: bool,
-}
-
-/// One reporter in one scenario, judged.
+/// One scenario, judged.
 #[derive(Debug)]
 pub(super) struct Outcome {
     /// What was measured.
@@ -35,20 +26,18 @@ pub(super) struct Outcome {
     pub(super) missing: Vec<String>,
     /// Events that were not accounted for, the first few.
     pub(super) violations: Vec<String>,
-    /// It fails the command; what only stands beside does not.
-    pub(super) is_judged: bool,
     values: BTreeMap<Measure, f64>,
 }
 
 impl Outcome {
     /// Makes figures of what was seen.
-    pub(super) fn new(scenario: &Scenario, who: &Who<'_>, played: Played) -> Self {
+    pub(super) fn new(scenario: &Scenario, played: Played) -> Self {
         let (values, beside) = values(&played);
         let mut outcome = Self {
             run: Run {
                 scenario: scenario.name.clone(),
                 about: scenario.about.clone(),
-                reporter: who.subject.name(),
+                reporter: subject::name(),
                 conditions: conditions(scenario),
                 figures: Vec::new(),
                 correct: played.correct,
@@ -58,7 +47,6 @@ impl Outcome {
             shown: Vec::new(),
             missing: Vec::new(),
             violations: played.seen.violations,
-            is_judged: who.is_judged,
             values,
         };
         for measure in Measure::ALL {
@@ -78,8 +66,6 @@ impl Outcome {
             let label = wanted.what.label();
             match outcome.run.figures.iter().position(|figure| figure.what == label) {
                 Some(at) => outcome.shown.push(at),
-                // What only this product tells of itself is not missed of another.
-                None if wanted.what.is_told() && matches!(who.subject, Subject::Given(_)) => {}
                 None => outcome.missing.push(label.to_owned()),
             }
         }
@@ -96,15 +82,13 @@ impl Outcome {
         !(self.scenario.is_short && measure.is_speed())
     }
 
-    /// Adds the figures that stand beside those of other scenarios of the same reporter.
+    /// Adds the figures that stand beside those of other scenarios.
     pub(super) fn compare(&mut self, others: &[Outcome]) {
         for wanted in self.scenario.figures.clone() {
             let (Some(within), Some(of)) = (wanted.within, &wanted.of) else { continue };
             let what = format!("{}, over that of {of}", wanted.what.label());
-            let other = others
-                .iter()
-                .find(|other| other.run.scenario == *of && other.run.reporter == self.run.reporter)
-                .and_then(|other| other.values.get(&wanted.what));
+            let other = others.iter().find(|other| other.run.scenario == *of);
+            let other = other.and_then(|other| other.values.get(&wanted.what));
             let own = self.values.get(&wanted.what);
             match own.zip(other).filter(|(_, other)| **other > 0.0) {
                 Some((own, other)) => {
@@ -127,9 +111,6 @@ impl Outcome {
     /// What fails it, a line each.
     pub(super) fn failures(&self) -> Vec<String> {
         let mut failures = Vec::new();
-        if !self.is_judged {
-            return failures;
-        }
         let Correct { lost, duplicated, out_of_order, wrong } = self.run.correct;
         if !self.run.correct.holds() {
             failures.push(format!(
@@ -237,9 +218,10 @@ fn values(played: &Played) -> (Values, Besides) {
         let value = parsing * 1e6;
         besides.insert(Measure::CpuFiltered, Beside { whose: "parsing the JSON alone".to_owned(), value });
     }
+    found.push((Measure::Unseen, played.unseen.map(|unseen| unseen as f64)));
     let peak = played.usage.peak.max(played.seen.peak);
     found.push((Measure::Resident, Some(peak as f64 / MIB)));
-    found.push((Measure::Series, played.series.map(|series| series as f64)));
+    found.push((Measure::Series, Some(played.series as f64)));
     if played.seen.looks > 0 {
         found.extend([
             (Measure::Unaccounted, Some(played.seen.unaccounted as f64)),
@@ -285,9 +267,7 @@ fn conditions(scenario: &Scenario) -> BTreeMap<String, String> {
     add("application bodies, with shares", sizes.join(", "));
     add("resource bodies", format!("{} B", scenario.bodies.resource));
     for (name, peer) in scenario.peers.each() {
-        let failing =
-            if peer.failing > 0.0 { format!(", {} of them 503", peer.failing) } else { String::new() };
-        add(&format!("{name} answers after"), format!("{:?}{failing}", peer.latency.0));
+        add(&format!("{name} answers after"), format!("{:?}", peer.latency.0));
     }
     if !scenario.settings.is_empty() {
         add("settings", serde_json::Value::Object(scenario.settings.clone()).to_string());

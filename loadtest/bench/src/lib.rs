@@ -1,8 +1,8 @@
-//! `loadtest bench`: reporters under generated load, measured beside each other.
+//! `loadtest bench`: the reporter under generated load, measured, and other roles beside it.
 //!
-//! takes: scenarios, and who is measured - gives: changes per second, calls per change, latencies, memory, and beside
+//! takes: scenarios - gives: changes per second, calls per change, latencies, memory, and beside
 //! each what was lost, repeated, out of order or wrong; as a table and as JSON
-//! calls: the reporters, of which it builds this product's own first; the simulators, in this process: they share the
+//! calls: the reporter, which it builds first; the simulators, in this process: they share the
 //! machine's cores - fails: exit code 1 when anything was lost, repeated, out of order or wrong, when a figure is
 //! missing, or misses what it must be
 
@@ -41,15 +41,13 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
-use figures::{Outcome, Who};
+use figures::Outcome;
 use loadtest_judge::interrupt::until_interrupted;
 use loadtest_judge::screen::{say, table};
-use loadtest_sim::generate::Line;
 use loadtest_sim::process;
 use measured::{FORMAT, Results};
 use result::Broken;
 use scenario::Scenario;
-use subject::{Command, Subject};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -73,7 +71,7 @@ Examples:
     loadtest bench steady
     loadtest bench my.yaml
     loadtest bench --list
-    loadtest bench --print rough > my.yaml
+    loadtest bench --print steady > my.yaml
   For tools:
     loadtest bench steady --json results.json";
 
@@ -95,7 +93,7 @@ const OTHERS: [(&str, &str); 6] = [
 
 /// Arguments of `loadtest bench`.
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = format!("{EXAMPLES}\n\n{}", subject::HELP))]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Scenarios by name, or files; without any, all that the table of figures needs
     #[arg(value_name = "NAME|FILE")]
@@ -103,21 +101,12 @@ pub struct Args {
     /// List the scenarios
     #[arg(long, conflicts_with_all = ["short", "json"])]
     list: bool,
-    /// Print the file of a scenario, to make one of your own from; rough explains every key
+    /// Print the file of a scenario, to make one of your own from
     #[arg(long, value_name = "NAME", conflicts_with_all = ["list", "short", "json"])]
     print: Option<String>,
     /// The same scenarios in small; speeds are not judged
     #[arg(long)]
     short: bool,
-    /// Measure this reporter instead of this product's own; see below
-    #[arg(long, value_name = "COMMAND", conflicts_with = "program")]
-    reporter: Option<Command>,
-    /// Measure this one as well, in the same scenarios; it fails nothing
-    #[arg(long, value_name = "COMMAND")]
-    beside: Option<Command>,
-    /// Which Argo CD answers, in every scenario
-    #[arg(long, value_enum)]
-    line: Option<Line>,
     /// Write the results as JSON; - or nothing is standard output, and then the table is left out
     #[arg(long, value_name = "FILE|-", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
@@ -145,10 +134,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // They measure other roles, and stand behind the table of the reporter's figures.
     let (others, named): (Vec<String>, Vec<String>) =
         args.scenarios.iter().cloned().partition(|name| OTHERS.iter().any(|(other, _)| name == other));
-    let is_own = args.reporter.is_none() && args.beside.is_none() && args.json.is_none();
     let is_with = |name: &str| match args.scenarios.is_empty() {
         // In small a browser takes longer than all else, and times are not judged: it is opened where that is asked for.
-        true => is_own && !(args.short && name == CONSOLE),
+        true => args.json.is_none() && !(args.short && name == CONSOLE),
         false => others.iter().any(|other| other == name),
     };
     let with: Vec<&str> = OTHERS.into_iter().map(|(name, _)| name).filter(|name| is_with(name)).collect();
@@ -184,36 +172,26 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 async fn bench(args: &Args, scenarios: Vec<Scenario>) -> anyhow::Result<ExitCode> {
-    let subject = match &args.reporter {
-        Some(command) => Subject::Given(command.clone()),
-        None => Subject::Own(process::program(args.program.as_deref()).await?),
-    };
-    let beside = args.beside.clone().map(Subject::Given);
-    let mut who = vec![Who { subject: &subject, is_judged: true }];
-    who.extend(beside.iter().map(|subject| Who { subject, is_judged: false }));
+    let program = process::program(args.program.as_deref()).await?;
     let is_quiet = args.json.as_deref() == Some(Path::new("-"));
     let mut when = None;
     let (mut outcomes, mut broken): (Vec<Outcome>, Vec<Broken>) = (Vec::new(), Vec::new());
-    for (at, mut scenario) in scenarios.into_iter().enumerate() {
-        scenario.line = args.line.unwrap_or(scenario.line);
-        for who in &who {
-            let reporter = who.subject.name();
-            if !is_quiet {
-                say(&format!("== {}. {} ({reporter}): {}", at + 1, scenario.name, scenario.about));
+    for (scenario, number) in scenarios.into_iter().zip(1..) {
+        if !is_quiet {
+            say(&format!("== {number}. {}: {}", scenario.name, scenario.about));
+        }
+        match Box::pin(play::play(&scenario, &program)).await {
+            Ok(played) => {
+                when.get_or_insert(played.when);
+                let mut outcome = Outcome::new(&scenario, played);
+                outcome.compare(&outcomes);
+                outcomes.push(outcome);
             }
-            match Box::pin(play::play(&scenario, who.subject)).await {
-                Ok(played) => {
-                    when.get_or_insert(played.when);
-                    let mut outcome = Outcome::new(&scenario, who, played);
-                    outcome.compare(&outcomes);
-                    outcomes.push(outcome);
+            Err(error) => {
+                if !is_quiet {
+                    say(&format!("{error:#}"));
                 }
-                Err(error) => {
-                    if !is_quiet {
-                        say(&format!("{error:#}"));
-                    }
-                    broken.push(Broken { scenario: scenario.name.clone(), reporter, error });
-                }
+                broken.push(Broken { scenario: scenario.name, error });
             }
         }
     }

@@ -57,9 +57,7 @@ pub(super) async fn on(
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        if let Some(told) = running.told().await? {
-            seen.take(&told.shards);
-        }
+        seen.take(&running.told().await?.shards);
         seen.peak = seen.peak.max(running.usage()?.resident);
     }
 }

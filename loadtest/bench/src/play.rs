@@ -1,13 +1,10 @@
 //! One reporter in one scenario.
 
 use std::convert::Infallible;
-use std::time::Instant;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use serde_json::json;
 
 use super::cold::{self, Cold};
 use super::drive::Driver;
@@ -15,13 +12,15 @@ use super::limit::{self, Limit};
 use super::look::{self, Looks};
 use super::measured::Correct;
 use super::scenario::{Arrive, Measure, Scenario};
-use super::subject::Subject;
+use super::subject;
 use super::windows::{self, Field, Window};
-use loadtest_sim::fault::{Fault, Faults, Rule};
+use loadtest_sim::fault::Faults;
 use loadtest_sim::generate::Shape;
-use loadtest_sim::kube::Collection;
 use loadtest_sim::reporter::Usage;
-use loadtest_sim::{Load, Setup, Simulation};
+use loadtest_sim::{Load, Setup, Simulation, until};
+
+/// Between two looks at what the reporter tells of itself.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Everything that was seen of it.
 #[derive(Debug)]
@@ -32,6 +31,8 @@ pub(super) struct Played {
     pub(super) cold: Cold,
     /// The windows of changes, in their order.
     pub(super) windows: Vec<Window>,
+    /// Events that bring nothing new and that the reporter tells nothing of, where there are no others.
+    pub(super) unseen: Option<u64>,
     /// What onlookers saw.
     pub(super) seen: Looks,
     /// Whether what was reported was right.
@@ -39,23 +40,20 @@ pub(super) struct Played {
     /// Memory and processor time at the end.
     pub(super) usage: Usage,
     /// Samples at `/metrics`.
-    pub(super) series: Option<usize>,
+    pub(super) series: usize,
     /// What reading and writing the bytes alone costs, where a figure stands beside it.
     pub(super) limit: Option<Limit>,
 }
 
 /// Plays a scenario.
-pub(super) async fn play(scenario: &Scenario, subject: &Subject) -> anyhow::Result<Played> {
+pub(super) async fn play(scenario: &Scenario, program: &Path) -> anyhow::Result<Played> {
     let when = Timestamp::now();
     let simulation = simulate(scenario).await?;
-    if matches!(subject, Subject::Given(_)) {
-        secrets(&simulation)?;
-    }
     let mut driver = Driver::new(&simulation, scenario)?;
     if scenario.arrive == Arrive::Listed {
         driver.populate()?;
     }
-    let running = subject.start(&simulation, scenario).await?;
+    let running = subject::start(program, &simulation, scenario).await?;
     let began = Instant::now();
     let field = Field { simulation: &simulation, running: &running, patience: scenario.patience() };
     let mut seen = Looks::default();
@@ -70,9 +68,7 @@ pub(super) async fn play(scenario: &Scenario, subject: &Subject) -> anyhow::Resu
         }
     };
     part.last(&field).await?;
-    if let Some(told) = running.told().await? {
-        seen.take(&told.shards);
-    }
+    seen.take(&running.told().await?.shards);
     let limit = match scenario.only_refreshes() {
         true => Some(limit::of_an_event(&simulation).await?),
         false if scenario.is_asked_for(Measure::CpuPerChangeRatio) => {
@@ -93,18 +89,29 @@ pub(super) async fn play(scenario: &Scenario, subject: &Subject) -> anyhow::Resu
     };
     running.stop().await?;
     simulation.stop().await?;
-    Ok(Played { when, cold: part.cold, windows: part.windows, seen, correct, usage, series, limit })
+    Ok(Played {
+        when,
+        cold: part.cold,
+        windows: part.windows,
+        unseen: part.unseen,
+        seen,
+        correct,
+        usage,
+        series,
+        limit,
+    })
 }
 
 struct Part {
     cold: Cold,
     windows: Vec<Window>,
+    unseen: Option<u64>,
 }
 
 impl Part {
     /// Waits for what still comes after the last window.
     async fn last(&mut self, field: &Field<'_>) -> anyhow::Result<()> {
-        field.running.settle(field.simulation, field.patience).await
+        field.running.settle(field.patience).await
     }
 }
 
@@ -121,12 +128,22 @@ async fn measure(
         driver.populate()?;
     }
     let cold = cold::arrival(field, driver, scenario.applications, began).await?;
+    field.running.settle(scenario.patience()).await?;
+    let before = field.running.exits().await?;
     let mut windows = Vec::new();
     // Whoever has reported nothing at all will not report changes either.
     for changes in scenario.changes.iter().filter(|_| cold.reported > 0) {
         windows.extend(windows::play(field, driver, changes, &windows).await?);
     }
-    Ok(Part { cold, windows })
+    let made: u64 = windows.iter().map(|window: &Window| window.work.empty).sum();
+    let unseen = if scenario.only_refreshes() {
+        let look = async || Ok(field.running.exits().await?.saturating_sub(before));
+        let seen = until(scenario.patience(), LOOK, look, |seen| *seen >= made).await?;
+        Some(made.saturating_sub(seen))
+    } else {
+        None
+    };
+    Ok(Part { cold, windows, unseen })
 }
 
 async fn simulate(scenario: &Scenario) -> anyhow::Result<Simulation> {
@@ -153,28 +170,6 @@ async fn simulate(scenario: &Scenario) -> anyhow::Result<Simulation> {
             _ => simulation.kube.faults(),
         };
         faults.set_latency(peer.latency.0);
-        if peer.failing > 0.0 {
-            let fault = Fault::Status { status: 503, retry_after: None };
-            faults.add(Rule::always(fault).rate(peer.failing));
-        }
     }
     Ok(simulation)
-}
-
-/// Tokens as Secrets, for reporters that read them themselves.
-fn secrets(simulation: &Simulation) -> anyhow::Result<()> {
-    for (name, pointer) in [("argocd-token", "/argocd/tokenFile"), ("codefresh-token", "/platform/tokenFile")]
-    {
-        let file = simulation.settings().pointer(pointer).and_then(|file| file.as_str());
-        let token = std::fs::read(file.context("find the file of a token")?).context("read a token")?;
-        simulation.kube.apply(
-            Collection::Secrets,
-            json!({
-                "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-                "metadata": {"name": name, "namespace": "argocd"},
-                "data": {"token": STANDARD.encode(token)},
-            }),
-        )?;
-    }
-    Ok(())
 }

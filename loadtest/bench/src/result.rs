@@ -13,7 +13,6 @@ use loadtest_judge::screen::{judged, table};
 #[derive(Debug)]
 pub(super) struct Broken {
     pub(super) scenario: String,
-    pub(super) reporter: String,
     pub(super) error: anyhow::Error,
 }
 
@@ -52,26 +51,23 @@ pub(super) fn json(results: &Results) -> serde_json::Result<String> {
 
 /// The table of all outcomes, what failed below it.
 pub(super) fn text(outcomes: &[Outcome], broken: &[Broken]) -> String {
-    let mut reporters: Vec<&str> = outcomes.iter().map(|outcome| outcome.run.reporter.as_str()).collect();
-    reporters.sort_unstable();
-    reporters.dedup();
-    let several = reporters.len() > 1;
-    let mut header = vec!["scenario", "figure"];
-    if several {
-        header.insert(1, "reporter");
-    }
-    let texts = header.len();
-    header.extend(["beside", "measured", "must be", "lost", "duplicated", "out of order", "wrong"]);
+    let header = [
+        "scenario",
+        "figure",
+        "beside",
+        "measured",
+        "must be",
+        "lost",
+        "duplicated",
+        "out of order",
+        "wrong",
+    ];
     let mut rows = Vec::new();
     for outcome in outcomes {
         let figures: Vec<&Figure> =
             outcome.shown.iter().filter_map(|at| outcome.run.figures.get(*at)).collect();
         for figure in figures {
-            let mut row = vec![outcome.run.scenario.clone()];
-            if several {
-                row.push(short(&outcome.run.reporter));
-            }
-            row.push(figure.what.clone());
+            let mut row = vec![outcome.run.scenario.clone(), figure.what.clone()];
             row.extend([beside(figure), with_unit(figure.value, &figure.unit), bound(figure)]);
             let correct = outcome.run.correct;
             for count in [correct.lost, correct.duplicated, correct.out_of_order, correct.wrong] {
@@ -80,7 +76,7 @@ pub(super) fn text(outcomes: &[Outcome], broken: &[Broken]) -> String {
             rows.push(row);
         }
     }
-    let mut text = table(texts, &header, &rows);
+    let mut text = table(2, &header, &rows);
     for outcome in outcomes {
         for violation in &outcome.violations {
             text.push_str(&format!("\n{}: not accounted for: {violation}", outcome.run.scenario));
@@ -97,24 +93,13 @@ pub(super) fn text(outcomes: &[Outcome], broken: &[Broken]) -> String {
 
 /// What fails the command, a line each.
 pub(super) fn failures(outcomes: &[Outcome], broken: &[Broken]) -> Vec<String> {
-    let mut failures: Vec<String> = broken
-        .iter()
-        .map(|broken| format!("{} of {}: {:#}", broken.scenario, short(&broken.reporter), broken.error))
-        .collect();
+    let told = |broken: &Broken| format!("{}: {:#}", broken.scenario, broken.error);
+    let mut failures: Vec<String> = broken.iter().map(told).collect();
     for outcome in outcomes {
         let own = outcome.failures().into_iter();
         failures.extend(own.map(|failure| format!("{}: {failure}", outcome.run.scenario)));
     }
     failures
-}
-
-/// Enough of a command line to know it by.
-fn short(reporter: &str) -> String {
-    const MOST: usize = 28;
-    match reporter.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}...", reporter.get(..end).unwrap_or_default()),
-        None => reporter.to_owned(),
-    }
 }
 
 fn beside(figure: &Figure) -> String {
@@ -135,16 +120,5 @@ fn bound(figure: &Figure) -> String {
             judged(&format!("{text} {}", if holds { "reached" } else { "missed" }), holds)
         }
         None => String::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_line_is_known_by_its_beginning() {
-        assert_eq!(short("gitops-runtime 0.1.0"), "gitops-runtime 0.1.0");
-        assert_eq!(short(&"x".repeat(40)), format!("{}...", "x".repeat(28)));
     }
 }

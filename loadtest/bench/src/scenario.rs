@@ -31,10 +31,8 @@ const FILES: &[(&str, &str)] = &[
     ("filtered", include_str!("../scenarios/filtered.yaml")),
     ("few", include_str!("../scenarios/few.yaml")),
     ("many", include_str!("../scenarios/many.yaml")),
-    ("replicas", include_str!("../scenarios/replicas.yaml")),
     ("memory", include_str!("../scenarios/memory.yaml")),
     ("bus", include_str!("../scenarios/bus.yaml")),
-    ("rough", include_str!("../scenarios/rough.yaml")),
 ];
 
 /// One scenario.
@@ -75,10 +73,10 @@ pub(super) struct Scenario {
     /// What changes are made.
     #[serde(default)]
     pub(super) mix: Mix,
-    /// Processes that share the applications by name.
+    /// Processes that share the applications, on a bus.
     #[serde(default = "form::single")]
     pub(super) replicas: u32,
-    /// They share a NATS server of their own instead.
+    /// They share a NATS server of their own.
     #[serde(default)]
     pub(super) bus: bool,
     /// Settings of this product's reporter, in the shape of its configuration file.
@@ -142,8 +140,6 @@ pub(super) struct Peers {
 pub(super) struct Peer {
     /// How late.
     pub(super) latency: Time,
-    /// The part of its answers that are 503, from 0 to 1.
-    pub(super) failing: f64,
 }
 
 /// One window of changes, or pairs of windows.
@@ -215,9 +211,7 @@ impl Scenario {
         ensure!(sizes.iter().any(|size| size.share > 0), "bodies.application: no size has a share");
         let largest = sizes.iter().map(|size| size.bytes).max().unwrap_or_default();
         ensure!(largest.max(self.bodies.resource) <= 16 << 20, "bodies: 16 MiB at most");
-        for (name, peer) in self.peers.each() {
-            ensure!((0.0..1.0).contains(&peer.failing), "peers.{name}.failing: from 0 to less than 1");
-        }
+        ensure!(self.replicas == 1 || self.bus, "replicas: only on a bus are there several");
         let mut maximum = false;
         for (at, changes) in self.changes.iter().enumerate() {
             let told = |error: &str| format!("changes[{at}]: {error}");

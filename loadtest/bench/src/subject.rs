@@ -1,10 +1,9 @@
-//! Who is measured: this product, or any reporter that is given by its command line.
+//! Who is measured: as many processes of the reporter as a scenario says.
 
-mod command;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -12,82 +11,47 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::scenario::Scenario;
-use command::Started;
-pub(super) use command::{Command, HELP};
 use loadtest_sim::nats::NatsServer;
-use loadtest_sim::reporter::{Figures, Metrics, REDACTION_KEY, Reporter, Usage, merge};
-use loadtest_sim::{PATIENCE, Simulation, local_client, until};
+use loadtest_sim::reporter::{Figures, REDACTION_KEY, Reporter, Usage, merge};
+use loadtest_sim::{Simulation, until};
 
 /// Between two looks while something is waited for.
 const LOOK: Duration = Duration::from_millis(50);
-/// A reporter that tells nothing of itself has settled when it has sent nothing for so long.
-const QUIET: Duration = Duration::from_secs(2);
-/// How long a process may take to end.
-const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Who is measured.
-#[derive(Debug, Clone)]
-pub(super) enum Subject {
-    /// This product's binary.
-    Own(PathBuf),
-    /// Another one.
-    Given(Command),
+/// What it is called in tables.
+pub(super) fn name() -> String {
+    format!("gitops-runtime {}", env!("CARGO_PKG_VERSION"))
 }
 
-impl Subject {
-    /// What it is called in tables.
-    pub(super) fn name(&self) -> String {
-        match self {
-            Self::Own(_) => format!("gitops-runtime {}", env!("CARGO_PKG_VERSION")),
-            Self::Given(command) => command.text.clone(),
-        }
-    }
-
-    /// Starts as many processes as the scenario says.
-    pub(super) async fn start(
-        &self,
-        simulation: &Simulation,
-        scenario: &Scenario,
-    ) -> anyhow::Result<Running> {
-        let mut members = Vec::new();
-        let nats = if scenario.bus { Some(NatsServer::start().await?) } else { None };
-        for replica in 0..scenario.replicas {
-            let directory = simulation.directory().join(format!("state-{replica}"));
-            std::fs::create_dir(&directory).context("make a folder for the reporter's state")?;
-            members.push(match self {
-                Self::Own(program) => {
-                    let settings = settings(simulation, scenario, replica, &directory)?;
-                    let file = directory.join("config.yaml");
-                    // JSON is YAML.
-                    std::fs::write(&file, format!("{settings:#}\n")).context("write the settings")?;
-                    let environment = [
-                        ("GITOPS_RUNTIME_CONFIG", file.display().to_string()),
-                        ("HOSTNAME", format!("replica-{replica}")),
-                    ];
-                    let environment = environment.map(|(name, value)| (name.to_owned(), value)).to_vec();
-                    let bus = nats.as_ref().map(|nats| ["--bus".into(), nats.url().into()]);
-                    let arguments = bus.into_iter().flatten().collect();
-                    let folder = simulation.directory();
-                    Member::Own(Reporter::launch(program, arguments, environment, folder).await?)
-                }
-                Self::Given(command) => {
-                    let place = command.place(simulation, replica, scenario.replicas, &directory)?;
-                    Member::Given { started: command.start(&place)?, port: place.port }
-                }
-            });
-        }
-        let client = local_client().timeout(PATIENCE).build().context("make a client")?;
-        Ok(Running { members, client, nats })
-    }
-}
-
-/// The settings of one process of this product.
-fn settings(
+/// Starts as many processes as the scenario says.
+pub(super) async fn start(
+    program: &Path,
     simulation: &Simulation,
     scenario: &Scenario,
-    replica: u32,
-    directory: &Path,
-) -> anyhow::Result<Value> {
+) -> anyhow::Result<Running> {
+    let mut members = Vec::new();
+    let nats = if scenario.bus { Some(NatsServer::start().await?) } else { None };
+    for replica in 0..scenario.replicas {
+        let directory = simulation.directory().join(format!("state-{replica}"));
+        std::fs::create_dir(&directory).context("make a folder for the reporter's state")?;
+        let settings = settings(simulation, scenario, &directory)?;
+        let file = directory.join("config.yaml");
+        // JSON is YAML.
+        std::fs::write(&file, format!("{settings:#}\n")).context("write the settings")?;
+        let environment = [
+            ("GITOPS_RUNTIME_CONFIG", file.display().to_string()),
+            ("HOSTNAME", format!("replica-{replica}")),
+        ];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        let bus = nats.as_ref().map(|nats| ["--bus".into(), nats.url().into()]);
+        let arguments = bus.into_iter().flatten().collect();
+        members.push(Reporter::launch(program, arguments, environment, simulation.directory()).await?);
+    }
+    Ok(Running { members, nats })
+}
+
+/// The settings of one process.
+fn settings(simulation: &Simulation, scenario: &Scenario, directory: &Path) -> anyhow::Result<Value> {
     let mut settings = simulation.settings().clone();
     merge(&mut settings, &Reporter::settings());
     merge(&mut settings, &json!({"state": {"directory": directory.to_str().context("name a folder")?}}));
@@ -95,9 +59,6 @@ fn settings(
         let key = simulation.directory().join("redaction-key");
         std::fs::write(&key, REDACTION_KEY).context("write the key of the replicas")?;
         merge(&mut settings, &json!({"redaction": {"keyFile": key.display().to_string()}}));
-    } else if scenario.replicas > 1 {
-        let sharding = json!({"shards": scenario.replicas, "shard": replica.to_string()});
-        merge(&mut settings, &json!({"reporter": {"sharding": sharding}}));
     }
     merge(&mut settings, &Value::Object(scenario.settings.clone()));
     Ok(settings)
@@ -105,17 +66,11 @@ fn settings(
 
 /// The processes that are measured. Dropping it ends them.
 pub(super) struct Running {
-    members: Vec<Member>,
-    client: reqwest::Client,
+    members: Vec<Reporter>,
     nats: Option<NatsServer>,
 }
 
-enum Member {
-    Own(Reporter),
-    Given { started: Started, port: u16 },
-}
-
-/// What the processes tell of themselves, if they do.
+/// What the processes tell of themselves.
 pub(super) struct Told {
     /// Every shard of every process.
     pub(super) shards: Vec<Figures>,
@@ -139,30 +94,26 @@ impl Running {
         self.members.iter().try_fold(Usage::default(), |sum, member| Ok(sum.plus(member.usage()?)))
     }
 
-    /// What they tell of themselves; `None` of another reporter.
-    pub(super) async fn told(&self) -> anyhow::Result<Option<Told>> {
+    /// What they tell of themselves.
+    pub(super) async fn told(&self) -> anyhow::Result<Told> {
         let mut shards = Vec::new();
         for member in &self.members {
-            let Member::Own(reporter) = member else { return Ok(None) };
-            shards.extend(reporter.status().await?.shards);
+            shards.extend(member.status().await?.shards);
         }
-        Ok(Some(Told { shards }))
+        Ok(Told { shards })
     }
 
-    /// Most samples that one of them exposes; `None` where nothing is served at the port that was given.
-    pub(super) async fn series(&self) -> anyhow::Result<Option<usize>> {
-        let mut most = None;
+    /// How many events ended without a report: nothing in them was new, or a later one of the same object stands for them.
+    pub(super) async fn exits(&self) -> anyhow::Result<u64> {
+        let of = |shard: &Figures| shard.filtered + shard.coalesced;
+        Ok(self.told().await?.shards.iter().map(of).sum())
+    }
+
+    /// Most samples that one of them exposes.
+    pub(super) async fn series(&self) -> anyhow::Result<usize> {
+        let mut most = 0;
         for member in &self.members {
-            let metrics = match member {
-                Member::Own(reporter) => reporter.metrics().await?,
-                Member::Given { port, .. } => {
-                    let asked = self.client.get(format!("http://127.0.0.1:{port}/metrics")).send().await;
-                    let answer = asked.and_then(reqwest::Response::error_for_status);
-                    let Ok(text) = async { answer?.text().await }.await else { continue };
-                    Metrics::read(&text)
-                }
-            };
-            most = most.max(Some(metrics.len()).filter(|count| *count > 0));
+            most = most.max(member.metrics().await?.len());
         }
         Ok(most)
     }
@@ -170,9 +121,7 @@ impl Running {
     /// Waits until all of them watch.
     pub(super) async fn ready(&self, simulation: &Simulation, within: Duration) -> anyhow::Result<()> {
         for member in &self.members {
-            if let Member::Own(reporter) = member {
-                reporter.ready(within).await?;
-            }
+            member.ready(within).await?;
         }
         // Of those that share a bus one watches for all.
         let watches = if self.nats.is_some() { 1 } else { self.members.len() };
@@ -185,18 +134,15 @@ impl Running {
     }
 
     /// Waits until nothing is worked on any more, or `within` has passed.
-    pub(super) async fn settle(&self, simulation: &Simulation, within: Duration) -> anyhow::Result<()> {
+    pub(super) async fn settle(&self, within: Duration) -> anyhow::Result<()> {
         let deadline = Instant::now() + within;
         let mut last = (0, Instant::now());
         while Instant::now() < deadline {
-            self.usage()?;
             let told = self.told().await?;
-            let quiet = if told.is_some() { LOOK * 4 } else { QUIET };
-            let seen = told.as_ref().map_or_else(|| simulation.platform.totals().posts, Told::observed);
-            if seen != last.0 {
-                last = (seen, Instant::now());
+            if told.observed() != last.0 {
+                last = (told.observed(), Instant::now());
             }
-            if told.is_none_or(|told| told.idle()) && last.1.elapsed() > quiet {
+            if told.idle() && last.1.elapsed() > LOOK * 4 {
                 return Ok(());
             }
             sleep(LOOK).await;
@@ -207,20 +153,8 @@ impl Running {
     /// Asks all of them to stop and waits for their end.
     pub(super) async fn stop(self) -> anyhow::Result<()> {
         for member in self.members {
-            match member {
-                Member::Own(reporter) => reporter.stop().await?,
-                Member::Given { started, .. } => started.stop(ENDS_WITHIN).await,
-            }
+            member.stop().await?;
         }
         Ok(())
-    }
-}
-
-impl Member {
-    fn usage(&self) -> anyhow::Result<Usage> {
-        match self {
-            Self::Own(reporter) => reporter.usage(),
-            Self::Given { started, .. } => started.usage(),
-        }
     }
 }

@@ -306,7 +306,7 @@ impl<'a> Phase<'a> {
         let mut last = now;
         if last.counts.known() == self.first.counts.known() {
             // What is done about a refresh is seen nowhere: it is done when nothing is left to do.
-            self.field.running.settle(self.field.simulation, self.field.patience).await?;
+            self.field.running.settle(self.field.patience).await?;
             last = Mark::of(self.field, driver)?;
             to = last;
         }

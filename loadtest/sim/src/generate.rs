@@ -24,7 +24,7 @@ pub use change::{Change, Mix};
 pub use workload::{Workload, WorkloadKind, WorkloadShape, Workloads};
 
 /// Which Argo CD is pretended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Line {
     /// 2.x of the fork: health in `status.resources`, `manifests` as objects with raw manifest and path.

@@ -54,6 +54,8 @@ pub(crate) enum Measure {
     CallsFiltered,
     /// Reads of single objects at the API server for 1,000 of them.
     ReadsFiltered,
+    /// Events that bring nothing new and that the reporter tells nothing of.
+    Unseen,
     /// Resident memory at its most, of all processes together.
     Resident,
     /// Samples at `/metrics`.
@@ -68,7 +70,7 @@ pub(crate) enum Measure {
 
 impl Measure {
     /// Every figure.
-    pub(crate) const ALL: [Self; 29] = [
+    pub(crate) const ALL: [Self; 30] = [
         Self::Reported,
         Self::Lost,
         Self::FirstReports,
@@ -93,6 +95,7 @@ impl Measure {
         Self::CpuFilteredRatio,
         Self::CallsFiltered,
         Self::ReadsFiltered,
+        Self::Unseen,
         Self::Resident,
         Self::Series,
         Self::Unaccounted,
@@ -127,6 +130,7 @@ impl Measure {
             Self::CpuFilteredRatio => "the same over parsing their JSON alone",
             Self::CallsFiltered => "Argo CD calls for 1,000 filtered events",
             Self::ReadsFiltered => "API server reads for 1,000 filtered events",
+            Self::Unseen => "filtered events that it does not tell of",
             Self::Resident => "resident memory, most",
             Self::Series => "series exposed",
             Self::Unaccounted => "looks with an event unaccounted for",
@@ -170,10 +174,5 @@ impl Measure {
                 | Self::CpuFilteredRatio
                 | Self::Resident
         )
-    }
-
-    /// Whether a reporter must tell it of itself.
-    pub(crate) fn is_told(self) -> bool {
-        matches!(self, Self::Series | Self::Unaccounted | Self::Queued | Self::Overflowed)
     }
 }

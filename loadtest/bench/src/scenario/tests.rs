@@ -19,9 +19,9 @@ fn a_scenario_needs_little_and_the_rest_has_defaults() {
 #[test]
 fn a_scenario_is_read_whole() {
     let scenario = read(
-        "resources: 3\nline: v2\nseed: 7\narrive: watched\nreplicas: 2\nlook: 15ms\npatience: 2s\n\
+        "resources: 3\nline: v2\nseed: 7\narrive: watched\nreplicas: 2\nbus: true\nlook: 15ms\npatience: 2s\n\
          bodies: {application: [{bytes: 9000, share: 3}, {bytes: 100000}], resource: 700}\n\
-         peers: {argocd: {latency: 20ms, failing: 0.1}, kubernetes: {latency: 1ms}}\n\
+         peers: {argocd: {latency: 20ms}, kubernetes: {latency: 1ms}}\n\
          mix: {drift: 1, commit: 0, reconcile: 3}\n\
          settings: {reporter: {queue: {events: 9}}}\n\
          changes: [{rate: max, seconds: 2, outstanding: 4}, {rate: half, seconds: 1.5},\n\
@@ -30,7 +30,7 @@ fn a_scenario_is_read_whole() {
     .unwrap();
     assert_eq!((scenario.line, scenario.arrive, scenario.replicas), (Line::V2, Arrive::Watched, 2));
     assert_eq!(scenario.bodies.application[1], Size { bytes: 100_000, share: 1 });
-    assert_eq!((scenario.peers.argocd.latency.0.as_millis(), scenario.peers.argocd.failing), (20, 0.1));
+    assert_eq!(scenario.peers.argocd.latency.0.as_millis(), 20);
     assert_eq!((scenario.mix.drift, scenario.mix.commit, scenario.mix.reconcile), (1, 0, 3));
     let rates: Vec<Rate> = scenario.changes.iter().map(|changes| changes.rate).collect();
     assert_eq!(rates, [Rate::Max, Rate::Half, Rate::PerSecond(12.5)]);
@@ -46,7 +46,6 @@ fn what_is_wrong_is_told_with_its_place() {
     for (more, told) in [
         ("peers: {argocd: {latency: fast}}", "peers.argocd.latency: a time is written as 5ms, 20ms or 1s"),
         ("peers: {argocd: {latency: -1s}}", "peers.argocd.latency: a time is written as 5ms, 20ms or 1s"),
-        ("peers: {argocd: {failing: 1}}", "peers.argocd.failing: from 0 to less than 1"),
         (
             "peers: {argo: {}}",
             "peers.argo: unknown field `argo`, expected one of `argocd`, `platform`, `kubernetes`",
@@ -79,6 +78,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ),
         ("resources: 1001", "resources: from 1 to 1,000"),
         ("replicas: 0", "replicas: from 1 to 64"),
+        ("replicas: 2", "replicas: only on a bus are there several"),
         ("look: 0s", "look: longer than 0"),
         ("bodies: {application: []}", "bodies.application: no size has a share"),
         ("bodies: {resource: 20000000}", "bodies: 16 MiB at most"),
@@ -156,15 +156,15 @@ fn scenarios_are_chosen_by_name_and_file_with_what_they_need() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mine.yaml");
     std::fs::write(&file, LEAST).unwrap();
-    assert_eq!(names(&["rough", file.to_str().unwrap()]), ["rough", "mine"]);
+    assert_eq!(names(&["bus", file.to_str().unwrap()]), ["memory", "bus", "mine"]);
 
     let refused = |given: &str| format!("{:#}", chosen(&[given.to_owned()], false).unwrap_err());
     assert_eq!(
         refused("quick"),
         "there is neither a scenario nor a file \"quick\"; there are steady, sixty, hot, cold, overload, filtered, \
-         few, many, replicas, memory, bus, rough"
+         few, many, memory, bus"
     );
-    assert!(text("rough").unwrap().contains("figures:"));
+    assert!(text("steady").unwrap().contains("figures:"));
     assert!(
         text("quick")
             .unwrap_err()

@@ -1,6 +1,4 @@
-//! What the kernel knows of a process, and of those that it started: read from `/proc`.
-
-use std::collections::HashMap;
+//! What the kernel knows of a process: read from `/proc`.
 
 /// Memory and processor time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -22,27 +20,7 @@ impl Usage {
         // Of one moment: of two, what is resident may be more than what the most was.
         let status = status_of(id)?;
         let (resident, peak) = (bytes_of(&status, "VmRSS:")?, bytes_of(&status, "VmHWM:")?);
-        Some(Self { resident, peak, cpu: Stat::of(id)?.ticks as f64 / TICKS })
-    }
-
-    /// Of a process and all that descend from it. Pages that they share are counted for each.
-    #[must_use]
-    pub fn of_tree(id: u32) -> Option<Self> {
-        let mut sum = Self::of(id)?;
-        let parents = parents();
-        let mut known = vec![id];
-        let mut at = 0;
-        while let Some(parent) = known.get(at).copied() {
-            at += 1;
-            for (child, _) in parents.iter().filter(|(_, own)| **own == parent) {
-                // One that has ended meanwhile is counted by its parent.
-                if let Some(usage) = Self::of(*child) {
-                    sum = sum.plus(usage);
-                }
-                known.push(*child);
-            }
-        }
-        Some(sum)
+        Some(Self { resident, peak, cpu: ticks_of(id)? as f64 / TICKS })
     }
 
     /// What this process itself has used.
@@ -78,27 +56,12 @@ fn bytes_of(status: &str, name: &str) -> Option<u64> {
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
-/// What `/proc/{id}/stat` says.
-struct Stat {
-    parent: u32,
-    ticks: u64,
-}
-
-impl Stat {
-    fn of(id: u32) -> Option<Self> {
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // The name before may hold blanks.
-        let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
-        let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<u64>().unwrap_or(0)).sum();
-        Some(Self { parent: fields.get(1)?.parse().ok()?, ticks })
-    }
-}
-
-/// The parent of each process there is.
-fn parents() -> HashMap<u32, u32> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return HashMap::new() };
-    let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    ids.filter_map(|id| Some((id, Stat::of(id)?.parent))).collect()
+/// Processor time of a process, in ticks.
+fn ticks_of(id: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name before may hold blanks.
+    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+    Some(fields.get(11..15)?.iter().map(|field| field.parse::<u64>().unwrap_or(0)).sum())
 }
 
 /// Processor seconds of the calling thread so far.
@@ -129,23 +92,5 @@ mod tests {
         }
         let after = of_this_thread().unwrap();
         assert!(after > before && sum != 1, "{before} {after}");
-    }
-
-    #[test]
-    fn what_a_process_started_is_counted_with_it() {
-        let mut child = std::process::Command::new("sh")
-            .args(["-c", "sleep 60 & echo started; wait"])
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = [0; 7];
-        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
-        let own = Usage::of(child.id()).unwrap();
-        let tree = Usage::of_tree(child.id()).unwrap();
-        let grandchild = parents().into_iter().find(|(_, parent)| *parent == child.id()).unwrap().0;
-        let killed = std::process::Command::new("kill").arg(grandchild.to_string()).status().unwrap();
-        assert!(killed.success());
-        child.wait().unwrap();
-        assert!(tree.resident > own.resident, "{tree:?} {own:?}");
     }
 }

@@ -17,11 +17,12 @@ use anyhow::ensure;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::bodies::Bodies;
+use crate::measure::{Measure, Measures};
 use crate::platform::Platform;
 use crate::postgres::Server;
 use crate::senders::SENDERS;
-use crate::times::{Times, mib, millis};
-use loadtest_judge::screen::{judged, say, table};
+use crate::times::{Times, millis};
+use loadtest_judge::screen::say;
 
 /// Bodies that are made before they are sent, so that making them takes no time of the platform's.
 const MADE: usize = 10_000;
@@ -83,52 +84,28 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
         let server = Server::start().await?;
         all.push(measure(program, "Postgres", Some(&server.url()), form).await?);
     }
-    let mut good = true;
-    let mut rows = Vec::new();
-    for figures in &all {
-        let p99 = figures.latencies.quantile(0.99);
-        let is_met = figures.rate >= REPORTS_A_SECOND && p99 <= P99 && figures.resident <= RESIDENT;
-        good &= is_met || !form.is_judged;
-        let total: Duration = figures.shards.iter().sum();
-        let slowest = figures.shards.iter().max().copied().unwrap_or_default();
-        let verdict = match form.is_judged {
-            true => judged(if is_met { "passed" } else { "missed" }, is_met),
-            false => "not judged".to_owned(),
-        };
-        rows.push(vec![
-            figures.store.to_owned(),
-            verdict,
-            figures.reports.to_string(),
-            format!("{:.0}", figures.rate),
-            format!("{:.2}", figures.statements),
-            figures.plain.map_or_else(String::new, |plain| format!("{:.1}", figures.rate / plain.max(0.001))),
-            millis(figures.latencies.quantile(0.5)),
-            millis(p99),
-            mib(figures.resident),
-            millis(total),
-            millis(slowest),
+    let mut measures = Measures::new("ingest", !form.is_judged);
+    for Figures { store, reports, rate, statements, latencies, resident, shards, plain } in &all {
+        let of = |what: &str| format!("{store}: {what}");
+        let slowest = shards.iter().max().copied().unwrap_or_default();
+        measures.add([
+            Measure::at_least(of(&format!("reports a second, of {reports}")), *rate, REPORTS_A_SECOND),
+            Measure::beside(of("statements each"), format!("{statements:.2}")),
+            Measure::beside(of("p50"), millis(latencies.quantile(0.5))),
+            Measure::time(of("p99"), latencies.quantile(0.99), P99),
+            Measure::memory(of("resident memory, most"), *resident, RESIDENT),
+            Measure::beside(of("digests of all shards"), millis(shards.iter().sum())),
+            Measure::beside(of("of the slowest"), millis(slowest)),
         ]);
+        let times = |plain: &f64| format!("{:.1} x", rate / plain.max(0.001));
+        measures.add(plain.iter().map(|plain| Measure::beside(of("as many as with defaults"), times(plain))));
     }
-    let header = [
-        "store",
-        "",
-        "reports",
-        "reports/s",
-        "statements each",
-        "x defaults",
-        "p50",
-        "p99",
-        "resident",
-        "digests",
-        "slowest shard",
-    ];
-    say(&table(2, &header, &rows));
     say(&format!(
-        "ingest: {} applications, {} of them with {DAYS} days of history, {SENDERS} senders; latencies at {} reports/s; \"x defaults\": as many times as many a \
-         second as the same texts inserted with SQLite's defaults, a commit each",
+        "ingest: {} applications, {} of them with {DAYS} days of history, {SENDERS} senders; latencies at {} reports/s; with \
+         defaults the same texts are inserted by SQLite, a commit each",
         form.applications, form.lived, form.rate
     ));
-    Ok(good)
+    Ok(measures.judge())
 }
 
 async fn measure(

@@ -22,12 +22,13 @@ use tokio::time::interval;
 
 use self::app_proxy::AppProxy;
 use self::argocd::{ArgoCd, Writing};
-use self::listing::{Desk, Listing, Store};
+use self::listing::{Desk, Store};
 use self::users::{Work, Worked};
 use crate::bodies::Bodies;
+use crate::measure::{Measure, Measures};
 use crate::platform::{Platform, RUNTIME};
 use crate::times::{Times, mib, millis};
-use loadtest_judge::screen::{judged, say, table};
+use loadtest_judge::screen::say;
 
 /// Bodies that are made before they are sent.
 const MADE: usize = 10_000;
@@ -83,9 +84,6 @@ const LONG: Form = Form {
     is_judged: true,
 };
 
-/// Memory of the platform and of the app proxy.
-type Memory = [u64; 2];
-
 /// Runs it; whether all was as it must be.
 pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> {
     let form = if is_short { SHORT } else { LONG };
@@ -134,11 +132,38 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
     proxy.stop().await?;
     platform.stop().await?;
 
-    let is_listed = listings.iter().all(|one| one.times.quantile(0.95) <= LISTED);
-    say(&table(2, &["who", "", "rows", "times", "p50", "p95", "x"], &listed(&bare, &listings, form)));
-    say(&table(2, &["with everybody at work", "", "times", "p50", "p95", "x"], &busy(&worked)));
-    let (rows, is_bounded) = memories([before, most, after], form);
-    say(&table(2, &["memory", "", "before", "most", "after"], &rows));
+    let mut measures = Measures::new("people", !form.is_judged);
+    let p95 = |times: &Times| times.quantile(0.95).as_secs_f64();
+    let times = |what: String, of: &Times, beside: &Times| {
+        let (half, most) = (millis(of.quantile(0.5)), millis(of.quantile(0.95)));
+        let ratio = p95(of) / p95(beside).max(1e-6);
+        Measure::beside(
+            format!("{what}, p50 / p95 / x of {}", of.count()),
+            format!("{half} / {most} / {ratio:.1}"),
+        )
+    };
+    for one in &listings {
+        measures.add([
+            Measure::p95(&format!("{}, {} rows", one.what, one.rows), &one.times, LISTED),
+            times(one.what.clone(), &one.times, &bare.times),
+        ]);
+    }
+    measures.add([times(format!("{}, {} rows", bare.what, bare.rows), &bare.times, &bare.times)]);
+    let Worked { pages, lines, pings, .. } = &worked;
+    for (what, of) in
+        [("a page of a list", pages), ("a line of a log, since it was written", lines), ("/api/ping", pings)]
+    {
+        measures.add([times(format!("{what}, with everybody at work"), of, pings)]);
+    }
+    for (name, ((before, most), after)) in
+        ["platform", "app-proxy"].into_iter().zip(before.into_iter().zip(most).zip(after))
+    {
+        measures.add([
+            Measure::memory(format!("memory of the {name}, most"), most, RESIDENT),
+            Measure::memory("beyond what it had before", most.saturating_sub(before), MORE),
+            Measure::beside("after", mib(after)),
+        ]);
+    }
     let Work { followers, stuck, rate, writing, .. } = form.work;
     say(&format!(
         "people: {applications} applications, {} users, of whom {followers} follow logs, {stuck} of these without reading, and the \
@@ -148,7 +173,7 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
         1.0 / writing.every.as_secs_f64(),
         mib(worked.held)
     ));
-    Ok((is_listed && is_bounded) || !form.is_judged)
+    Ok(measures.judge())
 }
 
 /// So many, who see the runtime's applications and their logs by a rule; every other one has a key, the rest a session.
@@ -171,52 +196,4 @@ async fn invite(admin: &Admin, users: usize) -> anyhow::Result<Vec<User>> {
         });
     }
     Ok(all)
-}
-
-fn verdict(is_met: bool, form: Form) -> String {
-    match form.is_judged {
-        true => judged(if is_met { "passed" } else { "missed" }, is_met),
-        false => "not judged".to_owned(),
-    }
-}
-
-/// Half of the times, nineteen of twenty, and that as many times as something else's.
-fn times(of: &Times, beside: &Times) -> [String; 4] {
-    let (p95, other) = (of.quantile(0.95), beside.quantile(0.95));
-    let ratio = p95.as_secs_f64() / other.as_secs_f64().max(1e-6);
-    [of.count().to_string(), millis(of.quantile(0.5)), millis(p95), format!("{ratio:.1}")]
-}
-
-fn listed(bare: &Listing, listings: &[Listing], form: Form) -> Vec<Vec<String>> {
-    let row = |one: &Listing, verdict: String| {
-        let cells = [one.what.clone(), verdict, one.rows.to_string()].into_iter();
-        cells.chain(times(&one.times, &bare.times)).collect()
-    };
-    let judged = listings.iter().map(|one| row(one, verdict(one.times.quantile(0.95) <= LISTED, form)));
-    judged.chain([row(bare, String::new())]).collect()
-}
-
-fn busy(worked: &Worked) -> Vec<Vec<String>> {
-    let all = [
-        ("a page of a list", &worked.pages),
-        ("a line of a log, since it was written", &worked.lines),
-        ("/api/ping", &worked.pings),
-    ];
-    let row = |(what, of): (&str, &Times)| {
-        [what.to_owned(), String::new()].into_iter().chain(times(of, &worked.pings)).collect()
-    };
-    all.into_iter().map(row).collect()
-}
-
-/// Of each process, and whether they are bounded.
-fn memories([before, most, after]: [Memory; 3], form: Form) -> (Vec<Vec<String>>, bool) {
-    let mut is_bounded = true;
-    let mut row = |(number, name): (usize, &str)| {
-        let of = |memory: &Memory| memory.get(number).copied().unwrap_or_default();
-        let is_met = of(&most) <= RESIDENT && of(&most) <= of(&before) + MORE;
-        is_bounded &= is_met;
-        vec![name.to_owned(), verdict(is_met, form), mib(of(&before)), mib(of(&most)), mib(of(&after))]
-    };
-    let rows = ["platform", "app-proxy"].into_iter().enumerate().map(&mut row).collect();
-    (rows, is_bounded)
 }

@@ -20,7 +20,9 @@ use serde_json::json;
 use self::history::History;
 use self::watched::Watched;
 use crate::figures::median;
-use loadtest_judge::screen::{judged, say, table};
+use crate::measure::{Measure, Measures};
+use crate::times::mib;
+use loadtest_judge::screen::say;
 
 /// How applications call the repository.
 const URL: &str = "https://git.example.com/mono.git";
@@ -96,32 +98,16 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
     let theirs = each.mul_f64(processes as f64);
 
     let ours = median(took).context("measure it")?;
-    let is_met = ours <= WITHIN.as_secs_f64() && anonymous <= ANONYMOUS;
-    let verdict = match form.is_judged {
-        true => judged(if is_met { "passed" } else { "missed" }, is_met),
-        false => "not judged".to_owned(),
-    };
-    let mib = |bytes: u64| format!("{:.0} MiB", bytes as f64 / f64::from(1 << 20));
+    let mut measures = Measures::new("revisions", !form.is_judged);
     let ratio = theirs.as_secs_f64() / ours;
-    let rows = vec![
-        vec![
-            "gitops-runtime git commits".to_owned(),
-            verdict,
-            "1".to_owned(),
-            format!("{ours:.2} s"),
-            mib(anonymous),
-            String::new(),
-        ],
-        vec![
-            "git, a process each".to_owned(),
-            String::new(),
-            processes.to_string(),
-            format!("{:.0} s", theirs.as_secs_f64()),
-            String::new(),
-            format!("{ratio:.0}"),
-        ],
-    ];
-    say(&table(2, &["who", "", "processes", "time", "anonymous", "x"], &rows));
+    measures.add([
+        Measure::time("gitops-runtime git commits", Duration::from_secs_f64(ours), WITHIN),
+        Measure::memory("its anonymous memory, most", anonymous, ANONYMOUS),
+        Measure::beside(
+            format!("git, {processes} processes, each for one application and commit"),
+            format!("{:.0} s, {ratio:.0} x", theirs.as_secs_f64()),
+        ),
+    ]);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     say(&format!(
         "revisions: {} applications, {} commits, a repository of {}, {cores} cores, the program {}; the median of {ROUNDS} runs, \
@@ -134,7 +120,7 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
         form.sample,
         each.as_secs_f64() * 1_000.0
     ));
-    Ok(is_met || !form.is_judged)
+    Ok(measures.judge())
 }
 
 /// The applications, each a directory of the repository.

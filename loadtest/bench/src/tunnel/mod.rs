@@ -23,8 +23,9 @@ use tokio::time::{Instant, sleep};
 
 use self::way::{Idle, Kind, Way};
 use crate::figures::median;
+use crate::measure::{Measure, Measures};
 use loadtest_judge::interrupt;
-use loadtest_judge::screen::{judged, say, table};
+use loadtest_judge::screen::{say, table};
 use loadtest_sim::process;
 
 const EXAMPLES: &str = "\
@@ -207,72 +208,52 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
         form.requests
     ));
     let own = measured.iter().find(|figures| figures.kind == Kind::Own).context("measure the tunnel")?;
-    if let Some(Memory { alone: before, many, slow, held: after, idle, reconnects }) = &own.memory {
-        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        say(&format!(
-            "memory with {OTHERS} visitors: server {:.1} MiB, client {:.1} MiB; beside one who reads nothing of {} MiB at most \
-             {:.1} and {:.1} MiB",
-            mib(many.0),
-            mib(many.1),
-            form.slow >> 20,
-            mib(slow.0),
-            mib(slow.1)
-        ));
-        say(&format!(
-            "memory: server {:.1} MiB, client {:.1} MiB; with {} streams held open {:.1} and {:.1} MiB",
-            mib(before.0),
-            mib(before.1),
-            form.held,
-            mib(after.0),
-            mib(after.1)
-        ));
-        say(&format!(
-            "then {} idle tunnels of two connections: server {:.1} MiB, after {:.1}, {:.1} MiB a client; with {} streams in all {:.1} MiB",
-            idle.tunnels,
-            mib(idle.after),
-            mib(idle.before),
-            mib(idle.of_clients) / idle.tunnels as f64,
-            form.held + form.held_by_idle,
-            mib(idle.visited)
-        ));
-        say(&format!(
-            "a client that connects and is gone {} times: server {:.1} MiB, after {:.1}",
-            form.reconnects,
-            mib(reconnects.1),
-            mib(reconnects.0)
-        ));
-    }
-    let missed = if form.is_judged { missed(own) } else { Vec::new() };
-    for why in &missed {
-        say(&judged(&format!("  {why}"), false));
-    }
-    let good = missed.is_empty();
-    say(&judged(if good { "tunnel: held" } else { "tunnel: missed" }, good));
-    Ok(good)
-}
-
-/// What misses its bound.
-fn missed(own: &Figures) -> Vec<String> {
-    let mut missed = Vec::new();
-    if own.far < FAR_RATE {
-        missed.push(format!("one stream 100 ms away: {:.0} MB/s of {:.0}", own.far / 1e6, FAR_RATE / 1e6));
-    }
-    let slow = p99(&own.beside) / p99(&own.many);
-    if slow > SLOW_RATIO {
-        missed.push(format!("p99 beside a slow visitor: {slow:.2} times that without, of {SLOW_RATIO}"));
-    }
-    if let Some(Memory { many, slow, .. }) = &own.memory {
-        let taken = (slow.0 + slow.1).saturating_sub(many.0 + many.1);
-        if taken > SLOW {
-            missed.push(format!("a visitor who does not read takes {taken} bytes, of {SLOW}"));
-        }
-    }
-    if let Some(Memory { reconnects: (before, after), .. }) = &own.memory
-        && after.saturating_sub(*before) > LEFT
-    {
-        missed.push(format!("clients who came again left {} bytes in the server", after - before));
-    }
-    missed
+    let memory = own.memory.as_ref().context("measure the memory of the tunnel")?;
+    let Memory { alone: before, many, slow, held: after, idle, reconnects } = memory;
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    say(&format!(
+        "memory with {OTHERS} visitors: server {:.1} MiB, client {:.1} MiB; beside one who reads nothing of {} MiB at most \
+         {:.1} and {:.1} MiB",
+        mib(many.0),
+        mib(many.1),
+        form.slow >> 20,
+        mib(slow.0),
+        mib(slow.1)
+    ));
+    say(&format!(
+        "memory: server {:.1} MiB, client {:.1} MiB; with {} streams held open {:.1} and {:.1} MiB",
+        mib(before.0),
+        mib(before.1),
+        form.held,
+        mib(after.0),
+        mib(after.1)
+    ));
+    say(&format!(
+        "then {} idle tunnels of two connections: server {:.1} MiB, after {:.1}, {:.1} MiB a client; with {} streams in all {:.1} MiB",
+        idle.tunnels,
+        mib(idle.after),
+        mib(idle.before),
+        mib(idle.of_clients) / idle.tunnels as f64,
+        form.held + form.held_by_idle,
+        mib(idle.visited)
+    ));
+    say(&format!(
+        "a client that connects and is gone {} times: server {:.1} MiB, after {:.1}",
+        form.reconnects,
+        mib(reconnects.1),
+        mib(reconnects.0)
+    ));
+    let taken = (slow.0 + slow.1).saturating_sub(many.0 + many.1);
+    let left = reconnects.1.saturating_sub(reconnects.0);
+    let beside = p99(&own.beside) / p99(&own.many);
+    let mut measures = Measures::new("tunnel", !form.is_judged);
+    measures.add([
+        Measure::at_least("MB/s of one stream 100 ms away", own.far / 1e6, FAR_RATE / 1e6),
+        Measure::ratio("p99 beside a slow visitor, over that without", beside, SLOW_RATIO),
+        Measure::memory("what a visitor who does not read takes", taken, SLOW),
+        Measure::memory("what clients who came again left in the server", left, LEFT),
+    ]);
+    Ok(measures.judge())
 }
 
 fn row(figures: &Figures, direct: &Figures) -> Vec<String> {

@@ -21,6 +21,7 @@ mod identity;
 mod key;
 mod limits;
 mod metrics;
+mod migrations;
 mod pass;
 mod people;
 mod phase;

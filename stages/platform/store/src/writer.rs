@@ -12,11 +12,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::act::{self, Statement};
 use crate::connection::Connection;
-use crate::database::{Database, NEWEST};
+use crate::database::Database;
 use crate::error::StoreError;
 use crate::fleet;
 use crate::group;
 use crate::metrics::StoreMetrics;
+use crate::migrations::NEWEST;
 use crate::report::{Delivery, Millis, Outcome};
 use crate::retention::{self, Cut, Looked, Retention, Step};
 use crate::settings;

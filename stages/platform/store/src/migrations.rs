@@ -1,0 +1,235 @@
+//! The changes of the tables, in their order: how each database is told of them stands in a folder of its own.
+
+/// Two folders with the same numbers: version, name, SQLite's text, Postgres's.
+pub(crate) const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
+    (
+        1,
+        "reports",
+        include_str!("../migrations/sqlite/0001_reports.sql"),
+        include_str!("../migrations/postgres/0001_reports.sql"),
+    ),
+    (
+        2,
+        "fleet",
+        include_str!("../migrations/sqlite/0002_fleet.sql"),
+        include_str!("../migrations/postgres/0002_fleet.sql"),
+    ),
+    (
+        3,
+        "accounts",
+        include_str!("../migrations/sqlite/0003_accounts.sql"),
+        include_str!("../migrations/postgres/0003_accounts.sql"),
+    ),
+    (
+        4,
+        "access",
+        include_str!("../migrations/sqlite/0004_access.sql"),
+        include_str!("../migrations/postgres/0004_access.sql"),
+    ),
+    (
+        5,
+        "retention",
+        include_str!("../migrations/sqlite/0005_retention.sql"),
+        include_str!("../migrations/postgres/0005_retention.sql"),
+    ),
+    (
+        6,
+        "seen",
+        include_str!("../migrations/sqlite/0006_seen.sql"),
+        include_str!("../migrations/postgres/0006_seen.sql"),
+    ),
+    (
+        7,
+        "acts",
+        include_str!("../migrations/sqlite/0007_acts.sql"),
+        include_str!("../migrations/postgres/0007_acts.sql"),
+    ),
+    (
+        8,
+        "identities",
+        include_str!("../migrations/sqlite/0008_identities.sql"),
+        include_str!("../migrations/postgres/0008_identities.sql"),
+    ),
+    (
+        9,
+        "numbers",
+        include_str!("../migrations/sqlite/0009_numbers.sql"),
+        include_str!("../migrations/postgres/0009_numbers.sql"),
+    ),
+    (
+        10,
+        "changes",
+        include_str!("../migrations/sqlite/0010_changes.sql"),
+        include_str!("../migrations/postgres/0010_changes.sql"),
+    ),
+    (
+        11,
+        "admins",
+        include_str!("../migrations/sqlite/0011_admins.sql"),
+        include_str!("../migrations/postgres/0011_admins.sql"),
+    ),
+    (
+        12,
+        "places",
+        include_str!("../migrations/sqlite/0012_places.sql"),
+        include_str!("../migrations/postgres/0012_places.sql"),
+    ),
+    (
+        13,
+        "reported",
+        include_str!("../migrations/sqlite/0013_reported.sql"),
+        include_str!("../migrations/postgres/0013_reported.sql"),
+    ),
+    (
+        14,
+        "versions",
+        include_str!("../migrations/sqlite/0014_versions.sql"),
+        include_str!("../migrations/postgres/0014_versions.sql"),
+    ),
+    (
+        15,
+        "diffs",
+        include_str!("../migrations/sqlite/0015_diffs.sql"),
+        include_str!("../migrations/postgres/0015_diffs.sql"),
+    ),
+    (
+        16,
+        "saved_views",
+        include_str!("../migrations/sqlite/0016_saved_views.sql"),
+        include_str!("../migrations/postgres/0016_saved_views.sql"),
+    ),
+    (
+        17,
+        "since",
+        include_str!("../migrations/sqlite/0017_since.sql"),
+        include_str!("../migrations/postgres/0017_since.sql"),
+    ),
+    (
+        18,
+        "owners",
+        include_str!("../migrations/sqlite/0018_owners.sql"),
+        include_str!("../migrations/postgres/0018_owners.sql"),
+    ),
+    (
+        19,
+        "namesakes",
+        include_str!("../migrations/sqlite/0019_namesakes.sql"),
+        include_str!("../migrations/postgres/0019_namesakes.sql"),
+    ),
+    (
+        20,
+        "heard",
+        include_str!("../migrations/sqlite/0020_heard.sql"),
+        include_str!("../migrations/postgres/0020_heard.sql"),
+    ),
+    (
+        21,
+        "public_ids",
+        include_str!("../migrations/sqlite/0021_public_ids.sql"),
+        include_str!("../migrations/postgres/0021_public_ids.sql"),
+    ),
+    (
+        22,
+        "places_of_rows",
+        include_str!("../migrations/sqlite/0022_places_of_rows.sql"),
+        include_str!("../migrations/postgres/0022_places_of_rows.sql"),
+    ),
+    (
+        23,
+        "pods",
+        include_str!("../migrations/sqlite/0023_pods.sql"),
+        include_str!("../migrations/postgres/0023_pods.sql"),
+    ),
+    (
+        24,
+        "deployed_before",
+        include_str!("../migrations/sqlite/0024_deployed_before.sql"),
+        include_str!("../migrations/postgres/0024_deployed_before.sql"),
+    ),
+    (
+        25,
+        "told",
+        include_str!("../migrations/sqlite/0025_told.sql"),
+        include_str!("../migrations/postgres/0025_told.sql"),
+    ),
+    (
+        26,
+        "lists",
+        include_str!("../migrations/sqlite/0026_lists.sql"),
+        include_str!("../migrations/postgres/0026_lists.sql"),
+    ),
+    (
+        27,
+        "workflows",
+        include_str!("../migrations/sqlite/0027_workflows.sql"),
+        include_str!("../migrations/postgres/0027_workflows.sql"),
+    ),
+    (
+        28,
+        "account_uids",
+        include_str!("../migrations/sqlite/0028_account_uids.sql"),
+        include_str!("../migrations/postgres/0028_account_uids.sql"),
+    ),
+    (
+        29,
+        "retried",
+        include_str!("../migrations/sqlite/0029_retried.sql"),
+        include_str!("../migrations/postgres/0029_retried.sql"),
+    ),
+    (
+        30,
+        "last_deployed",
+        include_str!("../migrations/sqlite/0030_last_deployed.sql"),
+        include_str!("../migrations/postgres/0030_last_deployed.sql"),
+    ),
+    (
+        31,
+        "eras",
+        include_str!("../migrations/sqlite/0031_eras.sql"),
+        include_str!("../migrations/postgres/0031_eras.sql"),
+    ),
+    (
+        32,
+        "given",
+        include_str!("../migrations/sqlite/0032_given.sql"),
+        include_str!("../migrations/postgres/0032_given.sql"),
+    ),
+    (
+        33,
+        "signed_in",
+        include_str!("../migrations/sqlite/0033_signed_in.sql"),
+        include_str!("../migrations/postgres/0033_signed_in.sql"),
+    ),
+    (
+        34,
+        "ranges",
+        include_str!("../migrations/sqlite/0034_ranges.sql"),
+        include_str!("../migrations/postgres/0034_ranges.sql"),
+    ),
+];
+
+/// The newest of them.
+pub(crate) const NEWEST: i64 = match MIGRATIONS.last() {
+    Some((version, ..)) => *version,
+    None => 0,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::MIGRATIONS;
+
+    #[test]
+    fn both_folders_have_the_same_numbers() {
+        let folder = |name: &str| {
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(name);
+            let files = std::fs::read_dir(path).unwrap();
+            let mut names: Vec<String> =
+                files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        let listed: Vec<String> =
+            MIGRATIONS.iter().map(|(version, name, ..)| format!("{version:04}_{name}.sql")).collect();
+        assert_eq!((folder("sqlite"), folder("postgres")), (listed.clone(), listed));
+    }
+}

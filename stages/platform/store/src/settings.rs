@@ -15,6 +15,8 @@ use crate::retention::{DEPLOYED, Retention};
 use crate::store::Store;
 
 const RETENTION: &str = "retention";
+/// Under this name stands when the clock was last believed, in milliseconds since 1970; it is set on no page.
+pub(crate) const BELIEVED_CLOCK: &str = "believed-clock";
 /// Milliseconds of a day.
 const DAY: i64 = 86_400_000;
 /// Of each application the last that succeeded stay.

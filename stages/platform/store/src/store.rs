@@ -26,6 +26,7 @@ use crate::read::{self, Application, Deployment, Drift, Transition};
 use crate::report::{Delivery, EntityName, Millis, Outcome};
 use crate::retention::{Looked, Retention};
 use crate::runtime_name;
+use crate::settings;
 use crate::token::{self, Runtime, Token};
 use crate::writer::{self, Job, Keeping};
 
@@ -38,6 +39,7 @@ const BREATH: Duration = Duration::from_millis(20);
 const ALL_AGAIN: Duration = Duration::from_secs(86_400);
 /// What one request reads at a time: fewer than there are connections that read.
 const READS_OF_ONE: usize = 2;
+/// When anything was kept last, for a store in which no clock was believed yet.
 const NEWEST_KEPT: &str = "SELECT max(at) FROM (SELECT max(seen_at) AS at FROM runtimes \
     UNION ALL SELECT (SELECT received_at FROM transitions ORDER BY id DESC LIMIT 1)) AS kept";
 
@@ -60,8 +62,8 @@ pub struct Store {
     pub(crate) file: Retention,
     /// Told when that is set there.
     pub(crate) retention_set: Arc<Notify>,
-    /// When anything was kept last before this store was opened: what is kept from then on is told by a clock that may be wrong.
-    newest: Option<Millis>,
+    /// A moment that was over before this store was opened; `None`: none is known.
+    over: Option<Millis>,
     /// Of one request that reads: see [`Self::of_one_request`].
     turns: Option<Arc<Semaphore>>,
 }
@@ -92,11 +94,11 @@ impl StoreConfig {
         let metrics = StoreMetrics::new(registry)
             .map_err(|error| StoreError::Unreadable(std::io::Error::other(error)))?;
         // Where that cannot be read, as in a store that is damaged, no clock is believed at once.
-        let newest = newest_kept(&database).await.unwrap_or(Some(Millis::MIN));
+        let over = over(&database).await.unwrap_or(Some(Millis::MIN));
         let (jobs, queue) = mpsc::channel(WAITING);
         let writing = tokio::spawn(writer::run(database.clone(), queue, metrics.clone()));
         let (file, retention_set) = (self.retention, Arc::default());
-        Ok((Store { database, jobs, metrics, file, retention_set, newest, turns: None }, Writing(writing)))
+        Ok((Store { database, jobs, metrics, file, retention_set, over, turns: None }, Writing(writing)))
     }
 }
 
@@ -126,9 +128,14 @@ pub async fn adopt(place: &Place, runtime: &str) -> Result<SecretString, StoreEr
     token_of(place, runtime).await
 }
 
-/// When anything was kept last; `None`: nothing was yet.
-async fn newest_kept(database: &Database) -> Result<Option<Millis>, StoreError> {
-    let row = database.to_read().await?.row(NEWEST_KEPT, &[]).await?;
+/// The last moment at which the clock was believed: what is kept while it is in doubt says nothing of the time. In a store of a version
+/// that did not keep that, the moment of what was kept last. `None`: nothing was yet.
+async fn over(database: &Database) -> Result<Option<Millis>, StoreError> {
+    let mut connection = database.to_read().await?;
+    if let Some(believed) = settings::setting(&mut connection, settings::BELIEVED_CLOCK).await? {
+        return Ok(Some(believed));
+    }
+    let row = connection.row(NEWEST_KEPT, &[]).await?;
     row.map_or(Ok(None), |row| row.int_or_null(0))
 }
 
@@ -196,7 +203,7 @@ impl Store {
     /// The same by a clock that says what time it is, and when that is among moments that it does not set.
     pub async fn retain_by(&self, clock: impl Fn() -> (Timestamp, Instant) + Send + Sync, stop: Shutdown) {
         let (mut after, mut begun) = (Looked::default(), clock().1);
-        let mut believed = self.newest.map(|newest| BelievedClock::new(newest, begun));
+        let mut believed = self.over.map(|over| BelievedClock::new(over, begun));
         while !stop.is_cancelled() {
             let (wall, at) = clock();
             let wall = wall.as_millisecond();

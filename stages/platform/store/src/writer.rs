@@ -97,6 +97,9 @@ pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metri
         }
         for (file, now, after, answer) in steps {
             let done = within(&database, &mut connection, async |connection| {
+                // Only by a clock that is believed is anything taken away.
+                let believed = settings::set_setting(settings::BELIEVED_CLOCK, &now.to_string());
+                act::run(connection, &[believed]).await?;
                 let retention = settings::retention(connection, file).await?;
                 retention::step(connection, Cut::at(&retention, now), after).await
             });

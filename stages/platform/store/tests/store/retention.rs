@@ -68,6 +68,35 @@ async fn a_clock_that_is_ahead_when_a_platform_starts_takes_nothing_away_at_once
     opened.close().await;
 }
 
+/// What is kept while the clock is in doubt has its time from that clock, and says nothing of it at the next start.
+async fn a_clock_that_is_in_doubt_stays_so_from_one_start_to_the_next(place: &Place) {
+    let retention = Retention { history: Duration::ZERO, keys: Duration::ZERO, interval: BUSY };
+    let (begin, year) = (Instant::now(), SignedDuration::from_hours(365 * 24));
+    // Runs until it was looked at so often what a clock says that is so far behind.
+    let look = async |opened: &Opened, behind: SignedDuration| {
+        let (looks, stop) = (AtomicU32::new(0), Shutdown::new());
+        let clock = || {
+            looks.fetch_add(1, Ordering::SeqCst);
+            (Timestamp::now() - behind, begin)
+        };
+        let looked = async {
+            until(async || looks.load(Ordering::SeqCst) > LOOKS, "it is looked at").await;
+            stop.cancel();
+        };
+        tokio::join!(opened.store.retain_by(clock, stop.clone()), looked);
+    };
+    let opened = open_with(place, retention).await;
+    look(&opened, year).await;
+    opened.close().await;
+    for version in 1..=3 {
+        let opened = open_with(place, retention).await;
+        opened.keep(report("u", version, version)).await;
+        look(&opened, SignedDuration::ZERO).await;
+        assert_eq!(opened.versions().await, ((1..=version).collect(), version), "the clock may be put right");
+        opened.close().await;
+    }
+}
+
 /// Sessions that have ended go with the first step, whatever is set.
 async fn first_step(opened: &Opened) {
     let now = Timestamp::now().as_millisecond();
@@ -106,6 +135,7 @@ async fn what_is_too_old_on_sqlite() {
     let folder = TempDir::new().unwrap();
     let place = |name: &str| Place::Sqlite(folder.path().join(name));
     Box::pin(a_clock_that_is_ahead_when_a_platform_starts_takes_nothing_away_at_once(&place("1.db"))).await;
+    Box::pin(a_clock_that_is_in_doubt_stays_so_from_one_start_to_the_next(&place("3.db"))).await;
     Box::pin(how_long_is_set_holds_for_whoever_takes_away(&place("2.db"))).await;
 }
 
@@ -114,5 +144,6 @@ async fn what_is_too_old_on_postgres() {
     let server = Server::start().await;
     let place = async || Place::Postgres(server.database().await);
     Box::pin(a_clock_that_is_ahead_when_a_platform_starts_takes_nothing_away_at_once(&place().await)).await;
+    Box::pin(a_clock_that_is_in_doubt_stays_so_from_one_start_to_the_next(&place().await)).await;
     Box::pin(how_long_is_set_holds_for_whoever_takes_away(&place().await)).await;
 }

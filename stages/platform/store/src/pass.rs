@@ -79,7 +79,7 @@ impl Store {
         let digest: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let sql = "SELECT u.name, p.how, p.scope, r.name FROM passes p JOIN users u ON u.id = p.user_id \
                    JOIN runtimes r ON r.id = p.runtime_id WHERE p.digest = $1 AND p.until > $2";
-        let row = self.read().await?.row(sql, &[Arg::Bytes(&digest), Arg::Int(now)]).await?;
+        let row = self.look_up().await?.row(sql, &[Arg::Bytes(&digest), Arg::Int(now)]).await?;
         let Some(row) = row else { return Ok(None) };
         let (who, how, runtime) = (row.text(0)?, row.text(1)?, row.text(3)?);
         let scope = Scope::of(&row.text(2)?).unwrap_or(Scope::Read);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sqlx::{Connection as _, PgConnection};
-use stages_platform_store::{Delivery, Place, RetentionDays, StoreError, create_token, tokens};
+use stages_platform_store::{By, Delivery, Place, RetentionDays, Scope, StoreError, create_token, tokens};
 use tokio::task::JoinSet;
 
 use crate::postgres::Server;
@@ -108,6 +108,9 @@ async fn who_asks_is_known_and_what_is_told_is_kept_while_all_that_is_read_waits
     let place = Place::Postgres(url.clone());
     let opened = open(&place).await;
     let token = create_token(&place, "other").await.unwrap();
+    let opened = crate::accounts::with_ada(opened).await;
+    let ada = By { who: "ada".to_owned(), how: "session" };
+    let pass = opened.store.add_pass(&ada, Scope::Full, "prod", None, 0).await.unwrap().unwrap();
     let mut other = PgConnection::connect(&url).await.unwrap();
     sqlx::raw_sql("BEGIN; LOCK TABLE transitions IN ACCESS EXCLUSIVE MODE")
         .execute(&mut other)
@@ -122,6 +125,7 @@ async fn who_asks_is_known_and_what_is_told_is_kept_while_all_that_is_read_waits
     };
     tokio::time::timeout(PATIENCE, wait).await.unwrap();
     assert_eq!(opened.store.runtime(&token).await.unwrap().unwrap().name, "other");
+    assert_eq!(opened.store.pass(&pass, 1).await.unwrap().unwrap().access.who, "ada");
     let days = Some(RetentionDays { history: 90, keys: 7 });
     opened.store.keep_retention_days(&crate::accounts::by(), days, 0).await.unwrap();
     sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();

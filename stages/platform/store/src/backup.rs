@@ -22,7 +22,8 @@ const BEGUN: &str = ".before-migration";
 const BEFORE_MIGRATION: &str = ".before-migration-";
 
 /// What is kept once a backup is restored takes places so far behind those that were told before: whoever goes on behind one of these
-/// reads all anew, and nobody takes one of those for it.
+/// reads all anew, and nobody takes one of those for it. As many more are left out as there were milliseconds since 1970, so that a
+/// backup that is restored again, where nobody knows how far the store before came, gives other places than it did before.
 const AHEAD: i64 = 1_000_000;
 
 /// Writes a copy of the store as it is now to a new file, complete or not at all.
@@ -79,7 +80,8 @@ pub async fn restore(place: &Place, from: &Path) -> Result<Option<PathBuf>, Stor
         return Err(no_backup());
     }
     let places = sequence(path).await.unwrap_or(0).max(sequence(&partial).await?);
-    move_sequence(&partial, places.saturating_add(AHEAD)).await?;
+    let ahead = AHEAD.saturating_add(Timestamp::now().as_millisecond());
+    move_sequence(&partial, places.saturating_add(ahead)).await?;
     File::open(&partial).and_then(|file| file.sync_all()).map_err(file("write", &partial))?;
     dies_at("checked");
     let aside =

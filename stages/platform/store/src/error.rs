@@ -75,8 +75,8 @@ pub enum StoreError {
     /// Postgres is backed up by its own tools.
     #[error(
         "this store is in Postgres: back it up with pg_dump, restore it with pg_restore, and before the platform starts run \
-         SELECT setval('transitions_id_seq', nextval('transitions_id_seq') + 1000000), so that nobody takes what comes for what they \
-         were told before"
+         SELECT setval('transitions_id_seq', nextval('transitions_id_seq') + 1000000 + floor(extract(epoch FROM now()) * 1000)::bigint), \
+         so that nobody takes what comes for what they were told before"
     )]
     ForSqliteAlone,
     /// The backup is to be a new file.

@@ -88,6 +88,29 @@ async fn what_is_acknowledged_is_on_the_disk_however_the_database_is_set() {
     assert_eq!(told, expected);
 }
 
+/// The same dump is put back twice, and what is kept after that is never told under the same place.
+#[tokio::test]
+async fn what_is_run_after_a_restore_gives_other_places_each_time() {
+    let server = Server::start().await;
+    let url = server.database().await;
+    let opened = open(&Place::Postgres(url.clone())).await;
+    opened.close().await;
+    let text = StoreError::ForSqliteAlone.to_string();
+    let from = text.find("SELECT").unwrap();
+    let sql = &text[from..text.find(", so that").unwrap()];
+    let mut connection = PgConnection::connect(&url).await.unwrap();
+    let mut places = Vec::new();
+    for _ in 0..2 {
+        let dumped = "SELECT setval('transitions_id_seq', 7)";
+        sqlx::query_scalar::<_, i64>(dumped).fetch_one(&mut connection).await.unwrap();
+        let moved = sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(sql.to_owned()));
+        places.push(moved.fetch_one(&mut connection).await.unwrap());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(places[0] > 1_000_000_000_000 && places[1] > places[0] + 10, "{places:?}");
+    connection.close().await.unwrap();
+}
+
 impl Opened {
     async fn reads(&self) -> JoinSet<()> {
         let mut reading = JoinSet::new();

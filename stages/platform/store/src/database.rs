@@ -25,7 +25,7 @@ use crate::migrations::MIGRATIONS;
 /// Connections that read, beside the one that writes,
 const READERS: u32 = 4;
 /// and beside those by which it is told who asks: what is read for long keeps nobody out.
-const LOOKUPS: u32 = 2;
+const LOOKUPS: u32 = 4;
 /// Statements that a connection that writes has read: of each for many rows there is one for every power of two.
 const STATEMENTS: usize = 256;
 /// Rows of an answer of SQLite's that do not wait for whoever takes them.

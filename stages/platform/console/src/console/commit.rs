@@ -7,12 +7,11 @@ use axum::http::header::HeaderMap;
 use axum::response::Response;
 use jiff::Timestamp;
 
-use super::handlers::{HandlerResult, page_of, send, theme, unavailable};
+use super::handlers::{HandlerResult, framed, page_of, send, unavailable};
 use super::{Console, Session};
 use crate::fleet::Unavailable;
 use crate::page;
 use crate::page::application::Asked;
-use crate::page::shell::shell;
 
 type Parts = (String, String, String, String, String);
 
@@ -28,7 +27,7 @@ pub(crate) async fn commit(
     let asked = Asked::parse(id, &query.unwrap_or_default());
     let unknown = || -> Response {
         let page = page::commit::unknown(&asked, &revision);
-        send(StatusCode::NOT_FOUND, &shell(&page, &session.user, theme(&headers)))
+        send(StatusCode::NOT_FOUND, &framed(&page, &session, &headers))
     };
     let Some(at) = began.parse().ok().and_then(|began| Timestamp::from_millisecond(began).ok()) else {
         return Ok(unknown());

@@ -19,7 +19,7 @@ use crate::fleet::{Side, Steps, Unavailable, Window};
 use crate::installation::Installation;
 use crate::page::application::{Asked, Interval, Tab};
 use crate::page::link::with;
-use crate::page::shell::{Page, Section, noted, outside, shell};
+use crate::page::shell::{Page, Section, outside, shell};
 use crate::page::shipping::Figure;
 use crate::page::sign_in::SignIn;
 use crate::page::{self, pieces};
@@ -42,8 +42,12 @@ pub(super) fn theme(headers: &HeaderMap) -> Option<&str> {
 }
 
 pub(super) fn page_of(page: &Page, session: &Session, headers: &HeaderMap) -> Response {
-    let who = (&*session.user, session.access.lapsed.as_deref());
-    send(StatusCode::OK, &noted(page, who, theme(headers)))
+    send(StatusCode::OK, &framed(page, session, headers))
+}
+
+/// A page in its frame, for whoever has this session.
+pub(super) fn framed(page: &Page, session: &Session, headers: &HeaderMap) -> Markup {
+    shell(page, (&*session.user, session.access.lapsed.as_deref()), theme(headers))
 }
 
 pub(super) fn send(status: StatusCode, markup: &Markup) -> Response {
@@ -64,7 +68,7 @@ pub(crate) fn unavailable(error: &Unavailable, session: Option<&Session>, header
     let markup = match session {
         Some(session) => {
             let page = Page { title: "Not now".to_owned(), section: Section::Home, bar: html! {}, body };
-            shell(&page, &session.user, theme(headers))
+            framed(&page, session, headers)
         }
         None => outside("Not now", theme(headers), &body),
     };
@@ -131,7 +135,7 @@ pub(crate) async fn application(
     let (application, neighbours) = (fleet.application(&id, window), fleet.neighbours(&asked.filter, &id));
     let (application, neighbours) = tokio::try_join!(application, neighbours).map_err(failed)?;
     let Some(mut application) = application else {
-        let markup = shell(&page::application::unknown(&id), &session.user, theme(&headers));
+        let markup = framed(&page::application::unknown(&id), &session, &headers);
         return Ok(send(StatusCode::NOT_FOUND, &markup));
     };
     let (from, to) = page::application::interval(&application, window);

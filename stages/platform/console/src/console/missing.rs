@@ -4,10 +4,9 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 
-use super::handlers::{send, theme, unavailable};
+use super::handlers::{framed, send, unavailable};
 use super::{Console, is_for_people, refused};
 use crate::page;
-use crate::page::shell::shell;
 
 /// An address that is none of the console's.
 pub(super) async fn path(State(console): State<Console>, request: Request) -> Response {
@@ -25,7 +24,7 @@ async fn answer(console: &Console, request: Request, status: StatusCode) -> Resp
     }
     let headers = request.headers();
     match console.session_of(headers).await {
-        Ok(Some(session)) => send(status, &shell(&page::missing::page(), &session.user, theme(headers))),
+        Ok(Some(session)) => send(status, &framed(&page::missing::page(), &session, headers)),
         Ok(None) => refused(&request),
         Err(error) => unavailable(&error, None, headers),
     }

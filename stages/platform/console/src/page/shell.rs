@@ -66,13 +66,9 @@ fn head(title: &str) -> Markup {
     }
 }
 
-/// A page in its frame, for somebody who is signed in.
-pub(crate) fn shell(page: &Page, user: &str, theme: Option<&str>) -> Markup {
-    noted(page, (user, None), theme)
-}
-
-/// The same; `lapsed` is the provider that they have not come in by for so long that nothing counts any more of what it gave them.
-pub(crate) fn noted(page: &Page, (user, lapsed): (&str, Option<&str>), theme: Option<&str>) -> Markup {
+/// A page in its frame, for somebody who is signed in; `lapsed` is the provider that they have not come in by for so long that nothing
+/// counts any more of what it gave them.
+pub(crate) fn shell(page: &Page, (user, lapsed): (&str, Option<&str>), theme: Option<&str>) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" data-theme=[theme] {

@@ -231,7 +231,12 @@ async fn whoever_comes_in_otherwise_is_told_that_what_the_provider_gave_them_doe
     );
     for (days, is_said) in [(29, false), (30, true)] {
         LATER.store(days * 86_400, Ordering::SeqCst);
-        assert_eq!(served.page("session=of-mia", "/").await.contains(&said), is_said, "{days}");
+        // Also where a page says that there is nothing.
+        for path in ["/", "/nothing", "/applications/prod/argocd/none"] {
+            let asked = served.client.get(format!("{}{path}", served.url)).header("accept", "text/html");
+            let page = asked.header("cookie", "session=of-mia").send().await.unwrap().text().await.unwrap();
+            assert_eq!(page.contains(&said), is_said, "{days} {path}");
+        }
     }
     assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER);
     assert!(!served.page("session=of-mia", "/").await.contains(&said));

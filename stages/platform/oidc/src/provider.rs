@@ -193,10 +193,14 @@ impl Provider {
         timeout(time, look).await.ok()?.ok()
     }
 
-    /// Why it could not be asked the last time; `None`: it could, or was not asked.
+    /// Why it could not be asked the last time; `None`: it could, or was not asked, or that says nothing of now: it is longer ago than a
+    /// call lasts that follows at once, and `waited`.
     #[must_use]
-    pub fn failure(&self) -> Option<OidcError> {
-        self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(_, error)| error.clone())
+    pub fn failure(&self, waited: Duration) -> Option<OidcError> {
+        let config = &self.0.config;
+        let failed = self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (at, error) = failed?;
+        (at.elapsed() <= config.rest + config.timeout + waited).then_some(error)
     }
 
     /// The way there, for a browser that goes to `next` in the end; `links` is who wants to have their identity linked.

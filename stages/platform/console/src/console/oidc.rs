@@ -110,7 +110,7 @@ pub(super) async fn offer(console: &Console, look: bool) -> Option<Offer<'_>> {
     let note = match look {
         true => match provider.look_within(LOOK).await {
             Some(looked) => looked.err().map(away),
-            None => Some(provider.failure().map_or_else(slow, away)),
+            None => Some(provider.failure(LOOK).map_or_else(slow, away)),
         },
         false => None,
     };

@@ -12,6 +12,7 @@ use stages_client::Token;
 use stages_platform_console::OidcSignIn;
 use stages_platform_oidc::{Issuer, OidcConfig};
 use stages_platform_store::By;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tracing::field::{Field, Visit};
 use tracing::span;
 use url::Url;
@@ -373,7 +374,7 @@ async fn a_provider_that_did_not_answer_at_all_is_told_from_one_that_is_slow() {
     let host = listener.local_addr().unwrap().to_string();
     let served = Served::by(Sample::new(), Timestamp::now, async |url| {
         let config = config(&format!("http://{host}"), url);
-        Some(by(OidcConfig { timeout: Duration::from_secs(3), ..config }))
+        Some(by(OidcConfig { timeout: Duration::from_secs(20), ..config }))
     })
     .await;
     served.signed_in().await;
@@ -388,6 +389,42 @@ async fn a_provider_that_did_not_answer_at_all_is_told_from_one_that_is_slow() {
     for _ in 0..3 {
         assert!(page().await.contains(away));
     }
+}
+
+#[tokio::test]
+async fn a_provider_that_is_slow_is_not_told_to_be_away_because_it_was_so_once() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    // It is away the first time, and says nothing from then on.
+    let answering = tokio::spawn(async move {
+        let (mut first, _) = listener.accept().await.unwrap();
+        let mut asked = Vec::new();
+        while !asked.ends_with(b"\r\n\r\n") {
+            assert!(first.read_buf(&mut asked).await.unwrap() > 0);
+        }
+        let away = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        first.write_all(away).await.unwrap();
+        drop(first);
+        let mut held = Vec::new();
+        while let Ok((other, _)) = listener.accept().await {
+            held.push(other);
+        }
+    });
+    let call = Duration::from_secs(5);
+    let served = Served::by(Sample::new(), Timestamp::now, async |url| {
+        let config = config(&format!("http://{host}"), url);
+        Some(by(OidcConfig { timeout: call, ..config }))
+    })
+    .await;
+    served.signed_in().await;
+    let page = async || {
+        served.client.get(format!("{}/sign-in", served.url)).send().await.unwrap().text().await.unwrap()
+    };
+    assert!(page().await.contains("it answered 503"));
+    // So much later that says nothing of now.
+    tokio::time::sleep(call + Duration::from_millis(1_200)).await;
+    assert!(page().await.contains("has not answered within 1 s"));
+    answering.abort();
 }
 
 #[tokio::test]

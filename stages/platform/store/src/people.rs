@@ -22,6 +22,8 @@ pub struct Person {
     pub name: String,
     /// What they may.
     pub role: Role,
+    /// The issuer of the provider by whose group they are an admin; empty: a person made them one, or they are none.
+    pub admin_by: String,
     /// The teams that they are in, by name.
     pub teams: Vec<String>,
     /// When they were added.
@@ -52,9 +54,9 @@ macro_rules! is_not_the_last {
 const REMOVED: &str = concat!("DELETE FROM users WHERE name = $1 AND ", is_not_the_last!());
 const DISABLED: &str =
     concat!("UPDATE users SET disabled = $2 WHERE name = $1 AND ($2 = 0 OR ", is_not_the_last!(), ")");
-/// What a person gives or takes is no group's any more.
+/// What a person gives or takes is no group's any more, also where it is what the group gave.
 const ROLE: &str = concat!(
-    "UPDATE users SET admin_by = CASE WHEN role = $2 THEN admin_by ELSE '' END, role = $2 WHERE name = $1 AND ($2 = 'admin' OR ",
+    "UPDATE users SET admin_by = '', role = $2 WHERE name = $1 AND ($2 = 'admin' OR ",
     is_not_the_last!(),
     ")"
 );
@@ -65,7 +67,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn people(&self) -> Result<Vec<Person>, StoreError> {
-        let sql = "SELECT u.name, u.role, u.created_at, m.team, u.disabled FROM users u \
+        let sql = "SELECT u.name, u.role, u.created_at, m.team, u.disabled, u.admin_by FROM users u \
                    LEFT JOIN members m ON m.user_id = u.id ORDER BY u.name, m.team";
         let mut people: Vec<Person> = Vec::new();
         for row in self.read().await?.rows(sql, &[]).await? {
@@ -75,6 +77,7 @@ impl Store {
                 None => people.push(Person {
                     name,
                     role: Role::of(&row.text(1)?),
+                    admin_by: row.text_or_null(5)?.unwrap_or_default(),
                     teams: team.into_iter().collect(),
                     created_at: row.int(2)?,
                     disabled: row.int(4)? != 0,

@@ -49,6 +49,21 @@ async fn people_of_the_group_are_admins_while_they_are_in_it_and_who_was_made_on
     assert!(served.store.set_role(&admin, "mia", Role::Member, 0).await.unwrap());
     assert_eq!(role("ada").await, Role::Admin);
 
+    // Whom the group made one a person keeps as one, while they are one by it.
+    let keep = async || {
+        let asked = served.client.post(format!("{}/settings/users/act", served.url)).header("cookie", &ada);
+        told(asked.body("name=mia&act=keep-admin").send().await.unwrap()).await
+    };
+    let none = (StatusCode::OK, "They are no admin by a group of the provider (any more).".to_owned());
+    let offered = async || served.page(&ada, "/settings/users?name=mia").await.contains("Keep as admin");
+    assert_eq!((keep().await, offered().await), (none.clone(), false));
+    assert_eq!(comes(&["platform-admins"]).await, StatusCode::OK);
+    assert!(offered().await);
+    assert_eq!(keep().await.0, StatusCode::SEE_OTHER);
+    assert_eq!((keep().await, offered().await), (none, false));
+    assert_eq!(comes(&[]).await, StatusCode::OK);
+    assert!(served.store.set_role(&admin, "mia", Role::Member, 0).await.unwrap());
+
     // Whose identity is taken away is in no group of anybody.
     assert_eq!(comes(&["platform-admins"]).await, StatusCode::OK);
     let form = "name=mia&act=unlink-identity";

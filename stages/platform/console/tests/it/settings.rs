@@ -90,7 +90,7 @@ async fn somebody_is_invited_sets_a_password_is_changed_kept_out_and_taken_away(
     assert_eq!((&*people[1].name, &people[1].teams), ("lin", &vec!["shop".to_owned(), "web".to_owned()]));
 
     let admin = "This is the last admin who may come in and whom a person made one: make somebody else one first. An admin by a group of \
-                 the provider counts once they were made a member and an admin again.";
+                 the provider counts once a person keeps them as one.";
     let page = served.send(&ada, "/settings/users/change", &[("name", "ada"), ("role", "member")]).await;
     assert!(page.contains(admin));
     let nobody = "There is nobody of that name (any more).";

@@ -179,6 +179,17 @@ async fn who_is_an_admin_by_a_group_is_one_as_long_as_they_are_in_it(opened: Ope
     assert!(store.set_role(&by(), "mia", Role::Member, NOW).await.unwrap());
     assert!(store.set_role(&by(), "mia", Role::Admin, NOW).await.unwrap());
     assert_eq!(comes("mia", None).await, Role::Admin);
+    let admin_by = async |name: &str| {
+        store.people().await.unwrap().into_iter().find(|one| one.name == name).unwrap().admin_by
+    };
+    assert_eq!(comes("lin", Some("admins")).await, Role::Admin);
+    assert_eq!((admin_by("mia").await, admin_by("lin").await), (String::new(), issuer.to_owned()));
+    assert_eq!(comes("lin", None).await, Role::Member);
+    assert_eq!(comes("lin", Some("admins")).await, Role::Admin);
+    assert!(store.set_role(&by(), "lin", Role::Admin, NOW).await.unwrap());
+    assert_eq!(admin_by("lin").await, "");
+    assert_eq!(comes("lin", None).await, Role::Admin);
+    assert!(store.set_role(&by(), "lin", Role::Member, NOW).await.unwrap());
     // Where the group or the provider is another, or there is none, nobody is an admin by the one before.
     assert_eq!(comes("lin", Some("admins")).await, Role::Admin);
     store.keep_admins_of(issuer, NOW).await.unwrap();
@@ -238,6 +249,10 @@ async fn where_groups_made_every_admin_all_but_one_may_be_kept_out(opened: Opene
     assert!(!store.remove_person(&by(), "mia", NOW).await.unwrap());
     assert!(!store.set_role(&by(), "mia", Role::Member, NOW).await.unwrap());
     assert!(store.remove_person(&by(), "ada", NOW).await.unwrap());
+    // A person keeps the last one as an admin, whatever the provider says from then on.
+    assert!(store.set_role(&by(), "mia", Role::Admin, NOW).await.unwrap());
+    store.keep_admins_of("", NOW).await.unwrap();
+    assert_eq!(store.account("mia").await.unwrap().unwrap().role, Role::Admin);
     opened.close().await;
 }
 

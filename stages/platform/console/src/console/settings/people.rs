@@ -90,7 +90,7 @@ pub(crate) async fn change(desk: Desk) -> HandlerResult {
         let set = desk.store().set_role(&desk.by(), &name, role, desk.now()).await;
         if !set.map_err(|error| desk.unread(error))? {
             let why = "This is the last admin who may come in and whom a person made one: make somebody else one first. An admin by a \
-                       group of the provider counts once they were made a member and an admin again.";
+                       group of the provider counts once a person keeps them as one.";
             return listed(&desk, &name, &Said::Refused(why)).await;
         }
     }
@@ -118,6 +118,16 @@ pub(crate) async fn act(desk: Desk) -> HandlerResult {
         }
         "disable" => (store.set_disabled(&by, &name, true, now).await, last),
         "enable" => (store.set_disabled(&by, &name, false, now).await, last),
+        // Nobody becomes one by it who is none by now.
+        "keep-admin" => {
+            let people = store.people().await.map_err(|error| desk.unread(error))?;
+            let is_by_a_group = people.iter().any(|one| one.name == name && !one.admin_by.is_empty());
+            let kept = match is_by_a_group {
+                true => store.set_role(&by, &name, Role::Admin, now).await,
+                false => Ok(false),
+            };
+            (kept, "They are no admin by a group of the provider (any more).")
+        }
         "sign-out" => (store.end_sessions(&by, &name, now).await, "They have no session."),
         "remove" => (store.remove_person(&by, &name, now).await, last),
         act @ ("link-identity" | "unlink-identity") => {

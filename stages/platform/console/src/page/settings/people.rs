@@ -109,6 +109,15 @@ fn change(one: &Person, linked: Option<&Linked<'_>>, own: &str) -> Markup {
             true,
         ),
         (
+            "keep-admin",
+            "Keep as admin",
+            format!(
+                "{name} is an admin by a group of {} and stays one without it, until a person makes them a member.",
+                one.admin_by
+            ),
+            !one.admin_by.is_empty(),
+        ),
+        (
             "disable",
             "Disable",
             format!(

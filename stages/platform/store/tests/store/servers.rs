@@ -96,8 +96,8 @@ async fn what_is_run_after_a_restore_gives_other_places_each_time() {
     let opened = open(&Place::Postgres(url.clone())).await;
     opened.close().await;
     let text = StoreError::ForSqliteAlone.to_string();
-    let from = text.find("SELECT").unwrap();
-    let sql = &text[from..text.find(", so that").unwrap()];
+    let (_, sql) = text.split_once("before the platform starts run ").unwrap();
+    let (sql, _) = sql.split_once(", so that").unwrap();
     let mut connection = PgConnection::connect(&url).await.unwrap();
     let mut places = Vec::new();
     for _ in 0..2 {

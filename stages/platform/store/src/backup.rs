@@ -22,9 +22,12 @@ const BEGUN: &str = ".before-migration";
 const BEFORE_MIGRATION: &str = ".before-migration-";
 
 /// What is kept once a backup is restored takes places so far behind those that were told before: whoever goes on behind one of these
-/// reads all anew, and nobody takes one of those for it. As many more are left out as there were milliseconds since 1970, so that a
-/// backup that is restored again, where nobody knows how far the store before came, gives other places than it did before.
+/// reads all anew, and nobody takes one of those for it. As many more are left out as there were seconds since 2026, so that a
+/// backup that is restored again, where nobody knows how far the store before came, gives other places than it did before; and
+/// no more than that, as a place is to stay a number of 32 bits, which is what GraphQL takes for an `Int`.
 const AHEAD: i64 = 1_000_000;
+/// The beginning of 2026, in seconds since 1970.
+const YEAR_2026: i64 = 1_767_225_600;
 
 /// Writes a copy of the store as it is now to a new file, complete or not at all.
 ///
@@ -80,7 +83,7 @@ pub async fn restore(place: &Place, from: &Path) -> Result<Option<PathBuf>, Stor
         return Err(no_backup());
     }
     let places = sequence(path).await.unwrap_or(0).max(sequence(&partial).await?);
-    let ahead = AHEAD.saturating_add(Timestamp::now().as_millisecond());
+    let ahead = AHEAD + (Timestamp::now().as_second() - YEAR_2026).max(0);
     move_sequence(&partial, places.saturating_add(ahead)).await?;
     File::open(&partial).and_then(|file| file.sync_all()).map_err(file("write", &partial))?;
     dies_at("checked");

@@ -75,7 +75,7 @@ pub enum StoreError {
     /// Postgres is backed up by its own tools.
     #[error(
         "this store is in Postgres: back it up with pg_dump, restore it with pg_restore, and before the platform starts run \
-         SELECT setval('transitions_id_seq', nextval('transitions_id_seq') + 1000000 + floor(extract(epoch FROM now()) * 1000)::bigint), \
+         SELECT setval('transitions_id_seq', nextval('transitions_id_seq') + 1000000 + floor(extract(epoch FROM now()))::bigint - 1767225600), \
          so that nobody takes what comes for what they were told before"
     )]
     ForSqliteAlone,

@@ -358,7 +358,6 @@ impl Connection {
                     // Its newer life has taken over, which is nothing to be told of; another client is.
                     if conflict == Conflict::Taken {
                         shared.refuse(Refusal::Taken, "", self.by.peer);
-                        proxies.drain();
                     }
                     overdue = Some(Instant::now() + shared.times.drain);
                     continue;

@@ -201,7 +201,7 @@ async fn what_is_no_backup_is_refused_and_the_store_stays() {
     let server = Place::Postgres("postgres://nobody@localhost/none".to_owned());
     let text = "this store is in Postgres: back it up with pg_dump, restore it with pg_restore, and before the platform starts run \
                 SELECT setval('transitions_id_seq', nextval('transitions_id_seq') + 1000000 + \
-                floor(extract(epoch FROM now()) * 1000)::bigint), so that nobody takes what comes for what they were told before";
+                floor(extract(epoch FROM now()))::bigint - 1767225600), so that nobody takes what comes for what they were told before";
     assert_eq!(backup(&server, &other).await.unwrap_err().to_string(), text);
     assert_eq!(restore(&server, &other).await.unwrap_err().to_string(), text);
     let opened = open(&place).await;

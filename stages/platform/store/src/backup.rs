@@ -29,6 +29,11 @@ const AHEAD: i64 = 1_000_000;
 /// The beginning of 2026, in seconds since 1970.
 const YEAR_2026: i64 = 1_767_225_600;
 
+/// How many places are left out by a restore at this moment.
+fn ahead(now: Timestamp) -> i64 {
+    AHEAD + (now.as_second() - YEAR_2026).max(0)
+}
+
 /// Writes a copy of the store as it is now to a new file, complete or not at all.
 ///
 /// # Errors
@@ -83,8 +88,7 @@ pub async fn restore(place: &Place, from: &Path) -> Result<Option<PathBuf>, Stor
         return Err(no_backup());
     }
     let places = sequence(path).await.unwrap_or(0).max(sequence(&partial).await?);
-    let ahead = AHEAD + (Timestamp::now().as_second() - YEAR_2026).max(0);
-    move_sequence(&partial, places.saturating_add(ahead)).await?;
+    move_sequence(&partial, places.saturating_add(ahead(Timestamp::now()))).await?;
     File::open(&partial).and_then(|file| file.sync_all()).map_err(file("write", &partial))?;
     dies_at("checked");
     let aside =
@@ -278,6 +282,14 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn a_backup_that_is_restored_again_later_gives_other_places() {
+        let at = |text: &str| ahead(text.parse().unwrap());
+        assert_eq!(at("2026-01-01T00:00:10Z"), AHEAD + 10);
+        assert_eq!(at("2026-01-02T00:00:10Z") - at("2026-01-01T00:00:10Z"), 86_400);
+        assert_eq!(at("2001-01-01T00:00:00Z"), AHEAD, "by a clock that is nowhere");
+    }
     use crate::{Retention, StoreConfig, create_token, tokens};
 
     const STEPS: [&str; 6] = ["copied", "checked", "settled", "linked", "cleared", "renamed"];

@@ -103,32 +103,6 @@ async fn whoever_was_told_more_than_a_backup_has_reads_all_anew_once_it_is_resto
 }
 
 #[tokio::test]
-async fn a_backup_that_is_restored_twice_gives_other_places_each_time() {
-    let folder = TempDir::new().unwrap();
-    let copy = folder.path().join("copy.db");
-    let mut told = 0;
-    // Each time on a disk where nothing is.
-    for name in ["one.db", "two.db", "three.db"] {
-        let place = Place::Sqlite(folder.path().join(name));
-        if told > 0 {
-            restore(&place, &copy).await.unwrap();
-        }
-        let opened = open(&place).await;
-        for version in 1..=3 {
-            opened.keep(report("u", told + version, told + version)).await;
-        }
-        let all = opened.timeline().await;
-        let (first, last) = (all[all.len() - 3].id, all[all.len() - 1].id);
-        assert!(first > told, "{first} was told to nobody before {told}");
-        told = last;
-        if !copy.exists() {
-            backup(&place, &copy).await.unwrap();
-        }
-        opened.close().await;
-    }
-}
-
-#[tokio::test]
 async fn a_backup_that_has_no_place_to_go_to_is_told_of_that_place() {
     let folder = TempDir::new().unwrap();
     let place = Place::Sqlite(folder.path().join("platform.db"));

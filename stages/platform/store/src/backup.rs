@@ -282,6 +282,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::{Retention, StoreConfig, create_token, tokens};
+
+    const STEPS: [&str; 6] = ["copied", "checked", "settled", "linked", "cleared", "renamed"];
 
     #[test]
     fn a_backup_that_is_restored_again_later_gives_other_places() {
@@ -290,9 +293,6 @@ mod tests {
         assert_eq!(at("2026-01-02T00:00:10Z") - at("2026-01-01T00:00:10Z"), 86_400);
         assert_eq!(at("2001-01-01T00:00:00Z"), AHEAD, "by a clock that is nowhere");
     }
-    use crate::{Retention, StoreConfig, create_token, tokens};
-
-    const STEPS: [&str; 6] = ["copied", "checked", "settled", "linked", "cleared", "renamed"];
 
     pub(super) fn dies_at(step: &str) {
         if std::env::var("RESTORE_DIES_AT").is_ok_and(|wanted| wanted == step) {

@@ -278,6 +278,11 @@ impl ObjectIndex {
         if let Some(key) = arrived.key {
             self.keys.insert(key.to_owned(), Taken { answered: None, era });
         }
+        let life = (report.entity.app_name.clone(), report.uid.clone());
+        let is_over = report.entity.resource.is_none() && !report.ends && self.deleted.contains(&life);
+        if is_over {
+            self.out_of_order(&report.entity, "a state came after the end of that life");
+        }
         if let Some(last) = self.last.get(&report.entity) {
             // Versions of the cluster grow over the lives of an application; a resource may get one of its own cluster.
             let comparable = last.uid == report.uid || report.entity.resource.is_none();
@@ -288,7 +293,7 @@ impl ObjectIndex {
                 || self.failed.is_some_and(|failed| failed >= last.at);
             let forgotten = last.era != era;
             let returned = broken && self.was_touched(&report.entity, last.at);
-            if older {
+            if older && !is_over {
                 self.out_of_order(&report.entity, "an older state came after a newer one");
             }
             if same && !forgotten && returned {

@@ -172,6 +172,19 @@ fn older_states_after_newer_ones_are_out_of_order_as_repetitions_too() {
     assert_eq!(door.counts(), (1, 0, 2));
 }
 
+/// What is known of an application that is gone may have no version to compare with.
+#[test]
+fn a_state_of_a_life_that_was_told_to_be_over_is_out_of_order() {
+    let mut door = Door::new();
+    door.comes(0, "k1", 5, "a");
+    door.seen.last.values_mut().for_each(|last| last.version = None);
+    door.seen.deleted.insert(("app-00001".to_owned(), "u".to_owned()));
+    door.resource(5, "r1", "a");
+    door.comes(10, "k2", 6, "b");
+    assert_eq!(door.counts(), (0, 0, 1));
+    assert_eq!(door.seen.told, ["app-00001: a state came after the end of that life"]);
+}
+
 #[test]
 fn what_an_earlier_ledger_knew_may_come_again() {
     let mut door = Door::new();

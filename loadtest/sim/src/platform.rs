@@ -4,9 +4,10 @@
 //! `report`; a rule for one application meets its resources' reports too.
 //!
 //! Of each application it knows the highest `Fencing-Epoch`, and answers 412 to a report of a lower one, unless it is told
-//! to ignore them. A report without an epoch is taken as ever.
+//! to ignore them. A report without an epoch is taken as ever. What it is told of a higher `Cluster-Era` is newer, whatever its
+//! version.
 //!
-//! `POST /2.0/api/events/batch`, gzipped `{"reports": [{"idempotencyKey", "traceparent", "fencingEpoch", "data"}]}`,
+//! `POST /2.0/api/events/batch`, gzipped `{"reports": [{"idempotencyKey", "traceparent", "fencingEpoch", "clusterEra", "data"}]}`,
 //! answered by `{"results": [{"status", "retryAfter"}]}`. Rules of `report` meet each report in it, those of `batch` the whole
 //! request: for a platform that knows no batches, one that always answers 404.
 //!

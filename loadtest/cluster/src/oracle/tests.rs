@@ -196,7 +196,7 @@ fn held(drafts: &[Draft]) -> Told {
     for draft in drafts {
         let payload = draft.payload();
         told.kept.push(KeptReport { key: None, entity: draft.entity.clone(), payload: payload.clone() });
-        let last = Last { reports: 1, uid: String::new(), version: None, payload: Some(payload) };
+        let last = Last { reports: 1, uid: String::new(), era: 0, version: None, payload: Some(payload) };
         match told.last.iter_mut().find(|(entity, _)| *entity == draft.entity) {
             Some((_, before)) => *before = Last { reports: before.reports + 1, ..last },
             None => told.last.push((draft.entity.clone(), last)),

@@ -36,7 +36,7 @@ fn managed() -> Value {
 
 fn report(object: &Value, source: &Value) -> Last {
     let data = json!({"object": STANDARD.encode(object.to_string()), "source": source});
-    Last { reports: 1, uid: String::new(), version: None, payload: Some(data.to_string().into()) }
+    Last { reports: 1, uid: String::new(), era: 0, version: None, payload: Some(data.to_string().into()) }
 }
 
 /// What a platform holds when everything was reported.
@@ -255,7 +255,7 @@ fn the_recorded_reporter_told_what_the_oracle_expects() {
             };
             let entity = EntityName { app_namespace: "argocd".into(), app_name, resource };
             let payload = Some(payload.into());
-            last.insert(entity, Last { reports: 1, uid: String::new(), version: None, payload });
+            last.insert(entity, Last { reports: 1, uid: String::new(), era: 0, version: None, payload });
         }
         let last: Vec<_> = last.into_iter().collect();
         found.extend(texts(&check(&expected(&case).unwrap(), &last)));

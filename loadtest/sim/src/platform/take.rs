@@ -15,6 +15,8 @@ use super::{Arrived, Doorman, Moment, Shared};
 
 /// The right by which a report is sent.
 const EPOCH: &str = "fencing-epoch";
+/// How often the versions of the object's cluster had gone back.
+const ERA: &str = "cluster-era";
 
 /// Reports at the door; whoever drops this has not answered.
 struct Visit {
@@ -146,8 +148,10 @@ pub(super) fn alone(headers: &HeaderMap, report: &InBatch<'_>) -> Option<HeaderM
     if let Some(trace) = report.traceparent {
         own.insert("traceparent", HeaderValue::from_str(trace).ok()?);
     }
-    if let Some(epoch) = report.fencing_epoch {
-        own.insert(EPOCH, HeaderValue::from(epoch));
+    for (name, number) in [(EPOCH, report.fencing_epoch), (ERA, report.cluster_era)] {
+        if let Some(number) = number {
+            own.insert(name, HeaderValue::from(number));
+        }
     }
     Some(own)
 }
@@ -186,7 +190,7 @@ fn outdated() -> PeerResponse {
 
 /// Takes a report, unless its epoch or a rule says otherwise.
 async fn take(shared: &Shared, headers: &HeaderMap, payload: &str, parsed: &Parsed) -> Came {
-    shared.hold.pass(parsed, epoch(headers), key(headers)).await;
+    shared.hold.pass(parsed, number(headers, EPOCH), key(headers)).await;
     let met = shared.faults.meet("report", &parsed.entity.app_name);
     if met.as_ref().is_none_or(|rule| rule.effect) {
         let onward = shared.onward.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -207,10 +211,11 @@ pub(super) async fn count(shared: &Shared, headers: &HeaderMap, payload: &str, p
     let key = key(headers);
     let (duplicate, number) = {
         let mut tally = shared.tally();
-        if !tally.admit(parsed, epoch(headers), key) {
+        if !tally.admit(parsed, number(headers, EPOCH), key) {
             return false;
         }
-        (tally.take(parsed, key, payload), tally.totals.taken)
+        let era = number(headers, ERA).unwrap_or(0);
+        (tally.take(parsed, era, key, payload), tally.totals.taken)
     };
     let onlooker = shared.onlooker.read().unwrap_or_else(PoisonError::into_inner).clone();
     if let Some(onlooker) = onlooker {
@@ -246,10 +251,10 @@ fn key(headers: &HeaderMap) -> Option<&str> {
     headers.get("idempotency-key").and_then(|key| key.to_str().ok())
 }
 
-/// The epoch that a report names; one that is no number counts as the lowest.
-fn epoch(headers: &HeaderMap) -> Option<u64> {
-    let epoch = headers.get(EPOCH)?;
-    Some(epoch.to_str().ok().and_then(|epoch| epoch.parse().ok()).unwrap_or(0))
+/// The epoch or the era that a report names; one that is no number counts as the lowest.
+fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    let number = headers.get(name)?;
+    Some(number.to_str().ok().and_then(|number| number.parse().ok()).unwrap_or(0))
 }
 
 pub(super) fn is(headers: &HeaderMap, name: &header::HeaderName, value: &str) -> bool {

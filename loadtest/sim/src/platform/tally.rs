@@ -62,6 +62,8 @@ pub struct Last {
     pub reports: u64,
     /// `metadata.uid` of the object.
     pub uid: String,
+    /// How often the versions of its cluster had gone back: of a later era each is newer.
+    pub era: u64,
     /// `metadata.resourceVersion` of the object.
     pub version: Option<u64>,
     /// The payload, where bodies are kept.
@@ -118,8 +120,8 @@ impl Tally {
         true
     }
 
-    /// Takes a report; whether it is a duplicate.
-    pub(super) fn take(&mut self, parsed: &Parsed, key: Option<&str>, payload: &str) -> bool {
+    /// Takes a report of an object in an era of its cluster; whether it is a duplicate.
+    pub(super) fn take(&mut self, parsed: &Parsed, era: u64, key: Option<&str>, payload: &str) -> bool {
         if let Some(key) = key {
             if !self.keys.insert(short(key)) {
                 self.totals.duplicates += 1;
@@ -142,8 +144,9 @@ impl Tally {
         let payload = text.clone().filter(|_| self.keep.last);
         match self.last.get_mut(&parsed.entity) {
             Some(last) => {
+                let versions = last.version.zip(parsed.version);
                 let older = last.uid == parsed.uid
-                    && matches!((last.version, parsed.version), (Some(last), Some(now)) if now < last);
+                    && versions.is_some_and(|(before, now)| (era, now) < (last.era, before));
                 if older && of_application {
                     self.totals.out_of_order += 1;
                 } else if older {
@@ -153,11 +156,11 @@ impl Tally {
                 if last.uid != parsed.uid {
                     last.uid.clone_from(&parsed.uid);
                 }
-                last.version = parsed.version;
-                last.payload = payload;
+                (last.era, last.version, last.payload) = (era, parsed.version, payload);
             }
             None => {
-                let last = Last { reports: 1, uid: parsed.uid.clone(), version: parsed.version, payload };
+                let (uid, version) = (parsed.uid.clone(), parsed.version);
+                let last = Last { reports: 1, uid, era, version, payload };
                 self.last.insert(parsed.entity.clone(), last);
             }
         }

@@ -90,6 +90,7 @@ pub(super) struct InBatch<'a> {
     pub(super) idempotency_key: &'a str,
     pub(super) traceparent: Option<&'a str>,
     pub(super) fencing_epoch: Option<u64>,
+    pub(super) cluster_era: Option<u64>,
     #[serde(borrow)]
     data: &'a RawValue,
 }

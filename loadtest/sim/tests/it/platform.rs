@@ -45,12 +45,7 @@ pub(super) fn config_map(app: &str, version: u64) -> String {
 }
 
 pub(super) async fn post(platform: &PlatformSim, key: &str, text: &str) -> u16 {
-    let mut request = client()
-        .post(format!("{}/2.0/api/events", platform.url()))
-        .header("authorization", "raw")
-        .header("content-type", "application/json")
-        .header("content-encoding", "gzip")
-        .body(zip(text));
+    let mut request = request(platform, "", text);
     if !key.is_empty() {
         request = request.header("idempotency-key", key);
     }
@@ -170,26 +165,41 @@ async fn a_refused_report_is_not_taken_unless_it_had_its_effect() {
     assert_eq!((totals.taken, totals.duplicates, totals.spoilt), (3, 1, 2));
 }
 
-async fn post_of(platform: &PlatformSim, number: u8, text: &str, epoch: &str) -> u16 {
-    let request = client()
-        .post(format!("{}/2.0/api/events", platform.url()))
+fn request(platform: &PlatformSim, below: &str, text: &str) -> reqwest::RequestBuilder {
+    client()
+        .post(format!("{}/2.0/api/events{below}", platform.url()))
         .header("authorization", "raw")
         .header("content-type", "application/json")
         .header("content-encoding", "gzip")
-        .header("idempotency-key", key(number))
-        .header("fencing-epoch", epoch);
-    request.body(zip(text)).send().await.unwrap().status().as_u16()
+        .body(zip(text))
 }
+
+async fn post_of(platform: &PlatformSim, number: u8, text: &str, name: &str, value: &str) -> u16 {
+    let request = request(platform, "", text).header("idempotency-key", key(number)).header(name, value);
+    request.send().await.unwrap().status().as_u16()
+}
+
+async fn post_batch(platform: &PlatformSim, reports: Value) -> Value {
+    let batch = json!({"reports": reports}).to_string();
+    let answer = request(platform, "/batch", &batch).send().await.unwrap();
+    serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+}
+
+fn payload(text: &str) -> Value {
+    serde_json::from_str::<Value>(text).unwrap()["data"].take()
+}
+
+const EPOCH: &str = "fencing-epoch";
 
 #[tokio::test]
 async fn an_owner_that_another_has_followed_is_refused() {
     let platform = start(Keep::default()).await;
-    assert_eq!(post_of(&platform, 1, &application("a", 1), "7").await, 200);
-    assert_eq!(post_of(&platform, 2, &config_map("a", 1), "8").await, 200);
+    assert_eq!(post_of(&platform, 1, &application("a", 1), EPOCH, "7").await, 200);
+    assert_eq!(post_of(&platform, 2, &config_map("a", 1), EPOCH, "8").await, 200);
     // Application and resources have one owner; other applications have their own.
-    assert_eq!(post_of(&platform, 3, &application("a", 2), "7").await, 412);
-    assert_eq!(post_of(&platform, 3, &application("a", 2), "soon").await, 412);
-    assert_eq!(post_of(&platform, 4, &application("b", 1), "3").await, 200);
+    assert_eq!(post_of(&platform, 3, &application("a", 2), EPOCH, "7").await, 412);
+    assert_eq!(post_of(&platform, 3, &application("a", 2), EPOCH, "soon").await, 412);
+    assert_eq!(post_of(&platform, 4, &application("b", 1), EPOCH, "3").await, 200);
     assert_eq!(post(&platform, &key(5), &application("a", 3)).await, 200);
     let totals = platform.totals();
     assert_eq!((totals.taken, totals.stale_refused), (4, 2));
@@ -199,23 +209,38 @@ async fn an_owner_that_another_has_followed_is_refused() {
 #[tokio::test]
 async fn each_report_of_a_batch_is_admitted_by_its_own_epoch() {
     let platform = start(Keep::default()).await;
-    assert_eq!(post_of(&platform, 1, &application("a", 1), "7").await, 200);
-    let payload = |text: &str| serde_json::from_str::<Value>(text).unwrap()["data"].take();
-    let batch = json!({"reports": [
+    assert_eq!(post_of(&platform, 1, &application("a", 1), EPOCH, "7").await, 200);
+    let batch = json!([
         {"idempotencyKey": key(2), "fencingEpoch": 6, "data": payload(&application("a", 2))},
         {"idempotencyKey": key(3), "fencingEpoch": 6, "data": payload(&application("b", 2))},
         {"idempotencyKey": key(4), "data": payload(&config_map("a", 2))},
-    ]});
-    let request = client()
-        .post(format!("{}/2.0/api/events/batch", platform.url()))
-        .header("authorization", "raw")
-        .header("content-type", "application/json")
-        .header("content-encoding", "gzip");
-    let answer = request.body(zip(&batch.to_string())).send().await.unwrap();
-    let answer: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    ]);
+    let answer = post_batch(&platform, batch).await;
     assert_eq!(answer, json!({"results": [{"status": 412}, {"status": 200}, {"status": 200}]}));
     let totals = platform.totals();
     assert_eq!((totals.taken, totals.stale_refused), (3, 1));
+}
+
+/// As after a restore of the cluster's store, which counts its versions anew from there.
+#[tokio::test]
+async fn a_report_of_a_later_era_is_newer_than_all_of_the_eras_before_it() {
+    let platform = start(Keep::default()).await;
+    let order = || {
+        let totals = platform.totals();
+        (totals.taken, totals.malformed, totals.out_of_order, totals.resources_out_of_order)
+    };
+    assert_eq!(post(&platform, &key(1), &application("a", 9)).await, 200);
+    assert_eq!(post(&platform, &key(2), &config_map("a", 9)).await, 200);
+    assert_eq!(post_of(&platform, 3, &application("a", 4), "cluster-era", "1").await, 200);
+    let batch = json!([
+        {"idempotencyKey": key(4), "clusterEra": 1, "data": payload(&application("a", 5))},
+        {"idempotencyKey": key(5), "clusterEra": 1, "data": payload(&config_map("a", 4))},
+    ]);
+    assert_eq!(post_batch(&platform, batch).await, json!({"results": [{"status": 200}, {"status": 200}]}));
+    assert_eq!(order(), (5, 0, 0, 0));
+    assert_eq!(post(&platform, &key(6), &application("a", 10)).await, 200);
+    assert_eq!(post(&platform, &key(7), &config_map("a", 10)).await, 200);
+    assert_eq!(order(), (7, 0, 1, 1), "they are of the first era");
 }
 
 #[tokio::test]

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use super::store::{Entry, Object};
+use super::store::Entry;
+use crate::generate::Fleet;
 
 /// What one part of a selector asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,15 +58,14 @@ impl Labels {
         self.0.is_empty()
     }
 
-    /// Whether an object is selected; one that is generated has no labels.
-    pub(super) fn select(&self, entry: &Entry) -> bool {
+    /// Whether an object is selected, by the labels that it is served with.
+    pub(super) fn select(&self, entry: &Entry, fleet: Option<&Fleet>) -> bool {
         if self.is_all() {
             return true;
         }
-        let object = match &entry.object {
-            Object::Text(text) => serde_json::from_slice::<Labelled>(text).ok(),
-            Object::Generated(_) | Object::Workload(..) => None,
-        };
+        let mut text = Vec::new();
+        entry.render(fleet, &mut text);
+        let object = serde_json::from_slice::<Labelled>(&text).ok();
         let labels = object.and_then(|object| object.metadata.labels).unwrap_or_default();
         self.0.iter().all(|(name, wanted)| match (wanted, labels.get(name)) {
             (Wanted::Exists, found) => found.is_some(),

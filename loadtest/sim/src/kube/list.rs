@@ -45,7 +45,7 @@ pub(super) fn list(
         (Ok(keys), Ok(labels)) => (keys, labels),
         (Err(message), _) | (_, Err(message)) => return bad(&message),
     };
-    let wanted = |key: &Key, entry: &Entry| keys(key) && labels.select(entry);
+    let wanted = |key: &Key, entry: &Entry| keys(key) && labels.select(entry, shared.fleet());
     let Ok(version) = query.version() else {
         return bad("resourceVersion: Invalid value");
     };

@@ -20,6 +20,7 @@ use super::request::Query;
 use super::status;
 use super::store::{Collection, Did, Entry, NotAt, Past};
 use crate::fault::PeerResponse;
+use crate::generate::Fleet;
 
 /// Changes that go out in one chunk at most.
 const CHUNK: usize = 64;
@@ -75,7 +76,7 @@ pub(super) fn watch(
     if cursor == 0 || streaming_list {
         let page = {
             let store = shared.store();
-            let wanted = |key: &Key, entry: &Entry| wanted(key) && labels.select(entry);
+            let wanted = |key: &Key, entry: &Entry| wanted(key) && labels.select(entry, shared.fleet());
             store.list(collection, wanted, store.version(), None, usize::MAX)
         };
         // The newest version is always there.
@@ -131,13 +132,13 @@ pub(super) fn watch(
 
 /// What a watch of some labels shows of a change: an object that gets them is added, and one that loses them is deleted, with
 /// the content that it had before and the version of the change.
-fn seen<'a>(past: &'a Past, labels: &Labels) -> Option<(Did, Cow<'a, Entry>)> {
+fn seen<'a>(past: &'a Past, labels: &Labels, fleet: Option<&Fleet>) -> Option<(Did, Cow<'a, Entry>)> {
     let Past { did, now, before, .. } = past;
     if labels.is_all() {
         return Some((*did, Cow::Borrowed(now)));
     }
-    let had = before.as_ref().filter(|before| labels.select(before));
-    let has = *did != Did::Deleted && labels.select(now);
+    let had = before.as_ref().filter(|before| labels.select(before, fleet));
+    let has = *did != Did::Deleted && labels.select(now, fleet);
     match (had, has) {
         (Some(_), true) => Some((Did::Modified, Cow::Borrowed(now))),
         (None, true) => Some((Did::Added, Cow::Borrowed(now))),
@@ -201,7 +202,7 @@ impl Stream {
                     if past.collection != self.collection || !(self.wanted)(&past.key) {
                         continue;
                     }
-                    if let Some((did, entry)) = seen(past, &self.labels) {
+                    if let Some((did, entry)) = seen(past, &self.labels, self.shared.fleet()) {
                         object.clear();
                         entry.render(self.shared.fleet(), &mut object);
                         status::event(did.as_str(), &object, &mut out);

@@ -99,6 +99,20 @@ async fn changes_reach_argocd_and_the_cluster_the_same_way_each_time() {
 }
 
 #[tokio::test]
+async fn what_is_generated_is_selected_by_the_labels_that_it_is_served_with() {
+    let load = Load::Generated(Shape { applications: 3, ..Shape::default() });
+    let simulation = Simulation::start(Setup { load, tls: [None; 3], ..Setup::default() }).await.unwrap();
+    simulation.populate().unwrap();
+    let token = "simulated-kubernetes-token";
+    for (selector, selected) in [("", 3), ("env=test", 3), ("env=test,team in (web)", 3), ("env!=test", 0)] {
+        let list = format!("{}/apis/argoproj.io/v1alpha1/applications", simulation.kube.url());
+        let list = super::client().get(list).query(&[("labelSelector", selector)]).bearer_auth(token);
+        let list: Value = list.send().await.unwrap().json().await.unwrap();
+        assert_eq!(list["items"].as_array().unwrap().len(), selected, "{selector}");
+    }
+}
+
+#[tokio::test]
 async fn recordings_replay_to_their_end() {
     for (set, left) in [("incumbent-2.12", 8), ("argocd-3.2", 8)] {
         let cases = packed(set).unwrap();

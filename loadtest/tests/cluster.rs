@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use loadtest::sim::child::is_alive;
+
 /// Longer than anything here takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -103,10 +105,6 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn is_there(id: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
-}
-
 fn signal(name: &str, id: u32) {
     assert!(Command::new("kill").args([format!("-{name}"), id.to_string()]).status().unwrap().success());
 }
@@ -117,7 +115,7 @@ fn programs_end_with_a_killed_holder() {
     let (mut holder, program) = home.up(Some("one"));
     holder.0.kill().unwrap();
     holder.0.wait().unwrap();
-    until("the program is gone", || !is_there(program));
+    until("the program is gone", || !is_alive(program));
     assert!(home.path("one/control/etcd.log").is_file(), "a folder that was named stays");
 }
 
@@ -127,7 +125,7 @@ fn a_cluster_that_is_interrupted_while_it_starts_leaves_nothing() {
     let (mut holder, program) = home.up(None);
     signal("INT", holder.0.id());
     assert_eq!(holder.0.wait().unwrap().code(), Some(130));
-    until("the program is gone", || !is_there(program));
+    until("the program is gone", || !is_alive(program));
     assert_eq!(home.temporary(), None);
 }
 
@@ -137,11 +135,11 @@ fn one_is_ended_while_another_runs_beside_it() {
     let ((mut one, program_one), (mut two, program_two)) = (home.up(Some("one")), home.up(Some("two")));
     signal("TERM", one.0.id());
     assert_eq!(one.0.wait().unwrap().code(), Some(130));
-    until("the first one's program is gone", || !is_there(program_one));
-    assert!(is_there(program_two));
+    until("the first one's program is gone", || !is_alive(program_one));
+    assert!(is_alive(program_two));
     signal("TERM", two.0.id());
     two.0.wait().unwrap();
-    until("the second one's program is gone", || !is_there(program_two));
+    until("the second one's program is gone", || !is_alive(program_two));
 }
 
 #[test]

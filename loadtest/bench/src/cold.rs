@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use tokio::time::sleep;
-
 use super::drive::Driver;
+use super::watch::{Seen, while_it_moves};
 use super::windows::Field;
 use loadtest_judge::screen::bar;
 use loadtest_sim::reporter::Usage;
@@ -38,21 +37,15 @@ pub(super) async fn arrival(
     began: Instant,
 ) -> anyhow::Result<Cold> {
     let progress = bar(u64::from(applications), "first reports");
-    let mut last = (0, Instant::now());
-    loop {
+    let look = || {
         let whole = driver.heard().counts().whole;
         progress.set_position(whole);
-        let taken = field.simulation.platform.totals().taken;
-        if taken != last.0 {
-            last = (taken, Instant::now());
-        }
-        if whole >= u64::from(applications) || last.1.elapsed() > field.patience {
-            break;
-        }
-        sleep(LOOK).await;
-    }
+        let at = field.simulation.platform.totals().taken;
+        Ok(Seen { at, is_over: whole >= u64::from(applications) })
+    };
+    let moved = while_it_moves(field.patience, LOOK, look).await?;
     progress.finish_and_clear();
-    let took = last.1.duration_since(began);
+    let took = moved.duration_since(began);
     // The last acknowledgements reach the ledger, and a reporter that sends anything twice has done so.
     field.running.settle(field.patience).await?;
     let reported = u32::try_from(driver.heard().counts().whole).unwrap_or(u32::MAX);

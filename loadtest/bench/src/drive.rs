@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::Context as _;
-use hdrhistogram::Histogram;
 use tokio::sync::Semaphore;
 
 use super::scenario::Scenario;
+use super::times::Times;
 use super::track::{Counts, Emitted, Tracker, content};
 use loadtest_sim::Simulation;
 use loadtest_sim::generate::{Change, Fleet, Mix};
@@ -148,7 +148,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Latencies of the timed changes since the last call.
-    pub(super) fn take_latencies(&self) -> anyhow::Result<Histogram<u64>> {
+    pub(super) fn take_latencies(&self) -> anyhow::Result<Times> {
         self.heard.tracker().take_latencies()
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use loadtest_judge::median;
+
 use super::limit::Limit;
 use super::measured::{Beside, Bound, Correct, Figure, Latency, Run};
 use super::play::Played;
@@ -133,7 +135,7 @@ impl Outcome {
 
 /// The window whose latencies are told.
 fn timed(windows: &[Window]) -> Option<&Window> {
-    let timed = |window: &&Window| !window.hot && !window.latencies.is_empty();
+    let timed = |window: &&Window| !window.hot && window.latencies.count() > 0;
     let open = windows.iter().rev().filter(|window| window.rate.is_some()).find(timed);
     open.or_else(|| windows.iter().rev().find(timed))
 }
@@ -246,12 +248,6 @@ fn hot(windows: &[Window]) -> Option<(f64, f64, f64)> {
     Some((of(|pair| pair.0)?, of(|pair| pair.1)?, of(|pair| pair.1 / pair.0)?))
 }
 
-pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let (low, high) = (values.len().checked_sub(1)? / 2, values.len() / 2);
-    Some(f64::midpoint(*values.get(low)?, *values.get(high)?))
-}
-
 /// The setting, as words.
 fn conditions(scenario: &Scenario) -> BTreeMap<String, String> {
     let mut conditions = BTreeMap::new();
@@ -262,13 +258,8 @@ fn conditions(scenario: &Scenario) -> BTreeMap<String, String> {
     add("processes", scenario.replicas.to_string());
     add("seed", scenario.seed.to_string());
     add("form", if scenario.is_short { "short" } else { "full" }.to_owned());
-    let sizes = scenario.bodies.application.iter();
-    let sizes: Vec<String> = sizes.map(|size| format!("{} B: {}", size.bytes, size.share)).collect();
-    add("application bodies, with shares", sizes.join(", "));
-    add("resource bodies", format!("{} B", scenario.bodies.resource));
-    for (name, peer) in scenario.peers.each() {
-        add(&format!("{name} answers after"), format!("{:?}", peer.latency.0));
-    }
+    add("argocd answers after", format!("{:?}", scenario.peers.argocd.latency.0));
+    add("platform answers after", format!("{:?}", scenario.peers.platform.latency.0));
     if !scenario.settings.is_empty() {
         add("settings", serde_json::Value::Object(scenario.settings.clone()).to_string());
     }
@@ -286,16 +277,4 @@ fn conditions(scenario: &Scenario) -> BTreeMap<String, String> {
     });
     add("changes", windows.collect::<Vec<_>>().join("; "));
     conditions
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_middle_is_told() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(vec![4.0, 1.0]), Some(2.5));
-        assert_eq!(median(Vec::new()), None);
-    }
 }

@@ -34,6 +34,7 @@ mod times;
 mod track;
 pub mod tunnel;
 mod visitor;
+mod watch;
 mod windows;
 
 use std::path::{Path, PathBuf};

@@ -14,7 +14,6 @@ use super::measured::Correct;
 use super::scenario::{Arrive, Measure, Scenario};
 use super::subject;
 use super::windows::{self, Field, Window};
-use loadtest_sim::fault::Faults;
 use loadtest_sim::generate::Shape;
 use loadtest_sim::reporter::Usage;
 use loadtest_sim::{Load, Setup, Simulation, until};
@@ -150,26 +149,17 @@ async fn simulate(scenario: &Scenario) -> anyhow::Result<Simulation> {
     let shape = Shape {
         applications: scenario.applications,
         resources: scenario.resources,
-        application_sizes: scenario.bodies.application.clone(),
-        resource_bytes: scenario.bodies.resource,
         line: scenario.line,
         seed: scenario.seed,
         ..Shape::default()
     };
-    let simulation = Simulation::start(Setup {
+    Simulation::start(Setup {
         load: Load::Generated(shape),
+        argocd_latency: scenario.peers.argocd.latency.0,
+        platform_latency: scenario.peers.platform.latency.0,
         // Applications may come all at once: a watch must find them all.
         history: 10_000.max(scenario.applications as usize * 2),
         ..Setup::default()
     })
-    .await?;
-    for (name, peer) in scenario.peers.each() {
-        let faults: &Faults = match name {
-            "argocd" => simulation.argocd.faults(),
-            "platform" => simulation.platform.faults(),
-            _ => simulation.kube.faults(),
-        };
-        faults.set_latency(peer.latency.0);
-    }
-    Ok(simulation)
+    .await
 }

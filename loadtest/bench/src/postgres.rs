@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use loadtest_sim::process::is_root;
 use loadtest_sim::until;
 use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
@@ -27,11 +28,6 @@ fn programs() -> anyhow::Result<PathBuf> {
     folders.find(|folder| folder.join("initdb").exists()).context(
         "Postgres is not installed: run .ci/setup, or name the folder of its programs in LOADTEST_POSTGRES",
     )
-}
-
-fn is_root() -> anyhow::Result<bool> {
-    let output = Command::new("id").arg("-u").output().context("ask who runs this")?;
-    Ok(output.stdout.trim_ascii() == b"0")
 }
 
 /// It does not run as root: it does as its own user then, and ends with this process.

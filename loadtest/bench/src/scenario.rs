@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub(super) use form::{Rate, Time};
-use loadtest_sim::generate::{Line, Mix, Size};
+use loadtest_sim::generate::{Line, Mix};
 pub(super) use measure::Measure;
 
 /// The scenarios that come with the program, in the order in which they make the table of figures.
@@ -64,9 +64,6 @@ pub(super) struct Scenario {
     /// How the reporter meets the applications.
     #[serde(default)]
     pub(super) arrive: Arrive,
-    /// Sizes of bodies.
-    #[serde(default)]
-    pub(super) bodies: Bodies,
     /// How the peers answer.
     #[serde(default)]
     pub(super) peers: Peers,
@@ -109,29 +106,12 @@ pub(super) enum Arrive {
     Watched,
 }
 
-/// Sizes of bodies.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct Bodies {
-    /// Of Applications: each size for its share of them.
-    pub(super) application: Vec<Size>,
-    /// Of one item of `managed-resources`.
-    pub(super) resource: usize,
-}
-
-impl Default for Bodies {
-    fn default() -> Self {
-        Self { application: vec![Size { bytes: 5_000, share: 1 }], resource: 4_000 }
-    }
-}
-
 /// How the peers answer.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Peers {
     pub(super) argocd: Peer,
     pub(super) platform: Peer,
-    pub(super) kubernetes: Peer,
 }
 
 /// How one peer answers.
@@ -207,10 +187,6 @@ impl Scenario {
         ensure!((1..=1_000).contains(&self.resources), "resources: from 1 to 1,000");
         ensure!((1..=64).contains(&self.replicas), "replicas: from 1 to 64");
         ensure!(!self.look.0.is_zero(), "look: longer than 0");
-        let sizes = &self.bodies.application;
-        ensure!(sizes.iter().any(|size| size.share > 0), "bodies.application: no size has a share");
-        let largest = sizes.iter().map(|size| size.bytes).max().unwrap_or_default();
-        ensure!(largest.max(self.bodies.resource) <= 16 << 20, "bodies: 16 MiB at most");
         ensure!(self.replicas == 1 || self.bus, "replicas: only on a bus are there several");
         let mut maximum = false;
         for (at, changes) in self.changes.iter().enumerate() {
@@ -267,12 +243,6 @@ impl Scenario {
     pub(super) fn patience(&self) -> Duration {
         let usual = Duration::from_secs(if self.is_short { 300 } else { 30 });
         self.patience.map_or(usual, |time| time.0)
-    }
-}
-
-impl Peers {
-    pub(super) fn each(&self) -> [(&'static str, Peer); 3] {
-        [("argocd", self.argocd), ("platform", self.platform), ("kubernetes", self.kubernetes)]
     }
 }
 

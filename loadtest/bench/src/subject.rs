@@ -6,13 +6,13 @@ mod tests;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
-use serde_json::{Value, json};
+use anyhow::bail;
+use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::scenario::Scenario;
 use loadtest_sim::nats::NatsServer;
-use loadtest_sim::reporter::{Figures, REDACTION_KEY, Reporter, Usage, merge};
+use loadtest_sim::reporter::{Figures, Reporter, Usage, merge};
 use loadtest_sim::{Simulation, until};
 
 /// Between two looks while something is waited for.
@@ -29,39 +29,16 @@ pub(super) async fn start(
     simulation: &Simulation,
     scenario: &Scenario,
 ) -> anyhow::Result<Running> {
-    let mut members = Vec::new();
     let nats = if scenario.bus { Some(NatsServer::start().await?) } else { None };
-    for replica in 0..scenario.replicas {
-        let directory = simulation.directory().join(format!("state-{replica}"));
-        std::fs::create_dir(&directory).context("make a folder for the reporter's state")?;
-        let settings = settings(simulation, scenario, &directory)?;
-        let file = directory.join("config.yaml");
-        // JSON is YAML.
-        std::fs::write(&file, format!("{settings:#}\n")).context("write the settings")?;
-        let environment = [
-            ("GITOPS_RUNTIME_CONFIG", file.display().to_string()),
-            ("HOSTNAME", format!("replica-{replica}")),
-        ];
-        let environment = environment.map(|(name, value)| (name.to_owned(), value)).to_vec();
-        let bus = nats.as_ref().map(|nats| ["--bus".into(), nats.url().into()]);
-        let arguments = bus.into_iter().flatten().collect();
-        members.push(Reporter::launch(program, arguments, environment, simulation.directory()).await?);
-    }
-    Ok(Running { members, nats })
-}
-
-/// The settings of one process.
-fn settings(simulation: &Simulation, scenario: &Scenario, directory: &Path) -> anyhow::Result<Value> {
     let mut settings = simulation.settings().clone();
     merge(&mut settings, &Reporter::settings());
-    merge(&mut settings, &json!({"state": {"directory": directory.to_str().context("name a folder")?}}));
-    if scenario.bus {
-        let key = simulation.directory().join("redaction-key");
-        std::fs::write(&key, REDACTION_KEY).context("write the key of the replicas")?;
-        merge(&mut settings, &json!({"redaction": {"keyFile": key.display().to_string()}}));
-    }
     merge(&mut settings, &Value::Object(scenario.settings.clone()));
-    Ok(settings)
+    let mut members = Vec::new();
+    for replica in 0..scenario.replicas {
+        let (name, bus) = (format!("replica-{replica}"), nats.as_ref().map(NatsServer::url));
+        members.push(Reporter::replica(program, simulation.directory(), &name, &settings, bus).await?);
+    }
+    Ok(Running { members, nats })
 }
 
 /// The processes that are measured. Dropping it ends them.

@@ -6,10 +6,12 @@ use anyhow::Context as _;
 use hdrhistogram::Histogram;
 
 /// Times of one thing that was done again and again.
+#[derive(Debug, Clone)]
 pub(super) struct Times(Histogram<u64>);
 
 impl Times {
     pub(super) fn new() -> anyhow::Result<Self> {
+        // One that grows: it would clamp what is longer than it was made for to 2 us, if it were told to saturate.
         Ok(Self(Histogram::new(3).context("make a histogram")?))
     }
 

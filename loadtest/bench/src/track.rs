@@ -10,16 +10,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use hdrhistogram::Histogram;
 use pipeline_core::Digest;
 
+use crate::times::Times;
 use loadtest_sim::generate::ResourceState;
 use loadtest_sim::platform::Parsed;
-
-/// The longest latency that is told apart, in microseconds.
-const LONGEST: u64 = 600_000_000;
 
 /// The live state of a generated resource starts at this resourceVersion and counts its changes.
 const FIRST: u64 = 1_000;
@@ -123,13 +120,13 @@ pub(super) struct Emitted<'a> {
 pub(super) struct Tracker {
     apps: Vec<App>,
     pub(super) counts: Counts,
-    latencies: Histogram<u64>,
+    latencies: Times,
 }
 
 impl Tracker {
     /// No application yet.
     pub(super) fn new() -> anyhow::Result<Self> {
-        Ok(Self { apps: Vec::new(), counts: Counts::default(), latencies: histogram()? })
+        Ok(Self { apps: Vec::new(), counts: Counts::default(), latencies: Times::new()? })
     }
 
     /// The next application arrived, with these resources.
@@ -231,10 +228,9 @@ impl Tracker {
         let before = app.pending.len();
         let (counts, latencies) = (&mut self.counts, &mut self.latencies);
         let mut time = |pending: &Pending| {
-            let took = u64::try_from(now.saturating_duration_since(pending.due).as_micros());
-            let took = took.unwrap_or(LONGEST).max(1);
             if pending.timed {
-                latencies.saturating_record(took);
+                // A time that cannot be counted is longer than any run.
+                let _ = latencies.add(now.saturating_duration_since(pending.due));
             }
         };
         app.pending.retain_mut(|pending| {
@@ -256,8 +252,8 @@ impl Tracker {
     }
 
     /// The latencies kept since the last call.
-    pub(super) fn take_latencies(&mut self) -> anyhow::Result<Histogram<u64>> {
-        Ok(std::mem::replace(&mut self.latencies, histogram()?))
+    pub(super) fn take_latencies(&mut self) -> anyhow::Result<Times> {
+        Ok(std::mem::replace(&mut self.latencies, Times::new()?))
     }
 
     /// Gives up what is under way; how many changes that were.
@@ -285,13 +281,4 @@ pub(super) fn content(payload: &str) -> Digest {
         }
         None => Digest(seahash::hash(payload.as_bytes())),
     }
-}
-
-fn histogram() -> anyhow::Result<Histogram<u64>> {
-    Ok(Histogram::new_with_bounds(1, LONGEST, 3)?)
-}
-
-/// A quantile in milliseconds.
-pub(super) fn milliseconds(latencies: &Histogram<u64>, quantile: f64) -> f64 {
-    Duration::from_micros(latencies.value_at_quantile(quantile)).as_secs_f64() * 1_000.0
 }

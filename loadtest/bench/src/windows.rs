@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use indicatif::ProgressBar;
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::{sleep_until, timeout};
 
 use super::drive::Driver;
 use super::scenario::{Changes, Rate};
 use super::subject::Running;
-use super::track::{Counts, milliseconds};
+use super::times::Times;
+use super::track::Counts;
+use super::watch::{Seen, while_it_moves};
 use loadtest_judge::screen::bar;
 use loadtest_sim::Simulation;
 use loadtest_sim::argocd::Kind;
@@ -42,9 +43,9 @@ pub(super) struct Window {
     pub(super) own_cpu: f64,
     /// What it took altogether.
     pub(super) work: Work,
-    /// Microseconds from the moment a change was due to the acknowledgement of its last report; not those of the hot
+    /// From the moment a change was due to the acknowledgement of its last report; not those of the hot
     /// application.
-    pub(super) latencies: Histogram<u64>,
+    pub(super) latencies: Times,
 }
 
 /// What the changes of a window took, from before its warm-up until the last one was reported: no change is under way at
@@ -80,7 +81,7 @@ impl Window {
 
     /// A quantile of the latencies in milliseconds; `None` where nothing was timed.
     pub(super) fn milliseconds(&self, quantile: f64) -> Option<f64> {
-        (!self.latencies.is_empty()).then(|| milliseconds(&self.latencies, quantile))
+        (self.latencies.count() > 0).then(|| self.latencies.quantile(quantile).as_secs_f64() * 1_000.0)
     }
 }
 
@@ -290,14 +291,11 @@ impl<'a> Phase<'a> {
 
     /// Waits for the reports of what is still under way.
     async fn finish(self, driver: &Driver<'_>) -> anyhow::Result<Window> {
-        let mut moved = (driver.heard().pending(), Instant::now());
-        while moved.0 > 0 && moved.1.elapsed() < self.field.patience {
-            sleep(LOOK).await;
+        let look = || {
             let pending = driver.heard().pending();
-            if pending != moved.0 {
-                moved = (pending, Instant::now());
-            }
-        }
+            Ok(Seen { at: pending, is_over: pending == 0 })
+        };
+        while_it_moves(self.field.patience, LOOK, look).await?;
         self.progress.finish_and_clear();
         let lost = driver.give_up();
         let now = Mark::of(self.field, driver)?;

@@ -3,6 +3,7 @@
 pub mod canary;
 pub mod diff;
 pub mod interrupt;
+mod median;
 pub mod oracle;
 pub mod outcome;
 pub mod report;
@@ -10,3 +11,5 @@ pub mod screen;
 pub mod truth;
 pub mod view;
 pub mod witness;
+
+pub use median::median;

@@ -251,6 +251,12 @@ async fn terminate(id: u32) {
     let _ = Command::new("kill").arg("-TERM").arg(id.to_string()).status().await;
 }
 
+/// Whether a process of this id runs.
+#[must_use]
+pub fn is_alive(id: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
 fn last_lines(log: &Path, lines: usize) -> Vec<String> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(log)?;

@@ -1,5 +1,6 @@
 //! Programs that are run to their end.
 
+use std::io::Write as _;
 use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
@@ -17,6 +18,23 @@ pub async fn printed(command: &mut Command, act: &str) -> anyhow::Result<String>
     let done = done.with_context(|| act.to_owned())?;
     ensure!(done.status.success(), "{act}: {}", String::from_utf8_lossy(&done.stderr).trim());
     String::from_utf8(done.stdout).with_context(|| format!("{act}: read what is printed"))
+}
+
+/// What a program prints that is given this on its standard input, and that nobody waits for meanwhile; without blanks around it.
+///
+/// # Errors
+/// It cannot be started, or fails: with its arguments, and what it says then.
+pub fn fed(command: &mut std::process::Command, input: &[u8]) -> anyhow::Result<String> {
+    let arguments: Vec<_> = command.get_args().map(std::ffi::OsStr::to_owned).collect();
+    let act = format!("run {} {arguments:?}", command.get_program().display());
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.with_context(|| act.clone())?;
+    // What is fed so reads all before it prints anything.
+    let written = child.stdin.take().with_context(|| act.clone())?.write_all(input);
+    let done = child.wait_with_output().with_context(|| act.clone())?;
+    ensure!(done.status.success(), "{act}: {}", String::from_utf8_lossy(&done.stderr).trim());
+    written.with_context(|| act.clone())?;
+    Ok(String::from_utf8(done.stdout).context(act)?.trim().to_owned())
 }
 
 /// What a command said: its exit code, and both its outputs.
@@ -39,5 +57,18 @@ impl Said {
         let output = output.context("wait for the end of a command")??;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(Self(output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_fed_and_fails_is_told_with_its_reason() {
+        let mut program = std::process::Command::new("sh");
+        let failed =
+            fed(program.args(["-c", "read word; echo no $word >&2; exit 2"]), b"link\n").unwrap_err();
+        assert_eq!(failed.to_string(), "run sh [\"-c\", \"read word; echo no $word >&2; exit 2\"]: no link");
     }
 }

@@ -34,21 +34,6 @@ pub enum Line {
     V3,
 }
 
-/// One size in a distribution of sizes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Size {
-    /// Bytes of JSON, at least.
-    pub bytes: usize,
-    /// How many have it, in parts of the sum of all shares.
-    #[serde(default = "one")]
-    pub share: u32,
-}
-
-fn one() -> u32 {
-    1
-}
-
 /// What is generated.
 #[derive(Debug, Clone)]
 pub struct Shape {
@@ -60,8 +45,6 @@ pub struct Shape {
     pub namespace: String,
     /// Size of an Application's JSON, at least.
     pub application_bytes: usize,
-    /// Sizes instead of that one, each for its share of the applications; none for the one size.
-    pub application_sizes: Vec<Size>,
     /// Size of one item of `managed-resources`, at least.
     pub resource_bytes: usize,
     /// Which Argo CD.
@@ -77,7 +60,6 @@ impl Default for Shape {
             resources: 10,
             namespace: "argocd".to_owned(),
             application_bytes: 5_000,
-            application_sizes: Vec::new(),
             resource_bytes: 4_000,
             line: Line::default(),
             seed: 1,

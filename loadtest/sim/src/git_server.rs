@@ -3,11 +3,10 @@
 //! takes: a folder of repositories, and a request - gives: what git answers - calls: the program `git`
 //! fails: when it cannot be started, or answers what is no answer
 
-use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
@@ -15,6 +14,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
+
+use crate::command::fed;
 
 /// What is asked of the repositories in a folder.
 #[derive(Debug)]
@@ -86,25 +87,20 @@ pub fn git(folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
 /// # Errors
 /// It cannot be started, or fails; the error holds what it says.
 pub fn git_fed(folder: &Path, arguments: &[&str], input: &[u8]) -> anyhow::Result<String> {
-    let mut child = std::process::Command::new("git")
+    fed(&mut git_command(folder, arguments), input)
+}
+
+/// The real git in a folder, as somebody of no settings of this machine.
+#[must_use]
+pub fn git_command(folder: &Path, arguments: &[&str]) -> std::process::Command {
+    let mut command = std::process::Command::new("git");
+    command
         .args(arguments)
         .current_dir(folder)
         .envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")])
         .envs([("GIT_AUTHOR_NAME", "Init"), ("GIT_AUTHOR_EMAIL", "init@example.com")])
-        .envs([("GIT_COMMITTER_NAME", "Init"), ("GIT_COMMITTER_EMAIL", "init@example.com")])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("start git")?;
-    // It reads all before it prints anything.
-    let written = child.stdin.take().context("write to git")?.write_all(input);
-    let done = child.wait_with_output().context("wait for git")?;
-    if !done.status.success() {
-        bail!("git {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
-    }
-    written.context("write to git")?;
-    Ok(String::from_utf8(done.stdout).context("git prints what is no text")?.trim().to_owned())
+        .envs([("GIT_COMMITTER_NAME", "Init"), ("GIT_COMMITTER_EMAIL", "init@example.com")]);
+    command
 }
 
 /// An answer as programs behind a web server write it.

@@ -1,56 +1,42 @@
 //! The real binary as a platform: started on what the one before it has left in its folder, killed, and stopped.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use tokio::process::Command;
-use tokio::time::{Instant, sleep};
 
 use crate::PATIENCE;
 use crate::command::printed;
 use crate::process::{Lines, Process, Start};
 
-/// Between two looks at what it has said.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// A running platform on embedded defaults.
+/// A running platform.
 #[derive(Debug)]
 pub struct PlatformProcess {
     process: Process,
     program: PathBuf,
+    settings: Vec<String>,
     state: PathBuf,
     url: String,
 }
 
 impl PlatformProcess {
-    /// Starts it and waits until it receives reports; its store is in `folder`, and stays there.
+    /// Starts it on embedded defaults and waits until it receives reports; its store is in `folder`, and stays there.
     pub async fn start(program: &Path, folder: &Path) -> anyhow::Result<Self> {
+        Self::with(program, folder, vec!["serve.metricsAddress=".to_owned()]).await
+    }
+
+    /// The same with settings, each as `path=value`.
+    pub async fn with(program: &Path, folder: &Path, settings: Vec<String>) -> anyhow::Result<Self> {
         let program = program.canonicalize().with_context(|| format!("find {}", program.display()))?;
         let folder = folder.canonicalize().with_context(|| format!("find {}", folder.display()))?;
         let state = folder.join("platform");
-        let mut process = Process::start(&Start {
-            program: program.clone(),
-            args: ["platform", "--listen", "127.0.0.1:0", "--set", "serve.metricsAddress=", "--state"]
-                .map(Into::into)
-                .into_iter()
-                .chain([state.clone().into_os_string()])
-                .collect(),
-            env: Vec::new(),
-            directory: folder,
-        })?;
+        let args = ["platform", "--listen", "127.0.0.1:0", "--state"].map(OsStr::new);
+        let args = args.into_iter().chain([state.as_os_str()]);
+        let mut process = Process::start(&Start::with_settings(&program, args, &settings, folder))?;
         let url = format!("http://{}", process.address(PATIENCE).await?);
-        let deadline = Instant::now() + PATIENCE;
-        while !process.lines().any("receiving reports") {
-            if Instant::now() > deadline || process.id().is_none() {
-                bail!(
-                    "the platform does not receive reports; its log:\n{}",
-                    process.lines().all().join("\n")
-                );
-            }
-            sleep(LOOK).await;
-        }
-        Ok(Self { process, program, state, url })
+        process.says("receiving reports", PATIENCE).await?;
+        Ok(Self { process, program, settings, state, url })
     }
 
     /// Its address.
@@ -59,16 +45,29 @@ impl PlatformProcess {
         &self.url
     }
 
+    /// The process itself.
+    #[must_use]
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
     /// Its log.
     #[must_use]
     pub fn lines(&self) -> &Lines {
         self.process.lines()
     }
 
+    /// The folder of its store, unless that is on Postgres.
+    #[must_use]
+    pub fn state(&self) -> &Path {
+        &self.state
+    }
+
     /// Makes a token by which a runtime reports.
     pub async fn token(&self, runtime: &str) -> anyhow::Result<String> {
         let mut command = Command::new(&self.program);
         command.args(["platform", "token", "create", "--runtime", runtime, "--state"]).arg(&self.state);
+        command.args(self.settings.iter().flat_map(|setting| ["--set", setting]));
         Ok(printed(command.env_clear(), "make a token").await?.trim_end().to_owned())
     }
 

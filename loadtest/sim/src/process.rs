@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -174,18 +175,19 @@ impl Process {
         }
     }
 
-    /// Waits until its log says that it reports: it serves before that.
-    pub async fn reports(&mut self, limit: Duration) -> anyhow::Result<()> {
-        let deadline = tokio::time::Instant::now() + limit;
-        while !self.lines.any("\"reporting\"") {
+    /// Waits until its log holds `text`.
+    pub async fn says(&mut self, text: &str, limit: Duration) -> anyhow::Result<()> {
+        let look = async || {
+            // What it said last counts too.
             let ended = self.child.try_wait().context("look after the process")?.is_some();
-            if ended || tokio::time::Instant::now() >= deadline {
-                bail!(
-                    "the process does not report after {limit:?}; the end of its log:\n{}",
-                    self.lines.end()
-                )
-            }
-            tokio::time::sleep(LOOK).await;
+            Ok((self.lines.any(text), ended))
+        };
+        let (said, _) = until(limit, LOOK, look, |(said, ended)| *said || *ended).await?;
+        if !said {
+            bail!(
+                "the process does not say {text:?} after {limit:?}; the end of its log:\n{}",
+                self.lines.end()
+            )
         }
         Ok(())
     }
@@ -208,6 +210,12 @@ impl Process {
         memory_of(self.id()?, "VmRSS:")
     }
 
+    /// The most resident memory that it ever had, in bytes.
+    #[must_use]
+    pub fn most_resident(&self) -> Option<u64> {
+        memory_of(self.id()?, "VmHWM:")
+    }
+
     /// Asks it to stop (SIGTERM) and waits.
     pub async fn stop(mut self, limit: Duration) -> anyhow::Result<ExitStatus> {
         self.signal("TERM").await?;
@@ -216,7 +224,8 @@ impl Process {
 
     /// Kills it (SIGKILL) and waits.
     pub async fn kill(mut self) -> anyhow::Result<()> {
-        self.child.kill().await.context("kill the process")
+        self.child.start_kill().context("kill the process")?;
+        self.wait(PATIENCE).await.map(drop)
     }
 
     /// Sends a signal by its name.
@@ -305,6 +314,11 @@ pub async fn binary() -> anyhow::Result<PathBuf> {
         bail!("there is no {}; build it with `cargo build --package gitops-runtime`", program.display());
     }
     Ok(program)
+}
+
+/// Whether root runs this program.
+pub fn is_root() -> anyhow::Result<bool> {
+    Ok(std::fs::metadata("/proc/self").context("ask who runs this")?.uid() == 0)
 }
 
 /// What the binary itself says of an application, by its state in a folder.

@@ -161,6 +161,35 @@ impl Reporter {
         Self::run(program, args, environment, directory).await
     }
 
+    /// Starts one of several that report of a simulation: in a folder of its name below `folder`, with `settings` but for what is its
+    /// own, and on this bus, if there is one.
+    pub async fn replica(
+        program: &Path,
+        folder: &Path,
+        name: &str,
+        settings: &Value,
+        bus: Option<String>,
+    ) -> anyhow::Result<Self> {
+        let directory = folder.join(name);
+        std::fs::create_dir_all(&directory).context("make a folder for a replica")?;
+        let mut own = json!({"state": {"directory": &directory}});
+        if bus.is_some() {
+            let key = directory.join("redaction-key");
+            std::fs::write(&key, REDACTION_KEY).context("write the key of a replica")?;
+            merge(&mut own, &json!({"redaction": {"keyFile": key}}));
+        }
+        let mut all = settings.clone();
+        merge(&mut all, &own);
+        let file = directory.join("config.yaml");
+        // JSON is YAML.
+        std::fs::write(&file, format!("{all:#}\n")).context("write the settings of a replica")?;
+        let mut args = vec!["--config".into(), file.into_os_string()];
+        args.extend(bus.into_iter().flat_map(|url| ["--bus".to_owned(), url].map(OsString::from)));
+        let environment = vec![("HOSTNAME".to_owned(), name.to_owned())];
+        let started = Self::launch(program, args, environment, &directory).await;
+        started.with_context(|| format!("start {name}"))
+    }
+
     async fn run(
         program: &Path,
         args: Vec<OsString>,
@@ -172,7 +201,8 @@ impl Reporter {
         let mut process =
             Process::start(&Start { program, args, env: environment, directory: directory.to_path_buf() })?;
         let address = process.address(PATIENCE).await?;
-        process.reports(PATIENCE).await?;
+        // It serves before it reports.
+        process.says("\"reporting\"", PATIENCE).await?;
         let client = local_client().timeout(PATIENCE).build().context("make a client")?;
         Ok(Self { process, url: format!("http://{address}"), client })
     }
@@ -227,14 +257,8 @@ impl Reporter {
         })
     }
 
-    /// Kills it (SIGKILL) and waits for its end.
-    pub async fn kill(&mut self) -> anyhow::Result<()> {
-        self.process.signal("KILL").await?;
-        self.process.wait(PATIENCE).await.map(drop)
-    }
-
-    /// Kills it (SIGKILL) in this instant, without the detour over another program, and waits for its end.
-    pub async fn strike(self) -> anyhow::Result<()> {
+    /// Kills it (SIGKILL) in this instant, and waits for its end.
+    pub async fn kill(self) -> anyhow::Result<()> {
         self.process.kill().await
     }
 

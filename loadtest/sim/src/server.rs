@@ -109,6 +109,14 @@ impl Server {
     }
 }
 
+/// Serves on a free port of loopback for as long as this program runs; gives the address.
+pub async fn serve(router: Router) -> anyhow::Result<SocketAddr> {
+    let listener = bind(Listen::default().address).await?;
+    let address = listener.local_addr().context("ask for the address")?;
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    Ok(address)
+}
+
 /// Takes a port beside which one may listen.
 fn hold(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;

@@ -19,9 +19,9 @@ use futures::StreamExt as _;
 use loadtest_judge::outcome::Outcome;
 use loadtest_sim::PATIENCE;
 use loadtest_sim::git_server::{GitRequest, git, git_fed};
+use loadtest_sim::server::serve;
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
 
@@ -186,11 +186,8 @@ impl Server {
         let (point, of) = watch::channel(Point::Never);
         let (says, stopped) = mpsc::unbounded_channel();
         let serving = Serving { folder: folder.into(), point: of, says };
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("serve a repository")?;
-        let url = format!("http://{}/a.git", listener.local_addr().context("serve a repository")?);
-        let router = Router::new().fallback(answer).with_state(serving);
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        Ok(Self { url, point, stopped })
+        let address = serve(Router::new().fallback(answer).with_state(serving)).await?;
+        Ok(Self { url: format!("http://{address}/a.git"), point, stopped })
     }
 
     fn stop_at(&self, point: Point) {

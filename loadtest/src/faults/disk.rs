@@ -14,7 +14,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
@@ -24,7 +24,8 @@ use loadtest_sim::{PATIENCE, until};
 use super::world::{Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_sim::Simulation;
-use loadtest_sim::process::{Process, Start};
+use loadtest_sim::process::{Process, Start, is_root};
+use loadtest_sim::reporter::Reporter;
 
 /// No file may grow beyond so many bytes: less than any ledger has.
 const ROOM: u64 = 4_096;
@@ -51,7 +52,7 @@ async fn no_right(setting: &Setting, outcome: &mut Outcome) -> anyhow::Result<()
     std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o500)).context("protect a folder")?;
     // An administrator may write everywhere unless that power is laid down.
     let mut args: Vec<OsString> = Vec::new();
-    if is_root().await? {
+    if is_root()? {
         args.extend(["setpriv", "--inh-caps=-all", "--bounding-set=-all", "--"].map(OsString::from));
     }
     let (status, log) = ends(world.binary.program(), &world.simulation, args).await?;
@@ -153,9 +154,6 @@ async fn ends(
     simulation: &Simulation,
     behind: Vec<OsString>,
 ) -> anyhow::Result<(ExitStatus, Vec<String>)> {
-    let settings = json!({
-        "serve": {"address": "127.0.0.1:0", "metricsAddress": ""}, "reporter": {"sink": {"kind": "platform"}},
-    });
     let program = program.canonicalize().context("find the program")?;
     let mut all = behind;
     all.extend([program.into_os_string(), "reporter".into()]);
@@ -163,12 +161,10 @@ async fn ends(
     let mut process = Process::start(&Start {
         program: first,
         args: all,
-        env: simulation.environment(&settings)?,
+        env: simulation.environment(&Reporter::settings())?,
         directory: simulation.directory().to_path_buf(),
     })?;
     let status = process.wait(PATIENCE).await?;
-    // The last lines are still on their way.
-    sleep(Duration::from_millis(200)).await;
     Ok((status, process.lines().all()))
 }
 
@@ -179,11 +175,6 @@ async fn limit(id: u32, bytes: &str) -> anyhow::Result<()> {
     let done = prlimit.status().await.context("run prlimit of util-linux")?;
     anyhow::ensure!(done.success(), "prlimit ended with {done}");
     Ok(())
-}
-
-async fn is_root() -> anyhow::Result<bool> {
-    let said = Command::new("id").arg("-u").output().await.context("run id")?;
-    Ok(said.stdout.trim_ascii() == b"0")
 }
 
 fn last(log: &[String]) -> String {

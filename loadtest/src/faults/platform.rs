@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::Setting;
 use super::world::{Scene, World};
+use loadtest_judge::median;
 use loadtest_judge::outcome::Outcome;
 use loadtest_sim::fault::{Fault, Rule};
 use loadtest_sim::generate::Fleet;
@@ -76,7 +77,7 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
             ratios.push(p99[1] / p99[0].max(0.001));
             told.push(format!("{:.0}/{:.0}", p99[1], p99[0]));
         }
-        let ratio = median(&mut ratios);
+        let ratio = median(ratios).unwrap_or(f64::NAN);
         outcome
             .notes
             .push(format!("{what}: p99 {} ms with/without, median ratio {ratio:.2}", told.join(", ")));
@@ -119,25 +120,4 @@ async fn window(world: &mut World, form: Form) -> anyhow::Result<Histogram<u64>>
 async fn settle(world: &World) -> anyhow::Result<()> {
     let reporter = world.binary.reporter()?;
     reporter.wait(PATIENCE, "the reporter to hold nothing", |status| status.total.idle()).await.map(drop)
-}
-
-/// The middle one; of an even number the mean of the two in the middle.
-fn median(numbers: &mut [f64]) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    let middle = numbers.len() / 2;
-    let upper = numbers.get(middle).copied().unwrap_or(f64::NAN);
-    let lower = numbers.get(middle.saturating_sub(1)).copied().unwrap_or(f64::NAN);
-    if numbers.len() % 2 == 1 { upper } else { (lower + upper) / 2.0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_median_stands_in_the_middle() {
-        assert!((median(&mut [3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
-        assert!((median(&mut [4.0, 1.0]) - 2.5).abs() < 1e-9);
-        assert!(median(&mut []).is_nan());
-    }
 }

@@ -249,7 +249,7 @@ impl Binary {
         self.look();
         let reporter = self.reporter.take().context("the binary does not run")?;
         witness.killed();
-        reporter.strike().await
+        reporter.kill().await
     }
 
     /// Asks it to stop.

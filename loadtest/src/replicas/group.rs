@@ -8,14 +8,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures::future::try_join_all;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::owners::Owners;
 use loadtest_sim::Simulation;
 use loadtest_sim::nats::NatsServer;
 use loadtest_sim::process;
 use loadtest_sim::proxy::{Network, Proxy};
-use loadtest_sim::reporter::{REDACTION_KEY, Reporter, Usage, merge};
+use loadtest_sim::reporter::{Reporter, Usage, merge};
 
 /// All replicas.
 #[derive(Debug)]
@@ -64,17 +64,13 @@ impl Group {
         bus: &NatsServer,
         more: &Value,
     ) -> anyhow::Result<Self> {
-        let directory = simulation.directory().to_path_buf();
-        let key = directory.join("redaction-key");
-        std::fs::write(&key, REDACTION_KEY).context("write the key of the replicas")?;
         let mut settings = simulation.settings().clone();
         merge(&mut settings, &Reporter::settings());
-        merge(&mut settings, &json!({"redaction": {"keyFile": key.display().to_string()}}));
         merge(&mut settings, more);
         Ok(Self {
             program: program.to_path_buf(),
             settings,
-            directory,
+            directory: simulation.directory().to_path_buf(),
             bus: bus.address(),
             members: BTreeMap::new(),
             owners: Owners::watch()?,
@@ -108,19 +104,10 @@ impl Group {
     }
 
     async fn start(&self, name: &str) -> anyhow::Result<Member> {
-        let directory = self.directory.join(name);
-        std::fs::create_dir_all(&directory).context("make a folder for a replica")?;
-        let mut settings = self.settings.clone();
-        merge(&mut settings, &json!({"state": {"directory": directory.display().to_string()}}));
-        let file = directory.join("config.yaml");
-        // JSON is YAML.
-        std::fs::write(&file, format!("{settings:#}\n")).context("write the settings of a replica")?;
         let proxy = Proxy::start(self.bus).await?;
-        let bus = format!("nats://{}", proxy.address());
-        let arguments = vec!["--config".into(), file.into_os_string(), "--bus".into(), bus.into()];
-        let environment = vec![("HOSTNAME".to_owned(), name.to_owned())];
-        let reporter = Reporter::launch(&self.program, arguments, environment, &directory).await;
-        Ok(Member { reporter: reporter.with_context(|| format!("start {name}"))?, proxy })
+        let bus = Some(format!("nats://{}", proxy.address()));
+        let reporter = Reporter::replica(&self.program, &self.directory, name, &self.settings, bus).await?;
+        Ok(Member { reporter, proxy })
     }
 
     /// Who is there, sorted.
@@ -190,7 +177,7 @@ impl Group {
         let lines = member.reporter.process().lines().clone();
         first();
         self.owners.left(name);
-        member.reporter.strike().await?;
+        member.reporter.kill().await?;
         self.logs.push((name.to_owned(), lines.all()));
         Ok(())
     }

@@ -9,9 +9,9 @@ use loadtest_sim::people::User;
 use reqwest::header::CONTENT_ENCODING;
 
 use super::fleet::{Fleet, Shape, name};
-use crate::figures::median;
 use crate::measure::Measure;
 use crate::times::{Times, millis};
+use loadtest_judge::median;
 use loadtest_sim::{PATIENCE, local_client};
 
 /// A page of a list takes so long, of one user at a time,

@@ -9,11 +9,11 @@ use axum::Router;
 use axum::routing::get;
 use reqwest::Client;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 
 use loadtest_sim::nats::NatsServer;
 use loadtest_sim::process::{Process, Start};
+use loadtest_sim::server::serve;
 use loadtest_sim::{port, until};
 
 use super::backends::Backends;
@@ -78,10 +78,7 @@ impl World {
         for (file, text) in [("tokens", format!("load-test {TOKEN}\n")), ("token", format!("{TOKEN}\n"))] {
             std::fs::write(folder.path().join(file), text).with_context(|| format!("write {file}"))?;
         }
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("listen on loopback")?;
-        let service = listener.local_addr().context("listen on loopback")?.port();
-        let routes = Router::new().route(PATH, get(async || ANSWER));
-        tokio::spawn(async move { axum::serve(listener, routes).await });
+        let service = serve(Router::new().route(PATH, get(async || ANSWER))).await?.port();
         let (servers, network) = (Backends::listen().await?, Backends::listen().await?);
         network.add(servers.port);
         let mut world = Self {
@@ -192,14 +189,10 @@ impl World {
 
     async fn one_more(&mut self, part: Part) -> anyhow::Result<()> {
         let listen = port::free()?;
-        let (args, port) = match part {
-            Part::Server => (self.server(listen)?, Some(listen)),
-            Part::Client => (self.client(), None),
-            Part::Router => (self.router(listen), Some(listen)),
-            Part::Bus => bail!("there is one bus"),
-        };
-        let settings = ["serve.address=127.0.0.1:0"];
-        let start = Start::with_settings(&self.program, args, settings, self.folder.path());
+        let (command, setting) = self.command(part, listen)?;
+        let settings = ["serve.address=127.0.0.1:0", &setting];
+        let start = Start::with_settings(&self.program, command.split(' '), settings, self.folder.path());
+        let port = (part != Part::Client).then_some(listen);
         let mut process = Process::start(&start)?;
         let health = process.address(PATIENCE).await?;
         let ask = async || Ok(self.is_ready(health.port()).await);
@@ -222,56 +215,33 @@ impl World {
         asked.send().await.is_ok_and(|answer| answer.status() == 200)
     }
 
-    fn server(&self, listen: u16) -> anyhow::Result<Vec<String>> {
-        let peers = format!("tunnelServer.peers.listen=127.0.0.1:{}", port::free()?);
-        let (listen, bus) = (format!("127.0.0.1:{listen}"), self.nats.url());
-        Ok(words(&[
-            "tunnel-server",
-            "--listen",
-            &listen,
-            "--domain",
-            "tunnels.example.com",
-            "--tokens-file",
-            "tokens",
-            "--bus",
-            &bus,
-            "--set",
-            &peers,
-        ]))
+    /// What starts one, with a blank between two words, and a setting of it.
+    fn command(&self, part: Part, listen: u16) -> anyhow::Result<(String, String)> {
+        let at = |port: u16| format!("127.0.0.1:{port}");
+        let listen = at(listen);
+        Ok(match part {
+            Part::Server => (
+                format!(
+                    "tunnel-server --listen {listen} --domain tunnels.example.com --tokens-file tokens --bus {}",
+                    self.nats.url()
+                ),
+                format!("tunnelServer.peers.listen={}", at(port::free()?)),
+            ),
+            Part::Client => (
+                format!(
+                    "tunnel-client --name load-test --token-file token --forward http://{}",
+                    at(self.routers.port)
+                ),
+                format!("tunnelClient.to=http://{}", at(self.network.port)),
+            ),
+            Part::Router => (
+                format!(
+                    "router --listen {listen} --app-proxy-url http://{} --workflows-url=",
+                    at(self.service)
+                ),
+                "router.dns.servers=127.0.0.1:9".to_owned(),
+            ),
+            Part::Bus => bail!("there is one bus"),
+        })
     }
-
-    fn client(&self) -> Vec<String> {
-        let to = format!("tunnelClient.to=http://127.0.0.1:{}", self.network.port);
-        let forward = format!("http://127.0.0.1:{}", self.routers.port);
-        words(&[
-            "tunnel-client",
-            "--set",
-            &to,
-            "--name",
-            "load-test",
-            "--token-file",
-            "token",
-            "--forward",
-            &forward,
-        ])
-    }
-
-    fn router(&self, listen: u16) -> Vec<String> {
-        let (listen, service) = (format!("127.0.0.1:{listen}"), format!("http://127.0.0.1:{}", self.service));
-        words(&[
-            "router",
-            "--listen",
-            &listen,
-            "--app-proxy-url",
-            &service,
-            "--workflows-url",
-            "",
-            "--set",
-            "router.dns.servers=127.0.0.1:9",
-        ])
-    }
-}
-
-fn words(all: &[&str]) -> Vec<String> {
-    all.iter().map(|&word| word.to_owned()).collect()
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
+use loadtest_sim::command::fed;
+use loadtest_sim::git_server::git_command;
 
 /// Where its history begins; each commit has the same time, so that each run makes the same repository.
 const TIME: &str = "1700000000 +0000";
@@ -106,30 +108,12 @@ impl Maker {
 
     /// Runs git with this on its standard input; gives what it prints.
     fn git(&self, arguments: &[&str], input: &[u8]) -> anyhow::Result<String> {
-        let mut child = command(&self.directory, arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("start git")?;
-        // It reads all before it prints anything.
-        let written = child.stdin.take().context("write to git")?.write_all(input);
-        let done = child.wait_with_output().context("wait for git")?;
-        let said = String::from_utf8_lossy(&done.stderr);
-        ensure!(done.status.success(), "git {}: {said}", arguments.first().unwrap_or(&""));
-        written.context("write to git")?;
-        Ok(String::from_utf8(done.stdout).context("read what git prints")?.trim().to_owned())
+        fed(&mut command(&self.directory, arguments), input)
     }
 }
 
 fn command(directory: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new("git");
-    command
-        .args(arguments)
-        .current_dir(directory)
-        .envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")])
-        .envs([("GIT_AUTHOR_NAME", "Eve"), ("GIT_AUTHOR_EMAIL", "eve@example.com")])
-        .envs([("GIT_COMMITTER_NAME", "Eve"), ("GIT_COMMITTER_EMAIL", "eve@example.com")])
-        .envs([("GIT_AUTHOR_DATE", TIME), ("GIT_COMMITTER_DATE", TIME)]);
+    let mut command = git_command(directory, arguments);
+    command.envs([("GIT_AUTHOR_DATE", TIME), ("GIT_COMMITTER_DATE", TIME)]);
     command
 }

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use self::recipes::{Expected, Ground, Recipe};
 use self::server::GitServer;
 use self::subject::{Answered, Place, SECRET, Subject};
+use crate::times::mib;
 use loadtest_judge::screen::{judged, say, table};
 
 /// The most anonymous memory that any of them may cost: as much as a walk over an honest repository of 2 GB may.
@@ -45,15 +46,14 @@ struct Figures {
 pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> {
     let large = if is_short { SHORT } else { LONG };
     let folder = tempfile::TempDir::new().context("make a folder")?;
-    let server = GitServer::start(folder.path().to_owned()).await?;
-    let mib = |bytes: u64| format!("{:.0} MiB", bytes as f64 / f64::from(1 << 20));
+    let (server, url) = GitServer::start(folder.path().to_owned()).await?;
     let (mut good, mut rows, mut most) = (true, Vec::new(), 0);
     for recipe in Recipe::all() {
         say(&format!("== hostile: {}: {}", recipe.name, recipe.about));
         let place = Place::make()?;
-        let ground = Ground { url: &server.url, secret: &place.secret(), large };
+        let ground = Ground { url: &url, secret: &place.secret(), large };
         let newest = recipe.make(folder.path(), &ground).context("make a repository")?;
-        let figures = measured(program, &recipe, &newest, &place, &server)
+        let figures = measured(program, &recipe, &newest, &place, (&server, &url))
             .await
             .with_context(|| format!("ask about {}", recipe.name))?;
         for wrong in &figures.wrong {
@@ -88,12 +88,12 @@ async fn measured(
     recipe: &Recipe,
     newest: &str,
     place: &Place,
-    server: &GitServer,
+    (server, url): (&GitServer, &str),
 ) -> anyhow::Result<Figures> {
-    let subject = Subject::start(program, place, &server.url).await?;
+    let subject = Subject::start(program, place, url).await?;
     let before = place.listing()?;
     server.asked();
-    let url = format!("{}/{}.git", server.url, recipe.name);
+    let url = format!("{url}/{}.git", recipe.name);
     let begun = Instant::now();
     let questions = questions(&url, recipe);
     let asked = async {

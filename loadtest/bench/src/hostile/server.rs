@@ -3,42 +3,30 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Context as _;
 use axum::Router;
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use loadtest_sim::git_server::GitRequest;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use loadtest_sim::server::serve;
 
 /// Bytes of a request: it names commits.
 const LARGEST: usize = 1 << 20;
 
-/// Serves a folder of repositories until it is dropped.
-pub(super) struct GitServer {
-    pub(super) url: String,
-    asked: Arc<Mutex<Vec<String>>>,
-    serving: JoinHandle<()>,
-}
-
+/// Serves a folder of repositories.
 #[derive(Clone)]
-struct Served {
+pub(super) struct GitServer {
     folder: PathBuf,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl GitServer {
-    pub(super) async fn start(folder: PathBuf) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("listen")?;
-        let url = format!("http://{}", listener.local_addr().context("listen")?);
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let served = Served { folder, asked: asked.clone() };
-        let router = Router::new().fallback(answer).with_state(served);
-        // It ends with this program.
-        let serving = tokio::spawn(async move { drop(axum::serve(listener, router).await) });
-        Ok(Self { url, asked, serving })
+    /// Begins; it ends with this program. Gives its address.
+    pub(super) async fn start(folder: PathBuf) -> anyhow::Result<(Self, String)> {
+        let server = Self { folder, asked: Arc::default() };
+        let address = serve(Router::new().fallback(answer).with_state(server.clone())).await?;
+        Ok((server, format!("http://{address}")))
     }
 
     /// The repositories that were asked for since this was asked last, each once.
@@ -50,13 +38,7 @@ impl GitServer {
     }
 }
 
-impl Drop for GitServer {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
-async fn answer(State(served): State<Served>, request: Request) -> Response {
+async fn answer(State(served): State<GitServer>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let name = parts.uri.path().split('/').nth(1).unwrap_or_default().to_owned();
     served.asked.lock().unwrap_or_else(PoisonError::into_inner).push(name);

@@ -8,20 +8,17 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context as _, ensure};
 use loadtest_sim::local_client;
 use loadtest_sim::process::{Process, Start};
-use loadtest_sim::reporter::memory_of;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::recipes::BAIT;
+use crate::watch::{LOOK, anonymous, most_while};
 
 /// What stands in the file that may not be read.
 pub(super) const SECRET: &str = "stands-outside-of-every-repository";
 const TOKEN: &str = "callers-token";
 /// It serves, answers and ends within this time, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How often its memory is looked at.
-const LOOK: Duration = Duration::from_millis(2);
-
 /// A folder with a home and all else.
 pub(super) struct Place {
     folder: TempDir,
@@ -135,21 +132,14 @@ impl Subject {
     /// Does something, and gives the most anonymous memory that the process was seen with meanwhile.
     pub(super) async fn watched<T>(&self, work: impl Future<Output = T>) -> anyhow::Result<(T, u64)> {
         let id = self.process.id().context("find the source server")?;
-        let anonymous = || memory_of(id, "RssAnon:");
-        let mut most = anonymous().context("look at the memory of the source server")?;
-        let mut work = std::pin::pin!(work);
-        let done = loop {
-            tokio::select! {
-                done = &mut work => break done,
-                () = tokio::time::sleep(LOOK) => most = most.max(anonymous().unwrap_or(0)),
-            }
-        };
-        Ok((done, most.max(anonymous().unwrap_or(0))))
+        let (done, most) = most_while(LOOK, || anonymous(id), work).await;
+        let [most] = most.context("look at the memory of the source server")?;
+        Ok((done, most))
     }
 
     /// The most memory that it ever had, files that it maps included.
     pub(super) fn most_resident(&self) -> Option<u64> {
-        self.process.id().and_then(|id| memory_of(id, "VmHWM:"))
+        self.process.most_resident()
     }
 
     /// Ends it, which must be an end in peace.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use tokio::time::{sleep, sleep_until};
+use tokio::time::sleep_until;
 
 use loadtest_sim::Simulation;
 use loadtest_sim::generate::{WorkloadShape, Workloads};
@@ -13,6 +13,7 @@ use loadtest_sim::reporter::{Reporter, Usage};
 use super::PATIENCE;
 use super::heard::{Change, Counts, Heard};
 use crate::times::Times;
+use crate::watch::{Seen, while_it_moves};
 use crate::windows::{Schedule, WARM_UP};
 
 /// How often another object is drawn when a change of the drawn one is not known yet.
@@ -98,19 +99,13 @@ impl<'a> Objects<'a> {
 
     /// Waits until each was reported that is worth it, or no report comes any more.
     pub(super) async fn first_reports(&self, reporter: &Reporter) -> anyhow::Result<()> {
-        let mut moved = (0, Instant::now());
-        loop {
-            let Counts { followed, first, .. } = self.heard().counts;
-            if first == followed || moved.1.elapsed() > PATIENCE {
-                return Ok(());
-            }
-            if first != moved.0 {
-                moved = (first, Instant::now());
-            }
+        let look = || {
             // One that has ended will report nothing.
             reporter.usage()?;
-            sleep(LOOK).await;
-        }
+            let Counts { followed, first, .. } = self.heard().counts;
+            Ok(Seen { at: first, is_over: first == followed })
+        };
+        while_it_moves(PATIENCE, LOOK, look).await.map(drop)
     }
 
     /// Changes objects for a while, and waits until all that was made is known and the reporter is at rest.
@@ -177,17 +172,11 @@ impl<'a> Objects<'a> {
 
     /// Waits until all is known and nothing is worked on, or nothing moves any more; how many changes are lost then.
     async fn settle(&self, reporter: &Reporter) -> anyhow::Result<u64> {
-        let mut moved = (0, Instant::now());
-        while moved.1.elapsed() < PATIENCE {
+        let look = || {
             let pending = self.heard().pending();
-            if pending == 0 {
-                break;
-            }
-            if pending != moved.0 {
-                moved = (pending, Instant::now());
-            }
-            sleep(LOOK).await;
-        }
+            Ok(Seen { at: pending, is_over: pending == 0 })
+        };
+        while_it_moves(PATIENCE, LOOK, look).await?;
         reporter.wait(PATIENCE, "the reporter to be at rest", |status| status.total.idle()).await?;
         Ok(self.heard().give_up())
     }

@@ -18,11 +18,11 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use self::load::{Changes, Objects, Window};
-use crate::figures::median;
 use crate::limit;
 use crate::look::Looks;
 use crate::measure::{Measure, Measures};
 use crate::times::millis;
+use loadtest_judge::median;
 use loadtest_judge::screen::say;
 use loadtest_sim::generate::{Shape, WorkloadShape};
 use loadtest_sim::reporter::Reporter;

@@ -18,7 +18,6 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use loadtest_sim::people::{Admin, FIRST, User};
 use serde_json::json;
-use tokio::time::interval;
 
 use self::app_proxy::AppProxy;
 use self::argocd::{ArgoCd, Writing};
@@ -28,6 +27,7 @@ use crate::bodies::Bodies;
 use crate::measure::{Measure, Measures};
 use crate::platform::{Platform, RUNTIME};
 use crate::times::{Times, mib, millis};
+use crate::watch::most_while;
 use loadtest_judge::screen::say;
 
 /// Bodies that are made before they are sent.
@@ -113,22 +113,12 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
     let listings = desk.list(&store, form.runs).await?;
     store.close().await;
 
-    let memory = || anyhow::Ok([platform.resident()?, proxy.resident()?]);
-    let (before, mut most) = (memory()?, memory()?);
-    let worked = {
-        let mut working = Box::pin(users::work(&platform, &argocd, &users, form.work));
-        let mut ticks = interval(OFTEN);
-        loop {
-            tokio::select! {
-                worked = &mut working => break worked?,
-                _ = ticks.tick() => {
-                    let now = memory()?;
-                    most = [most[0].max(now[0]), most[1].max(now[1])];
-                }
-            }
-        }
-    };
-    let after = memory()?;
+    let memory = || Some([platform.resident().ok()?, proxy.resident().ok()?]);
+    let before = memory().context("read the memory of the platform and the app proxy")?;
+    let working = Box::pin(users::work(&platform, &argocd, &users, form.work));
+    let (worked, most) = most_while(OFTEN, memory, working).await;
+    let (worked, most) = (worked?, most.unwrap_or(before));
+    let after = memory().context("read the memory of the platform and the app proxy")?;
     proxy.stop().await?;
     platform.stop().await?;
 

@@ -19,9 +19,9 @@ use serde_json::json;
 
 use self::history::History;
 use self::watched::Watched;
-use crate::figures::median;
 use crate::measure::{Measure, Measures};
 use crate::times::mib;
+use loadtest_judge::median;
 use loadtest_judge::screen::say;
 
 /// How applications call the repository.

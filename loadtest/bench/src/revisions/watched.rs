@@ -4,11 +4,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use loadtest_sim::reporter::memory_of;
 use tokio::process::Command;
 
-/// How often its memory is looked at.
-const LOOK: Duration = Duration::from_millis(2);
+use crate::watch::{LOOK, anonymous, most_while};
 
 /// What a process said, and what it took.
 pub(super) struct Watched {
@@ -25,20 +23,11 @@ impl Watched {
         let begun = Instant::now();
         let child = command.spawn().context("start the program")?;
         let id = child.id().context("find the program")?;
-        let ended = child.wait_with_output();
-        let mut ended = std::pin::pin!(ended);
-        let mut anonymous = 0;
-        let output = loop {
-            tokio::select! {
-                output = &mut ended => break output.context("wait for the program")?,
-                () = tokio::time::sleep(LOOK) => {
-                    anonymous = anonymous.max(memory_of(id, "RssAnon:").unwrap_or(0));
-                }
-            }
-        };
-        let took = begun.elapsed();
+        let (ended, most) = most_while(LOOK, || anonymous(id), child.wait_with_output()).await;
+        let (output, took) = (ended.context("wait for the program")?, begun.elapsed());
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "the program ended with {}: {said}", output.status);
+        let [anonymous] = most.context("look at the memory of the program")?;
         Ok(Self { output: output.stdout, took, anonymous })
     }
 }

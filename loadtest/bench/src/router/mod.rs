@@ -13,7 +13,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use hdrhistogram::Histogram;
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::say;
 use loadtest_sim::process::{self, Process, Start};
@@ -21,11 +20,12 @@ use loadtest_sim::{port, until};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::measure::{Measure, Measures};
-use crate::times::{mib, millis};
+use crate::times::{Times, mib, millis};
 use crate::visitor::Visitor;
+use crate::watch::most_while;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -111,12 +111,22 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     let service = service::start(begun).await?;
     let folder = tempfile::TempDir::new().context("make a folder")?;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port::free()?));
-    let router = Process::start(&Start {
-        program,
-        args: arguments(listen, service, form).into_iter().map(Into::into).collect(),
-        env: Vec::new(),
-        directory: folder.path().to_path_buf(),
-    })?;
+    let args = [
+        "router",
+        &format!("--listen={listen}"),
+        &format!("--app-proxy-url=http://{service}"),
+        "--workflows-url=",
+    ];
+    let settings = [
+        "serve.address=127.0.0.1:0",
+        "router.accessLog=false",
+        "router.dns.servers=127.0.0.1:9",
+        "router.appProxy.limits.maxBody=2Gi",
+        // Those who are kept stay for as long as they are looked at.
+        "router.keepAlive=1h",
+        &format!("router.headTimeout={}", form.head),
+    ];
+    let router = Process::start(&Start::with_settings(program, args, settings, folder.path()))?;
     ready(listen).await?;
     let events = tokio::spawn(follow(listen, begun, form.events));
     let parts = Box::pin(parts(&router, listen, form)).await?;
@@ -125,7 +135,6 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     router.kill().await?;
 
     let mut measures = Measures::new("router", !form.is_judged);
-    let micros = |all: &Histogram<u64>, quantile| Duration::from_micros(all.value_at_quantile(quantile));
     for part in &parts {
         let (name, more) = (&part.name, part.most.saturating_sub(part.before));
         measures.add([match (part.is_flat, part.kept) {
@@ -136,7 +145,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
             }
         }]);
         let times = part.latencies.iter().map(|all| {
-            let told = format!("{} / {}", millis(micros(all, 0.5)), millis(micros(all, 0.99)));
+            let told = format!("{} / {}", millis(all.quantile(0.5)), millis(all.quantile(0.99)));
             Measure::beside(format!("{name}: p50 / p99 of 1 kB"), told)
         });
         measures.add(times);
@@ -144,33 +153,12 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     measures.add([
         Measure::beside(
             format!("events in {:.0} s, each in its order", form.events.as_secs_f64()),
-            late.len().to_string(),
+            late.count().to_string(),
         ),
-        Measure::time("events are on their way, p99", micros(&late, 0.99), LATE),
-        Measure::beside("at most", millis(Duration::from_micros(late.max()))),
+        Measure::time("events are on their way, p99", late.quantile(0.99), LATE),
+        Measure::beside("at most", millis(late.quantile(1.0))),
     ]);
     Ok(measures.judge())
-}
-
-fn arguments(listen: SocketAddr, service: SocketAddr, form: Form) -> Vec<String> {
-    let mut all = vec![
-        "router".to_owned(),
-        format!("--listen={listen}"),
-        format!("--app-proxy-url=http://{service}"),
-        "--workflows-url=".to_owned(),
-    ];
-    let head = format!("router.headTimeout={}", form.head);
-    let sets = [
-        "serve.address=127.0.0.1:0",
-        "router.accessLog=false",
-        "router.dns.servers=127.0.0.1:9",
-        "router.appProxy.limits.maxBody=2Gi",
-        // Those who are kept stay for as long as they are looked at.
-        "router.keepAlive=1h",
-        head.as_str(),
-    ];
-    all.extend(sets.into_iter().flat_map(|set| ["--set".to_owned(), set.to_owned()]));
-    all
 }
 
 /// One part of it.
@@ -183,8 +171,8 @@ struct Part {
     is_flat: bool,
     /// Connections that are open in it.
     kept: u64,
-    /// Of small requests beside it, in microseconds.
-    latencies: Option<Histogram<u64>>,
+    /// Of small requests beside it.
+    latencies: Option<Times>,
 }
 
 /// All that goes on beside the events, one after another.
@@ -249,32 +237,25 @@ async fn watched(
     doing: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<Part> {
     let before = resident(router)?;
-    let (mut most, mut doing) = (before, std::pin::pin!(doing));
-    loop {
-        tokio::select! {
-            done = &mut doing => {
-                done?;
-                break;
-            }
-            () = sleep(Duration::from_millis(20)) => most = most.max(resident(router)?),
-        }
-    }
-    Ok(Part { name, before, most: most.max(resident(router)?), is_flat, kept: 0, latencies: None })
+    let look = || router.resident().map(|bytes| [bytes]);
+    let (done, most) = most_while(Duration::from_millis(20), look, doing).await;
+    done?;
+    let [most] = most.context("read the memory of the router")?;
+    Ok(Part { name, before, most, is_flat, kept: 0, latencies: None })
 }
 
 fn resident(router: &Process) -> anyhow::Result<u64> {
     router.resident().context("read the memory of the router")
 }
 
-/// How long small requests take, one after another over one connection, in microseconds.
-async fn small(at: SocketAddr, requests: usize) -> anyhow::Result<Histogram<u64>> {
-    let mut all = Histogram::new(3).context("make a histogram")?;
+/// How long small requests take, one after another over one connection.
+async fn small(at: SocketAddr, requests: usize) -> anyhow::Result<Times> {
+    let mut all = Times::new()?;
     let mut visitor = Visitor::connect(at, "localhost", None).await?;
     for _ in 0..requests {
         let begun = Instant::now();
         ensure!(visitor.get(SMALL).await? == 1_024, "an answer has another length");
-        let taken = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        all.record(taken).context("record a latency")?;
+        all.add(begun.elapsed())?;
     }
     Ok(all)
 }
@@ -353,9 +334,9 @@ async fn slow(at: SocketAddr, number: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Follows the events for as long as they are to last, which one comes of at the least and none is later than the patience, and gives how long each was on its way, in microseconds.
-async fn follow(at: SocketAddr, begun: Instant, lasting: Duration) -> anyhow::Result<Histogram<u64>> {
-    let mut late = Histogram::new(3).context("make a histogram")?;
+/// Follows the events for as long as they are to last, which one comes of at the least and none is later than the patience, and gives how long each was on its way.
+async fn follow(at: SocketAddr, begun: Instant, lasting: Duration) -> anyhow::Result<Times> {
+    let mut late = Times::new()?;
     let mut stream = TcpStream::connect(at).await.context("connect to the router")?;
     let ask = "GET /app-proxy/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
     stream.write_all(ask.as_bytes()).await.context("ask for events")?;
@@ -371,10 +352,9 @@ async fn follow(at: SocketAddr, begun: Instant, lasting: Duration) -> anyhow::Re
             continue;
         };
         ensure!(number == next.to_string(), "event {number} comes when {next} is the next");
-        let made = made.parse().context("read an event")?;
+        let made = Duration::from_micros(made.parse().context("read an event")?);
         heard = Instant::now();
-        let now = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        late.record(now.saturating_sub(made)).context("record a latency")?;
+        late.add(begun.elapsed().saturating_sub(made))?;
         next += 1;
     }
     Ok(late)

@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request};
@@ -14,7 +13,7 @@ use axum::response::sse::{Event, Sse};
 use axum::routing::{get, post};
 use futures::StreamExt as _;
 use futures::stream;
-use tokio::net::TcpListener;
+use loadtest_sim::server::serve;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// Bytes of one piece of a body.
@@ -24,14 +23,11 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// Starts it; it ends with the program. Each event holds its number and the microseconds from `begun` until it was made.
 pub(super) async fn start(begun: Instant) -> anyhow::Result<SocketAddr> {
-    let listener = TcpListener::bind("127.0.0.1:0").await.context("listen on loopback")?;
-    let address = listener.local_addr().context("listen on loopback")?;
     let routes = Router::new()
         .route("/app-proxy/bytes/{number}", get(bytes))
         .route("/app-proxy/up", post(up))
         .route("/app-proxy/events", get(move || events(begun)));
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    Ok(address)
+    serve(routes).await
 }
 
 async fn bytes(Path(number): Path<usize>) -> impl IntoResponse {

@@ -11,7 +11,6 @@ fn a_scenario_needs_little_and_the_rest_has_defaults() {
     let scenario = read("").unwrap();
     assert_eq!((scenario.resources, scenario.replicas, scenario.seed), (10, 1, 1));
     assert_eq!((scenario.line, scenario.arrive), (Line::V3, Arrive::Listed));
-    assert_eq!(scenario.bodies.application, [Size { bytes: 5_000, share: 1 }]);
     assert_eq!((scenario.patience().as_secs(), scenario.look.0.as_secs()), (30, 1));
     assert!(scenario.changes.is_empty() && !scenario.has_hot() && !scenario.only_refreshes());
 }
@@ -20,8 +19,7 @@ fn a_scenario_needs_little_and_the_rest_has_defaults() {
 fn a_scenario_is_read_whole() {
     let scenario = read(
         "resources: 3\nline: v2\nseed: 7\narrive: watched\nreplicas: 2\nbus: true\nlook: 15ms\npatience: 2s\n\
-         bodies: {application: [{bytes: 9000, share: 3}, {bytes: 100000}], resource: 700}\n\
-         peers: {argocd: {latency: 20ms}, kubernetes: {latency: 1ms}}\n\
+         peers: {argocd: {latency: 20ms}, platform: {latency: 1ms}}\n\
          mix: {drift: 1, commit: 0, reconcile: 3}\n\
          settings: {reporter: {queue: {events: 9}}}\n\
          changes: [{rate: max, seconds: 2, outstanding: 4}, {rate: half, seconds: 1.5},\n\
@@ -29,7 +27,6 @@ fn a_scenario_is_read_whole() {
     )
     .unwrap();
     assert_eq!((scenario.line, scenario.arrive, scenario.replicas), (Line::V2, Arrive::Watched, 2));
-    assert_eq!(scenario.bodies.application[1], Size { bytes: 100_000, share: 1 });
     assert_eq!(scenario.peers.argocd.latency.0.as_millis(), 20);
     assert_eq!((scenario.mix.drift, scenario.mix.commit, scenario.mix.reconcile), (1, 0, 3));
     let rates: Vec<Rate> = scenario.changes.iter().map(|changes| changes.rate).collect();
@@ -46,10 +43,7 @@ fn what_is_wrong_is_told_with_its_place() {
     for (more, told) in [
         ("peers: {argocd: {latency: fast}}", "peers.argocd.latency: a time is written as 5ms, 20ms or 1s"),
         ("peers: {argocd: {latency: -1s}}", "peers.argocd.latency: a time is written as 5ms, 20ms or 1s"),
-        (
-            "peers: {argo: {}}",
-            "peers.argo: unknown field `argo`, expected one of `argocd`, `platform`, `kubernetes`",
-        ),
+        ("peers: {argo: {}}", "peers.argo: unknown field `argo`, expected `argocd` or `platform`"),
         (
             "changes: [{rate: often, seconds: 1}]",
             "changes[0].rate: a rate is max, half, or a number of changes a second above 0",
@@ -80,8 +74,6 @@ fn what_is_wrong_is_told_with_its_place() {
         ("replicas: 0", "replicas: from 1 to 64"),
         ("replicas: 2", "replicas: only on a bus are there several"),
         ("look: 0s", "look: longer than 0"),
-        ("bodies: {application: []}", "bodies.application: no size has a share"),
-        ("bodies: {resource: 20000000}", "bodies: 16 MiB at most"),
         ("line: v4", "line: unknown variant `v4`, expected `v2` or `v3`"),
     ] {
         assert_eq!(refused(more), format!("read the scenario mine: {told}"), "{more}");

@@ -17,14 +17,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use hdrhistogram::Histogram;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use self::way::{Idle, Kind, Way};
-use crate::figures::median;
 use crate::measure::{Measure, Measures};
+use crate::times::Times;
+use crate::watch::most_while;
 use loadtest_judge::interrupt;
+use loadtest_judge::median;
 use loadtest_judge::screen::{say, table};
 use loadtest_sim::process;
 
@@ -130,10 +131,10 @@ struct Figures {
     kind: Kind,
     one: f64,
     hundred: f64,
-    alone: Histogram<u64>,
+    alone: Times,
     /// Of many visitors, and of as many beside one who does not read.
-    many: Histogram<u64>,
-    beside: Histogram<u64>,
+    many: Times,
+    beside: Times,
     far: f64,
     memory: Option<Memory>,
 }
@@ -141,12 +142,12 @@ struct Figures {
 /// Resident bytes.
 struct Memory {
     /// Of server and client, without streams.
-    alone: (u64, u64),
+    alone: [u64; 2],
     /// With many visitors, and at the most with as many beside one who does not read.
-    many: (u64, u64),
-    slow: (u64, u64),
+    many: [u64; 2],
+    slow: [u64; 2],
     /// With those that are held.
-    held: (u64, u64),
+    held: [u64; 2],
     idle: Idle,
     /// Of the server before a client connected again and again, and after it.
     reconnects: (u64, u64),
@@ -214,19 +215,19 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     say(&format!(
         "memory with {OTHERS} visitors: server {:.1} MiB, client {:.1} MiB; beside one who reads nothing of {} MiB at most \
          {:.1} and {:.1} MiB",
-        mib(many.0),
-        mib(many.1),
+        mib(many[0]),
+        mib(many[1]),
         form.slow >> 20,
-        mib(slow.0),
-        mib(slow.1)
+        mib(slow[0]),
+        mib(slow[1])
     ));
     say(&format!(
         "memory: server {:.1} MiB, client {:.1} MiB; with {} streams held open {:.1} and {:.1} MiB",
-        mib(before.0),
-        mib(before.1),
+        mib(before[0]),
+        mib(before[1]),
         form.held,
-        mib(after.0),
-        mib(after.1)
+        mib(after[0]),
+        mib(after[1])
     ));
     say(&format!(
         "then {} idle tunnels of two connections: server {:.1} MiB, after {:.1}, {:.1} MiB a client; with {} streams in all {:.1} MiB",
@@ -243,7 +244,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
         mib(reconnects.1),
         mib(reconnects.0)
     ));
-    let taken = (slow.0 + slow.1).saturating_sub(many.0 + many.1);
+    let taken = slow.iter().sum::<u64>().saturating_sub(many.iter().sum());
     let left = reconnects.1.saturating_sub(reconnects.0);
     let beside = p99(&own.beside) / p99(&own.many);
     let mut measures = Measures::new("tunnel", !form.is_judged);
@@ -259,14 +260,14 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
 fn row(figures: &Figures, direct: &Figures) -> Vec<String> {
     let rate = |rate: f64| format!("{:.1}", rate / 1e6);
     let ratio = |mine: f64, other: f64| format!("{:.2}x", mine / other.max(f64::MIN_POSITIVE));
-    let time = |micros: f64| format!("{:.2} ms", micros / 1e3);
+    let time = |seconds: f64| format!("{:.2} ms", seconds * 1e3);
     vec![
         figures.kind.name().to_owned(),
         rate(figures.one),
         ratio(figures.one, direct.one),
         rate(figures.hundred),
         ratio(figures.hundred, direct.hundred),
-        time(figures.alone.value_at_quantile(0.5) as f64),
+        time(figures.alone.quantile(0.5).as_secs_f64()),
         time(p99(&figures.alone)),
         ratio(p99(&figures.alone), p99(&direct.alone)),
         time(p99(&figures.many)),
@@ -276,9 +277,9 @@ fn row(figures: &Figures, direct: &Figures) -> Vec<String> {
     ]
 }
 
-/// In microseconds, and never 0.
-fn p99(latencies: &Histogram<u64>) -> f64 {
-    latencies.value_at_quantile(0.99).max(1) as f64
+/// In seconds, and never 0.
+fn p99(latencies: &Times) -> f64 {
+    latencies.quantile(0.99).as_secs_f64().max(1e-6)
 }
 
 /// What is measured of a way alone, after its bytes a second; then it ends.
@@ -293,15 +294,19 @@ async fn measure(
     let hundred = median(hundred).context("measure many streams")?;
     say(&format!("== {}", kind.name()));
     let alone = latencies(&way, VISITORS, form.requests).await?;
-    let before = way.resident()?;
+    let before = way.resident();
     let many = latencies(&way, OTHERS, form.requests).await?;
-    let with_many = way.resident()?;
+    let with_many = way.resident();
     let mut slow = way.visitor().await?;
     slow.ask(&format!("/bytes/{}", form.slow)).await?;
-    let (beside, with_slow) = watched(&way, latencies(&way, OTHERS, form.requests)).await?;
+    let doing = latencies(&way, OTHERS, form.requests);
+    let (beside, with_slow) = most_while(LOOK, || way.resident(), doing).await;
     drop(slow);
-    let memory = match before.zip(with_many.zip(with_slow)).filter(|_| kind == Kind::Own) {
-        Some((alone, (many, slow))) => {
+    let memory = match kind {
+        Kind::Own => {
+            let read = "read the memory of the tunnel";
+            let (alone, many, slow) =
+                (before.context(read)?, with_many.context(read)?, with_slow.context(read)?);
             let reconnects = way.reconnect(form.reconnects).await?;
             let mut held = Vec::new();
             for _ in 0..form.held {
@@ -309,36 +314,18 @@ async fn measure(
                 visitor.hold().await?;
                 held.push(visitor);
             }
-            let with_held = way.resident()?.context("read the memory of the tunnel")?;
+            let with_held = way.resident().context(read)?;
             let idle = way.idle(program, service, form.idle, form.held_by_idle).await?;
             drop(held);
             Some(Memory { alone, many, slow, held: with_held, idle, reconnects })
         }
-        None => None,
+        Kind::Direct | Kind::OwnTls => None,
     };
     Arc::into_inner(way).context("end a way")?.end().await?;
     let far = Arc::new(Way::make(kind, program, service, FAR).await?);
     let far_rate = rate(&far, 1, form.far).await?;
     Arc::into_inner(far).context("end a way")?.end().await?;
-    Ok(Figures { kind, one, hundred, alone, many, beside, far: far_rate, memory })
-}
-
-/// Does something, and gives the most resident bytes of server and client meanwhile.
-async fn watched<T>(
-    way: &Way,
-    doing: impl Future<Output = anyhow::Result<T>>,
-) -> anyhow::Result<(T, Option<(u64, u64)>)> {
-    let (mut most, mut doing) = (way.resident()?, std::pin::pin!(doing));
-    loop {
-        tokio::select! {
-            done = &mut doing => return Ok((done?, most)),
-            () = sleep(LOOK) => {
-                if let (Some(most), Some(now)) = (&mut most, way.resident()?) {
-                    *most = (most.0.max(now.0), most.1.max(now.1));
-                }
-            }
-        }
-    }
+    Ok(Figures { kind, one, hundred, alone, many, beside: beside?, far: far_rate, memory })
 }
 
 /// Bytes a second of so many streams at a time, of so many bytes each.
@@ -358,8 +345,8 @@ async fn rate(way: &Arc<Way>, streams: usize, bytes: u64) -> anyhow::Result<f64>
     Ok(read as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// How long requests of 1 kB take that so many visitors make, in microseconds.
-async fn latencies(way: &Arc<Way>, visitors: usize, requests: usize) -> anyhow::Result<Histogram<u64>> {
+/// How long requests of 1 kB take that so many visitors make.
+async fn latencies(way: &Arc<Way>, visitors: usize, requests: usize) -> anyhow::Result<Times> {
     let mut running = JoinSet::new();
     for _ in 0..visitors {
         let way = way.clone();
@@ -369,16 +356,15 @@ async fn latencies(way: &Arc<Way>, visitors: usize, requests: usize) -> anyhow::
             for _ in 0..requests.div_ceil(visitors) {
                 let begun = Instant::now();
                 ensure!(visitor.get("/bytes/1024").await? == 1_024, "an answer has another length");
-                taken.push(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));
+                taken.push(begun.elapsed());
             }
             Ok(taken)
         });
     }
-    // One that grows: it would clamp what is longer than it was made for to 2 us, if it were told to saturate.
-    let mut all = Histogram::new(3).context("make a histogram")?;
+    let mut all = Times::new()?;
     while let Some(done) = running.join_next().await {
         for taken in done.context("ask")?? {
-            all.record(taken).context("record a latency")?;
+            all.add(taken)?;
         }
     }
     Ok(all)

@@ -99,28 +99,24 @@ impl Way {
         far: Duration,
         is_tls: bool,
     ) -> anyhow::Result<()> {
-        let listen = loopback()?;
-        let mut server = text(&["tunnel-server", "--single", "--listen", &listen.to_string()]);
-        server.extend(text(&["--serve", "127.0.0.1:0", "--set", "tunnelServer.requests=2000"]));
-        let mut client = Vec::new();
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port::free()?));
+        let mut of_server = vec!["tunnelServer.requests=2000".to_owned()];
+        let mut of_client = vec!["tunnelClient.connections=4".to_owned()];
         if is_tls {
             let authority = self.certificate().await?;
             let file = |name: &str| self.folder.path().join(name).display().to_string();
-            server.extend(text(&[
-                "--set",
-                &format!("tunnelServer.tls.certificateFile={}", file("server.pem")),
-            ]));
-            server.extend(text(&["--set", &format!("tunnelServer.tls.keyFile={}", file("server.key"))]));
-            client.extend(text(&["--set", &format!("tunnelClient.caFile={}", file("authority.pem"))]));
+            of_server.push(format!("tunnelServer.tls.certificateFile={}", file("server.pem")));
+            of_server.push(format!("tunnelServer.tls.keyFile={}", file("server.key")));
+            of_client.push(format!("tunnelClient.caFile={}", file("authority.pem")));
             self.tls = Some(trusting(&authority)?);
         }
-        let server = self.process(program, server)?;
+        let server = ["tunnel-server", "--single", "--listen", &listen.to_string()];
+        let server = self.process(program, &server, &of_server)?;
         wait_for(listen).await?;
         let near = if far.is_zero() { listen } else { delay::start(listen, far).await? };
         let scheme = if is_tls { "https" } else { "http" };
-        client.extend(text(&["--set", "tunnelClient.connections=4"]));
         let client =
-            self.process(program, client_of("bench-mark", &format!("{scheme}://{near}"), service, client))?;
+            self.client(program, "bench-mark", &format!("{scheme}://{near}"), service, &of_client)?;
         self.own = vec![server, client];
         (self.at, self.host) = (listen, HOST.to_owned());
         Ok(())
@@ -143,7 +139,7 @@ impl Way {
         // A few start at a time, so that each is served within its patience.
         for starting in names.chunks(STARTING) {
             for name in starting {
-                clients.push(self.process(program, client_of(name, &to, service, Vec::new()))?);
+                clients.push(self.client(program, name, &to, service, &[])?);
             }
             for name in starting {
                 answers(self.at, &format!("{name}.localhost"), None).await?;
@@ -198,19 +194,30 @@ impl Way {
         Ok(())
     }
 
-    fn process(&self, program: &Path, args: Vec<String>) -> anyhow::Result<Process> {
-        Process::start(&Start {
-            program: program.to_path_buf(),
-            args: args.into_iter().map(Into::into).collect(),
-            env: vec![("GITOPS_RUNTIME_SERVE__ADDRESS".to_owned(), "127.0.0.1:0".to_owned())],
-            directory: self.folder.path().to_path_buf(),
-        })
+    fn process(&self, program: &Path, args: &[&str], settings: &[String]) -> anyhow::Result<Process> {
+        let args = args.iter().copied().chain(["--serve", "127.0.0.1:0"]);
+        Process::start(&Start::with_settings(program, args, settings, self.folder.path()))
+    }
+
+    /// A client of a tunnel of this name.
+    fn client(
+        &self,
+        program: &Path,
+        name: &str,
+        to: &str,
+        service: SocketAddr,
+        settings: &[String],
+    ) -> anyhow::Result<Process> {
+        let service = format!("http://{service}");
+        let args = ["tunnel-client", "--to", to, "--name", name, "--forward", &service];
+        self.process(program, &args, settings)
     }
 
     /// A new authority, and a certificate of the server, as PEM files. Gives the authority.
     async fn certificate(&self) -> anyhow::Result<String> {
         let authority = Authority::new()?;
-        let (certificate, key) = authority.signed(text(&[HOST, "localhost", "127.0.0.1"]))?;
+        let (certificate, key) =
+            authority.signed([HOST, "localhost", "127.0.0.1"].map(str::to_owned).to_vec())?;
         for (name, text) in
             [("authority.pem", authority.pem()), ("server.pem", certificate), ("server.key", key)]
         {
@@ -223,11 +230,10 @@ impl Way {
         Visitor::connect(self.at, &self.host, self.tls.as_ref()).await
     }
 
-    /// Resident bytes of the server and of the client of the tunnel; `None` where there is none.
-    pub(super) fn resident(&self) -> anyhow::Result<Option<(u64, u64)>> {
-        let [server, client] = self.own.as_slice() else { return Ok(None) };
-        let of = |process: &Process| process.resident().context("read the memory of the tunnel");
-        Ok(Some((of(server)?, of(client)?)))
+    /// Resident bytes of the server and of the client of the tunnel; `None` where there is none, or one of them has ended.
+    pub(super) fn resident(&self) -> Option<[u64; 2]> {
+        let [server, client] = self.own.as_slice() else { return None };
+        Some([server.resident()?, client.resident()?])
     }
 
     pub(super) async fn end(self) -> anyhow::Result<()> {
@@ -249,18 +255,6 @@ async fn answers(at: SocketAddr, host: &str, tls: Option<&TlsConnector>) -> anyh
     answered.map(drop).context("wait for a way to stand")
 }
 
-fn text(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
-}
-
-/// Arguments of a client of the tunnel.
-fn client_of(name: &str, to: &str, service: SocketAddr, more: Vec<String>) -> Vec<String> {
-    let mut all = text(&["tunnel-client", "--to", to, "--name", name, "--forward"]);
-    all.extend(text(&[&format!("http://{service}"), "--serve", "127.0.0.1:0"]));
-    all.extend(more);
-    all
-}
-
 /// What visitors of a certificate of this authority connect by.
 fn trusting(authority: &str) -> anyhow::Result<TlsConnector> {
     let mut roots = RootCertStore::empty();
@@ -273,10 +267,6 @@ fn trusting(authority: &str) -> anyhow::Result<TlsConnector> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
-}
-
-fn loopback() -> anyhow::Result<SocketAddr> {
-    Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port::free()?)))
 }
 
 async fn wait_for(address: SocketAddr) -> anyhow::Result<()> {

@@ -71,7 +71,7 @@ impl Restart {
             life.running = Some(self.launch.start().await?);
             return Ok(());
         }
-        let mut reporter = life.running.take().context("the reporter is down")?;
+        let reporter = life.running.take().context("the reporter is down")?;
         let lines = reporter.process().lines().clone();
         let ended = match step {
             Lifecycle::Stop => reporter.stop().await,

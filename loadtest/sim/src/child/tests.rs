@@ -10,10 +10,6 @@ async fn logs(child: &Child, text: &str) {
     child.ready(Duration::from_secs(20), said).await.unwrap();
 }
 
-fn is_there(id: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
-}
-
 #[tokio::test]
 async fn a_program_gets_its_arguments_and_its_environment_and_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
@@ -36,7 +32,7 @@ async fn a_killed_program_is_started_again_with_the_same_log() {
 
     child.kill().await.unwrap();
     assert!(!child.is_running());
-    assert!(!is_there(first));
+    assert!(!is_alive(first));
     child.kill().await.unwrap();
 
     child.restart().await.unwrap();
@@ -46,7 +42,7 @@ async fn a_killed_program_is_started_again_with_the_same_log() {
     assert_eq!(child.last_lines(2), [format!("life {first}"), format!("life {second}")]);
 
     child.restart().await.unwrap();
-    assert!(!is_there(second));
+    assert!(!is_alive(second));
     assert!(child.is_running());
 }
 
@@ -70,7 +66,7 @@ async fn a_program_that_will_not_end_is_killed() {
     logs(&child, "ready").await;
     child.stop().await.unwrap();
     assert_eq!(child.ended().await.unwrap().code(), None);
-    assert!(!is_there(child.id()));
+    assert!(!is_alive(child.id()));
 }
 
 #[tokio::test]
@@ -78,10 +74,10 @@ async fn a_program_ends_when_nobody_holds_it() {
     let directory = tempfile::tempdir().unwrap();
     let child = Child::start(&shell(directory.path(), "exec sleep 600")).unwrap();
     let id = child.id();
-    assert!(is_there(id));
+    assert!(is_alive(id));
     drop(child);
     let gone = async {
-        while is_there(id) {
+        while is_alive(id) {
             tokio::task::yield_now().await;
         }
     };

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::template::{Template, put};
-use super::{AppState, Fleet, Line, Shape, kind, mix, revision, time, uid};
+use super::{AppState, Fleet, Line, Shape, kind, revision, time, uid};
 
 #[derive(Debug, Clone, Copy)]
 enum Hole {
@@ -49,10 +49,7 @@ const HOLES: [(&str, Hole); 17] = [
 #[derive(Debug)]
 pub(super) struct Application {
     template: Template<Hole>,
-    /// As long as the largest application needs it.
     filler: String,
-    /// How much of it an application takes, each size up to this share of all.
-    lengths: Vec<(u64, usize)>,
 }
 
 impl Application {
@@ -114,35 +111,12 @@ impl Application {
         // A running operation has no end; the member goes with its value.
         let text = text.replace("\"finishedAt\":\"@@finished@@\",", "@@finished@@");
         let template = Template::new(&text, &HOLES);
-        let mut this = Self { template, filler: String::new(), lengths: Vec::new() };
+        let mut this = Self { template, filler: String::new() };
         let first = AppState::first(0, shape.resources);
         let mut out = Vec::new();
         this.render(shape, &first, 1_000, &mut out);
-        let mut shares = 0;
-        for size in &shape.application_sizes {
-            shares += u64::from(size.share);
-            this.lengths.push((shares, size.bytes.saturating_sub(out.len())));
-        }
-        if shares == 0 {
-            this.lengths = vec![(1, shape.application_bytes.saturating_sub(out.len()))];
-        }
-        let longest = this.lengths.iter().map(|(_, length)| *length).max();
-        this.filler = super::answers::filler(longest.unwrap_or_default());
+        this.filler = super::answers::filler(shape.application_bytes.saturating_sub(out.len()));
         this
-    }
-
-    /// The filler of an application: its size depends on its number alone.
-    fn filler(&self, shape: &Shape, index: u32) -> &[u8] {
-        let length = match self.lengths.as_slice() {
-            [] => 0,
-            [(_, length)] => *length,
-            [.., (shares, last)] => {
-                let drawn = mix(shape.seed, [u64::from(index), 0x7369_7a65]) % shares;
-                let own = self.lengths.iter().find(|(upto, _)| drawn < *upto);
-                own.map_or(*last, |(_, length)| *length)
-            }
-        };
-        self.filler.as_bytes().get(..length).unwrap_or_default()
     }
 
     pub(super) fn render(&self, shape: &Shape, state: &AppState, version: u64, out: &mut Vec<u8>) {
@@ -152,7 +126,7 @@ impl Application {
             Hole::Uid => uid(shape, state, 0, out),
             Hole::Version => put!(out, "{version}"),
             Hole::Generation => put!(out, "{}", state.serial + 1),
-            Hole::Filler => out.extend_from_slice(self.filler(shape, state.index)),
+            Hole::Filler => out.extend_from_slice(self.filler.as_bytes()),
             Hole::Sync => out.extend_from_slice(if state.synced() { b"Synced" } else { b"OutOfSync" }),
             Hole::Health => out.extend_from_slice(if state.healthy() { b"Healthy" } else { b"Degraded" }),
             Hole::Revision => revision(shape, state.index, state.commit, out),

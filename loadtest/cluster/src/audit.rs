@@ -18,6 +18,9 @@ use anyhow::{Context as _, bail, ensure};
 use jiff::Timestamp;
 use serde::Deserialize;
 
+/// How a failure begins that tells of a right which was never used with success.
+pub const UNUSED: &str = "granted and never used: ";
+
 /// One granted right: one verb on one resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rule {
@@ -84,6 +87,20 @@ impl fmt::Display for Verdict {
             write!(f, "\n  {failure}")?;
         }
         Ok(())
+    }
+}
+
+impl Verdict {
+    /// How often each right was used, and what was asked for beside the rights.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        Self { failures: Vec::new(), ..self.clone() }.to_string()
+    }
+
+    /// What is wrong but for failures that `is_argued`; that the log holds no request at all is wrong too.
+    pub fn wrong(&self, is_argued: impl Fn(&str) -> bool) -> Vec<String> {
+        let none = (self.requests == 0).then(|| "the audit log holds no request of it".to_owned());
+        self.failures.iter().filter(|what| !is_argued(what)).cloned().chain(none).collect()
     }
 }
 
@@ -315,7 +332,7 @@ pub fn verdict(log: &str, user: &str, granted: &[Rule]) -> anyhow::Result<Verdic
 }
 
 /// The same where the API server was started at these moments. One that has just begun to serve has yet to read who may do what:
-/// that it refuses what is granted is no failure until it has once allowed the same.
+/// what it refuses of what is granted is no failure where it had not allowed the same since its start, and allows it later.
 pub fn verdict_over_starts(
     log: &str,
     user: &str,
@@ -326,6 +343,7 @@ pub fn verdict_over_starts(
     let requests = requests(log, user)?;
     let mut verdict = Verdict { requests: requests.len(), ..Verdict::default() };
     let mut refused: BTreeMap<String, usize> = BTreeMap::new();
+    let mut early = Vec::new();
     let mut stray = BTreeSet::new();
     let mut beside = BTreeSet::new();
     for Request { asked, verb, path, code, at } in &requests {
@@ -336,10 +354,11 @@ pub fn verdict_over_starts(
         let started = starts.iter().filter(|start| *start <= at).max();
         let is_early =
             |(right, started): (&Rule, &Timestamp)| allowed.get(right).is_none_or(|last| last < started);
-        if *code == 403 && right.zip(started).is_some_and(is_early) {
+        let what = asked.as_ref().map_or_else(|| format!("{verb} {path}"), Rule::to_string);
+        if let Some((right, _)) = right.zip(started).filter(|both| *code == 403 && is_early(*both)) {
+            early.push((right, at, what));
             continue;
         }
-        let what = asked.as_ref().map_or_else(|| format!("{verb} {path}"), Rule::to_string);
         if matches!(code, 401 | 403) {
             *refused.entry(format!("answered {code}: {what}")).or_default() += 1;
             continue;
@@ -362,13 +381,19 @@ pub fn verdict_over_starts(
             stray.insert(format!("answered {code} without a right that was granted: {what}"));
         }
     }
+    // Its excuse ends with the log.
+    for (right, at, what) in early {
+        if allowed.get(right).is_none_or(|last| last <= at) {
+            *refused.entry(format!("answered 403: {what}")).or_default() += 1;
+        }
+    }
     verdict.failures.extend(refused.iter().map(|(what, times)| match times {
         1 => what.clone(),
         times => format!("{what} ({times} times)"),
     }));
     verdict.failures.extend(stray);
     for rule in granted.iter().filter(|rule| !verdict.used.contains_key(rule)) {
-        verdict.failures.push(format!("granted and never used: {rule}"));
+        verdict.failures.push(format!("{UNUSED}{rule}"));
     }
     verdict.beside = beside.into_iter().collect();
     Ok(verdict)

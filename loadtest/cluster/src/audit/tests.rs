@@ -239,4 +239,7 @@ fn what_an_api_server_refuses_before_it_has_allowed_it_once_is_excused_after_a_s
     assert_eq!(refused(&[200, 403, 200], &[]), 1, "nothing was started");
     assert_eq!(refused(&[200, 403, 200], &[3]), 1, "before the start");
     assert_eq!(refused(&[200, 200, 403], &[2]), 1, "it was allowed since");
+    assert_eq!(refused(&[200, 403, 403], &[2]), 1, "it was never allowed again");
+    assert_eq!(refused(&[200, 403, 200, 403], &[2, 4]), 1, "nor was it after the second start");
+    assert_eq!(refused(&[200, 403, 403, 200], &[2, 3]), 0, "it was allowed after the second start");
 }

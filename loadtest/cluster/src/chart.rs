@@ -19,7 +19,6 @@ use anyhow::{Context as _, bail, ensure};
 use fastrand::Rng;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Map, Value, json};
-use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::time::Instant;
 
@@ -34,6 +33,7 @@ use super::progress::Progress;
 use super::{Ground, temporary_directory};
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::{judged, say};
+use loadtest_sim::command::Said;
 use loadtest_sim::process;
 
 const NAMESPACE: &str = "runtime";
@@ -405,21 +405,8 @@ fn judgement(output: &Output) -> anyhow::Result<Option<Verdict>> {
 
 /// Whether a program ended well, and what it said: on standard output if it did, else on standard error.
 pub(super) async fn ended(mut command: Command, input: &str) -> anyhow::Result<(bool, String)> {
-    let act = || "run a program".to_owned();
-    let spawned = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn();
-    let mut child = spawned.with_context(act)?;
-    let mut pipe = child.stdin.take().context("speak to a program")?;
-    // One that does not listen says why by itself.
-    let _ = pipe.write_all(input.as_bytes()).await;
-    drop(pipe);
-    let output = child.wait_with_output().await.with_context(act)?;
-    let said = if output.status.success() { output.stdout } else { output.stderr };
-    Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+    let Said(code, output, error) = Said::by(&mut command, input).await?;
+    Ok(if code == 0 { (true, output) } else { (false, error) })
 }
 
 /// The lines that tell, on one.

@@ -11,13 +11,34 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use axum::http::{Request, StatusCode};
 use loadtest_sim::PATIENCE;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldManager=cluster";
 /// The answer without the definition itself.
 const NAME_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const ASK: Duration = Duration::from_millis(50);
+
+/// The definition of a kind in namespaces of which nobody checks anything; what is stored is of the first version. Where it
+/// `has_status`, that is written apart from the rest.
+#[must_use]
+pub fn unchecked(group: &str, kind: &str, plural: &str, versions: &[&str], has_status: bool) -> Value {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let apart = if has_status { json!({"status": {}}) } else { json!({}) };
+    let version = |name: &&str| {
+        json!({
+            "name": name, "served": true, "storage": versions.first() == Some(name), "schema": schema, "subresources": apart,
+        })
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced", "versions": versions.iter().map(version).collect::<Vec<_>>(),
+            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
+        },
+    })
+}
 
 /// Creates what is not there yet and waits until all of it is served. `given` comes first; a file of the folder whose
 /// name is in `without` is left out.

@@ -35,6 +35,15 @@ pub struct Commit {
     pub files: BTreeMap<String, Option<String>>,
 }
 
+impl Commit {
+    /// One of Ada's.
+    #[must_use]
+    pub fn of_ada(message: impl Into<String>, files: BTreeMap<String, Option<String>>) -> Self {
+        let (author, email) = ("Ada".to_owned(), "ada@example.com".to_owned());
+        Self { author, email, message: message.into(), files }
+    }
+}
+
 /// All repositories.
 #[derive(Debug)]
 pub struct Git {

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::argocd::ArgoCd;
 use super::binaries::Binaries;
 use super::control::Control;
+use super::definitions::unchecked;
 use super::objects::{Objects, Propagation, Reference};
 use super::progress::Progress;
 use super::role::{Role, said_of, write};
@@ -103,11 +104,11 @@ pub(super) async fn played(
     let verdict = role.asked(&control).await?;
     say(&format!("rights: {} requests, with {} rights", verdict.requests, verdict.used.len()));
     // An object is read by its name when a queue is full, or a list lacks most of what was known.
-    let expected = |what: &String| {
+    let expected = |what: &str| {
         what.starts_with("granted and never used: get ")
             || (what.starts_with("answered 403: ") && what.contains(&resource(FORBIDDEN)))
     };
-    wrong.extend(verdict.failures.into_iter().filter(|what| !expected(what)));
+    wrong.extend(verdict.wrong(expected));
     wrong.extend(play.platform.totals().wrong());
     control.stop().await?;
     Ok(wrong)
@@ -256,28 +257,8 @@ fn resource(number: usize) -> String {
 /// Defines kinds, all at once; the one of two versions prefers the newer one, in which nothing is stored.
 async fn define(objects: &Objects, numbers: &[usize]) -> anyhow::Result<()> {
     let definitions = numbers.iter().map(|number| {
-        let version = |name: &str, storage: bool| {
-            json!({
-                "name": name, "served": true, "storage": storage,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-            })
-        };
-        let versions = if *number == CONVERTED {
-            json!([version("v1", true), version("v2", false)])
-        } else {
-            json!([version("v1", true)])
-        };
-        json!({
-            "apiVersion": DEFINITIONS, "kind": "CustomResourceDefinition",
-            "metadata": {"name": resource(*number)},
-            "spec": {
-                "group": GROUP, "scope": "Namespaced", "versions": versions,
-                "names": {
-                    "kind": kind(*number), "listKind": format!("{}List", kind(*number)),
-                    "plural": plural(*number), "singular": format!("kind{number}"),
-                },
-            },
-        })
+        let versions: &[&str] = if *number == CONVERTED { &["v1", "v2"] } else { &["v1"] };
+        unchecked(GROUP, &kind(*number), &plural(*number), versions, false)
     });
     let all: Vec<Value> = definitions.collect();
     // JSON is YAML.

@@ -10,7 +10,7 @@ pub mod binaries;
 mod callers;
 pub mod chart;
 pub mod control;
-mod definitions;
+pub mod definitions;
 pub mod faults;
 pub mod git;
 pub mod kinds;

@@ -31,6 +31,7 @@ use super::objects::Objects;
 use super::progress::Progress;
 use loadtest_judge::screen::say;
 use loadtest_sim::platform::{self, Keep, PlatformSim};
+use loadtest_sim::server::serve;
 use loadtest_sim::until;
 
 /// Where everything of the story is.
@@ -110,9 +111,7 @@ async fn judged(oracle: &Oracle, platform: &PlatformSim) -> anyhow::Result<Vec<S
 
 /// The address of what an analysis asks, and is never content with.
 async fn failing_check() -> anyhow::Result<String> {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.context("listen for an analysis")?;
-    let address = listener.local_addr().context("listen for an analysis")?;
     let router = Router::new().route("/", get(async || Json(json!({"healthy": false}))));
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let address = serve(router).await.context("listen for an analysis")?;
     Ok(format!("http://{address}/"))
 }

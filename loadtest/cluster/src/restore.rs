@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::binaries::Binaries;
 use super::control::Control;
+use super::definitions::unchecked;
 use super::objects::{Objects, Propagation, Reference};
 use super::progress::Progress;
 use loadtest_judge::report::Report;
@@ -25,26 +26,6 @@ const NAMESPACE: &str = "argocd";
 const LOOK: Duration = Duration::from_millis(100);
 /// What the reporter logs once for each restore.
 const SAID: &str = "the versions of the cluster went back, as after a restore of its store";
-/// Applications as they are written here; Argo CD's own definition is large, and nothing of it matters.
-const DEFINITION: &str = r"
-apiVersion: v1
-kind: Namespace
-metadata: {name: argocd}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: applications.argoproj.io}
-spec:
-  group: argoproj.io
-  scope: Namespaced
-  names: {kind: Application, listKind: ApplicationList, plural: applications, singular: application}
-  versions:
-    - name: v1alpha1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-";
-
 /// What is wrong in the end.
 pub(super) async fn played(
     program: &Path,
@@ -53,7 +34,11 @@ pub(super) async fn played(
 ) -> anyhow::Result<Vec<String>> {
     let control = Box::pin(Control::start(binaries, folder, None)).await?;
     let objects = Objects::new(control.client());
-    Progress.step("definition", objects.apply(DEFINITION, NAMESPACE)).await?;
+    // As they are written here; Argo CD's own definition is large, and nothing of it matters.
+    let definition = unchecked("argoproj.io", "Application", "applications", &["v1alpha1"], false);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    let both = json!({"kind": "List", "items": [namespace, definition]}).to_string();
+    Progress.step("definition", objects.apply(&both, NAMESPACE)).await?;
     let setup = Setup { tls: [None; 3], keep: Keep { last: true, reports: 0 }, ..Setup::default() };
     let play = Play { control, objects, simulation: Simulation::start(setup).await? };
     let mut wrong = Vec::new();
@@ -71,6 +56,7 @@ pub(super) async fn played(
     wrong.extend(play.followed("two").await?);
     wrong.extend(said(&reporter));
     reporter.stop().await?;
+    wrong.extend(play.simulation.platform.totals().wrong());
     play.simulation.stop().await?;
     play.control.stop().await?;
     Ok(wrong)

@@ -61,17 +61,7 @@ impl Applications {
         let made = Self { repository, argocd, objects, platform, commits: Arc::default() };
         made.commit().await?;
         for name in NAMES {
-            let object = json!({
-                "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name},
-                "spec": {
-                    "project": "default",
-                    "source": {"repoURL": made.repository.url(), "path": name, "targetRevision": BRANCH},
-                    "destination": {"server": ArgoCd::DESTINATION, "namespace": name},
-                    "syncPolicy": {"automated": {"prune": true}, "syncOptions": ["CreateNamespace=true"]},
-                },
-            });
-            // JSON is YAML.
-            made.objects.apply(&object.to_string(), ArgoCd::NAMESPACE).await?;
+            made.objects.apply(&application(name, made.url()), ArgoCd::NAMESPACE).await?;
         }
         Ok(made)
     }
@@ -84,18 +74,8 @@ impl Applications {
     /// Commits a change of every application and has Argo CD look at it; gives its number and its revision.
     pub(crate) async fn commit(&self) -> anyhow::Result<(u64, String)> {
         let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
-        let files = NAMES.map(|name| {
-            let text = format!(
-                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: shop}}\ndata: {{number: \"{number}\"}}\n"
-            );
-            (format!("{name}/config.yaml"), Some(text))
-        });
-        let commit = Commit {
-            author: "Ada".to_owned(),
-            email: "ada@example.com".to_owned(),
-            message: message(number),
-            files: BTreeMap::from(files),
-        };
+        let files = NAMES.map(|name| config_map(name, number));
+        let commit = Commit::of_ada(message(number), BTreeMap::from(files));
         let revision = self.repository.commit(&commit).await?;
         if number > 1 {
             self.refresh().await?;
@@ -105,13 +85,8 @@ impl Applications {
 
     /// Commits a file that is none of theirs.
     pub(crate) async fn file(&self, path: &str, text: &str) -> anyhow::Result<()> {
-        let commit = Commit {
-            author: "Ada".to_owned(),
-            email: "ada@example.com".to_owned(),
-            message: format!("Make {path}"),
-            files: BTreeMap::from([(path.to_owned(), Some(text.to_owned()))]),
-        };
-        self.repository.commit(&commit).await.map(drop)
+        let files = BTreeMap::from([(path.to_owned(), Some(text.to_owned()))]);
+        self.repository.commit(&Commit::of_ada(format!("Make {path}"), files)).await.map(drop)
     }
 
     /// Where Argo CD reads the repository.
@@ -219,6 +194,29 @@ impl Applications {
     fn holds_manifest(&self, name: &str, number: &str) -> anyhow::Result<bool> {
         holds_number(&self.platform, (ArgoCd::NAMESPACE, name), name, number)
     }
+}
+
+/// The ConfigMap `shop` of an application with a number, as a file of its folder.
+pub(crate) fn config_map(application: &str, number: u64) -> (String, Option<String>) {
+    let text = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: shop}}\ndata: {{number: \"{number}\"}}\n"
+    );
+    (format!("{application}/config.yaml"), Some(text))
+}
+
+/// An application that follows the folder of its name in a repository, and goes to the namespace of its name.
+pub(crate) fn application(name: &str, url: &str) -> String {
+    let object = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name},
+        "spec": {
+            "project": "default",
+            "source": {"repoURL": url, "path": name, "targetRevision": BRANCH},
+            "destination": {"server": ArgoCd::DESTINATION, "namespace": name},
+            "syncPolicy": {"automated": {"prune": true}, "syncOptions": ["CreateNamespace=true"]},
+        },
+    });
+    // JSON is YAML.
+    object.to_string()
 }
 
 /// What a platform holds of an application.

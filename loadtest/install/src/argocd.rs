@@ -119,8 +119,7 @@ async fn commit(
     files: BTreeMap<String, Option<String>>,
     message: &str,
 ) -> anyhow::Result<String> {
-    let (author, email) = ("Ada".to_owned(), "ada@example.com".to_owned());
-    repository.commit(&Commit { author, email, message: message.to_owned(), files }).await
+    repository.commit(&Commit::of_ada(message, files)).await
 }
 
 fn application(url: &str) -> Value {

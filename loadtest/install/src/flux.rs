@@ -15,6 +15,7 @@ use axum::Router;
 use axum::extract::{Path as Named, State};
 use axum::http::StatusCode;
 use axum::routing::get;
+use loadtest_cluster::definitions::unchecked;
 use loadtest_cluster::objects::{Patch, Propagation, Reference};
 use loadtest_cluster::progress::Progress;
 use loadtest_judge::screen::say;
@@ -102,7 +103,8 @@ impl Flux {
         let defined = ground.objects.apply_folder(&definitions, OWN);
         Progress.step("definitions of Flux", defined).await?;
         for (kind, plural) in [(FIRST.0, "helmcharts"), (SECOND.0, "ocirepositories")] {
-            ground.objects.apply(&definition(kind, plural).to_string(), OWN).await?;
+            let definition = unchecked("source.toolkit.fluxcd.io", kind, plural, &["v1"], true);
+            ground.objects.apply(&definition.to_string(), OWN).await?;
         }
         let folder = ground.folder.join("flux");
         std::fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
@@ -291,23 +293,6 @@ fn wanted(values: &Value, source: &str) -> Value {
             "chartRef": {"kind": source, "name": RELEASE},
             "driftDetection": {"mode": "enabled"},
             "values": values,
-        },
-    })
-}
-
-/// A kind of source-controller's, of which nobody checks anything here.
-fn definition(kind: &str, plural: &str) -> Value {
-    let group = "source.toolkit.fluxcd.io";
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {
-            "group": group, "scope": "Namespaced",
-            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-            }],
         },
     })
 }

@@ -11,20 +11,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use anyhow::Context as _;
-use loadtest_cluster::argocd::ArgoCd;
-use loadtest_cluster::git::{BRANCH, Commit, Repository};
+use loadtest_cluster::git::{Commit, Repository};
 use loadtest_cluster::objects::{Patch, Propagation, Reference};
 use loadtest_judge::screen::say;
 use loadtest_sim::PATIENCE;
 use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
 use loadtest_sim::reporter::merge;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::time::Instant;
 
-use crate::applications::{State, holds_number, told};
+use crate::applications::{State, application, config_map, holds_number, told};
 use crate::ground::{Ground, NAME, RELEASE};
 use crate::neighbour::Neighbour;
 use crate::{standin, until};
@@ -55,7 +54,7 @@ pub(crate) async fn take(ground: &Ground) -> anyhow::Result<Vec<String>> {
     let repository = ground.cluster.git.repository(SHOP).await?;
     let (_serving, url) = served(ground, &repository).await?;
     let first = commit(&repository, 1).await?;
-    ground.objects.apply(&application(&url).to_string(), OWN).await?;
+    ground.objects.apply(&application(SHOP, &url), OWN).await?;
     wrong.extend(reported(ground, &neighbour, &first, 1).await?);
     let second = commit(&repository, 2).await?;
     let refresh = json!({"metadata": {"annotations": {"argocd.argoproj.io/refresh": "normal"}}});
@@ -111,33 +110,12 @@ async fn served(ground: &Ground, repository: &Repository) -> anyhow::Result<(Chi
 }
 
 async fn commit(repository: &Repository, number: u64) -> anyhow::Result<String> {
-    let text = format!(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: shop}}\ndata: {{number: \"{number}\"}}\n"
-    );
-    repository
-        .commit(&Commit {
-            author: "Ada".to_owned(),
-            email: "ada@example.com".to_owned(),
-            message: format!("Number {number}"),
-            files: BTreeMap::from([(format!("{SHOP}/config.yaml"), Some(text))]),
-        })
-        .await
+    let files = BTreeMap::from([config_map(SHOP, number)]);
+    repository.commit(&Commit::of_ada(format!("Number {number}"), files)).await
 }
 
 fn shop() -> Reference {
     Reference::new("argoproj.io/v1alpha1", "Application", Some(OWN), SHOP)
-}
-
-fn application(url: &str) -> Value {
-    json!({
-        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": SHOP},
-        "spec": {
-            "project": "default",
-            "source": {"repoURL": url, "path": SHOP, "targetRevision": BRANCH},
-            "destination": {"server": ArgoCd::DESTINATION, "namespace": SHOP},
-            "syncPolicy": {"automated": {"prune": true}, "syncOptions": ["CreateNamespace=true"]},
-        },
-    })
 }
 
 /// Waits until the platform holds the application as Argo CD has synced it to a revision, and the object that it made; what it does

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use loadtest_cluster::audit;
+use loadtest_cluster::audit::{self, UNUSED};
 use loadtest_judge::screen::say;
 use tokio::time::{Instant, sleep};
 
@@ -88,9 +88,6 @@ pub(crate) async fn strangers(ground: &Ground) -> anyhow::Result<Vec<String>> {
     let strange = accounts.into_iter().filter(|account| !may(account));
     Ok(strange.map(|account| format!("{account} asked the API server for something")).collect())
 }
-
-/// What the verdict of an unused right begins with.
-const UNUSED: &str = "granted and never used: ";
 
 /// Why a right is granted that was not used; `None`: nothing speaks for it.
 fn why(component: &str, failure: &str) -> Option<&'static str> {

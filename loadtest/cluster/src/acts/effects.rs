@@ -370,9 +370,7 @@ impl World {
     }
 
     async fn commit(&self, files: BTreeMap<String, Option<String>>) -> anyhow::Result<String> {
-        let (author, email) = ("Ada".to_owned(), "ada@example.com".to_owned());
-        let message = format!("Number {}", self.number);
-        self.repository.commit(&Commit { author, email, message, files }).await
+        self.repository.commit(&Commit::of_ada(format!("Number {}", self.number), files)).await
     }
 
     /// Has the application synced to what Git says now.

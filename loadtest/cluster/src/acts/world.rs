@@ -18,6 +18,7 @@ use super::installing::{self, Installer};
 use super::operations::{APPLICATIONS, Operation, WORKFLOWS};
 use crate::argo::{Controller, EXECUTOR};
 use crate::argocd::ArgoCd;
+use crate::audit::UNUSED;
 use crate::binaries::Binaries;
 use crate::git::Repository;
 use crate::objects::Objects;
@@ -359,14 +360,12 @@ impl World {
     pub(super) async fn stop(mut self) -> anyhow::Result<Vec<String>> {
         self.proxy.stop().await?;
         let asked = self.proxy.asked(&self.cluster.control).await?;
-        say(&format!("{PROXY}: {}", asked.to_string().lines().next().unwrap_or_default()));
+        say(&format!("{PROXY}: {}", asked.summary()));
         self.platform.stop().await?;
         self.workflow_server.kill().await?;
         self.cluster.stop().await?;
-        let is_unused = |what: &String| what.starts_with("granted and never used");
-        let none = (asked.requests == 0).then(|| "the audit log holds no request of it".to_owned());
-        let wrong = asked.failures.into_iter().filter(|what| !is_unused(what)).chain(none);
-        Ok(wrong.map(|what| format!("{PROXY}: {what}")).collect())
+        let wrong = asked.wrong(|what| what.starts_with(UNUSED));
+        Ok(wrong.into_iter().map(|what| format!("{PROXY}: {what}")).collect())
     }
 }
 

@@ -11,35 +11,21 @@ use tokio::time::{sleep, timeout};
 
 use super::ArgoCd;
 use super::client::Client;
-use crate::definitions::define;
+use crate::definitions::{define, unchecked};
 use crate::objects::{Objects, Patch, Reference};
 use loadtest_sim::PATIENCE;
 
 const ASK: Duration = Duration::from_millis(20);
-/// ApplicationSets, of which hardly any is made here: Argo CD's own definition of them is a megabyte that the API server takes
-/// seconds and a hundred megabytes to understand.
-const APPLICATION_SETS: &str = r"
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: applicationsets.argoproj.io}
-spec:
-  group: argoproj.io
-  scope: Namespaced
-  names: {kind: ApplicationSet, listKind: ApplicationSetList, plural: applicationsets, singular: applicationset}
-  versions:
-    - name: v1alpha1
-      served: true
-      storage: true
-      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-      subresources: {status: {}}
-";
-
 /// Applies the definitions and settings as Argo CD ships them, and this cluster's own settings on top.
 pub(super) async fn install(client: &kube::Client, objects: &Objects, share: &Path) -> anyhow::Result<()> {
     let namespace = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {}}}\n", ArgoCd::NAMESPACE);
     objects.apply(&namespace, ArgoCd::NAMESPACE).await.context("make the namespace of Argo CD")?;
     let (definitions, settings) = (share.join("crds"), share.join("config"));
-    let define = define(client, &[APPLICATION_SETS], &definitions, &["applicationset-crd.yaml"]);
+    // Hardly any is made here: Argo CD's own definition is a megabyte that the API server takes seconds and a hundred megabytes to
+    // understand.
+    let sets = unchecked("argoproj.io", "ApplicationSet", "applicationsets", &["v1alpha1"], true).to_string();
+    let given = [sets.as_str()];
+    let define = define(client, &given, &definitions, &["applicationset-crd.yaml"]);
     futures::try_join!(define, objects.apply_folder(&settings, ArgoCd::NAMESPACE))
         .context("install Argo CD")?;
     for (name, data) in own() {

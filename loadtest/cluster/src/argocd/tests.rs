@@ -26,10 +26,7 @@ async fn server() -> String {
         (StatusCode::OK, answer.to_string())
     };
     let router = Router::new().fallback(echo);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    url
+    format!("http://{}", loadtest_sim::server::serve(router).await.unwrap())
 }
 
 async fn client(token: &str) -> Client {

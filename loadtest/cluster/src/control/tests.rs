@@ -176,9 +176,7 @@ async fn gateway(status: u16, answer: Value) -> etcd::Gateway {
                 (axum::http::StatusCode::from_u16(status).unwrap(), Json(answer))
             }),
         );
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let url = format!("http://{}", loadtest_sim::server::serve(router).await.unwrap());
     let _ = rustls::crypto::ring::default_provider().install_default();
     etcd::Gateway::new(url).unwrap()
 }

@@ -1,6 +1,5 @@
 //! The applications, the commits that change them, and what is to be said of each.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -82,12 +81,7 @@ fn files(number: usize, round: usize) -> Vec<(String, String)> {
 }
 
 fn commit(message: &str, files: impl IntoIterator<Item = (String, String)>) -> Commit {
-    Commit {
-        author: "Ada Example".to_owned(),
-        email: "ada@example.com".to_owned(),
-        message: message.to_owned(),
-        files: files.into_iter().map(|(path, text)| (path, Some(text))).collect::<BTreeMap<_, _>>(),
-    }
+    Commit::of_ada(message, files.into_iter().map(|(path, text)| (path, Some(text))).collect())
 }
 
 fn changes(numbers: &[usize], round: usize) -> Commit {

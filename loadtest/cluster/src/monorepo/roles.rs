@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use crate::Cluster;
@@ -11,7 +11,7 @@ use crate::argocd::ArgoCd;
 use crate::audit::Verdict;
 use crate::role::{Role, write};
 use loadtest_judge::screen::say;
-use loadtest_sim::PATIENCE;
+use loadtest_sim::{PATIENCE, until};
 
 const REPORTER: &str = "reporter";
 /// Its account; those of the others are called as they are.
@@ -87,22 +87,15 @@ impl Roles {
     /// Waits until it is told that a commit changed an application.
     pub(super) async fn told(&self, application: &str, commit: &str) -> anyhow::Result<()> {
         let file = self.changes.directory().join(TOLD);
-        let told = async {
-            loop {
-                let text =
-                    tokio::fs::read_to_string(&file).await.context("read what changed applications")?;
-                let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-                let is_it = |line: Value| {
-                    line["data"]["name"] == application && line["data"]["changeRevision"] == commit
-                };
-                if lines.any(is_it) {
-                    return anyhow::Ok(());
-                }
-                tokio::time::sleep(LOOK).await;
-            }
+        let look = async || {
+            let text = tokio::fs::read_to_string(&file).await.context("read what changed applications")?;
+            let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            Ok(lines
+                .any(|line| line["data"]["name"] == application && line["data"]["changeRevision"] == commit))
         };
-        let timed = tokio::time::timeout(PATIENCE, told).await;
-        timed.with_context(|| format!("wait until it is told that {commit} changed {application}"))?
+        let is_told = until(PATIENCE, LOOK, look, |is_told| *is_told).await?;
+        ensure!(is_told, "it is not told within {PATIENCE:?} that {commit} changed {application}");
+        Ok(())
     }
 
     /// Ends all; what is wrong with what their accounts asked for while there were so many syncs.
@@ -115,7 +108,7 @@ impl Roles {
         let mut wrong = Vec::new();
         for role in all {
             role.stop().await?;
-            wrong.extend(judged(role.name(), role.asked(&cluster.control).await?, syncs));
+            wrong.extend(judged(role.name(), &role.asked(&cluster.control).await?, syncs));
         }
         Ok(wrong)
     }
@@ -123,16 +116,14 @@ impl Roles {
 
 /// What is wrong with what a role's account asked for. It writes to an application once for each of so many syncs, and no more than
 /// `again` times what a kill had it write once more.
-fn judged(role: &str, verdict: Verdict, (syncs, again): (usize, usize)) -> Vec<String> {
-    let first = verdict.to_string();
-    say(&format!("{role}: {}", first.lines().next().unwrap_or_default()));
+fn judged(role: &str, verdict: &Verdict, (syncs, again): (usize, usize)) -> Vec<String> {
+    say(&format!("{role}: {}", verdict.summary()));
     let written: usize =
         verdict.used.iter().filter(|(right, _)| right.verb == "patch").map(|(_, times)| times).sum();
     let too_often = (written > syncs + again)
         .then(|| format!("it wrote to applications {written} times for {syncs} syncs"));
     // Of an application alone is asked when a queue was full, which the scenarios of `cluster run --all` see to.
-    let is_rare = |what: &String| what.starts_with("granted and never used: get applications.argoproj.io");
-    let none = (verdict.requests == 0).then(|| "the audit log holds no request of it".to_owned());
-    let all = verdict.failures.into_iter().filter(|what| !is_rare(what)).chain(none).chain(too_often);
-    all.map(|what| format!("{role}: {what}")).collect()
+    let wrong =
+        verdict.wrong(|what| what.starts_with("granted and never used: get applications.argoproj.io"));
+    wrong.into_iter().chain(too_often).map(|what| format!("{role}: {what}")).collect()
 }

@@ -8,7 +8,6 @@
 //! made by: whoever starts a node next removes those whose process is gone.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,7 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
-use loadtest_sim::child::{Child, Spec};
+use loadtest_sim::child::{Child, Spec, is_alive};
+use loadtest_sim::command::fed;
 
 use crate::network::Network;
 
@@ -142,7 +142,7 @@ impl Namespaces {
         }
         self.has_ended = true;
         // The link goes with the namespace, but that is when the kernel gets to it.
-        let _ = run(Command::new("ip").args(["link", "delete", &self.network.link()]), "");
+        let _ = fed(Command::new("ip").args(["link", "delete", &self.network.link()]), b"");
         for id in [self.holder.id(), self.id].into_iter().filter(|id| *id != 0) {
             // It may be gone already.
             let _ = Command::new("kill").args(["-KILL", &id.to_string()]).stderr(Stdio::null()).status();
@@ -161,12 +161,13 @@ impl Namespaces {
         let first = fastrand::u8(..);
         for block in 0..Network::ALL {
             let network = Network::new(first.wrapping_add(block));
-            let routes = run(Command::new("ip").args(["-4", "route", "show", "root", &network.range()]), "")?;
+            let routes =
+                fed(Command::new("ip").args(["-4", "route", "show", "root", &network.range()]), b"")?;
             let link = network.link();
             let id = self.id.to_string();
             let add = ["link", "add", &link, "type", "veth", "peer", "name", "eth0", "netns", &id];
             // Whoever comes second is refused by the kernel.
-            if !routes.trim().is_empty() || run(Command::new("ip").args(add), "").is_err() {
+            if !routes.trim().is_empty() || fed(Command::new("ip").args(add), b"").is_err() {
                 continue;
             }
             self.network = network;
@@ -177,14 +178,14 @@ impl Namespaces {
                  route add {pods} via {node}\nroute add {services} via {node}\n",
                 range = network.range(),
             );
-            run(Command::new("ip").args(["-batch", "-"]), &outside)?;
+            fed(Command::new("ip").args(["-batch", "-"]), outside.as_bytes())?;
             // An address of a Service must lead somewhere before it can be changed to that of a pod.
             let inside = format!(
                 "link set lo up\naddress add {node}/30 dev eth0\nlink set eth0 up\n\
                  route add {services} dev lo src {node}\n"
             );
             let enter = ["--net", "--target", &id, "--", "ip", "-batch", "-"];
-            run(Command::new("nsenter").args(enter), &inside)?;
+            fed(Command::new("nsenter").args(enter), inside.as_bytes())?;
             return Ok(());
         }
         bail!(
@@ -218,7 +219,7 @@ pub fn sweep() -> anyhow::Result<Vec<String>> {
     for name in &names {
         remove(name)?;
     }
-    let nowhere = run(Command::new("ip").args(["-4", "route", "show", "type", "unreachable"]), "")?;
+    let nowhere = fed(Command::new("ip").args(["-4", "route", "show", "type", "unreachable"]), b"")?;
     for network in (0..Network::ALL).map(Network::new) {
         let is_linked = Path::new("/sys/class/net").join(network.link()).exists();
         if !is_linked && nowhere.contains(&network.range()) {
@@ -231,7 +232,7 @@ pub fn sweep() -> anyhow::Result<Vec<String>> {
 /// Removes the route that leads nowhere once the link is gone; whoever comes second finds none.
 fn stop_nowhere(network: Network) {
     let route = ["route", "delete", "unreachable", &network.range(), "metric", LAST];
-    let _ = run(Command::new("ip").args(route), "");
+    let _ = fed(Command::new("ip").args(route), b"");
 }
 
 /// Whether a folder or a control group of this name is a node's whose process is gone.
@@ -286,9 +287,9 @@ pub(super) fn left(name: &str, network: Network, spaces: &Spaces) -> anyhow::Res
     );
     let mounts = std::fs::read_to_string("/proc/self/mounts").context("look for mounts")?;
     left.extend(mounts.lines().filter(|mount| mount.contains(name)).map(str::to_owned));
-    let links = run(Command::new("ip").args(["-brief", "link", "show"]), "")?;
+    let links = fed(Command::new("ip").args(["-brief", "link", "show"]), b"")?;
     left.extend(links.lines().filter(|link| link.starts_with(&network.link())).map(str::to_owned));
-    let routes = run(Command::new("ip").args(["-4", "route", "show", "root", &network.range()]), "")?;
+    let routes = fed(Command::new("ip").args(["-4", "route", "show", "root", &network.range()]), b"")?;
     left.extend(routes.lines().map(str::to_owned));
     Ok(left)
 }
@@ -373,28 +374,6 @@ fn began(id: u32) -> Option<String> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(19).map(str::to_owned)
 }
 
-fn is_alive(id: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
-}
-
-/// Runs a command to its end and gives what it said.
-fn run(command: &mut Command, input: &str) -> anyhow::Result<String> {
-    let act = format!("run {}", command.get_program().display());
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .with_context(|| act.clone())?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(input.as_bytes()).with_context(|| act.clone())?;
-    }
-    let output = child.wait_with_output().with_context(|| act.clone())?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{act}: {}", errors.trim());
-    String::from_utf8(output.stdout).context(act)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -415,11 +394,5 @@ mod tests {
         assert!(is_left(&format!("{PREFIX}4194305-1-0")), "no process has that number");
         assert!(!is_left("somebody-elses-4194305-1-0"));
         assert!(!is_left(PREFIX));
-    }
-
-    #[test]
-    fn a_command_that_fails_is_told_with_its_reason() {
-        let failed = run(Command::new("sh").args(["-c", "read word; echo no $word >&2; exit 2"]), "link\n");
-        assert_eq!(failed.unwrap_err().to_string(), "run sh: no link");
     }
 }

@@ -27,9 +27,7 @@ impl Api {
     async fn start(answer: fn(&Asked, usize) -> (u16, Value)) -> (Self, Objects) {
         let api = Self { asked: Arc::default(), discovered: Arc::default(), answer };
         let router = axum::Router::new().fallback(serve).with_state(api.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let url = format!("http://{}", loadtest_sim::server::serve(router).await.unwrap()).parse().unwrap();
         let _ = rustls::crypto::ring::default_provider().install_default();
         (api, Objects::new(kube::Client::try_from(kube::Config::new(url)).unwrap()))
     }

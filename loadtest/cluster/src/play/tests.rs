@@ -125,9 +125,7 @@ impl Late {
             axum::Router::new().fallback(async move |method: Method, uri: axum::http::Uri, body: Bytes| {
                 Json(self.answer(&method, uri.path(), &body))
             });
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let url = format!("http://{}", loadtest_sim::server::serve(router).await.unwrap()).parse().unwrap();
         let _ = rustls::crypto::ring::default_provider().install_default();
         kube::Client::try_from(kube::Config::new(url)).unwrap()
     }
@@ -162,8 +160,7 @@ async fn argo_cd_is_asked_again_when_it_compares_with_a_commit_that_is_no_longer
     let repository = git.repository("shop").await.unwrap();
     let old = repository.head().await.unwrap();
     let files = BTreeMap::from([("a.yaml".to_owned(), Some("a: 2".to_owned()))]);
-    let (author, email, message) = ("Ada".to_owned(), "ada@example.com".to_owned(), "Two".to_owned());
-    let newest = repository.commit(&GitCommit { author, email, message, files }).await.unwrap();
+    let newest = repository.commit(&GitCommit::of_ada("Two", files)).await.unwrap();
     let application = json!({
         "metadata": {"name": "shop", "annotations": {}}, "newest": newest,
         "status": {"sync": {"status": "Synced", "revision": old}},

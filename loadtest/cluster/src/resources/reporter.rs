@@ -62,16 +62,10 @@ impl Reporter {
     pub(super) async fn end(mut self, control: &Control) -> anyhow::Result<Vec<String>> {
         self.role.stop().await?;
         let verdict = self.role.asked(control).await?;
-        say(&format!("rights: {}", verdict.to_string().lines().next().unwrap_or_default()));
-        let mut wrong: Vec<String> = Vec::new();
-        let (rare, failures): (Vec<_>, Vec<_>) =
-            verdict.failures.into_iter().partition(|what| what.starts_with(RARE));
-        for what in rare {
+        say(&format!("rights: {}", verdict.summary()));
+        let mut wrong = verdict.wrong(|what| what.starts_with(RARE));
+        for what in verdict.failures.iter().filter(|what| what.starts_with(RARE)) {
             say(&format!("rights: {what}: for when a queue is full, or a list lacks most objects"));
-        }
-        wrong.extend(failures);
-        if verdict.requests == 0 {
-            wrong.push("the audit log holds no request of the reporter".to_owned());
         }
         for (at, log) in self.logs.iter().enumerate() {
             wrong.extend(log.panics());

@@ -17,6 +17,7 @@ use crate::objects::Objects;
 use crate::oracle::{self, Judge, Witness};
 use crate::platform::Platform;
 use crate::play::Player;
+use crate::role::write;
 use crate::scenario::{Controller, Lifecycle, Scenario};
 use crate::{Cluster, Options};
 use loadtest_sim::command::printed;
@@ -217,12 +218,8 @@ impl Stage {
         let log = log.context("read the audit log")?;
         let (user, granted) = (audit::user(&rights)?, audit::granted(&rights)?);
         let verdict = audit::verdict_over_starts(&log, &user, &granted, &starts)?;
-        end.said.push(format!("rights: {}", verdict.to_string().lines().next().unwrap_or_default()));
-        if verdict.requests == 0 {
-            end.wrong.push("the audit log holds no request of the reporter".to_owned());
-        }
-        let counts = |failure: &&String| complete || !failure.starts_with("granted and never used");
-        end.wrong.extend(verdict.failures.iter().filter(counts).cloned());
+        end.said.push(format!("rights: {}", verdict.summary()));
+        end.wrong.extend(verdict.wrong(|failure| !complete && failure.starts_with(audit::UNUSED)));
         cluster.stop().await?;
         Ok(end)
     }
@@ -293,8 +290,4 @@ async fn rights(program: &Path) -> anyhow::Result<String> {
     let mut print = Command::new(program);
     print.args(["rbac", "print", "--role", "reporter", "--namespace", ArgoCd::NAMESPACE]);
     printed(print.env_clear(), "ask the reporter for the rights it needs").await
-}
-
-async fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    tokio::fs::write(path, text).await.with_context(|| format!("write {}", path.display()))
 }

@@ -76,10 +76,7 @@ impl World {
 
     async fn serve(&self) -> String {
         let router = Router::new().fallback(answer).with_state(self.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        format!("http://{address}")
+        format!("http://{}", loadtest_sim::server::serve(router).await.unwrap())
     }
 }
 

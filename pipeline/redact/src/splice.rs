@@ -4,11 +4,10 @@
 //! What is written is read again: it must give the very documents that were to be written, or it is not taken.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, SeqAccess};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
@@ -144,7 +143,7 @@ fn parts(text: &str) -> Vec<&str> {
 /// Writes `documents` into `text`, of which they were read before some of their scalars were replaced. Nothing when that
 /// cannot be done, or would not read back as the same: then they are written anew.
 fn splice(text: &str, documents: &[Value]) -> Option<Spliced> {
-    let nodes: Vec<Spanned<Node>> = serde_saphyr::from_multiple_with_options(text, tree::options()).ok()?;
+    let nodes: Vec<Spanned<Placed>> = serde_saphyr::from_multiple_with_options(text, tree::options()).ok()?;
     let json = text.trim_start().starts_with(['{', '[']) && tree::json(text).is_ok();
     let mut edits = Edits { text, json, scalars: Vec::new(), gone: Vec::new() };
     if nodes.len() != documents.len() {
@@ -179,10 +178,10 @@ struct Edits<'t> {
 
 impl Edits<'_> {
     /// What makes `node` read as `new`.
-    fn compare(&mut self, node: &Spanned<Node>, new: &Value) -> Option<()> {
+    fn compare(&mut self, node: &Spanned<Placed>, new: &Value) -> Option<()> {
         match (&node.value, new) {
-            (Node::Leaf(old), new) if old == new => Some(()),
-            (Node::Leaf(old), Value::String(new)) => {
+            (Placed::Leaf(old), new) if old == new => Some(()),
+            (Placed::Leaf(old), Value::String(new)) => {
                 let Range { start, end } = self.place(node)?;
                 let value = old.as_str().map_or_else(|| old.to_string(), str::to_owned);
                 let Some(parts) = replaced(&value, new) else {
@@ -194,10 +193,10 @@ impl Edits<'_> {
                 parts.for_each(|part| keep(&mut self.gone, part));
                 self.push(start..end, &value, new)
             }
-            (Node::List(items), Value::Array(new)) if items.len() == new.len() => {
+            (Placed::List(items), Value::Array(new)) if items.len() == new.len() => {
                 items.iter().zip(new).try_for_each(|(item, new)| self.compare(item, new))
             }
-            (Node::Map(members), Value::Object(new)) if members.len() == new.len() => {
+            (Placed::Map(members), Value::Object(new)) if members.len() == new.len() => {
                 members.iter().try_for_each(|(name, value)| self.compare(value, new.get(name)?))
             }
             _ => None,
@@ -206,7 +205,7 @@ impl Edits<'_> {
 
     /// Where a scalar is to be replaced: where it stands, or the alias that repeats it alone. One that is repeated with
     /// the object in which it stands, as `<<: *base` does it, is replaced where it was written.
-    fn place(&self, node: &Spanned<Node>) -> Option<Range<usize>> {
+    fn place(&self, node: &Spanned<Placed>) -> Option<Range<usize>> {
         let range = |span: serde_saphyr::Span| {
             let start = usize::try_from(span.byte_offset()?).ok()?;
             Some(start..start + usize::try_from(span.byte_len()?).ok()?)
@@ -363,89 +362,37 @@ fn block(text: &str, range: Range<usize>, header: &Header, new: &str) -> Option<
 }
 
 /// A value, and where each part of it stands.
-enum Node {
+enum Placed {
     Leaf(Value),
-    List(Vec<Spanned<Node>>),
-    Map(Vec<(String, Spanned<Node>)>),
+    List(Vec<Spanned<Placed>>),
+    Map(Vec<(String, Spanned<Placed>)>),
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for Placed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
+        tree::read(deserializer)
     }
 }
 
-struct NodeVisitor;
-
-impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
+impl<'de> tree::Node<'de> for Placed {
+    fn leaf(value: Value) -> Self {
+        Self::Leaf(value)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Leaf(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Leaf(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Leaf(value.into()))
-    }
-
-    fn visit_i128<E>(self, value: i128) -> Result<Node, E> {
-        Ok(Node::Leaf(value.to_string().into()))
-    }
-
-    fn visit_u128<E>(self, value: u128) -> Result<Node, E> {
-        Ok(Node::Leaf(value.to_string().into()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        Ok(Node::Leaf(tree::number(value)))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-        Ok(Node::Leaf(value.into()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Node, E> {
-        Ok(Node::Leaf(value.into()))
-    }
-
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Leaf(Value::Null))
-    }
-
-    fn visit_none<E>(self) -> Result<Node, E> {
-        Ok(Node::Leaf(Value::Null))
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        deserializer.deserialize_any(Self)
-    }
-
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        deserializer.deserialize_any(Self)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+    fn list<A: SeqAccess<'de>>(mut items: A) -> Result<Self, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Node::List(list))
+        Ok(Self::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Node, A::Error> {
+    fn map<A: MapAccess<'de>>(mut members: A) -> Result<Self, A::Error> {
         let mut map = Vec::new();
-        while let Some(name) = members.next_key::<String>()? {
-            map.push((name, members.next_value()?));
+        while let Some(member) = members.next_entry()? {
+            map.push(member);
         }
-        Ok(Node::Map(map))
+        Ok(Self::Map(map))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reads JSON and YAML into one tree, strictly: what two readers could read differently is not read.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -35,11 +36,6 @@ pub(super) fn options() -> serde_saphyr::Options {
     }
 }
 
-/// A number with a fraction; as text where JSON has none such.
-pub(super) fn number(value: f64) -> Value {
-    serde_json::Number::from_f64(value).map_or_else(|| Value::String(value.to_string()), Value::Number)
-}
-
 /// Writes documents as YAML; as JSON, which is YAML too, where the YAML would not read back as the same.
 pub(super) fn write_yaml(documents: &[Value]) -> String {
     let written: Option<Vec<String>> =
@@ -52,88 +48,118 @@ pub(super) fn write_yaml(documents: &[Value]) -> String {
     documents.iter().map(|document| format!("{document}\n")).collect::<Vec<_>>().join("---\n")
 }
 
-struct Tree(Value);
+/// What a text is read into, part by part.
+pub(super) trait Node<'de>: Sized {
+    fn leaf(value: Value) -> Self;
 
-impl<'de> Deserialize<'de> for Tree {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TreeVisitor).map(Tree)
-    }
+    fn list<A: SeqAccess<'de>>(items: A) -> Result<Self, A::Error>;
+
+    fn map<A: MapAccess<'de>>(members: A) -> Result<Self, A::Error>;
 }
 
-struct TreeVisitor;
+/// Reads a value of whatever type the text has.
+pub(super) fn read<'de, N: Node<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<N, D::Error> {
+    deserializer.deserialize_any(NodeVisitor(PhantomData))
+}
 
-impl<'de> Visitor<'de> for TreeVisitor {
-    type Value = Value;
+struct NodeVisitor<N>(PhantomData<N>);
+
+impl<'de, N: Node<'de>> Visitor<'de> for NodeVisitor<N> {
+    type Value = N;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<N, E> {
+        Ok(N::leaf(value.into()))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::from(value))
+    fn visit_i64<E>(self, value: i64) -> Result<N, E> {
+        Ok(N::leaf(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::from(value))
+    fn visit_u64<E>(self, value: u64) -> Result<N, E> {
+        Ok(N::leaf(value.into()))
     }
 
-    fn visit_i128<E>(self, value: i128) -> Result<Value, E> {
-        Ok(Value::String(value.to_string()))
+    fn visit_i128<E>(self, value: i128) -> Result<N, E> {
+        Ok(N::leaf(value.to_string().into()))
     }
 
-    fn visit_u128<E>(self, value: u128) -> Result<Value, E> {
-        Ok(Value::String(value.to_string()))
+    fn visit_u128<E>(self, value: u128) -> Result<N, E> {
+        Ok(N::leaf(value.to_string().into()))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(number(value))
+    /// A number with a fraction; as text where JSON has none such.
+    fn visit_f64<E>(self, value: f64) -> Result<N, E> {
+        let number = serde_json::Number::from_f64(value);
+        Ok(N::leaf(number.map_or_else(|| value.to_string().into(), Value::Number)))
     }
 
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
+    fn visit_str<E>(self, value: &str) -> Result<N, E> {
+        Ok(N::leaf(value.into()))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
+    fn visit_string<E>(self, value: String) -> Result<N, E> {
+        Ok(N::leaf(value.into()))
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<N, E> {
+        Ok(N::leaf(Value::Null))
     }
 
-    fn visit_none<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_none<E>(self) -> Result<N, E> {
+        Ok(N::leaf(Value::Null))
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(Self)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<N, D::Error> {
+        deserializer.deserialize_any(self)
     }
 
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(Self)
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<N, D::Error> {
+        deserializer.deserialize_any(self)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<N, A::Error> {
+        N::list(items)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<N, A::Error> {
+        N::map(members)
+    }
+}
+
+struct Tree(Value);
+
+impl<'de> Deserialize<'de> for Tree {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer)
+    }
+}
+
+impl<'de> Node<'de> for Tree {
+    fn leaf(value: Value) -> Self {
+        Self(value)
+    }
+
+    fn list<A: SeqAccess<'de>>(mut items: A) -> Result<Self, A::Error> {
         let mut array = Vec::new();
-        while let Some(Tree(item)) = items.next_element()? {
+        while let Some(Self(item)) = items.next_element()? {
             array.push(item);
         }
-        Ok(Value::Array(array))
+        Ok(Self(Value::Array(array)))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+    fn map<A: MapAccess<'de>>(mut members: A) -> Result<Self, A::Error> {
         let mut map = Map::new();
         while let Some(name) = members.next_key::<String>()? {
-            let Tree(value) = members.next_value()?;
+            let Self(value) = members.next_value()?;
             if map.insert(name, value).is_some() {
                 return Err(de::Error::custom("a name stands twice in one object"));
             }
         }
-        Ok(Value::Object(map))
+        Ok(Self(Value::Object(map)))
     }
 }
 

@@ -11,20 +11,20 @@
 //! object's key, such as `rollout/shop/web`; `data` is the payload that the platform takes under `data`. There is no `time`: the
 //! one of the occurrence is the object's own, and a retry must not tell another.
 
-mod batch;
 pub(crate) mod event;
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use pipeline_core::{Meter, Outcome, Sample, Shipment, StageError};
 use stages_client::header::CONTENT_TYPE;
 use stages_client::{BuildError, Client, HttpError, Method, Target, TargetError, Token};
 
-use self::batch::Batches;
+use crate::batching::{BatchBounds, Batching, SendsBatches, all};
 use crate::labels;
 use crate::platform::classify;
 
@@ -49,6 +49,18 @@ pub enum Mode {
         /// The most bytes of payloads of a request; an event that is larger goes alone.
         bytes: usize,
     },
+}
+
+impl Mode {
+    /// What comes while a request is under way shares the next.
+    fn bounds(self) -> Option<BatchBounds> {
+        match self {
+            Self::Batched { events, bytes } => {
+                Some(BatchBounds { reports: events, bytes, linger: Duration::MAX, alone: events.max(1) })
+            }
+            Self::Structured | Self::Binary => None,
+        }
+    }
 }
 
 /// The receiver and how it is called.
@@ -96,7 +108,7 @@ impl Config {
             token: self.token,
             source: self.source,
             mode: self.mode,
-            batches: Batches::default(),
+            batching: self.mode.bounds().map(Batching::new),
             succeeded: AtomicBool::new(false),
             meter,
         })
@@ -109,7 +121,7 @@ pub struct CloudEvents {
     token: Option<Token>,
     source: String,
     mode: Mode,
-    batches: Batches,
+    batching: Option<Batching>,
     succeeded: AtomicBool,
     meter: Arc<dyn Meter>,
 }
@@ -123,9 +135,9 @@ impl fmt::Debug for CloudEvents {
 #[pipeline_core::async_trait]
 impl pipeline_core::Sink for CloudEvents {
     async fn ship(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
-        match self.mode {
-            Mode::Batched { events, bytes } => self.ship_together(shipments, (events, bytes)).await,
-            Mode::Structured | Mode::Binary => self.post_each(shipments).await,
+        match &self.batching {
+            Some(batching) => batching.ship(self, shipments).await,
+            None => self.post_each(shipments).await,
         }
     }
 
@@ -138,6 +150,29 @@ impl pipeline_core::Sink for CloudEvents {
             Some(token) => token.changed().await,
             None => std::future::pending().await,
         }
+    }
+}
+
+impl SendsBatches for CloudEvents {
+    async fn send_alone(&self, shipment: &Shipment) -> Result<(), StageError> {
+        self.post(shipment).await
+    }
+
+    async fn send_batch(&self, shipments: &[Shipment]) -> ControlFlow<(), Vec<Result<(), StageError>>> {
+        let events = shipments.iter().map(|shipment| event::structured(shipment, &self.source));
+        let events: Vec<Bytes> = events.collect();
+        let body = [b"[", &*events.join(&b","[..]), b"]"].concat();
+        let sent = self.request(BATCHED, Vec::new(), body.into()).await;
+        ControlFlow::Continue(match sent.map_err(|error| self.classified(error)) {
+            Ok(()) => shipments.iter().map(|_| Ok(())).collect(),
+            Err(error) if error.is_retry() => all(shipments.len(), error),
+            Err(error) if shipments.len() == 1 => vec![Err(error)],
+            Err(_) => return ControlFlow::Break(()),
+        })
+    }
+
+    fn count(&self, answer: &Result<(), StageError>, took: Duration) {
+        self.record(answer, took);
     }
 }
 
@@ -160,7 +195,7 @@ impl CloudEvents {
             }
         };
         let answer = answer.map_err(|error| self.classified(error));
-        self.count(&answer, start);
+        self.record(&answer, start.elapsed());
         answer
     }
 
@@ -187,11 +222,11 @@ impl CloudEvents {
         classify(error, self.succeeded.load(Ordering::Relaxed), false)
     }
 
-    fn count(&self, answer: &Result<(), StageError>, start: Instant) {
+    fn record(&self, answer: &Result<(), StageError>, took: Duration) {
         let outcome = match answer {
             Ok(()) => Outcome::Ok,
             Err(error) => Outcome::Failed(error.reason()),
         };
-        self.meter.record(Sample { call: labels::REPORT, outcome, took: start.elapsed() });
+        self.meter.record(Sample { call: labels::REPORT, outcome, took });
     }
 }

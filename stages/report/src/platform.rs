@@ -41,7 +41,7 @@ use pipeline_core::{
 use stages_client::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use stages_client::{BuildError, Client, Fault, HttpError, Method, Target, TargetError, Token};
 
-use self::batch::Batching;
+use self::batch::Batches;
 use crate::envelope;
 use crate::gzip::Gzip;
 use crate::labels;
@@ -97,15 +97,16 @@ impl Config {
             target.escaped(&batch.path).map_err(ConfigError::BatchPath)?;
         }
         let client = self.http.build(target).await.map_err(ConfigError::Client)?;
+        let concurrency = self.concurrency.max(1);
         Ok(Platform {
             client,
             path: self.path,
             token: self.token,
             gzip: Arc::new(Gzip::new(self.gzip_level)),
-            concurrency: self.concurrency.max(1),
+            concurrency,
             succeeded: AtomicBool::new(false),
             unreached: AtomicBool::new(false),
-            batching: self.batch.map(|batch| Box::new(Batching::new(batch))),
+            batches: self.batch.map(|batch| Box::new(Batches::new(batch, concurrency))),
             meter,
         })
     }
@@ -140,7 +141,7 @@ pub struct Platform {
     concurrency: usize,
     succeeded: AtomicBool,
     unreached: AtomicBool,
-    batching: Option<Box<Batching>>,
+    batches: Option<Box<Batches>>,
     meter: Arc<dyn Meter>,
 }
 
@@ -153,8 +154,8 @@ impl fmt::Debug for Platform {
 #[pipeline_core::async_trait]
 impl pipeline_core::Sink for Platform {
     async fn ship(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
-        match self.batching.as_deref().filter(|batching| batching.is_taken()) {
-            Some(batching) => self.ship_together(batching, shipments).await,
+        match self.batches.as_deref().filter(|batches| batches.are_taken()) {
+            Some(batches) => batches.batching.ship(self, shipments).await,
             None => self.post_each(shipments).await,
         }
     }
@@ -191,13 +192,13 @@ impl Platform {
     async fn post(&self, shipment: &Shipment) -> Result<(), StageError> {
         let start = Instant::now();
         let answer = self.send(shipment).await;
-        self.count(&answer, start.elapsed());
+        self.record(&answer, start.elapsed());
         answer
     }
 
     /// Counts one report, however many shared its request. Of a platform that cannot be reached it is said once where that is and
     /// why.
-    fn count(&self, answer: &Result<(), StageError>, took: Duration) {
+    fn record(&self, answer: &Result<(), StageError>, took: Duration) {
         let outcome = match answer {
             Ok(()) => {
                 self.unreached.store(false, Ordering::Relaxed);

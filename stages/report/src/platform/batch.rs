@@ -35,26 +35,19 @@
 //! batch and not its reports: they are sent one by one at once. Where that is 404, 405 or 415 and no batch was ever
 //! taken, the platform knows no batches, and none is sent any more until the process starts again.
 
-use std::collections::VecDeque;
 use std::error::Error;
 use std::ops::ControlFlow;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::future::{Either, join_all, select};
-use futures::stream;
 use pipeline_core::{Shipment, StageError};
 use serde::Deserialize;
 use stages_client::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use stages_client::{Fault, HttpError, Method, Reply};
-use tokio::sync::{Notify, oneshot};
 
 use super::{ACT, Batch, Platform, classify};
+use crate::batching::{BatchBounds, Batching, SendsBatches, all};
 use crate::envelope;
-use crate::in_batch::{Waiting, all, answer_alone, while_awaited};
 
 const BATCH: &str = "send a batch of reports";
 /// Bytes of an answer, unzipped: room for a result of each report, and something around them.
@@ -63,12 +56,10 @@ const RESULT: usize = 4 * 1024;
 
 type ShipResult = Result<(), StageError>;
 
-/// The reports that are about to be sent.
-pub(super) struct Batching {
-    settings: Batch,
-    queue: Mutex<Queue>,
-    /// Told when no request is under way any more.
-    idle: Notify,
+/// What is sent in batches, and what the platform makes of them.
+pub(super) struct Batches {
+    path: String,
+    pub(super) batching: Batching,
     /// A batch was answered as one.
     taken: AtomicBool,
     /// The platform knows no batches.
@@ -77,28 +68,13 @@ pub(super) struct Batching {
     said: AtomicBool,
 }
 
-#[derive(Default)]
-struct Queue {
-    waiting: VecDeque<Waiting>,
-    bytes: usize,
-    /// How many reports ever left the queue; the first that waits has this number.
-    left: u64,
-    /// Requests under way.
-    under_way: usize,
-}
-
-/// Reports that are sent together. Whoever drops it leaves them unanswered, and whoever waits for one sends it again.
-struct Load<'a> {
-    batching: &'a Batching,
-    reports: Vec<Waiting>,
-}
-
-impl Batching {
-    pub(super) fn new(settings: Batch) -> Self {
+impl Batches {
+    /// Those of its reports that are sent alone go so many at once.
+    pub(super) fn new(settings: Batch, alone: usize) -> Self {
+        let Batch { path, reports, bytes, linger } = settings;
         Self {
-            settings,
-            queue: Mutex::default(),
-            idle: Notify::new(),
+            path,
+            batching: Batching::new(BatchBounds { reports, bytes, linger, alone }),
             taken: AtomicBool::new(false),
             unknown: AtomicBool::new(false),
             said: AtomicBool::new(false),
@@ -106,202 +82,10 @@ impl Batching {
     }
 
     /// Whether the platform may know batches.
-    pub(super) fn is_taken(&self) -> bool {
+    pub(super) fn are_taken(&self) -> bool {
         !self.unknown.load(Ordering::Relaxed)
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Puts reports into the queue; where their answers come, and the number after the last of them.
-    fn join<'a>(
-        &self,
-        shipments: impl Iterator<Item = &'a Shipment>,
-    ) -> (Vec<oneshot::Receiver<ShipResult>>, u64) {
-        let mut queue = self.queue();
-        let answers = shipments.map(|shipment| {
-            let (answer, answered) = oneshot::channel();
-            queue.bytes += shipment.report.body.len();
-            queue.waiting.push_back(Waiting { shipment: shipment.clone(), answer });
-            answered
-        });
-        let answers = answers.collect();
-        (answers, queue.left + queue.waiting.len() as u64)
-    }
-
-    /// Waits for others, where that may bring something: a request is under way, and there is room.
-    async fn linger(&self) {
-        let idle = self.idle.notified();
-        {
-            let queue = self.queue();
-            let full = queue.waiting.len() >= self.settings.reports || queue.bytes >= self.settings.bytes;
-            if queue.under_way == 0 || full {
-                return;
-            }
-        }
-        // Either of them will do.
-        let _ = tokio::time::timeout(self.settings.linger, idle).await;
-    }
-
-    /// The next reports to be sent together, unless those before number `end` have all left the queue.
-    fn load(&self, end: u64) -> Option<Load<'_>> {
-        let mut queue = self.queue();
-        let (mut reports, mut bytes) = (Vec::new(), 0);
-        while queue.left < end || !reports.is_empty() {
-            let next = queue.waiting.front().map(|waiting| waiting.shipment.report.body.len());
-            let Some(size) = next else { break };
-            let room = reports.len() < self.settings.reports.max(1) && bytes + size <= self.settings.bytes;
-            if !reports.is_empty() && !room {
-                break;
-            }
-            let Some(waiting) = queue.waiting.pop_front() else { break };
-            queue.left += 1;
-            queue.bytes = queue.bytes.saturating_sub(size);
-            // Nobody waits for it any more: it is not sent.
-            if !waiting.answer.is_closed() {
-                bytes += size;
-                reports.push(waiting);
-            }
-        }
-        if reports.is_empty() {
-            return None;
-        }
-        queue.under_way += 1;
-        Some(Load { batching: self, reports })
-    }
-}
-
-impl Load<'_> {
-    fn shipments(&self) -> impl Iterator<Item = &Shipment> {
-        self.reports.iter().map(|waiting| &waiting.shipment)
-    }
-
-    fn answer(mut self, answers: impl IntoIterator<Item = ShipResult>) {
-        for (waiting, answer) in self.reports.drain(..).zip(answers) {
-            // Whoever waited may have gone.
-            let _ = waiting.answer.send(answer);
-        }
-    }
-}
-
-impl Drop for Load<'_> {
-    fn drop(&mut self) {
-        let mut queue = self.batching.queue();
-        queue.under_way = queue.under_way.saturating_sub(1);
-        if queue.under_way == 0 {
-            self.batching.idle.notify_waiters();
-        }
-    }
-}
-
-impl Platform {
-    /// Ships reports together with those that others ship meanwhile. Each caller waits for its own answers; one whose
-    /// reports are still in the queue when the time has come sends the next batch, its own and others'.
-    pub(super) async fn ship_together(&self, batching: &Batching, shipments: &[Shipment]) -> Vec<ShipResult> {
-        let mut answers: Vec<Option<ShipResult>> = shipments.iter().map(|_| None).collect();
-        loop {
-            let open: Vec<usize> =
-                (0..answers.len()).filter(|at| answers.get(*at).is_some_and(Option::is_none)).collect();
-            if open.is_empty() {
-                return answers.into_iter().flatten().collect();
-            }
-            let (coming, end) = batching.join(open.iter().filter_map(|at| shipments.get(*at)));
-            let come = pin!(join_all(coming));
-            let come = match select(come, pin!(batching.linger())).await {
-                Either::Left((come, _)) => come,
-                Either::Right(((), come)) => {
-                    while let Some(load) = batching.load(end) {
-                        self.send_load(load).await;
-                    }
-                    come.await
-                }
-            };
-            for (at, answer) in open.into_iter().zip(come) {
-                // One whose sender was given up before it was answered is sent again, under its key.
-                if let Some(slot) = answers.get_mut(at) {
-                    *slot = answer.ok();
-                }
-            }
-        }
-    }
-
-    async fn send_load(&self, mut load: Load<'_>) {
-        if load.reports.len() == 1 || !load.batching.is_taken() {
-            return self.send_one_by_one(load).await;
-        }
-        let start = Instant::now();
-        match self.send_batch(&mut load).await {
-            ControlFlow::Continue(answers) => {
-                let took = start.elapsed();
-                answers.iter().for_each(|answer| self.count(answer, took));
-                load.answer(answers);
-            }
-            ControlFlow::Break(refused) => {
-                load.batching.refused(&refused);
-                self.send_one_by_one(load).await;
-            }
-        }
-    }
-
-    async fn send_one_by_one(&self, mut load: Load<'_>) {
-        let posts: Vec<_> = load.reports.drain(..).map(|waiting| self.send_alone(waiting)).collect();
-        stream::iter(posts).buffer_unordered(self.concurrency).collect::<()>().await;
-    }
-
-    async fn send_alone(&self, Waiting { shipment, answer }: Waiting) {
-        answer_alone(answer, self.post(&shipment)).await;
-    }
-
-    /// An answer for each report; or why the platform takes no batch, or not this one.
-    async fn send_batch(&self, load: &mut Load<'_>) -> ControlFlow<HttpError, Vec<ShipResult>> {
-        let (batching, reports) = (load.batching, load.reports.len());
-        let body = match self.encode(envelope::batch(load.shipments())).await {
-            Ok(body) => body,
-            Err(error) => return ControlFlow::Continue(all(reports, error)),
-        };
-        let post = async {
-            let request = self
-                .client
-                .request_escaped(BATCH, Method::POST, &batching.settings.path)?
-                .header(CONTENT_TYPE, "application/json")
-                .header(CONTENT_ENCODING, "gzip")
-                .body(body);
-            let request = self.client.authorize(BATCH, request, &self.token, "").await?;
-            let reply = self.client.send_within(BATCH, request, ANSWER + RESULT * reports).await?;
-            results(reply.checked()?, reports)
-        };
-        let posted = match while_awaited(&mut load.reports, post).await {
-            Ok(posted) => posted,
-            Err(error) => return ControlFlow::Continue(all(reports, error)),
-        };
-        match posted {
-            Ok(results) => {
-                batching.taken.store(true, Ordering::Relaxed);
-                let each = results.iter().zip(load.shipments());
-                ControlFlow::Continue(each.map(|(result, shipment)| self.answer(result, shipment)).collect())
-            }
-            Err(error) => match error.status() {
-                Some(401 | 403 | 408 | 425 | 429) => ControlFlow::Continue(all(reports, error.into_retry())),
-                Some(400..=499) => ControlFlow::Break(error),
-                _ => ControlFlow::Continue(all(reports, error.into_retry())),
-            },
-        }
-    }
-
-    fn answer(&self, result: &Outcome, shipment: &Shipment) -> ShipResult {
-        if (200..300).contains(&result.status) {
-            self.succeeded.store(true, Ordering::Relaxed);
-            return Ok(());
-        }
-        let error = self.client.error(ACT, Fault::Status(result.status));
-        // A platform that names a report in its answer was addressed as it should be.
-        let error = error.with_after(result.retry_after.map(Duration::from_secs));
-        Err(classify(error, true, shipment.epoch.is_some()))
-    }
-}
-
-impl Batching {
     /// The platform does not take a batch.
     fn refused(&self, error: &HttpError) {
         let unknown = matches!(error.status(), Some(404 | 405 | 415)) && !self.taken.load(Ordering::Relaxed);
@@ -316,6 +100,65 @@ impl Batching {
         } else if !self.said.swap(true, Ordering::Relaxed) {
             tracing::warn!(error, "the platform refuses a batch: its reports are sent one by one");
         }
+    }
+}
+
+impl SendsBatches for Platform {
+    async fn send_alone(&self, shipment: &Shipment) -> ShipResult {
+        self.post(shipment).await
+    }
+
+    async fn send_batch(&self, shipments: &[Shipment]) -> ControlFlow<(), Vec<ShipResult>> {
+        let reports = shipments.len();
+        let batches = self.batches.as_deref().filter(|batches| reports > 1 && batches.are_taken());
+        let Some(batches) = batches else { return ControlFlow::Break(()) };
+        let body = match self.encode(envelope::batch(shipments.iter())).await {
+            Ok(body) => body,
+            Err(error) => return ControlFlow::Continue(all(reports, error)),
+        };
+        let post = async {
+            let request = self
+                .client
+                .request_escaped(BATCH, Method::POST, &batches.path)?
+                .header(CONTENT_TYPE, "application/json")
+                .header(CONTENT_ENCODING, "gzip")
+                .body(body);
+            let request = self.client.authorize(BATCH, request, &self.token, "").await?;
+            let reply = self.client.send_within(BATCH, request, ANSWER + RESULT * reports).await?;
+            results(reply.checked()?, reports)
+        };
+        match post.await {
+            Ok(results) => {
+                batches.taken.store(true, Ordering::Relaxed);
+                let each = results.iter().zip(shipments);
+                ControlFlow::Continue(each.map(|(result, shipment)| self.answer(result, shipment)).collect())
+            }
+            Err(error) => match error.status() {
+                Some(401 | 403 | 408 | 425 | 429) => ControlFlow::Continue(all(reports, error.into_retry())),
+                Some(400..=499) => {
+                    batches.refused(&error);
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(all(reports, error.into_retry())),
+            },
+        }
+    }
+
+    fn count(&self, answer: &ShipResult, took: Duration) {
+        self.record(answer, took);
+    }
+}
+
+impl Platform {
+    fn answer(&self, result: &Outcome, shipment: &Shipment) -> ShipResult {
+        if (200..300).contains(&result.status) {
+            self.succeeded.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+        let error = self.client.error(ACT, Fault::Status(result.status));
+        // A platform that names a report in its answer was addressed as it should be.
+        let error = error.with_after(result.retry_after.map(Duration::from_secs));
+        Err(classify(error, true, shipment.epoch.is_some()))
     }
 }
 

@@ -153,7 +153,7 @@ async fn sent_for_another(alone: bool) -> (bool, bool) {
         }
     };
     let address = serve(Router::new().route("/events", post(take))).await;
-    let sink = Arc::new(sink(&address, Mode::Batched { events: 2, bytes: 1 << 20 }).await);
+    let sink = Arc::new(sink(&address, Mode::Batched { events: 3, bytes: 1 << 20 }).await);
     let ship = |name: &str, n| {
         let (sink, shipment) = (sink.clone(), shipment(&format!("\"{name}\""), n));
         tokio::spawn(async move { sink.ship(&[shipment]).await })

@@ -33,7 +33,6 @@ mod tunnel;
 mod units;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use pipeline_core::SecretString;
 use schemars::JsonSchema;
@@ -152,11 +151,6 @@ pub(crate) struct Loaded {
     pub(crate) config: Config,
     /// The incumbent's variables that are set and not needed: to be logged once.
     pub(crate) ignored: Vec<Ignored>,
-}
-
-/// Reads a duration as settings have it, such as 90m.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    <Duration as units::Unit>::read(text)
 }
 
 /// The variables of this process. What is not text in them is replaced, and refused where it matters.

@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::time::Duration;
 
 use pipeline_core::ExposeSecret as _;
 

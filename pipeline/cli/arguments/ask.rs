@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
-use pipeline_core::Key;
+use pipeline_core::{Key, read_duration};
 use pipeline_http::admin::wire::{Since, Step};
 use pipeline_ownership::sharding::preview::{MOST_SHARDS, REPLICAS, Way};
 
-use crate::config::{Given, duration};
+use crate::config::Given;
 
 const EXPLAIN: &str = "\
 Examples:
@@ -311,14 +311,14 @@ pub(super) fn app(text: &str) -> Result<String, String> {
 }
 
 fn within(text: &str) -> Result<Duration, String> {
-    duration(text).and_then(|within| match within.as_secs() {
+    read_duration(text).and_then(|within| match within.as_secs() {
         1..=86_400 => Ok(within),
         _ => Err("must be from 1s to 24h".to_owned()),
     })
 }
 
 fn since(text: &str) -> Result<Since, String> {
-    let ago = duration(text).map(|duration| Since::Ago(duration.as_secs()));
+    let ago = read_duration(text).map(|duration| Since::Ago(duration.as_secs()));
     ago.or_else(|_| text.parse().map(Since::Time)).map_err(|_| {
         "must be a time such as 2026-11-21T09:00:00Z, or how long ago, such as 90m, 12h or 7d".to_owned()
     })

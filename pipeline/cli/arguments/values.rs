@@ -211,7 +211,7 @@ pub(crate) struct Check {
     #[arg(long, value_enum, default_value = "table", conflicts_with = "url")]
     pub(crate) format: AccessShape,
     /// How long it may take to become ready
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = crate::config::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = pipeline_core::read_duration)]
     pub(crate) within: Duration,
 }
 

@@ -195,7 +195,7 @@ fn a_lease_leaves_time_for_reports_and_they_take_no_more() {
     for (ttl, renew, most) in
         [("6900ms", "3s", "7s"), ("3s", "3s", "7s"), ("0s", "3s", "7s"), ("10s", "5s", "11s")]
     {
-        let [ttl_of, renew_of] = [ttl, renew].map(|text| crate::config::duration(text).unwrap());
+        let [ttl_of, renew_of] = [ttl, renew].map(|text| pipeline_core::read_duration(text).unwrap());
         assert_eq!(
             refused(&[("bus.leases.ttl", ttl), ("bus.leases.renew", renew)]),
             format!(

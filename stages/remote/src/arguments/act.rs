@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use pipeline_core::read_duration;
 
 use super::Place;
 use super::number::number;
@@ -40,7 +41,7 @@ pub(crate) struct Waiting {
     #[arg(short, long)]
     pub(crate) wait: bool,
     /// How long it is waited for
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = read_duration)]
     pub(crate) timeout: Duration,
 }
 
@@ -54,45 +55,9 @@ pub(crate) struct LogLines {
     #[arg(long, value_name = "NUMBER", value_parser = number::<NonZeroU32>)]
     pub(crate) tail: Option<NonZeroU32>,
     /// Lines of the last, such as 10m
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = read_duration)]
     pub(crate) since: Option<Duration>,
     /// Show when each was written
     #[arg(long)]
     pub(crate) timestamps: bool,
-}
-
-/// Such as `90s`, `5m` or `1h30m`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("'{text}' is no duration, such as 30s, 5m or 1h30m");
-    let (mut whole, mut number) = (Duration::ZERO, String::new());
-    for c in text.chars() {
-        if c.is_ascii_digit() {
-            number.push(c);
-            continue;
-        }
-        let seconds = match c {
-            's' => 1,
-            'm' => 60,
-            'h' => 3_600,
-            'd' => 86_400,
-            _ => return Err(wrong()),
-        };
-        let count: u32 = std::mem::take(&mut number).parse().map_err(|_| wrong())?;
-        whole += Duration::from_secs(u64::from(count) * seconds);
-    }
-    if number.is_empty() && !text.is_empty() { Ok(whole) } else { Err(wrong()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_have_units() {
-        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5_400)));
-        assert_eq!(duration("0s"), Ok(Duration::ZERO));
-        for wrong in ["", "5", "m", "5x", "-5s", "99999999999d"] {
-            assert_eq!(duration(wrong), Err(format!("'{wrong}' is no duration, such as 30s, 5m or 1h30m")));
-        }
-    }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use clap_complete::ArgValueCompleter;
+use pipeline_core::read_duration;
 
 use super::Place;
-use super::act::duration;
 use crate::names;
 
 /// Which helm is run, and where it installs.
@@ -52,7 +52,7 @@ pub(crate) struct Install {
     #[arg(long, value_name = "PATH=VALUE")]
     pub(crate) set: Vec<String>,
     /// How long the new pods, where there were others, and then the first report are waited for
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = read_duration)]
     pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) helm: Helm,

@@ -18,7 +18,7 @@ pub type Publishing = BoxFuture<'static, Result<Published, BusError>>;
 pub trait Bus: Requests {
     /// Whether what is published is taken at once, by those who subscribed, and for certain: nothing is refused, replaced or
     /// lost on the way, and nothing is kept for those who come later.
-    fn is_sure(&self) -> bool;
+    fn is_lossless(&self) -> bool;
 
     /// Makes whatever `durables` need, trying until it is there: to be awaited before the first publish, with the durables of
     /// everybody who is to see what is published.

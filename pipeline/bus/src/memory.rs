@@ -61,7 +61,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[async_trait]
 impl Bus for Memory {
-    fn is_sure(&self) -> bool {
+    fn is_lossless(&self) -> bool {
         true
     }
 

@@ -7,7 +7,6 @@
 
 mod answers;
 mod config;
-mod dirty;
 mod done;
 mod feed;
 mod handle;
@@ -20,6 +19,7 @@ mod route_match;
 mod serving;
 mod shard_runner;
 mod table;
+mod unpublished;
 mod watching;
 
 use std::fmt;
@@ -289,7 +289,7 @@ async fn work(
         () = stop.cancelled() => return Ok(()),
         () = bus.ready(all_durables(&lines, sharding.shards().get())) => {}
     }
-    let linked = (!bus.is_sure()).then(|| [spawn(link(bus.clone(), shared)), spawn(look(bus.clone()))]);
+    let linked = (!bus.is_lossless()).then(|| [spawn(link(bus.clone(), shared)), spawn(look(bus.clone()))]);
     let (ended, worked_off) = (stop.child_token(), Shutdown::new());
     let (watches, watched) = watch::channel(false);
     let claims = watch::Sender::default();

@@ -20,7 +20,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 #[async_trait]
 impl Bus for JetStream {
-    fn is_sure(&self) -> bool {
+    fn is_lossless(&self) -> bool {
         false
     }
 

@@ -35,7 +35,7 @@ impl Feed {
         watches: watch::Receiver<bool>,
         stop: Shutdown,
     ) -> (Emit, Option<AbortOnDropHandle<()>>) {
-        if !self.bus.is_sure() {
+        if !self.bus.is_lossless() {
             let (out, events) = mpsc::channel(INBOX);
             let publisher = Publisher::new(self.clone(), metrics.bus().clone());
             let publishing = spawn(publisher.run(events, watches, stop));

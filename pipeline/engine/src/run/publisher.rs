@@ -2,7 +2,7 @@
 //!
 //! takes: events - gives: messages on the stream, each object's in order
 //! calls: the server, and the source for what it did not take - fails: never; what the bus refuses, or does not answer for,
-//! marks its object dirty, which is read and published again
+//! leaves its object unpublished: it is read and published again
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use pipeline_core::{Change, Digest, Event, Key, Shutdown, StageError, Timestamp,
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use super::dirty::Dirty;
 use super::feed::Feed;
+use super::unpublished::Unpublished;
 use pipeline_bus::{BusError, Keep, Message, Published};
 use pipeline_observe::metrics::BusSeries;
 
 /// Messages on their way.
 const FLYING: usize = 128;
-/// Between looks at what is dirty.
+/// Between looks at what is unpublished.
 const LOOK: Duration = Duration::from_millis(500);
-/// Reads at a time of what is dirty.
+/// Reads at a time of what is unpublished.
 const READS: usize = 16;
 /// At the end, answers are awaited so long.
 const LAST: Duration = Duration::from_secs(2);
@@ -40,7 +40,7 @@ pub(super) struct Publisher {
     /// The fact that was published last of each incarnation, since the bus was made anew: later states show it as well, and
     /// coalesce.
     told: HashMap<Uid, Digest>,
-    dirty: Dirty,
+    unpublished: Unpublished,
     flying: FuturesUnordered<BoxFuture<'static, Flown>>,
     reading: FuturesUnordered<BoxFuture<'static, Looked>>,
     away: bool,
@@ -55,7 +55,7 @@ impl Publisher {
             feed,
             metrics,
             told: HashMap::new(),
-            dirty: Dirty::default(),
+            unpublished: Unpublished::default(),
             flying: FuturesUnordered::new(),
             reading: FuturesUnordered::new(),
             away: false,
@@ -63,7 +63,7 @@ impl Publisher {
         }
     }
 
-    /// Publishes until `stop`. What is dirty is given up when another process `watches`: it lists everything.
+    /// Publishes until `stop`. What is unpublished is given up when another process `watches`: it lists everything.
     pub(super) async fn run(
         mut self,
         mut events: mpsc::Receiver<Event>,
@@ -78,19 +78,19 @@ impl Publisher {
                 Some(flown) = self.flying.next() => self.flown(flown).await,
                 Some((key, read, looked)) = self.reading.next() => match looked {
                     Ok(found) => {
-                        for event in self.dirty.read(&key, read, found, Timestamp::now()) {
+                        for event in self.unpublished.read(&key, read, found, Timestamp::now()) {
                             self.publish(event).await;
                         }
                     }
                     Err(error) => {
                         let error: &dyn std::error::Error = &error;
                         tracing::debug!(%key, error, "cannot read an object to publish it again");
-                        self.dirty.not_read(&key, read, Instant::now(), fastrand::u64(..));
+                        self.unpublished.not_read(&key, read, Instant::now(), fastrand::u64(..));
                     }
                 },
                 event = events.recv(), if self.flying.len() < FLYING => match event {
                     Some(event) => {
-                        for event in self.dirty.overtaken(event) {
+                        for event in self.unpublished.overtaken(event) {
                             self.publish(event).await;
                         }
                     }
@@ -98,7 +98,7 @@ impl Publisher {
                 },
                 _ = look.tick() => {
                     if !*watches.borrow() {
-                        self.dirty = Dirty::default();
+                        self.unpublished = Unpublished::default();
                         self.reading.clear();
                         self.told.clear();
                     }
@@ -111,17 +111,17 @@ impl Publisher {
         let _ = timeout(LAST, last).await;
     }
 
-    /// Takes up some of what is dirty, if the server may take it.
+    /// Takes up some of what is unpublished, if the server may take it.
     async fn look(&mut self) {
-        self.metrics.dirty(self.dirty.len());
-        if self.dirty.len() == 0 || !self.feed.bus.is_connected() {
+        self.metrics.unpublished(self.unpublished.len());
+        if self.unpublished.len() == 0 || !self.feed.bus.is_connected() {
             return;
         }
         // Reads may all be under way, or fail: a deletion needs none.
-        for event in self.dirty.deletions(FLYING.saturating_sub(self.flying.len())) {
+        for event in self.unpublished.deletions(FLYING.saturating_sub(self.flying.len())) {
             self.publish(event).await;
         }
-        for (key, read) in self.dirty.reads(READS.saturating_sub(self.reading.len()), Instant::now()) {
+        for (key, read) in self.unpublished.reads(READS.saturating_sub(self.reading.len()), Instant::now()) {
             let source = self.feed.source.clone();
             self.reading.push(Box::pin(async move {
                 let found = source.read(&key, Version(0)).await;
@@ -195,7 +195,7 @@ impl Publisher {
         };
         self.metrics.refused();
         self.told.remove(&event.uid);
-        self.given_up += self.dirty.mark(event);
+        self.given_up += self.unpublished.mark(event);
         let Some(error) = error else { return };
         if matches!(error, BusError::Gone { .. }) {
             self.feed.bus.make_anew(made).await;
@@ -206,7 +206,7 @@ impl Publisher {
     }
 }
 
-/// What is needed of an event to mark its object dirty.
+/// What is needed of an event whose object is unpublished.
 fn slim(mut event: Event) -> Event {
     event.change = match event.change {
         Change::Applied { .. } => Change::Applied { body: bytes::Bytes::new() },

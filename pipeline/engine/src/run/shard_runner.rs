@@ -53,7 +53,7 @@ impl ShardRunner {
     pub(super) async fn for_good(self, shard: Fixed, ends: Ends) {
         let unfinished = if self.shared.ledger.is_in_bucket() {
             self.claim_until(shard.number, None, &ends.stop).await.ok().flatten()
-        } else if self.bus.is_sure() && self.shared.source.as_survey().is_some() {
+        } else if self.bus.is_lossless() && self.shared.source.as_survey().is_some() {
             // The watch of this process lists all of it.
             Some(Vec::new())
         } else {
@@ -209,7 +209,7 @@ impl ShardRunner {
                 "what waits to be reported of objects that are not watched any more stays in the ledger"
             );
         }
-        RecoveredWork { parked, pending, goes_on: self.bus.is_sure(), unfinished }
+        RecoveredWork { parked, pending, goes_on: self.bus.is_lossless(), unfinished }
     }
 }
 

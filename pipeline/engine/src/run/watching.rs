@@ -78,7 +78,7 @@ impl Watching {
 
     /// What is kept of how far the source came: where one process alone works on what it watches.
     fn done(&self) -> Option<Arc<Done>> {
-        let alone = self.feed.bus.is_sure() && !self.leased;
+        let alone = self.feed.bus.is_lossless() && !self.leased;
         alone.then(|| Arc::new(Done::new(self.config.sharding, &self.routes)))
     }
 
@@ -102,7 +102,7 @@ impl Watching {
                 let shared = remembering.clone();
                 async move { known(&shared, leased, wants).await }
             });
-            if feed.bus.is_sure() {
+            if feed.bus.is_lossless() {
                 let tables = routes.iter().map(|shared| shared.table.clone()).collect();
                 let listing = Arc::new(Listing::new(tables));
                 emitter = emitter.paced(move |emitted| {

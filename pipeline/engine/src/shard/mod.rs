@@ -8,7 +8,7 @@ mod again;
 pub(crate) mod attempt;
 mod breaker;
 mod command;
-mod deliver;
+mod consume;
 pub(crate) mod delivery;
 mod history;
 pub(crate) mod journal;
@@ -129,7 +129,7 @@ impl Shard {
             tokio::select! {
                 () = stop.cancelled() => break,
                 Some(done) = self.tasks.join_next() => self.done(done),
-                Some(delivered) = self.ports.deliveries.recv() => self.deliver(delivered),
+                Some(delivered) = self.ports.deliveries.recv() => self.consume(delivered),
                 Ok(()) = circuit.changed() => {
                     let state = *circuit.borrow_and_update();
                     self.switch(state);
@@ -154,7 +154,7 @@ impl Shard {
         // What was delivered and not taken is delivered again, to whoever has the shard then.
         self.ports.deliveries.close();
         self.step(Input::Stop);
-        self.deliver_last();
+        self.consume_last();
         // Whoever stops the process may kill it before the grace period is over.
         self.keep_all();
         let mut deadline = Instant::now() + self.shared.grace;

@@ -40,7 +40,7 @@ pub struct BusSeries {
 struct Series {
     published: IntCounter,
     refused: IntCounter,
-    dirty: IntGauge,
+    unpublished: IntGauge,
     delivered: IntCounter,
     acknowledged: IntCounter,
     unreadable: [IntCounter; 2],
@@ -59,9 +59,9 @@ impl BusSeries {
                 published: make.counter("bus_published_total", "Events that the bus took."),
                 refused: make.counter(
                     "bus_refused_total",
-                    "Events that the bus did not take, or not surely: their applications are read again.",
+                    "Events that the bus did not take, or not for certain: their applications are read again.",
                 ),
-                dirty: make.gauge("bus_dirty_keys", "Applications that are to be read and published again."),
+                unpublished: make.gauge("bus_dirty_keys", "Applications that are to be read and published again."),
                 delivered: make.counter("bus_delivered_total", "Messages taken from the bus."),
                 acknowledged: make.counter("bus_acknowledged_total", "Messages that are done with."),
                 unreadable: Unreadable::ALL.map(|why| unreadable.with_label_values(&[why.as_str()])),
@@ -91,8 +91,8 @@ impl BusSeries {
     }
 
     /// So many applications are to be published again.
-    pub fn dirty(&self, keys: usize) {
-        show(&self.series.dirty, keys as u64);
+    pub fn unpublished(&self, keys: usize) {
+        show(&self.series.unpublished, keys as u64);
     }
 
     /// A message came.

@@ -32,7 +32,7 @@ impl Requests for RefusesOnce {
 
 #[async_trait]
 impl Bus for RefusesOnce {
-    fn is_sure(&self) -> bool {
+    fn is_lossless(&self) -> bool {
         false
     }
 
@@ -145,7 +145,7 @@ impl Requests for TakesAll {
 
 #[async_trait]
 impl Bus for TakesAll {
-    fn is_sure(&self) -> bool {
+    fn is_lossless(&self) -> bool {
         false
     }
 

@@ -1,4 +1,4 @@
-//! Which objects are to be published again, because the bus did not take, or not surely, what was published of them.
+//! Which objects are to be published again, because the bus did not take, or not for certain, what was published of them.
 //!
 //! Pure. What the cluster still shows is read again, so that never an older state follows a newer one; what it does not
 //! show any more (a deletion, the end of an operation) is kept. Objects take turns, so that one which cannot be read, or a
@@ -40,7 +40,7 @@ struct Entry {
 
 /// Objects to be published again: bounded by how many there are, and their facts by [`KEPT_FACTS`] and [`FACT_BYTES`].
 #[derive(Debug, Default)]
-pub(in crate::run) struct Dirty {
+pub(in crate::run) struct Unpublished {
     entries: BTreeMap<Key, Entry>,
     /// Of all facts.
     bytes: usize,
@@ -80,7 +80,7 @@ impl Entry {
     }
 }
 
-impl Dirty {
+impl Unpublished {
     pub(in crate::run) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -139,7 +139,7 @@ impl Dirty {
         deleted
     }
 
-    /// The next `most` objects to be read now, each with the number under which [`Dirty::read`] is offered what is found. One
+    /// The next `most` objects to be read now, each with the number under which [`Unpublished::read`] is offered what is found. One
     /// whose deletions were not published yet is not among them.
     pub(in crate::run) fn reads(&mut self, most: usize, now: Instant) -> Vec<(Key, u64)> {
         let is_due = |entry: &Entry| {
@@ -281,34 +281,34 @@ mod tests {
     }
 
     /// Begins the one read that is due, and gives its number.
-    fn begin(dirty: &mut Dirty) -> u64 {
-        match &dirty.reads(8, Instant::now())[..] {
+    fn begin(unpublished: &mut Unpublished) -> u64 {
+        match &unpublished.reads(8, Instant::now())[..] {
             [(of, read)] if *of == key() => *read,
             reads => panic!("{reads:?}"),
         }
     }
 
-    fn not_read(dirty: &mut Dirty, number: u64) {
+    fn not_read(unpublished: &mut Unpublished, number: u64) {
         // So long ago that it is tried again now.
-        dirty.not_read(&key(), number, Instant::now() - FAILING.max, 0);
+        unpublished.not_read(&key(), number, Instant::now() - FAILING.max, 0);
     }
 
-    fn read(dirty: &mut Dirty, number: u64, found: Option<Event>) -> Vec<Event> {
-        dirty.read(&key(), number, found, Timestamp::UNIX_EPOCH)
+    fn read(unpublished: &mut Unpublished, number: u64, found: Option<Event>) -> Vec<Event> {
+        unpublished.read(&key(), number, found, Timestamp::UNIX_EPOCH)
     }
 
     #[test]
     fn a_state_is_read_again_with_the_ends_it_may_not_show() {
-        let mut dirty = Dirty::default();
-        dirty.mark(event(1, Some(1)));
-        dirty.mark(event(2, Some(2)));
-        let failed = begin(&mut dirty);
-        assert!(dirty.reads(8, Instant::now()).is_empty(), "it is being read");
-        not_read(&mut dirty, failed);
-        let number = begin(&mut dirty);
-        let found = read(&mut dirty, number, Some(event(3, Some(2)))).remove(0);
-        assert_eq!((found.version, ends(&found), dirty.len()), (Version(3), vec![1], 0));
-        assert_eq!(read(&mut dirty, number, Some(event(3, None))), [], "nobody asked for it");
+        let mut unpublished = Unpublished::default();
+        unpublished.mark(event(1, Some(1)));
+        unpublished.mark(event(2, Some(2)));
+        let failed = begin(&mut unpublished);
+        assert!(unpublished.reads(8, Instant::now()).is_empty(), "it is being read");
+        not_read(&mut unpublished, failed);
+        let number = begin(&mut unpublished);
+        let found = read(&mut unpublished, number, Some(event(3, Some(2)))).remove(0);
+        assert_eq!((found.version, ends(&found), unpublished.len()), (Version(3), vec![1], 0));
+        assert_eq!(read(&mut unpublished, number, Some(event(3, None))), [], "nobody asked for it");
     }
 
     #[test]
@@ -318,149 +318,159 @@ mod tests {
             events.iter().map(|event| (event.uid.to_string(), event.is_deleted(), ends(event))).collect()
         };
         let both = [("1".to_owned(), true, vec![1]), ("2".to_owned(), false, vec![])];
-        let mut dirty = Dirty::default();
-        dirty.mark(event(1, Some(1)));
-        let number = begin(&mut dirty);
-        assert_eq!(told(&read(&mut dirty, number, Some(other(3)))), both, "what is read is another");
-        dirty.mark(event(1, Some(1)));
-        assert_eq!(told(&dirty.overtaken(other(3))), both, "what is watched is another");
-        dirty.mark(Event { uid: "2".into(), ..event(2, Some(2)) });
-        dirty.mark(gone(3));
-        let now = dirty.overtaken(other(4));
+        let mut unpublished = Unpublished::default();
+        unpublished.mark(event(1, Some(1)));
+        let number = begin(&mut unpublished);
+        assert_eq!(told(&read(&mut unpublished, number, Some(other(3)))), both, "what is read is another");
+        unpublished.mark(event(1, Some(1)));
+        assert_eq!(told(&unpublished.overtaken(other(3))), both, "what is watched is another");
+        unpublished.mark(Event { uid: "2".into(), ..event(2, Some(2)) });
+        unpublished.mark(gone(3));
+        let now = unpublished.overtaken(other(4));
         let of_each = [("1".to_owned(), true, vec![]), ("2".to_owned(), false, vec![2])];
         assert_eq!(told(&now), of_each, "a deletion takes none of another");
     }
 
     #[test]
     fn what_the_watch_shows_meanwhile_is_not_followed_by_what_was_read() {
-        let mut dirty = Dirty::default();
-        dirty.mark(event(1, Some(1)));
-        let number = begin(&mut dirty);
-        let now = dirty.overtaken(event(3, None));
+        let mut unpublished = Unpublished::default();
+        unpublished.mark(event(1, Some(1)));
+        let number = begin(&mut unpublished);
+        let now = unpublished.overtaken(event(3, None));
         assert_eq!((now.len(), ends(&now[0])), (1, vec![1]));
-        assert_eq!(read(&mut dirty, number, Some(event(2, None))), []);
-        dirty.mark(now[0].clone());
-        assert_eq!(read(&mut dirty, number, Some(event(2, None))), [], "the read began before");
-        let next = begin(&mut dirty);
-        assert_eq!(read(&mut dirty, number, Some(event(2, None))), [], "another read is under way");
-        not_read(&mut dirty, number);
-        let found = read(&mut dirty, next, Some(event(3, None)));
+        assert_eq!(read(&mut unpublished, number, Some(event(2, None))), []);
+        unpublished.mark(now[0].clone());
+        assert_eq!(read(&mut unpublished, number, Some(event(2, None))), [], "the read began before");
+        let next = begin(&mut unpublished);
+        assert_eq!(read(&mut unpublished, number, Some(event(2, None))), [], "another read is under way");
+        not_read(&mut unpublished, number);
+        let found = read(&mut unpublished, next, Some(event(3, None)));
         assert_eq!((found.len(), found[0].version, ends(&found[0])), (1, Version(3), vec![1]));
-        dirty.mark(event(3, None));
-        assert_eq!(dirty.overtaken(event(4, None)).len(), 1);
-        assert_eq!(dirty.overtaken(event(5, None)).len(), 1, "what is not marked passes");
+        unpublished.mark(event(3, None));
+        assert_eq!(unpublished.overtaken(event(4, None)).len(), 1);
+        assert_eq!(unpublished.overtaken(event(5, None)).len(), 1, "what is not marked passes");
     }
 
     #[test]
     fn a_deletion_is_kept_and_comes_before_the_next_life() {
-        let mut dirty = Dirty::default();
-        dirty.mark(event(1, Some(1)));
-        dirty.mark(gone(2));
+        let mut unpublished = Unpublished::default();
+        unpublished.mark(event(1, Some(1)));
+        unpublished.mark(gone(2));
         let next = Event { uid: "2".into(), ..event(3, None) };
-        let now = dirty.overtaken(next.clone());
+        let now = unpublished.overtaken(next.clone());
         let [first, second] = &now[..] else { panic!("{now:?}") };
         assert!(first.is_deleted() && first.body().is_none());
         assert_eq!((ends(first), second), (vec![1], &next));
 
-        dirty.mark(gone(2));
-        assert_eq!(dirty.overtaken(gone(4)).len(), 1, "one of a life is enough");
-        dirty.mark(gone(2));
-        let deleted = dirty.deletions(8);
+        unpublished.mark(gone(2));
+        assert_eq!(unpublished.overtaken(gone(4)).len(), 1, "one of a life is enough");
+        unpublished.mark(gone(2));
+        let deleted = unpublished.deletions(8);
         assert!(matches!(&deleted[..], [event] if event.is_deleted()), "{deleted:?}");
-        assert_eq!(dirty.len(), 0);
-        dirty.mark(gone(2));
-        dirty.mark(next);
-        assert_eq!(dirty.reads(8, Instant::now()), [], "the next life follows the end of the one before");
-        assert_eq!(dirty.deletions(8).len(), 1);
-        let number = begin(&mut dirty);
-        assert_eq!(read(&mut dirty, number, None), []);
-        assert_eq!(dirty.len(), 0, "the watch tells of the end");
+        assert_eq!(unpublished.len(), 0);
+        unpublished.mark(gone(2));
+        unpublished.mark(next);
+        assert_eq!(
+            unpublished.reads(8, Instant::now()),
+            [],
+            "the next life follows the end of the one before"
+        );
+        assert_eq!(unpublished.deletions(8).len(), 1);
+        let number = begin(&mut unpublished);
+        assert_eq!(read(&mut unpublished, number, None), []);
+        assert_eq!(unpublished.len(), 0, "the watch tells of the end");
     }
 
     #[test]
     fn a_deletion_that_is_told_once_more_brings_along_what_was_to_be_told_with_it() {
-        let mut dirty = Dirty::default();
-        dirty.mark(event(1, Some(1)));
-        dirty.mark(gone(2));
-        let now = dirty.overtaken(gone(4));
+        let mut unpublished = Unpublished::default();
+        unpublished.mark(event(1, Some(1)));
+        unpublished.mark(gone(2));
+        let now = unpublished.overtaken(gone(4));
         assert_eq!((now.len(), ends(&now[0])), (1, vec![1]), "a list shows that it is not there");
-        dirty.mark(event(1, Some(1)));
-        dirty.mark(gone(2));
-        dirty.mark(Event { fact: event(4, Some(2)).fact, ..gone(4) });
-        let deleted = dirty.deletions(8);
+        unpublished.mark(event(1, Some(1)));
+        unpublished.mark(gone(2));
+        unpublished.mark(Event { fact: event(4, Some(2)).fact, ..gone(4) });
+        let deleted = unpublished.deletions(8);
         let [gone] = &deleted[..] else { panic!("{deleted:?}") };
-        assert_eq!((ends(gone), dirty.bytes), (vec![1, 2], 0));
+        assert_eq!((ends(gone), unpublished.bytes), (vec![1, 2], 0));
     }
 
     #[test]
     fn what_was_kept_of_an_object_that_is_not_there_any_more_is_told_with_its_end() {
-        let mut dirty = Dirty::default();
-        dirty.mark(event(1, Some(1)));
-        dirty.mark(event(2, Some(2)));
-        let number = begin(&mut dirty);
-        let now = read(&mut dirty, number, None);
+        let mut unpublished = Unpublished::default();
+        unpublished.mark(event(1, Some(1)));
+        unpublished.mark(event(2, Some(2)));
+        let number = begin(&mut unpublished);
+        let now = read(&mut unpublished, number, None);
         let [end] = &now[..] else { panic!("{now:?}") };
         assert!(end.is_deleted() && end.body().is_none());
-        assert_eq!((&*end.uid, end.version, ends(end), dirty.len()), ("1", Version(2), vec![1, 2], 0));
+        assert_eq!((&*end.uid, end.version, ends(end), unpublished.len()), ("1", Version(2), vec![1, 2], 0));
     }
 
     #[test]
     fn as_many_facts_are_kept_as_in_a_lane_and_what_is_too_much_is_counted() {
-        let mut dirty = Dirty::default();
+        let mut unpublished = Unpublished::default();
         let many = u32::try_from(KEPT_FACTS).unwrap();
-        let given_up: usize = (1..=many).map(|n| dirty.mark(event(n.into(), Some(n)))).sum();
+        let given_up: usize = (1..=many).map(|n| unpublished.mark(event(n.into(), Some(n)))).sum();
         assert_eq!(given_up, 0);
-        assert_eq!(dirty.mark(event(100, Some(many + 1))), 1, "the oldest goes");
-        let kept = dirty.overtaken(event(101, None)).remove(0);
+        assert_eq!(unpublished.mark(event(100, Some(many + 1))), 1, "the oldest goes");
+        let kept = unpublished.overtaken(event(101, None)).remove(0);
         assert_eq!((kept.coalesced.len(), ends(&kept)[0]), (KEPT_FACTS, 2));
-        assert_eq!(dirty.bytes, 0);
+        assert_eq!(unpublished.bytes, 0);
         // All together they take no more than so many bytes.
         let large = |n: u32| {
             let fact = Fact { id: Digest(n.into()), body: vec![0; FACT_BYTES / 2].into() };
             Event { fact: Some(fact), ..event(n.into(), None) }
         };
         let other = Event { key: Key::new("ns", "other").unwrap(), ..large(1) };
-        assert_eq!((dirty.mark(other), dirty.mark(large(1))), (0, 1), "half of it is taken");
-        assert_eq!((dirty.len(), dirty.reads(8, Instant::now()).len()), (2, 2), "each is read all the same");
+        assert_eq!((unpublished.mark(other), unpublished.mark(large(1))), (0, 1), "half of it is taken");
+        assert_eq!(
+            (unpublished.len(), unpublished.reads(8, Instant::now()).len()),
+            (2, 2),
+            "each is read all the same"
+        );
     }
 
     /// Marks so many objects that come before all others.
-    fn mark_first(dirty: &mut Dirty, count: usize) {
+    fn mark_first(unpublished: &mut Unpublished, count: usize) {
         for n in 0..count {
-            dirty.mark(Event { key: Key::new("a", &format!("first-{n:02}")).unwrap(), ..event(1, None) });
+            unpublished
+                .mark(Event { key: Key::new("a", &format!("first-{n:02}")).unwrap(), ..event(1, None) });
         }
     }
 
     #[test]
     fn what_can_be_read_is_read_soon_behind_any_number_of_objects_that_cannot() {
-        let (mut dirty, now) = (Dirty::default(), Instant::now());
-        mark_first(&mut dirty, 40);
-        dirty.mark(event(1, None));
+        let (mut unpublished, now) = (Unpublished::default(), Instant::now());
+        mark_first(&mut unpublished, 40);
+        unpublished.mark(event(1, None));
         let looks = (1..).find(|_| {
-            let begun = dirty.reads(16, now);
+            let begun = unpublished.reads(16, now);
             // As if each failed so long ago that it is due again.
-            begun.iter().for_each(|(of, read)| dirty.not_read(of, *read, now - FAILING.max, 0));
+            begun.iter().for_each(|(of, read)| unpublished.not_read(of, *read, now - FAILING.max, 0));
             begun.iter().any(|(of, _)| *of == key())
         });
         assert_eq!(looks, Some(3), "41 objects, 16 a look");
-        let names: Vec<_> = dirty.reads(8, now).into_iter().map(|(of, _)| of.name().to_owned()).collect();
+        let names: Vec<_> =
+            unpublished.reads(8, now).into_iter().map(|(of, _)| of.name().to_owned()).collect();
         assert_eq!(names[..2], ["first-07", "first-08"], "the turn goes round");
     }
 
     #[test]
     fn a_deletion_waits_for_no_read_and_one_that_is_not_taken_holds_up_no_other() {
-        let (mut dirty, now) = (Dirty::default(), Instant::now());
-        mark_first(&mut dirty, 3);
+        let (mut unpublished, now) = (Unpublished::default(), Instant::now());
+        mark_first(&mut unpublished, 3);
         let end = |name: &str| Event { key: Key::new("z", name).unwrap(), ..gone(1) };
         for name in ["a", "b", "c"] {
-            dirty.mark(end(name));
+            unpublished.mark(end(name));
         }
-        assert_eq!(dirty.reads(8, now).len(), 3, "all reads that there may be are under way");
+        assert_eq!(unpublished.reads(8, now).len(), 3, "all reads that there may be are under way");
         let mut told = Vec::new();
         for _ in 0..4 {
-            for event in dirty.deletions(1) {
+            for event in unpublished.deletions(1) {
                 told.push(event.key.name().to_owned());
-                dirty.mark(event);
+                unpublished.mark(event);
             }
         }
         assert_eq!(told, ["a", "b", "c", "a"]);
@@ -468,22 +478,22 @@ mod tests {
 
     #[test]
     fn an_object_that_cannot_be_read_is_tried_less_and_less_often_until_the_watch_shows_it() {
-        let (mut dirty, mut now) = (Dirty::default(), Instant::now());
-        dirty.mark(event(1, None));
-        let mut fail_after = |dirty: &mut Dirty, wait: Duration| {
+        let (mut unpublished, mut now) = (Unpublished::default(), Instant::now());
+        unpublished.mark(event(1, None));
+        let mut fail_after = |unpublished: &mut Unpublished, wait: Duration| {
             let early = now + wait.saturating_sub(Duration::from_nanos(1));
-            assert!(wait.is_zero() || dirty.reads(8, early).is_empty(), "{wait:?} are not over");
+            assert!(wait.is_zero() || unpublished.reads(8, early).is_empty(), "{wait:?} are not over");
             now += wait;
-            let [(_, read)] = dirty.reads(8, now)[..] else { panic!("not due after {wait:?}") };
-            dirty.not_read(&key(), read, now, 0);
+            let [(_, read)] = unpublished.reads(8, now)[..] else { panic!("not due after {wait:?}") };
+            unpublished.not_read(&key(), read, now, 0);
         };
         // The jitter takes up to half of each.
         for wait in [0, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000, 15_000] {
-            fail_after(&mut dirty, Duration::from_millis(wait));
+            fail_after(&mut unpublished, Duration::from_millis(wait));
         }
-        assert_eq!(dirty.overtaken(event(2, None)).len(), 1);
-        dirty.mark(event(2, None));
-        fail_after(&mut dirty, Duration::ZERO);
-        fail_after(&mut dirty, Duration::from_millis(500));
+        assert_eq!(unpublished.overtaken(event(2, None)).len(), 1);
+        unpublished.mark(event(2, None));
+        fail_after(&mut unpublished, Duration::ZERO);
+        fail_after(&mut unpublished, Duration::from_millis(500));
     }
 }

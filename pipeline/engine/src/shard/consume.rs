@@ -13,24 +13,24 @@ use pipeline_observe::metrics::Unreadable;
 
 impl Shard {
     /// Takes a delivery in, and those that are there.
-    pub(super) fn deliver(&mut self, delivered: Delivered) {
-        self.delivered(delivered);
+    pub(super) fn consume(&mut self, delivered: Delivered) {
+        self.take(delivered);
         for _ in 1..BATCH {
             let Ok(delivered) = self.ports.deliveries.try_recv() else { break };
-            self.delivered(delivered);
+            self.take(delivered);
         }
     }
 
     /// Takes in what nobody would deliver again.
-    pub(super) fn deliver_last(&mut self) {
+    pub(super) fn consume_last(&mut self) {
         while let Ok(delivered) = self.ports.deliveries.try_recv() {
             if matches!(delivered, Delivered::Message { acker: None, .. }) {
-                self.delivered(delivered);
+                self.take(delivered);
             }
         }
     }
 
-    fn delivered(&mut self, delivered: Delivered) {
+    fn take(&mut self, delivered: Delivered) {
         let (message, again, acker) = match delivered {
             Delivered::Message { message, again, acker } => (message, again, acker),
             Delivered::Unreadable { sequence, why } => return self.unreadable(sequence, why),

@@ -45,14 +45,7 @@ pub(crate) fn run(command: SecretsCommand) -> anyhow::Result<()> {
 
 /// 32 random bytes as hexadecimal digits.
 fn random() -> io::Result<SecretString> {
-    use std::fmt::Write as _;
-    let key = RedactionKey::generate()?;
-    let mut text = String::new();
-    for byte in key.as_bytes() {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(SecretString::from(text))
+    Ok(SecretString::from(hex::encode(RedactionKey::generate()?.as_bytes())))
 }
 
 /// Writes a file that its owner alone may read, whole or not at all: a container that is restarted writes it again.

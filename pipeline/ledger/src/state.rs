@@ -291,5 +291,5 @@ pub(super) fn new_id() -> String {
     }
     hasher.update(jiff::Timestamp::now().as_nanosecond().to_be_bytes());
     hasher.update(std::process::id().to_be_bytes());
-    hasher.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&hasher.finalize()[..16])
 }

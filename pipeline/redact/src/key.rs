@@ -77,7 +77,7 @@ impl RedactionKey {
     /// When the system gives no random bytes.
     pub fn generate() -> io::Result<Self> {
         let mut bytes = [0_u8; LENGTH];
-        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
         Ok(Self::from_bytes(&bytes))
     }
 
@@ -115,19 +115,8 @@ impl fmt::Debug for RedactionKey {
 }
 
 fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let hex = || {
-        let pairs = text.chunks_exact(2);
-        let whole = pairs.remainder().is_empty();
-        let bytes: Option<Vec<u8>> = pairs
-            .map(|pair| match pair {
-                [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-                _ => None,
-            })
-            .collect();
-        bytes.filter(|_| whole)
-    };
-    hex().or_else(|| STANDARD.decode(text).ok()).filter(|key| key.len() >= LENGTH)
+    let hex = hex::decode(text).ok();
+    hex.or_else(|| STANDARD.decode(text).ok()).filter(|key| key.len() >= LENGTH)
 }
 
 /// Writes a new key beside `path` and links it there, which fails when another process was first; then the
@@ -138,12 +127,11 @@ fn create(path: &Path) -> io::Result<()> {
     // The last eight bytes only tell the new file apart from that of another process, which may run under
     // the same process id on another machine.
     let mut random = [0_u8; LENGTH + 8];
-    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
     let (key, suffix) = random.split_at(LENGTH);
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let text = format!("{}\n", hex(key));
+    let text = format!("{}\n", hex::encode(key));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = directory.join(format!(".{name}.{}.new", hex(suffix)));
+    let new = directory.join(format!(".{name}.{}.new", hex::encode(suffix)));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
     let linked = file
         .write_all(text.as_bytes())

@@ -218,6 +218,5 @@ impl Registration {
 fn installation() -> Result<Value, RegistrationError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|_| RegistrationError::Random)?;
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(STANDARD.encode(text).into())
+    Ok(STANDARD.encode(hex::encode(bytes)).into())
 }

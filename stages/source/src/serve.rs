@@ -93,9 +93,7 @@ async fn answered(served: &Served, question: Question, headers: &HeaderMap) -> R
         Ok(body) => body,
         Err(refused) => return refused.into_response(),
     };
-    let digest = Sha256::digest(&body);
-    let tag: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    let tag = format!("\"{tag}\"");
+    let tag = format!("\"{}\"", hex::encode(&Sha256::digest(&body)[..16]));
     let has_it = headers
         .get_all(header::IF_NONE_MATCH)
         .iter()

@@ -1,7 +1,6 @@
 //! Which token opens which tunnel.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -174,7 +173,11 @@ fn digests(text: &str) -> Result<Digests, LineError> {
         let name = Name::read(name).map_err(|source| LineError::Name { line, source })?;
         let token = token.trim();
         let digest = match token.strip_prefix("sha256:") {
-            Some(hex) => unhex(hex).ok_or(LineError::Shape(line))?,
+            Some(digits) => {
+                let mut digest = [0; 32];
+                hex::decode_to_slice(digits, &mut digest).map_err(|_| LineError::Shape(line))?;
+                digest
+            }
             None if token.contains(char::is_whitespace) => return Err(LineError::Shape(line)),
             None => Sha256::digest(token.as_bytes()).into(),
         };
@@ -183,26 +186,10 @@ fn digests(text: &str) -> Result<Digests, LineError> {
     Ok(all)
 }
 
-fn unhex(text: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if text.len() != 64 {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
-}
-
 /// The digest of a token as a file of tokens has it.
 #[must_use]
 pub fn digest_of(token: &SecretString) -> String {
-    let mut text = "sha256:".to_owned();
-    for byte in Sha256::digest(token.expose_secret().as_bytes()) {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    format!("sha256:{}", hex::encode(Sha256::digest(token.expose_secret().as_bytes())))
 }
 
 #[async_trait]

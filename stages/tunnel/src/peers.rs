@@ -136,21 +136,6 @@ impl fmt::Debug for Peers {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<[u8; KEY]> {
-    let mut key = [0; KEY];
-    if text.len() != 2 * KEY || !text.is_ascii() {
-        return None;
-    }
-    for (at, byte) in key.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    Some(key)
-}
-
 fn lock(known: &Mutex<PeerTable>) -> MutexGuard<'_, PeerTable> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -167,7 +152,7 @@ impl Peers {
         getrandom::fill(&mut id)?;
         getrandom::fill(&mut key)?;
         Ok(Self {
-            id: hex(&id),
+            id: hex::encode(id),
             key,
             address,
             board,
@@ -215,7 +200,7 @@ impl Peers {
                     self.take(posted);
                 }
                 () = tokio::time::sleep_until(beat) => {
-                    let card = Card { address: self.address, key: hex(&self.key), leaving: is_leaving };
+                    let card = Card { address: self.address, key: hex::encode(self.key), leaving: is_leaving };
                     self.put(&format!("{SERVER}{}", self.id), &card, GONE).await;
                     beat = Instant::now() + BEAT;
                     self.prune();
@@ -328,7 +313,10 @@ impl Peers {
                 return;
             }
             let Ok(card) = serde_json::from_slice::<Card>(value) else { return };
-            let Some(key) = unhex(&card.key) else { return };
+            let mut key = [0; KEY];
+            if hex::decode_to_slice(&card.key, &mut key).is_err() {
+                return;
+            }
             let peer = Peer {
                 address: card.address,
                 key,

@@ -142,8 +142,7 @@ impl RepositoryUrl {
         // No address holds a new line.
         let of = project.map_or_else(String::new, |project| format!("\n{project}"));
         let digest = Sha256::digest(format!("{}{below_home}{of}", self.text));
-        let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        format!("{name}.git")
+        format!("{}.git", hex::encode(&digest[..16]))
     }
 }
 

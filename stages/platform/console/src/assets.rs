@@ -35,7 +35,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
         hasher.update(name);
         hasher.update(content);
     }
-    hasher.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&hasher.finalize()[..6])
 });
 
 /// Where they stand.

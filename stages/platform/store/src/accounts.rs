@@ -276,7 +276,7 @@ pub(crate) fn insert(account: &Account, now: Millis) -> Result<Statement, StoreE
     let sql = "INSERT INTO users (name, password, role, created_at, uid) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
     let mut bytes = [0; UID_BYTES];
     random(&mut bytes)?;
-    let uid: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let uid = hex::encode(bytes);
     let Account { name, password, role } = account;
     let values = [(&**name).into(), (&**password).into(), role.name().into(), now.into(), (&*uid).into()];
     Ok(Statement::must(sql, values))

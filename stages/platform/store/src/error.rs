@@ -69,6 +69,9 @@ pub enum StoreError {
         /// Why not.
         source: std::io::Error,
     },
+    /// The system gives no random bytes.
+    #[error("cannot make a secret")]
+    Random(#[source] getrandom::Error),
     /// What is kept is not what it should be.
     #[error("the store holds something that cannot be read")]
     Unreadable(#[source] std::io::Error),

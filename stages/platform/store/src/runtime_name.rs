@@ -53,7 +53,7 @@ pub fn runtime_id(name: &str) -> Cow<'_, str> {
     let begin = if lower.starts_with(|c: char| c.is_ascii_lowercase()) { "" } else { "r" };
     let mut id: String = begin.chars().chain(kept).take(LONGEST - DIGITS).collect();
     let digest = Sha256::digest(name.as_bytes());
-    id.extend(digest.iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")));
+    id.push_str(&hex::encode(&digest[..DIGITS / 2]));
     id.into()
 }
 

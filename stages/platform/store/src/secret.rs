@@ -23,7 +23,7 @@ pub(crate) struct Minted {
 pub(crate) fn digits() -> Result<String, StoreError> {
     let mut bytes = [0; BYTES];
     random(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }
 
 pub(crate) fn mint(mark: &str) -> Result<Minted, StoreError> {
@@ -43,7 +43,7 @@ impl Minted {
 pub(crate) fn derived(mark: &str, secret: &SecretString) -> Minted {
     let of =
         Sha256::new_with_prefix("gitops-runtime/token/1/").chain_update(secret.expose_secret()).finalize();
-    Minted::of(mark, &of.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    Minted::of(mark, &hex::encode(of))
 }
 
 /// What finds the row that a token would have; `None` for what is no token of that mark.

@@ -73,7 +73,7 @@ pub(crate) async fn create(
 ) -> Result<SecretString, StoreError> {
     let mut bytes = [0; BYTES];
     random(&mut bytes)?;
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = hex::encode(bytes);
     let token = format!("{MARK}{digits}");
     let id = runtime_id(name);
     connection.execute(NEW_RUNTIME, &[Arg::Text(name), Arg::Text(&id), Arg::Int(now)]).await?;
@@ -116,7 +116,5 @@ pub(crate) async fn any(connection: &mut Connection) -> Result<bool, StoreError>
 
 /// Of the operating system.
 pub(crate) fn random(bytes: &mut [u8]) -> Result<(), StoreError> {
-    use std::io::Read as _;
-    let file = |source| StoreError::File { act: "read", path: "/dev/urandom".to_owned(), source };
-    std::fs::File::open("/dev/urandom").and_then(|mut random| random.read_exact(bytes)).map_err(file)
+    getrandom::fill(bytes).map_err(StoreError::Random)
 }

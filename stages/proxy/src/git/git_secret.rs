@@ -68,8 +68,7 @@ fn of_integration(name: &str) -> String {
 
 /// What the platform tells may hold what a key may not.
 fn of_token(name: &str, uid: &str) -> String {
-    let digest: String = Sha256::digest(uid).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("token.{name}.{digest}")
+    format!("token.{name}.{}", hex::encode(Sha256::digest(uid)))
 }
 
 pub(super) fn decoded(value: &Value) -> Option<Vec<u8>> {
@@ -224,8 +223,7 @@ impl GitSecret {
             let mut bytes = [0; 16];
             getrandom::fill(&mut bytes)
                 .map_err(|_| ActError::Wrong("there are no random numbers for an encryptionIV".to_owned()))?;
-            let iv: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            let iv = SecretString::from(iv);
+            let iv = SecretString::from(hex::encode(bytes));
             // Only onto the Secret that was read: of two that make one, one is taken by both.
             let patch = json!({
                 "metadata": {"resourceVersion": secret.pointer("/metadata/resourceVersion")},

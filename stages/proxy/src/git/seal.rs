@@ -53,7 +53,7 @@ impl Keys {
         kdf.expand(PURPOSE, &mut key).map_err(|_| failed())?;
         kdf.expand(NAME, &mut name).map_err(|_| failed())?;
         let cipher = Aes256Gcm::new_from_slice(&key).map_err(|_| failed())?;
-        Ok(Sealer { cipher, name: name.iter().map(|byte| format!("{byte:02x}")).collect() })
+        Ok(Sealer { cipher, name: hex::encode(name) })
     }
 }
 

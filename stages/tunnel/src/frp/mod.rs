@@ -39,11 +39,7 @@ const VERSION: &str = "0.44.0";
 
 /// What a login proves: that client and server have the same token, which is empty.
 fn privilege_key(timestamp: i64) -> String {
-    hex(&Md5::digest(timestamp.to_string().as_bytes()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Md5::digest(timestamp.to_string().as_bytes()))
 }
 
 async fn or_never<F: Future>(future: Option<F>) -> F::Output {

@@ -25,7 +25,7 @@ use super::messages::{
 use super::proxies::{Proxies, Proxy};
 use super::visits::Visits;
 use super::works::{Works, disowned};
-use super::{VERSION, hex, or_never, privilege_key};
+use super::{VERSION, or_never, privilege_key};
 use crate::metrics::Refusal;
 use crate::mux::{Mux, MuxStream, is_end};
 use crate::native::server::{Closing, refuse};
@@ -234,7 +234,7 @@ impl Connection {
         if run_id.is_empty() {
             let mut bytes = [0; 8];
             getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-            run_id = hex(&bytes);
+            run_id = hex::encode(bytes);
         }
         let answer =
             LoginAnswer { version: VERSION.to_owned(), run_id: run_id.clone(), error: String::new() };

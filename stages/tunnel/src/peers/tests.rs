@@ -111,7 +111,7 @@ async fn a_server_that_takes_nothing_of_what_is_passed_on_to_it_keeps_no_place()
 #[tokio::test]
 async fn what_a_server_had_that_ended_without_a_word_is_forgotten() {
     let world = World::start(REACH).await;
-    let card = Card { address: world.address, key: hex(&[7; KEY]), leaving: false };
+    let card = Card { address: world.address, key: hex::encode([7; KEY]), leaving: false };
     let said = Said { client: "client".to_owned(), generation: 1, allowed: String::new() };
     world.peers.learn("server.other", &serde_json::to_vec(&card).unwrap());
     world.peers.learn("tunnel.other.shop-web", &serde_json::to_vec(&said).unwrap());

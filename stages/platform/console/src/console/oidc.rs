@@ -393,7 +393,7 @@ fn names(claims: &Claims, identity: &Identity) -> [String; 2] {
     };
     let name = told.into_iter().flatten().map(plain).find(|name| !name.is_empty()).unwrap_or_default();
     let digest = Sha256::digest(refused_name(identity).as_bytes());
-    let mark: String = digest.iter().take(3).map(|byte| format!("{byte:02x}")).collect();
+    let mark = hex::encode(&digest[..3]);
     let cut = |length| name.chars().take(length).collect::<String>().trim_end().to_owned();
     [cut(NAME), format!("{}-{mark}", cut(NAME - 7))]
 }

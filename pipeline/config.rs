@@ -28,6 +28,7 @@ mod sharding;
 mod source_server;
 mod state;
 mod target;
+mod tls;
 mod traces;
 mod tunnel;
 mod units;

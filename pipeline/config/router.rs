@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stages_router::{Allowed, CertificateFiles, Limits, NamesConfig, Proxied, RouterConfig, Webhooks};
+use stages_router::{Allowed, Limits, NamesConfig, Proxied, RouterConfig, Webhooks};
 use url::Url;
 
 use super::problem::Problems;
+use super::tls::Tls;
 use super::units::{As, Network, Size, Unit};
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -30,13 +31,6 @@ pub(crate) struct Router {
     app_proxy: AppProxy,
     workflows: Service,
     webhooks: Events,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Tls {
-    certificate_file: As<Option<PathBuf>>,
-    key_file: As<Option<PathBuf>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -112,10 +106,7 @@ impl Router {
         self.app_proxy.limits.check("router.appProxy.limits", problems);
         self.workflows.limits.check("router.workflows.limits", problems);
         self.webhooks.limits.check("router.webhooks.limits", problems);
-        let Tls { certificate_file, key_file } = &self.tls;
-        if certificate_file.is_some() != key_file.is_some() {
-            problems.add("router.tls", "needs both certificateFile and keyFile, or neither of them");
-        }
+        self.tls.check("router.tls", problems);
         if self.listen.is_none() {
             problems.add("router.listen", "must be an address to listen on such as 0.0.0.0:8080");
         }
@@ -124,12 +115,6 @@ impl Router {
     /// What the router is built from, in a pod of this namespace; `origin` is where browsers come from, unless the settings
     /// say otherwise.
     pub(crate) fn config(&self, namespace: Option<&str>, origin: &str, grace: Duration) -> RouterConfig {
-        let certificate = match (&*self.tls.certificate_file, &*self.tls.key_file) {
-            (Some(certificate), Some(key)) => {
-                Some(CertificateFiles { certificate: certificate.clone(), key: key.clone() })
-            }
-            _ => None,
-        };
         let proxied = |url: &Option<Url>, ca_file: &Option<PathBuf>, insecure, limits: &Most| {
             let url = url.clone()?;
             Some(Proxied { url, ca_file: ca_file.clone(), insecure, limits: limits.limits() })
@@ -142,7 +127,7 @@ impl Router {
         }
         RouterConfig {
             listen: self.listen.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 8080))),
-            certificate,
+            certificate: self.tls.files(),
             trusted: self.trusted_proxies.iter().map(|network| network.0).collect(),
             connections: self.connections,
             head_timeout: *self.head_timeout,

@@ -13,6 +13,7 @@ use url::Url;
 
 use super::Token;
 use super::problem::Problems;
+use super::tls::Tls;
 use super::units::{As, Network, Unit};
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -57,13 +58,6 @@ impl Peers {
         );
         Ok((listen, reached))
     }
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Tls {
-    certificate_file: As<Option<PathBuf>>,
-    key_file: As<Option<PathBuf>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -113,10 +107,7 @@ impl Server {
             "tunnelServer.askPlatform",
             "tunnelServer.tokensFile",
         );
-        let Tls { certificate_file, key_file } = &self.tls;
-        if certificate_file.is_some() != key_file.is_some() {
-            problems.add("tunnelServer.tls", "needs both certificateFile and keyFile, or neither of them");
-        }
+        self.tls.check("tunnelServer.tls", problems);
         if self.listen.is_none() {
             problems.add("tunnelServer.listen", "must be an address to listen on such as 0.0.0.0:8080");
         }
@@ -124,16 +115,10 @@ impl Server {
 
     /// What the server is built from; `None` without a domain.
     pub(crate) fn config(&self, grace: Duration) -> Option<ServerConfig> {
-        let tls = match (&*self.tls.certificate_file, &*self.tls.key_file) {
-            (Some(certificate), Some(key)) => {
-                Some(stages_tunnel::Tls { certificate: certificate.clone(), key: key.clone() })
-            }
-            _ => None,
-        };
         Some(ServerConfig {
             address: self.listen.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 8080))),
             domain: self.domain.as_ref()?.0.clone(),
-            tls,
+            tls: self.tls.files(),
             trusted: self.trusted_proxies.iter().map(|network| network.0).collect::<Networks>(),
             streams: self.requests,
             connections: self.connections,

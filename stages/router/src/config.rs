@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use stages_client::CertificateFiles;
 use url::Url;
 
 /// All of it.
@@ -42,15 +43,6 @@ pub struct RouterConfig {
     pub workflows: Option<Proxied>,
     /// `/webhooks/<namespace>/<name>`.
     pub webhooks: Webhooks,
-}
-
-/// A certificate and its key, in PEM; read anew while it runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CertificateFiles {
-    /// The chain, the server's own first.
-    pub certificate: PathBuf,
-    /// Its key.
-    pub key: PathBuf,
 }
 
 /// How names of services are resolved.

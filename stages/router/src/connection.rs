@@ -15,15 +15,16 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use pipeline_core::{Place, Shutdown};
+use stages_client::OwnCertificate;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 
 use crate::config::RouterConfig;
 use crate::forwarded::Arrival;
 use crate::proxy::Proxy;
 use crate::pulse::{Turn, Watched, Wire};
-use crate::tls::Certificate;
 
 /// What is read at once, and the least that a head may have.
 const BUFFER: usize = 64 << 10;
@@ -39,7 +40,7 @@ const FAREWELL: Duration = Duration::from_millis(500);
 /// What all connections share.
 pub(crate) struct Front {
     pub(crate) proxy: Arc<Proxy>,
-    pub(crate) certificate: Option<Arc<Certificate>>,
+    pub(crate) tls: Option<TlsAcceptor>,
     http: Builder<TokioExecutor>,
     head_timeout: Duration,
     keep_alive: Duration,
@@ -51,8 +52,9 @@ impl Front {
     pub(crate) fn new(
         config: &RouterConfig,
         proxy: Arc<Proxy>,
-        certificate: Option<Arc<Certificate>>,
+        certificate: Option<&Arc<OwnCertificate>>,
     ) -> Self {
+        let tls = certificate.map(|certificate| certificate.serving(&["h2", "http/1.1"]).into());
         let mut http = Builder::new(TokioExecutor::new());
         // Times are kept here: those of hyper do not tell a client that asks nothing from one that is slow.
         http.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(BUFFER);
@@ -66,7 +68,7 @@ impl Front {
             .keep_alive_timeout(PING);
         Self {
             proxy,
-            certificate,
+            tls,
             http,
             head_timeout: config.head_timeout,
             keep_alive: config.keep_alive,
@@ -88,11 +90,11 @@ pub(crate) async fn converse(
     let _ = stream.set_nodelay(true);
     let wire = Wire::opened();
     let stream = Watched::new(stream, wire.clone());
-    let Some(certificate) = &front.certificate else {
+    let Some(tls) = &front.tls else {
         return serve(&front, stream, arrival, place, wire, closing).await;
     };
     let shaken = tokio::select! {
-        shaken = timeout(front.head_timeout, certificate.acceptor().accept(stream)) => shaken,
+        shaken = timeout(front.head_timeout, tls.accept(stream)) => shaken,
         () = closing.cancelled() => return,
         () = place.lost() => return,
     };

@@ -6,6 +6,7 @@
 //! away is answered for with 502, 503 or 504, and every other route goes on
 
 mod access;
+mod any_certificate;
 mod config;
 mod connection;
 mod exchange;
@@ -23,12 +24,10 @@ mod refusal;
 mod route;
 mod router;
 mod streamed;
-mod tls;
 mod upgrade;
 mod upstream;
 
-pub use config::{Allowed, CertificateFiles, Limits, NamesConfig, Proxied, RouterConfig, Webhooks};
+pub use config::{Allowed, Limits, NamesConfig, Proxied, RouterConfig, Webhooks};
 pub use names::NamesError;
 pub use router::{BuildError, Router};
-pub use tls::CertificateError;
 pub use upstream::UpstreamError;

@@ -12,10 +12,10 @@ use std::time::Duration;
 use http::HeaderValue;
 use pipeline_core::{Given, Places, Service, Shutdown, StageError, async_trait};
 use prometheus::Registry;
-use stages_client::GaugeGuard;
+use stages_client::{CertificateError, GaugeGuard, OwnCertificate};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
 use crate::config::{Limits, Proxied, RouterConfig};
@@ -25,7 +25,6 @@ use crate::metrics::RouterMetrics;
 use crate::names::{Names, NamesError};
 use crate::probe;
 use crate::proxy::{Behind, Proxy};
-use crate::tls::{Certificate, CertificateError};
 use crate::upstream::{Pool, Upstream, UpstreamError};
 
 /// After a failed accept (no file descriptors left, say), so that the loop does not spin.
@@ -73,6 +72,7 @@ pub struct Router {
     listener: TcpListener,
     address: SocketAddr,
     front: Front,
+    certificate: Option<Arc<OwnCertificate>>,
     config: RouterConfig,
 }
 
@@ -89,12 +89,12 @@ impl RouterConfig {
     /// [`BuildError`], with what to do about it.
     pub async fn build(self, registry: &Registry) -> Result<Router, BuildError> {
         let proxy = Arc::new(self.proxy(registry)?);
-        let certificate = self.certificate.clone().map(Certificate::read).transpose()?.map(Arc::new);
-        let front = Front::new(&self, proxy, certificate);
+        let certificate = self.certificate.clone().map(OwnCertificate::open).transpose()?;
+        let front = Front::new(&self, proxy, certificate.as_ref());
         let refused = |source| BuildError::Listen { address: self.listen, source };
         let listener = TcpListener::bind(self.listen).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
-        Ok(Router { listener, address, front, config: self })
+        Ok(Router { listener, address, front, certificate, config: self })
     }
 
     fn proxy(&self, registry: &Registry) -> Result<Proxy, BuildError> {
@@ -144,7 +144,7 @@ impl Service for Router {
     }
 
     async fn serve(self: Box<Self>, Given { stop, .. }: Given) -> Result<(), StageError> {
-        let Self { listener, address, front, config } = *self;
+        let Self { listener, address, front, certificate, config } = *self;
         let (front, closing, tasks) = (Arc::new(front), Shutdown::new(), TaskTracker::new());
         let proxy = front.proxy.clone();
         let accepting = async {
@@ -152,7 +152,7 @@ impl Service for Router {
             loop {
                 let (stream, peer) = accept(&listener).await;
                 let place = places.take().await;
-                let arrival = Arrival { peer, port: address.port(), tls: front.certificate.is_some() };
+                let arrival = Arrival { peer, port: address.port(), tls: front.tls.is_some() };
                 let count = GaugeGuard::new(&proxy.metrics.connections);
                 let conversation = converse(front.clone(), stream, arrival, place, closing.clone());
                 tasks.spawn(async move {
@@ -162,13 +162,9 @@ impl Service for Router {
             }
         };
         let renewing = async {
-            let Some(certificate) = front.certificate.clone() else { return std::future::pending().await };
-            let mut ticks = interval(CERTIFICATE);
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            loop {
-                ticks.tick().await;
-                let certificate = certificate.clone();
-                let _ = tokio::task::spawn_blocking(move || certificate.refresh()).await;
+            match certificate {
+                Some(certificate) => certificate.renew(CERTIFICATE).await,
+                None => std::future::pending().await,
             }
         };
         tokio::select! {

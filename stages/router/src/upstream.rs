@@ -30,10 +30,10 @@ use rustls_platform_verifier::BuilderVerifierExt as _;
 use tower_service::Service;
 use url::Url;
 
+use crate::any_certificate::AnyCertificate;
 use crate::config::Proxied;
 use crate::lent::Lent;
 use crate::refusal::Refusal;
-use crate::tls::AnyCertificate;
 
 /// Connections without a request are kept this long, and this many to a service.
 const KEPT: Duration = Duration::from_secs(30);

@@ -8,7 +8,6 @@
 mod ahead;
 mod board;
 mod busied;
-mod certificate;
 mod client;
 mod credentials;
 mod dial;
@@ -40,7 +39,7 @@ pub use dial::{Dial, DialError};
 pub use frp::Packing;
 pub use name::{Name, NameError};
 pub use platform::{PlatformCredentials, PlatformError};
-pub use server::{Server, ServerConfig, ServerError, Times, Tls};
+pub use server::{Server, ServerConfig, ServerError, Times};
 pub use through::ProxyError;
 pub use visitors::{NetworkError, Networks, address_of};
 pub use ws::{Frames, Side, WebSocket, accept_of, new_key};

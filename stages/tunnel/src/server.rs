@@ -8,7 +8,6 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use pipeline_core::{Given, Place, Places, Reason, Service, StageError, WriteTimed};
+use stages_client::{CertificateError, CertificateFiles, OwnCertificate};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
@@ -28,7 +28,6 @@ use tokio_util::task::TaskTracker;
 use crate::ahead::Ahead;
 use crate::board::Board;
 use crate::busied::Busied;
-use crate::certificate::Certificate;
 use crate::heads::{Heads, Turns};
 use crate::metrics::{Metrics, Refusal};
 use crate::peers::Peers;
@@ -98,15 +97,6 @@ impl Default for Times {
     }
 }
 
-/// A certificate and its key, in PEM; read anew while a server runs.
-#[derive(Debug, Clone)]
-pub struct Tls {
-    /// The file of the certificate and those above it.
-    pub certificate: PathBuf,
-    /// The file of its key.
-    pub key: PathBuf,
-}
-
 /// What a server is built of.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
@@ -115,7 +105,7 @@ pub struct ServerConfig {
     /// The tunnel `a-b` is visited at `a-b.<domain>`.
     pub domain: String,
     /// TLS of its own; without, an ingress in front of it has that.
-    pub tls: Option<Tls>,
+    pub tls: Option<CertificateFiles>,
     /// Whose `X-Forwarded-For` is believed.
     pub trusted: Networks,
     /// Requests under way through one connection of a tunnel, at most.
@@ -143,20 +133,19 @@ pub enum ServerError {
         source: io::Error,
     },
     /// The certificate or its key is of no use.
-    #[error("use the certificate {path}")]
-    Tls {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     /// A metric is there already.
     #[error("count what happens")]
     Metrics(#[source] prometheus::Error),
     /// No key can be made that other servers are known by.
     #[error("make a key for other servers")]
     Key(#[source] getrandom::Error),
+}
+
+/// Takes TLS off with the server's own certificate.
+fn acceptor(certificate: &Arc<OwnCertificate>) -> TlsAcceptor {
+    certificate.serving(&["http/1.1"]).into()
 }
 
 /// What all connections of a server share.
@@ -211,7 +200,7 @@ impl Shared {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
-    certificate: Option<Arc<Certificate>>,
+    certificate: Option<Arc<OwnCertificate>>,
     connections: usize,
     drain_delay: Duration,
     grace: Duration,
@@ -235,7 +224,7 @@ impl ServerConfig {
         credentials: Arc<dyn Credentials>,
         registry: &prometheus::Registry,
     ) -> Result<Server, ServerError> {
-        let certificate = self.tls.as_ref().map(Certificate::open).transpose()?;
+        let certificate = self.tls.clone().map(OwnCertificate::open).transpose()?;
         let listening = |source| ServerError::Listen { address: self.address, source };
         let listener = TcpListener::bind(self.address).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
@@ -262,7 +251,7 @@ impl ServerConfig {
             logins: Arc::new(Semaphore::new(LOGINS)),
             called: frp::Called::default(),
             alone: frp::Alone::default(),
-            within: frp::Within::new(certificate.as_ref().map(Certificate::acceptor)),
+            within: frp::Within::new(certificate.as_ref().map(acceptor)),
             leaving: CancellationToken::new(),
             close,
             tunnels: TaskTracker::new(),
@@ -332,7 +321,7 @@ impl Service for Server {
             let passing = peers.clone().serve(listener, visitors.clone(), nobody_else.clone(), close.clone());
             (peers, tokio::spawn(passing))
         });
-        let tls = self.certificate.as_ref().map(Certificate::acceptor);
+        let tls = self.certificate.as_ref().map(acceptor);
         if let Some(certificate) = self.certificate {
             let (renewing, close) = (certificate.renew(self.shared.times.renew), close.clone());
             self.shared.tunnels.spawn(async move {

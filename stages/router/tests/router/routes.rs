@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use stages_router::{CertificateFiles, RouterConfig};
+use stages_client::CertificateFiles;
+use stages_router::RouterConfig;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket};
 

@@ -4,19 +4,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
-use stages_tunnel::{Dial, Tls};
+use stages_client::CertificateFiles;
+use stages_tunnel::Dial;
 
 use crate::ears::Warnings;
 use crate::service::Service;
 use crate::world::{DOMAIN, World, eventually, run};
 
 /// Files of a certificate for this machine and its key.
-fn files(folder: &Path) -> Tls {
-    Tls { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") }
+fn files(folder: &Path) -> CertificateFiles {
+    CertificateFiles { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") }
 }
 
 /// Writes a new one, and gives it.
-fn written(to: &Tls) -> CertifiedKey<KeyPair> {
+fn written(to: &CertificateFiles) -> CertifiedKey<KeyPair> {
     let signed = generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     std::fs::write(&to.certificate, signed.cert.pem()).unwrap();
     std::fs::write(&to.key, signed.signing_key.serialize_pem()).unwrap();

@@ -1,14 +1,11 @@
 //! The page of a commit that a deployment brought.
 
-use axum::Extension;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::Path;
 use axum::http::StatusCode;
-use axum::http::header::HeaderMap;
-use axum::response::Response;
 use jiff::Timestamp;
 
-use super::handlers::{HandlerResult, framed, page_of, send, unavailable};
-use super::{Console, Session};
+use super::desk::Desk;
+use super::handlers::HandlerResult;
 use crate::fleet::Unavailable;
 use crate::page;
 use crate::page::application::Asked;
@@ -16,25 +13,20 @@ use crate::page::application::Asked;
 type Parts = (String, String, String, String, String);
 
 pub(crate) async fn commit(
-    State(console): State<Console>,
-    Extension(session): Extension<Session>,
     Path((runtime, namespace, name, began, revision)): Path<Parts>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
+    desk: Desk,
 ) -> HandlerResult {
-    let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
-    let id = console.application_at(&session, (runtime, namespace, name)).await.map_err(failed)?;
-    let asked = Asked::parse(id, &query.unwrap_or_default());
-    let unknown = || -> Response {
-        let page = page::commit::unknown(&asked, &revision);
-        send(StatusCode::NOT_FOUND, &framed(&page, &session, &headers))
-    };
+    let Desk { console, session, .. } = &desk;
+    let failed = |error: Unavailable| desk.unavailable(&error);
+    let id = console.application_at(session, (runtime, namespace, name)).await.map_err(failed)?;
+    let asked = Asked::parse(id, &desk.form);
+    let unknown = || desk.answered(StatusCode::NOT_FOUND, &page::commit::unknown(&asked, &revision));
     let Some(at) = began.parse().ok().and_then(|began| Timestamp::from_millisecond(began).ok()) else {
         return Ok(unknown());
     };
     let found = session.fleet.commit(&asked.id, at.as_millisecond(), &revision).await;
     Ok(match found.map_err(failed)? {
-        Some(commit) => page_of(&page::commit::page(&asked, at, &commit), &session, &headers),
+        Some(commit) => desk.shown(&page::commit::page(&asked, at, &commit)),
         None => unknown(),
     })
 }

@@ -10,6 +10,7 @@ use maud::{Markup, html};
 use stages_platform_store::{Link, Role, runtime_id};
 use url::form_urlencoded;
 
+use super::desk::Desk;
 use super::form::Form;
 use super::{Console, Session, cookie, live, oidc, views};
 use crate::accounts::User;
@@ -39,10 +40,6 @@ pub(super) type HandlerResult = Result<Response, Response>;
 
 pub(super) fn theme(headers: &HeaderMap) -> Option<&str> {
     cookie(headers, "theme").filter(|theme| ["dark", "light"].contains(theme))
-}
-
-pub(super) fn page_of(page: &Page, session: &Session, headers: &HeaderMap) -> Response {
-    send(StatusCode::OK, &framed(page, session, headers))
 }
 
 /// A page in its frame, for whoever has this session.
@@ -80,15 +77,11 @@ pub(super) fn value(text: &str, name: &str) -> String {
     found.map(|(_, value)| value.into_owned()).unwrap_or_default()
 }
 
-pub(crate) async fn home(
-    State(console): State<Console>,
-    Extension(session): Extension<Session>,
-    headers: HeaderMap,
-) -> HandlerResult {
-    let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
-    let (home, trend) = (session.fleet.home(), session.fleet.trend(page::shipping::DAYS));
-    let (home, trend) = tokio::try_join!(home, trend).map_err(failed)?;
-    Ok(page_of(&page::home::page(&home, &trend, console.now()), &session, &headers))
+pub(crate) async fn home(desk: Desk) -> HandlerResult {
+    let fleet = &desk.session.fleet;
+    let (home, trend) = (fleet.home(), fleet.trend(page::shipping::DAYS));
+    let (home, trend) = tokio::try_join!(home, trend).map_err(|error| desk.unavailable(&error))?;
+    Ok(desk.shown(&page::home::page(&home, &trend, desk.console.now())))
 }
 
 /// As many days as an address says, within what figures are made of.
@@ -96,47 +89,29 @@ pub(super) fn days_of(text: &str) -> u32 {
     text.parse().unwrap_or(page::shipping::DAYS).clamp(1, 90)
 }
 
-pub(crate) async fn shipping(
-    Extension(session): Extension<Session>,
-    Path((days, figure)): Path<(String, String)>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> HandlerResult {
-    let filter = Filter::parse(&query.unwrap_or_default());
-    let days = days_of(&days);
+pub(crate) async fn shipping(Path((days, figure)): Path<(String, String)>, desk: Desk) -> HandlerResult {
+    let (filter, days) = (Filter::parse(&desk.form), days_of(&days));
     let figure = Figure::ALL.into_iter().find(|one| one.word() == figure).unwrap_or(Figure::Deployments);
-    let shipping = session.fleet.shipping(&filter, days).await;
-    let shipping = shipping.map_err(|error| unavailable(&error, Some(&session), &headers))?;
-    Ok(page_of(&page::shipping::page(&filter, &shipping, figure), &session, &headers))
+    let shipping = desk.session.fleet.shipping(&filter, days).await;
+    let shipping = shipping.map_err(|error| desk.unavailable(&error))?;
+    Ok(desk.shown(&page::shipping::page(&filter, &shipping, figure)))
 }
 
-pub(crate) async fn applications(
-    State(console): State<Console>,
-    Extension(session): Extension<Session>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> HandlerResult {
-    let filter = Filter::parse(&query.unwrap_or_default());
-    views::listed(&console, &session, &headers, &filter, None).await
+pub(crate) async fn applications(desk: Desk) -> HandlerResult {
+    views::listed(&desk, &Filter::parse(&desk.form), None).await
 }
 
-pub(crate) async fn application(
-    State(console): State<Console>,
-    Extension(session): Extension<Session>,
-    Path(at): Path<(String, String, String)>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> HandlerResult {
-    let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
+pub(crate) async fn application(Path(at): Path<(String, String, String)>, desk: Desk) -> HandlerResult {
+    let Desk { console, session, .. } = &desk;
+    let failed = |error: Unavailable| desk.unavailable(&error);
     let (fleet, now) = (&session.fleet, console.now());
-    let id = console.application_at(&session, at).await.map_err(failed)?;
-    let asked = Asked::parse(id.clone(), &query.unwrap_or_default());
+    let id = console.application_at(session, at).await.map_err(failed)?;
+    let asked = Asked::parse(id.clone(), &desk.form);
     let mut window = asked.window(now);
     let (application, neighbours) = (fleet.application(&id, window), fleet.neighbours(&asked.filter, &id));
     let (application, neighbours) = tokio::try_join!(application, neighbours).map_err(failed)?;
     let Some(mut application) = application else {
-        let markup = framed(&page::application::unknown(&id), &session, &headers);
-        return Ok(send(StatusCode::NOT_FOUND, &markup));
+        return Ok(desk.answered(StatusCode::NOT_FOUND, &page::application::unknown(&id)));
     };
     let (from, to) = page::application::interval(&application, window);
     if window.from.is_none() && asked.tab == Tab::Compare {
@@ -162,23 +137,18 @@ pub(crate) async fn application(
             (interval.after, interval.desired) = tokio::try_join!(both.0, both.1).map_err(failed)?;
         }
     }
-    let acts = super::acts::of(&console, &session, &id, &application, interval.resource.as_ref()).await;
-    let acts = acts.map_err(|error| failed(Unavailable(Box::new(error))))?;
-    let page = page::application::page(&asked, &application, &interval, &neighbours, &acts, now);
-    Ok(page_of(&page, &session, &headers))
+    let acts = super::acts::of(console, session, &id, &application, interval.resource.as_ref()).await;
+    let acts = acts.map_err(|error| desk.unread(error))?;
+    Ok(desk.shown(&page::application::page(&asked, &application, &interval, &neighbours, &acts, now)))
 }
 
-pub(crate) async fn preview(
-    State(console): State<Console>,
-    Extension(session): Extension<Session>,
-    Path(at): Path<(String, String, String)>,
-    headers: HeaderMap,
-) -> HandlerResult {
+pub(crate) async fn preview(Path(at): Path<(String, String, String)>, desk: Desk) -> HandlerResult {
+    let Desk { console, session, .. } = &desk;
     let now = console.now();
     let begin = now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(Timestamp::UNIX_EPOCH);
     let window = Window { begin, end: now, from: None, to: None, steps: Steps::None, drifts: false };
-    let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
-    let id = console.application_at(&session, at).await.map_err(failed)?;
+    let failed = |error: Unavailable| desk.unavailable(&error);
+    let id = console.application_at(session, at).await.map_err(failed)?;
     match session.fleet.application(&id, window).await.map_err(failed)? {
         Some(application) => Ok(send(StatusCode::OK, &page::preview::fragment(&application, now))),
         None => {
@@ -187,108 +157,71 @@ pub(crate) async fn preview(
     }
 }
 
-pub(crate) async fn deployments(
-    State(console): State<Console>,
-    Extension(session): Extension<Session>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> HandlerResult {
-    let filter = Filter::parse(&query.unwrap_or_default());
-    let found = session.fleet.deployments(&filter).await;
-    let (found, is_more) = found.map_err(|error| unavailable(&error, Some(&session), &headers))?;
-    Ok(page_of(&page::deployments::page(&filter, &found, is_more, console.now()), &session, &headers))
+pub(crate) async fn deployments(desk: Desk) -> HandlerResult {
+    let filter = Filter::parse(&desk.form);
+    let found = desk.session.fleet.deployments(&filter).await;
+    let (found, is_more) = found.map_err(|error| desk.unavailable(&error))?;
+    Ok(desk.shown(&page::deployments::page(&filter, &found, is_more, desk.console.now())))
 }
 
-pub(crate) async fn resources(
-    State(console): State<Console>,
-    Extension(session): Extension<Session>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> HandlerResult {
-    let text = value(&query.unwrap_or_default(), "q");
-    let found = session.fleet.resources(text.trim()).await;
-    let found = found.map_err(|error| unavailable(&error, Some(&session), &headers))?;
-    Ok(page_of(&page::resources::page(text.trim(), &found, console.now()), &session, &headers))
+pub(crate) async fn resources(desk: Desk) -> HandlerResult {
+    let text = desk.value("q");
+    let found = desk.session.fleet.resources(&text).await.map_err(|error| desk.unavailable(&error))?;
+    Ok(desk.shown(&page::resources::page(&text, &found, desk.console.now())))
 }
 
-pub(crate) async fn runtimes(
-    State(console): State<Console>,
-    Extension(session): Extension<Session>,
-    headers: HeaderMap,
-) -> HandlerResult {
-    let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
-    let all = session.fleet.runtimes().await.map_err(failed)?;
-    let clusters = session.fleet.clusters().await.map_err(failed)?;
-    let strangers = match session.role {
-        Role::Admin => Some(session.fleet.strangers().await.map_err(failed)?),
+pub(crate) async fn runtimes(desk: Desk) -> HandlerResult {
+    let (fleet, failed) = (&desk.session.fleet, |error: Unavailable| desk.unavailable(&error));
+    let all = fleet.runtimes().await.map_err(failed)?;
+    let clusters = fleet.clusters().await.map_err(failed)?;
+    let strangers = match desk.session.role {
+        Role::Admin => Some(fleet.strangers().await.map_err(failed)?),
         Role::Member => None,
     };
-    let page = page::runtimes::page(&all, &clusters, strangers.as_deref(), console.now());
-    Ok(page_of(&page, &session, &headers))
+    Ok(desk.shown(&page::runtimes::page(&all, &clusters, strangers.as_deref(), desk.console.now())))
 }
 
-pub(crate) async fn add_runtime_form(Extension(session): Extension<Session>, headers: HeaderMap) -> Response {
-    page_of(&page::add_runtime::form(&Installation::default(), None), &session, &headers)
+pub(crate) async fn add_runtime_form(desk: Desk) -> Response {
+    desk.shown(&page::add_runtime::form(&Installation::default(), None))
 }
 
-pub(crate) async fn add_runtime(
-    State(console): State<Console>,
-    Extension(session): Extension<Session>,
-    headers: HeaderMap,
-    Form(body): Form,
-) -> HandlerResult {
-    let runtime = Installation::of_form(&body);
+pub(crate) async fn add_runtime(desk: Desk) -> HandlerResult {
+    let runtime = Installation::of_form(desk.form.as_bytes());
     if let Some(refused) = runtime.refused().or_else(|| runtime.refused_as_new()) {
-        return Ok(page_of(&page::add_runtime::form(&runtime, Some(refused)), &session, &headers));
+        return Ok(desk.shown(&page::add_runtime::form(&runtime, Some(refused))));
     }
-    let added = session.fleet.add_runtime(&runtime.name, &session.user).await;
-    let page = match added.map_err(|error| unavailable(&error, Some(&session), &headers))? {
-        Added::Token(token) => page::add_runtime::added(&runtime, &token, &console.0.settings.external),
+    let added = desk.session.fleet.add_runtime(&runtime.name, &desk.session.user).await;
+    Ok(desk.shown(&match added.map_err(|error| desk.unavailable(&error))? {
+        Added::Token(token) => page::add_runtime::added(&runtime, &token, &desk.console.0.settings.external),
         Added::Refused(why) => page::add_runtime::form(&runtime, Some(("name", &why))),
-    };
-    Ok(page_of(&page, &session, &headers))
+    }))
 }
 
 /// How far a runtime is that was added.
-pub(crate) async fn added_runtime(
-    Extension(session): Extension<Session>,
-    Path(name): Path<String>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> HandlerResult {
-    let typed = Installation::of_form(query.unwrap_or_default().as_bytes());
-    let all = session.fleet.runtimes().await;
-    let all = all.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+pub(crate) async fn added_runtime(Path(name): Path<String>, desk: Desk) -> HandlerResult {
+    let typed = Installation::of_form(desk.form.as_bytes());
+    let all = desk.session.fleet.runtimes().await.map_err(|error| desk.unavailable(&error))?;
     let known = all.iter().find(|one| one.name == name || runtime_id(&one.name) == name);
     let (false, Some(known)) = (typed.refused().is_some(), known) else {
         return Ok((StatusCode::NOT_FOUND, "there is no such runtime\n").into_response());
     };
     let typed = Installation { name: known.name.clone(), ..typed };
-    Ok(page_of(&page::add_runtime::progress(&typed, Some(known)), &session, &headers))
+    Ok(desk.shown(&page::add_runtime::progress(&typed, Some(known))))
 }
 
 /// What the palette shows while somebody types: views of theirs by name, applications by the same filter as the list, and
 /// resources by name.
-pub(crate) async fn find(
-    State(console): State<Console>,
-    Extension(session): Extension<Session>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-) -> HandlerResult {
-    let text = value(query.as_deref().unwrap_or_default(), "q").trim().to_lowercase();
-    let filter = Filter {
-        grouping: crate::filter::Grouping::None,
-        page: 0,
-        ..Filter::parse(&query.unwrap_or_default())
-    };
+pub(crate) async fn find(desk: Desk) -> HandlerResult {
+    let (fleet, text) = (&desk.session.fleet, desk.value("q").to_lowercase());
+    let filter = Filter { grouping: crate::filter::Grouping::None, page: 0, ..Filter::parse(&desk.form) };
     let resources = async {
         // What is too short is in everything.
-        if text.len() < RESOURCE { Ok(Vec::new()) } else { session.fleet.resources(&text).await }
+        if text.len() < RESOURCE { Ok(Vec::new()) } else { fleet.resources(&text).await }
     };
-    let (listing, resources) = tokio::join!(session.fleet.applications(&filter), resources);
-    let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
+    let (listing, resources) = tokio::join!(fleet.applications(&filter), resources);
+    let failed = |error: Unavailable| desk.unavailable(&error);
     let (listing, resources) = (listing.map_err(failed)?, resources.map_err(failed)?);
-    let views = views::of(&console, &session, &headers).await?;
+    let views = views::of(&desk).await?;
     let named = views.iter().filter(|view| view.name.to_lowercase().contains(&text));
     // Those of an application whose own name is meant say nothing more.
     let resources = resources.iter().filter(|one| one.resource.key.name.to_lowercase().contains(&text));
@@ -308,11 +241,7 @@ pub(crate) async fn find(
     Ok(send(StatusCode::OK, &markup))
 }
 
-pub(crate) async fn live(
-    State(console): State<Console>,
-    Extension(session): Extension<Session>,
-    headers: HeaderMap,
-) -> Response {
+pub(crate) async fn live(Desk { console, session, headers, .. }: Desk) -> Response {
     let after = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     live::stream(console, session, after).into_response()
 }

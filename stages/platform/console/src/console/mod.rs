@@ -2,6 +2,7 @@
 
 mod acts;
 pub(crate) mod commit;
+mod desk;
 mod form;
 pub(crate) mod handlers;
 mod live;

@@ -1,16 +1,12 @@
 //! Views that somebody saved, and the list of applications that they stand above.
 
-use axum::Extension;
-use axum::extract::{RawQuery, State};
-use axum::http::HeaderMap;
+use axum::extract::RawQuery;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use stages_platform_store::SavedView;
 
-use super::form::Form;
-use super::handlers::{HandlerResult, page_of, unavailable, value};
-use super::{Console, Session};
+use super::desk::Desk;
+use super::handlers::{HandlerResult, value};
 use crate::filter::{Filter, Grouping};
-use crate::fleet::Unavailable;
 use crate::page::link::with;
 use crate::page::{applications as page, matrix as matrix_page, views::Views};
 
@@ -20,67 +16,46 @@ const NAME: usize = 60;
 const QUERY: usize = 2_000;
 
 /// Somebody's own, by name.
-pub(super) async fn of(
-    console: &Console,
-    session: &Session,
-    headers: &HeaderMap,
-) -> Result<Vec<SavedView>, Response> {
-    let views = console.0.settings.store.saved_views(&session.user).await;
-    views.map_err(|error| unavailable(&Unavailable(Box::new(error)), Some(session), headers))
+pub(super) async fn of(desk: &Desk) -> Result<Vec<SavedView>, Response> {
+    desk.store().saved_views(&desk.session.user).await.map_err(|error| desk.unread(error))
 }
 
 /// The list that a filter leaves, with what is to be said above it.
-pub(super) async fn listed(
-    console: &Console,
-    session: &Session,
-    headers: &HeaderMap,
-    filter: &Filter,
-    refused: Option<&str>,
-) -> HandlerResult {
-    let saved = of(console, session, headers).await?;
+pub(super) async fn listed(desk: &Desk, filter: &Filter, refused: Option<&str>) -> HandlerResult {
+    let (saved, fleet) = (of(desk).await?, &desk.session.fleet);
     let views = Views { saved: &saved, refused };
     if filter.grouping == Grouping::Matrix {
-        let matrix = session.fleet.matrix(filter).await;
-        let matrix = matrix.map_err(|error| unavailable(&error, Some(session), headers))?;
-        return Ok(page_of(&matrix_page::page(filter, &matrix, &views), session, headers));
+        let matrix = fleet.matrix(filter).await.map_err(|error| desk.unavailable(&error))?;
+        return Ok(desk.shown(&matrix_page::page(filter, &matrix, &views)));
     }
-    let listing = session.fleet.applications(filter).await;
-    let listing = listing.map_err(|error| unavailable(&error, Some(session), headers))?;
-    Ok(page_of(&page::page(filter, &listing, &views, console.now()), session, headers))
+    let listing = fleet.applications(filter).await.map_err(|error| desk.unavailable(&error))?;
+    Ok(desk.shown(&page::page(filter, &listing, &views, desk.console.now())))
 }
 
 /// Saves the filter of the address that it is sent to under a name, or takes a view away; then the list is shown again.
-pub(crate) async fn act(
-    State(console): State<Console>,
-    Extension(session): Extension<Session>,
-    headers: HeaderMap,
-    RawQuery(query): RawQuery,
-    Form(body): Form,
-) -> HandlerResult {
+pub(crate) async fn act(RawQuery(query): RawQuery, desk: Desk) -> HandlerResult {
     let filter = Filter::parse(&query.unwrap_or_default());
-    let form = String::from_utf8_lossy(&body).into_owned();
-    let name = value(&form, "name").trim().to_owned();
-    let (store, by, now) = (&console.0.settings.store, session.by(), console.now().as_millisecond());
-    let (done, otherwise) = match &*value(&form, "act") {
+    let name = desk.value("name");
+    let (store, by, now) = (desk.store(), desk.by(), desk.now());
+    let (done, otherwise) = match &*value(&desk.form, "act") {
         "remove" => (store.remove_view(&by, &name, now).await, "You have no such view (any more)."),
         _ => {
             // Whoever opens it begins with its first page.
             let query = Filter { page: 0, ..filter.clone() }.query();
             if name.is_empty() || name.chars().count() > NAME || name.contains(char::is_control) {
                 let why = "A view has a name of 1 to 60 characters.";
-                return listed(&console, &session, &headers, &filter, Some(why)).await;
+                return listed(&desk, &filter, Some(why)).await;
             }
             if query.len() > QUERY {
                 let why = "A view keeps a filter of at most 2,000 characters: take something away.";
-                return listed(&console, &session, &headers, &filter, Some(why)).await;
+                return listed(&desk, &filter, Some(why)).await;
             }
             let saved = store.save_view(&by, &SavedView { name, query }, now).await;
             (saved, "You have 50 views: remove one first.")
         }
     };
-    let done = done.map_err(|error| unavailable(&Unavailable(Box::new(error)), Some(&session), &headers))?;
-    match done {
+    match done.map_err(|error| desk.unread(error))? {
         true => Ok(Redirect::to(&with("/applications", &filter.query())).into_response()),
-        false => listed(&console, &session, &headers, &filter, Some(otherwise)).await,
+        false => listed(&desk, &filter, Some(otherwise)).await,
     }
 }

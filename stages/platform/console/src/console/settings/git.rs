@@ -4,14 +4,13 @@ use stages_platform_store::Role;
 
 use super::Desk;
 use crate::console::acts::may_commit;
-use crate::console::handlers::{HandlerResult, unavailable};
+use crate::console::handlers::HandlerResult;
 use crate::page::acts::refused;
 use crate::page::settings::git as page;
 
 pub(crate) async fn show(desk: Desk) -> HandlerResult {
     let session = &desk.session;
-    let runtimes = session.fleet.runtimes().await;
-    let runtimes = runtimes.map_err(|error| unavailable(&error, Some(session), &desk.headers))?;
+    let runtimes = session.fleet.runtimes().await.map_err(|error| desk.unavailable(&error))?;
     let names: Vec<String> = runtimes.into_iter().map(|one| one.name).collect();
     let asked = desk.value("runtime");
     let chosen = names.iter().find(|name| **name == asked).or(names.first()).map(String::as_str);

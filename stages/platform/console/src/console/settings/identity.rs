@@ -44,5 +44,5 @@ pub(crate) async fn act(desk: Desk) -> HandlerResult {
 }
 
 async fn refused(desk: &Desk, why: &str) -> HandlerResult {
-    listed(&desk.console, &desk.session, &desk.headers, &Said::Refused(why)).await
+    listed(desk, &Said::Refused(why)).await
 }

@@ -32,9 +32,11 @@ mod tunnel_client;
 mod tunnel_server;
 
 use std::future::Future;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures::future::BoxFuture;
 use pipeline_core::Shutdown;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -48,7 +50,7 @@ pub(crate) use self::secrets::run as secrets;
 pub(crate) use self::source_server::command as source_server;
 pub(crate) use self::tunnel_client::command as tunnel_client;
 pub(crate) use self::tunnel_server::command as tunnel_server;
-use crate::config::{Config, Loaded};
+use crate::config::{Config, Given, Loaded, Variables};
 
 /// Small pieces of many sizes come and go on every thread: with the system's allocator a third of the changes a second
 /// fewer were reported by two cores. How it is set up stands in `.cargo/config.toml`.
@@ -63,8 +65,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// # Errors
 /// When it cannot start, each with what to do next; or when it ends without having been asked to.
 pub(crate) fn reporter(loaded: &Loaded) -> anyhow::Result<()> {
-    stages_client::install_crypto();
-    log::start(&loaded.config);
+    begin(&loaded.config);
     for ignored in &loaded.ignored {
         tracing::info!(variable = %ignored.name, why = %ignored.why, "this variable is known and not needed");
     }
@@ -107,8 +108,7 @@ pub(crate) fn resource_reporter(mut config: Config, dry_run: bool) -> anyhow::Re
         config.bus.is_none(),
         "bus.url is set, and the resource reporter shares its work with no other process yet: run one of it with --bus ''"
     );
-    stages_client::install_crypto();
-    log::start(&config);
+    begin(&config);
     let kept = routes::are_kept(&config);
     config.state = std::mem::take(&mut config.state).of_resources().with_routes(kept);
     report(&config, What::Resources, dry_run)
@@ -119,20 +119,34 @@ pub(crate) fn resource_reporter(mut config: Config, dry_run: bool) -> anyhow::Re
 /// # Errors
 /// When it cannot start, each with what to do next; or when it ends without having been asked to.
 pub(crate) fn change_revision(mut config: Config) -> anyhow::Result<()> {
-    stages_client::install_crypto();
-    log::start(&config);
+    begin(&config);
     config.of_changes();
     report(&config, What::Changes, false)
 }
 
-/// Runs the role `platform` until SIGTERM or SIGINT.
-///
-/// # Errors
-/// When it cannot start, each with what to do next; or when it ends without having been asked to.
-pub(crate) fn platform(config: &Config) -> anyhow::Result<()> {
+/// Runs a role that has no engine by the settings that it is given, until SIGTERM or SIGINT.
+fn serve(
+    given: &Given,
+    variables: &Variables,
+    role: impl AsyncFnOnce(&Config, Shutdown) -> anyhow::Result<()>,
+) -> anyhow::Result<ExitCode> {
+    let config = Config::load_given(given, variables)?;
+    begin(&config);
+    run(async |stop| role(&config, stop).await)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What every role begins with.
+fn begin(config: &Config) {
     stages_client::install_crypto();
     log::start(config);
-    run(async |stop| platform::run(config, stop).await)
+}
+
+/// Follows what is asked with, such as a token in a Secret, and ends when the process is told to, or where there is nothing to follow.
+type Following = BoxFuture<'static, ()>;
+
+fn nothing_to_follow() -> Following {
+    Box::pin(std::future::ready(()))
 }
 
 fn run(role: impl AsyncFnOnce(Shutdown) -> anyhow::Result<()>) -> anyhow::Result<()> {

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use pipeline_core::{Given, Service as _, Shutdown};
 use pipeline_http::serve::ServeConfig;
 use prometheus::Registry;
+use stages_git::GitSeries;
 use stages_kube::Right;
 use stages_proxy::{Access, Limits, ProxyConfig, ProxySeries, RegistrationConfig, RuntimeToken, Stopping};
 
@@ -30,12 +31,7 @@ const LARGEST: usize = 1 << 20;
 /// # Errors
 /// Whatever kept it from starting, with what to do next.
 pub(crate) fn command(given: &OnAppProxy, variables: &Variables) -> anyhow::Result<ExitCode> {
-    let config =
-        Config::load_given(&given.given(), variables).map_err(|problems| anyhow::anyhow!("{problems}"))?;
-    stages_client::install_crypto();
-    super::log::start(&config);
-    super::run(async |stop| Box::pin(run(&config, stop)).await)?;
-    Ok(ExitCode::SUCCESS)
+    super::serve(&given.given(), variables, async |config, stop| Box::pin(run(config, stop)).await)
 }
 
 /// What it needs to be allowed.
@@ -60,9 +56,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         ..ServeConfig::new(listen.to_string(), "appProxy.listen")
     };
     let server = serve.build_bare(proxy.routes()).await?;
-    let leaving = stop.clone();
-    let judge = move || if leaving.is_cancelled() { Err("stopping") } else { Ok(()) };
-    let pages = Pages::start(config, registry, judge).await?;
+    let pages = Pages::start(config, registry, &stop, || Ok(())).await?;
     tracing::info!(address = %server.address(), "taking requests");
     let served = async {
         let served = Box::new(server).serve(Given::alone(stop.clone())).await.context("take requests");
@@ -136,10 +130,7 @@ async fn proxy(
     };
     let sealed_secrets =
         settings.sealed_secrets.url.as_ref().map(|url| (url.to_string(), http(&None, false, LARGEST)));
-    let series = ProxySeries::default();
-    series.register(registry).context("count what people ask for")?;
-    let counted = repositories::counted(registry)?;
-    let clones = stages_git::remote::Config { series: counted, ..settings.checkouts() };
+    let clones = stages_git::remote::Config { series: GitSeries::new(registry), ..settings.checkouts() };
     let checkouts = stages_git::Checkouts::new(clones)
         .await
         .context("keep clones of repositories (settings under `appProxy.repositories`)")?;
@@ -171,14 +162,9 @@ async fn proxy(
             remembered: *settings.remember,
             heartbeat: *settings.heartbeat,
         },
-        series,
+        series: ProxySeries::new(registry),
     };
     let following = async move {
-        let following = async {
-            if let Some(following) = following {
-                following.await;
-            }
-        };
         tokio::join!(following, trusting);
     };
     Ok((proxy, following))

@@ -19,7 +19,7 @@ use stages_report::cloudevents::Mode;
 use stages_report::nats::Format;
 use url::Url;
 
-use super::nats;
+use super::{Following, nats, nothing_to_follow};
 use crate::config::{
     self, Access, Algorithm, Config, EventMode, Places, Target, ToEvents, ToNats, ToPlatform, Token,
 };
@@ -171,13 +171,10 @@ pub(super) struct ArgoCd {
 }
 
 /// Argo CD, and what follows its token or password where that stands in a Secret; to be run until `stop`.
-pub(super) async fn argocd(
-    config: &Config,
-    stop: &Shutdown,
-) -> anyhow::Result<(ArgoCd, Option<impl Future<Output = ()> + Send + 'static>)> {
+pub(super) async fn argocd(config: &Config, stop: &Shutdown) -> anyhow::Result<(ArgoCd, Following)> {
     let argocd = &config.argocd;
     let url = argocd.url.as_ref().context("argocd.url is not set")?;
-    let mut following = None;
+    let mut following = nothing_to_follow();
     let access = argocd.access();
     let what = match &access {
         Access::Token(_) => "the token of Argo CD",
@@ -189,7 +186,7 @@ pub(super) async fn argocd(
             let first = secret.read().await.context(what)?;
             let (token, sender) = stages_client::Token::told(first.clone());
             let tell = move |token| drop(sender.send(token));
-            following = Some(secret.follow(first, tell, stop.clone()));
+            following = Box::pin(secret.follow(first, tell, stop.clone()));
             Some(token)
         }
         given => token(given).context(what)?,
@@ -219,7 +216,7 @@ pub(super) async fn argocd(
 pub(super) async fn enrichment(
     config: &Config,
     stop: &Shutdown,
-) -> anyhow::Result<(stages_argocd::stage::Config, Option<impl Future<Output = ()> + Send + 'static>)> {
+) -> anyhow::Result<(stages_argocd::stage::Config, Following)> {
     let (ArgoCd { url, root_path, access, http }, following) = self::argocd(config, stop).await?;
     let argocd = &config.argocd;
     let client = stages_argocd::client::Config {

@@ -14,6 +14,7 @@ use pipeline_core::{
 use pipeline_redact::Redactor;
 use prometheus::Registry;
 use serde_json::Value;
+use stages_git::GitSeries;
 use stages_kube::{QuestionError, Reader, Right};
 use stages_revision::over_bus::AnswerOverBus;
 use stages_revision::{RevisionEnrichment, Walks, annotations, keeps_some};
@@ -46,12 +47,12 @@ pub(super) async fn build(
 ) -> anyhow::Result<Built> {
     let settings = &config.change_revision;
     let beside = beside(config, places).await?;
-    let series = repositories::counted(registry)?;
+    let series = GitSeries::new(registry);
     let (checkouts, following) = repositories::open(config, &settings.repositories, beside, series, stop)
         .await
         .context("have repositories (settings under `changeRevision.repositories`)")?;
     let seen = ObjectIndex::default();
-    let deps = stages_kube::Deps { seen: seen.clone(), meter, unwatched: None };
+    let deps = stages_kube::Deps { seen: seen.clone(), meter: meter.clone(), unwatched: None };
     let source = build::watch(config)
         .build(Applications { redactor: redactor.clone() }, deps)
         .await
@@ -69,11 +70,12 @@ pub(super) async fn build(
     Ok(Built {
         source: followed(config, source, seen.clone(), bus)?,
         enrich: Arc::new(enrich),
+        sink: Some(sink(config, meter, stop).await?),
         keys: Arc::new(move || seen.keys()),
         resources: None,
         argocd: None,
         answers,
-        following: Some(following),
+        following,
     })
 }
 
@@ -107,11 +109,7 @@ pub(super) async fn beside(config: &Config, places: &Places) -> anyhow::Result<P
 }
 
 /// Who is told.
-pub(super) async fn sink(
-    config: &Config,
-    meter: Arc<dyn Meter>,
-    stop: &Shutdown,
-) -> anyhow::Result<Arc<dyn Sink>> {
+async fn sink(config: &Config, meter: Arc<dyn Meter>, stop: &Shutdown) -> anyhow::Result<Arc<dyn Sink>> {
     let sink = match config.target_of_changes() {
         Some(target) => Some(build::sink(target, meter, stop).await?),
         None => None,

@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use futures::future::BoxFuture;
 use pipeline_bus::jetstream::JetStream;
 use pipeline_core::{Requests, Shutdown, async_trait};
 use pipeline_redact::Redactor;
-use prometheus::Registry;
 use stages_argocd::changes::{Changes, Newest};
+use stages_git::GitSeries;
 use stages_kube::Right;
 use stages_revision::{NotKnown, Walks, over_bus};
 
-use super::repositories;
+use super::{Following, nothing_to_follow, repositories};
 use crate::config::{ChangesFrom, Config, Places};
 
 /// What asking in this process needs to be allowed.
@@ -29,24 +28,22 @@ pub(super) async fn of(
     config: &Config,
     places: &Places,
     redactor: Redactor,
-    (registry, bus): (&Registry, Option<JetStream>),
+    (series, bus): (GitSeries, Option<JetStream>),
     stop: &Shutdown,
-) -> anyhow::Result<(Option<Arc<dyn Changes>>, BoxFuture<'static, ()>)> {
+) -> anyhow::Result<(Option<Arc<dyn Changes>>, Following)> {
     let settings = &config.reporter.change_revisions;
-    let nothing = || -> BoxFuture<'static, ()> { Box::pin(std::future::ready(())) };
     let within = *settings.timeout;
     match settings.from {
-        ChangesFrom::ArgoCd => Ok((None, nothing())),
+        ChangesFrom::ArgoCd => Ok((None, nothing_to_follow())),
         ChangesFrom::Bus => {
             let bus = bus.context("reporter.changeRevisions.from says bus, and bus.url is not set")?;
-            Ok((Some(Arc::new(OnBus { bus: Arc::new(bus), within })), nothing()))
+            Ok((Some(Arc::new(OnBus { bus: Arc::new(bus), within })), nothing_to_follow()))
         }
         ChangesFrom::Here => {
             let of = &config.change_revision.repositories;
             // Beside those of the role change-revision, which has clones of its own.
             let beside =
                 super::change_revision::beside(config, places).await?.with_file_name("reporter-repositories");
-            let series = repositories::counted(registry)?;
             let (checkouts, following) = repositories::open(config, of, beside, series, stop)
                 .await
                 .context("have repositories (settings under `changeRevision.repositories`)")?;

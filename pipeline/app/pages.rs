@@ -18,17 +18,18 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Serves them on `serve.address`, if there is one; `judge` says why it is not ready.
+    /// Serves them on `serve.address`, if there is one; `judge` says why it is not ready, as long as it is not told to `stop`.
     pub(super) async fn start(
         config: &Config,
         registry: Registry,
+        stop: &Shutdown,
         judge: impl Fn() -> Result<(), &'static str> + Clone + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
         let ended = Shutdown::new();
         let served = match *config.serve.address {
             Some(address) => {
                 let serve = ServeConfig::new(address.to_string(), "serve.address");
-                let server = Box::new(serve.build_bare(routes(registry, judge)).await?);
+                let server = Box::new(serve.build_bare(routes(registry, stop, judge)).await?);
                 Some(tokio::spawn(server.serve(Given::alone(ended.clone()))))
             }
             None => None,
@@ -46,20 +47,26 @@ impl Pages {
     }
 }
 
-fn routes(
+/// The pages, such as stand beside what else a process answers.
+pub(super) fn routes(
     registry: Registry,
+    stop: &Shutdown,
     judge: impl Fn() -> Result<(), &'static str> + Clone + Send + Sync + 'static,
 ) -> Router {
+    let leaving = stop.clone();
     let ready = async move || match judge() {
+        _ if leaving.is_cancelled() => (StatusCode::SERVICE_UNAVAILABLE, "stopping\n".to_owned()),
         Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
     };
+    metrics(registry).route("/healthz", get(async || "ok\n")).route("/readyz", get(ready))
+}
+
+/// What the process counts.
+pub(super) fn metrics(registry: Registry) -> Router {
     let metrics = async move || {
         let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap_or_default();
         ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
     };
-    Router::new()
-        .route("/healthz", get(async || "ok\n"))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
+    Router::new().route("/metrics", get(metrics))
 }

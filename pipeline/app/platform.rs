@@ -11,12 +11,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use axum::Router;
 use axum::extract::State;
-use axum::http::header;
 use axum::routing::get;
 use jiff::Timestamp;
 use pipeline_core::{ExposeSecret as _, Given, Service as _, Shutdown};
 use pipeline_http::serve::ServeConfig;
-use prometheus::{Registry, TextEncoder};
+use prometheus::Registry;
 use stages_client::{OwnCookie, Token};
 use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_console::{Console, OidcSignIn, Settings, StoredFleet};
@@ -44,12 +43,8 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
 /// # Errors
 /// Whatever kept it from being done, with what to do next.
 pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Result<ExitCode> {
-    let load =
-        |given| Config::load_given(&given, variables).map_err(|problems| anyhow::anyhow!("{problems}"));
-    let Some(command) = &given.command else {
-        super::platform(&load(given.given())?)?;
-        return Ok(ExitCode::SUCCESS);
-    };
+    let Some(command) = &given.command else { return super::serve(&given.given(), variables, run) };
+    let load = |given| Config::load_given(&given, variables);
     stages_client::install_crypto();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
@@ -138,7 +133,7 @@ pub(crate) fn schema(of: crate::cli::Api) -> anyhow::Result<()> {
 }
 
 /// Runs it until `stop`.
-pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
+async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let (settings, registry) = (&config.platform_server, Registry::new());
     let retention = Retention {
         history: *settings.retention.history,
@@ -160,7 +155,7 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         runtime_bytes: ingest.runtime_bytes.len(),
         all_bytes: ingest.all_bytes.len(),
     };
-    let ingest = ingest.build(store.clone(), &registry).context("count what is received")?;
+    let ingest = ingest.build(store.clone(), &registry);
     let forward = &settings.forward;
     let forward = ForwardConfig {
         connect_timeout: *forward.connect_timeout,
@@ -188,7 +183,7 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let figures = match *config.serve.metrics_address {
         Some(address) => {
             let serve = ServeConfig::new(address.to_string(), "serve.metricsAddress");
-            Some(Box::new(serve.build_bare(metrics(registry)).await?))
+            Some(Box::new(serve.build_bare(super::pages::metrics(registry)).await?))
         }
         None => None,
     };
@@ -334,14 +329,6 @@ fn pages(store: Store) -> Router {
         false => "degraded: the store cannot be written, the log says why\n",
     };
     Router::new().route("/healthz", get(health)).route("/readyz", get(async || "ready\n")).with_state(store)
-}
-
-fn metrics(registry: Registry) -> Router {
-    let metrics = async move || {
-        let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap_or_default();
-        ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
-    };
-    Router::new().route("/metrics", get(metrics))
 }
 
 #[cfg(test)]

@@ -4,13 +4,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use futures::future::{BoxFuture, join_all};
+use futures::future::join_all;
 use pipeline_bus::jetstream::JetStream;
 use pipeline_bus::{Bus, Memory};
 use pipeline_core::{
-    Enrich, Given, Key, Labels, Meter, ObjectIndex, Requests, Service as _, Shutdown, Source, StageError,
+    Enrich, Given, Key, Labels, Meter, ObjectIndex, Requests, Service as _, Shutdown, Sink, Source,
+    StageError,
 };
-use pipeline_engine::run::{Engine, EngineError, Match, Pipeline, Route};
+use pipeline_engine::limit::KindLimits;
+use pipeline_engine::run::{self, Engine, EngineError, Match, Pipeline, Route};
 use pipeline_http::admin::Answering;
 use pipeline_http::admin::wire::Counted;
 use pipeline_http::serve::{DEFAULT_ROUTE, ServeConfig, Served, Server, Works};
@@ -21,6 +23,7 @@ use pipeline_redact::Redactor;
 use prometheus::Registry;
 use stages_argocd::settings::SettingsWatch;
 use stages_argocd::stage::ArgoCdEnrichment;
+use stages_git::GitSeries;
 use stages_resources::ResourceEnrichment;
 use stages_revision::over_bus::AnswerOverBus;
 use tokio::task::JoinSet;
@@ -29,8 +32,8 @@ use super::applications::Applications;
 use super::dry_run::{DryRun, Writing};
 use super::judged::Judged;
 use super::routes::{self, Further};
-use super::{VERSION, admin, build, change_revision, join, resources, traces};
-use crate::config::{Config, Places};
+use super::{Following, VERSION, admin, build, change_revision, join, resources, traces};
+use crate::config::{ChangesFrom, Config, Places, SourcesFrom, Target};
 
 /// The pipeline of the role `reporter`, and its one route: what they are called on the bus.
 pub(crate) const PIPELINE: &str = "applications";
@@ -41,7 +44,7 @@ pub(crate) const CHANGES: &str = "changes";
 /// An attempt may take the time of all calls for its event, and then that of its reports, before its lane counts
 /// as stuck.
 const SLACK: Duration = Duration::from_secs(180);
-/// Argo CD's settings are asked for every two seconds until they are known; later than this, health tells.
+/// Argo CD's settings are asked for every two seconds until they are known.
 const SETTINGS_KNOWN_WITHIN: Duration = Duration::from_secs(60);
 /// The last group of acknowledgements is written in this time, or given up: it would be sent again.
 const LEDGER_CLOSED_WITHIN: Duration = Duration::from_secs(10);
@@ -70,37 +73,71 @@ pub(super) enum What {
     Changes,
 }
 
+/// What a role has of its own.
+struct Role<'c> {
+    /// As the command line names it.
+    name: &'static str,
+    pipeline: &'static str,
+    counts: Counted,
+    labels: Labels,
+    /// The time of all calls for one event.
+    attempt_time: Duration,
+    /// Argo CD's settings are asked for, and known in this time; later than that, health tells.
+    settings_known_within: Option<Duration>,
+    kind_limits: KindLimits,
+    /// Who acknowledges what is remembered as acknowledged.
+    target: Target<'c>,
+    has_further_routes: bool,
+    takes: Match,
+    /// How often the sink is told, in short, what was acknowledged.
+    digest: Option<Duration>,
+}
+
 impl What {
-    fn pipeline(self) -> &'static str {
-        match self {
-            Self::Applications => PIPELINE,
-            Self::Resources => "resources",
-            Self::Changes => CHANGES,
-        }
-    }
-
-    /// The role that it is the work of, as the command line names it.
-    fn role(self) -> &'static str {
-        match self {
-            Self::Applications => "reporter",
-            Self::Resources => "resource-reporter",
-            Self::Changes => "change-revision",
-        }
-    }
-
-    fn counts(self) -> Counted {
-        match self {
-            Self::Applications | Self::Changes => Counted::Application,
-            Self::Resources => Counted::Object,
-        }
-    }
-
-    fn labels(self) -> Labels {
-        match self {
-            Self::Applications => stages_argocd::labels::LABELS,
-            Self::Resources => stages_resources::labels::LABELS,
-            Self::Changes => stages_revision::labels::LABELS,
-        }
+    fn role(self, config: &Config) -> anyhow::Result<Role<'_>> {
+        let kind = config.reporter.sink.kind;
+        Ok(match self {
+            Self::Applications => Role {
+                name: "reporter",
+                pipeline: PIPELINE,
+                counts: Counted::Application,
+                labels: stages_argocd::labels::LABELS,
+                attempt_time: *config.argocd.event_timeout,
+                settings_known_within: Some(SETTINGS_KNOWN_WITHIN),
+                kind_limits: &[],
+                target: config.target(),
+                has_further_routes: false,
+                takes: Match::default(),
+                digest: config.reporter.digest(kind),
+            },
+            Self::Resources => Role {
+                name: "resource-reporter",
+                pipeline: "resources",
+                counts: Counted::Object,
+                labels: stages_resources::labels::LABELS,
+                attempt_time: *config.argocd.event_timeout,
+                settings_known_within: None,
+                kind_limits: resources::limits(config),
+                target: config.target(),
+                has_further_routes: true,
+                takes: routes::takes(&config.resources.matching)?,
+                digest: routes::digest(config, kind),
+            },
+            Self::Changes => Role {
+                name: "change-revision",
+                pipeline: CHANGES,
+                counts: Counted::Application,
+                labels: stages_revision::labels::LABELS,
+                // The revision of now and the one before are fetched.
+                attempt_time: *config.change_revision.repositories.timeout * 2,
+                settings_known_within: None,
+                kind_limits: &[],
+                target: config.target_of_changes().unwrap_or_else(|| config.target()),
+                has_further_routes: false,
+                takes: Match::default(),
+                digest: config.reporter.digest(kind),
+            },
+        })
     }
 }
 
@@ -108,6 +145,8 @@ impl What {
 pub(super) struct Built {
     pub(super) source: Arc<dyn Source>,
     pub(super) enrich: Arc<dyn Enrich>,
+    /// In place of the sink of the settings.
+    pub(super) sink: Option<Arc<dyn Sink>>,
     /// What makes reports of other kinds, for further routes.
     pub(super) resources: Option<ResourceEnrichment>,
     /// What is there.
@@ -117,7 +156,7 @@ pub(super) struct Built {
     /// Answers others over the bus.
     pub(super) answers: Option<AnswerOverBus>,
     /// Follows what others are asked with: a token or a password in a Secret, credentials of repositories.
-    pub(super) following: Option<BoxFuture<'static, ()>>,
+    pub(super) following: Following,
 }
 
 /// What runs beside a pipeline that asks Argo CD.
@@ -143,11 +182,14 @@ async fn applications(
         .context("watch the applications of the cluster (settings under `kubernetes`)")?;
     let (mut enrichment, following) = build::enrichment(config, stop).await?;
     let asks = bus.clone().map(|bus| Arc::new(bus) as Arc<dyn Requests>);
-    let (sources, credentials) = super::sources::of(config, registry, asks, stop)
+    let has_clones = config.reporter.sources.asks(SourcesFrom::Here).is_some()
+        || config.reporter.change_revisions.from == ChangesFrom::Here;
+    let series = if has_clones { GitSeries::new(registry) } else { GitSeries::default() };
+    let (sources, of_sources) = super::sources::of(config, series.clone(), asks, stop)
         .await
         .context("ask what Git says (settings under `reporter.sources`)")?;
     enrichment.sources = sources;
-    let (changes, of_changes) = super::changes::of(config, places, redactor.clone(), (registry, bus), stop)
+    let (changes, of_changes) = super::changes::of(config, places, redactor.clone(), (series, bus), stop)
         .await
         .context("ask which commits changed applications (settings under `reporter.changeRevisions`)")?;
     enrichment.changes = changes;
@@ -155,31 +197,18 @@ async fn applications(
         .build(seen.clone(), redactor, meter)
         .await
         .context("reach Argo CD (settings under `argocd`)")?;
-    let following = async move {
-        tokio::join!(credentials, of_changes, async {
-            if let Some(following) = following {
-                following.await;
-            }
-        });
-    };
     Ok(Built {
         source: Arc::new(source),
         enrich: Arc::new(enrich.clone()),
+        sink: None,
         resources: None,
         keys: Arc::new(move || seen.keys()),
         argocd: Some(OfArgoCd { enrich, settings }),
         answers: None,
-        following: Some(Box::pin(following)),
+        following: Box::pin(async move {
+            tokio::join!(following, of_sources, of_changes);
+        }),
     })
-}
-
-/// The time of all calls for one event.
-fn attempt_time(config: &Config, what: What) -> Duration {
-    match what {
-        // The revision of now and the one before are fetched.
-        What::Changes => *config.change_revision.repositories.timeout * 2,
-        What::Applications | What::Resources => *config.argocd.event_timeout,
-    }
 }
 
 /// A reporter that has not begun.
@@ -204,27 +233,25 @@ impl Reporter {
         stop: &Shutdown,
     ) -> anyhow::Result<Self> {
         let (dry, writing) = if dry_run { Some(DryRun::start(stop.clone())?).unzip() } else { (None, None) };
-        let mut engine_config = build::engine(config);
-        if what == What::Resources {
-            engine_config.kind_limits = resources::limits(config);
-        }
+        let role = what.role(config)?;
+        let engine_config = run::Config { kind_limits: role.kind_limits, ..build::engine(config) };
         // Shards that come and go are nobody's at first.
         let leased = config.bus.as_ref().is_some_and(|bus| bus.leases.is_some());
         let owned = if leased { Vec::new() } else { engine_config.owned.shards(engine_config.sharding) };
         let metrics = Metrics::new(&MetricsConfig {
             compat: config.metrics.compat,
             shards: engine_config.sharding.shards().get(),
-            stages: vec![stages_kube::labels::LABELS, what.labels(), stages_report::labels::LABELS],
+            stages: vec![stages_kube::labels::LABELS, role.labels, stages_report::labels::LABELS],
             ..MetricsConfig::new(owned.iter().copied(), VERSION)
         });
         let limits = HealthLimits {
-            lane_stuck: attempt_time(config, what) + SLACK,
-            settings: (what == What::Applications).then_some(SETTINGS_KNOWN_WITHIN),
+            lane_stuck: role.attempt_time + SLACK,
+            settings: role.settings_known_within,
             ..HealthLimits::default()
         };
-        let mut further = match what {
-            What::Resources => Further::all(config, &owned, &limits, what.labels()),
-            What::Applications | What::Changes => Vec::new(),
+        let mut further = match role.has_further_routes {
+            true => Further::all(config, &owned, &limits, role.labels),
+            false => Vec::new(),
         };
         let health = Health::new(limits, owned, Instant::now());
 
@@ -254,11 +281,7 @@ impl Reporter {
         let server =
             build::watch(config).server().await.context("find the cluster (settings under `kubernetes`)")?;
         let jetstream = connected.as_ref().map(join::Connected::jetstream);
-        let target = match what {
-            What::Changes => config.target_of_changes().unwrap_or_else(|| config.target()),
-            What::Applications | What::Resources => config.target(),
-        };
-        let acknowledged_by = build::acknowledged_by(&target, &server);
+        let acknowledged_by = build::acknowledged_by(&role.target, &server);
         let (mut ledger, mut shared_key) = (None, None);
         if let Some(connected) = &connected {
             ledger = connected.ledger(config, &acknowledged_by).await?;
@@ -270,7 +293,7 @@ impl Reporter {
             None => build::ledger(acknowledged_by, places.ledger.clone()).await?,
         };
         let counted = (meter.clone(), &metrics.registry());
-        let Built { source, enrich, resources, keys, argocd, answers, following } = match what {
+        let Built { source, enrich, sink, resources, keys, argocd, answers, following } = match what {
             What::Applications => {
                 applications(config, &places, redactor, counted, jetstream.clone(), stop).await?
             }
@@ -280,12 +303,10 @@ impl Reporter {
             }
         };
         let named = (!further.is_empty()).then_some(DEFAULT_ROUTE);
-        let sink = match what {
-            What::Changes => change_revision::sink(config, meter, stop).await?,
-            What::Applications | What::Resources => match &dry {
-                Some(dry) => dry.sink(named, stop)?,
-                None => build::sink(config.target(), meter, stop).await?,
-            },
+        let sink = match (sink, &dry) {
+            (Some(own), _) => own,
+            (None, Some(dry)) => dry.sink(named, stop)?,
+            (None, None) => build::sink(config.target(), meter, stop).await?,
         };
 
         let (bus, leases): (Arc<dyn Bus>, _) = match connected {
@@ -297,10 +318,7 @@ impl Reporter {
         let others = Some(others?);
         let route = Route {
             name: ROUTE.to_owned(),
-            takes: match what {
-                What::Resources => routes::takes(&config.resources.matching)?,
-                What::Applications | What::Changes => Match::default(),
-            },
+            takes: role.takes,
             enrich: None,
             sink,
             ledger: ledger.clone(),
@@ -310,10 +328,7 @@ impl Reporter {
             reports: config.bus.as_ref().is_some_and(|bus| bus.reports),
             concurrency: build::concurrency(&config.target()),
             unreported: dry.as_ref().map(|dry| dry.unreported(named, others)),
-            digest: match what {
-                What::Resources => routes::digest(config, config.reporter.sink.kind),
-                What::Applications | What::Changes => config.reporter.digest(config.reporter.sink.kind),
-            },
+            digest: role.digest,
         };
         let mut all = vec![route];
         if let Some(resources) = &resources {
@@ -322,17 +337,15 @@ impl Reporter {
                 all.push(route.build(config, &server, share, (dry.as_ref(), stop)).await?);
             }
         }
-        let pipeline = Pipeline { name: what.pipeline().to_owned(), source, enrich, routes: all };
+        let pipeline = Pipeline { name: role.pipeline.to_owned(), source, enrich, routes: all };
         let mut engine = Engine::new(engine_config, bus, leases).pipeline(pipeline);
-        if let Some(following) = following {
-            let stop = stop.clone();
-            services.spawn(async move {
-                following.await;
-                // Where there is nothing to follow.
-                stop.cancelled().await;
-                Ok(())
-            });
-        }
+        let stopping = stop.clone();
+        services.spawn(async move {
+            following.await;
+            // Where there is nothing to follow.
+            stopping.cancelled().await;
+            Ok(())
+        });
         if let Some(answers) = answers {
             engine = engine.service(answers);
         }
@@ -340,9 +353,9 @@ impl Reporter {
             engine = engine.service(settings);
             services.spawn(tell_of_settings(enrich, health.clone(), stop.clone()));
         }
-        let handle = engine.handle(what.pipeline(), ROUTE).context("find the reporter in its engine")?;
+        let handle = engine.handle(role.pipeline, ROUTE).context("find the reporter in its engine")?;
         let further: anyhow::Result<Vec<_>> =
-            further.into_iter().map(|route| route.works(&engine, what.pipeline())).collect();
+            further.into_iter().map(|route| route.works(&engine, role.pipeline)).collect();
         let (answering, mut ledgers): (Vec<_>, Vec<_>) = further?.into_iter().unzip();
         ledgers.push(ledger.clone());
         let answering = Answering {
@@ -353,8 +366,8 @@ impl Reporter {
             sharding: engine_config.sharding,
             keys: keys.clone(),
             namespace: config.kubernetes.namespace.to_string(),
-            role: what.role(),
-            counts: what.counts(),
+            role: role.name,
+            counts: role.counts,
         };
         for server in admin::listen(config, &places, answering).await? {
             services.spawn(Box::new(server).serve(Given::alone(stop.clone())));
@@ -362,7 +375,7 @@ impl Reporter {
         let engine_status = Arc::new(move || handle.status());
         // Nobody else sets it.
         let _ = works.set(Works { ledger: ledger.clone(), keys, engine: engine_status });
-        tracing::info!(source = what.pipeline(), shards = engine_config.sharding.shards().get(), "reporting");
+        tracing::info!(source = role.pipeline, shards = engine_config.sharding.shards().get(), "reporting");
         Ok(Self { engine, services, ledgers, traces, bus: jetstream, grace: *config.shutdown.grace, writing })
     }
 

@@ -9,16 +9,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use futures::future::BoxFuture;
 use pipeline_core::Shutdown;
-use prometheus::Registry;
 use serde_json::Value;
 use stages_git::remote::{Access, Credential, Credentials, KnownHosts, Projects, SECRET_TYPE};
 use stages_git::{Checkouts, GitSeries};
 use stages_kube::{Reader, Right, Scope};
 
-use super::build;
 use super::credential_files::CredentialFiles;
+use super::{Following, build, nothing_to_follow};
 use crate::config::{Config, Repositories};
 
 const CERTIFICATES: &str = "argocd-tls-certs-cm";
@@ -101,18 +99,11 @@ pub(super) async fn open(
     otherwise: PathBuf,
     series: GitSeries,
     stop: &Shutdown,
-) -> anyhow::Result<(Checkouts, BoxFuture<'static, ()>)> {
+) -> anyhow::Result<(Checkouts, Following)> {
     let clones = stages_git::remote::Config { series, ..of.checkouts(otherwise) };
     let checkouts = Checkouts::new(clones).await.context("open the clones of repositories")?;
     let following = follow(config, of, checkouts.clone(), stop.clone()).await?;
     Ok((checkouts, following))
-}
-
-/// What fetches and walks are counted by, shown with all else that a process counts.
-pub(super) fn counted(registry: &Registry) -> anyhow::Result<GitSeries> {
-    let series = GitSeries::default();
-    series.register(registry).context("count what is fetched")?;
-    Ok(series)
 }
 
 /// Reads credentials once, and gives what reads them again until `stop`.
@@ -121,7 +112,7 @@ async fn follow(
     of: &Repositories,
     checkouts: Checkouts,
     stop: Shutdown,
-) -> anyhow::Result<BoxFuture<'static, ()>> {
+) -> anyhow::Result<Following> {
     let cluster = match of.argocd_secrets || of.argocd_certificates {
         true => Some(ArgoCd {
             reader: build::watch(config).cluster.reader().await.context("find the cluster")?,
@@ -139,10 +130,10 @@ pub(super) async fn trust(
     file: &Option<PathBuf>,
     checkouts: Checkouts,
     stop: Shutdown,
-) -> anyhow::Result<BoxFuture<'static, ()>> {
+) -> anyhow::Result<Following> {
     match file.clone() {
         Some(file) => read_again(CredentialFiles::authorities(file), None, checkouts, stop).await,
-        None => Ok(Box::pin(std::future::ready(()))),
+        None => Ok(nothing_to_follow()),
     }
 }
 
@@ -152,7 +143,7 @@ async fn read_again(
     cluster: Option<ArgoCd>,
     checkouts: Checkouts,
     stop: Shutdown,
-) -> anyhow::Result<BoxFuture<'static, ()>> {
+) -> anyhow::Result<Following> {
     let mut here = files.read().await?;
     let mut there = match &cluster {
         Some(cluster) => cluster.read().await?,
@@ -160,7 +151,7 @@ async fn read_again(
     };
     checkouts.set_access(here.access(&there));
     if cluster.is_none() && !files.may_change() {
-        return Ok(Box::pin(std::future::ready(())));
+        return Ok(nothing_to_follow());
     }
     Ok(Box::pin(async move {
         let following = async {

@@ -17,7 +17,7 @@ use stages_resources::{
 
 use super::dry_run::DryRun;
 use super::reporter::Built;
-use super::{build, routes};
+use super::{build, nothing_to_follow, routes};
 use crate::config::{Config, KindRules, TrackingMethod};
 
 /// The label that names an application, where no setting says another.
@@ -197,10 +197,11 @@ pub(super) async fn build(
     Ok(Built {
         source,
         enrich: Arc::new(all.for_route(routes(config), routes::takes_application(&settings.matching)?)),
+        sink: None,
         resources: Some(all),
         keys: Arc::new(move || keys.keys()),
         argocd: None,
         answers: None,
-        following: None,
+        following: nothing_to_follow(),
     })
 }

@@ -15,12 +15,7 @@ use crate::config::{Config, Variables};
 /// # Errors
 /// Whatever kept it from starting, with what to do next.
 pub(crate) fn command(given: &OnRouter, variables: &Variables) -> anyhow::Result<ExitCode> {
-    let config =
-        Config::load_given(&given.given(), variables).map_err(|problems| anyhow::anyhow!("{problems}"))?;
-    stages_client::install_crypto();
-    super::log::start(&config);
-    super::run(async |stop| run(&config, stop).await)?;
-    Ok(ExitCode::SUCCESS)
+    super::serve(&given.given(), variables, run)
 }
 
 async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
@@ -30,10 +25,8 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let settings = config.router.config(config.namespace.as_deref(), &origin, *config.shutdown.grace);
     let router = settings.build(&registry).await?;
     let address = router.address();
-    let leaving = stop.clone();
-    let judge = move || if leaving.is_cancelled() { Err("stopping") } else { Ok(()) };
     // Probes and metrics are answered as long as requests are.
-    let pages = Pages::start(config, registry, judge).await?;
+    let pages = Pages::start(config, registry, &stop, || Ok(())).await?;
     tracing::info!(%address, "taking requests");
     let served = Box::new(router).serve(Given::alone(stop)).await.context("take requests");
     pages.stop().await.and(served)

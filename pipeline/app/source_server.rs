@@ -4,18 +4,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use axum::http::header;
-use axum::routing::get;
 use pipeline_core::{ExposeSecret as _, Given, SecretString, Service as _, Shutdown, async_trait};
 use pipeline_http::serve::ServeConfig;
-use prometheus::{Registry, TextEncoder};
+use prometheus::Registry;
+use stages_git::GitSeries;
 use stages_kube::{Reader, Right};
 use stages_source::{
     Accounts, Answering, Callers, Nobody, Operations, Review, ServeBounds, TokenFile, Unreviewed, document,
     routes, serve_over,
 };
 
-use super::{build, join, sources};
+use super::{build, join, pages, sources};
 use crate::cli::{OnSourceServer, SourceServerCommand, print};
 use crate::config::{Config, Variables};
 
@@ -30,12 +29,7 @@ pub(crate) fn command(given: &OnSourceServer, variables: &Variables) -> anyhow::
     if let Some(SourceServerCommand::Schema) = given.command {
         return print(&format!("{:#}\n", document())).map(|()| ExitCode::SUCCESS);
     }
-    let config =
-        Config::load_given(&given.given(), variables).map_err(|problems| anyhow::anyhow!("{problems}"))?;
-    stages_client::install_crypto();
-    super::log::start(&config);
-    super::run(async |stop| run(&config, stop).await)?;
-    Ok(ExitCode::SUCCESS)
+    super::serve(&given.given(), variables, run)
 }
 
 async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
@@ -55,22 +49,9 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         );
     }
     let bounds = ServeBounds { body: settings.max_body.len() };
-    let (library, following) = sources::library(config, &registry, &stop).await?;
-    let answering = Answering::new(library, &registry).context("count what is answered")?;
+    let (library, following) = sources::library(config, GitSeries::new(&registry), &stop).await?;
+    let answering = Answering::new(library, &registry);
     let routes = routes(answering.clone(), callers(config).await?, bounds);
-    let metrics = async move || {
-        let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap_or_default();
-        ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
-    };
-    let leaving = stop.clone();
-    let ready = async move || match leaving.is_cancelled() {
-        true => (axum::http::StatusCode::SERVICE_UNAVAILABLE, "stopping\n"),
-        false => (axum::http::StatusCode::OK, "ready\n"),
-    };
-    let pages = routes
-        .route("/healthz", get(async || "ok\n"))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics));
     let listen = settings.listen.context("sourceServer.listen is not set")?;
     let serve = ServeConfig {
         connections: CONNECTIONS,
@@ -79,7 +60,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         request_timeout: *settings.timeout + std::time::Duration::from_secs(30),
         ..ServeConfig::new(listen.to_string(), "sourceServer.listen")
     };
-    let server = serve.build_bare(pages).await?;
+    let server = serve.build_bare(routes.merge(pages::routes(registry, &stop, || Ok(())))).await?;
     tracing::info!(repositories = settings.repositories.len(), "answering questions");
     let credentials = async {
         following.await;

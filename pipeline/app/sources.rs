@@ -6,20 +6,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use futures::future::BoxFuture;
 use pipeline_core::{Requests, Shutdown, async_trait};
-use prometheus::Registry;
 use reqwest::Method;
 use stages_argocd::sources::{Described, SourceFile, Sources, SourcesAt};
 use stages_client::{Client, Fault, HttpError, Target, Token};
-use stages_git::{RepositoryUrl, UrlPrefix};
+use stages_git::{GitSeries, RepositoryUrl, UrlPrefix};
 use stages_kube::Right;
 use stages_source::{
     Asked, AskedSource, Directories, Fetched, Heard, HeardObject, Library, LibraryConfig, OneForAll, OverBus,
     PromotionTemplates, Repositories, VersionSources, Versions,
 };
 
-use super::{build, repositories};
+use super::{Following, build, nothing_to_follow, repositories};
 use crate::config::{Config, SourcesFrom};
 
 const ACT: &str = "ask the source server";
@@ -34,9 +32,9 @@ pub(super) fn rights(config: &Config) -> Vec<Right> {
 /// Answers from the repositories of the settings, and gives what follows their credentials until `stop`.
 pub(super) async fn library(
     config: &Config,
-    registry: &Registry,
+    series: GitSeries,
     stop: &Shutdown,
-) -> anyhow::Result<(Library, BoxFuture<'static, ()>)> {
+) -> anyhow::Result<(Library, Following)> {
     let settings = &config.source_server;
     let places = settings.repositories.iter();
     let directories: Vec<(&str, PathBuf)> =
@@ -57,11 +55,9 @@ pub(super) async fn library(
         true => Arc::new(templates(config).await?),
         false => Arc::new(OneForAll(settings.version_source())),
     };
-    let series = repositories::counted(registry)?;
     let directories = Directories::new(directories).counted(series.clone());
     if !settings.git.is_used() {
-        let following = Box::pin(std::future::ready(()));
-        return Ok((library.build(Arc::new(directories), versions), following));
+        return Ok((library.build(Arc::new(directories), versions), nothing_to_follow()));
     }
     let git = &settings.git;
     let otherwise = std::env::temp_dir().join("gitops-runtime-sources");
@@ -93,15 +89,15 @@ async fn templates(config: &Config) -> anyhow::Result<PromotionTemplates> {
 /// Whom the reporter asks, if it asks anybody, and what follows the credentials that this needs.
 pub(super) async fn of(
     config: &Config,
-    registry: &Registry,
+    series: GitSeries,
     bus: Option<Arc<dyn Requests>>,
     stop: &Shutdown,
-) -> anyhow::Result<(Option<Arc<dyn Sources>>, BoxFuture<'static, ()>)> {
+) -> anyhow::Result<(Option<Arc<dyn Sources>>, Following)> {
     let settings = &config.reporter.sources;
-    let mut following: BoxFuture<'static, ()> = Box::pin(std::future::ready(()));
+    let mut following = nothing_to_follow();
     let mut origins: Vec<(SourcesFrom, Box<dyn Origin>)> = Vec::new();
     if settings.asks(SourcesFrom::Here).is_some() {
-        let (library, follows) = library(config, registry, stop).await?;
+        let (library, follows) = library(config, series, stop).await?;
         following = follows;
         origins.push((SourcesFrom::Here, Box::new(Here(library))));
     }

@@ -17,14 +17,11 @@ use crate::config::{Config, Variables, set};
 /// # Errors
 /// Whatever kept it from starting, with what to do next; and what the server refused it for.
 pub(crate) fn command(given: &OnTunnelClient, variables: &Variables) -> anyhow::Result<ExitCode> {
-    let config =
-        Config::load_given(&given.given(), variables).map_err(|problems| anyhow::anyhow!("{problems}"))?;
-    stages_client::install_crypto();
-    super::log::start(&config);
     let host = set(variables, "HOSTNAME").map_or_else(host_name, str::to_owned);
     let variable = |name: &str| set(variables, name).map(str::to_owned);
-    super::run(async |stop| run(&config, &host, variable, given.is_tool(), stop).await)?;
-    Ok(ExitCode::SUCCESS)
+    super::serve(&given.given(), variables, async |config, stop| {
+        run(config, &host, variable, given.is_tool(), stop).await
+    })
 }
 
 async fn run(
@@ -68,13 +65,12 @@ async fn run(
         times,
     };
     let client = client.build(&registry)?;
-    let (ready, leaving) = (client.ready(), stop.clone());
+    let ready = client.ready();
     let judge = move || match ready.is_ready() {
-        _ if leaving.is_cancelled() => Err("stopping"),
         true => Ok(()),
         false => Err("visitors do not reach the service through the tunnel: the log says why"),
     };
-    let pages = Pages::start(config, registry, judge).await?;
+    let pages = Pages::start(config, registry, &stop, judge).await?;
     tracing::info!(tunnel = %name, "opening the tunnel");
     let served = Box::new(client).serve(Given::alone(stop)).await;
     let served = served.map_err(|error| {

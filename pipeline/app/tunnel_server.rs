@@ -18,12 +18,7 @@ use crate::config::{Config, Variables};
 /// # Errors
 /// Whatever kept it from starting, with what to do next.
 pub(crate) fn command(given: &OnTunnelServer, variables: &Variables) -> anyhow::Result<ExitCode> {
-    let config =
-        Config::load_given(&given.given(), variables).map_err(|problems| anyhow::anyhow!("{problems}"))?;
-    stages_client::install_crypto();
-    super::log::start(&config);
-    super::run(async |stop| run(&config, given.single, stop).await)?;
-    Ok(ExitCode::SUCCESS)
+    super::serve(&given.given(), variables, async |config, stop| run(config, given.single, stop).await)
 }
 
 async fn run(config: &Config, is_single: bool, stop: Shutdown) -> anyhow::Result<()> {
@@ -47,10 +42,7 @@ async fn run(config: &Config, is_single: bool, stop: Shutdown) -> anyhow::Result
         tracing::info!(address = %listen, "passing visitors on between servers that share the bus");
     }
     let address = server.address();
-    let leaving = stop.clone();
-    let pages =
-        Pages::start(config, registry, move || if leaving.is_cancelled() { Err("stopping") } else { Ok(()) });
-    let pages = pages.await?;
+    let pages = Pages::start(config, registry, &stop, || Ok(())).await?;
     tracing::info!(%address, "taking clients of tunnels and their visitors");
     if is_single {
         tracing::info!(

@@ -62,6 +62,25 @@ async fn reports_carry_the_commits_that_git_says_changed_the_applications() {
 }
 
 #[tokio::test]
+async fn a_reporter_asks_git_itself_for_the_sources_of_objects_and_for_the_commits_that_changed_applications()
+{
+    let (mono, simulation) = (Monorepo::new(), told::world(|_| {}).await);
+    let [first, of_a, tip] = three(&mono);
+    told::put_object(&simulation, synced("a", &mono.url(), "apps/a", &[first, tip]));
+    let url = mono.url();
+    let directory = url.trim_start_matches("file://");
+    let settings = json!({
+        "reporter": {"sources": {"from": "here"}, "changeRevisions": {"from": "here"}},
+        "sourceServer": {"repositories": [format!("https://git.example.com/mono.git={directory}")]},
+        "changeRevision": {"repositories": {"files": true}},
+    });
+    let reporter = Runtime::start(&simulation, &settings).await;
+    eventually("what changed a", || changed_by(&simulation, "a") == Some(commit(of_a))).await;
+    assert_eq!(reporter.counted("gitops_runtime_git_cache_clones", &[]).await, 1.0);
+    reporter.stop().await;
+}
+
+#[tokio::test]
 async fn what_cannot_be_had_of_git_is_missing_in_a_report_and_holds_up_nothing() {
     let (mono, simulation) = (Monorepo::new(), told::world(|_| {}).await);
     let [first, _, tip] = three(&mono);

@@ -139,7 +139,7 @@ async fn each_question_has_the_answer_that_http_gives() {
     let kept = Kept::new();
     for between in buses().await {
         let registry = Registry::new();
-        let answering = Answering::new(kept_library(&kept), &registry).unwrap();
+        let answering = Answering::new(kept_library(&kept), &registry);
         let routes = routes(answering.clone(), Arc::new(TokenFile::open(&kept.token()).await), BOUNDS);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -187,7 +187,7 @@ async fn where_only_manifests_may_be_asked_for_nothing_else_is_answered() {
     let kept = Kept::new();
     for between in buses().await {
         let registry = Registry::new();
-        let answering = Answering::new(kept_library(&kept), &registry).unwrap();
+        let answering = Answering::new(kept_library(&kept), &registry);
         let may = Operations::from_iter([Operation::Manifests]);
         let answerer = Answerer::begin_for(&between, answering, may).await;
         let ask = async |question: Value| ask_raw(&*between.asks, question.to_string().into_bytes()).await;
@@ -217,7 +217,7 @@ async fn what_is_no_question_and_what_is_too_large_are_refused_with_why() {
         let bus = &*between.asks;
         let none = bus.request(SUBJECT, "{}".into(), SOON).await.unwrap_err();
         assert_eq!(none.to_string(), "nobody serves `source`", "{}", between.name);
-        let answering = Answering::new(kept_library(&kept), &Registry::new()).unwrap();
+        let answering = Answering::new(kept_library(&kept), &Registry::new());
         let answerer = Answerer::begin(&between, answering).await;
         let unread =
             "it is no question: ask with JSON of one member, manifests, commit, files, changes or appVersion";
@@ -296,7 +296,7 @@ async fn an_application_that_no_answer_has_room_for_is_asked_about_in_parts() {
     let whole: Heard = serde_json::from_value(serde_json::to_value(&*whole).unwrap()).unwrap();
     assert_eq!((whole.objects.len(), whole.files.len()), (400, 400));
     for between in buses().await {
-        let answering = Answering::new(library(), &Registry::new()).unwrap();
+        let answering = Answering::new(library(), &Registry::new());
         let answerer = Answerer::begin(&between, answering).await;
         let over_bus = OverBus::new(between.asks.clone(), SOON);
         assert_eq!(
@@ -358,7 +358,7 @@ impl Repositories for Shared {
 async fn one_question_more_than_are_worked_on_is_told_to_come_again_and_a_stop_answers_those() {
     for between in buses().await {
         let held = Shared(Arc::new(Waiting { waiting: watch::Sender::new(0), go: Semaphore::new(0) }));
-        let answering = Answering::new(library(held.clone()), &Registry::new()).unwrap();
+        let answering = Answering::new(library(held.clone()), &Registry::new());
         let answerer = Answerer::begin(&between, answering).await;
         let question = || json!({"commit": {"repoURL": URL}}).to_string().into_bytes();
         let mut asking = JoinSet::new();

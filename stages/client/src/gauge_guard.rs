@@ -24,11 +24,13 @@ impl Drop for GaugeGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Family;
+    use prometheus::Registry;
+
+    use crate::Families;
 
     #[test]
     fn a_gauge_counts_those_that_are_held() {
-        let gauge = Family("test").gauge("held", "Those that are held.");
+        let gauge = Families::new(&Registry::new(), "test_").gauge("held", "Those that are held.");
         let first = GaugeGuard::new(&gauge);
         let second = GaugeGuard::new(&gauge);
         assert_eq!(gauge.get(), 2);

@@ -4,9 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus::core::Collector;
-use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry};
-use stages_client::{Family, GaugeGuard};
+use prometheus::{Histogram, IntCounter, IntCounterVec, IntGauge, Registry};
+use stages_client::{Families, GaugeGuard};
 
 use crate::remote::{COMMIT_OUTCOMES, FetchFailure};
 
@@ -15,7 +14,7 @@ const FETCH_SECONDS: [f64; 7] = [0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0];
 /// From a history of some hundred commits to one of millions.
 const WALK_SECONDS: [f64; 7] = [0.01, 0.05, 0.25, 1.0, 2.5, 10.0, 60.0];
 
-/// Counts; cloning shares. Nothing shows before it is [registered](GitSeries::register).
+/// Counts; cloning shares.
 #[derive(Debug, Clone)]
 pub struct GitSeries {
     inner: Arc<Inner>,
@@ -25,7 +24,6 @@ pub struct GitSeries {
 struct Inner {
     fetched: Histogram,
     failed: Histogram,
-    fetch_seconds: HistogramVec,
     failures: IntCounterVec,
     bytes: IntCounter,
     waiting: IntGauge,
@@ -40,75 +38,64 @@ struct Inner {
     commit_retries: IntCounter,
 }
 
-/// What their names begin with.
-const FAMILY: Family = Family("gitops_runtime_git");
+/// What a directory of clones holds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Held {
+    pub(crate) bytes: u64,
+    /// Bytes that it may hold.
+    pub(crate) limit: u64,
+    pub(crate) clones: u64,
+}
 
-/// Bytes as a gauge takes them.
+/// A number as a gauge takes it.
 fn gauged(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 impl Default for GitSeries {
+    /// Such as nobody is shown.
     fn default() -> Self {
+        Self::new(&Registry::new())
+    }
+}
+
+impl GitSeries {
+    /// Counts that a registry shows, to be made once a registry.
+    #[must_use]
+    pub fn new(registry: &Registry) -> Self {
+        let make = Families::new(registry, "gitops_runtime_git_");
         let fetch_seconds =
-            FAMILY.histograms("fetch_seconds", "How long fetches take.", &FETCH_SECONDS, &["outcome"]);
-        let failures = FAMILY.counters("fetch_failures_total", "Fetches that failed, by why.", &["reason"]);
+            make.histograms("fetch_seconds", "How long fetches take.", ["outcome"], &FETCH_SECONDS);
+        let failures = make.counters("fetch_failures_total", "Fetches that failed, by why.", ["reason"]);
         // Nothing shows only once it has happened.
         for why in FetchFailure::ALL {
             failures.with_label_values(&[why.as_str()]);
         }
         let commits =
-            FAMILY.counters("commits_total", "Commits of people, by what became of them.", &["outcome"]);
+            make.counters("commits_total", "Commits of people, by what became of them.", ["outcome"]);
         for outcome in COMMIT_OUTCOMES {
             commits.with_label_values(&[outcome]);
         }
         let walk_seconds =
-            FAMILY.histogram("walk_seconds", "How long walks over histories take.", &WALK_SECONDS);
+            make.histogram("walk_seconds", "How long walks over histories take.", &WALK_SECONDS);
         let inner = Inner {
             fetched: fetch_seconds.with_label_values(&["fetched"]),
             failed: fetch_seconds.with_label_values(&["failed"]),
-            fetch_seconds,
             failures,
-            bytes: FAMILY.counter("fetched_bytes_total", "Bytes of packs that were received."),
-            waiting: FAMILY.gauge("fetches_waiting", "Fetches that wait for others to end."),
-            cache_bytes: FAMILY.gauge("cache_bytes", "Bytes of all clones."),
-            cache_limit: FAMILY.gauge("cache_limit_bytes", "Bytes that all clones may have."),
-            clones: FAMILY.gauge("cache_clones", "Clones that are kept."),
-            evictions: FAMILY.counter("cache_evictions_total", "Clones that were removed to make room."),
+            bytes: make.counter("fetched_bytes_total", "Bytes of packs that were received."),
+            waiting: make.gauge("fetches_waiting", "Fetches that wait for others to end."),
+            cache_bytes: make.gauge("cache_bytes", "Bytes of all clones."),
+            cache_limit: make.gauge("cache_limit_bytes", "Bytes that all clones may have."),
+            clones: make.gauge("cache_clones", "Clones that are kept."),
+            evictions: make.counter("cache_evictions_total", "Clones that were removed to make room."),
             walk_seconds,
-            walk_commits: FAMILY.counter("walk_commits_total", "Commits that were walked over."),
-            walk_failures: FAMILY.counter("walk_failures_total", "Walks that failed."),
+            walk_commits: make.counter("walk_commits_total", "Commits that were walked over."),
+            walk_failures: make.counter("walk_failures_total", "Walks that failed."),
             commits,
-            commit_retries: FAMILY
+            commit_retries: make
                 .counter("commit_retries_total", "Commits that were pushed, or made anew, once more."),
         };
         Self { inner: Arc::new(inner) }
-    }
-}
-
-impl GitSeries {
-    /// Shows them, to be done once.
-    ///
-    /// # Errors
-    /// The registry has such metrics already.
-    pub fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
-        let inner = &*self.inner;
-        let all: [Box<dyn Collector>; 13] = [
-            Box::new(inner.fetch_seconds.clone()),
-            Box::new(inner.failures.clone()),
-            Box::new(inner.bytes.clone()),
-            Box::new(inner.waiting.clone()),
-            Box::new(inner.cache_bytes.clone()),
-            Box::new(inner.cache_limit.clone()),
-            Box::new(inner.clones.clone()),
-            Box::new(inner.evictions.clone()),
-            Box::new(inner.walk_seconds.clone()),
-            Box::new(inner.walk_commits.clone()),
-            Box::new(inner.walk_failures.clone()),
-            Box::new(inner.commits.clone()),
-            Box::new(inner.commit_retries.clone()),
-        ];
-        all.into_iter().try_for_each(|family| registry.register(family))
     }
 
     /// A fetch ended.
@@ -132,11 +119,12 @@ impl GitSeries {
         GaugeGuard::new(&self.inner.waiting)
     }
 
-    /// What the directory of clones holds by now, and how many clones had to go.
-    pub(crate) fn cache(&self, bytes: u64, limit: u64, clones: usize, evicted: usize) {
-        self.inner.cache_bytes.set(gauged(bytes));
-        self.inner.cache_limit.set(gauged(limit));
-        self.inner.clones.set(gauged(clones as u64));
+    /// What a directory of clones holds by now, what it was said to hold `before`, and how many clones had to go. A process
+    /// that has several shows their sum.
+    pub(crate) fn cache(&self, now: Held, before: Held, evicted: usize) {
+        self.inner.cache_bytes.add(gauged(now.bytes) - gauged(before.bytes));
+        self.inner.cache_limit.add(gauged(now.limit) - gauged(before.limit));
+        self.inner.clones.add(gauged(now.clones) - gauged(before.clones));
         self.inner.evictions.inc_by(evicted as u64);
     }
 

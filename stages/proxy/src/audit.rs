@@ -273,7 +273,7 @@ mod tests {
     async fn a_record_that_is_refused_takes_none_of_those_beside_it_along() {
         for status in [StatusCode::BAD_REQUEST, StatusCode::PAYLOAD_TOO_LARGE] {
             let (platform, taken) = platform("unwanted", status).await;
-            let (audit, recorder) = Audit::new(platform, ProxySeries::default());
+            let (audit, recorder) = Audit::new(platform, ProxySeries::new(&prometheus::Registry::new()));
             for outcome in ["first", "unwanted", "third"] {
                 audit.place().unwrap().take(Record::new("ada", "sync", "shop/web", outcome));
             }
@@ -291,10 +291,8 @@ mod tests {
         let config = Config::new(Duration::from_secs(600), 1 << 20);
         let client = config.build(Target::new(&address, "").unwrap()).await.unwrap();
         let platform = Platform { client, token: Token::literal("token") };
-        let series = ProxySeries::default();
         let registry = prometheus::Registry::new();
-        series.register(&registry).unwrap();
-        let (audit, recorder) = Audit::new(platform, series);
+        let (audit, recorder) = Audit::new(platform, ProxySeries::new(&registry));
         audit.place().unwrap().take(Record::new("ada", "sync", "shop/web", "done"));
         let stop = Shutdown::new();
         let running = tokio::spawn(recorder.run(stop.clone(), Duration::from_millis(50)));

@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_person_who_is_refused_again_and_again_is_told_of_so_often_and_keeps_nobody_out() {
-        let (audit, mut waiting) = Audit::kept(ProxySeries::default());
+        let (audit, mut waiting) = Audit::kept(ProxySeries::new(&prometheus::Registry::new()));
         let log = RefusalLog::new(audit);
         (0..300).for_each(|_| log.record(refused("mallory")));
         log.record(refused("ada"));
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn refusals_leave_half_of_the_places_to_acts() {
-        let (audit, _waiting) = Audit::kept(ProxySeries::default());
+        let (audit, _waiting) = Audit::kept(ProxySeries::new(&prometheus::Registry::new()));
         let log = RefusalLog::new(audit.clone());
         (0..2_000).for_each(|number| log.record(refused(&format!("mallory{number}"))));
         let places: Vec<_> = std::iter::from_fn(|| audit.place().ok()).collect();

@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use pipeline_core::{Meter, Outcome, Peer, Reason, Sample};
-use prometheus::core::Collector;
+use pipeline_core::{Families, Meter, Outcome, Peer, Reason, Sample};
 use prometheus::{HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry};
-use stages_client::{Family, GaugeGuard};
+use stages_client::GaugeGuard;
 
 use crate::error::ActError;
 use crate::operation::Operation;
@@ -31,7 +30,7 @@ const LOST: &str = "lost";
 /// From a peer nearby to one that renders manifests.
 const PEER_SECONDS: [f64; 8] = [0.01, 0.05, 0.25, 1.0, 2.5, 10.0, 30.0, 120.0];
 
-/// Counts; cloning shares. Nothing shows before it is [registered](ProxySeries::register).
+/// Counts; cloning shares.
 #[derive(Debug, Clone)]
 pub struct ProxySeries {
     inner: Arc<Inner>,
@@ -50,32 +49,32 @@ struct Inner {
     audit_failures: IntCounter,
 }
 
-/// What their names begin with.
-const FAMILY: Family = Family("gitops_runtime_app_proxy");
-
 const fn kind(operation: Operation) -> &'static str {
     if operation.is_act { "act" } else { "read" }
 }
 
-impl Default for ProxySeries {
-    fn default() -> Self {
-        let operations = FAMILY.counters(
+impl ProxySeries {
+    /// Counts that a registry shows, to be made once a registry.
+    #[must_use]
+    pub fn new(registry: &Registry) -> Self {
+        let make = Families::new(registry, "gitops_runtime_app_proxy_");
+        let operations = make.counters(
             "operations_total",
             "What people asked for, by operation of the schema and how it ended.",
-            &["kind", "operation", "outcome"],
+            ["kind", "operation", "outcome"],
         );
         let refusals =
-            FAMILY.counters("refusals_total", "How often somebody was not let in, by why.", &["reason"]);
-        let peer_seconds = FAMILY.histograms(
+            make.counters("refusals_total", "How often somebody was not let in, by why.", ["reason"]);
+        let peer_seconds = make.histograms(
             "peer_seconds",
             "How long peers take to answer; of streams, to begin.",
+            ["outcome", "peer"],
             &PEER_SECONDS,
-            &["outcome", "peer"],
         );
-        let records = FAMILY.counters(
+        let records = make.counters(
             "audit_records_total",
             "Records for the audit log, by what became of them.",
-            &["outcome"],
+            ["outcome"],
         );
         // Nothing shows only once it has happened.
         for operation in Operation::ALL.into_iter().chain([Operation::DOWNLOAD_LOGS]) {
@@ -98,41 +97,19 @@ impl Default for ProxySeries {
             operations,
             refusals,
             peer_seconds,
-            streams: FAMILY.gauge("streams", "Streams of logs that are open."),
-            streams_limit: FAMILY.gauge("streams_limit", "Streams of logs that may be open."),
-            streams_refused: FAMILY.counter(
+            streams: make.gauge("streams", "Streams of logs that are open."),
+            streams_limit: make.gauge("streams_limit", "Streams of logs that may be open."),
+            streams_refused: make.counter(
                 "streams_refused_total",
                 "Streams that were not opened because as many were as may be.",
             ),
             records,
-            records_waiting: FAMILY
+            records_waiting: make
                 .gauge("audit_records_waiting", "Records that the platform has not taken yet."),
-            audit_failures: FAMILY
+            audit_failures: make
                 .counter("audit_failures_total", "Calls with records that the platform did not take."),
         };
         Self { inner: Arc::new(inner) }
-    }
-}
-
-impl ProxySeries {
-    /// Shows them, to be done once.
-    ///
-    /// # Errors
-    /// The registry has such metrics already.
-    pub fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
-        let inner = &*self.inner;
-        let all: [Box<dyn Collector>; 9] = [
-            Box::new(inner.operations.clone()),
-            Box::new(inner.refusals.clone()),
-            Box::new(inner.peer_seconds.clone()),
-            Box::new(inner.streams.clone()),
-            Box::new(inner.streams_limit.clone()),
-            Box::new(inner.streams_refused.clone()),
-            Box::new(inner.records.clone()),
-            Box::new(inner.records_waiting.clone()),
-            Box::new(inner.audit_failures.clone()),
-        ];
-        all.into_iter().try_for_each(|family| registry.register(family))
     }
 
     /// Tells clients' calls to these series.

@@ -1,6 +1,7 @@
 //! What is counted, by route.
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry};
+use pipeline_core::Families;
+use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry};
 
 use crate::refusal::Refusal;
 use crate::route::Route;
@@ -25,55 +26,46 @@ pub(crate) struct RouterMetrics {
 }
 
 impl RouterMetrics {
-    pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let of = |name: &str, help: &str| Opts::new(format!("gitops_runtime_router_{name}"), help);
-        let seconds = HistogramOpts::from(of("answer_seconds", "Time until the head of an answer."));
+    pub(crate) fn new(registry: &Registry) -> Self {
+        let make = Families::new(registry, "gitops_runtime_router_");
         let metrics = Self {
-            requests: IntCounterVec::new(of("requests_total", "Requests answered."), &["route", "status"])?,
-            seconds: HistogramVec::new(seconds.buckets(SECONDS.to_vec()), &["route"])?,
-            bytes: IntCounterVec::new(of("bytes_total", "Bytes of bodies and upgrades."), &["route", "way"])?,
-            failures: IntCounterVec::new(
-                of("failures_total", "Requests that a service did not answer."),
-                &["route", "reason"],
-            )?,
-            refused: IntCounterVec::new(
-                of("refused_total", "Requests that are passed to nobody."),
-                &["reason"],
-            )?,
-            retries: IntCounterVec::new(
-                of("retries_total", "Requests sent to a service again."),
-                &["route"],
-            )?,
-            under_way: IntGaugeVec::new(of("under_way", "Requests and upgrades under way."), &["route"])?,
-            connections: IntGauge::with_opts(of("connections", "Connections of clients."))?,
+            requests: make.counters("requests_total", "Requests answered.", ["route", "status"]),
+            seconds: make.histograms(
+                "answer_seconds",
+                "Time until the head of an answer.",
+                ["route"],
+                &SECONDS,
+            ),
+            bytes: make.counters("bytes_total", "Bytes of bodies and upgrades.", ["route", "way"]),
+            failures: make.counters(
+                "failures_total",
+                "Requests that a service did not answer.",
+                ["route", "reason"],
+            ),
+            refused: make.counters("refused_total", "Requests that are passed to nobody.", ["reason"]),
+            retries: make.counters("retries_total", "Requests sent to a service again.", ["route"]),
+            under_way: make.gauges("under_way", "Requests and upgrades under way.", ["route"]),
+            connections: make.gauge("connections", "Connections of clients."),
         };
         // Nothing shows only once it has happened.
         for route in Route::ALL.map(Route::label) {
             for status in STATUS {
-                metrics.requests.with_label_values(&[route, status]).reset();
+                metrics.requests.with_label_values(&[route, status]);
             }
             for way in ["in", "out"] {
-                metrics.bytes.with_label_values(&[route, way]).reset();
+                metrics.bytes.with_label_values(&[route, way]);
             }
             for reason in Refusal::FAILED {
-                metrics.failures.with_label_values(&[route, reason]).reset();
+                metrics.failures.with_label_values(&[route, reason]);
             }
-            metrics.retries.with_label_values(&[route]).reset();
-            metrics.under_way.with_label_values(&[route]).set(0);
+            metrics.retries.with_label_values(&[route]);
+            metrics.under_way.with_label_values(&[route]);
             metrics.seconds.with_label_values(&[route]);
         }
         for reason in Refusal::REFUSED.into_iter().chain([HEAD]) {
-            metrics.refused.with_label_values(&[reason]).reset();
+            metrics.refused.with_label_values(&[reason]);
         }
-        registry.register(Box::new(metrics.requests.clone()))?;
-        registry.register(Box::new(metrics.seconds.clone()))?;
-        registry.register(Box::new(metrics.bytes.clone()))?;
-        registry.register(Box::new(metrics.failures.clone()))?;
-        registry.register(Box::new(metrics.refused.clone()))?;
-        registry.register(Box::new(metrics.retries.clone()))?;
-        registry.register(Box::new(metrics.under_way.clone()))?;
-        registry.register(Box::new(metrics.connections.clone()))?;
-        Ok(metrics)
+        metrics
     }
 
     pub(crate) fn began(&self, route: Route) {

@@ -62,9 +62,6 @@ pub enum BuildError {
     /// No header can say so.
     #[error("the origin in router.appProxy.corsOrigin is none")]
     Origin,
-    /// Its metrics are there already.
-    #[error("count requests")]
-    Metrics(#[from] prometheus::Error),
 }
 
 /// A router that listens and does not answer yet.
@@ -112,7 +109,7 @@ impl RouterConfig {
             trusted: self.trusted.clone(),
             names: Names::new(self.names.clone())?,
             pool: Pool::new(self.connect_timeout),
-            metrics: RouterMetrics::new(registry)?,
+            metrics: RouterMetrics::new(registry),
             log: self.access_log,
             probes: Arc::new(Semaphore::new(probe::PLACES)),
             connect_timeout: self.connect_timeout,

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use axum::http::StatusCode;
-use prometheus::{IntCounterVec, Opts, Registry};
+use pipeline_core::Families;
+use prometheus::{IntCounterVec, Registry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use stages_git::{SyncedSources, synced_sources};
@@ -80,14 +81,11 @@ pub struct Answering {
 
 impl Answering {
     /// Answers from this library. What is counted is registered.
-    ///
-    /// # Errors
-    /// The registry has such a metric already.
-    pub fn new(library: Library, registry: &Registry) -> Result<Self, prometheus::Error> {
-        let opts = Opts::new("gitops_runtime_source_requests_total", "Questions, by operation and status.");
-        let answered = IntCounterVec::new(opts, &["operation", "status"])?;
-        registry.register(Box::new(answered.clone()))?;
-        Ok(Self { library, answered })
+    #[must_use]
+    pub fn new(library: Library, registry: &Registry) -> Self {
+        let make = Families::new(registry, "gitops_runtime_source_");
+        let help = "Questions, by operation and status.";
+        Self { library, answered: make.counters("requests_total", help, ["operation", "status"]) }
     }
 
     /// The answer, as JSON.

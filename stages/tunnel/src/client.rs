@@ -84,9 +84,6 @@ pub enum ClientError {
     /// The token cannot be read.
     #[error(transparent)]
     Token(stages_client::TokenError),
-    /// A metric is there already.
-    #[error("count what happens")]
-    Metrics(#[source] prometheus::Error),
     /// A server of the frp family refused the login.
     #[error("the server refused the login: {0}")]
     Login(String),
@@ -196,7 +193,7 @@ impl ClientConfig {
     /// Checks what it was given.
     ///
     /// # Errors
-    /// [`ClientError::Forward`] and [`ClientError::Metrics`].
+    /// [`ClientError::Forward`].
     pub fn build(self, registry: &prometheus::Registry) -> Result<Client, ClientError> {
         let host = self.forward.host_str().filter(|_| self.forward.scheme() == "http");
         let host = host.ok_or(ClientError::Forward)?.trim_matches(['[', ']']).to_owned();
@@ -219,7 +216,7 @@ impl ClientConfig {
             grace: self.grace,
             standby: self.standby,
             times: self.times,
-            metrics: ClientMetrics::new(registry).map_err(ClientError::Metrics)?,
+            metrics: ClientMetrics::new(registry),
             ready,
             was_served: AtomicBool::new(false),
         };

@@ -1,6 +1,7 @@
 //! What a server counts, and what a client does.
 
-use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+use pipeline_core::Families;
+use prometheus::{IntCounter, IntCounterVec, IntGauge, Registry};
 
 /// Why somebody was refused, for the metric and the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,33 +75,18 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let tunnels =
-            IntGauge::new("gitops_runtime_tunnel_server_tunnels", "Tunnels that are connected here")?;
-        let requests = IntCounterVec::new(
-            Opts::new(
-                "gitops_runtime_tunnel_server_requests_total",
-                "Requests of visitors by how they ended",
-            ),
-            &["outcome"],
-        )?;
-        let refused = IntCounterVec::new(
-            Opts::new(
-                "gitops_runtime_tunnel_server_refused_total",
-                "Clients and visitors that were refused, by why",
-            ),
-            &["reason"],
-        )?;
+    pub(crate) fn new(registry: &Registry) -> Self {
+        let make = Families::new(registry, "gitops_runtime_tunnel_server_");
+        let requests = make.counters("requests_total", "Requests of visitors by how they ended", ["outcome"]);
         for outcome in Outcome::ALL {
             requests.with_label_values(&[outcome.as_str()]);
         }
+        let help = "Clients and visitors that were refused, by why";
+        let refused = make.counters("refused_total", help, ["reason"]);
         for reason in Refusal::ALL {
             refused.with_label_values(&[reason.as_str()]);
         }
-        registry.register(Box::new(tunnels.clone()))?;
-        registry.register(Box::new(requests.clone()))?;
-        registry.register(Box::new(refused.clone()))?;
-        Ok(Self { tunnels, requests, refused })
+        Self { tunnels: make.gauge("tunnels", "Tunnels that are connected here"), requests, refused }
     }
 
     pub(crate) fn ended(&self, outcome: Outcome) {
@@ -139,29 +125,19 @@ pub(crate) struct ClientMetrics {
 }
 
 impl ClientMetrics {
-    pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let connections = IntGauge::new(
-            "gitops_runtime_tunnel_client_connections",
-            "Connections to the server that visitors are led through",
-        )?;
-        let failures = IntCounter::new(
-            "gitops_runtime_tunnel_client_failures_total",
-            "Connections to the server that broke, or could not be made",
-        )?;
-        let visits = IntCounterVec::new(
-            Opts::new(
-                "gitops_runtime_tunnel_client_visits_total",
-                "Connections of visitors by whether the service was reached",
-            ),
-            &["outcome"],
-        )?;
+    pub(crate) fn new(registry: &Registry) -> Self {
+        let make = Families::new(registry, "gitops_runtime_tunnel_client_");
+        let help = "Connections of visitors by whether the service was reached";
+        let visits = make.counters("visits_total", help, ["outcome"]);
         for outcome in Visit::ALL {
             visits.with_label_values(&[outcome.as_str()]);
         }
-        registry.register(Box::new(connections.clone()))?;
-        registry.register(Box::new(failures.clone()))?;
-        registry.register(Box::new(visits.clone()))?;
-        Ok(Self { connections, failures, visits })
+        Self {
+            connections: make.gauge("connections", "Connections to the server that visitors are led through"),
+            failures: make
+                .counter("failures_total", "Connections to the server that broke, or could not be made"),
+            visits,
+        }
     }
 
     pub(crate) fn visited(&self, outcome: Visit) {

@@ -135,9 +135,6 @@ pub enum ServerError {
     /// The certificate or its key is of no use.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// A metric is there already.
-    #[error("count what happens")]
-    Metrics(#[source] prometheus::Error),
     /// No key can be made that other servers are known by.
     #[error("make a key for other servers")]
     Key(#[source] getrandom::Error),
@@ -228,7 +225,7 @@ impl ServerConfig {
         let listening = |source| ServerError::Listen { address: self.address, source };
         let listener = TcpListener::bind(self.address).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
-        let metrics = Metrics::new(registry).map_err(ServerError::Metrics)?;
+        let metrics = Metrics::new(registry);
         let tunnels = Arc::new(Registry::new(self.times.young));
         let close = CancellationToken::new();
         let proxy = Proxy {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use pipeline_core::Families;
 use prometheus::{IntCounter, IntGauge};
 
-use super::Metrics;
-use super::families::{Families, show};
+use super::figures::show;
+use super::{Metrics, PREFIX};
 
 /// Why a message cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +140,6 @@ impl BusSeries {
 impl Metrics {
     /// Adds the series of a bus, at zero; asked for again, the same.
     pub fn bus(&self) -> &BusSeries {
-        self.inner.bus.get_or_init(|| BusSeries::new(&Families::on(&self.inner.registry)))
+        self.inner.bus.get_or_init(|| BusSeries::new(&Families::new(&self.inner.registry, PREFIX)))
     }
 }

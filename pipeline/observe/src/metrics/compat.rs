@@ -7,10 +7,10 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use pipeline_core::Key;
+use pipeline_core::{Families, Key};
 use prometheus::{HistogramVec, IntCounterVec, IntGaugeVec};
 
-use super::families::{Families, show};
+use super::figures::show;
 
 const BUCKETS: [f64; 7] = [0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0];
 
@@ -73,36 +73,32 @@ pub struct Compat {
 
 impl Compat {
     pub(super) fn new(families: &Families, limit: usize) -> Self {
-        let name = |rest: &str| format!("codefresh_event_reporter_{rest}");
+        let families = families.beginning("codefresh_event_reporter_");
         let queued = ["reporter_shard", "application", "error_in_learning_mode"];
         Self {
             queue_size: families.gauges(
-                &name("queue_size"),
+                "queue_size",
                 "Size of application events queue of a particular shard.",
                 ["reporter_shard"],
             ),
-            enqueued: families.counters(
-                &name("enqueued_events_total"),
-                "Application events taken in.",
-                queued,
-            ),
+            enqueued: families.counters("enqueued_events_total", "Application events taken in.", queued),
             dropped: families.counters(
-                &name("dropped_events_total"),
+                "dropped_events_total",
                 "Application events that the rate limit holds back; none is dropped.",
                 queued,
             ),
             errored: families.counters(
-                &name("errored_events_total"),
+                "errored_events_total",
                 "Application events whose report failed, each try.",
                 ["reporter_shard", "metric_event_type", "error_type", "application"],
             ),
             ignored: families.counters(
-                &name("cached_ignored_events"),
+                "cached_ignored_events",
                 "Application events that bring nothing new.",
                 ["reporter_shard", "metric_event_type", "application"],
             ),
             duration: families.histograms(
-                &name("event_processing_duration"),
+                "event_processing_duration",
                 "Seconds from taking an event up to its acknowledgement.",
                 ["reporter_shard", "application", "metric_event_type"],
                 &BUCKETS,

@@ -1,9 +1,7 @@
 //! How the watch stands with each kind: only those that are configured come here, so their number is bounded.
 
-use pipeline_core::KindState;
+use pipeline_core::{Families, KindState};
 use prometheus::{IntCounterVec, IntGaugeVec};
-
-use super::families::Families;
 
 /// By the kind.
 pub(super) struct KindSeries {

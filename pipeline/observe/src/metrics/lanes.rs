@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use prometheus::{Gauge, GaugeVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
-use super::families::{Families, say, show};
-use pipeline_core::LaneCounts;
+use super::figures::{say, show};
+use pipeline_core::{Families, LaneCounts};
 
 /// With more shards in one process than this, their sum is shown as shard `all`: the number of series stays
 /// bounded, and the law holds for a sum as well.

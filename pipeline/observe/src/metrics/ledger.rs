@@ -1,8 +1,9 @@
 //! The ledger's figures as metrics.
 
+use pipeline_core::Families;
 use prometheus::{Gauge, IntCounter, IntGauge};
 
-use super::families::{Families, say, show};
+use super::figures::{say, show};
 use super::lanes::seconds;
 use pipeline_ledger::LedgerStatus;
 

@@ -9,7 +9,7 @@
 
 mod bus;
 mod compat;
-mod families;
+mod figures;
 mod kinds;
 mod lanes;
 mod ledger;
@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pipeline_core::{
-    CircuitState, DigestOutcome, Filtered, Labels, LaneCounts, Meter, Outcome, Peer, Pressure, Reason,
-    ReportKind, Sample, SourceNote, Wait,
+    CircuitState, DigestOutcome, Families, Filtered, Labels, LaneCounts, Meter, Outcome, Peer, Pressure,
+    Reason, ReportKind, Sample, SourceNote, Wait,
 };
 use prometheus::proto::MetricFamily;
 use prometheus::{
@@ -32,7 +32,7 @@ use prometheus::{
 
 pub use bus::{BusSeries, Unreadable};
 pub use compat::{Compat, ErrorType, EventType};
-use families::{Families, show};
+use figures::show;
 use kinds::KindSeries;
 use lanes::{Lanes, seconds};
 use ledger::LedgerSeries;
@@ -43,6 +43,8 @@ pub use traces::{SpanResult, SpanSeries};
 use crate::health::{Check, HealthReport};
 use pipeline_ledger::LedgerStatus;
 
+/// What names of metrics begin with, but those of the process and of the compatibility family.
+const PREFIX: &str = "gitops_runtime_";
 /// From 5 ms, a fast answer of a near peer, to the 30 s after which calls are given up.
 const CALL_BUCKETS: [f64; 7] = [0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0];
 /// From a report that met no queue to one that met an outage.
@@ -151,7 +153,8 @@ impl Metrics {
     #[must_use]
     pub fn new(config: &MetricsConfig) -> Self {
         let now = Instant::now();
-        let make = Families::new();
+        let registry = Registry::new();
+        let make = Families::new(&registry, PREFIX);
         let compat = config.compat.then(|| Compat::new(&make, config.compat_applications));
         make.gauges("build_info", "The program's version; always 1.", ["version"])
             .with_label_values(&[config.version])
@@ -199,7 +202,7 @@ impl Metrics {
             health: make.gauges("health_state", "0 ok, 1 degraded, 2 failing.", ["check"]),
             uptime: make.measure("uptime_seconds", "How long the process has been running."),
             process: ProcessSeries::new(&make),
-            registry: make.done(),
+            registry,
             compat,
             bus: OnceLock::new(),
             owned,

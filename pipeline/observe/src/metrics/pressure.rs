@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use pipeline_core::{Labels, Peer, Pressure, Wait};
+use pipeline_core::{Families, Labels, Peer, Pressure, Wait};
 use prometheus::{CounterVec, IntGauge, IntGaugeVec};
 
-use super::families::{Families, show};
+use super::figures::show;
 
 pub(super) struct PressureSeries {
     limit: IntGaugeVec,

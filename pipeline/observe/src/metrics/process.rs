@@ -4,9 +4,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use pipeline_core::Families;
 use prometheus::{Counter, IntGauge};
 
-use super::families::{Families, show};
+use super::figures::show;
 
 /// The unit of processor time in `/proc`: `USER_HZ`, 100 on every architecture Linux runs on today.
 const TICKS_A_SECOND: f64 = 100.0;
@@ -21,9 +22,10 @@ pub(super) struct ProcessSeries {
 
 impl ProcessSeries {
     pub(super) fn new(make: &Families) -> Self {
+        let make = make.beginning("process_");
         Self {
-            resident: make.gauge("process_resident_memory_bytes", "Resident memory of the process."),
-            cpu: make.amount("process_cpu_seconds_total", "Processor time of the process, of all threads."),
+            resident: make.gauge("resident_memory_bytes", "Resident memory of the process."),
+            cpu: make.amount("cpu_seconds_total", "Processor time of the process, of all threads."),
             shown: Mutex::default(),
         }
     }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use pipeline_core::Families;
 use prometheus::{IntCounter, IntCounterVec};
 
-use super::Metrics;
-use super::families::Families;
+use super::{Metrics, PREFIX};
 
 /// What became of spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Metrics {
     /// Adds the counters of spans, at zero. To be asked for once.
     #[must_use]
     pub fn spans(&self) -> SpanSeries {
-        let make = Families::on(&self.inner.registry);
+        let make = Families::new(&self.inner.registry, PREFIX);
         SpanSeries::new(&make.counters(
             "trace_spans_total",
             "Spans of traces, by what became of them.",

@@ -27,6 +27,7 @@ use super::slots::Slots;
 use super::tenant::Tenant;
 use super::url::Scheme;
 use super::{FetchError, RepositoryUrl, bare};
+use crate::series::Held;
 use crate::{GitRepository, GitSeries};
 
 /// Names that are remembered of one repository.
@@ -97,6 +98,8 @@ struct Inner {
     apps: GitHubApps,
     entries: Mutex<HashMap<Scoped, Arc<Entry>>>,
     slots: Slots,
+    /// What it was last said to hold.
+    counted: Mutex<Held>,
     // Another process that names the same directory is told so.
     _lock: File,
 }
@@ -253,7 +256,7 @@ impl Checkouts {
         }
         let slots = Slots::new(config.concurrent);
         let (access, apps, entries) = (Mutex::default(), GitHubApps::new(config.pause), Mutex::default());
-        let inner = Inner { config, access, apps, entries, slots, _lock: lock };
+        let inner = Inner { config, access, apps, entries, slots, counted: Mutex::default(), _lock: lock };
         inner.evict();
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -568,7 +571,9 @@ impl Inner {
                 gone.push(to);
             }
         }
-        self.config.series.cache(sum, self.config.bytes, clones - gone.len(), gone.len());
+        let held = Held { bytes: sum, limit: self.config.bytes, clones: (clones - gone.len()) as u64 };
+        let before = std::mem::replace(&mut *lock(&self.counted), held);
+        self.config.series.cache(held, before, gone.len());
         for path in gone {
             let _ = fs::remove_dir_all(path);
         }

@@ -13,8 +13,8 @@ use crate::support::{Cache, Forge, Serving, address, commit, git, noise, serve};
 
 /// What is shown, and a cache that counts so.
 async fn counted(bytes: u64) -> (Registry, Cache) {
-    let (registry, series) = (Registry::new(), GitSeries::default());
-    series.register(&registry).unwrap();
+    let registry = Registry::new();
+    let series = GitSeries::new(&registry);
     let cache = Cache::new(|config| {
         config.bytes = bytes;
         config.series = series;
@@ -97,8 +97,8 @@ async fn fetches_walks_and_clones_are_counted_and_nobody_is_named() {
 async fn what_is_of_this_machine_is_counted_as_well() {
     let forge = Forge::new();
     let path = forge.repository("a");
-    let (registry, series) = (Registry::new(), GitSeries::default());
-    series.register(&registry).unwrap();
+    let registry = Registry::new();
+    let series = GitSeries::new(&registry);
     let cache = Cache::new(|config| {
         config.files = true;
         config.series = series;
@@ -107,6 +107,26 @@ async fn what_is_of_this_machine_is_counted_as_well() {
     cache.checkout(&format!("file://{}", path.display()), "main").await.unwrap();
     assert!(value(&registry, "fetched_bytes_total") > 0);
     assert_eq!(value(&registry, "fetch_seconds_count{outcome=\"fetched\"}"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_directories_of_clones_in_one_process_are_shown_as_their_sum() {
+    let (forge, registry) = (Forge::new(), Registry::new());
+    let url = format!("file://{}", forge.repository("a").display());
+    let series = GitSeries::new(&registry);
+    let cache = async || {
+        let counted = |config: &mut stages_git::remote::Config| {
+            (config.files, config.bytes, config.series) = (true, 1 << 30, series.clone());
+        };
+        Cache::new(counted).await
+    };
+    let (first, second) = (cache().await, cache().await);
+    assert_eq!(value(&registry, "cache_limit_bytes"), 2 << 30);
+    first.checkout(&url, "main").await.unwrap();
+    let one = value(&registry, "cache_bytes");
+    assert!(one > 0);
+    second.checkout(&url, "main").await.unwrap();
+    assert_eq!((value(&registry, "cache_bytes"), value(&registry, "cache_clones")), (2 * one, 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -68,21 +68,19 @@ pub struct Ingest {
 
 impl IngestConfig {
     /// Calls nobody.
-    ///
-    /// # Errors
-    /// When its metrics are there already.
-    pub fn build(self, store: Store, registry: &Registry) -> Result<Ingest, prometheus::Error> {
+    #[must_use]
+    pub fn build(self, store: Store, registry: &Registry) -> Ingest {
         let quota = Quota {
             requests: self.runtime_requests,
             bytes: self.runtime_bytes,
             all_bytes: self.all_bytes.max(self.max_body + 2 * self.max_unpacked),
         };
         let bounds = Bounds { packed: self.max_body, unpacked: self.max_unpacked, within: self.body_timeout };
-        let metrics = IngestMetrics::new(registry)?;
+        let metrics = IngestMetrics::new(registry);
         // What is compared leaves half of a runtime's requests to its reports.
         let turns = Arc::new(Turns::new(self.runtime_requests.div_ceil(2)));
         let (tokens, noted) = (Arc::default(), Arc::new(Noted::new(store.clone())));
-        Ok(Ingest { store, tokens, quotas: Quotas::new(quota), turns, bounds, metrics, noted })
+        Ingest { store, tokens, quotas: Quotas::new(quota), turns, bounds, metrics, noted }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is counted of requests.
 
-use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
+use pipeline_core::Families;
+use prometheus::{IntCounter, IntCounterVec, Registry};
 
 use crate::refusal::Refusal;
 
@@ -13,24 +14,19 @@ pub(crate) struct IngestMetrics {
 }
 
 impl IngestMetrics {
-    pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let of = |name: &str, help: &str| Opts::new(format!("gitops_runtime_platform_{name}_total"), help);
-        let metrics = Self {
-            refused: IntCounterVec::new(
-                of("refused", "Requests, and reports of batches, not taken."),
-                &["reason"],
-            )?,
-            requests: IntCounter::with_opts(of("requests", "Requests with reports."))?,
-            ignored: IntCounter::with_opts(of("ignored", "Events that are answered and not kept."))?,
-        };
+    pub(crate) fn new(registry: &Registry) -> Self {
+        let make = Families::new(registry, "gitops_runtime_platform_");
+        let help = "Requests, and reports of batches, not taken.";
+        let refused = make.counters("refused_total", help, ["reason"]);
         // Nothing shows only once it has happened.
         for reason in Refusal::REASONS {
-            metrics.refused.with_label_values(&[reason]).reset();
+            refused.with_label_values(&[reason]);
         }
-        registry.register(Box::new(metrics.refused.clone()))?;
-        registry.register(Box::new(metrics.requests.clone()))?;
-        registry.register(Box::new(metrics.ignored.clone()))?;
-        Ok(metrics)
+        Self {
+            refused,
+            requests: make.counter("requests_total", "Requests with reports."),
+            ignored: make.counter("ignored_total", "Events that are answered and not kept."),
+        }
     }
 
     pub(crate) fn refused(&self, refusal: &Refusal) {

@@ -1,6 +1,7 @@
 //! What is counted of the store.
 
-use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Registry};
+use pipeline_core::Families;
+use prometheus::{Histogram, IntCounter, IntGauge, Registry};
 
 use crate::error::StoreError;
 use crate::report::Outcome;
@@ -18,32 +19,26 @@ pub(crate) struct StoreMetrics {
 }
 
 impl StoreMetrics {
-    pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let of = |name: &str, help: &str| format_counter(name, help);
-        let sizes = vec![1.0, 4.0, 16.0, 64.0, 256.0];
-        let group = HistogramOpts::new("gitops_runtime_platform_commit_reports", "Reports in one commit.");
-        let metrics = Self {
-            kept: of("kept", "Reports that were kept.")?,
-            repeated: of("repeated", "Reports that were kept before, under the same key.")?,
-            commits: Histogram::with_opts(group.buckets(sizes))?,
-            failed: of("commit_failures", "Commits that failed; nothing of them was acknowledged.")?,
-            statements: of(
-                "statements",
+    pub(crate) fn new(registry: &Registry) -> Self {
+        let make = Families::new(registry, "gitops_runtime_platform_");
+        let writable = make.gauge("store_writable", "Whether the last commit succeeded.");
+        writable.set(1);
+        Self {
+            kept: make.counter("kept_total", "Reports that were kept."),
+            repeated: make.counter("repeated_total", "Reports that were kept before, under the same key."),
+            commits: make.histogram(
+                "commit_reports",
+                "Reports in one commit.",
+                &[1.0, 4.0, 16.0, 64.0, 256.0],
+            ),
+            failed: make
+                .counter("commit_failures_total", "Commits that failed; nothing of them was acknowledged."),
+            statements: make.counter(
+                "statements_total",
                 "Statements of commits of reports: each is a turn of the database.",
-            )?,
-            writable: IntGauge::new(
-                "gitops_runtime_platform_store_writable",
-                "Whether the last commit succeeded.",
-            )?,
-        };
-        metrics.writable.set(1);
-        registry.register(Box::new(metrics.kept.clone()))?;
-        registry.register(Box::new(metrics.repeated.clone()))?;
-        registry.register(Box::new(metrics.commits.clone()))?;
-        registry.register(Box::new(metrics.failed.clone()))?;
-        registry.register(Box::new(metrics.statements.clone()))?;
-        registry.register(Box::new(metrics.writable.clone()))?;
-        Ok(metrics)
+            ),
+            writable,
+        }
     }
 
     pub(crate) fn committed(&self, done: &Result<Vec<KeepResult>, StoreError>, statements: u64) {
@@ -68,8 +63,4 @@ impl StoreMetrics {
     pub(crate) fn is_writable(&self) -> bool {
         self.writable.get() == 1
     }
-}
-
-fn format_counter(name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
-    IntCounter::new(format!("gitops_runtime_platform_{name}_total"), help)
 }

@@ -91,8 +91,7 @@ impl StoreConfig {
         limits: Limits,
     ) -> Result<(Store, Writing), StoreError> {
         let database = Database::open(&self.place, limits).await?;
-        let metrics = StoreMetrics::new(registry)
-            .map_err(|error| StoreError::Unreadable(std::io::Error::other(error)))?;
+        let metrics = StoreMetrics::new(registry);
         // Where that cannot be read, as in a store that is damaged, no clock is believed at once.
         let over = over(&database).await.unwrap_or(Some(Millis::MIN));
         let (jobs, queue) = mpsc::channel(WAITING);

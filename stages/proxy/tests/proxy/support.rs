@@ -123,8 +123,8 @@ impl Running {
         }
         let (cluster, cluster_url) = Cluster::start(&provider.url, registered).await;
         let controller_url = sealing::start().await;
-        let (registry, series) = (prometheus::Registry::new(), ProxySeries::default());
-        series.register(&registry).unwrap();
+        let registry = prometheus::Registry::new();
+        let series = ProxySeries::new(&registry);
         let http = || stages_client::Config::new(SOON, 1 << 20);
         let clones = stages_git::remote::Config {
             connect_timeout: SOON,

@@ -58,7 +58,7 @@ impl Served {
             LibraryConfig { concurrency: 2, timeout: Duration::from_secs(120), cache_bytes: 1 << 20 };
         let library = config.build(Arc::new(directories), Arc::new(OneForAll(None)));
         let registry = Registry::new();
-        let answering = Answering::new(library, &registry).unwrap();
+        let answering = Answering::new(library, &registry);
         let routes = routes(answering, Arc::new(One), ServeBounds { body: 4096 });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());

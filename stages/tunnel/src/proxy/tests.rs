@@ -49,7 +49,7 @@ async fn sent(method: Method, is_passed_on: bool, answers: &[bool]) -> &'static 
         trusted: Networks::default(),
         times: Times::default(),
         registry,
-        metrics: Metrics::new(&prometheus::Registry::new()).unwrap(),
+        metrics: Metrics::new(&prometheus::Registry::new()),
         visits: TaskTracker::new(),
         close: CancellationToken::new(),
     };

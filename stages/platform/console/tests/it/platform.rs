@@ -117,7 +117,7 @@ impl Platform {
             runtime_bytes: 1 << 24,
             all_bytes: 1 << 26,
         };
-        let ingest = ingest.build(store.clone(), &prometheus::Registry::new()).unwrap();
+        let ingest = ingest.build(store.clone(), &prometheus::Registry::new());
         let forward = ForwardConfig::new(stop.clone());
         let api = Api::new(store.clone(), sequence, Timestamp::now, forward, OwnCookie::session(&url));
         let routes = ingest.routes().merge(api.routes()).merge(console.router());

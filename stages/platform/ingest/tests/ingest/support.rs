@@ -51,7 +51,7 @@ pub(crate) async fn start(config: IngestConfig) -> Platform {
     let registry = prometheus::Registry::new();
     let (store, _writing) = StoreConfig { place, retention }.build(&registry).await.unwrap();
     let runtime = store.runtime(&token).await.unwrap().unwrap();
-    let routes = config.build(store.clone(), &registry).unwrap().routes();
+    let routes = config.build(store.clone(), &registry).routes();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let served = routes.clone();

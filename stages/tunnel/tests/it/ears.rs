@@ -41,7 +41,8 @@ impl Visit for Line<'_> {
 
 impl Subscriber for Warnings {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() == Level::WARN && metadata.target().starts_with("stages_tunnel")
+        let ours = ["stages_client::own_certificate", "stages_tunnel"];
+        *metadata.level() == Level::WARN && ours.iter().any(|of| metadata.target().starts_with(of))
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

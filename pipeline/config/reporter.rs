@@ -33,7 +33,7 @@ impl Reporter {
     /// How often a sink of this kind is told what it should hold; `None`: never.
     pub(crate) fn digest(&self, kind: SinkKind) -> Option<Duration> {
         let wanted = match self.digest.enabled {
-            Choosing::Auto => kind == SinkKind::File,
+            Choosing::Auto => matches!(kind, SinkKind::File | SinkKind::Platform),
             Choosing::Given(given) => given,
         };
         wanted.then_some(*self.digest.interval)

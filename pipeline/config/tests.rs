@@ -269,15 +269,16 @@ fn an_admin_address_is_loopback_or_has_a_token() {
 }
 
 #[test]
-fn a_digest_is_sent_to_a_file_and_wherever_it_is_wanted() {
+fn a_digest_is_sent_to_a_platform_or_a_file_and_wherever_it_is_wanted() {
     let digest = |flags: &[(&str, &str)]| {
         let reporter = resolve(flags, &host()).unwrap().reporter;
         reporter.digest(reporter.sink.kind)
     };
     let minute = Some(Duration::from_secs(60));
     let file = [("reporter.sink.kind", "file"), ("reporter.sink.file.path", "/reports")];
-    assert_eq!((digest(&[]), digest(&file)), (None, minute));
-    assert_eq!(digest(&[("reporter.digest.enabled", "true")]), minute);
+    let stdout = ("reporter.sink.kind", "stdout");
+    assert_eq!((digest(&[]), digest(&file), digest(&[stdout])), (minute, minute, None));
+    assert_eq!(digest(&[stdout, ("reporter.digest.enabled", "true")]), minute);
     assert_eq!(digest(&[&file[..], &[("reporter.digest.enabled", "false")]].concat()), None);
     let both = [("reporter.digest.enabled", "true"), ("reporter.digest.interval", "5s")];
     assert_eq!(digest(&both), Some(Duration::from_secs(5)));

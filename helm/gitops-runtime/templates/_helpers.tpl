@@ -367,8 +367,6 @@ priorityClassName: {{ . | quote }}
 {{- $_ := set $settings.platform "tokenFile" $at.platform -}}
 {{- $_ := set $settings.reporter.sink "platform" (dict "path" (ternary "/2.0/api/events" .Values.global.codefresh.apiEventsPath .Values.platform.enabled)) -}}
 {{- with index $at "platform-ca" -}}{{- $_ := set $settings.platform "caFile" . -}}{{- end -}}
-{{- /* A platform of ours is told each minute that the reporter lives, and what it should hold. */ -}}
-{{- if .Values.platform.enabled -}}{{- $_ := set $settings.reporter "digest" (dict "enabled" true) -}}{{- end -}}
 {{- end -}}
 {{- with default (index $at "redaction-key") $at.redaction -}}{{- $_ := set $settings "redaction" (dict "keyFile" .) -}}{{- end -}}
 {{- if .Values.ipv6.enabled -}}

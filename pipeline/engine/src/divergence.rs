@@ -82,8 +82,8 @@ pub(crate) async fn watch(
     }
 }
 
-/// Asks about every owned shard once; gives whether the receiver was away. When it is away for one, the others are
-/// left for the next time.
+/// Asks about every owned shard once; gives whether the receiver was away. When it is away for one, or says that it does not
+/// compare, the others are left for the next time.
 async fn round(
     shared: &Shared,
     config: &Config,
@@ -95,6 +95,7 @@ async fn round(
         let asked = ask(shared, config, handle, shard).await;
         shared.metrics.digest(*asked.as_ref().unwrap_or(&DigestOutcome::Failed));
         match asked {
+            Ok(DigestOutcome::Unknown) => break,
             Ok(told) => match opinions.entry(shard).or_default().hear(told) {
                 Some(true) => tracing::info!(shard, "the receiver holds the same"),
                 Some(false) => tracing::warn!(

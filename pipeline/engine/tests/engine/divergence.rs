@@ -3,15 +3,19 @@
 use std::time::Duration;
 
 use pipeline_core::EntityId;
-use pipeline_engine::run::Route;
+use pipeline_engine::run::{Config, Route};
 use pipeline_ledger::Ledger;
 
 use crate::fakes::{Cluster, Compares, Enricher, Receiver, key};
-use crate::running::{Running, one_shard, start_route};
+use crate::running::{Running, config, one_shard, start_route};
 
 const EVERY: Duration = Duration::from_secs(60);
 
 fn telling(compares: Compares) -> Running {
+    telling_of(one_shard(), compares)
+}
+
+fn telling_of(config: Config, compares: Compares) -> Running {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
     receiver.held.compares(compares);
     for number in 0..20 {
@@ -19,7 +23,7 @@ fn telling(compares: Compares) -> Running {
     }
     let enricher = Enricher { resources: 2, ..Enricher::default() };
     let changed = |route: &mut Route| route.digest = Some(EVERY);
-    start_route(changed, Ledger::memory(), one_shard(), cluster, enricher, receiver)
+    start_route(changed, Ledger::memory(), config, cluster, enricher, receiver)
 }
 
 async fn told(engine: &Running, times: usize) {
@@ -123,4 +127,14 @@ async fn a_receiver_that_cannot_be_told_holds_no_report_up() {
         // Also not the end of the process.
         engine.end().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_does_not_compare_is_asked_about_one_shard_each_time() {
+    let engine = telling_of(config(), Compares::No);
+    told(&engine, 3).await;
+    let asked: Vec<u32> =
+        engine.receiver.held.digests.lock().unwrap().iter().map(|digest| digest.shard).collect();
+    assert_eq!(asked, [asked[0]; 3]);
+    engine.end().await;
 }

@@ -149,16 +149,13 @@ impl Installation {
         )
     }
 
-    /// Installs it with Helm, from a checkout; `platform` is the platform's own address. Its reporter says each minute that it lives,
-    /// and what the platform should hold.
+    /// Installs it with Helm, from a checkout; `platform` is the platform's own address.
     #[must_use]
     pub fn helm(&self, platform: &str) -> String {
         let (id, namespace) = (self.id(), &self.namespace);
         let set = |(path, value)| format!(" \\\n  --set-string global.{path}={value}");
         let set: String = self.values(platform).into_iter().map(set).collect();
-        format!(
-            "helm install {id} {CHART} --namespace {namespace}{set} \\\n  --set reporter.config.reporter.digest.enabled=true"
-        )
+        format!("helm install {id} {CHART} --namespace {namespace}{set}")
     }
 
     /// The Application by which Argo CD installs it from Git.
@@ -230,9 +227,7 @@ impl Installation {
             format!("{indent}  {first}: {value}\n")
         };
         let lines: String = self.values(platform).into_iter().map(line).collect();
-        format!(
-            "{indent}global:\n{lines}{indent}reporter: {{config: {{reporter: {{digest: {{enabled: true}}}}}}}}\n"
-        )
+        format!("{indent}global:\n{lines}")
     }
 
     /// Shows whether its account of Argo CD sees applications.

@@ -9,10 +9,14 @@ use crate::error::StoreError;
 use crate::report::Millis;
 use crate::store::Store;
 
-/// A runtime that says nothing for so long is silent: what it said last need not hold any more.
+/// A runtime whose reporter says nothing for so long is silent: what it said last need not hold any more.
 pub const SILENT: Millis = 20 * 60_000;
 /// The number under which it is counted what nobody knows whose it is.
 const NOBODY: i64 = 0;
+
+/// The role whose silence leaves applications as they were: that another one lives says nothing of them.
+const REPORTER: &str = "reporter";
+const SEEN: &str = "UPDATE runtimes SET seen_at = $2 WHERE id = $1 AND (seen_at IS NULL OR seen_at < $2)";
 
 /// A role of a runtime that was heard of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +48,8 @@ pub(crate) struct Beside {
 }
 
 impl Store {
-    /// Keeps that a role of a runtime was heard of, and in which version; an empty role is none that is told of.
+    /// Keeps that a role of a runtime was heard of, and in which version; an empty role is none that is told of, and counts as
+    /// the reporter, which senders of an earlier generation are.
     ///
     /// # Errors
     /// [`StoreError`] when it was not kept.
@@ -54,8 +59,11 @@ impl Store {
         (role, version): (&str, &str),
         now: Millis,
     ) -> Result<(), Arc<StoreError>> {
-        let seen = "UPDATE runtimes SET seen_at = $2 WHERE id = $1 AND (seen_at IS NULL OR seen_at < $2)";
-        let mut all = vec![Statement::may(seen, [runtime.into(), now.into()])];
+        let mut all = vec![Statement::may(SEEN, [runtime.into(), now.into()])];
+        if matches!(role, "" | REPORTER) {
+            let sql = "UPDATE runtimes SET reporter_at = $2 WHERE id = $1 AND (reporter_at IS NULL OR reporter_at < $2)";
+            all.push(Statement::may(sql, [runtime.into(), now.into()]));
+        }
         if !role.is_empty() {
             let sql = "INSERT INTO roles (runtime_id, role, version, at) VALUES ($1, $2, $3, $4) \
                        ON CONFLICT (runtime_id, role) DO UPDATE SET version = excluded.version, at = excluded.at";

@@ -206,6 +206,12 @@ pub(crate) const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0034_ranges.sql"),
         include_str!("../migrations/postgres/0034_ranges.sql"),
     ),
+    (
+        35,
+        "reporter_heard",
+        include_str!("../migrations/sqlite/0035_reporter_heard.sql"),
+        include_str!("../migrations/postgres/0035_reporter_heard.sql"),
+    ),
 ];
 
 /// The newest of them.

@@ -33,6 +33,8 @@ pub struct Registration {
     pub last_report: Option<Millis>,
     /// When it was last heard of, if only that it lives.
     pub heard_at: Option<Millis>,
+    /// When its reporter was last heard of, if only that it lives.
+    pub reporter_at: Option<Millis>,
     /// What of its requests was not taken, the most often first.
     pub refused: Vec<RefusedReports>,
 }
@@ -47,7 +49,7 @@ impl Store {
         if only == Some("") {
             return Ok(Vec::new());
         }
-        let sql = "SELECT r.name, g.body, p.body, r.created_at, r.reported_at, r.version, r.seen_at, r.id \
+        let sql = "SELECT r.name, g.body, p.body, r.created_at, r.reported_at, r.version, r.seen_at, r.id, r.reporter_at \
                    FROM runtimes r \
                    LEFT JOIN registrations g ON g.runtime_id = r.id LEFT JOIN problems p ON p.runtime_id = r.id \
                    WHERE ($1 = '' OR r.name = $1) \
@@ -58,6 +60,7 @@ impl Store {
         let one = |row: Row| {
             Ok(Registration {
                 heard_at: row.int_or_null(6)?,
+                reporter_at: row.int_or_null(8)?,
                 refused: beside.remove(&row.int(7)?).unwrap_or_default().refused,
                 name: row.text(0)?,
                 body: row.text_or_null(1)?.unwrap_or_else(|| "{}".to_owned()),

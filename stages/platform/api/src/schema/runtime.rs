@@ -83,7 +83,7 @@ pub(crate) struct Runtime {
     own: RuntimeCondition,
     /// Null: nobody reports whether it is as it was installed.
     sync_status: Option<SyncStatus>,
-    /// By what it says is wrong with it, unless it is silent for 20 minutes; null: it was never heard of.
+    /// By what it says is wrong with it, unless its reporter is silent for 20 minutes; null: it was never heard of.
     health_status: Option<HealthStatus>,
     health_message: Option<String>,
     /// Whether Argo CD reaches a cluster beside its own; null: the runtime told nothing of its clusters.
@@ -243,12 +243,17 @@ impl From<kept_as::RefusedReports> for RefusedReports {
 }
 
 impl RuntimeCondition {
-    fn of(errors: &[HealthError], heard_at: Option<Millis>, now: Millis) -> Self {
-        let Some(heard_at) = heard_at else { return Self::default() };
+    fn of(errors: &[HealthError], one: &Registration, now: Millis) -> Self {
+        // One without a reporter may well have a proxy that lives.
+        let of_reporter = one.reporter_at.map(|at| ("its reporter", at));
+        let Some((who, heard_at)) = of_reporter.or(one.heard_at.or(one.last_report).map(|at| ("it", at)))
+        else {
+            return Self::default();
+        };
         let error = errors.iter().find(|error| error.level == ErrorLevels::Error);
         let (health, message) = match error {
             _ if now - heard_at >= SILENT => {
-                let said = format!("nothing was heard of it since {}", time(heard_at));
+                let said = format!("nothing was heard of {who} since {}", time(heard_at));
                 (HealthStatus::Unknown, Some(said))
             }
             Some(error) => {
@@ -277,7 +282,7 @@ impl Runtime {
         let said = said(&one);
         let reported = one.last_report.is_some();
         let errors: Vec<HealthError> = serde_json::from_str(&one.problems).unwrap_or_default();
-        let condition = RuntimeCondition::of(&errors, one.heard_at.or(one.last_report), now);
+        let condition = RuntimeCondition::of(&errors, &one, now);
         let RuntimeCondition { sync_status, health_status, health_message } = condition.clone();
         Self {
             own: condition,

@@ -62,6 +62,14 @@ async fn a_runtime_is_as_well_as_it_says_unless_it_is_silent() {
         let runtime = &told["runtime"];
         assert_eq!((runtime["healthStatus"].clone(), runtime["healthMessage"].clone()), expected);
     }
+    // What its proxy says does not hide that its reporter says nothing.
+    let served = Served::new().await;
+    let id = served.store.runtime_named("prod").await.unwrap().unwrap();
+    served.store.keep_heard(id, ("reporter", ""), ago).await.unwrap();
+    served.store.keep_problems("prod", "[]", still().as_millisecond()).await.unwrap();
+    let told = served.data(&served.runtime, GET_RUNTIME, json!({"name": "prod"})).await;
+    let said = "nothing was heard of its reporter since 2030-03-17T17:26:40Z";
+    assert_eq!(told["runtime"]["healthMessage"], said);
 }
 
 #[tokio::test]

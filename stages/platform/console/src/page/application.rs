@@ -282,7 +282,7 @@ fn body(
         }
         div.why data-part="why" {
             @if let Some(since) = application.silent_since.filter(|_| application.moment.is_none()) {
-                p.warn.cause { "◌ Runtime " (row.id.runtime) " is silent since " (when(since, now)) ": this is what it said last." }
+                p.warn.cause { "◌ The reporter of " (row.id.runtime) " is silent since " (when(since, now)) ": this is what it said last." }
             }
             @if let Some(cause) = &application.cause { (sentence(application, cause, now)) }
         }

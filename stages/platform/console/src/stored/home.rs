@@ -46,9 +46,11 @@ pub(super) async fn read(
             let since = one.heard?;
             let lasts = lasting(since, now);
             let reason = match one.applications {
-                1 => format!("Not heard of for {lasts}; 1 application is shown as it was then"),
+                1 => format!(
+                    "Its reporter was not heard of for {lasts}; 1 application is shown as it was then"
+                ),
                 count => format!(
-                    "Not heard of for {lasts}; {} applications are shown as they were then",
+                    "Its reporter was not heard of for {lasts}; {} applications are shown as they were then",
                     number(count)
                 ),
             };

@@ -180,7 +180,7 @@ pub struct Application {
     pub as_of: Timestamp,
     /// The moment in the past that it is shown at; `None`: it is shown as it is now.
     pub moment: Option<Timestamp>,
-    /// Since when its runtime is silent.
+    /// Since when the reporter of its runtime is silent.
     pub silent_since: Option<Timestamp>,
     /// It was deleted, and is history.
     pub deleted: bool,

@@ -13,13 +13,13 @@ pub struct RuntimeRow {
     pub applications: u64,
     /// How many of them are healthy.
     pub healthy: u64,
-    /// When it was last heard of, if only that it lives; `None`: it never was.
+    /// When its reporter was last heard of, if only that it lives; `None`: it never was.
     pub heard: Option<Timestamp>,
     /// Of when its last report is; `None`: it never sent one.
     pub last_report: Option<Timestamp>,
     /// How long its last report was on the way, in milliseconds.
     pub lag: Option<u64>,
-    /// It has been silent for twenty minutes.
+    /// Its reporter has been silent for twenty minutes.
     pub silent: bool,
     /// Its roles that say of themselves that they live.
     pub roles: Vec<RuntimeRole>,

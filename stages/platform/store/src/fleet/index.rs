@@ -276,7 +276,7 @@ pub(crate) async fn seen(
         }
     }
     for (runtime, at) in newest {
-        let sql = "UPDATE runtimes SET seen_at = $2, lag = $3, \
+        let sql = "UPDATE runtimes SET seen_at = $2, reporter_at = $2, lag = $3, \
                    reported_at = CASE WHEN reported_at > $4 THEN reported_at ELSE $4 END WHERE id = $1";
         let arguments = [Arg::Int(runtime), Arg::Int(now), Arg::Int((now - at).max(0)), Arg::Int(at)];
         connection.execute(sql, &arguments).await?;

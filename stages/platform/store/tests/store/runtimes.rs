@@ -90,19 +90,23 @@ async fn what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports
     let (store, id) = (&opened.store, opened.runtime.id);
     let told = async || store.runtimes(&View::ALL).await.unwrap().remove(0);
     opened.keep(report("u", 1, 77)).await;
-    let reported = told().await.seen_at.unwrap();
+    let reported = told().await.reporter_at.unwrap();
     store.keep_heard(id, ("reporter", "1.2.3"), reported + 5_000).await.unwrap();
     store.keep_heard(id, ("", ""), reported + 4_000).await.unwrap();
-    store.keep_heard(id, ("change-revision", ""), reported + 6_000).await.unwrap();
+    store.keep_heard(id, ("change-revision", ""), reported + 8_000).await.unwrap();
     store.keep_heard(id, ("reporter", "1.2.4"), reported + 7_000).await.unwrap();
     let now = told().await;
-    assert_eq!((now.seen_at, now.reported_at), (Some(reported + 7_000), Some(77)));
+    assert_eq!(
+        (now.reporter_at, now.reported_at),
+        (Some(reported + 7_000), Some(77)),
+        "another role says nothing of the reporter"
+    );
     let role = |role: &str, version: &str, after: i64| HeardRole {
         role: role.to_owned(),
         version: version.to_owned(),
         at: reported + after,
     };
-    assert_eq!(now.roles, [role("change-revision", "", 6_000), role("reporter", "1.2.4", 7_000)]);
+    assert_eq!(now.roles, [role("change-revision", "", 8_000), role("reporter", "1.2.4", 7_000)]);
     assert_eq!(store.roles("prod").await.unwrap(), now.roles);
     assert_eq!(store.roles("none").await.unwrap(), []);
     assert_eq!(now.refused, []);
@@ -117,7 +121,7 @@ async fn what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports
     // Whoever is no runtime any more has no roles; of when it was heard of last stays with what it reported.
     assert!(store.unregister(&by(), "prod", NOW).await.unwrap());
     let left = told().await;
-    assert_eq!((left.roles, left.seen_at), (Vec::new(), Some(reported + 7_000)));
+    assert_eq!((left.roles, left.reporter_at), (Vec::new(), Some(reported + 7_000)));
     opened.close().await;
 }
 

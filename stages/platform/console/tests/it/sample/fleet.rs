@@ -183,7 +183,7 @@ impl Fleet for Sample {
             need(Subject::Troubled(self.text("us-1")), "The runtime's Git token: github.com refuses it", 180),
             need(
                 Subject::Silent(self.text("us-2")),
-                "Not heard of for 22 min; 214 applications are shown as they were then",
+                "Its reporter was not heard of for 22 min; 214 applications are shown as they were then",
                 22,
             ),
             need(

@@ -23,7 +23,7 @@ async fn runtimes_and_applications_are_listed_in_every_form() {
     let shown = rows(&runtimes);
     assert_eq!(
         (&shown[0][..3], &shown[1][..2]),
-        (&["NAME", "STATUS", "LAST REPORT"][..], &["prod", "Completed"][..])
+        (&["NAME", "STATUS", "LAST REPORT"][..], &["prod", "Healthy"][..])
     );
     assert_eq!(desk.run(&["runtime", "list", "-o", "name"]).await.done(), "prod\n");
     let one = desk.json(&["runtime", "get", "prod"]).await;
@@ -165,7 +165,12 @@ async fn an_application_is_shown_with_its_resources_differences_deployments_and_
 #[tokio::test]
 async fn what_is_not_there_or_not_meant_is_told_with_what_is() {
     let desk = Desk::signed_in().await;
-    let cases: [(&[&str], i32, &str); 6] = [
+    let cases: [(&[&str], i32, &str); 7] = [
+        (
+            &["app", "get", "sto"],
+            1,
+            "there is no application 'sto' that you see; there is prod/argocd/store: `gitops-runtime app list` shows those that there are",
+        ),
         (
             &["app", "get", "none"],
             1,

@@ -15,7 +15,7 @@ use crate::watch::Watched;
 
 const FIELDS: &str = "id metadata { name namespace } installationStatus installationType cluster accessMode ingressHost \
                       internalIngressHost runtimeVersion chartVersion managed isExternalArgoCd gitProvider repo createdAt \
-                      lastReportAt errors { level code title message suggestion lastSeen }";
+                      healthStatus healthMessage lastReportAt lastHeardAt refused { reason number lastAt } errors { level code title message suggestion lastSeen }";
 
 const COLUMNS: &[Column] = &[
     Column::new("NAME").path(),
@@ -52,8 +52,31 @@ struct Runtime {
     git_provider: Option<String>,
     repo: Option<String>,
     created_at: String,
+    health_status: Option<String>,
+    health_message: Option<String>,
     last_report_at: Option<String>,
+    last_heard_at: Option<String>,
+    refused: Vec<Refused>,
     errors: Vec<Problem>,
+}
+
+impl Runtime {
+    /// How far its installation is; and once that is complete, how it is: `UNKNOWN` is what the platform says of one that is silent.
+    fn status(&self) -> &str {
+        match (&*self.installation_status, self.health_status.as_deref()) {
+            ("COMPLETED", Some("UNKNOWN")) => "SILENT",
+            ("COMPLETED", Some(health)) => health,
+            (installation, _) => installation,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Refused {
+    reason: String,
+    number: u64,
+    last_at: String,
 }
 
 #[derive(Deserialize)]
@@ -159,7 +182,7 @@ fn row(one: &Runtime, now: Timestamp) -> Vec<Cell> {
     };
     vec![
         (&*one.metadata.name).into(),
-        Cell::state(&one.installation_status),
+        Cell::state(one.status()),
         last.into(),
         problems.into(),
         text(&one.runtime_version),
@@ -179,12 +202,19 @@ fn one(one: &Runtime, screen: &Screen) -> String {
         Some(at) => moment(Some(at), now),
         None => "never".to_owned(),
     };
+    let status = match &one.health_message {
+        Some(message) if one.status() != one.installation_status => {
+            format!("{}: {message}", word(one.status()))
+        }
+        _ => word(one.status()),
+    };
     let mut shown = facts(
         &[
             ("Name", one.metadata.name.clone()),
             ("Id", one.id.clone()),
-            ("Status", word(&one.installation_status)),
+            ("Status", status),
             ("Last report", last),
+            ("Last heard of", one.last_heard_at.as_ref().map(|at| moment(Some(at), now)).unwrap_or_default()),
             ("Registered", moment(Some(&one.created_at), now)),
             ("Namespace", text(&one.metadata.namespace)),
             ("Cluster", text(&one.cluster)),
@@ -197,6 +227,10 @@ fn one(one: &Runtime, screen: &Screen) -> String {
         ],
         screen,
     );
+    for Refused { reason, number, last_at } in &one.refused {
+        let told = format!("{number} not taken: {reason} (last {} ago)", age(Some(last_at), now));
+        shown += &format!("\n{}\n", screen.folded(&plain(&told)));
+    }
     if !one.errors.is_empty() {
         shown += &format!("\n{} it says it has:\n", count(one.errors.len(), "problem"));
     }
@@ -210,4 +244,41 @@ fn one(one: &Runtime, screen: &Screen) -> String {
         }
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runtime(installation: &str, health: Option<&str>, message: Option<&str>) -> Runtime {
+        let node = json!({
+            "metadata": {"name": "prod"}, "installationStatus": installation, "healthStatus": health,
+            "healthMessage": message, "createdAt": "2026-11-25T12:00:00Z", "errors": [],
+            "refused": [{"reason": "malformed", "number": 5, "lastAt": "2026-11-25T12:00:00Z"}],
+        });
+        serde_json::from_value(node).unwrap()
+    }
+
+    #[test]
+    fn once_a_runtime_is_installed_its_status_is_how_it_is() {
+        let cases = [
+            ("IN_PROGRESS", None, "IN_PROGRESS"),
+            ("FAILED", Some("DEGRADED"), "FAILED"),
+            ("COMPLETED", None, "COMPLETED"),
+            ("COMPLETED", Some("HEALTHY"), "HEALTHY"),
+            ("COMPLETED", Some("UNKNOWN"), "SILENT"),
+        ];
+        for (installation, health, status) in cases {
+            assert_eq!(runtime(installation, health, None).status(), status, "{installation} {health:?}");
+        }
+    }
+
+    #[test]
+    fn a_silent_runtime_says_since_when_and_what_of_it_was_not_taken() {
+        let screen = Screen { is_terminal: false, width: None, colour: false };
+        let silent = "nothing was heard of its reporter since 2026-11-25T12:00:00Z";
+        let shown = one(&runtime("COMPLETED", Some("UNKNOWN"), Some(silent)), &screen);
+        assert!(shown.contains(&format!("Status:       Silent: {silent}\n")), "{shown}");
+        assert!(shown.contains("\n5 not taken: malformed (last "), "{shown}");
+    }
 }

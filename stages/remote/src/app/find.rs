@@ -64,10 +64,17 @@ fn parse(named: &Named) -> Result<Typed<'_>, RemoteError> {
     Ok(typed)
 }
 
-fn none(named: &Named) -> RemoteError {
+/// How many names that begin as what was typed are told where none is that.
+const NEAR: usize = 5;
+
+fn none(named: &Named, near: &[AppName]) -> RemoteError {
     let of = named.runtime.as_ref().map(|runtime| format!(" of the runtime {runtime}")).unwrap_or_default();
+    let near = match near {
+        [] => String::new(),
+        near => format!("; there is {}", near.iter().map(AppName::to_string).collect::<Vec<_>>().join(", ")),
+    };
     RemoteError::Missing(format!(
-        "there is no application '{}'{of} that you see: `gitops-runtime app list` shows those that there are",
+        "there is no application '{}'{of} that you see{near}: `gitops-runtime app list` shows those that there are",
         named.name
     ))
 }
@@ -92,7 +99,7 @@ impl Platform {
             "query Application($runtime: String!, $namespace: String!, $name: String!) {{ application(runtime: $runtime, namespace: $namespace, name: $name) {{ metadata {{ runtime namespace name }} {fields} }} }}"
         );
         let found: Value = self.get("read an application", &query, name.variables(), "application").await?;
-        if found.is_null() { Err(none(named)) } else { Ok((name, found)) }
+        if found.is_null() { Err(none(named, &[])) } else { Ok((name, found)) }
     }
 
     /// The only one of a name.
@@ -101,17 +108,25 @@ impl Platform {
         named: &Named,
         (runtime, namespace, name): Typed<'_>,
     ) -> Result<AppName, RemoteError> {
-        let query = "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs) { applications(pagination: $pagination, runtime: $runtime, filters: $filters) { pageInfo { endCursor hasNextPage } edges { node { metadata { runtime namespace name } deleted } } } }";
-        let variables = json!({"runtime": runtime, "filters": {"namespace": namespace, "name": name}});
-        let found = self.rows("find an application", query, &variables, "applications", 100).await?;
+        const QUERY: &str = "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs) { applications(pagination: $pagination, runtime: $runtime, filters: $filters) { pageInfo { endCursor hasNextPage } edges { node { metadata { runtime namespace name } deleted } } } }";
+        let ask = async |filters: Value, limit| {
+            let variables = json!({"runtime": runtime, "filters": filters});
+            self.rows("find an application", QUERY, &variables, "applications", limit).await
+        };
+        let named_so = |nodes: Vec<&Value>| -> Result<Vec<AppName>, RemoteError> {
+            nodes.into_iter().map(|node| read(node["metadata"].clone())).collect()
+        };
+        let found = ask(json!({"namespace": namespace, "name": name}), 100).await?;
         // One that is gone is meant where no other is there.
         let is_there = |node: &&Value| node["deleted"] != json!(true);
         let there: Vec<&Value> = found.nodes.iter().filter(is_there).collect();
-        let all = if there.is_empty() { found.nodes.iter().collect() } else { there };
-        let names: Vec<AppName> =
-            all.into_iter().map(|node| read(node["metadata"].clone())).collect::<Result<_, _>>()?;
+        let names = named_so(if there.is_empty() { found.nodes.iter().collect() } else { there })?;
         match &names[..] {
-            [] => Err(none(named)),
+            [] => {
+                let near = json!({"namespace": namespace, "namePrefix": name, "deleted": false});
+                let near = ask(near, NEAR).await?;
+                Err(none(named, &named_so(near.nodes.iter().collect())?))
+            }
             [one] => Ok(one.clone()),
             many => {
                 let shown: Vec<String> = many.iter().take(10).map(AppName::to_string).collect();

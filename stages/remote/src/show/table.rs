@@ -96,7 +96,7 @@ pub(super) fn colour(state: &str) -> Option<Color> {
     match state {
         "Healthy" | "Synced" | "Succeeded" | "Completed" => Some(Color::DarkGreen),
         "Degraded" | "Failed" | "Error" | "Missing" | "Terminated" => Some(Color::DarkRed),
-        "OutOfSync" | "Suspended" | "Warning" | "Paused" => Some(Color::DarkYellow),
+        "OutOfSync" | "Suspended" | "Warning" | "Paused" | "Silent" => Some(Color::DarkYellow),
         "Progressing" | "Syncing" | "Running" | "InProgress" | "Terminating" => Some(Color::DarkCyan),
         _ => None,
     }

@@ -78,14 +78,21 @@ pub async fn restore(place: &Place, from: &Path) -> Result<Option<PathBuf>, Stor
             .row("PRAGMA integrity_check(1)", &[])
             .await?
             .map_or(Ok(String::new()), |row| row.text(0))?;
-        connection.rows("SELECT version FROM _sqlx_migrations", &[]).await?;
+        let applied = database::applied(&mut connection).await?;
         drop(connection);
         pool.close().await;
-        Ok::<_, StoreError>(well == "ok")
+        Ok::<_, StoreError>(applied.filter(|_| well == "ok"))
     };
-    if !whole.await.unwrap_or(false) {
+    let refused = match whole.await {
+        Ok(Some(applied)) if database::is_newer(&applied) => {
+            Some(StoreError::NewerBackup(from.display().to_string()))
+        }
+        Ok(Some(_)) => None,
+        Ok(None) | Err(_) => Some(no_backup()),
+    };
+    if let Some(refused) = refused {
         remove(&partial, &ENDS)?;
-        return Err(no_backup());
+        return Err(refused);
     }
     let places = sequence(path).await.unwrap_or(0).max(sequence(&partial).await?);
     move_sequence(&partial, places.saturating_add(ahead(Timestamp::now()))).await?;
@@ -180,13 +187,34 @@ pub(crate) async fn before_migration(
     path: &Path,
     applied: &HashSet<i64>,
 ) -> Result<(), StoreError> {
+    // It takes the place of the one of the last change, and may need its room.
+    before_migrations(path)?.iter().try_for_each(|copy| remove(copy, &[""]))?;
     let to = with_end(path, BEGUN);
-    if !is_begun(&to, applied).await? {
-        remove(&to, &ENDS)?;
-        copy(pool, &to).await?;
+    if is_begun(&to, applied).await? {
+        return Ok(());
     }
-    // It takes the place of the one of the last change, whose room the tables may need.
-    before_migrations(path)?.iter().try_for_each(|copy| remove(copy, &[""]))
+    let bytes = fs::metadata(path).map_or(0, |file| file.len());
+    tracing::info!(copy = %to.display(), bytes, "the tables of the store change: it is copied first");
+    let copied = async {
+        remove(&to, &ENDS)?;
+        copy(pool, &to).await
+    };
+    copied.await.map_err(|source| StoreError::NotCopied {
+        path: to.display().to_string(),
+        mebibytes: bytes.div_ceil(1024 * 1024),
+        source: Box::new(source),
+    })
+}
+
+/// Why a store that a newer version wrote is not opened, and how to go back.
+pub(crate) fn newer(path: &Path) -> StoreError {
+    let mut copies = before_migrations(path).unwrap_or_default();
+    // Moments have as many digits each.
+    copies.sort();
+    match copies.pop() {
+        Some(copy) => StoreError::NewerWithCopy(copy.display().to_string()),
+        None => StoreError::Newer,
+    }
 }
 
 /// Whether a copy is there, of the store before a change of which a part is `applied`.

@@ -143,8 +143,10 @@ impl Database {
         let writing = options.clone().statement_cache_capacity(STATEMENTS).row_buffer_size(ROWS);
         let writer = one.connect_with(writing).await?;
         let applied = applied(&mut Connection::from(writer.acquire().await?)).await?;
-        if let Some(applied) = applied.filter(|applied| lacks(applied) && !is_newer(applied)) {
-            backup::before_migration(&writer, path, &applied).await?;
+        match applied {
+            Some(applied) if is_newer(&applied) => return Err(backup::newer(path)),
+            Some(applied) if lacks(&applied) => backup::before_migration(&writer, path, &applied).await?,
+            _ => {}
         }
         migrator(|(.., sqlite, _)| sqlite).run(&writer).await.map_err(migration)?;
         backup::migrated(path)?;
@@ -236,6 +238,10 @@ async fn connected(url: &str, limits: Limits) -> Result<(PgPool, PgConnectOption
 
 /// Makes the tables of a server, or brings them to this version's shape.
 async fn migrate(pool: &PgPool, limits: Limits) -> Result<(), StoreError> {
+    let applied = applied(&mut Connection::to_postgres(pool.acquire().await?, limits)).await?;
+    if applied.is_some_and(|applied| lacks(&applied)) {
+        tracing::info!("the tables of the store change, as soon as no other process does the same");
+    }
     let mut connection = pool.acquire().await?;
     limits::unlimited(&mut connection).await?;
     migrator(|(.., postgres)| postgres).run(&mut *connection).await.map_err(migration)?;
@@ -345,7 +351,7 @@ fn lacks(applied: &HashSet<i64>) -> bool {
     MIGRATIONS.iter().any(|(version, ..)| !applied.contains(version))
 }
 
-fn is_newer(applied: &HashSet<i64>) -> bool {
+pub(crate) fn is_newer(applied: &HashSet<i64>) -> bool {
     applied.iter().any(|version| MIGRATIONS.iter().all(|(known, ..)| known != version))
 }
 

@@ -56,6 +56,30 @@ pub enum StoreError {
         "the store was written by a newer version of gitops-runtime: run that one, or restore an earlier backup"
     )]
     Newer,
+    /// The same, with the copy beside it that the newer version made before it changed the tables.
+    #[error(
+        "the store was written by a newer version of gitops-runtime: run that one, or go back to how it was before that with \
+         `gitops-runtime platform restore {0}`"
+    )]
+    NewerWithCopy(String),
+    /// A newer version wrote a backup.
+    #[error(
+        "the backup {0} was written by a newer version of gitops-runtime: restore an earlier one, or run that version"
+    )]
+    NewerBackup(String),
+    /// The copy that is made before the tables change could not be written.
+    #[error(
+        "the store is as it was: before its tables change it is copied to {path}, which takes {mebibytes} MiB of room there, \
+         and the copy cannot be written"
+    )]
+    NotCopied {
+        /// Where to.
+        path: String,
+        /// How large the store is.
+        mebibytes: u64,
+        /// Why not.
+        source: Box<Self>,
+    },
     /// The tables could not be brought to this version's shape.
     #[error("cannot migrate the store")]
     Migrate(#[source] sqlx::migrate::MigrateError),

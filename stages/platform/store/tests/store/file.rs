@@ -228,18 +228,79 @@ async fn a_damaged_file_is_told_and_nothing_is_acknowledged() {
 }
 
 #[tokio::test]
-async fn a_store_of_a_newer_version_is_refused() {
+async fn a_store_of_a_newer_version_is_refused_with_the_way_back() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("platform.db");
     open(&Place::Sqlite(path.clone())).await.close().await;
-    let url = format!("sqlite://{}", path.display());
-    let pool = sqlx::SqlitePool::connect(&url).await.unwrap();
+    becomes_newer(&path).await;
+    let text = "the store was written by a newer version of gitops-runtime: run that one, or restore an earlier backup";
+    assert_eq!(refused(&path).await, text);
+    let copies = ["platform.db.before-migration-17", "platform.db.before-migration-18"]
+        .map(|name| folder.path().join(name));
+    copies.iter().for_each(|copy| fs::write(copy, "").unwrap());
+    let text = format!(
+        "the store was written by a newer version of gitops-runtime: run that one, or go back to how it was before that with \
+         `gitops-runtime platform restore {}`",
+        copies[1].display()
+    );
+    assert_eq!(refused(&path).await, text);
+}
+
+#[tokio::test]
+async fn a_backup_of_a_newer_version_is_refused_and_the_store_stays() {
+    let folder = TempDir::new().unwrap();
+    let (path, copy) = (folder.path().join("platform.db"), folder.path().join("copy.db"));
+    let place = Place::Sqlite(path.clone());
+    open(&place).await.close().await;
+    backup(&place, &copy).await.unwrap();
+    becomes_newer(&copy).await;
+    let text = format!(
+        "the backup {} was written by a newer version of gitops-runtime: restore an earlier one, or run that version",
+        copy.display()
+    );
+    assert_eq!(restore(&place, &copy).await.unwrap_err().to_string(), text);
+    open(&place).await.close().await;
+}
+
+/// A change of the tables that this version does not know.
+async fn becomes_newer(path: &Path) {
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
     let sql = "INSERT INTO _sqlx_migrations SELECT 999, description, installed_on, success, checksum, execution_time \
                FROM _sqlx_migrations WHERE version = 1";
     sqlx::query(sql).execute(&pool).await.unwrap();
     pool.close().await;
-    let text = "the store was written by a newer version of gitops-runtime: run that one, or restore an earlier backup";
+}
+
+#[tokio::test]
+async fn the_copy_before_a_change_of_the_tables_has_the_room_of_the_last_one_and_without_it_nothing_changes()
+{
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("platform.db");
+    let url = format!("sqlite://{}?mode=rwc", path.display());
+    let pool = sqlx::SqlitePool::connect(&url).await.unwrap();
+    sqlx::raw_sql(OF_VERSION_1).execute(&pool).await.unwrap();
+    pool.close().await;
+    let last = folder.path().join("platform.db.before-migration-1");
+    fs::write(&last, "").unwrap();
+    // Where the copy is written to, nothing can be.
+    let partial = folder.path().join("platform.db.before-migration.partial");
+    fs::create_dir(&partial).unwrap();
+    let text = format!(
+        "the store is as it was: before its tables change it is copied to {}, which takes 1 MiB of room there, and the copy cannot \
+         be written",
+        folder.path().join("platform.db.before-migration").display()
+    );
     assert_eq!(refused(&path).await, text);
+    assert!(!last.exists(), "its room is the new one's");
+    let pool = sqlx::SqlitePool::connect(&url).await.unwrap();
+    let applied: i64 =
+        sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations").fetch_one(&pool).await.unwrap();
+    assert_eq!(applied, 1);
+    pool.close().await;
+    fs::remove_dir(&partial).unwrap();
+    let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
+    drop(store);
+    writing.finished().await;
 }
 
 /// A store as version 1 of the tables had it: one application, whose Deployment drifted and was deployed again.

@@ -9,7 +9,7 @@ use crate::support::{KEEP_ALL, open, report, resource};
 
 /// Makes the tables what they were before the migration that keeps since when an entity is in its state.
 const BACK_TO_16: &str = "ALTER TABLE entities DROP COLUMN since, DROP COLUMN gone, DROP COLUMN owner, DROP COLUMN era; \
-    DROP TABLE refusals; DROP TABLE roles; DROP TABLE clusters; DROP TABLE sealing_keys; ALTER TABLE runtimes DROP COLUMN public_id; \
+    DROP TABLE refusals; DROP TABLE roles; DROP TABLE clusters; DROP TABLE sealing_keys; ALTER TABLE runtimes DROP COLUMN public_id, DROP COLUMN reporter_at; \
     ALTER TABLE transitions DROP COLUMN pods_ready, DROP COLUMN pods_wanted, DROP COLUMN pods_revision; \
     CREATE INDEX transitions_entity ON transitions (entity_id, id); DROP INDEX deployments_revision; DROP INDEX deployments_succeeded; \
     DROP INDEX entities_workflows; ALTER TABLE users DROP COLUMN uid; ALTER TABLE members DROP COLUMN given_by; \

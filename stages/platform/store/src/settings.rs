@@ -17,6 +17,8 @@ use crate::store::Store;
 const RETENTION: &str = "retention";
 /// Under this name stands when the clock was last believed, in milliseconds since 1970; it is set on no page.
 pub(crate) const BELIEVED_CLOCK: &str = "believed-clock";
+/// And under this one the moment that clocks have said is over since then, and are not believed yet.
+pub(crate) const DOUBTED_CLOCK: &str = "doubted-clock";
 /// Milliseconds of a day.
 const DAY: i64 = 86_400_000;
 /// Of each application the last that succeeded stay.

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::act::Statement;
-use crate::believed_clock::{BelievedClock, Look};
+use crate::believed_clock::{BelievedClock, DoubtedMoment, Look};
 use crate::connection::Connection;
 use crate::database::{Database, Place};
 use crate::error::StoreError;
@@ -37,6 +37,8 @@ const BREATH: Duration = Duration::from_millis(20);
 
 /// A look through all that is too old, beside the looks at what has become so.
 const ALL_AGAIN: Duration = Duration::from_secs(86_400);
+/// A clock that is in doubt is looked at no less often: as much of its steadiness is lost with a process that is killed.
+const DOUBTFUL: Duration = Duration::from_secs(60);
 /// What one request reads at a time: fewer than there are connections that read.
 const READS_OF_ONE: usize = 2;
 /// When anything was kept last, for a store in which no clock was believed yet.
@@ -64,6 +66,8 @@ pub struct Store {
     pub(crate) retention_set: Arc<Notify>,
     /// A moment that was over before this store was opened; `None`: none is known.
     over: Option<Millis>,
+    /// A later one of which that was in doubt then.
+    doubted: Option<DoubtedMoment>,
     /// Of one request that reads: see [`Self::of_one_request`].
     turns: Option<Arc<Semaphore>>,
 }
@@ -93,11 +97,12 @@ impl StoreConfig {
         let database = Database::open(&self.place, limits).await?;
         let metrics = StoreMetrics::new(registry);
         // Where that cannot be read, as in a store that is damaged, no clock is believed at once.
-        let over = over(&database).await.unwrap_or(Some(Millis::MIN));
+        let (over, doubted) = clocks(&database).await.unwrap_or((Some(Millis::MIN), None));
         let (jobs, queue) = mpsc::channel(WAITING);
         let writing = tokio::spawn(writer::run(database.clone(), queue, metrics.clone()));
         let (file, retention_set) = (self.retention, Arc::default());
-        Ok((Store { database, jobs, metrics, file, retention_set, over, turns: None }, Writing(writing)))
+        let store = Store { database, jobs, metrics, file, retention_set, over, doubted, turns: None };
+        Ok((store, Writing(writing)))
     }
 }
 
@@ -128,14 +133,15 @@ pub async fn adopt(place: &Place, runtime: &str) -> Result<SecretString, StoreEr
 }
 
 /// The last moment at which the clock was believed: what is kept while it is in doubt says nothing of the time. In a store of a version
-/// that did not keep that, the moment of what was kept last. `None`: nothing was yet.
-async fn over(database: &Database) -> Result<Option<Millis>, StoreError> {
+/// that did not keep that, the moment of what was kept last. `None`: nothing was yet. And what has been in doubt since then.
+async fn clocks(database: &Database) -> Result<(Option<Millis>, Option<DoubtedMoment>), StoreError> {
     let mut connection = database.to_read().await?;
+    let doubted = settings::setting(&mut connection, settings::DOUBTED_CLOCK).await?;
     if let Some(believed) = settings::setting(&mut connection, settings::BELIEVED_CLOCK).await? {
-        return Ok(Some(believed));
+        return Ok((Some(believed), doubted));
     }
     let row = connection.row(NEWEST_KEPT, &[]).await?;
-    row.map_or(Ok(None), |row| row.int_or_null(0))
+    Ok((row.map_or(Ok(None), |row| row.int_or_null(0))?, doubted))
 }
 
 async fn token_of(place: &Place, runtime: &str) -> Result<SecretString, StoreError> {
@@ -202,7 +208,7 @@ impl Store {
     /// The same by a clock that says what time it is, and when that is among moments that it does not set.
     pub async fn retain_by(&self, clock: impl Fn() -> (Timestamp, Instant) + Send + Sync, stop: Shutdown) {
         let (mut after, mut begun) = (Looked::default(), clock().1);
-        let mut believed = self.over.map(|over| BelievedClock::new(over, begun));
+        let mut believed = self.over.map(|over| BelievedClock::new(over, begun, self.doubted));
         while !stop.is_cancelled() {
             let (wall, at) = clock();
             let wall = wall.as_millisecond();
@@ -210,7 +216,8 @@ impl Store {
             if at.saturating_duration_since(begun) > ALL_AGAIN {
                 (after, begun) = (Looked::default(), at);
             }
-            match believed.get_or_insert_with(|| BelievedClock::new(wall, at)).look(wall, at) {
+            let believed = believed.get_or_insert_with(|| BelievedClock::new(wall, at, None));
+            match believed.look(wall, at) {
                 Look::Believed(now) => {
                     if self.take_away(now, &mut after, &stop).await.is_break() {
                         return;
@@ -218,15 +225,32 @@ impl Store {
                 }
                 Look::Jumped(ahead) => tracing::warn!(
                     hours = ahead.as_secs() / 3_600,
-                    "the clock is ahead of what was kept last: nothing is taken away before it has gone on so for an hour"
+                    "the clock is ahead of what was kept last: nothing is taken away before it has gone on so for an hour in all"
                 ),
                 Look::Doubted => {}
+            }
+            let mut pause = self.file.interval;
+            if let Some(doubted) = believed.doubted() {
+                pause = pause.min(DOUBTFUL);
+                self.keep_doubt(doubted).await;
             }
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = self.retention_set.notified() => {}
-                () = tokio::time::sleep(self.file.interval) => {}
+                () = tokio::time::sleep(pause) => {}
             }
+        }
+    }
+
+    /// Leaves to the next process what is in doubt: where each ends soon, none would come to believe its clock alone.
+    async fn keep_doubt(&self, doubted: DoubtedMoment) {
+        let kept = match serde_json::to_string(&doubted) {
+            Ok(body) => self.change(vec![settings::set_setting(settings::DOUBTED_CLOCK, &body)]).await,
+            Err(error) => Err(Arc::new(error.into())),
+        };
+        if let Err(error) = kept {
+            let error = &*error as &(dyn std::error::Error + 'static);
+            tracing::warn!(error, "for how long a clock has been in doubt cannot be kept");
         }
     }
 

@@ -99,7 +99,8 @@ pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metri
             let done = within(&database, &mut connection, async |connection| {
                 // Only by a clock that is believed is anything taken away.
                 let believed = settings::set_setting(settings::BELIEVED_CLOCK, &now.to_string());
-                act::run(connection, &[believed]).await?;
+                let doubted = settings::drop_setting(settings::DOUBTED_CLOCK);
+                act::run(connection, &[believed, doubted]).await?;
                 let retention = settings::retention(connection, file).await?;
                 retention::step(connection, Cut::at(&retention, now), after).await
             });

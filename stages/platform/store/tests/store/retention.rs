@@ -97,6 +97,36 @@ async fn a_clock_that_is_in_doubt_stays_so_from_one_start_to_the_next(place: &Pl
     }
 }
 
+/// No process lives for as long as a clock is in doubt that is ahead: each leaves to the next for how long it was.
+async fn processes_that_all_end_soon_take_away_what_is_too_old(place: &Place) {
+    let month = Duration::from_secs(30 * 86_400);
+    let retention = Retention { history: month, keys: month, interval: BUSY };
+    let opened = open_with(place, retention).await;
+    opened.keep(report("u", 1, 1)).await;
+    opened.keep(report("u", 2, 2)).await;
+    opened.close().await;
+    let mut left = Vec::new();
+    for run in 0..4_i64 {
+        let opened = open_with(place, retention).await;
+        let (begin, looks, stop) = (Instant::now(), AtomicU32::new(0), Shutdown::new());
+        // Twenty minutes of a node that is a year ahead, ten minutes after the run before.
+        let clock = || {
+            let minutes = 2 * looks.fetch_add(1, Ordering::SeqCst).min(11);
+            let ahead = SignedDuration::from_hours(365 * 24) + SignedDuration::from_mins(run * 30);
+            let wall = Timestamp::now() + ahead + SignedDuration::from_mins(minutes.into());
+            (wall, begin + Duration::from_secs(60 * u64::from(minutes)))
+        };
+        let looked = async {
+            until(async || looks.load(Ordering::SeqCst) > 11 + LOOKS, "it is looked at").await;
+            stop.cancel();
+        };
+        tokio::join!(opened.store.retain_by(clock, stop.clone()), looked);
+        left.push(opened.versions().await.0);
+        opened.close().await;
+    }
+    assert_eq!(left, [vec![1, 2], vec![1, 2], vec![2], vec![2]]);
+}
+
 /// Sessions that have ended go with the first step, whatever is set.
 async fn first_step(opened: &Opened) {
     let now = Timestamp::now().as_millisecond();
@@ -137,6 +167,7 @@ async fn what_is_too_old_on_sqlite() {
     Box::pin(a_clock_that_is_ahead_when_a_platform_starts_takes_nothing_away_at_once(&place("1.db"))).await;
     Box::pin(a_clock_that_is_in_doubt_stays_so_from_one_start_to_the_next(&place("3.db"))).await;
     Box::pin(how_long_is_set_holds_for_whoever_takes_away(&place("2.db"))).await;
+    Box::pin(processes_that_all_end_soon_take_away_what_is_too_old(&place("4.db"))).await;
 }
 
 #[tokio::test]
@@ -146,4 +177,5 @@ async fn what_is_too_old_on_postgres() {
     Box::pin(a_clock_that_is_ahead_when_a_platform_starts_takes_nothing_away_at_once(&place().await)).await;
     Box::pin(a_clock_that_is_in_doubt_stays_so_from_one_start_to_the_next(&place().await)).await;
     Box::pin(how_long_is_set_holds_for_whoever_takes_away(&place().await)).await;
+    Box::pin(processes_that_all_end_soon_take_away_what_is_too_old(&place().await)).await;
 }

@@ -78,9 +78,27 @@ struct Record {
 struct Somebody {
     access: Access,
     scope: Scope,
-    lasts: bool,
-    /// The provider that the owner of a key has not come in by for too long.
-    lapsed: Option<String>,
+    shown: Shown,
+}
+
+/// What somebody shows.
+#[derive(PartialEq, Eq)]
+enum Shown {
+    Pass,
+    Key,
+    Session,
+}
+
+impl Somebody {
+    /// Whether the answer may be remembered: a pass ends within the minute that one may.
+    fn lasts(&self) -> bool {
+        self.shown != Shown::Pass
+    }
+
+    /// The provider that the owner of a key has not come in by for too long. Whoever has a session is told so by the console.
+    fn lapsed(&self) -> Option<&str> {
+        self.access.lapsed.as_deref().filter(|_| self.shown == Shown::Key)
+    }
 }
 
 fn name_of(value: &impl Serialize) -> String {
@@ -90,7 +108,7 @@ fn name_of(value: &impl Serialize) -> String {
 
 impl Verdict {
     fn refused(somebody: Option<Somebody>, refusal: &'static str, why: impl Into<String>) -> Self {
-        let lasts = somebody.as_ref().is_none_or(|somebody| somebody.lasts);
+        let lasts = somebody.as_ref().is_none_or(Somebody::lasts);
         let (who, uid) = somebody.map(|Somebody { access, .. }| (access.who, access.uid)).unzip();
         let account = who.as_ref().map(|_| ACCOUNT);
         Self { who, uid, account, why: Some(why.into()), refusal: Some(refusal), lasts, ..Self::default() }
@@ -154,8 +172,9 @@ async fn judge(api: &Api, runtime: &str, asked: Asked) -> Result<Verdict, Refusa
         let why = known.map_or(Refusal::Unknown, |_| Refusal::NotAPerson);
         return Ok(Verdict::refused(None, "unknown", why.to_string()));
     };
-    if let Some(issuer) = somebody.lapsed.clone() {
-        return Ok(Verdict::refused(Some(somebody), "lapsed", Refusal::Lapsed(issuer).to_string()));
+    if let Some(issuer) = somebody.lapsed() {
+        let why = Refusal::Lapsed(issuer.to_owned()).to_string();
+        return Ok(Verdict::refused(Some(somebody), "lapsed", why));
     }
     if let Some(other) = attributes.runtime.as_deref().filter(|other| *other != runtime) {
         let why = format!("this is the app proxy of the runtime '{runtime}': ask that of '{other}'");
@@ -172,7 +191,8 @@ async fn judge(api: &Api, runtime: &str, asked: Asked) -> Result<Verdict, Refusa
     };
     let labels = known.labels();
     let subject = known.within(runtime, &namespace, &labels);
-    let Somebody { access, lasts, .. } = somebody;
+    let lasts = somebody.lasts();
+    let access = somebody.access;
     let (who, uid) = (access.who.clone(), access.uid.clone());
     let told = |rule, why: Option<(&'static str, String)>| Verdict {
         allowed: why.is_none(),
@@ -235,21 +255,14 @@ async fn somebody(api: &Api, runtime: &str, token: &SecretString) -> Result<Opti
     let now = api.now();
     if let Some(pass) = api.store.pass(token, now).await.map_err(unread)? {
         let own = pass.runtime == runtime;
-        // It ends within the minute that an answer may be remembered.
-        return Ok(own.then_some(Somebody {
-            access: pass.access,
-            scope: pass.scope,
-            lasts: false,
-            lapsed: None,
-        }));
+        return Ok(own.then_some(Somebody { access: pass.access, scope: pass.scope, shown: Shown::Pass }));
     }
     if let Some(KnownKey { owner, scope, .. }) = api.store.key(token, now).await.map_err(unread)? {
         let access = api.store.access(&owner, now).await.map_err(unread)?;
-        let of = |access: Access| Somebody { lapsed: access.lapsed.clone(), access, scope, lasts: true };
-        return Ok(access.map(of));
+        return Ok(access.map(|access| Somebody { access, scope, shown: Shown::Key }));
     }
     let digest = Sha256::digest(token.expose_secret().as_bytes()).into();
     let Some(who) = api.store.session(digest, now).await.map_err(unread)? else { return Ok(None) };
     let access = api.store.access(&who, now).await.map_err(unread)?;
-    Ok(access.map(|access| Somebody { access, scope: Scope::Full, lasts: true, lapsed: None }))
+    Ok(access.map(|access| Somebody { access, scope: Scope::Full, shown: Shown::Session }))
 }

@@ -30,6 +30,9 @@ pub struct Person {
     pub created_at: Millis,
     /// Whether they may not come in.
     pub disabled: bool,
+    /// From then on what a provider gave them does not count, unless they come in by it before; `None`: they have nothing of a provider
+    /// that could lapse.
+    pub lapses_at: Option<Millis>,
 }
 
 /// A session, as it is listed.
@@ -61,26 +64,48 @@ const ROLE: &str = concat!(
     ")"
 );
 
+/// A person keeps whom a group made an admin; not whose role has lapsed, who would have one for good again that nobody vouches for:
+/// `$2` is when they had to come in last.
+const KEEP_ADMIN: &str = "UPDATE users SET admin_by = '' WHERE name = $1 AND role = 'admin' AND EXISTS (SELECT 1 FROM identities i \
+    WHERE i.user_id = users.id AND i.issuer = users.admin_by AND (i.signed_in_at > $2 OR i.created_at > $2))";
+
+impl Person {
+    /// Whether something of what a provider gave them does not count, as they have not come in by it for too long.
+    #[must_use]
+    pub fn has_lapsed(&self, now: Millis) -> bool {
+        self.lapses_at.is_some_and(|at| now >= at)
+    }
+}
+
 impl Store {
     /// Everybody, by name.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn people(&self) -> Result<Vec<Person>, StoreError> {
-        let sql = "SELECT u.name, u.role, u.created_at, m.team, u.disabled, u.admin_by FROM users u \
-                   LEFT JOIN members m ON m.user_id = u.id ORDER BY u.name, m.team";
+        let sql = "SELECT u.name, u.role, u.created_at, m.team, u.disabled, u.admin_by, a.signed_in_at, a.created_at, \
+                   m.given_by, i.signed_in_at, i.created_at FROM users u \
+                   LEFT JOIN identities a ON a.user_id = u.id AND a.issuer = u.admin_by \
+                   LEFT JOIN members m ON m.user_id = u.id LEFT JOIN identities i ON i.user_id = u.id AND i.issuer = m.given_by \
+                   ORDER BY u.name, m.team";
         let mut people: Vec<Person> = Vec::new();
         for row in self.read().await?.rows(sql, &[]).await? {
-            let (name, team) = (row.text(0)?, row.text_or_null(3)?);
+            let (name, team, role) = (row.text(0)?, row.text_or_null(3)?, Role::of(&row.text(1)?));
+            // An admin has everything, whatever teams a provider put them into.
+            let of_teams = if role == Role::Admin { None } else { lapses(&row, 8)? };
             match people.last_mut().filter(|last| last.name == name) {
-                Some(last) => last.teams.extend(team),
+                Some(last) => {
+                    last.teams.extend(team);
+                    last.lapses_at = last.lapses_at.into_iter().chain(of_teams.map(|(_, at)| at)).min();
+                }
                 None => people.push(Person {
                     name,
-                    role: Role::of(&row.text(1)?),
+                    role,
                     admin_by: row.text_or_null(5)?.unwrap_or_default(),
                     teams: team.into_iter().collect(),
                     created_at: row.int(2)?,
                     disabled: row.int(4)? != 0,
+                    lapses_at: lapses(&row, 5)?.or(of_teams).map(|(_, at)| at),
                 }),
             }
         }
@@ -169,6 +194,17 @@ impl Store {
         let set = Statement::must(ROLE, [name.into(), role.name().into()]);
         let act = if role == Role::Admin { "user.admin" } else { "user.member" };
         self.whether(vec![set, by.did(act, name, now)]).await
+    }
+
+    /// Keeps somebody as an admin whom a group of a provider made one: a person gave it from now on; `false`: nobody of that name is one
+    /// by a group, or they have not come in by it for [`PROVIDED_LASTS`].
+    ///
+    /// # Errors
+    /// [`StoreError`] when they are one by the group.
+    pub async fn keep_admin(&self, by: &By, name: &str, now: Millis) -> Result<bool, Arc<StoreError>> {
+        let came_in = now.saturating_sub(PROVIDED_LASTS);
+        let kept = Statement::must(KEEP_ADMIN, [name.into(), came_in.into()]);
+        self.whether(vec![kept, by.did("user.admin", name, now)]).await
     }
 
     /// Gives somebody a password, by its hash, and ends their sessions but `keep`; `false`: nobody has that name.
@@ -278,13 +314,19 @@ impl Store {
     }
 }
 
-/// Whether what was given does not count, by three columns of a row: the issuer of the provider that gave it, when somebody last came
-/// in by that, and since when they are known there, which a version says that keeps no sign-ins.
+/// The provider, by its issuer, that does not count any more for what it gave, by three columns of a row: see [`lapses`].
 fn lapsed_at(row: &Row, column: usize, now: Millis) -> Result<Option<String>, StoreError> {
-    let issuer = row.text_or_null(column)?.unwrap_or_default();
+    Ok(lapses(row, column)?.filter(|(_, at)| now >= *at).map(|(issuer, _)| issuer))
+}
+
+/// The provider that gave something, by its issuer, and from when on that does not count; by three columns of a row: that issuer, when
+/// somebody last came in by it, and since when they are known there, which a version says that keeps no sign-ins. `None`: no provider
+/// gave it.
+fn lapses(row: &Row, column: usize) -> Result<Option<(String, Millis)>, StoreError> {
+    let issuer = row.text_or_null(column)?.filter(|issuer| !issuer.is_empty());
     let last = row.int_or_null(column + 1)?.max(row.int_or_null(column + 2)?);
-    let is_old = last.is_none_or(|last| now.saturating_sub(last) >= PROVIDED_LASTS);
-    Ok(Some(issuer).filter(|issuer| !issuer.is_empty() && is_old))
+    let at = last.map_or(Millis::MIN, |last| last.saturating_add(PROVIDED_LASTS));
+    Ok(issuer.map(|issuer| (issuer, at)))
 }
 
 async fn all_rules(connection: &mut Connection) -> Result<Vec<Rule>, StoreError> {

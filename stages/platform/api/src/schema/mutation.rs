@@ -285,7 +285,8 @@ impl Mutation {
         done(removed.map_err(kept)?, format!("you have no key {id}"))
     }
 
-    /// Gives somebody a role: `admin` or `member`.
+    /// Gives somebody a role: `admin` or `member`. It is theirs by whoever asks from then on, and by no group of a provider: an admin by a
+    /// group stays one for good, also without the group and where what it gave has lapsed.
     async fn set_user_role(&self, context: &Context<'_>, name: String, role: String) -> Result<bool> {
         let person = caller(context)?.governs()?;
         let Some(role) = [Role::Admin, Role::Member].into_iter().find(|one| one.name() == role) else {

@@ -1,8 +1,11 @@
 //! Which account somebody has who comes in by a provider: whether one is made, whose it is, and whether it is an admin's.
 
-use jiff::Timestamp;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use jiff::{SignedDuration, Timestamp};
 use reqwest::StatusCode;
 use serde_json::json;
+use sha2::Digest as _;
 use stages_platform_console::OidcSignIn;
 use stages_platform_store::{Account, By, Role};
 use url::Url;
@@ -11,6 +14,9 @@ use crate::oidc::{by, config, host, refused, served, still, told};
 use crate::provider::{Person, Provider, client, to};
 use crate::sample::Sample;
 use crate::served::Served;
+
+const NO_ADMIN_BY_A_GROUP: &str =
+    "They are no admin by a group of the provider (any more), or have not come in by it for 30 days.";
 
 #[tokio::test]
 async fn people_of_the_group_are_admins_while_they_are_in_it_and_who_was_made_one_here_stays_one() {
@@ -54,7 +60,7 @@ async fn people_of_the_group_are_admins_while_they_are_in_it_and_who_was_made_on
         let asked = served.client.post(format!("{}/settings/users/act", served.url)).header("cookie", &ada);
         told(asked.body("name=mia&act=keep-admin").send().await.unwrap()).await
     };
-    let none = (StatusCode::OK, "They are no admin by a group of the provider (any more).".to_owned());
+    let none = (StatusCode::OK, NO_ADMIN_BY_A_GROUP.to_owned());
     let offered = async || served.page(&ada, "/settings/users?name=mia").await.contains("Keep as admin");
     assert_eq!((keep().await, offered().await), (none.clone(), false));
     assert_eq!(comes(&["platform-admins"]).await, StatusCode::OK);
@@ -72,6 +78,43 @@ async fn people_of_the_group_are_admins_while_they_are_in_it_and_who_was_made_on
     assert_eq!(role("mia").await, Role::Member);
     let unlinked = format!("ada session user.unlink-identity: mia: of {}", provider.issuer);
     assert_eq!(served.last_acts(2).await, ["ada session user.member: mia", &*unlinked]);
+}
+
+#[tokio::test]
+async fn whose_role_or_team_has_lapsed_is_marked_among_the_users_and_is_not_kept_as_an_admin() {
+    static LATER: AtomicI64 = AtomicI64::new(0);
+    fn later() -> Timestamp {
+        still() + SignedDuration::from_secs(LATER.load(Ordering::SeqCst))
+    }
+    let (served, provider, _) = served(later, |by| by).await;
+    served.store.keep_session(sha2::Sha256::digest("of-ada").into(), "ada", 0, i64::MAX).await.unwrap();
+    provider.person("mia", &["platform-admins"]).await;
+    assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER);
+    provider.person("lin", &["platform-ops"]).await;
+    assert_eq!(served.comes_back("lin").await.0, StatusCode::SEE_OTHER);
+    let page =
+        async |name: &str| served.page("session=of-ada", &format!("/settings/users?name={name}")).await;
+    let tag = "<span class=\"tag\">lapsed</span>";
+    for (days, lapsed) in [(29, 0), (30, 2)] {
+        LATER.store(days * 86_400, Ordering::SeqCst);
+        for (name, what) in [("mia", "the role admin"), ("lin", "a team")] {
+            let page = page(name).await;
+            let said = format!(
+                "{name} last came in by the provider more than 30 days ago: {what} that a group of it gave does not count until they \
+                 come in by it again."
+            );
+            assert_eq!((page.matches(tag).count(), page.contains(&said)), (lapsed, lapsed > 0), "{page}");
+            assert_eq!(page.contains("Keep as admin"), name == "mia" && lapsed == 0, "{page}");
+        }
+    }
+    let asked = served.client.post(format!("{}/settings/users/act", served.url));
+    let asked = asked.header("cookie", "session=of-ada").body("name=mia&act=keep-admin");
+    assert_eq!(told(asked.send().await.unwrap()).await, refused(StatusCode::OK, NO_ADMIN_BY_A_GROUP));
+    // Once she comes in again it counts again, and may be kept.
+    provider.person("mia", &["platform-admins"]).await;
+    assert_eq!(served.comes_back("mia").await.0, StatusCode::SEE_OTHER);
+    let page = page("mia").await;
+    assert!(page.matches(tag).count() == 1 && page.contains("Keep as admin"), "{page}");
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     on(place, who_is_an_admin_by_a_group_is_one_as_long_as_they_are_in_it).await;
     on(place, an_admin_by_a_group_is_none_that_others_could_be_left_to).await;
     on(place, where_groups_made_every_admin_all_but_one_may_be_kept_out).await;
+    on(place, an_admin_by_a_group_is_kept_as_one_unless_the_role_has_lapsed).await;
     on(place, whose_identity_is_taken_away_has_no_session_and_no_team_of_it).await;
     on(place, teams_of_another_provider_or_of_no_group_any_more_are_left).await;
     on(place, what_a_provider_gave_counts_for_thirty_days_after_somebody_last_came_in_by_it).await;
@@ -253,6 +254,49 @@ async fn where_groups_made_every_admin_all_but_one_may_be_kept_out(opened: Opene
     assert!(store.set_role(&by(), "mia", Role::Admin, NOW).await.unwrap());
     store.keep_admins_of("", NOW).await.unwrap();
     assert_eq!(store.account("mia").await.unwrap().unwrap().role, Role::Admin);
+    opened.close().await;
+}
+
+async fn an_admin_by_a_group_is_kept_as_one_unless_the_role_has_lapsed(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let (store, issuer) = (&opened.store, identity("").issuer);
+    for name in ["mia", "lin"] {
+        let account = Account { name: name.to_owned(), password: String::new(), role: Role::Member };
+        assert!(store.add_identified(&account, &identity(name), NOW).await.unwrap());
+    }
+    let comes = async |name: &str, admin: bool, at| {
+        let (decided, joined) = (vec!["ops".to_owned()], vec!["ops".to_owned()]);
+        let said = Provided { decided, joined, admin: admin.then(|| "admins".to_owned()) };
+        let session = digest(&format!("{name} {at}"));
+        assert!(store.sign_in_identified(session, &identity(name), &said, at, at + MINUTE).await.unwrap());
+    };
+    let known = async |name: &str| {
+        let one = store.people().await.unwrap().into_iter().find(|one| one.name == name).unwrap();
+        (one.role, one.admin_by, one.lapses_at)
+    };
+    let over = NOW + PROVIDED_LASTS;
+    comes("mia", true, NOW).await;
+    comes("lin", false, NOW).await;
+    assert_eq!(known("ada").await, (Role::Admin, String::new(), None));
+    assert_eq!(known("lin").await, (Role::Member, String::new(), Some(over)));
+    let acts = store.audit(i64::MAX, 100).await.unwrap().len();
+    for (name, at) in [("mia", over), ("mia", over + MINUTE), ("ada", NOW), ("lin", NOW), ("nobody", NOW)] {
+        assert!(!store.keep_admin(&by(), name, at).await.unwrap(), "{name}");
+    }
+    assert_eq!(known("mia").await, (Role::Admin, issuer, Some(over)));
+    assert_eq!(store.audit(i64::MAX, 100).await.unwrap().len(), acts, "nothing was done");
+    assert_eq!(store.access("mia", over).await.unwrap().unwrap().role, Role::Member);
+    // It has not lapsed before that, and is hers for good once a person gave it; nothing of hers lapses then that she would miss.
+    assert!(store.keep_admin(&by(), "mia", over - 1).await.unwrap());
+    assert_eq!(known("mia").await, (Role::Admin, String::new(), None));
+    assert_eq!(store.access("mia", over).await.unwrap().unwrap().role, Role::Admin);
+    let last = store.audit(i64::MAX, 1).await.unwrap().remove(0);
+    assert_eq!((&*last.who, &*last.act, &*last.subject), ("ada", "user.admin", "mia"));
+    // The first of what a provider gave that lapses: a team that a person gave does not.
+    assert!(store.set_teams(&by(), "lin", &["guild".to_owned(), "ops".to_owned()], NOW).await.unwrap());
+    comes("lin", false, NOW + MINUTE).await;
+    let lin = store.people().await.unwrap().into_iter().find(|one| one.name == "lin").unwrap();
+    assert_eq!((lin.has_lapsed(over + MINUTE - 1), lin.has_lapsed(over + MINUTE)), (false, true));
     opened.close().await;
 }
 

@@ -22,7 +22,8 @@ async fn listed(desk: &Desk, chosen: &str, said: &Said<'_>) -> HandlerResult {
     let people = desk.store().people().await.map_err(|error| desk.unread(error))?;
     let rules = desk.store().rules().await.map_err(|error| desk.unread(error))?;
     let linked = identity::of(&desk.console, chosen).await.map_err(|error| desk.unread(error))?;
-    Ok(desk.shown(&page::page(&people, &rules, (chosen, linked.as_ref()), &desk.session.user, said)))
+    let looks = page::Looks { own: &desk.session.user, now: desk.now() };
+    Ok(desk.shown(&page::page(&people, &rules, (chosen, linked.as_ref()), &looks, said)))
 }
 
 fn to(name: &str) -> Response {
@@ -118,16 +119,10 @@ pub(crate) async fn act(desk: Desk) -> HandlerResult {
         }
         "disable" => (store.set_disabled(&by, &name, true, now).await, last),
         "enable" => (store.set_disabled(&by, &name, false, now).await, last),
-        // Nobody becomes one by it who is none by now.
-        "keep-admin" => {
-            let people = store.people().await.map_err(|error| desk.unread(error))?;
-            let is_by_a_group = people.iter().any(|one| one.name == name && !one.admin_by.is_empty());
-            let kept = match is_by_a_group {
-                true => store.set_role(&by, &name, Role::Admin, now).await,
-                false => Ok(false),
-            };
-            (kept, "They are no admin by a group of the provider (any more).")
-        }
+        "keep-admin" => (
+            store.keep_admin(&by, &name, now).await,
+            "They are no admin by a group of the provider (any more), or have not come in by it for 30 days.",
+        ),
         "sign-out" => (store.end_sessions(&by, &name, now).await, "They have no session."),
         "remove" => (store.remove_person(&by, &name, now).await, last),
         act @ ("link-identity" | "unlink-identity") => {

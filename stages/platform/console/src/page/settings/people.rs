@@ -11,12 +11,20 @@ use crate::page::shell::Page;
 const ROLES: [(Role, &str); 2] =
     [(Role::Member, "member: what the rules of their teams grant"), (Role::Admin, "admin: everything")];
 
-/// `chosen` is whose form stands beside the list and `linked` who they are at the provider, `own` whoever looks.
+/// Who looks, and when.
+pub(crate) struct Looks<'a> {
+    /// Their name.
+    pub(crate) own: &'a str,
+    /// In milliseconds since 1970.
+    pub(crate) now: i64,
+}
+
+/// `chosen` is whose form stands beside the list and `linked` who they are at the provider.
 pub(crate) fn page(
     people: &[Person],
     rules: &[Rule],
     (chosen, linked): (&str, Option<&Linked<'_>>),
-    own: &str,
+    looks: &Looks<'_>,
     said: &Said<'_>,
 ) -> Page {
     let chosen = people.iter().find(|one| one.name == chosen);
@@ -41,7 +49,11 @@ pub(crate) fn page(
                         tbody {
                             @for one in people {
                                 tr data-key={"user/" (one.name)} data-row aria-selected=[chosen.is_some_and(|it| it.name == one.name).then_some("true")] {
-                                    td.what { a href=(of(&one.name)) { (one.name) } @if one.disabled { " " span.tag { "disabled" } } }
+                                    td.what {
+                                        a href=(of(&one.name)) { (one.name) }
+                                        @if one.disabled { " " span.tag { "disabled" } }
+                                        @if one.has_lapsed(looks.now) { " " span.tag { "lapsed" } }
+                                    }
                                     td { (one.role.name()) }
                                     td.mute { (one.teams.join(", ")) }
                                     td.mute.narrow-away { (day(one.created_at)) }
@@ -53,7 +65,7 @@ pub(crate) fn page(
                 aside.panel.form aria-label=(chosen.map_or("Invite somebody", |_| "Change somebody")) {
                     datalist #teams-known { @for team in &teams { option value=(team) {} } }
                     @match chosen {
-                        Some(one) => { (change(one, linked, own)) },
+                        Some(one) => { (change(one, linked, looks)) },
                         None => { (invite()) },
                     }
                 }
@@ -93,8 +105,8 @@ fn invite() -> Markup {
     }
 }
 
-fn change(one: &Person, linked: Option<&Linked<'_>>, own: &str) -> Markup {
-    let name = &*one.name;
+fn change(one: &Person, linked: Option<&Linked<'_>>, looks: &Looks<'_>) -> Markup {
+    let (name, has_lapsed) = (&*one.name, one.has_lapsed(looks.now));
     let acts = [
         (
             "link",
@@ -115,7 +127,7 @@ fn change(one: &Person, linked: Option<&Linked<'_>>, own: &str) -> Markup {
                 "{name} is an admin by a group of {} and stays one without it, until a person makes them a member.",
                 one.admin_by
             ),
-            !one.admin_by.is_empty(),
+            !one.admin_by.is_empty() && !has_lapsed,
         ),
         (
             "disable",
@@ -135,6 +147,13 @@ fn change(one: &Person, linked: Option<&Linked<'_>>, own: &str) -> Markup {
     ];
     html! {
         h2 { (name) }
+        @if has_lapsed {
+            p.warn {
+                (name) " last came in by the provider more than 30 days ago: "
+                @if one.role == Role::Admin { "the role admin" } @else { "a team" }
+                " that a group of it gave does not count until they come in by it again."
+            }
+        }
         form.fields method="post" action="/settings/users/change" {
             input type="hidden" name="name" value=(name);
             (fields(one.role, &one.teams.join(", ")))
@@ -152,7 +171,7 @@ fn change(one: &Person, linked: Option<&Linked<'_>>, own: &str) -> Markup {
             }
         }
         @if let Some(linked) = linked { (identity::of_another(linked, name)) }
-        @if name == own { p.mute { "This is you." } }
+        @if name == looks.own { p.mute { "This is you." } }
         p { a href="/settings/users" { "Invite somebody else" } }
     }
 }

@@ -21,6 +21,7 @@ mod missing;
 mod moments;
 mod oidc;
 mod oidc_accounts;
+mod oidc_away;
 mod oidc_journey;
 mod overview;
 mod owned;

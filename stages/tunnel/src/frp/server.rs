@@ -22,7 +22,7 @@ use super::heard::{Heard, Hearing};
 use super::messages::{
     Bare, CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, kind,
 };
-use super::proxies::{Proxies, Proxy};
+use super::proxies::{MOST, Proxies, Proxy};
 use super::visits::Visits;
 use super::works::{Works, disowned};
 use super::{VERSION, or_never, privilege_key};
@@ -267,7 +267,8 @@ impl Connection {
             None => (None, None, None, None),
         };
         let (want, mut wanted) = mpsc::channel(64);
-        let (lose, mut lost) = mpsc::channel(1);
+        // All of its tunnels may be lost at once.
+        let (lose, mut lost) = mpsc::channel(MOST);
         let (reading, mut writing) = tokio::io::split(self.control);
         let (tell, mut told) = mpsc::channel(4);
         let mut tasks = JoinSet::new();
@@ -293,7 +294,8 @@ impl Connection {
                         kind::PING => Message::bytes(kind::PONG, &Bare {})?,
                         kind::NEW_PROXY => {
                             let proxy: NewProxy = message.content()?;
-                            let visits = Visits {
+                            let visits = |name| Visits {
+                                name,
                                 works: works.clone(),
                                 want: want.clone(),
                                 lost: lose.clone(),
@@ -354,10 +356,10 @@ impl Connection {
                 }
                 () = sleep_until(spoke + SILENCE) => return Err(late("the client was not heard any more")),
                 () = sleep_until(begun + SILENCE), if has_none => return Err(late("the client has no tunnel")),
-                Some(conflict) = lost.recv() => {
+                Some((name, conflict)) = lost.recv() => {
                     // Its newer life has taken over, which is nothing to be told of; another client is.
                     if conflict == Conflict::Taken {
-                        shared.refuse(Refusal::Taken, "", self.by.peer);
+                        shared.refuse(Refusal::Taken, name.as_str(), self.by.peer);
                     }
                     overdue = Some(Instant::now() + shared.times.drain);
                     continue;
@@ -396,7 +398,7 @@ async fn add(
     proxies: &mut Proxies,
     proxy: &NewProxy,
     owner: &Owner,
-    visits: Visits,
+    visits: impl FnOnce(Name) -> Visits,
 ) -> Result<Proxy, String> {
     let (name, token, allowed) = asked(proxy).inspect_err(|_| {
         by.shared.refuse(Refusal::Name, "", by.peer);
@@ -406,7 +408,8 @@ async fn add(
         by.shared.refuse(Refusal::Taken, name.as_str(), by.peer);
         return Err(conflict);
     }
-    let session = Session::new(by.shared.registry.number(), owner.clone(), Box::new(visits), allowed);
+    let visits = Box::new(visits(name.clone()));
+    let session = Session::new(by.shared.registry.number(), owner.clone(), visits, allowed);
     let session = Arc::new(session);
     by.shared.registry.add(&name, session.clone()).map_err(|conflict| by.conflict(&name, conflict))?;
     by.shared.metrics.tunnels.set(by.shared.registry.connected() as i64);

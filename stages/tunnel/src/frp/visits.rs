@@ -12,15 +12,18 @@ use tokio::time::timeout;
 use super::messages::{Message, StartWork, kind};
 use super::packing::Packing;
 use super::works::Works;
+use crate::Name;
 use crate::registry::Conflict;
 use crate::session::{Io, Lead, LeadError};
 
 /// Leads visitors over work connections.
 pub(super) struct Visits {
+    pub(super) name: Name,
     pub(super) works: Arc<Works>,
     /// To ask the client for another.
     pub(super) want: mpsc::Sender<()>,
-    pub(super) lost: mpsc::Sender<Conflict>,
+    /// Told of the tunnel when that is lost.
+    pub(super) lost: mpsc::Sender<(Name, Conflict)>,
     pub(super) places: Arc<Semaphore>,
     pub(super) within: Duration,
     pub(super) proxy_name: String,
@@ -66,6 +69,6 @@ impl Lead for Visits {
     }
 
     fn lose(&self, to: Conflict) {
-        let _ = self.lost.try_send(to);
+        let _ = self.lost.try_send((self.name.clone(), to));
     }
 }

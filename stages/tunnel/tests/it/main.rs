@@ -8,6 +8,7 @@ mod ears;
 mod ended;
 mod failures;
 mod heads;
+mod lost;
 mod proxied;
 mod recorded;
 mod secured;

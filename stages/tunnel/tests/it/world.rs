@@ -8,7 +8,7 @@ use std::time::Duration;
 use pipeline_core::{Given, Service as _, Shutdown, StageError};
 use stages_client::Token;
 use stages_tunnel::{
-    Client, ClientConfig, CredentialsFile, Dial, Name, Networks, Ready, ServerConfig, Times,
+    Board, Client, ClientConfig, CredentialsFile, Dial, Name, Networks, Ready, ServerConfig, Times,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -94,6 +94,14 @@ impl World {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut ServerConfig)) -> Self {
+        Self::beside(None, change).await
+    }
+
+    /// With other servers, which say on a board what they have.
+    pub(crate) async fn beside(
+        board: Option<Arc<dyn Board>>,
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Self {
         // Visitors need it as well, and a client of the tunnel, which sees to it, may come later or never.
         stages_client::install_crypto();
         let folder = tempfile::tempdir().unwrap();
@@ -104,13 +112,16 @@ impl World {
         .unwrap();
         let mut config = server_config("127.0.0.1:0".parse().unwrap());
         change(&mut config);
-        Self::run(folder, config).await
+        Self::run(folder, config, board).await
     }
 
-    async fn run(folder: tempfile::TempDir, config: ServerConfig) -> Self {
+    async fn run(folder: tempfile::TempDir, config: ServerConfig, board: Option<Arc<dyn Board>>) -> Self {
         let credentials = CredentialsFile::open(&folder.path().join("tokens")).await.unwrap();
         let metrics = prometheus::Registry::new();
-        let server = config.build(Arc::new(credentials), &metrics).await.unwrap();
+        let mut server = config.build(Arc::new(credentials), &metrics).await.unwrap();
+        if let Some(board) = board {
+            server = server.beside("127.0.0.1:0".parse().unwrap(), None, board).await.unwrap();
+        }
         let (address, stop) = (server.address(), Shutdown::new());
         let serving = tokio::spawn(Box::new(server).serve(Given::alone(stop.clone())));
         Self { folder, address, metrics, stop, serving }
@@ -119,7 +130,7 @@ impl World {
     /// Stops it, and starts another in the same place.
     pub(crate) async fn restarted(self) -> Self {
         let (folder, address) = self.stopped().await;
-        Self::run(folder, server_config(address)).await
+        Self::run(folder, server_config(address), None).await
     }
 
     pub(crate) async fn stopped(self) -> (tempfile::TempDir, SocketAddr) {

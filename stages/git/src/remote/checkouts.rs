@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::{self, File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -19,6 +19,7 @@ use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 
 use super::access::{Access, Scoped};
 use super::clone_dir::{CloneDir, Reading};
+use super::config::Config;
 use super::credentials::{Credential, Credentials};
 use super::github_tokens::GitHubApps;
 use super::push::{Push, Pushed};
@@ -36,55 +37,6 @@ const MOST_NAMES: usize = 4_096;
 const HANDED_OVER: Duration = Duration::from_secs(5);
 /// A file whose age says when a clone was used last.
 const USED: &str = "used";
-
-/// What repositories may cost.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Where clones are kept; nothing else may be in it.
-    pub directory: PathBuf,
-    /// Bytes of all clones. What is in use, and one fetch more, may be beyond.
-    pub bytes: u64,
-    /// Bytes of one fetch.
-    pub fetch_bytes: u64,
-    /// Bytes of one object: so much memory, and twice that, one may take while it is indexed.
-    pub object_bytes: u64,
-    /// Limit of connecting, TLS and SSH included.
-    pub connect_timeout: Duration,
-    /// Limit of hearing nothing.
-    pub idle: Duration,
-    /// Limit of a whole fetch.
-    pub timeout: Duration,
-    /// For so long a branch is where it was seen last; a commit is where it is for ever.
-    pub fresh: Duration,
-    /// For so long a repository that failed is not asked again.
-    pub pause: Duration,
-    /// Fetches that receive something at the same time, and conversations with one host.
-    pub concurrent: usize,
-    /// Repositories of this machine (`file://`) are read.
-    pub files: bool,
-    /// What is counted.
-    pub series: GitSeries,
-}
-
-impl Config {
-    /// Clones in a directory, within limits that suit most.
-    pub fn new(directory: PathBuf) -> Self {
-        Self {
-            directory,
-            bytes: 4 << 30,
-            fetch_bytes: 2 << 30,
-            object_bytes: 100 << 20,
-            connect_timeout: Duration::from_secs(15),
-            idle: Duration::from_secs(60),
-            timeout: Duration::from_secs(600),
-            fresh: Duration::from_secs(30),
-            pause: Duration::from_secs(10),
-            concurrent: 4,
-            files: false,
-            series: GitSeries::default(),
-        }
-    }
-}
 
 /// Fetches repositories, and keeps them while they are used. Cloning shares everything.
 #[derive(Clone)]
@@ -305,7 +257,7 @@ impl Checkouts {
 
     /// A commit of this whole id that is on this machine already; nobody is asked.
     pub async fn here(&self, of: &Scoped, revision: &str) -> Option<Checkout> {
-        if of.url.scheme() == Scheme::File && !self.inner.config.files {
+        if !self.inner.config.reads(&of.url) {
             return None;
         }
         let entry = self.inner.entry(of);
@@ -331,7 +283,7 @@ impl Checkouts {
         let url = &of.url;
         let revision = if revision.is_empty() { "HEAD" } else { revision };
         let config = &self.inner.config;
-        if url.scheme() == Scheme::File && !config.files {
+        if !config.reads(url) {
             return Err(Arc::new(FetchError::FilesRefused { url: url.to_string() }));
         }
         let entry = self.inner.entry(of);

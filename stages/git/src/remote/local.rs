@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use git2::{AutotagOption, ErrorCode, FetchOptions, Oid, RemoteCallbacks};
 
-use super::checkouts::Config;
 use super::clone_dir::CloneDir;
+use super::config::Config;
 use super::{FetchError, RepositoryUrl, bare};
 
 /// Cancels what runs on another thread once nobody waits for it.

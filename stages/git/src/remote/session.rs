@@ -6,8 +6,8 @@ use git2::{Oid, Repository};
 
 use super::access::Access;
 use super::advertised::{Advertised, Ref};
-use super::checkouts::Config;
 use super::clone_dir::CloneDir;
+use super::config::Config;
 use super::connection::{Connection, Way};
 use super::github_tokens::GitHubApps;
 use super::http::{HttpCall, HttpExchange, Service};

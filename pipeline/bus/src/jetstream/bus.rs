@@ -28,7 +28,7 @@ impl Bus for JetStream {
         let mut making = self.inner.making.lock().await;
         making.durables = durables;
         let standing = self.ensured(&making.durables).await;
-        self.inner.reached.heed(&standing.reached, None::<&fn(&str) -> bool>);
+        self.inner.reached.heed(&standing.reached, None);
         self.lives(&mut making, standing.lives);
     }
 
@@ -144,7 +144,7 @@ impl JetStream {
             let what = format!("stream {stream}");
             making.lives.get(&what).is_some_and(|made| lives.get(&what) == Some(made))
         };
-        let back = self.inner.reached.heed(&reached, made_anew.then_some(&same));
+        let back = self.inner.reached.heed(&reached, made_anew.then_some(&same as &dyn Fn(&str) -> bool));
         if made_anew {
             self.lives(making, lives);
             tracing::warn!(

@@ -83,7 +83,7 @@ impl Reached {
 
     /// Takes down how far streams are; gives those that went back, once. Where something was made anew, a stream is as it was that
     /// `same` says so of.
-    pub(super) fn heed<'a>(&self, all: &'a [Found], same: Option<&impl Fn(&str) -> bool>) -> Vec<&'a str> {
+    pub(super) fn heed<'a>(&self, all: &'a [Found], same: Option<&dyn Fn(&str) -> bool>) -> Vec<&'a str> {
         let (mut state, made_anew) = (self.state(), same.is_some());
         let is_same = |stream: &str| same.is_none_or(|same| same(stream));
         let back = all.iter().filter(|found| state.is_back(found)).map(|found| found.stream.as_str());
@@ -131,9 +131,6 @@ impl Reached {
 mod tests {
     use super::*;
 
-    /// Nothing was made anew.
-    const KEPT: Option<&fn(&str) -> bool> = None;
-
     fn found(stream: &str, mark: Mark, sequence: u64) -> Found {
         Found { stream: stream.to_owned(), mark, sequence }
     }
@@ -156,22 +153,22 @@ mod tests {
         let before = reached.mark("a").beyond();
         assert!(answered(&reached, before, 7));
         let all = [found("a", before, 7), found("a", reached.mark("a"), 8), found("b", reached.mark("b"), 1)];
-        assert_eq!(reached.heed(&all, KEPT), ["a"]);
+        assert_eq!(reached.heed(&all, None), ["a"]);
         assert_eq!(reached.mark("a").least, 8);
         assert!(!answered(&reached, before, 8), "it was sent before that was known");
         assert!(!answered(&reached, before, 11), "and may be of the stream as it was");
         assert_eq!(reached.mark("a").least, 8);
-        assert!(reached.heed(&all, KEPT).is_empty(), "it is told once");
+        assert!(reached.heed(&all, None).is_empty(), "it is told once");
         assert!(!answered(&reached, reached.mark("a").beyond(), 9));
     }
 
     #[test]
     fn a_look_finds_a_stream_as_far_as_it_was_or_back() {
         let reached = Reached::default();
-        assert!(reached.heed(&[found("a", reached.mark("a"), 0)], KEPT).is_empty());
-        assert!(reached.heed(&[found("a", reached.mark("a"), 4)], KEPT).is_empty());
-        assert!(reached.heed(&[found("a", reached.mark("a"), 4)], KEPT).is_empty());
-        assert_eq!(reached.heed(&[found("a", reached.mark("a"), 0)], KEPT), ["a"]);
+        assert!(reached.heed(&[found("a", reached.mark("a"), 0)], None).is_empty());
+        assert!(reached.heed(&[found("a", reached.mark("a"), 4)], None).is_empty());
+        assert!(reached.heed(&[found("a", reached.mark("a"), 4)], None).is_empty());
+        assert_eq!(reached.heed(&[found("a", reached.mark("a"), 0)], None), ["a"]);
     }
 
     #[test]
@@ -199,7 +196,7 @@ mod tests {
         let (one, other) = (Reached::default(), Reached::default());
         let lose = |reached: &Reached| {
             answered(reached, reached.mark("a").beyond(), 9);
-            assert_eq!(reached.heed(&[found("a", reached.mark("a"), 1)], KEPT), ["a"]);
+            assert_eq!(reached.heed(&[found("a", reached.mark("a"), 1)], None), ["a"]);
         };
         for reached in [&one, &other] {
             lose(reached);

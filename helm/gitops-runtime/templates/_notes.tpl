@@ -73,6 +73,9 @@ Left to do:
 {{- $todo = append $todo "without reporter.persistence.enabled a new pod reports everything again" }}
 {{- end }}
 {{- end }}
+{{- if .Values.appProxy.enabled }}
+{{- $todo = append $todo "the account of Argo CD must be allowed what people may ask for, and to get clusters (p, role:NAME, clusters, get, *, allow in policy.csv of argocd-rbac-cm): the platform is told of those alone that it sees" }}
+{{- end }}
 {{- if not .Values.rbac.create }}
 {{- range $role := without (include "gitops-runtime.components" . | fromYamlArray) "platform" "router" "tunnel-client" "tunnel-server" }}
 {{- $of := printf "%s-%s" $name $role }}

@@ -159,7 +159,7 @@ fn what_is_skipped_is_said_to_be() {
     assert_eq!(why("GR0202"), "offline: no network was asked");
 }
 
-/// A cluster that holds these objects, by their paths, and refuses these rights.
+/// A cluster that holds these objects, by their paths, and refuses these rights: everywhere, or in one namespace.
 struct SimulatedCluster {
     objects: BTreeMap<&'static str, Json>,
     refused: BTreeSet<&'static str>,
@@ -177,8 +177,10 @@ impl Cluster for SimulatedCluster {
         self.get(path)
     }
 
-    fn may(&self, verb: &str, _: &str, resource: &str, _: Option<&str>) -> Result<bool, String> {
-        Ok(!self.refused.contains(format!("{verb} {resource}").as_str()))
+    fn may(&self, verb: &str, _: &str, resource: &str, namespace: Option<&str>) -> Result<bool, String> {
+        let right = format!("{verb} {resource}");
+        let here = format!("{right} in {}", namespace.unwrap_or("the cluster"));
+        Ok(![right, here].iter().any(|right| self.refused.contains(right.as_str())))
     }
 }
 
@@ -307,224 +309,12 @@ fn a_token_that_embedded_servers_of_the_bus_take_otherwise_than_clients_do_is_fo
     }
 }
 
-#[test]
-fn rights_in_the_whole_cluster_are_asked_for_by_each_component_that_is_given_some() {
-    let mut held = SimulatedCluster { objects: BTreeMap::new(), refused: BTreeSet::new() };
-    held.refused.extend(["create clusterroles", "create tokenreviews", "create horizontalpodautoscalers"]);
-    let lacks = |more: &str| lines_of(&asked(&held, &format!("{WITH_A_CLUSTER}{more}")), "GR0103");
-    let right = |text: &str| format!("error : no right to create {text}");
-    let roles = right("clusterroles.rbac.authorization.k8s.io in the cluster");
-    assert_eq!(lacks(""), [] as [&str; 0]);
-    for more in [
-        "reporter: {applicationNamespaces: [team-*]}\n",
-        "resourceReporter: {enabled: true}\n",
-        "appProxy: {enabled: true, namespaces: ['*']}\n",
-    ] {
-        assert_eq!(lacks(more), [roles.as_str()], "{more}");
-    }
-    for more in [
-        "resourceReporter: {enabled: true, namespaces: []}\n",
-        "appProxy: {enabled: true, namespaces: [a]}\n",
-    ] {
-        assert_eq!(lacks(more), [] as [&str; 0], "{more}");
-    }
-    let scaled =
-        "sourceServer: {enabled: true, allowed: ['https://git.example.com'], autoscaling: {enabled: true}}\n";
-    let reviews = right("tokenreviews.authentication.k8s.io in the cluster");
-    let scalers = right("horizontalpodautoscalers.autoscaling in namespace prod");
-    assert_eq!(lacks(scaled), [scalers, roles, reviews]);
-    assert_eq!(lacks(&format!("{scaled}rbac: {{create: false}}\n")).len(), 1);
-}
-
-#[test]
-fn a_new_argo_cd_need_not_be_there_before_the_release_that_makes_it() {
-    let held = SimulatedCluster { objects: BTreeMap::new(), refused: BTreeSet::new() };
-    let of_argocd = |values: &str| -> Vec<String> {
-        let report = asked(&held, values);
-        let all = ["GR0102", "GR0107"].into_iter().flat_map(|code| lines_of(&report, code));
-        all.filter(|line| line.to_lowercase().contains("argo")).collect()
-    };
-    let missing = of_argocd(WITH_A_CLUSTER);
-    assert_eq!(missing.len(), 3, "{missing:?}");
-    let new = format!("{WITH_A_CLUSTER}argo-cd: {{enabled: true}}\n");
-    assert_eq!(of_argocd(&new), [] as [&str; 0]);
-    // A password that somebody gives by a Secret of their own has to be there.
-    let own =
-        "  integrations: {argo-cd: {server: {auth: {passwordSecretKeyRef: {name: own, key: password}}}}}\n";
-    let found = of_argocd(&new.replace("  runtime:", &format!("{own}  runtime:")));
-    assert_eq!(found.len(), 1, "{found:?}");
-    // By what Service it is asked depends on what it is called, and a name that nobody gives it reaches nothing.
-    let called = |server: &str, argocd: &str| {
-        let values = format!(
-            "{WITH_A_CLUSTER}  integrations: {{argo-cd: {{server: {{{server}}}}}}}\nargo-cd: {{enabled: true{argocd}}}\n"
-        );
-        lines_of(&asked(&held, &values), "GR0041")
-    };
-    let none: [&str; 0] = [];
-    for argocd in
-        [", fullnameOverride: ours", ", fullnameOverride: null, nameOverride: ours", ", server: {name: api}"]
-    {
-        assert_eq!(called("", argocd), none, "{argocd}");
-    }
-    assert_eq!(called("svc: ours-api", ", fullnameOverride: ours, server: {name: api}"), none);
-    assert_eq!(called("svc: argo-cd-server, url: 'http://argo-cd-server.prod.svc'", ""), none);
-    let other = "error global.integrations.argo-cd.server.svc: \"argo-cd-server\"";
-    assert_eq!(called("svc: argo-cd-server", ""), [other]);
-}
-
 fn lines_of(report: &Report, code: &str) -> Vec<String> {
     let of = |finding: &pipeline_doctor::Finding| {
         let meant = finding.meant.as_ref().map(|meant| format!(" ({meant}?)")).unwrap_or_default();
         format!("{} {}: {}{meant}", finding.severity.name(), finding.path, finding.found)
     };
     report.findings.iter().filter(|finding| finding.code == code).map(of).collect()
-}
-
-#[test]
-fn what_is_there_already_is_told_with_whose_it_is() {
-    let labels = |namespace: &str, name: &str| json!({"metadata": {"namespace": namespace, "name": name, "labels": {}}});
-    let definition = |name: &str, release: Option<&str>| {
-        let annotations = release.map(
-            |release| json!({"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": "ops"}),
-        );
-        json!({"metadata": {"name": name, "annotations": annotations}})
-    };
-    let secret = |name: &str, version: &str, status: &str| json!({"metadata": {"labels": {"name": name, "version": version, "status": status}}});
-    let argocd = "app.kubernetes.io%2Fpart-of%3Dargocd,app.kubernetes.io%2Fcomponent%3D";
-    let servers: &'static str =
-        format!("/api/v1/namespaces/prod/services?labelSelector={argocd}server").leak();
-    let controllers = |kind: &str| -> &'static str {
-        format!("/apis/apps/v1/{kind}?labelSelector={argocd}application-controller").leak()
-    };
-    let map =
-        |id: &str| json!({"data": {"application.resourceTrackingMethod": "label", "installationID": id}});
-    let mut held = SimulatedCluster {
-        objects: BTreeMap::from([
-            ("/apis/argoproj.io/v1alpha1", json!({})),
-            (servers, json!({"items": [labels("prod", "argo-cd-server")]})),
-            (
-                "/apis/apps/v1/deployments?labelSelector=app.kubernetes.io%2Fname%3Dargo-rollouts",
-                json!({"items": [labels("a", "rollouts"), labels("b", "rollouts"), {
-                    "metadata": {"namespace": "c", "name": "rollouts"},
-                    "spec": {"template": {"spec": {"containers": [{"args": ["--namespaced"]}]}}},
-                }]}),
-            ),
-            (controllers("statefulsets"), json!({"items": [labels("argocd", "c"), labels("team", "c")]})),
-            (controllers("deployments"), json!({"items": [labels("other", "c")]})),
-            ("/api/v1/namespaces/argocd/configmaps/argocd-cm", map("")),
-            ("/api/v1/namespaces/team/configmaps/argocd-cm", map("")),
-            ("/api/v1/namespaces/other/configmaps/argocd-cm", map("other")),
-            (
-                "/api/v1/namespaces/prod/configmaps/helm-values-config",
-                json!({"data": {"values.yaml": "token: not-to-be-shown"}}),
-            ),
-            (
-                "/api/v1/namespaces/prod/secrets?labelSelector=owner%3Dhelm",
-                json!({"items": [secret("web", "1", "failed"), secret("web", "2", "deployed"), secret("cf", "1", "pending-install")]}),
-            ),
-            (
-                "/api/v1/namespaces/prod/persistentvolumeclaims?labelSelector=app.kubernetes.io%2Fname%3Dgitops-runtime",
-                json!({"items": [{"metadata": {"name": "old-ledger", "labels": {"app.kubernetes.io/instance": "old"}}},
-                    {"metadata": {"name": "web-ledger", "labels": {"app.kubernetes.io/instance": "web"}}}]}),
-            ),
-            (
-                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-                json!({"items": [
-                    definition("applications.argoproj.io", Some("argocd")),
-                    definition("appprojects.argoproj.io", None),
-                    definition("rollouts.argoproj.io", Some("rollouts")),
-                    definition("workflows.argoproj.io", None),
-                    definition("sensors.argoproj.io", None),
-                    definition("sealedsecrets.bitnami.com", None),
-                    definition("widgets.example.com", None),
-                ]}),
-            ),
-        ]),
-        refused: BTreeSet::new(),
-    };
-    let report = asked(&held, WITH_A_CLUSTER);
-    assert_eq!(
-        lines_of(&report, "GR0107"),
-        [
-            "error global.integrations.argo-cd.server.svc: no Service argocd-server in namespace prod (argo-cd-server?)"
-        ]
-    );
-    assert_eq!(
-        lines_of(&report, "GR0110"),
-        [
-            "warning : 2 controllers of Argo Rollouts: a/rollouts, b/rollouts",
-            "warning : Argo CDs in the namespaces argocd, team track by app.kubernetes.io/instance",
-        ]
-    );
-    assert_eq!(
-        lines_of(&report, "GR0111"),
-        [
-            "warning : a ConfigMap helm-values-config, in which a hook of the incumbent left its values",
-            "warning : the release cf is pending-install at version 1",
-            "warning : the claim old-ledger of the release old, which is not installed",
-        ]
-    );
-    assert_eq!(
-        lines_of(&report, "GR0112"),
-        [
-            "note : 2 definitions of Argo CD, of no release and the release argocd in namespace ops",
-            "note : 1 definitions of Argo Rollouts, of the release rollouts in namespace ops",
-            "note : 1 definitions of Argo Workflows, of no release",
-            "note : 1 definitions of Argo Events, of no release",
-            "note : 1 definitions of Sealed Secrets, of no release",
-        ]
-    );
-    assert!(!report.write(Format::Json).contains("not-to-be-shown"));
-    let brings = asked(&held, &format!("{WITH_A_CLUSTER}argo-cd: {{enabled: true}}\n"));
-    assert!(
-        lines_of(&brings, "GR0112")
-            .iter()
-            .any(|line| line.starts_with("warning argo-cd.enabled: 2 definitions of Argo CD"))
-    );
-    // Who may not look says so.
-    held.objects.insert(
-        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        json!("the API server answered 403"),
-    );
-    let report = asked(&held, WITH_A_CLUSTER);
-    let why = report.unmeasured.iter().find(|one| one.code == "GR0112").map(|one| one.why.as_str());
-    assert_eq!(why, Some("the API server answered 403"));
-}
-
-#[test]
-fn application_sets_that_take_annotations_away_are_named_with_the_setting_that_keeps_them() {
-    let values = format!("{WITH_A_CLUSTER}changeRevision: {{enabled: true, annotations: true}}\n");
-    let all: Vec<String> = ["change-revision", "change-revisions", "git-revision", "git-revisions"]
-        .map(|name| format!("mrp-controller.argoproj.io/{name}"))
-        .to_vec();
-    let sets = "/apis/argoproj.io/v1alpha1/namespaces/prod/applicationsets";
-    let settings = "/api/v1/namespaces/prod/configmaps/argocd-cmd-params-cm";
-    let mut held = SimulatedCluster { objects: BTreeMap::new(), refused: BTreeSet::new() };
-    assert_eq!(lines_of(&asked(&held, &values), "GR0110"), [] as [&str; 0]);
-    let keeps = json!({"metadata": {"name": "keeps"}, "spec": {"preservedFields": {"annotations": all}}});
-    held.objects.insert(
-        sets,
-        json!({"items": [{"metadata": {"name": "web"}}, keeps, {"metadata": {"name": "api"}}]}),
-    );
-    let found = "warning changeRevision.annotations: ApplicationSets in namespace prod that keep no such annotation: web, api";
-    let report = asked(&held, &values);
-    assert_eq!(lines_of(&report, "GR0110"), [found]);
-    let written = report.write(Format::Table);
-    let todo = format!(
-        "set applicationsetcontroller.global.preserved.annotations of the ConfigMap argocd-cmd-params-cm to {}, and restart Argo \
-         CD's ApplicationSet controller: else it takes them away as often as they are written",
-        all.join(",")
-    );
-    assert!(written.contains(&todo), "{written}");
-    let keep =
-        |text: String| json!({"data": {"applicationsetcontroller.global.preserved.annotations": text}});
-    held.objects.insert(settings, keep(all[..3].join(", ")));
-    assert_eq!(lines_of(&asked(&held, &values), "GR0110"), [found]);
-    held.objects.insert(settings, keep(format!("other, {}", all.join(", "))));
-    assert_eq!(lines_of(&asked(&held, &values), "GR0110"), [] as [&str; 0]);
-    // Whoever writes none has nothing to keep.
-    held.objects.remove(settings);
-    assert_eq!(lines_of(&asked(&held, WITH_A_CLUSTER), "GR0110"), [] as [&str; 0]);
 }
 
 #[test]

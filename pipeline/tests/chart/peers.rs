@@ -140,6 +140,45 @@ fn peers_that_are_as_they_should_be_bring_nothing() {
 }
 
 #[test]
+fn an_account_of_argo_cd_that_sees_no_cluster_is_told_where_an_app_proxy_tells_of_them() {
+    let runtime = runtime();
+    let found = |clusters: (StatusCode, serde_json::Value), values: &str| {
+        let list = async move || (clusters.0, axum::Json(clusters.1.clone()));
+        let argocd = argocd("v3.2.0").route("/argo/api/v1/clusters", get(list));
+        let (argocd, platform) =
+            runtime.block_on(async { (serve(argocd).await, serve(Account::default().routes()).await) });
+        let server = format!("url: '{}', rootpath: /argo, auth: {{token: {SECRET}}}", argocd.url());
+        let platform = format!("{{url: '{}'}}", platform.url());
+        let given = format!(
+            "global: {{codefresh: {platform}, runtime: {{name: prod}}, integrations: {{argo-cd: {{server: {{{server}}}}}}}}}\nreporter: {{sink: stdout}}\n{values}"
+        );
+        let (_, text) = judged(&given);
+        text.lines()
+            .skip_while(|line| !line.contains("GR0205"))
+            .take(4)
+            .map(|line| format!("{line}\n"))
+            .collect::<String>()
+    };
+    let acts = "appProxy: {enabled: true}\n";
+    let said = |status: u16| {
+        format!(
+            "warning GR0205 values.yaml:1: global.integrations.argo-cd.server.auth.token
+    found  an account that sees no cluster of Argo CD (status {status})
+    wanted an account that may get clusters, of which the app proxy tells the platform
+    do     grant it clusters, get: a line such as p, role:runtime, clusters, get, *, allow in policy.csv of argocd-rbac-cm
+"
+        )
+    };
+    for none in [json!({"items": null}), json!({"items": []}), json!({})] {
+        assert_eq!(found((StatusCode::OK, none), acts), said(200));
+    }
+    assert_eq!(found((StatusCode::FORBIDDEN, json!({"code": 7})), acts), said(403));
+    let some = json!({"items": [{"server": "https://kubernetes.default.svc"}]});
+    assert_eq!(found((StatusCode::OK, some), acts), "");
+    assert_eq!(found((StatusCode::OK, json!({"items": null})), ""), "");
+}
+
+#[test]
 fn whatever_is_wrong_with_peers_is_said_at_once() {
     let runtime = runtime();
     let (platform, argocd, git, nats) = runtime.block_on(async {

@@ -1,7 +1,8 @@
 //! The clusters of Argo CD, told to the platform.
 //!
-//! takes: the name of the runtime - gives: nothing - calls: Argo CD, which lists them; the platform (`updateRuntimeClusters`), a part of
-//! the list at a time - fails: where either does not answer; the platform keeps what it was told before
+//! takes: the name of the runtime - gives: nothing - calls: Argo CD, which lists those that our account may `get`, and none where it
+//! may get none; the platform (`updateRuntimeClusters`), a part of the list at a time - fails: where either does not answer; the
+//! platform keeps what it was told before
 
 use std::collections::HashSet;
 

@@ -1,6 +1,6 @@
 //! What a cluster tells: whether what the values refer to is there, and whether the chart can be installed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -297,6 +297,7 @@ fn rights(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
         wanted.push(("create", "autoscaling", "horizontalpodautoscalers", Some(place.namespace)));
     }
     let argocd = argocd(judged, place);
+    let places = places_of_roles(judged, place, &argocd);
     if judged.truth("rbac.create") {
         let rbac = "rbac.authorization.k8s.io";
         let reports_everywhere = !judged.is_empty("reporter.applicationNamespaces");
@@ -309,8 +310,8 @@ fn rights(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
             wanted.extend(["clusterroles", "clusterrolebindings"].map(|role| ("create", rbac, role, None)));
         }
         let scope = (!reports_everywhere).then_some(argocd.as_str());
-        if scope.is_some() {
-            wanted.extend(["roles", "rolebindings"].map(|role| ("create", rbac, role, scope)));
+        for namespace in &places {
+            wanted.extend(["roles", "rolebindings"].map(|role| ("create", rbac, role, Some(&**namespace))));
         }
         // Nobody may grant what they do not have.
         wanted.extend(["get", "list", "watch"].map(|verb| (verb, "argoproj.io", "applications", scope)));
@@ -328,6 +329,33 @@ fn rights(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The namespaces in which the chart makes Roles: of Argo CD, of the release, and those that the app proxy acts in.
+fn places_of_roles(judged: &Judged, place: &Place<'_>, argocd: &str) -> BTreeSet<String> {
+    let is_on = |role: &str| judged.truth(&format!("{role}.enabled"));
+    let reads_credentials = |role: &str| is_on(role) && judged.truth(&format!("{role}.argocdCredentials"));
+    let makes_keys = judged.is_empty("reporter.redactionKey.secretKeyRef.name")
+        || (judged.text("nats.mode") == "embedded" && judged.is_empty("nats.auth.tokenSecretKeyRef.name"));
+    let mut places = BTreeSet::new();
+    if judged.is_empty("reporter.applicationNamespaces")
+        || (is_on("resourceReporter") && judged.is_empty("resourceReporter.namespaces"))
+        || ["sourceServer", "changeRevision"].into_iter().any(reads_credentials)
+    {
+        places.insert(argocd.to_owned());
+    }
+    if is_on("reporter") && makes_keys {
+        places.insert(place.namespace.to_owned());
+    }
+    if is_on("appProxy") {
+        places.extend([argocd_of_app_proxy(judged, place), place.namespace.to_owned()]);
+        let acts = judged.at("appProxy.namespaces").map(Node::items).unwrap_or_default();
+        let acts: Vec<&str> = acts.iter().filter_map(Node::text).collect();
+        if !acts.contains(&"*") {
+            places.extend(acts.into_iter().map(str::to_owned));
+        }
+    }
+    places
 }
 
 fn version(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
@@ -407,6 +435,14 @@ pub(super) fn argocd(judged: &Judged, place: &Place<'_>) -> String {
     let given = |path: &str| judged.at(path).and_then(Node::text).filter(|name| !name.is_empty());
     let new = judged.truth("argo-cd.enabled").then(|| given("argo-cd.namespaceOverride")).flatten();
     given("global.integrations.argo-cd.namespace").or(new).unwrap_or(place.namespace).to_owned()
+}
+
+/// The same for the app proxy, whose settings stand above what the other values say.
+pub(super) fn argocd_of_app_proxy(judged: &Judged, place: &Place<'_>) -> String {
+    match judged.text("appProxy.config.argocd.namespace") {
+        "" => argocd(judged, place),
+        told => told.to_owned(),
+    }
 }
 
 /// A quantity of Kubernetes, such as 1930m, 16Gi or 4; 0 for what is none.

@@ -48,6 +48,8 @@ const ANNOTATIONS: [&str; 4] = [
     "mrp-controller.argoproj.io/git-revisions",
 ];
 
+/// What Argo CD reads the runtime's own repositories with: the app proxy keeps it where Argo CD is.
+const REPOSITORIES: &str = "runtime-repo-creds-secret";
 /// The label that the chart's claims carry.
 const OURS: &str = "app.kubernetes.io%2Fname%3Dgitops-runtime";
 
@@ -245,6 +247,15 @@ pub(super) fn leftovers(judged: &mut Judged, place: &Place<'_>) -> Result<(), St
                 todo,
             );
         }
+    }
+    let argocd = cluster::argocd_of_app_proxy(judged, place);
+    let is_moved = judged.truth("appProxy.enabled") && argocd != place.namespace;
+    if is_moved && place.cluster.get(&format!("{of}/secrets/{REPOSITORIES}"))?.is_some() {
+        let found = format!("a Secret {REPOSITORIES}, though Argo CD reads that of namespace {argocd}");
+        let todo = format!(
+            "an earlier version kept the runtime's Git token here: see that there is one in namespace {argocd}, then delete this one"
+        );
+        judged.told(Severity::Warning, "GR0111", "", found, "no such Secret beside the release", &todo);
     }
     Ok(())
 }

@@ -1,4 +1,7 @@
-//! What is found of volumes and Secrets in a cluster that has none of them: those of what is switched on alone.
+//! What a cluster tells. In this file of volumes and Secrets where there are none of them: those of what is switched on alone.
+
+mod installed;
+mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What Argo CD says: its version, and whether it knows the token.
+//! What Argo CD says: its version, whether it knows the token, and whether its account sees clusters, which the app proxy tells of.
 
 use super::{Asking, DAY, Request, SOON, Way, within};
 use crate::rules::{Judged, Severity};
@@ -95,6 +95,23 @@ fn token(judged: &mut Judged, asking: &mut Asking<'_>, base: &str, way: &Way) {
         let todo = "make one that stays, or renew it in time: the reporter takes a new one without a restart";
         judged.told(Severity::Warning, "GR0205", &path, found, "a token that stays", todo);
     }
+    clusters(judged, asking, &path, &Request { url: format!("{base}/api/v1/clusters"), ..request });
+}
+
+/// Argo CD lists those clusters that the account may get, and one that has none at all is rare.
+fn clusters(judged: &mut Judged, asking: &mut Asking<'_>, path: &str, request: &Request<'_>) {
+    if !judged.truth("appProxy.enabled") {
+        return;
+    }
+    let Some(answer) = asking.ask(judged, "GR0205", path, request) else { return };
+    let sees_some = answer.body["items"].as_array().is_some_and(|all| !all.is_empty());
+    if sees_some || !matches!(answer.status, 200 | 401 | 403) {
+        return;
+    }
+    let found = format!("an account that sees no cluster of Argo CD (status {})", answer.status);
+    let wanted = "an account that may get clusters, of which the app proxy tells the platform";
+    let todo = "grant it clusters, get: a line such as p, role:runtime, clusters, get, *, allow in policy.csv of argocd-rbac-cm";
+    judged.told(Severity::Warning, "GR0205", path, found, wanted, todo);
 }
 
 /// Major and minor of a text such as v3.2.0+66b2f30.

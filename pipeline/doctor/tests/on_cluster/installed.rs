@@ -1,0 +1,220 @@
+//! What is in the cluster already: Argo CD and its like, and what earlier installations left.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pipeline_doctor::Format;
+use serde_json::json;
+
+use crate::{SimulatedCluster, WITH_A_CLUSTER, asked, lines_of};
+
+#[test]
+fn a_new_argo_cd_need_not_be_there_before_the_release_that_makes_it() {
+    let held = SimulatedCluster { objects: BTreeMap::new(), refused: BTreeSet::new() };
+    let of_argocd = |values: &str| -> Vec<String> {
+        let report = asked(&held, values);
+        let all = ["GR0102", "GR0107"].into_iter().flat_map(|code| lines_of(&report, code));
+        all.filter(|line| line.to_lowercase().contains("argo")).collect()
+    };
+    let missing = of_argocd(WITH_A_CLUSTER);
+    assert_eq!(missing.len(), 3, "{missing:?}");
+    let new = format!("{WITH_A_CLUSTER}argo-cd: {{enabled: true}}\n");
+    assert_eq!(of_argocd(&new), [] as [&str; 0]);
+    // A password that somebody gives by a Secret of their own has to be there.
+    let own =
+        "  integrations: {argo-cd: {server: {auth: {passwordSecretKeyRef: {name: own, key: password}}}}}\n";
+    let found = of_argocd(&new.replace("  runtime:", &format!("{own}  runtime:")));
+    assert_eq!(found.len(), 1, "{found:?}");
+    // By what Service it is asked depends on what it is called, and a name that nobody gives it reaches nothing.
+    let called = |server: &str, argocd: &str| {
+        let values = format!(
+            "{WITH_A_CLUSTER}  integrations: {{argo-cd: {{server: {{{server}}}}}}}\nargo-cd: {{enabled: true{argocd}}}\n"
+        );
+        lines_of(&asked(&held, &values), "GR0041")
+    };
+    let none: [&str; 0] = [];
+    for argocd in
+        [", fullnameOverride: ours", ", fullnameOverride: null, nameOverride: ours", ", server: {name: api}"]
+    {
+        assert_eq!(called("", argocd), none, "{argocd}");
+    }
+    assert_eq!(called("svc: ours-api", ", fullnameOverride: ours, server: {name: api}"), none);
+    assert_eq!(called("svc: argo-cd-server, url: 'http://argo-cd-server.prod.svc'", ""), none);
+    let other = "error global.integrations.argo-cd.server.svc: \"argo-cd-server\"";
+    assert_eq!(called("svc: argo-cd-server", ""), [other]);
+}
+
+#[test]
+fn what_is_there_already_is_told_with_whose_it_is() {
+    let labels = |namespace: &str, name: &str| json!({"metadata": {"namespace": namespace, "name": name, "labels": {}}});
+    let definition = |name: &str, release: Option<&str>| {
+        let annotations = release.map(
+            |release| json!({"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": "ops"}),
+        );
+        json!({"metadata": {"name": name, "annotations": annotations}})
+    };
+    let secret = |name: &str, version: &str, status: &str| json!({"metadata": {"labels": {"name": name, "version": version, "status": status}}});
+    let argocd = "app.kubernetes.io%2Fpart-of%3Dargocd,app.kubernetes.io%2Fcomponent%3D";
+    let servers: &'static str =
+        format!("/api/v1/namespaces/prod/services?labelSelector={argocd}server").leak();
+    let controllers = |kind: &str| -> &'static str {
+        format!("/apis/apps/v1/{kind}?labelSelector={argocd}application-controller").leak()
+    };
+    let map =
+        |id: &str| json!({"data": {"application.resourceTrackingMethod": "label", "installationID": id}});
+    let mut held = SimulatedCluster {
+        objects: BTreeMap::from([
+            ("/apis/argoproj.io/v1alpha1", json!({})),
+            (servers, json!({"items": [labels("prod", "argo-cd-server")]})),
+            (
+                "/apis/apps/v1/deployments?labelSelector=app.kubernetes.io%2Fname%3Dargo-rollouts",
+                json!({"items": [labels("a", "rollouts"), labels("b", "rollouts"), {
+                    "metadata": {"namespace": "c", "name": "rollouts"},
+                    "spec": {"template": {"spec": {"containers": [{"args": ["--namespaced"]}]}}},
+                }]}),
+            ),
+            (controllers("statefulsets"), json!({"items": [labels("argocd", "c"), labels("team", "c")]})),
+            (controllers("deployments"), json!({"items": [labels("other", "c")]})),
+            ("/api/v1/namespaces/argocd/configmaps/argocd-cm", map("")),
+            ("/api/v1/namespaces/team/configmaps/argocd-cm", map("")),
+            ("/api/v1/namespaces/other/configmaps/argocd-cm", map("other")),
+            (
+                "/api/v1/namespaces/prod/configmaps/helm-values-config",
+                json!({"data": {"values.yaml": "token: not-to-be-shown"}}),
+            ),
+            (
+                "/api/v1/namespaces/prod/secrets?labelSelector=owner%3Dhelm",
+                json!({"items": [secret("web", "1", "failed"), secret("web", "2", "deployed"), secret("cf", "1", "pending-install")]}),
+            ),
+            (
+                "/api/v1/namespaces/prod/persistentvolumeclaims?labelSelector=app.kubernetes.io%2Fname%3Dgitops-runtime",
+                json!({"items": [{"metadata": {"name": "old-ledger", "labels": {"app.kubernetes.io/instance": "old"}}},
+                    {"metadata": {"name": "web-ledger", "labels": {"app.kubernetes.io/instance": "web"}}}]}),
+            ),
+            (
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                json!({"items": [
+                    definition("applications.argoproj.io", Some("argocd")),
+                    definition("appprojects.argoproj.io", None),
+                    definition("rollouts.argoproj.io", Some("rollouts")),
+                    definition("workflows.argoproj.io", None),
+                    definition("sensors.argoproj.io", None),
+                    definition("sealedsecrets.bitnami.com", None),
+                    definition("widgets.example.com", None),
+                ]}),
+            ),
+        ]),
+        refused: BTreeSet::new(),
+    };
+    let report = asked(&held, WITH_A_CLUSTER);
+    assert_eq!(
+        lines_of(&report, "GR0107"),
+        [
+            "error global.integrations.argo-cd.server.svc: no Service argocd-server in namespace prod (argo-cd-server?)"
+        ]
+    );
+    assert_eq!(
+        lines_of(&report, "GR0110"),
+        [
+            "warning : 2 controllers of Argo Rollouts: a/rollouts, b/rollouts",
+            "warning : Argo CDs in the namespaces argocd, team track by app.kubernetes.io/instance",
+        ]
+    );
+    assert_eq!(
+        lines_of(&report, "GR0111"),
+        [
+            "warning : a ConfigMap helm-values-config, in which a hook of the incumbent left its values",
+            "warning : the release cf is pending-install at version 1",
+            "warning : the claim old-ledger of the release old, which is not installed",
+        ]
+    );
+    assert_eq!(
+        lines_of(&report, "GR0112"),
+        [
+            "note : 2 definitions of Argo CD, of no release and the release argocd in namespace ops",
+            "note : 1 definitions of Argo Rollouts, of the release rollouts in namespace ops",
+            "note : 1 definitions of Argo Workflows, of no release",
+            "note : 1 definitions of Argo Events, of no release",
+            "note : 1 definitions of Sealed Secrets, of no release",
+        ]
+    );
+    assert!(!report.write(Format::Json).contains("not-to-be-shown"));
+    let brings = asked(&held, &format!("{WITH_A_CLUSTER}argo-cd: {{enabled: true}}\n"));
+    assert!(
+        lines_of(&brings, "GR0112")
+            .iter()
+            .any(|line| line.starts_with("warning argo-cd.enabled: 2 definitions of Argo CD"))
+    );
+    // Who may not look says so.
+    held.objects.insert(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        json!("the API server answered 403"),
+    );
+    let report = asked(&held, WITH_A_CLUSTER);
+    let why = report.unmeasured.iter().find(|one| one.code == "GR0112").map(|one| one.why.as_str());
+    assert_eq!(why, Some("the API server answered 403"));
+}
+
+#[test]
+fn application_sets_that_take_annotations_away_are_named_with_the_setting_that_keeps_them() {
+    let values = format!("{WITH_A_CLUSTER}changeRevision: {{enabled: true, annotations: true}}\n");
+    let all: Vec<String> = ["change-revision", "change-revisions", "git-revision", "git-revisions"]
+        .map(|name| format!("mrp-controller.argoproj.io/{name}"))
+        .to_vec();
+    let sets = "/apis/argoproj.io/v1alpha1/namespaces/prod/applicationsets";
+    let settings = "/api/v1/namespaces/prod/configmaps/argocd-cmd-params-cm";
+    let mut held = SimulatedCluster { objects: BTreeMap::new(), refused: BTreeSet::new() };
+    assert_eq!(lines_of(&asked(&held, &values), "GR0110"), [] as [&str; 0]);
+    let keeps = json!({"metadata": {"name": "keeps"}, "spec": {"preservedFields": {"annotations": all}}});
+    held.objects.insert(
+        sets,
+        json!({"items": [{"metadata": {"name": "web"}}, keeps, {"metadata": {"name": "api"}}]}),
+    );
+    let found = "warning changeRevision.annotations: ApplicationSets in namespace prod that keep no such annotation: web, api";
+    let report = asked(&held, &values);
+    assert_eq!(lines_of(&report, "GR0110"), [found]);
+    let written = report.write(Format::Table);
+    let todo = format!(
+        "set applicationsetcontroller.global.preserved.annotations of the ConfigMap argocd-cmd-params-cm to {}, and restart Argo \
+         CD's ApplicationSet controller: else it takes them away as often as they are written",
+        all.join(",")
+    );
+    assert!(written.contains(&todo), "{written}");
+    let keep =
+        |text: String| json!({"data": {"applicationsetcontroller.global.preserved.annotations": text}});
+    held.objects.insert(settings, keep(all[..3].join(", ")));
+    assert_eq!(lines_of(&asked(&held, &values), "GR0110"), [found]);
+    held.objects.insert(settings, keep(format!("other, {}", all.join(", "))));
+    assert_eq!(lines_of(&asked(&held, &values), "GR0110"), [] as [&str; 0]);
+    // Whoever writes none has nothing to keep.
+    held.objects.remove(settings);
+    assert_eq!(lines_of(&asked(&held, WITH_A_CLUSTER), "GR0110"), [] as [&str; 0]);
+}
+
+#[test]
+fn a_git_token_that_an_earlier_version_kept_beside_the_release_is_told_where_argo_cd_is_elsewhere() {
+    let secret = "/api/v1/namespaces/prod/secrets/runtime-repo-creds-secret";
+    let held = |is_there: bool| {
+        let all = [(secret, json!({"data": {"password": "bm90LXRvLWJlLXNob3du"}}))];
+        let objects = all.into_iter().filter(|_| is_there).collect();
+        SimulatedCluster { objects, refused: BTreeSet::new() }
+    };
+    let found = |is_there: bool, values: &str| {
+        let report = asked(&held(is_there), &format!("{WITH_A_CLUSTER}{values}"));
+        assert!(!report.write(Format::Json).contains("bm90"));
+        lines_of(&report, "GR0111")
+    };
+    let acts = "appProxy: {enabled: true, config: {argocd: {namespace: argocd}}}\n";
+    let line = "warning : a Secret runtime-repo-creds-secret, though Argo CD reads that of namespace argocd";
+    assert_eq!(found(true, acts), [line]);
+    assert_eq!(
+        found(true, "  integrations: {argo-cd: {namespace: argocd}}\nappProxy: {enabled: true}\n"),
+        [line]
+    );
+    for (is_there, values) in [
+        (false, acts),
+        (true, "appProxy: {enabled: true}\n"),
+        (true, "appProxy: {enabled: false, config: {argocd: {namespace: argocd}}}\n"),
+    ] {
+        assert_eq!(found(is_there, values), [""; 0], "{values}");
+    }
+}

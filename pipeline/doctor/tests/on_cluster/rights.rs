@@ -1,0 +1,76 @@
+//! The rights that whoever installs needs: those for what the values switch on, where the chart makes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{SimulatedCluster, WITH_A_CLUSTER, asked, lines_of};
+
+#[test]
+fn rights_in_the_whole_cluster_are_asked_for_by_each_component_that_is_given_some() {
+    let mut held = SimulatedCluster { objects: BTreeMap::new(), refused: BTreeSet::new() };
+    held.refused.extend(["create clusterroles", "create tokenreviews", "create horizontalpodautoscalers"]);
+    let lacks = |more: &str| lines_of(&asked(&held, &format!("{WITH_A_CLUSTER}{more}")), "GR0103");
+    let right = |text: &str| format!("error : no right to create {text}");
+    let roles = right("clusterroles.rbac.authorization.k8s.io in the cluster");
+    assert_eq!(lacks(""), [] as [&str; 0]);
+    for more in [
+        "reporter: {applicationNamespaces: [team-*]}\n",
+        "resourceReporter: {enabled: true}\n",
+        "appProxy: {enabled: true, namespaces: ['*']}\n",
+    ] {
+        assert_eq!(lacks(more), [roles.as_str()], "{more}");
+    }
+    for more in [
+        "resourceReporter: {enabled: true, namespaces: []}\n",
+        "appProxy: {enabled: true, namespaces: [a]}\n",
+    ] {
+        assert_eq!(lacks(more), [] as [&str; 0], "{more}");
+    }
+    let scaled =
+        "sourceServer: {enabled: true, allowed: ['https://git.example.com'], autoscaling: {enabled: true}}\n";
+    let reviews = right("tokenreviews.authentication.k8s.io in the cluster");
+    let scalers = right("horizontalpodautoscalers.autoscaling in namespace prod");
+    assert_eq!(lacks(scaled), [scalers, roles, reviews]);
+    assert_eq!(lacks(&format!("{scaled}rbac: {{create: false}}\n")).len(), 1);
+}
+
+#[test]
+fn roles_are_asked_for_in_every_namespace_that_the_chart_makes_some_in() {
+    let all = ["argocd", "elsewhere", "prod", "shop"];
+    let refused: Vec<String> = all.iter().map(|namespace| format!("create roles in {namespace}")).collect();
+    let refused = refused.iter().map(|right| &*right.clone().leak()).collect();
+    let held = SimulatedCluster { objects: BTreeMap::new(), refused };
+    let argocd = "  integrations: {argo-cd: {namespace: argocd}}\n";
+    let lacks = |more: &str| -> Vec<String> {
+        let found = lines_of(&asked(&held, &format!("{WITH_A_CLUSTER}{argocd}{more}")), "GR0103");
+        let at = |line: &String| {
+            let right = "error : no right to create roles.rbac.authorization.k8s.io in namespace ";
+            line.strip_prefix(right).expect("nothing else is lacking").to_owned()
+        };
+        found.iter().map(at).collect()
+    };
+    // No Role of the reporter's is made in a namespace where it watches all of them.
+    let everywhere =
+        "reporter: {applicationNamespaces: [team-*], redactionKey: {secretKeyRef: {name: a, key: b}}}\n";
+    for (values, places) in [
+        ("", &["argocd", "prod"][..]),
+        ("reporter: {redactionKey: {secretKeyRef: {name: a, key: b}}}\n", &["argocd"]),
+        (everywhere, &[]),
+        (&format!("{everywhere}appProxy: {{enabled: true}}\n"), &["argocd", "prod"]),
+        (&format!("{everywhere}appProxy: {{enabled: true, namespaces: ['*']}}\n"), &["argocd", "prod"]),
+        (
+            &format!("{everywhere}appProxy: {{enabled: true, namespaces: [shop]}}\n"),
+            &["argocd", "prod", "shop"],
+        ),
+        (
+            &format!(
+                "{everywhere}appProxy: {{enabled: true, config: {{argocd: {{namespace: elsewhere}}}}}}\n"
+            ),
+            &["elsewhere", "prod"],
+        ),
+        (&format!("{everywhere}changeRevision: {{enabled: true, argocdCredentials: true}}\n"), &["argocd"]),
+        (&format!("{everywhere}resourceReporter: {{enabled: true, namespaces: []}}\n"), &["argocd"]),
+        ("rbac: {create: false}\n", &[]),
+    ] {
+        assert_eq!(lacks(values), places, "{values}");
+    }
+}

@@ -1,6 +1,9 @@
 //! The store of the platform: SQLite or Postgres, behind one enum and with one set of statements.
 //!
 //! Postgres is 13 or newer: an older one is refused when the store is opened.
+//!
+//! Of SQLite one process writes, and a second one is refused. Of Postgres several may: each transaction that writes has a turn, and what is
+//! set or kept by one the others read. What is kept in memory, such as limits, is each process' own.
 
 mod accounts;
 mod act;

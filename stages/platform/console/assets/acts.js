@@ -1,5 +1,5 @@
 // Acts on an application: each says what it will do, does it as whoever asked, and shows what was said against it.
-import { frame, part, propose } from "./dialog.js";
+import { against, frame, part, propose } from "./dialog.js";
 import { difference } from "./lines.js";
 import { ask as asked, send } from "./proxy.js";
 import { say } from "./swap.js";
@@ -147,7 +147,7 @@ async function logs(to, word) {
     }
     if (!out.childElementCount && !problem.textContent) problem.textContent = "There are no lines.";
   } catch (error) {
-    if (error.name !== "AbortError") problem.textContent = error.message;
+    if (error.name !== "AbortError") problem.replaceChildren(...against(error));
   }
 }
 

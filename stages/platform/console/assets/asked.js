@@ -1,5 +1,5 @@
 // Parts of a page that a runtime is asked for once they are shown; each says why where that fails.
-import { button, empty, part } from "./dialog.js";
+import { against, button, empty, part } from "./dialog.js";
 
 // `fill` gives what stands there, of what the part says of itself, where it is, and a way to read it again.
 export function asked(name, title, why, fill) {
@@ -11,7 +11,9 @@ export function asked(name, title, why, fill) {
     try {
       section.replaceChildren(...await fill(section.dataset, place, again));
     } catch (error) {
-      section.replaceChildren(empty(title, part("p", error.message, { class: "bad", role: "alert" }), why(place.runtime), button("Try again", "", again)));
+      const told = part("p", "", { class: "bad", role: "alert" });
+      told.append(...against(error));
+      section.replaceChildren(empty(title, told, why(place.runtime), button("Try again", "", again)));
     }
   };
   return () => {

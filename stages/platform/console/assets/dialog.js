@@ -35,6 +35,9 @@ export function field(body, title, attributes) {
   body.append(label);
 }
 
+// What was said against it, with the way on where there is one.
+export const against = ({ message, to }) => (to ? [`${message}: `, part("a", "sign in", { href: to })] : [message]);
+
 export function frame(title) {
   document.getElementById("act")?.remove();
   const dialog = part("dialog", "", { id: "act", "aria-labelledby": "act-title" });
@@ -66,20 +69,24 @@ export async function propose({ title, verb, what, wait, look, act, after = refr
       say(said);
       await after();
     } catch (error) {
-      problem.textContent = error.message;
+      problem.replaceChildren(...against(error));
       go.disabled = false;
     }
   });
   dialog.showModal();
   if (!look) return;
+  // Until somebody goes on from there, an Enter does nothing.
+  const begin = form.firstElementChild;
+  begin.tabIndex = -1;
+  begin.focus();
   const waits = part("p", wait, { class: "mute", role: "status" });
   body.append(waits);
   try {
     await look(body);
     go.disabled = false;
-    (body.querySelector("input:not([type=checkbox]):not([type=radio])") ?? go).focus();
+    if (document.activeElement === begin) body.querySelector("input:not([type=checkbox]):not([type=radio])")?.focus();
   } catch (error) {
-    problem.textContent = error.message;
+    problem.replaceChildren(...against(error));
   }
   waits.remove();
 }

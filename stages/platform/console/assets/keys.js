@@ -26,7 +26,10 @@ function select(row) {
 function move(step) {
   const all = rows();
   const at = all.findIndex((row) => row.getAttribute("aria-selected") === "true");
-  select(all[Math.min(Math.max(at + step, 0), all.length - 1)]);
+  const row = all[Math.min(Math.max(at + step, 0), all.length - 1)];
+  select(row);
+  // What is read aloud is where the focus is.
+  row?.querySelector("a[href]")?.focus({ preventScroll: true });
 }
 
 function link() {
@@ -56,7 +59,7 @@ function theme() {
 export function start() {
   let first = "";
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey && event.key === "k") {
+    if ((event.ctrlKey || event.metaKey) && event.key === "k") {
       event.preventDefault();
       open("");
       return;
@@ -93,9 +96,9 @@ export function start() {
       s: () => document.querySelector("main [data-act=sync]")?.click(),
       Escape: back,
     };
-    // What has the focus takes Enter and arrows itself.
+    // What has the focus takes Enter and arrows itself; a link of a row has no use for arrows.
     const own = event.target.closest?.("a, button, summary, [role=slider], [tabindex='0']");
-    if (own && ["Enter", "ArrowDown", "ArrowUp"].includes(event.key)) return;
+    if (own && (event.key === "Enter" || (event.key.startsWith("Arrow") && !own.matches("[data-row] a")))) return;
     const act = acts[event.key];
     if (!act) return;
     event.preventDefault();

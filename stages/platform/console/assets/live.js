@@ -1,6 +1,6 @@
 // One stream tells what changed; what is shown of it is read again: soon where it stands on the page, later where it may come
 // to stand there or the platform is slow. A hidden page asks nothing.
-import { refresh } from "./swap.js";
+import { refresh, signedOut, signIn } from "./swap.js";
 import { moment } from "./time.js";
 
 const SOON = 500;
@@ -9,6 +9,7 @@ const LATER = 2000;
 const AT_LEAST_EVERY = 60_000;
 let heard = Date.now();
 let lost = null;
+let out = false;
 // So long after the last time; not at all where it is infinite.
 let due = Infinity;
 let last = 0;
@@ -21,9 +22,14 @@ function tell() {
   const live = document.querySelector("[data-live]");
   if (!live) return;
   const quiet = Math.floor((Date.now() - heard) / 1000);
-  const [state, text] = lost ? ["offline", `offline since ${moment(lost)}`] : quiet > 8 ? ["behind", `${quiet} s behind`] : ["live", "live"];
+  // What counts up is not read aloud.
+  const [state, count, text] = out ? ["offline", "", ""] : lost ? ["offline", "", `offline since ${moment(lost)}`] : quiet > 8 ? ["behind", `${quiet} s `, "behind"] : ["live", "", "live"];
   live.dataset.state = state;
-  if (live.textContent !== text) live.textContent = text;
+  const [number, word, link] = live.children;
+  if (number.textContent !== count) number.textContent = count;
+  if (word.textContent !== text) word.textContent = text;
+  if (out) link.href = signIn();
+  if (link.hidden === out) link.hidden = !out;
 }
 
 function shows(key) {
@@ -72,6 +78,7 @@ export function start(again = false) {
   const alive = () => {
     heard = Date.now();
     lost = null;
+    out = false;
     tell();
   };
   source.addEventListener("hello", () => {
@@ -98,10 +105,12 @@ export function start(again = false) {
     due = Math.min(due, LATER);
     work();
   });
-  source.addEventListener("error", () => {
+  source.addEventListener("error", async () => {
     lost ??= Date.now();
     tell();
     if (source.readyState === EventSource.CLOSED) setTimeout(() => { source.close(); start(true); }, 5000);
+    out = await signedOut();
+    tell();
   });
   clearInterval(start.timer);
   start.timer = setInterval(() => { tell(); work(); }, 1000);

@@ -34,21 +34,38 @@ export const outdate = () => { latest += 1; };
 
 async function read(url, mine) {
   const response = await fetch(url, { headers: { accept: "text/html" } });
-  if (response.redirected && new URL(response.url).pathname === "/sign-in") {
+  if (new URL(response.url).pathname === "/sign-in") {
     location.href = response.url;
     return null;
   }
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
-  return mine === latest && page.querySelector("main") ? page : null;
+  if (mine !== latest) return null;
+  if (!page.querySelector("main")) throw new Error(`The platform answered ${response.status}, which is no page.`);
+  return page;
+}
+
+// Where somebody signs in, and comes back from to what is shown.
+export const signIn = () => `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`;
+
+// Whether it is that which keeps them from something.
+export async function signedOut() {
+  const answer = await fetch("/preview", { method: "HEAD", redirect: "manual" }).catch(() => null);
+  return answer?.status === 401;
 }
 
 // The page that somebody goes to; throws where the platform does not answer.
 async function come(url) {
   coming += 1;
+  document.documentElement.dataset.coming = "yes";
   try {
     return await read(url, ++latest);
+  } catch (error) {
+    // What cannot be fetched at all is told by this type.
+    say(error instanceof TypeError ? SILENT : error.message);
+    throw error;
   } finally {
     coming -= 1;
+    if (!coming) delete document.documentElement.dataset.coming;
   }
 }
 
@@ -60,7 +77,6 @@ export async function go(url, { replace = false, keep = false, scroll = true, re
   try {
     page = await come(url);
   } catch {
-    say(SILENT);
     return;
   }
   if (!page) return;
@@ -68,6 +84,12 @@ export async function go(url, { replace = false, keep = false, scroll = true, re
   show(page, keep);
   if (restore && places.has(named(url))) comeBack(url);
   else if (scroll) scrollTo(0, 0);
+  arrive();
+}
+
+// Whoever came by a link that is gone with its page begins at what is new, and hears what it is.
+function arrive() {
+  if (document.activeElement === document.body) document.querySelector("main").focus({ preventScroll: true });
 }
 
 // Where somebody was on a page that they left: the place on the screen, and the row.
@@ -75,7 +97,9 @@ function comeBack(url) {
   const place = places.get(named(url));
   if (!place) return;
   scrollTo(0, place.y);
-  if (place.key) document.querySelector(`tr[data-key="${CSS.escape(place.key)}"]`)?.setAttribute("aria-selected", "true");
+  const row = place.key && document.querySelector(`tr[data-key="${CSS.escape(place.key)}"]`);
+  row?.setAttribute("aria-selected", "true");
+  row?.querySelector("a")?.focus({ preventScroll: true });
 }
 
 // `kept`, which were asked for elsewhere, stay where the page has a place for them.
@@ -192,11 +216,11 @@ export function start() {
     try {
       page = await come(location.href);
     } catch {
-      say(SILENT);
       return history.pushState(null, "", shown);
     }
     if (!page) return;
     show(page, false);
     comeBack(location.href);
+    arrive();
   });
 }

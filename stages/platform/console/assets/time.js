@@ -16,19 +16,23 @@ function told(text, word) {
 }
 
 const minute = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const year = new Intl.DateTimeFormat(undefined, { year: "numeric", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const second = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long", hourCycle: "h23" });
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 export function tell(root) {
   for (const time of root.querySelectorAll("time")) {
     const at = Date.parse(time.dateTime);
-    const text = "ago" in time.dataset ? told(ago(at), time.dataset.ago) : "clock" in time.dataset ? clock.format(at) : minute.format(at);
+    const isToday = new Date(at).toDateString() === new Date().toDateString();
+    const text = "ago" in time.dataset ? told(ago(at), time.dataset.ago) : "clock" in time.dataset && isToday ? clock.format(at) : moment(at);
     if (time.textContent !== text) time.textContent = text;
-    if ("ago" in time.dataset) time.title = minute.format(at);
+    time.title = second.format(at);
   }
+  for (const handle of root.querySelectorAll("[data-handle]")) handle.setAttribute("aria-valuetext", moment(Number(handle.getAttribute("aria-valuenow"))));
 }
 
 export function moment(at) {
-  return minute.format(at);
+  return (new Date(at).getFullYear() === new Date().getFullYear() ? minute : year).format(at);
 }
 
 export function start() {

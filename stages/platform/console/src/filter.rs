@@ -6,16 +6,16 @@ use url::form_urlencoded;
 
 use crate::view::state::{Health, SyncStatus};
 
-/// How long ago something changed at most, as it was written.
+/// How long ago something was at most, as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Changed {
+pub struct Within {
     /// How many.
     pub count: u32,
     /// Of which unit: `m`, `h` or `d`.
     pub unit: char,
 }
 
-impl Changed {
+impl Within {
     /// The time it spans.
     #[must_use]
     pub fn span(self) -> Duration {
@@ -62,8 +62,8 @@ pub enum Term {
     Commit(String),
     /// `by:`, part of an author's name
     By(String),
-    /// `changed:7d`
-    Changed(Changed),
+    /// `deployed:7d`; `changed:7d` is its name of before
+    Deployed(Within),
 }
 
 /// The keys of chips, as help and completion show them.
@@ -80,7 +80,7 @@ pub(crate) const KEYS: &[(&str, &str)] = &[
     ("resource", "resource:service/web"),
     ("commit", "commit:3f9c1e2"),
     ("by", "by:ada"),
-    ("changed", "changed:7d"),
+    ("deployed", "deployed:7d"),
 ];
 
 /// The environment of applications that have none, as it is written.
@@ -112,7 +112,7 @@ impl Term {
             "resource" => Self::Resource(value.to_owned()),
             "commit" => Self::Commit(value.to_owned()),
             "by" => Self::By(value.to_owned()),
-            "changed" => Self::Changed(Changed::parse(value)?),
+            "deployed" | "changed" => Self::Deployed(Within::parse(value)?),
             _ => return None,
         })
     }
@@ -138,7 +138,7 @@ impl Term {
             Self::Resource(value) => ("resource", value.clone()),
             Self::Commit(value) => ("commit", value.clone()),
             Self::By(value) => ("by", value.clone()),
-            Self::Changed(value) => ("changed", format!("{}{}", value.count, value.unit)),
+            Self::Deployed(value) => ("deployed", format!("{}{}", value.count, value.unit)),
         })
     }
 
@@ -286,6 +286,22 @@ impl Filter {
         query.finish()
     }
 
+    /// Keys and words of what is written as conditions are and is none: its key is not known, or its value is none of that key.
+    pub(crate) fn mistyped(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.terms.iter().filter_map(|term| match term {
+            Term::Text(word) => {
+                let (key, value) = word.split_once(':')?;
+                // Addresses are looked for as well.
+                let is_one = key.len() > 1
+                    && key.bytes().all(|byte| byte.is_ascii_lowercase())
+                    && !value.is_empty()
+                    && !value.starts_with("//");
+                is_one.then_some((key, &**word))
+            }
+            _ => None,
+        })
+    }
+
     /// The same without one of its terms, on the first page.
     pub(crate) fn without(&self, index: usize) -> Self {
         let mut other = Self { page: 0, ..self.clone() };
@@ -316,7 +332,7 @@ mod tests {
     #[test]
     fn an_address_says_the_whole_filter_and_comes_back_as_it_was() {
         let cases = [
-            "q=env%3Aproduction%2Cstaging+label%3Ateam%3Dshop+changed%3A7d+pay",
+            "q=env%3Aproduction%2Cstaging+label%3Ateam%3Dshop+deployed%3A7d+pay",
             "q=product%3Ashop&group=matrix",
             "q=resource%3Aservice%2Fweb",
             "q=env%3A-+env%3Aproduction%2C-",
@@ -336,6 +352,22 @@ mod tests {
     fn having_no_environment_is_written_as_a_dash() {
         let none = Term::Environment(vec![String::new()]);
         assert_eq!(Filter::parse("q=env:-").terms, [none]);
+    }
+
+    #[test]
+    fn what_changed_is_what_was_deployed() {
+        let (now, before) = (Filter::parse("q=deployed:7d"), Filter::parse("q=changed:7d"));
+        assert_eq!(now, before);
+        assert_eq!(before.query(), "q=deployed%3A7d");
+    }
+
+    #[test]
+    fn what_is_written_as_a_condition_and_is_none_is_told() {
+        let filter = Filter::parse("q=chnaged:1d+health:bad+https://git.example.com+env:+12:30+by:ada+pay");
+        assert_eq!(
+            filter.mistyped().collect::<Vec<_>>(),
+            [("chnaged", "chnaged:1d"), ("health", "health:bad")]
+        );
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub(crate) async fn home(desk: Desk) -> HandlerResult {
     let fleet = &desk.session.fleet;
     let (home, trend) = (fleet.home(), fleet.trend(page::shipping::DAYS));
     let (home, trend) = tokio::try_join!(home, trend).map_err(|error| desk.unavailable(&error))?;
-    Ok(desk.shown(&page::home::page(&home, &trend, desk.console.now())))
+    Ok(desk.shown(&page::home::page(&home, &trend, desk.session.is_admin(), desk.console.now())))
 }
 
 /// As many days as an address says, within what figures are made of.
@@ -111,7 +111,8 @@ pub(crate) async fn application(Path(at): Path<(String, String, String)>, desk: 
     let (application, neighbours) = (fleet.application(&id, window), fleet.neighbours(&asked.filter, &id));
     let (application, neighbours) = tokio::try_join!(application, neighbours).map_err(failed)?;
     let Some(mut application) = application else {
-        return Ok(desk.answered(StatusCode::NOT_FOUND, &page::application::unknown(&id)));
+        let markup = page::application::unknown(&id, desk.session.is_admin());
+        return Ok(desk.answered(StatusCode::NOT_FOUND, &markup));
     };
     let (from, to) = page::application::interval(&application, window);
     if window.from.is_none() && asked.tab == Tab::Compare {
@@ -274,7 +275,7 @@ pub(crate) async fn sign_in_form(
     let any_user = console.0.accounts.any_user().await;
     let any_user = any_user.map_err(|error| unavailable(&error, None, &headers))?;
     let (next, offer) = (next_of(&query.unwrap_or_default()), oidc::offer(&console, true).await);
-    let body = page::sign_in::sign_in(&SignIn { failed: None, next: &next, any_user, offer });
+    let body = page::sign_in::sign_in(&SignIn { failed: None, name: "", next: &next, any_user, offer });
     Ok(send(StatusCode::OK, &outside("Sign in", theme(&headers), &body)))
 }
 
@@ -310,7 +311,8 @@ pub(crate) async fn sign_in(
     let (name, password) = (value(&form, "name").to_lowercase(), value(&form, "password"));
     let (next, offer) = (next_of(&form), oidc::offer(&console, false).await);
     let said = |status: StatusCode, why: &str| {
-        let shown = SignIn { failed: Some(why), next: &next, any_user: true, offer: offer.clone() };
+        let shown =
+            SignIn { failed: Some(why), name: &name, next: &next, any_user: true, offer: offer.clone() };
         send(status, &outside("Sign in", theme(&headers), &page::sign_in::sign_in(&shown)))
     };
     // What can never be right is not counted either: whoever made names up with it would fill the throttle for nothing.
@@ -336,7 +338,7 @@ pub(crate) async fn sign_in(
     let Some(user) = user.filter(|_| right) else {
         tracing::warn!("somebody failed to sign in");
         if is_known {
-            keep_wrong(&console, name);
+            keep_wrong(&console, name.clone());
         }
         return Err(said(StatusCode::UNAUTHORIZED, "That name and password do not go together."));
     };

@@ -29,6 +29,7 @@ use url::form_urlencoded;
 
 use crate::accounts::Accounts;
 use crate::fleet::{Fleet, Fleets, Unavailable};
+use crate::page;
 use crate::routes::{self, Who};
 use crate::session::link::{self, SignInLink};
 use crate::session::password::Passwords;
@@ -81,6 +82,12 @@ pub(crate) struct Session {
     access: Access,
     /// What is known, as far as they see it: there is no other way to ask.
     fleet: Arc<dyn Fleet>,
+}
+
+impl Session {
+    pub(crate) fn is_admin(&self) -> bool {
+        self.role == Role::Admin
+    }
 }
 
 impl Console {
@@ -198,7 +205,11 @@ async fn signed_in(State(console): State<Console>, mut request: Request, next: N
 /// Lets nobody by but an admin.
 async fn admin(request: Request, next: Next) -> Response {
     match request.extensions().get::<Session>() {
-        Some(session) if session.role == Role::Admin => next.run(request).await,
+        Some(session) if session.is_admin() => next.run(request).await,
+        Some(session) if is_for_people(&request) => {
+            let page = page::missing::of_admins();
+            handlers::send(StatusCode::FORBIDDEN, &handlers::framed(&page, session, request.headers()))
+        }
         _ => (StatusCode::FORBIDDEN, "only an admin may do this\n").into_response(),
     }
 }

@@ -336,7 +336,7 @@ async fn shown(console: &Console, headers: &HeaderMap, next: &str, refusal: Refu
         Err(error) => return unavailable(&error, None, headers),
     };
     let offer = offer(console, false).await;
-    let body = page::sign_in(&SignIn { failed: Some(&refusal.why), next, any_user, offer });
+    let body = page::sign_in(&SignIn { failed: Some(&refusal.why), name: "", next, any_user, offer });
     send(refusal.status, &outside("Sign in", theme(headers), &body))
 }
 

@@ -26,10 +26,10 @@ pub(super) async fn listed(desk: &Desk, filter: &Filter, refused: Option<&str>) 
     let views = Views { saved: &saved, refused };
     if filter.grouping == Grouping::Matrix {
         let matrix = fleet.matrix(filter).await.map_err(|error| desk.unavailable(&error))?;
-        return Ok(desk.shown(&matrix_page::page(filter, &matrix, &views)));
+        return Ok(desk.shown(&matrix_page::page(filter, &matrix, &views, desk.session.is_admin())));
     }
     let listing = fleet.applications(filter).await.map_err(|error| desk.unavailable(&error))?;
-    Ok(desk.shown(&page::page(filter, &listing, &views, desk.console.now())))
+    Ok(desk.shown(&page::page(filter, &listing, &views, desk.session.is_admin(), desk.console.now())))
 }
 
 /// Saves the filter of the address that it is sent to under a name, or takes a view away; then the list is shown again.

@@ -7,7 +7,7 @@ use url::form_urlencoded;
 
 use super::acts::Acts;
 use super::link::with;
-use super::pieces::{counted, empty, health, name, number, prose, short, sync};
+use super::pieces::{counted, empty, health, name, number, plain, prose, short, sync};
 use super::shell::{Page, Section};
 use super::{cure, diff, drift, events, files, strip, timeline, tree};
 use crate::filter::Filter;
@@ -323,8 +323,8 @@ fn sentence(application: &Application, cause: &crate::view::application::Cause, 
             (cause.message) " since " (when(cause.since, now))
             @if let Some((change, at)) = &cause.after {
                 ", " (lasting(*at, cause.since)) " after " code { (short(&change.revision)) }
-                @if !change.message.is_empty() { " “" (change.message.lines().next().unwrap_or_default()) "”" }
-                @if !change.author.is_empty() { " by " (name(&change.author)) }
+                @if !change.message.is_empty() { " “" bdi { (plain(change.message.lines().next().unwrap_or_default())) } "”" }
+                @if !change.author.is_empty() { " by " bdi { (plain(name(&change.author))) } }
             } @else if application.row.deployed.is_none() { "; no deployment of it is known" }
         }
     }
@@ -497,16 +497,19 @@ pub(crate) fn first_changed(resources: &[Resource]) -> Option<ResourceKey> {
         .map(|one| one.key.clone())
 }
 
-/// What to say of an application that was never reported.
-pub(crate) fn unknown(id: &ApplicationId) -> Page {
+/// What to say of an application that was never reported, or that whoever looks may not see: which of both is not told.
+pub(crate) fn unknown(id: &ApplicationId, is_admin: bool) -> Page {
     Page {
         title: "Not known".to_owned(),
         section: Section::Applications,
         bar: super::shell::find_bar(),
         body: html! { h1.hidden { "Not known" } (empty(
-            "This application is not known",
+            if is_admin { "This application is not known" } else { "This application is not known, or not yours to see" },
             &html! {
-                p { "Nobody reported " b { (id.name) } " in " (id.namespace) " of runtime " (id.runtime) "." }
+                p {
+                    @if is_admin { "Nobody reported " } @else { "Nobody reported, or no rule of your teams shows you, " }
+                    b { (id.name) } " in " (id.namespace) " of runtime " (id.runtime) "."
+                }
                 p { a.button href=(with("/applications", &format!("q={}", percent_encoding::utf8_percent_encode(&id.name, super::link::SEGMENT)))) { "Search for its name" } }
             },
         )) },

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::link::with;
-use super::pieces::{change, command, counted, empty, health, number, person, sync};
+use super::pieces::{change, command, counted, empty, health, number, person, sync, who};
 use super::shell::{Page, Section};
 use super::views::{self, Views};
 use crate::filter::{Filter, Grouping, KEYS, Order};
@@ -12,12 +12,18 @@ use crate::time::relative;
 use crate::view::application::ApplicationRow;
 use crate::view::listing::Listing;
 
-pub(crate) fn page(filter: &Filter, listing: &Listing, views: &Views<'_>, now: Timestamp) -> Page {
+pub(crate) fn page(
+    filter: &Filter,
+    listing: &Listing,
+    views: &Views<'_>,
+    is_admin: bool,
+    now: Timestamp,
+) -> Page {
     Page {
         title: "Applications".to_owned(),
         section: Section::Applications,
         bar: bar("/applications", filter, true),
-        body: body(filter, listing, views, now),
+        body: body(filter, listing, views, is_admin, now),
     }
 }
 
@@ -58,12 +64,13 @@ pub(crate) fn bar(path: &str, filter: &Filter, grouped: bool) -> Markup {
     }
 }
 
-fn body(filter: &Filter, listing: &Listing, views: &Views<'_>, now: Timestamp) -> Markup {
+fn body(filter: &Filter, listing: &Listing, views: &Views<'_>, is_admin: bool, now: Timestamp) -> Markup {
     html! {
         h1.hidden { "Applications" }
         (views::row(views, filter))
+        (mistyped(filter))
         @if listing.rows.is_empty() {
-            (nothing(filter, listing.total, listing.runtimes))
+            (nothing(filter, listing.total, listing.runtimes, is_admin))
         } @else {
             div.with-side {
                 section.panel.list aria-label="Applications" {
@@ -80,6 +87,21 @@ fn body(filter: &Filter, listing: &Listing, views: &Views<'_>, now: Timestamp) -
             (pager(filter, listing.matching, Filter::PAGE))
             span.hints aria-hidden="true" {
                 kbd { "j" } " " kbd { "k" } " move · " kbd { "↵" } " open · " kbd { "[" } " " kbd { "]" } " next in filter · " kbd { "y" } " copy link"
+            }
+        }
+    }
+}
+
+/// What is written as conditions are and is none: it is looked for as it stands, which is told.
+pub(super) fn mistyped(filter: &Filter) -> Markup {
+    html! {
+        @for (key, word) in filter.mistyped() {
+            p.warn role="status" {
+                @match KEYS.iter().find(|(known, _)| *known == key) {
+                    Some((_, example)) => { code { (word) } " is no value of it, and is searched for as text; one is " code { (example) } "." },
+                    None => { "There is no key " code { (key) ":" } ", and " code { (word) } " is searched for as text. Keys are "
+                        (KEYS.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ")) "." },
+                }
             }
         }
     }
@@ -102,12 +124,12 @@ pub(super) fn pager(filter: &Filter, matching: u64, rows: u64) -> Markup {
 
 fn table(filter: &Filter, listing: &Listing, now: Timestamp) -> Markup {
     html! {
-        table data-rows {
+        table.crowded data-rows {
             thead { tr {
                 th scope="col" { span.hidden { "state" } }
                 th scope="col" { "application" }
                 th.narrow-away scope="col" { "runtime" }
-                th.narrow-away scope="col" { "version" }
+                th.narrow-away.version scope="col" { "version" }
                 th.narrow-away scope="col" { "change" }
                 th.narrow-away scope="col" { "by" }
                 th.number scope="col" { "deployed" }
@@ -141,10 +163,10 @@ fn line(filter: &Filter, row: &ApplicationRow, now: Timestamp) -> Markup {
     html! {
         tr data-key=(id) data-row data-preview={"/preview/" (id)} data-state={(row.health.word()) " and " (row.sync.word())} {
             td.states { (health(row.health)) " " (sync(row.sync)) }
-            td.what { a href=(with(&row.id.path(), &filter.query())) { (row.id.name) } }
+            td.what { a href=(with(&row.id.path(), &filter.query())) { (row.id.name) } @if let Some(one) = &row.change { (who(one)) } }
             td.narrow-away.mute { (row.id.runtime) }
-            td.narrow-away { code { (row.version.as_deref().unwrap_or("")) } }
-            td.narrow-away.change { @if let Some(one) = &row.change { (change(one)) } }
+            td.narrow-away.version { code { (row.version.as_deref().unwrap_or("")) } }
+            td.narrow-away.change { @if let Some(one) = &row.change { div.one-line { (change(one)) } } }
             td.narrow-away.by { @if let Some(one) = &row.change { (person(&one.author)) } }
             td.number.mute { @if let Some(at) = row.deployed { (relative(at, now)) } }
         }
@@ -152,7 +174,10 @@ fn line(filter: &Filter, row: &ApplicationRow, now: Timestamp) -> Markup {
 }
 
 /// Why there is nothing: of so many applications and runtimes in all.
-pub(super) fn nothing(filter: &Filter, total: u64, runtimes: u64) -> Markup {
+pub(super) fn nothing(filter: &Filter, total: u64, runtimes: u64, is_admin: bool) -> Markup {
+    if total == 0 && !is_admin {
+        return super::runtimes::not_seen("You see no application yet");
+    }
     if runtimes == 0 {
         return empty(
             "No runtime reports here yet",

@@ -7,7 +7,7 @@ use percent_encoding::utf8_percent_encode;
 use super::application::{Asked, Tab};
 use super::diff;
 use super::link::{SEGMENT, with};
-use super::pieces::{empty, person, short};
+use super::pieces::{empty, person, plain, short};
 use super::provider::commit_link;
 use super::shell::{Page, Section};
 use crate::time::absolute;
@@ -96,7 +96,7 @@ pub(super) fn made_from(of: &MadeFrom) -> Markup {
                 None => code title=(change.revision) { (short(&change.revision)) },
             }
             " " (person(&change.author)) " "
-            span.message { (change.message.lines().next().unwrap_or_default()) }
+            bdi.message { (plain(change.message.lines().next().unwrap_or_default())) }
         }
     }
 }
@@ -178,8 +178,8 @@ mod tests {
         let shown = of("https://github.com/team/mono.git", "Ada <ada@example.com>", "Raise <it>\n\nBecause.");
         let link = format!("https://github.com/team/mono/commit/{}", "4f2a91c0".repeat(5));
         assert!(shown.contains(&format!("made from <a href=\"{link}\"")), "{shown}");
-        assert!(shown.contains("<span class=\"name\">Ada</span>"), "{shown}");
-        assert!(shown.contains("<span class=\"message\">Raise &lt;it&gt;</span>"), "{shown}");
+        assert!(shown.contains("<bdi class=\"name\">Ada</bdi>"), "{shown}");
+        assert!(shown.contains("<bdi class=\"message\">Raise &lt;it&gt;</bdi>"), "{shown}");
         let bare = of("/srv/mono", "", "");
         assert!(!bare.contains("href") && bare.contains("<code title"), "{bare}");
     }

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use super::applications::bar;
+use super::applications::{bar, mistyped};
 use super::link::with;
-use super::pieces::{change, empty, outcome, person};
+use super::pieces::{change, empty, outcome, person, who};
 use super::shell::{Page, Section};
 use crate::filter::Filter;
 use crate::time::{absolute, lasting};
@@ -14,6 +14,7 @@ use crate::view::deployment::Deployment;
 /// A page of them; `is_more`: there are older ones.
 pub(crate) fn page(filter: &Filter, deployments: &[Deployment], is_more: bool, now: Timestamp) -> Page {
     let body = html! {
+        (mistyped(filter))
         @if deployments.is_empty() { (nothing(filter)) } @else { (table(deployments, now)) }
         @if filter.page > 0 || is_more { footer.foot { (pager(filter, is_more)) } }
     };
@@ -39,7 +40,7 @@ fn pager(filter: &Filter, is_more: bool) -> Markup {
 fn nothing(filter: &Filter) -> Markup {
     if filter.terms.is_empty() && filter.page == 0 {
         return empty(
-            "No deployment was reported yet",
+            "No deployment was reported yet that you may see",
             &html! {
                 p { "One appears with the first sync of an application. " a href="/runtimes" { "When runtimes were last heard of" } }
             },
@@ -52,7 +53,7 @@ fn table(deployments: &[Deployment], now: Timestamp) -> Markup {
     html! {
         h1.hidden { "Deployments" }
         section.panel.list aria-label="Deployments" {
-            table data-rows {
+            table.crowded data-rows {
                 thead { tr { th scope="col" { span.hidden { "outcome" } } th scope="col" { "when" } th scope="col" { "application" } th.narrow-away scope="col" { "runtime" } th.narrow-away scope="col" { "change" } th.narrow-away scope="col" { "by" } th.number scope="col" { "took" } } }
                 tbody {
                     @for one in deployments {
@@ -61,9 +62,9 @@ fn table(deployments: &[Deployment], now: Timestamp) -> Markup {
                         tr data-key={"deployment/" (one.application.tail()) "/" (at)} data-row {
                             td.states { (outcome(one.outcome)) }
                             td.mute { (absolute(one.at)) }
-                            td.what { a href={(one.application.path()) "?tab=compare&from=" (at - 1_000) "&to=" (end.as_millisecond())} { (one.application.name) } }
+                            td.what { a href={(one.application.path()) "?tab=compare&from=" (at - 1_000) "&to=" (end.as_millisecond())} { (one.application.name) } (who(&one.change)) }
                             td.mute.narrow-away { (one.application.runtime) }
-                            td.change.narrow-away { (change(&one.change)) }
+                            td.change.narrow-away { div.one-line { (change(&one.change)) } }
                             td.narrow-away { (person(&one.change.author)) @if let Some(by) = &one.by { small.mute { " synced by " (by) } } }
                             td.number.mute { (lasting(one.at, end)) }
                         }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::clusters;
-use super::pieces::{counted, empty, health, number};
+use super::pieces::{counted, empty, health, number, plain};
 use super::runtimes::lines;
 use super::shell::{Page, Section, find_bar};
 use super::shipping::figures;
@@ -14,14 +14,13 @@ use crate::time::relative;
 use crate::view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
 use crate::view::shipping::Trend;
 
-pub(crate) fn page(home: &Home, trend: &Trend, now: Timestamp) -> Page {
-    Page { title: "Home".to_owned(), section: Section::Home, bar: find_bar(), body: body(home, trend, now) }
+pub(crate) fn page(home: &Home, trend: &Trend, is_admin: bool, now: Timestamp) -> Page {
+    let body =
+        if home.runtimes.is_empty() { super::runtimes::none(is_admin) } else { body(home, trend, now) };
+    Page { title: "Home".to_owned(), section: Section::Home, bar: find_bar(), body }
 }
 
 fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
-    if home.runtimes.is_empty() {
-        return super::runtimes::none();
-    }
     let unheard = home.runtimes.iter().filter(|one| one.heard.is_none()).count() as u64;
     html! {
         h1.question data-part="needs" { "What needs you now"
@@ -35,7 +34,7 @@ fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
             }))
         } @else {
             section.panel.list aria-label="What needs you now" {
-                table data-rows {
+                table.crowded data-rows {
                     thead.hidden { tr { th scope="col" { "state" } th scope="col" { "what" } th scope="col" { "where" } th scope="col" { "why" } th scope="col" { "for" } th scope="col" { "next" } } }
                     tbody { @for need in &home.needs { (line(need, now)) } }
                 }
@@ -48,7 +47,7 @@ fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
             }
         }
         div.columns {
-            section { h2 { "Runtimes" } div.panel { (lines(&home.runtimes, now)) } }
+            section { h2 { "Runtimes" } div.panel.list { (lines(&home.runtimes, now)) } }
             section { h2 { "Deployments, last 28 days " span.mute { "· failed in red" } } div.panel.chart data-key="days" { (chart(&home.days, &home.activity)) } }
         }
         div.columns {
@@ -119,7 +118,7 @@ fn line(need: &Need, now: Timestamp) -> Markup {
             td.states { (glyph) }
             td.what { a href=(open) { (name) } }
             td.mute.narrow-away { (place) }
-            td.why title=(need.reason.iter().map(Said::as_str).collect::<String>()) { @for said in &need.reason { @match said { Said::Text(text) => (text), Said::Code(code) => code { (code) } } } }
+            td.why title=(need.reason.iter().map(Said::as_str).collect::<String>()) { @for said in &need.reason { @match said { Said::Text(text) => (plain(text)), Said::Code(code) => code { (code) } } } }
             td.number.mute { (relative(need.since, now)) }
             td.act.narrow-away { a.button href=(open) tabindex="-1" aria-hidden="true" { (act) } }
         }

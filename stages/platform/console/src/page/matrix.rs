@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::applications::{bar, nothing, pager};
+use super::applications::{bar, mistyped, nothing, pager};
 use super::link::with;
 use super::pieces::{counted, health, number, short, sync};
 use super::shell::{Page, Section};
@@ -15,21 +15,22 @@ use crate::view::state::SyncStatus;
 /// Applications of a cell that are shown; how many more there are leads to them.
 const SHOWN: usize = 3;
 
-pub(crate) fn page(filter: &Filter, matrix: &Matrix, views: &Views<'_>) -> Page {
+pub(crate) fn page(filter: &Filter, matrix: &Matrix, views: &Views<'_>, is_admin: bool) -> Page {
     Page {
         title: "Applications".to_owned(),
         section: Section::Applications,
         bar: bar("/applications", filter, true),
-        body: body(filter, matrix, views),
+        body: body(filter, matrix, views, is_admin),
     }
 }
 
-fn body(filter: &Filter, matrix: &Matrix, views: &Views<'_>) -> Markup {
+fn body(filter: &Filter, matrix: &Matrix, views: &Views<'_>, is_admin: bool) -> Markup {
     html! {
         h1.hidden { "Applications" }
         (views::row(views, filter))
+        (mistyped(filter))
         @if matrix.rows.is_empty() {
-            (nothing(filter, matrix.total, matrix.runtimes))
+            (nothing(filter, matrix.total, matrix.runtimes, is_admin))
         } @else {
             section.panel.list.matrix aria-label="Applications by environment" { (table(filter, matrix)) }
         }

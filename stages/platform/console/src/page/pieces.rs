@@ -23,11 +23,32 @@ pub(crate) fn short(revision: &str) -> String {
     revision.chars().take(7).collect()
 }
 
+/// A text without the marks that turn the order of letters around: what is read is what stands there.
+pub(crate) fn plain(text: &str) -> String {
+    let turns = |letter| matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.replace(turns, " ")
+}
+
+/// Whose commit it is, below what it changed, where a list has no room for a column of it.
+pub(crate) fn author(change: &Change) -> Markup {
+    html! { @if !name(&change.author).is_empty() { div.who.narrow-only { bdi { (plain(name(&change.author))) } } } }
+}
+
+/// The same with the beginning of its revision.
+pub(crate) fn who(change: &Change) -> Markup {
+    html! {
+        div.who.narrow-only {
+            code { (short(&change.revision)) }
+            @if !name(&change.author).is_empty() { " · " bdi { (plain(name(&change.author))) } }
+        }
+    }
+}
+
 /// A commit: its revision, then the first line of its message.
 pub(crate) fn change(change: &Change) -> Markup {
     html! {
         code.faint title=(change.revision) { (short(&change.revision)) } " "
-        span.message { (change.message.lines().next().unwrap_or_default()) }
+        bdi.message { (plain(change.message.lines().next().unwrap_or_default())) }
     }
 }
 
@@ -45,7 +66,7 @@ pub(crate) fn person(author: &str) -> Markup {
         @if !name.is_empty() {
             span.person {
                 span class={"avatar avatar-" (colour)} aria-hidden="true" { (initials.to_uppercase()) }
-                " " span.name { (name) }
+                " " bdi.name { (plain(name)) }
             }
         }
     }
@@ -114,6 +135,22 @@ mod tests {
         let cases = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
         for (value, text) in cases {
             assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn no_text_of_a_commit_turns_the_letters_of_another_around() {
+        let change = Change {
+            revision: "3f9c1e2aaa".to_owned(),
+            message: "safe \u{202e}gnirts".to_owned(),
+            author: "A\u{2067}da <ada@example.com>".to_owned(),
+        };
+        for (shown, part) in [
+            (super::change(&change), "<bdi class=\"message\">safe  gnirts</bdi>"),
+            (person(&change.author), "<bdi class=\"name\">A da</bdi>"),
+            (who(&change), "<code>3f9c1e2</code> · <bdi>A da</bdi>"),
+        ] {
+            assert!(shown.0.contains(part), "{}", shown.0);
         }
     }
 

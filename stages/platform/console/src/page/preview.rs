@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use super::pieces::{health, name, outcome, short};
+use super::pieces::{health, name, outcome, plain, short};
 use super::strip;
 use crate::time::{clock, relative, since};
 use crate::view::application::Application;
@@ -37,8 +37,8 @@ pub(crate) fn fragment(application: &Application, now: Timestamp) -> Markup {
                     li {
                         (outcome(one.outcome))
                         div {
-                            span { (one.change.message.lines().next().unwrap_or_default()) }
-                            small.mute { code { (short(&one.change.revision)) } " · " (name(&one.change.author)) " · " (relative(one.at, now)) }
+                            bdi { (plain(one.change.message.lines().next().unwrap_or_default())) }
+                            small.mute { code { (short(&one.change.revision)) } " · " bdi { (plain(name(&one.change.author))) } " · " (relative(one.at, now)) }
                         }
                     }
                 }

@@ -24,7 +24,7 @@ fn body(text: &str, found: &[ResourceRow], now: Timestamp) -> Markup {
     if found.is_empty() {
         return if text.is_empty() {
             empty(
-                "No resource was reported yet",
+                "No resource was reported yet that you may see",
                 &html! {
                     p { "They come with the reports of their applications. " a href="/runtimes" { "When runtimes were last heard of" } }
                 },
@@ -39,7 +39,7 @@ fn body(text: &str, found: &[ResourceRow], now: Timestamp) -> Markup {
     html! {
         h1.hidden { "Resources" }
         section.panel.list aria-label="Resources" {
-            table data-rows {
+            table.crowded data-rows {
                 thead { tr { th scope="col" { span.hidden { "state" } } th scope="col" { "resource" } th.narrow-away scope="col" { "namespace" } th scope="col" { "application" } th.narrow-away scope="col" { "runtime" } th.number scope="col" { "since" } } }
                 tbody {
                     @for one in found {

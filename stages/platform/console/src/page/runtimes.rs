@@ -8,7 +8,7 @@ use super::link::with;
 use super::pieces::{empty, number, share};
 use super::shell::{Page, Section, find_bar};
 use super::{refused, runtime_problems};
-use crate::time::{ago, in_sentence, relative};
+use crate::time::{ago, in_sentence, lasting, relative};
 use crate::view::cluster::ClusterRow;
 use crate::view::runtime::{Refused, RuntimeRole, RuntimeRow};
 
@@ -19,12 +19,16 @@ pub(crate) fn page(
     strangers: Option<&[Refused]>,
     now: Timestamp,
 ) -> Page {
-    let body = if runtimes.is_empty() { none() } else { all(runtimes, clusters, strangers, now) };
+    let body =
+        if runtimes.is_empty() { none(strangers.is_some()) } else { all(runtimes, clusters, strangers, now) };
     Page { title: "Runtimes".to_owned(), section: Section::Runtimes, bar: find_bar(), body }
 }
 
-/// What to do where nothing reports yet.
-pub(crate) fn none() -> Markup {
+/// What to do where nothing reports yet, or nothing that whoever looks may see.
+pub(crate) fn none(is_admin: bool) -> Markup {
+    if !is_admin {
+        return not_seen("You see no runtime yet");
+    }
     empty(
         "No runtime reports here yet",
         &html! {
@@ -32,6 +36,11 @@ pub(crate) fn none() -> Markup {
             p { a.button.primary href="/runtimes/add" { "Add a runtime" } }
         },
     )
+}
+
+/// What to say to somebody who is no admin and sees nothing.
+pub(super) fn not_seen(title: &str) -> Markup {
+    empty(title, &html! { p { "No rule of your teams shows you one that reports: an admin can add one." } })
 }
 
 fn of(runtime: &RuntimeRow) -> String {
@@ -73,6 +82,15 @@ fn roles(runtime: &RuntimeRow, now: Timestamp) -> String {
     runtime.roles.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
+/// How long the last report was on its way, of so many milliseconds.
+fn on_the_way(lag: u64) -> String {
+    let ended = i64::try_from(lag).ok().and_then(|lag| Timestamp::from_millisecond(lag).ok());
+    match ended {
+        Some(ended) if lag >= 1_000 => lasting(Timestamp::UNIX_EPOCH, ended),
+        _ => format!("{lag} ms"),
+    }
+}
+
 fn freshness(runtime: &RuntimeRow, now: Timestamp) -> Markup {
     html! {
         @match (runtime.heard, runtime.silent) {
@@ -90,7 +108,7 @@ fn all(
     now: Timestamp,
 ) -> Markup {
     html! {
-        div.title { h1 { "Runtimes" } span.grow {} a.button href="/runtimes/add" { "Add a runtime" } }
+        div.title { h1 { "Runtimes" } span.grow {} @if strangers.is_some() { a.button href="/runtimes/add" { "Add a runtime" } } }
         section.panel.list aria-label="Runtimes" {
             table data-rows {
                 thead { tr {
@@ -110,7 +128,7 @@ fn all(
                             td.number { (freshness(one, now))
                                 @if one.heard.is_none() && strangers.is_some() { " " a href={"/runtimes/add/" (runtime_id(&one.name))} { "what is left" } } }
                             td.number.mute.narrow-away { @if let Some(at) = one.last_report { (relative(at, now)) } @else { "none yet" } }
-                            td.number.mute.narrow-away { @if let Some(lag) = one.lag { (lag) " ms" } }
+                            td.number.mute.narrow-away { @if let Some(lag) = one.lag { (on_the_way(lag)) } }
                             td.number.narrow-away { (refused::count(&one.refused, now)) }
                         }
                         (runtime_problems::row(one, now))
@@ -133,6 +151,18 @@ fn all(
                 h2 { "Clusters " span.mute { "· that applications are deployed to, as each runtime names them" } }
                 div.panel.list { (super::clusters::table(clusters)) }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::on_the_way;
+
+    #[test]
+    fn how_long_a_report_was_on_its_way_is_told_in_what_a_person_counts_in() {
+        for (lag, told) in [(420, "420 ms"), (2_900, "2 s"), (51_564_474, "14 h 19 min")] {
+            assert_eq!(on_the_way(lag), told);
         }
     }
 }

@@ -99,9 +99,12 @@ pub(crate) fn shell(page: &Page, (user, lapsed): (&str, Option<&str>), theme: Op
                 }
                 header.bar {
                     (page.bar)
-                    span.live data-live role="status" data-state="connecting" { "connecting" }
+                    noscript { span.warn { "Without JavaScript a page shows what it showed when it was opened, and nothing is done from it." } }
+                    span.live data-live role="status" data-state="connecting" {
+                        span aria-hidden="true" {} span { "connecting" } a href="/sign-in" hidden { "You are signed out: sign in" }
+                    }
                 }
-                main #main tabindex="-1" {
+                main #main tabindex="-1" aria-label=(page.title) {
                     @if let Some(issuer) = lapsed {
                         p.warn role="status" {
                             "You last came in by " (issuer) " more than 30 days ago, and what its groups gave you does not count any more: "

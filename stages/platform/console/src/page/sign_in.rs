@@ -6,6 +6,8 @@ use maud::{Markup, html};
 pub(crate) struct SignIn<'a> {
     /// Why somebody is not signed in who tried to.
     pub(crate) failed: Option<&'a str>,
+    /// The name that they gave.
+    pub(crate) name: &'a str,
     /// Where they go in the end.
     pub(crate) next: &'a str,
     /// Whether anybody has an account yet.
@@ -25,7 +27,7 @@ pub(crate) struct Offer<'a> {
 
 /// The form to sign in with.
 pub(crate) fn sign_in(shown: &SignIn<'_>) -> Markup {
-    let SignIn { failed, next, any_user, offer } = shown;
+    let SignIn { failed, name, next, any_user, offer } = shown;
     html! {
         h1 { "Sign in" }
         @if let Some(why) = failed { p.bad role="alert" { (why) } }
@@ -41,9 +43,9 @@ pub(crate) fn sign_in(shown: &SignIn<'_>) -> Markup {
             form method="post" action="/sign-in" {
                 input type="hidden" name="next" value=(next);
                 label for="name" { "Name" }
-                input #name type="text" name="name" autocomplete="username" required autofocus spellcheck="false";
+                input #name type="text" name="name" autocomplete="username" required autofocus[name.is_empty()] spellcheck="false" value=[(!name.is_empty()).then_some(name)];
                 label for="password" { "Password" }
-                input #password type="password" name="password" autocomplete="current-password" required;
+                input #password type="password" name="password" autocomplete="current-password" required autofocus[!name.is_empty()];
                 button.primary { "Sign in" }
             }
         }

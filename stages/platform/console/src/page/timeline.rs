@@ -5,11 +5,11 @@ use maud::{Markup, html};
 
 use super::application::{Asked, Tab};
 use super::commit;
-use super::pieces::{change, empty, health, outcome, person, short, sync};
+use super::pieces::{author, change, empty, health, outcome, person, plain, short, sync};
 use super::provider::commit_link;
 use crate::time::{absolute, lasting};
 use crate::view::application::{Application, Transition};
-use crate::view::deployment::{Brought, Commit, Deployment};
+use crate::view::deployment::{Brought, Commit, Deployment, Outcome};
 
 /// Commits of a source that are not folded.
 const SHOWN: usize = 3;
@@ -50,7 +50,8 @@ pub(super) fn tab(asked: &Asked, application: &Application, now: Timestamp) -> M
                                 @let end = one.finished.unwrap_or(now);
                                 td.mute { (absolute(*at)) }
                                 td { (outcome(one.outcome)) }
-                                td.change { "Deployed " (change(&one.change)) @if !one.message.is_empty() { br; small.mute { (one.message) } } }
+                                td.change { (if one.outcome == Outcome::Failed { "Not deployed: " } else { "Deployed " }) (change(&one.change)) (author(&one.change))
+                                    @if !one.message.is_empty() { br; small.mute { bdi { (one.message) } } } }
                                 td.narrow-away { (person(&one.change.author)) @if let Some(by) = &one.by { small.mute { " synced by " (by) } } }
                                 td.narrow-away { (images(one)) }
                                 td.number.mute { (lasting(one.at, end)) }
@@ -136,7 +137,7 @@ fn commits(asked: &Asked, source: &Brought, commits: &[Commit], fold: &str, at: 
                     None => code.faint title=(of.revision) { (short(&of.revision)) },
                 }
                 " " (person(&of.author)) " "
-                span.message { (of.message.lines().next().unwrap_or_default()) }
+                bdi.message { (plain(of.message.lines().next().unwrap_or_default())) }
                 @if let Some(of) = made_from { " " (commit::made_from(of)) }
                 @if files > 0 {
                     " " a.what href=(commit::link(asked, at.as_millisecond(), &of.revision)) { "What it changed" span.hidden { " in " (short(&of.revision)) } }

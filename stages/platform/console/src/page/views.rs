@@ -18,7 +18,8 @@ pub(crate) struct Views<'a> {
 pub(crate) fn row(views: &Views<'_>, filter: &Filter) -> Markup {
     // The forms are sent to the address of the list itself: it is the filter, and what is shown again.
     let (here, own) = (with("/applications", &filter.query()), Filter { page: 0, ..filter.clone() }.query());
-    let is_saved = views.saved.iter().any(|view| view.query == own);
+    let is_this = |view: &SavedView| Filter { page: 0, ..Filter::parse(&view.query) }.query() == own;
+    let is_saved = views.saved.iter().any(is_this);
     html! {
         @if let Some(why) = views.refused { p.bad role="alert" { (why) } }
         @if !views.saved.is_empty() || !own.is_empty() {
@@ -28,7 +29,7 @@ pub(crate) fn row(views: &Views<'_>, filter: &Filter) -> Markup {
                         ul {
                             @for view in views.saved {
                                 li {
-                                    a href=(with("/applications", &view.query)) aria-current=[(view.query == own).then_some("page")] { (view.name) }
+                                    a href=(with("/applications", &view.query)) aria-current=[is_this(view).then_some("page")] { (view.name) }
                                     form method="post" action=(here) data-confirm={"“" (view.name) "” goes from your views; what it shows stays."} {
                                         input type="hidden" name="act" value="remove";
                                         input type="hidden" name="name" value=(view.name);

@@ -24,8 +24,8 @@ pub(super) fn of(filter: &Filter, now: Timestamp) -> Selection {
         Term::Resource(text) => Condition::Resource(text.clone()),
         Term::Commit(text) => Condition::Commit(text.clone()),
         Term::By(text) => Condition::Author(text.clone()),
-        Term::Changed(changed) => {
-            let span = SignedDuration::try_from(changed.span()).unwrap_or(SignedDuration::MAX);
+        Term::Deployed(within) => {
+            let span = SignedDuration::try_from(within.span()).unwrap_or(SignedDuration::MAX);
             let since = now.checked_sub(span).unwrap_or(Timestamp::UNIX_EPOCH);
             Condition::DeployedSince(since.as_millisecond())
         }

@@ -32,6 +32,23 @@ async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_
         .until(r"/^as of (now|\d+ (s|min) ago)$/.test(document.querySelector('.as-of').textContent)")
         .await;
     listen(&browser).await;
+    // Whoever is at a button while the runtime still looks stays there: nothing is done by an Enter that was meant for it.
+    let held = "const ask = window.fetch; \
+        window.fetch = async (...all) => { window.fetch = ask; await new Promise((go) => { window.letGo = go; }); return ask(...all); }";
+    browser.client.execute(held, vec![]).await.unwrap();
+    browser.keys("s").await;
+    browser.until("window.letGo && document.querySelector('#act')").await;
+    let leave = "document.querySelector('#act button[type=button]')";
+    browser.client.execute(&format!("{leave}.focus(); letGo()"), vec![]).await.unwrap();
+    browser.until("document.querySelector('#act .primary:enabled')").await;
+    browser
+        .until(&format!(
+            "!document.querySelector('#act [role=status]') && document.activeElement === {leave}"
+        ))
+        .await;
+    browser.keys(&char::from(Key::Enter).to_string()).await;
+    browser.until("!document.querySelector('#act')").await;
+    assert_eq!(platform.came().len(), 1, "looking changes nothing");
     // By the keyboard: what changes is shown, then it is done; what Git has no longer stays unless it is said.
     browser.keys("s").await;
     browser.until("document.querySelector('#act .diff .new')?.textContent.includes('replicas: 3')").await;
@@ -45,6 +62,10 @@ async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_
     let looked = platform.came();
     assert_eq!(looked.len(), 1, "looking changes nothing");
     browser.shot("act-sync").await;
+    // Nothing is done by whoever presses Enter before they have gone to what does it.
+    browser.until("document.querySelector('#act .primary:enabled')").await;
+    browser.keys(&char::from(Key::Enter).to_string()).await;
+    browser.tab_to("#act .primary").await;
     browser.keys(&char::from(Key::Enter).to_string()).await;
     browser
         .until("!document.querySelector('#act') && window.said.includes('shop: sync was asked for')")
@@ -100,6 +121,16 @@ async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_
     browser.press("[data-act=refresh]").await;
     browser.press("#act .primary").await;
     browser.until(&format!("document.querySelector('#act [role=alert]').textContent.startsWith(\"runtime 'prod' cannot be reached at {nowhere}: \")")).await;
+
+    // Whoever was signed out elsewhere is told that, and where to sign in.
+    browser.client.execute_async("const done = arguments[0]; fetch('/sign-out', { method: 'POST', redirect: 'manual' }).then(done)", vec![]).await.unwrap();
+    browser.press("#act .primary").await;
+    browser
+        .until(
+            "document.querySelector('#act [role=alert]').textContent.startsWith('You are signed out') \
+            && new URL(document.querySelector('#act [role=alert] a').href).pathname === '/sign-in'",
+        )
+        .await;
     browser.close().await;
 }
 

@@ -38,6 +38,11 @@ impl Browser {
         self.own.devtools("Page.setBypassCSP", json!({ "enabled": true })).await.unwrap();
     }
 
+    /// A command of Chromium's own protocol.
+    pub(crate) async fn devtools(&self, command: &str, parameters: Value) {
+        self.own.devtools(command, parameters).await.unwrap();
+    }
+
     /// Runs a script in each page that is opened from here on, before any of its own.
     pub(crate) async fn run_first(&self, script: &str) {
         let source = json!({ "source": script });

@@ -71,6 +71,12 @@ async fn what_is_empty_says_why_and_what_to_do_next() {
         page.contains("Nothing matches") && page.contains("/applications?q=env%3Aproduction\""),
         "{page}"
     );
+    // What is written as a condition and is none is said to be searched for as it stands.
+    let page = full.page(&session, "/applications?q=chnaged:1d+health:bad+https://x+env:production").await;
+    for said in ["There is no key <code>chnaged:</code>", "<code>health:bad</code> is no value of it"] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    assert!(!page.contains("<code>https:") && !page.contains("<code>env:production</code> is"), "{page}");
     let unknown =
         full.client.get(format!("{}/applications/eu-1/argocd/gone", full.url)).header("cookie", &session);
     let unknown = unknown.send().await.unwrap();

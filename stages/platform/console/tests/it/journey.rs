@@ -89,9 +89,10 @@ async fn somebody_new_finds_what_broke_compares_two_moments_and_shares_the_link(
     client.delete_all_cookies().await.unwrap();
     client.goto(shared.as_str()).await.unwrap();
     browser.until("location.pathname === '/sign-in'").await;
-    browser.type_into("#name", &format!("ada{tab}correct horse battery{}", char::from(Key::Enter))).await;
+    browser.type_into("#name", &format!("admin{tab}wrong horse battery{}", char::from(Key::Enter))).await;
     browser.until("document.querySelector('[role=alert]')?.textContent.includes('do not go together')").await;
-    browser.type_into("#name", &format!("admin{tab}correct horse battery{}", char::from(Key::Enter))).await;
+    // The name is there still.
+    browser.type_into("#password", &format!("correct horse battery{}", char::from(Key::Enter))).await;
     browser.until("document.querySelector('.diff')").await;
     assert_eq!(browser.address().await, shared);
     assert_eq!(browser.find(".diff").await.text().await.unwrap(), said);
@@ -116,8 +117,21 @@ async fn keys_walk_a_filter_find_anything_and_say_themselves() {
     browser
         .until("document.querySelectorAll('[data-row]')[1].getAttribute('aria-selected') === 'true'")
         .await;
+    // What is read aloud goes along with what is seen.
+    let row =
+        "[...document.querySelectorAll('[data-row]')].indexOf(document.activeElement.closest('[data-row]'))";
+    browser.until(&format!("{row} === 1")).await;
+    browser.keys(&char::from(Key::Down).to_string()).await;
+    browser.until(&format!("{row} === 2")).await;
+    browser.keys("k").await;
+    browser.until(&format!("{row} === 1")).await;
     browser.keys(&char::from(Key::Enter).to_string()).await;
     browser.until("document.querySelector('.position')?.textContent === '2 of 24'").await;
+    browser
+        .until(
+            "document.activeElement === document.querySelector('main') && document.activeElement.ariaLabel",
+        )
+        .await;
     browser.keys("]").await;
     browser.until("document.querySelector('.position')?.textContent === '3 of 24'").await;
     browser.keys("[").await;
@@ -135,6 +149,20 @@ async fn keys_walk_a_filter_find_anything_and_say_themselves() {
     browser.keys(&format!("runt{}", char::from(Key::Enter))).await;
     browser
         .until("location.pathname === '/runtimes' && document.querySelector('h1').textContent === 'Runtimes'")
+        .await;
+    // The same by the key that a Mac has for it.
+    let command_k = "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'k', metaKey: true, bubbles: true }))";
+    browser.client.execute(command_k, vec![]).await.unwrap();
+    browser.until("document.querySelector('#palette[open]')").await;
+    browser.keys(&char::from(Key::Escape).to_string()).await;
+    browser.until("!document.querySelector('#palette[open]')").await;
+    // An answer that is no page is told.
+    crate::acts::listen(&browser).await;
+    let no_page = "const link = document.createElement('a'); link.href = '/assets/none/none'; \
+                   document.querySelector('main').append(link); link.click()";
+    browser.client.execute(no_page, vec![]).await.unwrap();
+    browser
+        .until("window.said.some((text) => text.includes('404')) && location.pathname === '/runtimes'")
         .await;
     browser.close().await;
 }

@@ -138,11 +138,21 @@ async fn where_somebody_goes_is_shown_although_the_page_that_they_leave_changes_
     browser.client.goto(&format!("{}/applications", served.url)).await.unwrap();
     browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
     browser.press("nav.side a[href='/deployments']").await;
-    browser.until("window.letGo").await;
+    // That it comes is seen, however long it takes.
+    browser.until("window.letGo && document.documentElement.dataset.coming").await;
     served.fleet.sequence.send_modify(|sequence| *sequence += 1);
     browser.until("heard === 1").await;
     browser.client.execute("letGo()", vec![]).await.unwrap();
     browser.until("location.pathname === '/deployments' && document.title.startsWith('Deployments')").await;
+    browser.until("!document.documentElement.dataset.coming").await;
+
+    // Whoever is signed out elsewhere is told so, and not that the platform is away.
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+    browser.client.execute_async("const done = arguments[0]; fetch('/sign-out', { method: 'POST', redirect: 'manual' }).then(done)", vec![]).await.unwrap();
+    served.fleet.sequence.send_modify(|sequence| *sequence += 1);
+    browser.until("document.querySelector('[data-live]').innerText === 'You are signed out: sign in'").await;
+    browser.press("[data-live] a").await;
+    browser.until("location.pathname === '/sign-in' && location.search === '?next=%2Fdeployments'").await;
     browser.close().await;
 }
 
@@ -156,6 +166,12 @@ async fn what_time_alone_changes_is_read_again_once_a_minute() {
     browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
     browser.client.execute("clock += 61_000", vec![]).await.unwrap();
     browser.until("asked === 1 && patched === 1 && heard === 0").await;
+    // How far it is behind is seen, and is not read aloud each time that it is more.
+    let read_aloud = "[...document.querySelector('[data-live]').childNodes].filter((one) => !one.ariaHidden && !one.hidden).map((one) => one.textContent).join('').trim()";
+    let seen = "document.querySelector('[data-live]').innerText";
+    browser
+        .until(&format!("(clock += 9_000) && {read_aloud} === 'behind' && /^\\d+ s behind$/.test({seen})"))
+        .await;
     browser.close().await;
 }
 

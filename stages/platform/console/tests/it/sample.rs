@@ -413,8 +413,8 @@ fn keeps(term: &Term, row: &ApplicationRow) -> bool {
         Term::Sync(all) => all.contains(&row.sync),
         Term::Commit(text) => change.revision.starts_with(text),
         Term::By(text) => change.author.to_lowercase().contains(text),
-        Term::Changed(changed) => row.deployed.is_some_and(|at| {
-            Timestamp::now().duration_since(at) <= SignedDuration::try_from(changed.span()).unwrap()
+        Term::Deployed(within) => row.deployed.is_some_and(|at| {
+            Timestamp::now().duration_since(at) <= SignedDuration::try_from(within.span()).unwrap()
         }),
         Term::Label(key, _) => key == "team",
         Term::Image(_) | Term::Cluster(_) | Term::Product(_) | Term::Resource(_) => true,

@@ -2,6 +2,7 @@
 
 use fantoccini::key::Key;
 use reqwest::{Response, StatusCode};
+use stages_platform_store::{By, SavedView};
 
 use crate::browser::Browser;
 use crate::journey::sign_in;
@@ -134,4 +135,18 @@ async fn a_filter_is_saved_opened_and_removed_by_the_keyboard_alone() {
     browser.until("!document.querySelector('.views nav') && document.querySelector('.views summary')").await;
     assert!(served.store.saved_views("admin").await.unwrap().is_empty());
     browser.close().await;
+}
+
+#[tokio::test]
+async fn a_view_that_was_saved_by_the_word_of_before_is_the_filter_by_the_word_of_now() {
+    let served = Served::new().await;
+    let session = served.signed_in().await;
+    let by = By { who: "ada".to_owned(), how: "session" };
+    let view = SavedView { name: "this week".to_owned(), query: "q=changed%3A7d".to_owned() };
+    assert!(served.store.save_view(&by, &view, 1).await.unwrap());
+    for word in ["changed", "deployed"] {
+        let page = served.page(&session, &format!("/applications?q={word}:7d")).await;
+        assert!(page.contains("aria-current=\"page\">this week</a>"), "{word}: {page}");
+        assert!(page.contains("deployed: <b>7d</b>") && !page.contains("Save view"), "{word}: {page}");
+    }
 }

@@ -28,7 +28,7 @@ pub(crate) fn page(text: &str, acts: &[Act], more: Option<i64>) -> Page {
             @if acts.is_empty() && !text.is_empty() {
                 (empty("Nothing matches", &html! { p { "Nothing was done that holds this, for as long as the log is kept. " a.button href="/audit" { "Show all" } } }))
             } @else {
-            section.panel.list aria-label="What was done" {
+            section.panel.list aria-label="What was done" tabindex="0" {
                 table {
                     thead { tr { th scope="col" { "when" } th scope="col" { "who" } th scope="col" { "by" } th scope="col" { "did" } th scope="col" { "to" } } }
                     tbody {

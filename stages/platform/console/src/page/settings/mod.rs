@@ -56,8 +56,9 @@ fn above(said: &Said<'_>, made: &Markup) -> Markup {
     }
 }
 
-fn day(at: i64) -> String {
-    Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH).strftime("%F %H:%MZ").to_string()
+fn day(at: i64) -> Markup {
+    let at = Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH);
+    html! { time datetime=(at) data-at { (at.strftime("%F %H:%M UTC")) } }
 }
 
 fn settings(title: &str, body: Markup) -> Page {

@@ -1,0 +1,45 @@
+//! Whoever sees nothing is told so, and is led nowhere that they may not go.
+
+use reqwest::{Client, StatusCode, redirect};
+use stages_platform_store::Role;
+
+use crate::platform::Platform;
+
+#[tokio::test]
+async fn whoever_no_rule_shows_anything_is_told_that_and_not_that_there_is_nothing() {
+    let platform = Platform::new().await;
+    let lin = platform.session("lin", Role::Member).await;
+    for path in ["/", "/applications", "/runtimes"] {
+        let page = platform.page(&lin, path).await;
+        assert!(page.contains("No rule of your teams shows you"), "{path}: {page}");
+        for untrue in ["/runtimes/add", "No runtime reports", "was reported yet"] {
+            assert!(!page.contains(untrue), "{path}: {untrue}");
+        }
+    }
+    for path in ["/deployments", "/resources"] {
+        let page = platform.page(&lin, path).await;
+        assert!(page.contains("was reported yet that you may see"), "{path}: {page}");
+    }
+    let client = Client::builder().redirect(redirect::Policy::none()).build().unwrap();
+    let ask = async |session: &str, path: &str| {
+        let asked = client.get(format!("{}{path}", platform.url)).header("accept", "text/html");
+        let response = asked.header("cookie", session).send().await.unwrap();
+        (response.status(), response.text().await.unwrap())
+    };
+    // What they do not see is told as what is not there.
+    let (status, hidden) = ask(&lin, "/applications/prod/argocd/shop").await;
+    let (_, gone) = ask(&lin, "/applications/prod/argocd/never-reported").await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert!(hidden.contains("is not known, or not yours to see"), "{hidden}");
+    assert_eq!(gone.replace("never-reported", "shop"), hidden);
+    // Whoever sees everything is told of nobody's rules.
+    let ada = platform.session("ada", Role::Admin).await;
+    let (_, known) = ask(&ada, "/applications/prod/argocd/gone").await;
+    assert!(known.contains("This application is not known<"), "{known}");
+
+    let (status, page) = ask(&lin, "/runtimes/add").await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    for part in ["<h2>Only an admin may see this</h2>", "<nav class=\"side\"", "<main", "href=\"/\""] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}

@@ -206,29 +206,41 @@ pub(crate) async fn before_migration(
     })
 }
 
-/// Why a store that a newer version wrote is not opened, and how to go back.
-pub(crate) fn newer(path: &Path) -> StoreError {
+/// Why a store that a newer version wrote is not opened, and how to go back: with the newest copy that this version can open. Of a
+/// change that is not done yet it is the one without a moment.
+pub(crate) async fn newer(path: &Path) -> StoreError {
     let mut copies = before_migrations(path).unwrap_or_default();
     // Moments have as many digits each.
     copies.sort();
-    match copies.pop() {
-        Some(copy) => StoreError::NewerWithCopy(copy.display().to_string()),
-        None => StoreError::Newer,
+    copies.push(with_end(path, BEGUN));
+    for copy in copies.iter().rev() {
+        if let Ok(Some(applied)) = applied_of(copy).await
+            && !database::is_newer(&applied)
+        {
+            return StoreError::NewerWithCopy(copy.display().to_string());
+        }
     }
+    StoreError::Newer
 }
 
 /// Whether a copy is there, of the store before a change of which a part is `applied`.
 async fn is_begun(copy: &Path, applied: &HashSet<i64>) -> Result<bool, StoreError> {
+    let was = applied_of(copy).await?;
+    Ok(was.is_some_and(|was| was.len() < applied.len() && was.is_subset(applied)))
+}
+
+/// The migrations that a copy has; `None`: there is no such copy, or no table in it.
+async fn applied_of(copy: &Path) -> Result<Option<HashSet<i64>>, StoreError> {
     if !copy.exists() {
-        return Ok(false);
+        return Ok(None);
     }
-    let begun = open(copy).await?;
-    let was = match begun.acquire().await {
+    let pool = open(copy).await?;
+    let applied = match pool.acquire().await {
         Ok(connection) => database::applied(&mut Connection::from(connection)).await,
         Err(error) => Err(error.into()),
     };
-    begun.close().await;
-    Ok(was?.is_some_and(|was| was.len() < applied.len() && was.is_subset(applied)))
+    pool.close().await;
+    applied
 }
 
 /// Once the tables have changed, the copy that was made before has the moment in its name.

@@ -144,7 +144,7 @@ impl Database {
         let writer = one.connect_with(writing).await?;
         let applied = applied(&mut Connection::from(writer.acquire().await?)).await?;
         match applied {
-            Some(applied) if is_newer(&applied) => return Err(backup::newer(path)),
+            Some(applied) if is_newer(&applied) => return Err(backup::newer(path).await),
             Some(applied) if lacks(&applied) => backup::before_migration(&writer, path, &applied).await?,
             _ => {}
         }

@@ -16,6 +16,9 @@ const NOBODY: i64 = 0;
 
 /// The role whose silence leaves applications as they were: that another one lives says nothing of them.
 const REPORTER: &str = "reporter";
+/// When the reporter of the runtime `r` was last heard of; none of one whose reporter sends no digests, as an earlier version's: where
+/// nothing changes, nothing tells that it lives, unless it is that another role does.
+pub(crate) const REPORTER_AT: &str = "CASE WHEN EXISTS (SELECT 1 FROM roles o WHERE o.runtime_id = r.id AND o.role = 'reporter') THEN r.reporter_at END";
 const SEEN: &str = "UPDATE runtimes SET seen_at = $2 WHERE id = $1 AND (seen_at IS NULL OR seen_at < $2)";
 
 /// A role of a runtime that was heard of.

@@ -33,7 +33,7 @@ pub struct Registration {
     pub last_report: Option<Millis>,
     /// When it was last heard of, if only that it lives.
     pub heard_at: Option<Millis>,
-    /// When its reporter was last heard of, if only that it lives.
+    /// When its reporter was last heard of, if only that it lives; `None` as well of one that sends no digests.
     pub reporter_at: Option<Millis>,
     /// What of its requests was not taken, the most often first.
     pub refused: Vec<RefusedReports>,
@@ -49,8 +49,9 @@ impl Store {
         if only == Some("") {
             return Ok(Vec::new());
         }
-        let sql = "SELECT r.name, g.body, p.body, r.created_at, r.reported_at, r.version, r.seen_at, r.id, r.reporter_at \
-                   FROM runtimes r \
+        let sql = "SELECT r.name, g.body, p.body, r.created_at, r.reported_at, r.version, r.seen_at, r.id, \
+                   CASE WHEN EXISTS (SELECT 1 FROM roles o WHERE o.runtime_id = r.id AND o.role = 'reporter') \
+                   THEN r.reporter_at END FROM runtimes r \
                    LEFT JOIN registrations g ON g.runtime_id = r.id LEFT JOIN problems p ON p.runtime_id = r.id \
                    WHERE ($1 = '' OR r.name = $1) \
                    AND (g.runtime_id IS NOT NULL OR EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id))";

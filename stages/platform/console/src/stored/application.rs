@@ -84,7 +84,7 @@ pub(super) async fn read(
         cause,
         as_of: rows::time(as_of),
         moment,
-        silent_since: rows::silent(known.reporter_at, now),
+        silent_since: rows::silent(known.heard_at, now),
         deleted: known.deleted,
         sources: sources(&read.spec),
         destination: [&**cluster, namespace].join(" ").trim().to_owned(),

@@ -25,14 +25,14 @@ async fn until(platform: &Platform, is_so: impl Fn(&FleetRuntime) -> bool) -> Fl
 async fn a_runtime_of_which_nothing_changes_lives_as_long_as_its_digests_come() {
     let platform = start(config()).await;
     let known = until(&platform, |_| true).await;
-    assert_eq!((known.reporter_at, known.roles.len()), (None, 0), "nobody has heard of it");
+    assert_eq!((known.heard_at, known.roles.len()), (None, 0), "nobody has heard of it");
     let before = jiff::Timestamp::now().as_millisecond();
     let digest = json!({"ledger": "l", "shard": 0, "shards": 1, "applications": 0, "entities": 0, "digest": "0".repeat(32)});
     let headers = [("authorization", &*platform.token), ("user-agent", "gitops-runtime/1.2.3")];
     let reply = platform.post("/2.0/api/events/digest", &headers, digest.to_string()).await;
     assert_eq!((reply.status, reply.body), (200, json!({"equal": true})));
     let known = until(&platform, |known| !known.roles.is_empty()).await;
-    assert!(known.reporter_at.is_some_and(|at| at >= before));
+    assert!(known.heard_at.is_some_and(|at| at >= before));
     assert_eq!(known.reported_at, None, "it has reported nothing");
     assert_eq!((&*known.roles[0].role, &*known.roles[0].version), ("reporter", "1.2.3"));
 }

@@ -4,7 +4,7 @@ use crate::connection::Row;
 use crate::error::StoreError;
 use crate::fleet::listing::{COLUMNS, ListedApplication, count, listed};
 use crate::fleet::selection::Query;
-use crate::heard::{self, HeardRole, RefusedReports};
+use crate::heard::{self, HeardRole, REPORTER_AT, RefusedReports};
 use crate::report::Millis;
 use crate::rule::View;
 use crate::store::Store;
@@ -40,8 +40,8 @@ pub struct FleetRuntime {
     pub name: String,
     /// The version that it runs, as it said last; empty: it never did.
     pub version: String,
-    /// When its reporter was last heard of, if only that it lives.
-    pub reporter_at: Option<Millis>,
+    /// When its reporter was last heard of, if only that it lives; of one that sends no digests, when any role of it was.
+    pub heard_at: Option<Millis>,
     /// Of when its last report is.
     pub reported_at: Option<Millis>,
     /// How long its last report was on the way.
@@ -110,10 +110,10 @@ impl Store {
         let mut query = Query::default();
         let (seen, runtimes) = (query.seen(view), query.seen_runtimes(view));
         query.sql = format!(
-            "SELECT r.name, r.reporter_at, r.lag, count(a.id), count(a.id) FILTER (WHERE a.health = 'Healthy'), r.version, \
+            "SELECT r.name, COALESCE({REPORTER_AT}, r.seen_at), r.lag, count(a.id), count(a.id) FILTER (WHERE a.health = 'Healthy'), r.version, \
              COALESCE((SELECT p.body FROM problems p WHERE p.runtime_id = r.id), '[]'), r.id, r.reported_at \
              FROM runtimes r LEFT JOIN applications a ON a.runtime_id = r.id AND a.name <> '' AND a.deleted = 0 \
-             AND {seen} WHERE {runtimes} GROUP BY r.id, r.name, r.reporter_at, r.lag, r.version, r.reported_at ORDER BY r.name"
+             AND {seen} WHERE {runtimes} GROUP BY r.id, r.name, r.seen_at, r.reporter_at, r.lag, r.version, r.reported_at ORDER BY r.name"
         );
         let mut connection = self.read().await?;
         let mut beside = heard::read(&mut connection).await?;
@@ -121,7 +121,7 @@ impl Store {
             let heard = beside.remove(&row.int(7)?).unwrap_or_default();
             Ok(FleetRuntime {
                 name: row.text(0)?,
-                reporter_at: row.int_or_null(1)?,
+                heard_at: row.int_or_null(1)?,
                 lag: row.int_or_null(2)?,
                 applications: count(row.int(3)?),
                 healthy: count(row.int(4)?),

@@ -6,6 +6,7 @@ use crate::fleet::drifting::DriftManifests;
 use crate::fleet::listing::{ApplicationName, COLUMNS, ListedApplication, listed};
 use crate::fleet::search::{DEPLOYMENT, FleetDeployment, deployment};
 use crate::fleet::selection::Query;
+use crate::heard::REPORTER_AT;
 use crate::report::{Millis, ResourceName};
 use crate::rule::View;
 use crate::store::Store;
@@ -40,8 +41,8 @@ pub struct KnownApplication {
     pub reported_at: Millis,
     /// Whether it is gone.
     pub deleted: bool,
-    /// When the reporter of its runtime was last heard of.
-    pub reporter_at: Option<Millis>,
+    /// When the reporter of its runtime was last heard of; of one that sends no digests, when any role of it was.
+    pub heard_at: Option<Millis>,
 }
 
 /// A state of an application.
@@ -105,7 +106,7 @@ impl Store {
         let seen = query.seen(view);
         query.sql = format!(
             "SELECT {COLUMNS}, a.id, a.health_message, a.health_since, a.phase, a.phase_message, a.cluster, a.destination, \
-             a.repository, a.path, a.reported_at, a.deleted, r.reporter_at FROM applications a \
+             a.repository, a.path, a.reported_at, a.deleted, COALESCE({REPORTER_AT}, r.seen_at) FROM applications a \
              JOIN runtimes r ON r.id = a.runtime_id WHERE r.name = {runtime} AND a.namespace = {namespace} AND a.name = {own} \
              AND a.name <> '' AND {seen}"
         );
@@ -122,7 +123,7 @@ impl Store {
             source: (row.text(19)?, row.text(20)?),
             reported_at: row.int(21)?,
             deleted: row.int(22)? != 0,
-            reporter_at: row.int_or_null(23)?,
+            heard_at: row.int_or_null(23)?,
         }))
     }
 

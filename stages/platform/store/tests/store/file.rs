@@ -235,9 +235,17 @@ async fn a_store_of_a_newer_version_is_refused_with_the_way_back() {
     becomes_newer(&path).await;
     let text = "the store was written by a newer version of gitops-runtime: run that one, or restore an earlier backup";
     assert_eq!(refused(&path).await, text);
-    let copies = ["platform.db.before-migration-17", "platform.db.before-migration-18"]
-        .map(|name| folder.path().join(name));
-    copies.iter().for_each(|copy| fs::write(copy, "").unwrap());
+    // The newest copy is one of a newer version as well, and the one before it is not.
+    let copies = [
+        "platform.db.before-migration-16",
+        "platform.db.before-migration-17",
+        "platform.db.before-migration-18",
+    ]
+    .map(|name| folder.path().join(name));
+    for copy in &copies[..2] {
+        open(&Place::Sqlite(copy.clone())).await.close().await;
+    }
+    fs::copy(&path, &copies[2]).unwrap();
     let text = format!(
         "the store was written by a newer version of gitops-runtime: run that one, or go back to how it was before that with \
          `gitops-runtime platform restore {}`",

@@ -200,7 +200,7 @@ pub(crate) async fn a_moment_is_shown_as_it_was(opened: Opened) {
     let store = &opened.store;
     let known = store.known(&View::ALL, &name("shop")).await.unwrap().expect("it is known");
     assert!((known.health_since, known.reported_at, known.deleted) == (30, 30, false), "{known:?}");
-    assert!(known.reporter_at.is_some());
+    assert!(known.heard_at.is_some());
     assert_eq!(store.known(&View::ALL, &name("none")).await.unwrap(), None);
 
     let states = store.states(known.id, (15, 30)).await.unwrap();
@@ -378,7 +378,7 @@ pub(crate) async fn what_needs_somebody_is_told_with_its_reason_and_its_time(ope
     let runtimes = opened.store.runtimes(&View::ALL).await.unwrap();
     assert_eq!((runtimes.len(), &*runtimes[0].name), (1, "prod"));
     assert_eq!((runtimes[0].applications, runtimes[0].healthy), (5, 4));
-    assert!(runtimes[0].reporter_at.is_some() && runtimes[0].lag.is_some());
+    assert!(runtimes[0].heard_at.is_some() && runtimes[0].lag.is_some());
     let days = opened.store.deployments_by_day(&View::ALL, 2 * HOUR - 24 * HOUR, 2).await.unwrap();
     let days: Vec<_> = days.iter().map(|day| (day.succeeded, day.failed)).collect();
     assert_eq!(days, [(1, 0), (3, 1)]);

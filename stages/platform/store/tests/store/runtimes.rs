@@ -90,14 +90,14 @@ async fn what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports
     let (store, id) = (&opened.store, opened.runtime.id);
     let told = async || store.runtimes(&View::ALL).await.unwrap().remove(0);
     opened.keep(report("u", 1, 77)).await;
-    let reported = told().await.reporter_at.unwrap();
+    let reported = told().await.heard_at.unwrap();
     store.keep_heard(id, ("reporter", "1.2.3"), reported + 5_000).await.unwrap();
     store.keep_heard(id, ("", ""), reported + 4_000).await.unwrap();
     store.keep_heard(id, ("change-revision", ""), reported + 8_000).await.unwrap();
     store.keep_heard(id, ("reporter", "1.2.4"), reported + 7_000).await.unwrap();
     let now = told().await;
     assert_eq!(
-        (now.reporter_at, now.reported_at),
+        (now.heard_at, now.reported_at),
         (Some(reported + 7_000), Some(77)),
         "another role says nothing of the reporter"
     );
@@ -121,7 +121,7 @@ async fn what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports
     // Whoever is no runtime any more has no roles; of when it was heard of last stays with what it reported.
     assert!(store.unregister(&by(), "prod", NOW).await.unwrap());
     let left = told().await;
-    assert_eq!((left.roles, left.reporter_at), (Vec::new(), Some(reported + 7_000)));
+    assert_eq!((left.roles, left.heard_at), (Vec::new(), Some(reported + 8_000)));
     opened.close().await;
 }
 

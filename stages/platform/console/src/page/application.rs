@@ -375,7 +375,7 @@ fn resources_tab(
                             tr data-key={"resource/" (one.key)} data-row aria-selected=[(Some(&one.key) == asked.resource.as_ref()).then_some("true")] {
                                 td.states { @if let Some(state) = one.health { (health(state)) } @else { span.glyph {} } " " (sync(one.sync)) }
                                 td.what { a href=(chosen(asked, &one.key, Tab::Resources)) { span.mute { (one.key.kind) "/" } (one.key.name) }
-                                    @if !one.message.is_empty() { small.mute { " " (one.message) } } }
+                                    @if !one.message.is_empty() { small.mute { " " bdi { (plain(&one.message)) } } } }
                                 td.narrow-away.mute { (one.key.namespace) }
                                 td.number.mute { (relative(one.since, now)) }
                             }
@@ -476,7 +476,7 @@ fn errors_tab(application: &Application, now: Timestamp) -> Markup {
                         span class={"glyph " (if one.error { "bad" } else { "warn" })} role="img" aria-label=(if one.error { "error" } else { "warning" }) { (if one.error { "✕" } else { "▲" }) }
                         div {
                             @if let Some(resource) = &one.resource { b { (resource) } }
-                            p { (one.message) }
+                            p { bdi { (plain(&one.message)) } }
                             @if let Some(cure) = cure::of(one.resource.as_deref(), &one.message) {
                                 p.cure { span.mute { "What to do: " } (prose(cure)) }
                             }

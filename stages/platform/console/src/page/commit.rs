@@ -61,7 +61,7 @@ fn body(asked: &Asked, began: Timestamp, commit: &BroughtCommit) -> Markup {
     let provided = commit.sources.iter().find_map(|source| commit_link(&source.repository, &change.revision));
     html! {
         div.title data-key={"title/" (asked.id.tail())} data-application=(asked.id.tail()) {
-            h1 { (title) }
+            h1 { bdi { (plain(title)) } }
             span.tag { @match provided {
                 Some(provided) => a href=(provided) rel="noreferrer" title=(change.revision) { code { (revision) } },
                 None => code title=(change.revision) { (revision) },
@@ -70,7 +70,7 @@ fn body(asked: &Asked, began: Timestamp, commit: &BroughtCommit) -> Markup {
             @if let Some(of) = &commit.made_from { p { (made_from(of)) } }
             p.mute { "came with the deployment of " a href=(timeline(asked)) { (asked.id.name) } ", " (absolute(began)) }
         }
-        @if !rest.trim().is_empty() { p.said { (rest.trim()) } }
+        @if !rest.trim().is_empty() { p.said dir="auto" { (plain(rest.trim())) } }
         @if commit.sources.iter().all(|source| source.diffs.is_empty()) {
             (empty("What it changed in files is not told", &html! {
                 p { "The role " code { "change-revision" } " tells it where its setting " code { "changeRevision.diffs" }

@@ -25,7 +25,7 @@ pub(crate) fn short(revision: &str) -> String {
 
 /// A text without the marks that turn the order of letters around: what is read is what stands there.
 pub(crate) fn plain(text: &str) -> String {
-    let turns = |letter| matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns = |letter| matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.replace(turns, " ")
 }
 

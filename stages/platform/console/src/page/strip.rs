@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use super::pieces::{name, short};
+use super::pieces::{name, plain, short};
 use crate::view::application::Life;
 
 const LEFT: f64 = 116.0;
@@ -62,7 +62,7 @@ pub(crate) fn strip(
                     aria-label={"Compare before and after " (revision) @if !author.is_empty() { " by " (author) }} {
                     line x1=(at) x2=(at) y1="14" y2="66" {}
                     circle class=(deployment.outcome.class()) cx=(at) cy="13" r="5" {}
-                    title { (revision) " · " (deployment.change.message) @if !author.is_empty() { " · " (author) } }
+                    title { (revision) " · " (plain(&deployment.change.message)) @if !author.is_empty() { " · " (author) } }
                     @let room = marks.get(index + 1).map_or(RIGHT + 20.0, |(next, _)| *next) - at;
                     @if room > 62.0 && at + 62.0 < RIGHT + 20.0 { text.revision x=(at + 8.0) y="17" { (revision) } }
                 }

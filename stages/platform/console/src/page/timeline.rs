@@ -51,7 +51,7 @@ pub(super) fn tab(asked: &Asked, application: &Application, now: Timestamp) -> M
                                 td.mute { (absolute(*at)) }
                                 td { (outcome(one.outcome)) }
                                 td.change { (if one.outcome == Outcome::Failed { "Not deployed: " } else { "Deployed " }) (change(&one.change)) (author(&one.change))
-                                    @if !one.message.is_empty() { br; small.mute { bdi { (one.message) } } } }
+                                    @if !one.message.is_empty() { br; small.mute { bdi { (plain(&one.message)) } } } }
                                 td.narrow-away { (person(&one.change.author)) @if let Some(by) = &one.by { small.mute { " synced by " (by) } } }
                                 td.narrow-away { (images(one)) }
                                 td.number.mute { (lasting(one.at, end)) }
@@ -68,7 +68,7 @@ pub(super) fn tab(asked: &Asked, application: &Application, now: Timestamp) -> M
                                     }
                                     @if let Some((from, to)) = one.health { @if let Some(from) = from { span.mute { (from.word()) " → " } } (to.word()) " " }
                                     @if let Some((from, to)) = one.sync { @if let Some(from) = from { span.mute { (from.word()) " → " } } (to.word()) }
-                                    @if !one.message.is_empty() { small.mute { " " (one.message) } }
+                                    @if !one.message.is_empty() { small.mute { " " bdi { (plain(&one.message)) } } }
                                 }
                                 td.narrow-away {} td.narrow-away {} td {}
                                 td { a href=(Asked { from: Some(at.as_millisecond() - 1_000), ..moment.clone() }.link()) { "Compare" } }

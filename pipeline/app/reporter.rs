@@ -135,7 +135,7 @@ impl What {
                 target: config.target_of_changes().unwrap_or_else(|| config.target()),
                 has_further_routes: false,
                 takes: Match::default(),
-                digest: config.reporter.digest(kind),
+                digest: None,
             },
         })
     }

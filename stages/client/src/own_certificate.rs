@@ -26,7 +26,7 @@ pub struct CertificateFiles {
 
 /// A certificate or its key is of no use.
 #[derive(Debug, thiserror::Error)]
-#[error("use the certificate {path}")]
+#[error("use {path}, which is to hold a certificate or its key, in PEM")]
 pub struct CertificateError {
     /// The file.
     pub path: PathBuf,
@@ -74,8 +74,8 @@ impl OwnCertificate {
                         "the certificate cannot be read anew: the former one is served with"
                     );
                 }
-                // The process ends.
-                Err(_) => return,
+                // The process ends, or reading it has panicked and said so.
+                Err(_) => {}
             }
         }
     }

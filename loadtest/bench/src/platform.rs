@@ -27,7 +27,12 @@ impl Platform {
         let folder = tempfile::TempDir::new().context("make a folder")?;
         let figures = format!("127.0.0.1:{}", port::free()?);
         let mut settings = vec![format!("serve.metricsAddress={figures}")];
-        settings.extend(postgres.map(|url| format!("platformServer.store.postgresUrl={url}")));
+        // The URL holds a password, and is taken from a file alone.
+        if let Some(url) = postgres {
+            let file = folder.path().join("postgres-url");
+            std::fs::write(&file, url).context("write the URL of its database")?;
+            settings.push(format!("platformServer.store.postgresUrlFile={}", file.display()));
+        }
         let running = PlatformProcess::with(program, folder.path(), settings).await?;
         let token = running.token(RUNTIME).await?;
         let client = local_client().redirect(reqwest::redirect::Policy::none());

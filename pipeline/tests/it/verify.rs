@@ -228,10 +228,11 @@ async fn digests_are_told_at_intervals_and_a_difference_is_said_once() {
 }
 
 #[tokio::test]
-async fn a_platform_is_told_no_digests_unless_it_is_wanted() {
+async fn a_platform_is_told_no_digests_where_they_are_not_wanted() {
     let simulation = told::world(|_| {}).await;
     told::put(&simulation, "shop");
-    let settings = json!({"reporter": {"sharding": {"shards": 1}, "digest": {"interval": "1ms"}}});
+    let settings =
+        json!({"reporter": {"sharding": {"shards": 1}, "digest": {"enabled": false, "interval": "1ms"}}});
     let runtime = Runtime::start(&simulation, &settings).await;
     taken(&simulation, REPORTS).await;
     runtime.idle(1).await;

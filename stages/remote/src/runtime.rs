@@ -214,7 +214,7 @@ fn one(one: &Runtime, screen: &Screen) -> String {
             ("Id", one.id.clone()),
             ("Status", status),
             ("Last report", last),
-            ("Last heard of", one.last_heard_at.as_ref().map(|at| moment(Some(at), now)).unwrap_or_default()),
+            ("Heard of", one.last_heard_at.as_ref().map(|at| moment(Some(at), now)).unwrap_or_default()),
             ("Registered", moment(Some(&one.created_at), now)),
             ("Namespace", text(&one.metadata.namespace)),
             ("Cluster", text(&one.cluster)),

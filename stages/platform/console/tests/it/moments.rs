@@ -156,7 +156,7 @@ async fn applications_of_one_name_are_told_apart_and_one_that_moved_is_where_it_
     let ended = platform.page(&ada, "/applications/prod/argocd/twin?tab=timeline").await;
     assert!(
         ended.contains("deleted: this is its history")
-            && ended.contains("<small class=\"mute\"> deleted</small>"),
+            && ended.contains("<small class=\"mute\"> <bdi>deleted</bdi></small>"),
         "{ended}"
     );
     let drifts = platform.page(&ada, "/applications/prod/argocd/twin?tab=drift").await;
@@ -167,6 +167,6 @@ async fn applications_of_one_name_are_told_apart_and_one_that_moved_is_where_it_
     keep(&platform, "prod", vec![again]).await;
     let alive = platform.page(&ada, "/applications/prod/argocd/twin?tab=timeline").await;
     assert!(!alive.contains("deleted: this is its history"), "{alive}");
-    let lives: Vec<_> = ["created again</small>", "> deleted</small>"].map(|told| alive.find(told)).into();
+    let lives: Vec<_> = ["created again</bdi>", ">deleted</bdi>"].map(|told| alive.find(told)).into();
     assert!(lives[0].is_some() && lives[0] < lives[1], "{alive}");
 }

@@ -18,7 +18,14 @@ const NOBODY: i64 = 0;
 const REPORTER: &str = "reporter";
 /// When the reporter of the runtime `r` was last heard of; none of one whose reporter sends no digests, as an earlier version's: where
 /// nothing changes, nothing tells that it lives, unless it is that another role does.
-pub(crate) const REPORTER_AT: &str = "CASE WHEN EXISTS (SELECT 1 FROM roles o WHERE o.runtime_id = r.id AND o.role = 'reporter') THEN r.reporter_at END";
+macro_rules! reporter_at {
+    () => {
+        "CASE WHEN EXISTS (SELECT 1 FROM roles o WHERE o.runtime_id = r.id AND o.role = 'reporter') THEN r.reporter_at END"
+    };
+}
+pub(crate) use reporter_at;
+/// The same in a statement that is made of parts.
+pub(crate) const REPORTER_AT: &str = reporter_at!();
 const SEEN: &str = "UPDATE runtimes SET seen_at = $2 WHERE id = $1 AND (seen_at IS NULL OR seen_at < $2)";
 
 /// A role of a runtime that was heard of.

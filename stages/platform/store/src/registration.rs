@@ -8,7 +8,7 @@ use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Row};
 use crate::error::StoreError;
-use crate::heard::{self, RefusedReports};
+use crate::heard::{self, RefusedReports, reporter_at};
 use crate::report::Millis;
 use crate::runtime_name::{self, runtime_id};
 use crate::secret;
@@ -49,12 +49,14 @@ impl Store {
         if only == Some("") {
             return Ok(Vec::new());
         }
-        let sql = "SELECT r.name, g.body, p.body, r.created_at, r.reported_at, r.version, r.seen_at, r.id, \
-                   CASE WHEN EXISTS (SELECT 1 FROM roles o WHERE o.runtime_id = r.id AND o.role = 'reporter') \
-                   THEN r.reporter_at END FROM runtimes r \
-                   LEFT JOIN registrations g ON g.runtime_id = r.id LEFT JOIN problems p ON p.runtime_id = r.id \
-                   WHERE ($1 = '' OR r.name = $1) \
-                   AND (g.runtime_id IS NOT NULL OR EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id))";
+        let sql = concat!(
+            "SELECT r.name, g.body, p.body, r.created_at, r.reported_at, r.version, r.seen_at, r.id, ",
+            reporter_at!(),
+            " FROM runtimes r \
+             LEFT JOIN registrations g ON g.runtime_id = r.id LEFT JOIN problems p ON p.runtime_id = r.id \
+             WHERE ($1 = '' OR r.name = $1) \
+             AND (g.runtime_id IS NOT NULL OR EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id))"
+        );
         let mut connection = self.read().await?;
         let rows = connection.rows(sql, &[Arg::Text(only.unwrap_or(""))]).await?;
         let mut beside = heard::read(&mut connection).await?;

@@ -7,29 +7,27 @@ use super::shell::{Page, Section, find_bar};
 
 /// For whoever is no admin, of what is an admin's.
 pub(crate) fn of_admins() -> Page {
-    Page {
-        title: "Not yours".to_owned(),
-        section: Section::Nowhere,
-        bar: find_bar(),
-        body: html! { h1.hidden { "Not yours" } (empty(
-            "Only an admin may see this",
-            &html! {
-                p { "Ask one to do it for you, or to make you an admin." }
-                p { a.button href="/" { "Home" } }
-            },
-        )) },
-    }
+    nowhere("Not yours", "Only an admin may see this", "Ask one to do it for you, or to make you an admin.")
 }
 
 pub(crate) fn page() -> Page {
+    nowhere(
+        "Not known",
+        "There is no such page",
+        "Its address may be mistyped, or what it showed is not there any more.",
+    )
+}
+
+/// A page of no section: why there is nothing, what to do, and the way home.
+fn nowhere(title: &str, why: &str, what_next: &str) -> Page {
     Page {
-        title: "Not known".to_owned(),
+        title: title.to_owned(),
         section: Section::Nowhere,
         bar: find_bar(),
-        body: html! { h1.hidden { "Not known" } (empty(
-            "There is no such page",
+        body: html! { h1.hidden { (title) } (empty(
+            why,
             &html! {
-                p { "Its address may be mistyped, or what it showed is not there any more." }
+                p { (what_next) }
                 p { a.button href="/" { "Home" } }
             },
         )) },

@@ -91,8 +91,8 @@ pub(crate) async fn prepare(ground: &Ground) -> anyhow::Result<()> {
         "templates": [{"name": "all", "container": {"image": "example.com/greet:1"}}],
     }});
     for (object, namespace) in [
-        (application(ground, ROLLS), ArgoCd::NAMESPACE),
-        (configuration(ground), ArgoCd::NAMESPACE),
+        (rolls(ground), ArgoCd::NAMESPACE),
+        (application(ground, CONFIGURATION), ArgoCd::NAMESPACE),
         (secret(REPOSITORIES, "Opaque", "url", "https://git.example.com/"), ArgoCd::NAMESPACE),
         (template, NAMESPACE),
     ] {
@@ -151,14 +151,15 @@ pub(crate) async fn clear(ground: &mut Ground) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same as the Application of the runtime itself, which nobody syncs: its objects are another's.
-fn configuration(ground: &Ground) -> Value {
-    let mut application = application(ground, CONFIGURATION);
-    application["spec"]["syncPolicy"].take();
+/// The Application that Argo CD syncs.
+fn rolls(ground: &Ground) -> Value {
+    let mut application = application(ground, ROLLS);
+    application["spec"]["syncPolicy"] = json!({"automated": {}});
     application
 }
 
-/// An Application of that folder of the repository, whose objects stand in the namespace of the release.
+/// An Application of that folder of the repository, whose objects stand in the namespace of the release; nobody syncs it. It has
+/// no field that is null: with the definitions of a whole Argo CD the API server refuses one.
 fn application(ground: &Ground, name: &str) -> Value {
     json!({
         "apiVersion": ARGO, "kind": "Application", "metadata": {"name": name},
@@ -166,7 +167,6 @@ fn application(ground: &Ground, name: &str) -> Value {
             "project": "default",
             "source": {"repoURL": ground.applications.url(), "path": ROLLS, "targetRevision": BRANCH},
             "destination": {"server": ArgoCd::DESTINATION, "namespace": NAMESPACE},
-            "syncPolicy": {"automated": {}},
         },
     })
 }

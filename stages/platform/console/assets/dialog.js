@@ -35,6 +35,16 @@ export function field(body, title, attributes) {
   body.append(label);
 }
 
+// One of those of a name, of which one is chosen.
+export function choice(body, name, value, is, ...what) {
+  const label = part("label", "", { class: "choice" });
+  const input = part("input", "", { type: "radio", name, value });
+  input.checked = is;
+  label.append(input, ...what);
+  body.append(label);
+  return input;
+}
+
 // What was said against it, with the way on where there is one.
 export const against = ({ message, to }) => (to ? [`${message}: `, part("a", "sign in", { href: to })] : [message]);
 

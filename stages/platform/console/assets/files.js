@@ -1,6 +1,6 @@
 // Files of a repository: listed, shown, changed and committed by somebody's own Git token.
 import { asked } from "./asked.js";
-import { button, empty, field, outward, part, propose } from "./dialog.js";
+import { button, choice, empty, field, outward, part, propose } from "./dialog.js";
 import { difference } from "./lines.js";
 import { ask } from "./proxy.js";
 import { leaves, say } from "./swap.js";
@@ -86,14 +86,6 @@ function edit(at, file, said) {
   at.file.replaceChildren(header, ...(said ? [said] : []), text);
 }
 
-function choice(body, name, value, title, is) {
-  const label = part("label", "", { class: "choice" });
-  const input = part("input", "", { type: "radio", name, value });
-  input.checked = is;
-  label.append(input, ` ${title}`);
-  body.append(label);
-}
-
 function commit(at, file, [was, now], ends) {
   const own = at.revision ? `the branch ${at.revision}` : "the repository's own branch";
   const called = file.path.split("/").pop().toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "");
@@ -110,8 +102,8 @@ function commit(at, file, [was, now], ends) {
       box.append(part("summary", "What changes"), difference(was, now));
       body.append(box);
       field(body, "What the commit says", { name: "msg", value: `Change ${file.path}`, maxlength: "200" });
-      choice(body, "to", "branch", `Onto ${own}`, true);
-      choice(body, "to", "pull", "Onto a new branch, with a pull request", false);
+      choice(body, "to", "branch", true, ` Onto ${own}`);
+      choice(body, "to", "pull", false, " Onto a new branch, with a pull request");
       field(body, "The new branch", { name: "branch", value: `change-${called}-${Date.now().toString(36)}`, maxlength: "200" });
     },
     act: async (form) => {

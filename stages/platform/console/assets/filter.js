@@ -4,6 +4,8 @@ import { go, outdate } from "./swap.js";
 // So long after a key, which is longer than from one to the next: whoever types is not held up by rows of half a word.
 const REST = 150;
 
+export const filterField = () => document.querySelector("[data-filter] input[type=text]");
+
 function address(form) {
   const values = new FormData(form);
   const query = new URLSearchParams();
@@ -17,7 +19,7 @@ function address(form) {
 
 async function chip(form) {
   await go(address(form), { replace: true });
-  const input = document.querySelector("[data-filter] input[type=text]");
+  const input = filterField();
   input.focus();
   input.setSelectionRange(input.value.length, input.value.length);
 }
@@ -42,7 +44,7 @@ export function start() {
     event.preventDefault();
     clearTimeout(timer);
     chip(form).then(() => {
-      document.querySelector("[data-filter] input[type=text]").blur();
+      filterField().blur();
       document.dispatchEvent(new CustomEvent("rows"));
     });
   });
@@ -52,6 +54,6 @@ export function start() {
     const chips = input.form.querySelectorAll(".chip a");
     if (!chips.length) return;
     event.preventDefault();
-    go(chips[chips.length - 1].href, { replace: true }).then(() => document.querySelector("[data-filter] input[type=text]").focus());
+    go(chips[chips.length - 1].href, { replace: true }).then(() => filterField().focus());
   });
 }

@@ -1,6 +1,8 @@
 // The keyboard: g and a letter goes, j and k move, Enter opens, Escape goes back.
-import { go, say } from "./swap.js";
+import { filterField } from "./filter.js";
+import { go, parsed, say } from "./swap.js";
 import { open } from "./palette.js";
+import { tell } from "./time.js";
 
 const rows = () => [...document.querySelectorAll("main [data-row]")];
 let preview;
@@ -16,9 +18,8 @@ function select(row) {
   preview = setTimeout(async () => {
     const response = await fetch(row.dataset.preview).catch(() => null);
     if (!response || row.getAttribute("aria-selected") !== "true") return;
-    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const page = await parsed(response);
     panel.replaceChildren(...page.body.childNodes);
-    const { tell } = await import("./time.js");
     tell(panel);
   }, 60);
 }
@@ -87,7 +88,7 @@ export function start() {
       ArrowDown: () => move(1),
       ArrowUp: () => move(-1),
       Enter: () => row?.querySelector("a[href]")?.click(),
-      "/": () => (document.querySelector("[data-filter] input[type=text]") ? document.querySelector("[data-filter] input[type=text]").focus() : open("")),
+      "/": () => (filterField() ? filterField().focus() : open("")),
       ":": () => open(":"),
       "?": () => document.getElementById("help").showModal(),
       "[": () => document.querySelector(".bar a[rel=prev]")?.click(),

@@ -1,5 +1,6 @@
 // Ctrl-K finds anything; a colon runs a command.
-import { go } from "./swap.js";
+import { part } from "./dialog.js";
+import { go, parsed } from "./swap.js";
 
 const commands = () => [...document.querySelectorAll("nav.side [data-go]")].map((link) => [link.firstElementChild.textContent, link.href]);
 let box, list, timer, shown;
@@ -16,14 +17,9 @@ function mark(step) {
   else box.removeAttribute("aria-activedescendant");
 }
 
-function command(text) {
-  const item = document.createElement("li");
-  item.setAttribute("role", "presentation");
-  const link = document.createElement("a");
-  link.setAttribute("role", "option");
-  link.tabIndex = -1;
-  [link.textContent, link.href] = text;
-  item.append(link);
+function command([name, href]) {
+  const item = part("li", "", { role: "presentation" });
+  item.append(part("a", name, { role: "option", tabindex: "-1", href }));
   return item;
 }
 
@@ -38,7 +34,7 @@ async function find() {
   }
   const response = await fetch(`/find?${new URLSearchParams({ q: text })}`).catch(() => null);
   if (!response?.ok || box.value.trim() !== text) return;
-  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  const page = await parsed(response);
   list.replaceChildren(...page.body.children, ...named.map(command));
   shown = box.value;
   mark(1);

@@ -32,15 +32,17 @@ export function say(text) {
 // What was asked for until now is of no use any more.
 export const outdate = () => { latest += 1; };
 
+export const parsed = async (answer) => new DOMParser().parseFromString(await answer.text(), "text/html");
+
 async function read(url, mine) {
   const response = await fetch(url, { headers: { accept: "text/html" } });
   if (new URL(response.url).pathname === "/sign-in") {
     location.href = response.url;
     return null;
   }
-  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  const page = await parsed(response);
   if (mine !== latest) return null;
-  if (!page.querySelector("main")) throw new Error(`The platform answered ${response.status}, which is no page.`);
+  if (!page.querySelector("#main")) throw new Error(`The platform answered ${response.status}, which is no page.`);
   return page;
 }
 
@@ -124,7 +126,7 @@ async function tellLeft(foot, left) {
   const how = async ([key, was]) => {
     const name = decodeURIComponent(key.split("/").pop());
     const answer = await fetch(`/preview/${key}`).catch(() => null);
-    const now = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-now]")?.dataset.now;
+    const now = answer?.ok && (await parsed(answer)).querySelector("[data-now]")?.dataset.now;
     return now ? `${name} is ${now}${now === "Healthy" && was !== now ? " again" : ""}` : name;
   };
   const said = await Promise.all(left.slice(0, 3).map(how));

@@ -1,12 +1,11 @@
 // Times: the server writes UTC, the reader sees their own zone; "4 min" stays true while the page is open.
-const units = [[60, "s"], [3600, "min"], [86400, "h"]];
 
 function ago(at) {
   const seconds = Math.max(0, Math.floor((Date.now() - at) / 1000));
   if (seconds < 2) return "now";
-  if (seconds < 60) return `${seconds} ${units[0][1]}`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} ${units[1][1]}`;
-  if (seconds < 86400) return `${Math.floor(seconds / 3600)} ${units[2][1]}`;
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h`;
   return seconds < 172800 ? "yesterday" : `${Math.floor(seconds / 86400)} d`;
 }
 

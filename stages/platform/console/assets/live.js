@@ -1,6 +1,6 @@
 // One stream tells what changed; what is shown of it is read again: soon where it stands on the page, later where it may come
 // to stand there or the platform is slow. A hidden page asks nothing.
-import { refresh, signedOut, signIn } from "./swap.js";
+import { parsed, refresh, signedOut, signIn } from "./swap.js";
 import { moment } from "./time.js";
 
 const SOON = 500;
@@ -10,6 +10,7 @@ const AT_LEAST_EVERY = 60_000;
 let heard = Date.now();
 let lost = null;
 let out = false;
+let source;
 // So long after the last time; not at all where it is infinite.
 let due = Infinity;
 let last = 0;
@@ -17,6 +18,17 @@ let took = 0;
 let busy = false;
 // When what is shown was read.
 let read = Date.now();
+
+// When what failed is tried again: later each time, by half a minute at most, and not by all pages at once.
+function backOff() {
+  let times = 0;
+  return {
+    at: 0,
+    failed() { this.at = Date.now() + Math.min(LATER * 2 ** times++, 30_000) * (1 + Math.random()) / 2; },
+    over() { times = this.at = 0; },
+  };
+}
+const [page, stream, added] = [backOff(), backOff(), backOff()];
 
 function tell() {
   const live = document.querySelector("[data-live]");
@@ -40,7 +52,7 @@ function shows(key) {
 
 async function work() {
   if (due === Infinity || busy || document.hidden) return;
-  const rest = last + Math.max(due, 4 * took) - Date.now();
+  const rest = Math.max(last + Math.max(due, 4 * took), page.at) - Date.now();
   clearTimeout(work.timer);
   if (rest > 0) {
     work.timer = setTimeout(work, rest);
@@ -55,26 +67,29 @@ async function work() {
   if (new URLSearchParams(location.search).has("to")) return;
   busy = true;
   const begun = Date.now();
-  const isRead = await refresh().catch(() => false);
-  if (isRead) read = begun;
-  else due = Math.min(due, LATER);
+  const isRead = await refresh().catch(() => page.failed());
+  if (isRead) {
+    read = begun;
+    took = Date.now() - begun;
+    page.over();
+  } else due = Math.min(due, LATER);
   busy = false;
-  took = Date.now() - last;
   work();
 }
 
 // What a runtime that was added has come to: the stream tells nothing of one that has not reported.
 async function wait() {
   const part = document.querySelector("[data-wait]");
-  if (!part || document.hidden) return;
+  if (!part || document.hidden || Date.now() < added.at) return;
   const answer = await fetch(part.dataset.wait).catch(() => null);
-  if (!answer?.ok) return;
-  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
+  if (!answer?.ok) return added.failed();
+  added.over();
+  const fresh = (await parsed(answer)).getElementById(part.id);
   if (fresh && fresh.outerHTML !== part.outerHTML) part.replaceWith(fresh);
 }
 
-export function start(again = false) {
-  const source = new EventSource("/live");
+function listen(again) {
+  source = new EventSource("/live");
   const alive = () => {
     heard = Date.now();
     lost = null;
@@ -83,10 +98,11 @@ export function start(again = false) {
   };
   source.addEventListener("hello", () => {
     alive();
+    stream.over();
+    page.over();
     // A stream that was begun anew tells nothing of what came before it.
-    if (!again) return;
+    if (again) due = Math.min(due, LATER);
     again = false;
-    due = Math.min(due, LATER);
     work();
   });
   source.addEventListener("beat", () => {
@@ -105,19 +121,38 @@ export function start(again = false) {
     due = Math.min(due, LATER);
     work();
   });
-  source.addEventListener("error", async () => {
+  source.addEventListener("error", async ({ target }) => {
     lost ??= Date.now();
     tell();
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => { source.close(); start(true); }, 5000);
+    if (target.readyState === EventSource.CLOSED) stream.failed();
     out = await signedOut();
     tell();
   });
-  clearInterval(start.timer);
-  start.timer = setInterval(() => { tell(); work(); }, 1000);
-  clearInterval(wait.timer);
-  wait.timer = setInterval(wait, 2000);
-  document.addEventListener("visibilitychange", work);
+}
+
+function tick() {
+  tell();
+  // A browser begins a stream anew by itself, but not after an answer that is none.
+  if (source.readyState === EventSource.CLOSED && Date.now() >= stream.at && !document.hidden) listen(true);
+  work();
+}
+
+// Whoever looks again, or has a network again, waits for nothing.
+function wake() {
+  if (document.hidden) return;
+  for (const one of [page, stream, added]) one.over();
+  last = 0;
+  if (source.readyState !== EventSource.OPEN) source.close();
+  tick();
+}
+
+export function start() {
+  listen(false);
+  setInterval(tick, 1000);
+  setInterval(wait, 2000);
+  document.addEventListener("visibilitychange", wake);
+  addEventListener("online", wake);
   document.addEventListener("shown", () => { read = Date.now(); });
   // A page that the browser keeps for going back holds no connection.
-  addEventListener("pagehide", () => source.close(), { once: true });
+  addEventListener("pagehide", () => source.close());
 }

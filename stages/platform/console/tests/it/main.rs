@@ -6,6 +6,7 @@ mod acts;
 mod added;
 mod adopted;
 mod asked;
+mod away;
 mod axe;
 mod brought;
 mod browser;

@@ -43,10 +43,13 @@ function link() {
   navigator.clipboard.writeText(url.href).then(() => say("Link copied"), () => say(url.href));
 }
 
+// Whoever walks rows leaves them first.
 function back() {
   const crumb = document.querySelector(".bar [data-back]");
-  if (crumb) go(crumb.href, { restore: true });
+  const walks = document.activeElement?.closest("[data-row]");
+  if (crumb && !walks) go(crumb.href, { restore: true });
   else select(null);
+  if (walks) document.querySelector("main").focus({ preventScroll: true });
 }
 
 function theme() {

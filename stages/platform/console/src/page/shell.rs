@@ -38,7 +38,7 @@ const HELP: &[(&[&str], &str)] = &[
     (&["]"], "next of the filter"),
     (&["s"], "sync this application, once you have seen what changes"),
     (&["y"], "copy a link to this moment"),
-    (&["Esc"], "close, or go back to where you were"),
+    (&["Esc"], "close, leave the rows, or go back to where you were"),
     (&["?"], "this help"),
 ];
 

@@ -168,6 +168,27 @@ async fn keys_walk_a_filter_find_anything_and_say_themselves() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_walks_rows_leaves_them_first_and_then_the_page() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    let escape = char::from(Key::Escape).to_string();
+    let one = "/applications/eu-1/argocd-production/payments?tab=resources";
+    for path in ["/applications?group=none", one] {
+        browser.client.goto(&format!("{}{path}", served.url)).await.unwrap();
+        browser.until("document.documentElement.dataset.ready").await;
+        browser.keys("j").await;
+        browser.until("document.activeElement.closest('[data-row][aria-selected]')").await;
+        browser.keys(&escape).await;
+        browser.until("document.activeElement === document.querySelector('main') && !document.querySelector('[data-row][aria-selected]')").await;
+    }
+    browser.until("location.search === '?tab=resources'").await;
+    browser.keys(&escape).await;
+    browser.until("location.pathname === '/applications'").await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_of_half_a_word_are_not_shown_to_somebody_who_has_typed_on() {
     const HELD: &str = "const asked = window.fetch; window.held = []; window.told = []; \
         window.fetch = (url, ...rest) => String(url).endsWith('q=ba') ? new Promise((go) => held.push(() => go(asked(url, ...rest)))) : asked(url, ...rest); \

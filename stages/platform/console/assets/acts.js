@@ -4,7 +4,7 @@ import { difference } from "./lines.js";
 import { ask as asked, send } from "./proxy.js";
 import { say } from "./swap.js";
 
-const ask = (to, name, variables) => asked(to.application.runtime, name, { application: to.application, ...variables });
+const ask = ({ application }, name) => asked(application.runtime, name, { application });
 
 function changed({ kind, name, live, target }) {
   const box = part("details");
@@ -42,57 +42,33 @@ async function deployments(to, body) {
   body.append(set);
 }
 
-const flow = ({ resource: { namespace, name } }) => ({ namespace, name });
-
-const rollout = (query, more) => ({ act: (to) => ask(to, query, { rollout: flow(to), ...more }) });
-
-// Another is begun by some, whose name is said.
-async function begins(to, query, variables) {
-  const { [query]: made } = await asked(to.application.runtime, query, variables);
-  return made?.newWorkflowName && `Workflow ${made.newWorkflowName} was begun`;
-}
-
-const workflow = (query) => ({ act: (to) => begins(to, query, flow(to)) });
-
-// What each looks at before, and how it is done.
+// What each looks at before, and what it asks for beside what it is done to.
 const ACTS = {
-  sync: {
-    look: differences,
-    act: (to, form) => ask(to, "syncApplication", { options: { prune: form.get("prune") === "on" } }),
-  },
-  refresh: { act: (to) => ask(to, "refreshApplication") },
-  rollback: {
-    look: deployments,
-    act: (to, form) => ask(to, "rollbackApplication", { options: { id: Number(form.get("id")) } }),
-  },
-  terminate: { act: (to) => ask(to, "terminateOperation") },
-  promote: rollout("promoteRollout"),
-  "promote-full": rollout("promoteRollout", { full: true }),
-  pause: rollout("pauseRollout"),
-  resume: rollout("resumeRollout"),
-  skip: rollout("skipCurrentStep"),
-  abort: rollout("abortRollout"),
-  retry: rollout("retryRollout"),
-  restart: rollout("restartRollout"),
-  "retry-workflow": workflow("retryWorkflow"),
-  "resubmit-workflow": workflow("resubmitWorkflow"),
-  "suspend-workflow": workflow("suspendWorkflow"),
-  "resume-workflow": workflow("resumeWorkflow"),
-  "stop-workflow": workflow("stopWorkflow"),
-  "terminate-workflow": workflow("terminateWorkflow"),
+  sync: { look: differences, more: (to, form) => ({ options: { prune: form.get("prune") === "on" } }) },
+  rollback: { look: deployments, more: (to, form) => ({ options: { id: Number(form.get("id")) } }) },
+  "promote-full": { more: () => ({ full: true }) },
   // The page has the form: how its name begins, and then the parameters.
   "submit-workflow": {
     look: (to, body) => body.append(document.querySelector("[data-form]").content.cloneNode(true)),
-    act: (to, form) => {
+    more: (to, form) => {
       const [[, generateName], ...rest] = form;
-      const args = { namespace: to.resource.namespace, workflowTemplateName: to.resource.name, generateName, parameters: rest.map(([name, value]) => ({ name, value })) };
-      return begins(to, "createWorkflowFromTemplate", { args });
+      return { args: { namespace: to.resource.namespace, workflowTemplateName: to.resource.name, generateName, parameters: rest.map(([name, value]) => ({ name, value })) } };
     },
   },
 };
 
+const flow = ({ namespace, name }) => ({ namespace, name });
+
+async function act({ application, resource }, query, more) {
+  const rollout = resource && flow(resource);
+  const of = { Rollout: { application, rollout }, Workflow: rollout, WorkflowTemplate: {} }[resource?.kind] ?? { application, resource };
+  const { [query]: made } = await asked(application.runtime, query, { ...of, ...more });
+  // Another is begun by some, whose name is said.
+  return made?.newWorkflowName && `Workflow ${made.newWorkflowName} was begun`;
+}
+
 function open(button, to) {
-  const { look, act } = ACTS[button.dataset.act];
+  const { look, more } = ACTS[button.dataset.act] ?? {};
   const verb = button.firstChild.textContent.trim().replace("…", "");
   const name = to.resource ? `${to.resource.kind} ${to.resource.name}` : to.application.name;
   propose({
@@ -102,33 +78,24 @@ function open(button, to) {
     wait: `Asking ${to.application.runtime}…`,
     look: look && ((body) => look(to, body)),
     act: async (form) => {
-      const said = await act(to, form);
-      return typeof said === "string" ? said : `${name}: ${verb.toLowerCase()} was asked for`;
+      const said = await act(to, button.dataset.query, more?.(to, form));
+      return said || `${name}: ${verb.toLowerCase()} was asked for`;
     },
   });
 }
 
-// Whose lines there are.
-const LINES = {
-  logs: (to) => {
-    const { group, version, kind, namespace, name } = to.resource;
-    return ["applicationLogs", { application: to.application, resource: { group, version, kind, namespace, name } }];
-  },
-  "workflow-logs": (to) => ["workflowLogs", flow(to)],
-};
-
 // Lines as they come, the last two thousand.
-async function logs(to, word) {
-  const { dialog, body, problem, acts, signal } = frame(`Logs of ${to.resource.kind} ${to.resource.name}`);
+async function logs({ application, resource }, query) {
+  const { dialog, body, problem, acts, signal } = frame(`Logs of ${resource.kind} ${resource.name}`);
   dialog.classList.add("wide");
   const out = part("pre", "", { tabindex: "0", "aria-label": "Lines" });
   const leave = part("button", "Close", { type: "submit" });
   body.append(out);
   acts.append(leave);
   dialog.showModal();
-  const [query, variables] = LINES[word](to);
+  const of = resource.kind === "Workflow" ? flow(resource) : { application, resource };
   try {
-    const answer = await send(to.application.runtime, query, { ...variables, options: { follow: true, tailLines: 200 } }, { headers: { accept: "text/event-stream" }, signal });
+    const answer = await send(application.runtime, query, { ...of, options: { follow: true, tailLines: 200 } }, { headers: { accept: "text/event-stream" }, signal });
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
@@ -162,7 +129,7 @@ export function start() {
     const { runtime, namespace, name } = document.querySelector("[data-runtime]").dataset;
     const of = button.closest("[data-kind]")?.dataset;
     const to = { application: { runtime, namespace, name }, resource: of && { group: of.group, version: "", kind: of.kind, namespace: of.namespace, name: of.name } };
-    if (button.dataset.act in LINES) logs(to, button.dataset.act);
+    if (button.dataset.act.endsWith("logs")) logs(to, button.dataset.query);
     else open(button, to);
   });
 }

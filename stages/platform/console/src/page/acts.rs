@@ -12,6 +12,8 @@ use crate::view::resource::ResourceKey;
 struct Act {
     /// Of the script.
     word: &'static str,
+    /// What the runtime is asked, as the platform knows it by name.
+    query: &'static str,
     title: &'static str,
     /// Rules of what decide about it.
     entity: Entity,
@@ -28,21 +30,27 @@ const WORKFLOWS: Entity = Entity::Workflows;
 
 const fn act(
     entity: Entity,
-    word: &'static str,
+    (word, query): (&'static str, &'static str),
     title: &'static str,
     action: Action,
     verb: &'static str,
     what: &'static str,
 ) -> Act {
-    Act { word, title, entity, action, verb, what }
+    Act { word, query, title, entity, action, verb, what }
 }
 
-static SYNC: Act =
-    act(APPLICATIONS, "sync", "Sync", Action::Sync, "sync it", "This makes the cluster what Git says of {}.");
+static SYNC: Act = act(
+    APPLICATIONS,
+    ("sync", "syncApplication"),
+    "Sync",
+    Action::Sync,
+    "sync it",
+    "This makes the cluster what Git says of {}.",
+);
 static OF_APPLICATION: [Act; 2] = [
     act(
         APPLICATIONS,
-        "refresh",
+        ("refresh", "refreshApplication"),
         "Refresh",
         Action::Refresh,
         "refresh it",
@@ -50,7 +58,7 @@ static OF_APPLICATION: [Act; 2] = [
     ),
     act(
         APPLICATIONS,
-        "rollback",
+        ("rollback", "rollbackApplication"),
         "Roll back…",
         Action::AppRollback,
         "roll it back",
@@ -59,7 +67,7 @@ static OF_APPLICATION: [Act; 2] = [
 ];
 static TERMINATE: Act = act(
     APPLICATIONS,
-    "terminate",
+    ("terminate", "terminateOperation"),
     "Terminate",
     Action::TerminateSync,
     "terminate its sync",
@@ -68,7 +76,7 @@ static TERMINATE: Act = act(
 static OF_ROLLOUT: [Act; 8] = [
     act(
         APPLICATIONS,
-        "promote",
+        ("promote", "promoteRollout"),
         "Promote",
         Action::RolloutResume,
         "let its rollouts go on",
@@ -76,7 +84,7 @@ static OF_ROLLOUT: [Act; 8] = [
     ),
     act(
         APPLICATIONS,
-        "promote-full",
+        ("promote-full", "promoteRollout"),
         "Promote fully",
         Action::RolloutPromoteFull,
         "promote its rollouts fully",
@@ -84,7 +92,7 @@ static OF_ROLLOUT: [Act; 8] = [
     ),
     act(
         APPLICATIONS,
-        "pause",
+        ("pause", "pauseRollout"),
         "Pause",
         Action::RolloutPause,
         "pause its rollouts",
@@ -92,7 +100,7 @@ static OF_ROLLOUT: [Act; 8] = [
     ),
     act(
         APPLICATIONS,
-        "resume",
+        ("resume", "resumeRollout"),
         "Resume",
         Action::RolloutResume,
         "let its rollouts go on",
@@ -100,7 +108,7 @@ static OF_ROLLOUT: [Act; 8] = [
     ),
     act(
         APPLICATIONS,
-        "skip",
+        ("skip", "skipCurrentStep"),
         "Skip step",
         Action::RolloutSkipCurrentStep,
         "skip steps of its rollouts",
@@ -108,7 +116,7 @@ static OF_ROLLOUT: [Act; 8] = [
     ),
     act(
         APPLICATIONS,
-        "abort",
+        ("abort", "abortRollout"),
         "Abort",
         Action::RolloutAbort,
         "abort its rollouts",
@@ -116,7 +124,7 @@ static OF_ROLLOUT: [Act; 8] = [
     ),
     act(
         APPLICATIONS,
-        "retry",
+        ("retry", "retryRollout"),
         "Retry",
         Action::RolloutRetry,
         "retry its rollouts",
@@ -124,7 +132,7 @@ static OF_ROLLOUT: [Act; 8] = [
     ),
     act(
         APPLICATIONS,
-        "restart",
+        ("restart", "restartRollout"),
         "Restart",
         Action::RolloutRestart,
         "restart its rollouts",
@@ -134,7 +142,7 @@ static OF_ROLLOUT: [Act; 8] = [
 static OF_WORKFLOW: [Act; 7] = [
     act(
         WORKFLOWS,
-        "resubmit-workflow",
+        ("resubmit-workflow", "resubmitWorkflow"),
         "Resubmit",
         Action::Resubmit,
         "begin workflows of this namespace again",
@@ -142,7 +150,7 @@ static OF_WORKFLOW: [Act; 7] = [
     ),
     act(
         WORKFLOWS,
-        "retry-workflow",
+        ("retry-workflow", "retryWorkflow"),
         "Retry",
         Action::Resubmit,
         "retry workflows of this namespace",
@@ -150,7 +158,7 @@ static OF_WORKFLOW: [Act; 7] = [
     ),
     act(
         WORKFLOWS,
-        "suspend-workflow",
+        ("suspend-workflow", "suspendWorkflow"),
         "Suspend",
         Action::Stop,
         "suspend workflows of this namespace",
@@ -158,7 +166,7 @@ static OF_WORKFLOW: [Act; 7] = [
     ),
     act(
         WORKFLOWS,
-        "resume-workflow",
+        ("resume-workflow", "resumeWorkflow"),
         "Resume",
         Action::Stop,
         "resume workflows of this namespace",
@@ -166,7 +174,7 @@ static OF_WORKFLOW: [Act; 7] = [
     ),
     act(
         WORKFLOWS,
-        "stop-workflow",
+        ("stop-workflow", "stopWorkflow"),
         "Stop",
         Action::Stop,
         "stop workflows of this namespace",
@@ -174,7 +182,7 @@ static OF_WORKFLOW: [Act; 7] = [
     ),
     act(
         WORKFLOWS,
-        "terminate-workflow",
+        ("terminate-workflow", "terminateWorkflow"),
         "Terminate",
         Action::Terminate,
         "terminate workflows of this namespace",
@@ -182,7 +190,7 @@ static OF_WORKFLOW: [Act; 7] = [
     ),
     act(
         WORKFLOWS,
-        "workflow-logs",
+        ("workflow-logs", "workflowLogs"),
         "Logs",
         Action::AccessLogs,
         "see logs of workflows of this namespace",
@@ -191,17 +199,29 @@ static OF_WORKFLOW: [Act; 7] = [
 ];
 static OF_TEMPLATE: Act = act(
     WORKFLOWS,
-    "submit-workflow",
+    ("submit-workflow", "createWorkflowFromTemplate"),
     "Submit…",
     Action::Create,
     "begin workflows in this namespace",
     "This begins a workflow of {}, which stays as it is.",
 );
-static LOGS: Act = act(APPLICATIONS, "logs", "Logs", Action::ViewPodLogs, "see logs of its pods", "");
+static LOGS: Act =
+    act(APPLICATIONS, ("logs", "applicationLogs"), "Logs", Action::ViewPodLogs, "see logs of its pods", "");
+static RESTART: Act = act(
+    APPLICATIONS,
+    ("restart-workload", "restartResource"),
+    "Restart",
+    Action::Restart,
+    "restart its pods",
+    "{} makes its pods anew, some at a time. Their version stays.",
+);
 
 /// What has pods, or is one.
 const WITH_LOGS: [&str; 7] =
     ["Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Rollout"];
+
+/// What makes its pods anew when it is asked to.
+const WITH_RESTART: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
 /// What whoever looks may do to an application.
 pub(crate) struct Acts {
@@ -231,7 +251,7 @@ pub(crate) fn refused(verb: &str) -> String {
 impl Acts {
     /// What is asked about.
     pub(crate) fn asked_about() -> impl Iterator<Item = (Entity, Action)> {
-        let single = [&SYNC, &TERMINATE, &LOGS, &OF_TEMPLATE];
+        let single = [&SYNC, &TERMINATE, &LOGS, &RESTART, &OF_TEMPLATE];
         let all = OF_APPLICATION.iter().chain(single).chain(&OF_ROLLOUT).chain(&OF_WORKFLOW);
         all.map(|act| (act.entity, act.action))
     }
@@ -248,7 +268,7 @@ impl Acts {
         let what = (!act.what.is_empty()).then(|| act.what.replacen("{}", name, 1));
         // Not `disabled`: the reason is to be reached by the keyboard, too.
         html! {
-            button type="button" data-act=(act.word) data-what=[what] aria-disabled=[why.as_ref().map(|_| "true")] data-why=[why.as_ref()] title=[why.as_ref()] {
+            button type="button" data-act=(act.word) data-query=(act.query) data-what=[what] aria-disabled=[why.as_ref().map(|_| "true")] data-why=[why.as_ref()] title=[why.as_ref()] {
                 (act.title) @if act.word == SYNC.word { " " kbd aria-hidden="true" { "s" } }
             }
         }
@@ -283,6 +303,7 @@ impl Acts {
                 @if is_rollout { @for act in &OF_ROLLOUT { (self.button(act, &called, standing.and_then(|standing| standing.why_not(act.action)))) } }
                 @if is_workflow { @for act in &OF_WORKFLOW { (self.button(act, &called, run.and_then(|run| run.why_not(act.word)))) } }
                 @if let Some(form) = form { (self.button(&OF_TEMPLATE, &called, None)) template data-form { (form) } }
+                @if group == "apps" && WITH_RESTART.contains(&&**kind) { (self.button(&RESTART, &called, None)) }
                 @if WITH_LOGS.contains(&&**kind) { (self.button(&LOGS, &called, None)) }
             }
         }

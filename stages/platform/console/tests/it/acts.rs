@@ -214,6 +214,44 @@ async fn a_rollout_is_resumed_restarted_and_skips_a_step_and_says_what_makes_no_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_pods_of_a_deployment_are_restarted_by_whoever_a_rule_lets() {
+    const PAGE: &str = "/applications/prod/argocd/shop?tab=resources&r=apps%2FDeployment%2Fshop%2Fweb";
+    let platform = Platform::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    platform.sign_in(&browser).await;
+    browser.client.goto(&format!("{}{PAGE}", platform.url)).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    listen(&browser).await;
+    let enter = char::from(Key::Enter).to_string();
+    browser.tab_to("[data-act=restart-workload]").await;
+    browser.keys(&enter).await;
+    let says = "Deployment web makes its pods anew, some at a time. Their version stays.";
+    browser.until(&format!("document.querySelector('#act .body p')?.textContent === '{says}'")).await;
+    browser.shot("act-restart-workload").await;
+    platform.came();
+    browser.tab_to("#act .primary").await;
+    browser.keys(&enter).await;
+    browser
+        .until("!document.querySelector('#act') && window.said.includes('Deployment web: restart was asked for')")
+        .await;
+    let came = platform.came();
+    assert_eq!((came.len(), &*came[0].0), (1, "admin"), "{came:?}");
+    assert!(came[0].1["query"].as_str().unwrap().contains("restartResource"), "{came:?}");
+    let application = json!({"runtime": "prod", "namespace": "argocd", "name": "shop"});
+    let resource =
+        json!({"group": "apps", "version": "", "kind": "Deployment", "namespace": "shop", "name": "web"});
+    assert_eq!(came[0].1["variables"], json!({"application": application, "resource": resource}));
+    assert_eq!(platform.store.audit(i64::MAX, 1).await.unwrap()[0].subject, "prod: restartResource");
+    browser.close().await;
+
+    let lin = platform.lin(vec![(Entity::GitopsApplications, vec![Action::View], Vec::new())]).await;
+    let page = platform.page(&lin, PAGE).await;
+    let (_, button) = page.split_once("data-act=\"restart-workload\"").unwrap();
+    let why = "data-why=\"No rule of your teams lets you restart its pods: an admin can add one.\"";
+    assert!(button.split('>').next().unwrap().contains(why), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_act_that_no_rule_allows_says_so_before_it_is_asked_for() {
     let platform = Platform::new().await;
     let prod = Attribute { name: AttributeName::Runtime, key: None, value: "prod".to_owned() };

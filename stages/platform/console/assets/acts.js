@@ -1,8 +1,9 @@
 // Acts on an application: each says what it will do, does it as whoever asked, and shows what was said against it.
-import { against, frame, part, propose } from "./dialog.js";
+import { against, choice, frame, part, propose } from "./dialog.js";
 import { difference } from "./lines.js";
 import { ask as asked, send } from "./proxy.js";
-import { say } from "./swap.js";
+import { parsed, say } from "./swap.js";
+import { tell } from "./time.js";
 
 const ask = ({ application }, name) => asked(application.runtime, name, { application });
 
@@ -25,20 +26,27 @@ async function differences(to, body) {
   body.append(label);
 }
 
+// Each as the runtime has it, with what the platform knows of it.
 async function deployments(to, body) {
   const { applicationHistory: all } = await ask(to, "applicationHistory");
-  const before = all.slice(1);
-  if (!before.length) throw new Error("There is no deployment before this one.");
+  if (all.length < 2) throw new Error("There is no deployment before this one.");
+  const answer = await fetch(`${location.pathname}/deployments?since=${all.at(-1).deployedAt}`).catch(() => null);
+  const known = answer?.ok ? [...(await parsed(answer)).querySelectorAll("li")] : [];
   const set = part("fieldset");
   set.append(part("legend", "To the deployment"));
-  before.forEach((one, index) => {
-    const label = part("label", "", { class: "choice" });
-    const input = part("input", "", { type: "radio", name: "id", value: one.id });
-    input.checked = index === 0;
-    const revision = (one.revision || one.revisions[0] || "").slice(0, 7);
-    label.append(input, " ", part("code", revision), ` ${one.deployedAt ? new Date(one.deployedAt).toLocaleString() : ""} ${one.initiatedBy ?? ""}`);
-    set.append(label);
-  });
+  for (const [index, { id, revision, revisions, deployedAt, initiatedBy, automated }] of all.entries()) {
+    const of = [revision, ...revisions].filter(Boolean);
+    const what = part("span");
+    what.append(part("code", of.map((one) => one.slice(0, 7)).join(" ")), " ");
+    if (deployedAt) what.append(part("time", "", { datetime: deployedAt }), " ");
+    const by = initiatedBy || (automated && "Argo CD");
+    what.append(part("span", by && `by ${by}`, { class: "mute" }));
+    if (!index) what.append(" ", part("b", "there now"));
+    const is = ({ dataset }) => dataset.revision === of.join() && dataset.at <= Date.parse(deployedAt);
+    what.append(...(known.find(is)?.cloneNode(true).childNodes ?? []));
+    choice(set, "id", id, index === 1, what).disabled = !index;
+  }
+  tell(set);
   body.append(set);
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn all() -> Vec<Route> {
         reads("/applications", SignedIn, get(handlers::applications)),
         acts("/applications", SignedIn, post(views::act)),
         reads("/applications/{runtime}/{namespace}/{name}", SignedIn, get(handlers::application)),
+        reads("/applications/{runtime}/{namespace}/{name}/deployments", SignedIn, get(handlers::deployed)),
         reads(
             "/applications/{runtime}/{namespace}/{name}/commits/{began}/{revision}",
             SignedIn,

@@ -7,6 +7,7 @@ pub(crate) mod applications;
 mod clusters;
 pub(crate) mod commit;
 mod cure;
+pub(crate) mod deployed;
 pub(crate) mod deployments;
 pub(crate) mod diff;
 mod drift;

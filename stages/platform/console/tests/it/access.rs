@@ -20,6 +20,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("GET", "/applications", Who::SignedIn),
     ("POST", "/applications", Who::SignedIn),
     ("GET", "/applications/{runtime}/{namespace}/{name}", Who::SignedIn),
+    ("GET", "/applications/{runtime}/{namespace}/{name}/deployments", Who::SignedIn),
     ("GET", "/applications/{runtime}/{namespace}/{name}/commits/{began}/{revision}", Who::SignedIn),
     ("GET", "/preview", Who::SignedIn),
     ("GET", "/preview/{runtime}/{namespace}/{name}", Who::SignedIn),

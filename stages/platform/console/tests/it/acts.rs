@@ -79,7 +79,7 @@ async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_
 
     // A refusal stays where it was asked for.
     browser.press("[data-act=rollback]").await;
-    browser.until("document.querySelectorAll('#act [name=id]').length === 2").await;
+    browser.until("document.querySelectorAll('#act [name=id]').length === 3").await;
     browser.shot("act-rollback").await;
     browser.press("#act .primary").await;
     browser

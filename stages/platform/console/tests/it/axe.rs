@@ -15,6 +15,7 @@ const AXE: &str = "axe-core-4.14.1";
 /// What is no page: streams, files, parts of a page, and addresses that lead to one.
 const NO_PAGES: &[&str] = &[
     "/live",
+    "/applications/{runtime}/{namespace}/{name}/deployments",
     "/assets",
     "/assets/{version}/{name}",
     "/find",

@@ -28,6 +28,7 @@ async fn hostile_text_in_every_field_is_shown_as_text() {
         format!("{one}?tab=timeline"),
         format!("{one}?tab=compare&r={resource}&from=1&to=2"),
         format!("{one}/commits/1/{segment}?q={segment}"),
+        format!("{one}/deployments"),
         format!("{one}?tab=drift"),
         format!("{one}?tab=errors"),
         format!("{one}?tab=events&r={resource}"),

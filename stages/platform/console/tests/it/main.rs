@@ -34,6 +34,7 @@ mod provider;
 mod refused;
 mod reported;
 mod reports;
+mod rollback;
 mod routes;
 mod runtime;
 mod sample;

@@ -156,6 +156,7 @@ async fn whatever_is_reported_is_text_on_every_page_and_in_every_answer() {
         format!("/preview/{tail}"),
         format!("{one}/commits/{began}/{}", segment(&text("commit that changed it"))),
         format!("{one}/commits/{began}/{asked}"),
+        format!("{one}/deployments?since={asked}"),
     ]);
     let by_provider = table().into_iter().filter(|(_, route, _)| route.starts_with("/login/oidc"));
     let said = format!("next={asked}&code={asked}&state={asked}&error={asked}&error_description={asked}");

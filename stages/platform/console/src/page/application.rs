@@ -7,6 +7,7 @@ use url::form_urlencoded;
 
 use super::acts::Acts;
 use super::link::with;
+use super::parts::Parts;
 use super::pieces::{counted, empty, health, name, number, plain, prose, short, sync};
 use super::shell::{Page, Section};
 use super::{cure, diff, drift, events, files, strip, timeline, tree};
@@ -17,6 +18,7 @@ use crate::view::application::{Application, ApplicationId};
 use crate::view::deployment::Outcome;
 use crate::view::listing::Neighbours;
 use crate::view::resource::{Resource, ResourceKey};
+use crate::view::state::{Health, SyncStatus};
 
 /// The tabs of an application, by their word in the address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -261,7 +263,7 @@ fn body(
                 @if !row.project.is_empty() { " · project " (row.project) }
             }
             @if let Some(change) = &row.change {
-                span.tag { (sync(row.sync)) " " (if row.sync == crate::view::state::SyncStatus::Synced { "synced to " } else { "at " })
+                span.tag { (sync(row.sync)) " " (if row.sync == SyncStatus::Synced { "synced to " } else { "at " })
                     code title=(change.revision) { (short(&change.revision)) } }
             }
             @match application.moment {
@@ -387,19 +389,44 @@ fn resources_tab(
                 @match &interval.resource {
                     None => { p.mute.pad { "Choose a resource: its live state is laid beside what Git says." } },
                     Some(key) => {
-                        header { b { (key.kind) "/" (key.name) } span.mute { "live (+) against desired (−)" }
+                        header { b { (key.kind) "/" (key.name) }
+                            @if interval.after.is_some() && interval.desired.is_some() { span.mute { "live (+) against desired (−)" } }
                             (acts.of_resource(key, interval.after.as_deref()))
                             a href=(chosen(asked, key, Tab::Events)) { "events" }
                             a href=(chosen(asked, key, Tab::Compare)) { "between two moments" } }
                         @if let Some(panel) = interval.after.as_deref().and_then(|live| super::progress::panel(live, now)) { (panel) }
                         @match (&interval.after, &interval.desired) {
-                            (Some(live), Some(desired)) => { (diff::diff(desired, live, "What runs is what Git says.")) },
+                            (Some(live), Some(desired)) => { (against(desired, live, key)) },
                             (Some(only), None) => { p.mute.pad { "Nothing in Git says what it should be." } (whole(only)) },
-                            (None, Some(only)) => { p.mute.pad { "It is not there; this is what Git says." } (whole(only)) },
+                            (None, Some(only)) => { p.mute.pad { (nowhere(application, key)) } (whole(only)) },
                             (None, None) => { p.mute.pad { "No manifest of it was reported by then." } },
                         }
                     },
                 }
+            }
+        }
+    }
+}
+
+/// What to say of a resource of which nothing runs, as far as it was reported.
+fn nowhere(application: &Application, key: &ResourceKey) -> &'static str {
+    let is_missing = |one: &Resource| one.key == *key && one.health == Some(Health::Missing);
+    match application.resources.iter().any(is_missing) {
+        true => "It is not on the cluster: a sync would make this.",
+        false => "What runs of it was not reported; this is what Git says.",
+    }
+}
+
+/// What runs beside what Git says; what that leaves to the cluster stands below, and is no change.
+fn against(desired: &str, live: &str, key: &ResourceKey) -> Markup {
+    const SAME: &str = "What runs is what Git says.";
+    let Some(parts) = Parts::of(desired, live) else { return diff::diff(desired, live, SAME) };
+    html! {
+        (diff::diff(&parts.desired, &parts.named, SAME))
+        @if parts.fields > 0 {
+            details.pad data-fold={"unnamed/" (key)} {
+                summary.mute { (counted(parts.fields, "field")) " that Git does not name: defaults, and what the cluster keeps. No change" }
+                (whole(&parts.unnamed))
             }
         }
     }
@@ -492,9 +519,7 @@ fn errors_tab(application: &Application, now: Timestamp) -> Markup {
 /// The one that a comparison begins with: a changed one that is not well, else a changed one.
 pub(crate) fn first_changed(resources: &[Resource]) -> Option<ResourceKey> {
     let changed = resources.iter().filter(|one| one.changed);
-    changed
-        .min_by_key(|one| one.health.unwrap_or(crate::view::state::Health::Healthy))
-        .map(|one| one.key.clone())
+    changed.min_by_key(|one| one.health.unwrap_or(Health::Healthy)).map(|one| one.key.clone())
 }
 
 /// What to say of an application that was never reported, or that whoever looks may not see: which of both is not told.

@@ -9,18 +9,23 @@ use similar::{ChangeTag, TextDiff};
 /// Lines of all differences of a page: those of files alone may be a hundred thousand, each of one letter.
 pub(crate) const LINES: usize = 10_000;
 
-/// Manifests as YAML, without what the API server writes for itself.
-pub(crate) fn yaml(manifest: &str) -> String {
-    let Ok(mut value) = serde_json::from_str::<Value>(manifest) else {
-        return manifest.to_owned();
-    };
-    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+/// What the API server writes into a manifest for itself is taken out.
+pub(crate) fn clean(manifest: &mut Value) {
+    if let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) {
         for own in ["managedFields", "resourceVersion", "generation"] {
             metadata.remove(own);
         }
         let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
         annotations.map(|all| all.remove("kubectl.kubernetes.io/last-applied-configuration"));
     }
+}
+
+/// Manifests as YAML, without what the API server writes for itself.
+pub(crate) fn yaml(manifest: &str) -> String {
+    let Ok(mut value) = serde_json::from_str::<Value>(manifest) else {
+        return manifest.to_owned();
+    };
+    clean(&mut value);
     serde_saphyr::to_string(&value).unwrap_or_else(|_| manifest.to_owned())
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod home;
 pub(crate) mod link;
 pub(crate) mod matrix;
 pub(crate) mod missing;
+mod parts;
 pub(crate) mod pieces;
 pub(crate) mod preview;
 pub(crate) mod progress;

@@ -18,6 +18,7 @@ mod hostile;
 mod journey;
 mod layout;
 mod live;
+mod manifests;
 mod matrix;
 mod members;
 mod missing;

@@ -180,8 +180,8 @@ impl Store {
             }
             let [actual, desired, git, object] = [1, 2, 3, 4].map(|column| row.bytes_or_null(column));
             let (desired, git) = (desired?, git?);
-            // A resource that Git alone has is reported as it should be.
-            let object = object?.filter(|object| Some(object) != desired.as_ref());
+            // A resource that Git alone has is reported as it should be, in its namespace.
+            let object = object?.filter(|_| desired.is_none());
             let actual = if row.int(5)? != 0 { None } else { actual?.or(object) };
             return Ok(Some(ManifestsAt {
                 actual: text(&mut connection, actual).await?,

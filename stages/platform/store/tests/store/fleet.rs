@@ -240,6 +240,14 @@ pub(crate) async fn a_moment_is_shown_as_it_was(opened: Opened) {
         let changed = resources.iter().find(|one| one.name.name == "web").is_some_and(|one| one.changed);
         assert_eq!(changed, at.is_none_or(|at| at > 14), "{at:?}");
     }
+    // What Git alone has is reported as it should be, in its namespace.
+    let mut missing = resource("missing", 40, 40);
+    missing.object = Some(Text::new(r#"{"metadata":{"namespace":"shop"}}"#.to_owned() + "\n"));
+    (missing.actual, missing.desired) = (None, Some(Text::new(r#"{"metadata":{}}"#.to_owned())));
+    opened.keep(missing).await;
+    let web = ("apps", "Deployment", "shop", "web");
+    let manifests = store.manifests_at(known.id, web, 40).await.unwrap().unwrap();
+    assert_eq!((manifests.actual, manifests.desired.as_deref()), (None, Some(r#"{"metadata":{}}"#)));
     let of_core = ("", "Deployment", "shop", "web");
     assert!(store.manifests_at(known.id, of_core, 100).await.unwrap().is_none(), "of another group");
     opened.close().await;

@@ -19,6 +19,8 @@ const year = new Intl.DateTimeFormat(undefined, { year: "numeric", day: "numeric
 const second = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long", hourCycle: "h23" });
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
+const zone = new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts().find(({ type }) => type === "timeZoneName").value;
+
 export function tell(root) {
   for (const time of root.querySelectorAll("time")) {
     const at = Date.parse(time.dateTime);
@@ -27,6 +29,8 @@ export function tell(root) {
     if (time.textContent !== text) time.textContent = text;
     time.title = second.format(at);
   }
+  for (const hour of root.querySelectorAll("[data-hour]")) hour.textContent = clock.format(Number(hour.dataset.hour));
+  for (const one of root.querySelectorAll("[data-zone]")) one.textContent = zone;
   for (const handle of root.querySelectorAll("[data-handle]")) handle.setAttribute("aria-valuetext", moment(Number(handle.getAttribute("aria-valuenow"))));
 }
 

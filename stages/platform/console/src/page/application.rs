@@ -73,6 +73,15 @@ impl Tab {
     }
 }
 
+/// Hours of a day, of what the strip shows unless an address says otherwise, and the most that it does.
+pub(crate) const DAY: i64 = 24;
+const WEEK: i64 = 7 * DAY;
+pub(crate) const LONGEST: i64 = 90 * DAY;
+
+/// Hours that the strip may be asked to show, with their names.
+const RANGES: [(i64, &str); 6] =
+    [(1, "1 h"), (6, "6 h"), (DAY, "24 h"), (WEEK, "7 d"), (28 * DAY, "28 d"), (LONGEST, "90 d")];
+
 /// What of an application is asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
@@ -81,8 +90,8 @@ pub(crate) struct Asked {
     /// Milliseconds.
     pub(crate) from: Option<i64>,
     pub(crate) to: Option<i64>,
-    /// Days that the strip shows.
-    pub(crate) days: i64,
+    /// Hours that the strip shows.
+    pub(crate) hours: i64,
     pub(crate) resource: Option<ResourceKey>,
     pub(crate) side: Side,
     /// The timeline tells of all resources.
@@ -99,13 +108,15 @@ impl Asked {
             let at = value(name)?.parse().ok()?;
             Timestamp::from_millisecond(at).is_ok().then_some(at)
         };
+        let number = |name: &str| value(name)?.parse::<i64>().ok();
+        let hours = number("hours").or_else(|| Some(number("days")?.saturating_mul(DAY)));
         let tab = value("tab").and_then(|word| Tab::ALL.into_iter().find(|tab| tab.word() == word));
         Self {
             id,
             tab: tab.unwrap_or_default(),
             from: moment("from"),
             to: moment("to"),
-            days: value("days").and_then(|days| days.parse().ok()).unwrap_or(7).clamp(1, 90),
+            hours: hours.unwrap_or(WEEK).clamp(1, LONGEST),
             resource: value("r").and_then(|key| key.parse().ok()),
             side: value("side")
                 .and_then(|word| Side::ALL.into_iter().find(|side| side.word() == word))
@@ -120,8 +131,8 @@ impl Asked {
         // What is still to come is not known: it is shown as it is now.
         let at = |at: Option<i64>| Timestamp::from_millisecond(at?).ok().filter(|at| *at < now);
         let (from, to) = (at(self.from), at(self.to));
-        let days = jiff::SignedDuration::from_hours(24 * self.days);
-        let begin = |end: Timestamp| end.checked_sub(days).unwrap_or(Timestamp::UNIX_EPOCH);
+        let shown = jiff::SignedDuration::from_hours(self.hours);
+        let begin = |end: Timestamp| end.checked_sub(shown).unwrap_or(Timestamp::UNIX_EPOCH);
         let end = match to {
             Some(to) if to < begin(now) => to,
             _ => now,
@@ -149,8 +160,10 @@ impl Asked {
                 query.append_pair(name, &moment.to_string());
             }
         }
-        if self.days != 7 {
-            query.append_pair("days", &self.days.to_string());
+        if self.hours != WEEK {
+            let is_days = self.hours % DAY == 0;
+            let (name, count) = if is_days { ("days", self.hours / DAY) } else { ("hours", self.hours) };
+            query.append_pair(name, &count.to_string());
         }
         if let Some(resource) = &self.resource {
             query.append_pair("r", &resource.to_string());
@@ -291,8 +304,8 @@ fn body(
         section.panel.life aria-label="Life" {
             (strip::strip(&application.life, interval.from, interval.to, &link))
             nav.days aria-label="Time shown" {
-                @for (days, name) in [(1, "24 h"), (7, "7 d"), (28, "28 d"), (90, "90 d")] {
-                    a href=(Asked { days, ..asked.clone() }.link()) aria-current=[(days == asked.days).then_some("true")] { (name) }
+                @for (hours, name) in RANGES {
+                    a href=(Asked { hours, ..asked.clone() }.link()) aria-current=[(hours == asked.hours).then_some("true")] { (name) }
                 }
             }
         }

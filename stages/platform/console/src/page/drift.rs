@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
-use super::application::{Asked, Tab};
+use super::application::{Asked, DAY, LONGEST, Tab};
 use super::pieces::empty;
 use crate::time::{absolute, lasting};
 use crate::view::application::{Application, Drift, DriftedResource};
@@ -11,17 +11,15 @@ use crate::view::home::Said;
 
 /// Resources of one drift that are not folded.
 const SHOWN: usize = 5;
-/// The most days that are shown at a time.
-const DAYS: i64 = 90;
 
 pub(super) fn tab(asked: &Asked, application: &Application) -> Markup {
     if application.drifts.is_empty() {
-        let all = Asked { days: DAYS, from: None, to: None, ..asked.clone() };
+        let all = Asked { hours: LONGEST, from: None, to: None, ..asked.clone() };
         return empty(
             "It did not drift in this time",
             &html! {
                 p { "As far as it was reported, what ran was what Git says."
-                    @if asked.days < DAYS { " " a href=(all.link()) { "Show 90 days" } } }
+                    @if asked.hours < LONGEST { " " a href=(all.link()) { "Show 90 days" } } }
             },
         );
     }
@@ -33,7 +31,7 @@ pub(super) fn tab(asked: &Asked, application: &Application) -> Markup {
             }
         }
         @if application.is_cut {
-            p.foot { span { "More drifted in this time than stands here: these are the newest. " a href=(Asked { days: 1, ..asked.clone() }.link()) { "Show 24 hours" } ", or choose an earlier moment." } }
+            p.foot { span { "More drifted in this time than stands here: these are the newest. " a href=(Asked { hours: DAY, ..asked.clone() }.link()) { "Show 24 hours" } ", or choose an earlier moment." } }
         }
     }
 }

@@ -8,6 +8,8 @@ use crate::view::application::Life;
 
 const LEFT: f64 = 116.0;
 const RIGHT: f64 = 1_174.0;
+/// How moments within a day are told.
+const HOUR: &str = "%H:%M";
 
 /// Where a moment stands between two edges.
 fn x(life: &Life, at: Timestamp, left: f64, right: f64) -> f64 {
@@ -108,16 +110,21 @@ fn moments(life: &Life) -> String {
 fn days(life: &Life) -> Markup {
     let whole = life.to.as_second() - life.from.as_second();
     let (step, format) = match whole {
-        0..=172_800 => (14_400, "%H:%M"),
+        0..=7_200 => (600, HOUR),
+        7_201..=43_200 => (3_600, HOUR),
+        43_201..=172_800 => (14_400, HOUR),
         172_801..=900_000 => (86_400, "%a"),
         // However long it is, there is room for its days.
         _ => (86_400 * (whole / 86_400 / 18).max(5), "%-d %b"),
     };
     let first = (life.from.as_second() / step + 1) * step;
+    // Hours become those of whoever looks, in the browser; days are those of UTC.
+    let is_hours = format == HOUR;
     html! {
+        text.label x="16" y="86" data-zone[is_hours] { "UTC" }
         @for second in (first..life.to.as_second()).step_by(usize::try_from(step).unwrap_or(86_400)) {
             @if let Ok(at) = Timestamp::from_second(second) {
-                text.day x=(x(life, at, LEFT, RIGHT)) y="86" { (at.strftime(format)) }
+                text.day x=(x(life, at, LEFT, RIGHT)) y="86" data-hour=[is_hours.then_some(at.as_millisecond())] { (at.strftime(format)) }
             }
         }
     }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use super::application::{Asked, Tab};
+use super::application::{Asked, DAY, LONGEST, Tab};
 use super::commit;
 use super::pieces::{author, change, empty, health, outcome, person, plain, short, sync};
 use super::provider::commit_link;
@@ -28,7 +28,7 @@ pub(super) fn tab(asked: &Asked, application: &Application, now: Timestamp) -> M
         return empty(
             "Nothing changed in this time",
             &html! {
-                p { a href=(Asked { days: 90, from: None, to: None, ..asked.clone() }.link()) { "Show 90 days" } }
+                p { a href=(Asked { hours: LONGEST, from: None, to: None, ..asked.clone() }.link()) { "Show 90 days" } }
             },
         );
     }
@@ -79,7 +79,7 @@ pub(super) fn tab(asked: &Asked, application: &Application, now: Timestamp) -> M
             }
         }
         @if application.is_cut {
-            p.foot { span { "More happened in this time than stands here: these are the newest. " a href=(Asked { days: 1, ..asked.clone() }.link()) { "Show 24 hours" } ", or choose an earlier moment." } }
+            p.foot { span { "More happened in this time than stands here: these are the newest. " a href=(Asked { hours: DAY, ..asked.clone() }.link()) { "Show 24 hours" } ", or choose an earlier moment." } }
         }
     }
 }

@@ -15,6 +15,7 @@ mod drifted;
 mod forms;
 mod found;
 mod hostile;
+mod hours;
 mod journey;
 mod layout;
 mod live;

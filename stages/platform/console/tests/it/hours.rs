@@ -1,0 +1,42 @@
+//! The hours of an application's life: as few as an incident has, on the clock of whoever looks.
+
+use serde_json::json;
+
+use crate::browser::Browser;
+use crate::journey::sign_in;
+use crate::served::Served;
+
+const PAGE: &str = "/applications/eu-1/argocd-production/payments?q=env%3Aproduction";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_strip_shows_an_hour_and_six_on_the_clock_of_whoever_looks_and_days_as_those_of_utc() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    browser.devtools("Emulation.setTimezoneOverride", json!({"timezoneId": "Asia/Kolkata"})).await;
+    let axis = "document.querySelector('.life [data-zone]')?.textContent";
+    let hours = "[...document.querySelectorAll('.life [data-hour]')]";
+    let clock = "(new Intl.DateTimeFormat(undefined, { timeZone: 'Asia/Kolkata', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }))";
+    let as_there =
+        format!("{hours}.every((one) => one.textContent === {clock}.format(Number(one.dataset.hour)))");
+    browser.client.goto(&format!("{}{PAGE}", served.url)).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    for (name, query) in [("1 h", "hours=1"), ("6 h", "hours=6"), ("24 h", "days=1")] {
+        let link = format!(
+            "[...document.querySelectorAll('.life nav a')].find((one) => one.textContent === '{name}')"
+        );
+        browser.until(&format!("({link})?.click() ?? true")).await;
+        browser.until(&format!("location.search.includes('{query}') && {link}.ariaCurrent === 'true'")).await;
+        browser.until(&format!("{axis} === 'GMT+5:30' && {hours}.length >= 5 && {as_there}")).await;
+        browser.shot(&format!("strip-{}", query.replace('=', "-"))).await;
+    }
+    browser.until(&format!("{hours}[0].textContent.endsWith(':30')")).await;
+    browser.client.goto(&format!("{}{PAGE}&days=7", served.url)).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    browser.until(&format!("!{axis} && !{hours}.length && [...document.querySelectorAll('.life .label')].some((one) => one.textContent === 'UTC')")).await;
+    browser.shot("strip-days-7").await;
+    browser.view(390, 844, true).await;
+    browser.until("document.documentElement.scrollWidth <= innerWidth").await;
+    browser.shot("strip-390").await;
+    browser.close().await;
+}

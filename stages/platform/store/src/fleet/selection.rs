@@ -50,7 +50,7 @@ pub enum Condition {
     Commit(String),
     /// Part of the name of who wrote its commit.
     Author(String),
-    /// It was deployed at this moment or later.
+    /// It was deployed at this moment or later, or an operation to do so ended otherwise then, or goes on since.
     DeployedSince(Millis),
 }
 
@@ -307,7 +307,10 @@ impl Query {
                 let author = self.lower("a.author", text);
                 format!("{author} {}", self.like("%", text, "%"))
             }
-            Condition::DeployedSince(at) => format!("a.deployed_at >= {}", self.int(*at)),
+            Condition::DeployedSince(at) => {
+                let at = self.int(*at);
+                format!("(a.deployed_at >= {at} OR a.phase_at >= {at})")
+            }
         }
     }
 

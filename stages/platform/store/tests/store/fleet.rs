@@ -102,7 +102,9 @@ pub(crate) async fn a_list_is_grouped_and_ordered_and_its_neighbours_are_those_o
 }
 
 pub(crate) async fn a_filter_leaves_what_it_says_and_takes_nothing_typed_for_more(opened: Opened) {
-    opened.keep(application("web", "production", "Healthy", "Synced", 1)).await;
+    let mut web = application("web", "production", "Healthy", "Synced", 1);
+    web.operation = operation(2, Some(6 * HOUR), "Failed");
+    opened.keep(web).await;
     let mut other = application("api", "staging", "Degraded", "OutOfSync", 2);
     other.placement.labels[1].1 = "core".to_owned();
     other.images = r#"["worker:2"]"#.to_owned();
@@ -156,8 +158,10 @@ pub(crate) async fn a_filter_leaves_what_it_says_and_takes_nothing_typed_for_mor
         (Condition::Commit("1ab".to_owned()), &["web"]),
         (Condition::Commit("abc".to_owned()), &[]),
         (Condition::Author("ada".to_owned()), &["web"]),
-        (Condition::DeployedSince(5 * HOUR), &["api"]),
-        (Condition::DeployedSince(5 * HOUR + 1), &[]),
+        (Condition::DeployedSince(5 * HOUR), &["api", "web"]),
+        // What failed was to be deployed, too.
+        (Condition::DeployedSince(5 * HOUR + 1), &["web"]),
+        (Condition::DeployedSince(6 * HOUR + 1), &[]),
     ];
     for (condition, expected) in cases {
         let selection = Selection {

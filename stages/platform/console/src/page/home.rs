@@ -15,8 +15,12 @@ use crate::view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
 use crate::view::shipping::Trend;
 
 pub(crate) fn page(home: &Home, trend: &Trend, is_admin: bool, now: Timestamp) -> Page {
-    let body =
-        if home.runtimes.is_empty() { super::runtimes::none(is_admin) } else { body(home, trend, now) };
+    let body = match (home.runtimes.is_empty(), home.applications) {
+        (true, _) => super::runtimes::none(is_admin),
+        // Of a runtime that reports the rules of whoever looks leave nothing.
+        (false, 0) if !is_admin => super::runtimes::not_seen("You see no application yet"),
+        (false, _) => body(home, trend, now),
+    };
     Page { title: "Home".to_owned(), section: Section::Home, bar: find_bar(), body }
 }
 

@@ -1,9 +1,9 @@
 //! Whoever sees nothing is told so, and is led nowhere that they may not go.
 
 use reqwest::{Client, StatusCode, redirect};
-use stages_platform_store::Role;
+use stages_platform_store::{Action, Attribute, AttributeName, Entity, Role};
 
-use crate::platform::Platform;
+use crate::platform::{Platform, by};
 
 #[tokio::test]
 async fn whoever_no_rule_shows_anything_is_told_that_and_not_that_there_is_nothing() {
@@ -42,4 +42,20 @@ async fn whoever_no_rule_shows_anything_is_told_that_and_not_that_there_is_nothi
     for part in ["<h2>Only an admin may see this</h2>", "<nav class=\"side\"", "<main", "href=\"/\""] {
         assert!(page.contains(part), "{part}: {page}");
     }
+}
+
+#[tokio::test]
+async fn whoever_has_rules_that_leave_no_application_is_told_that_and_not_that_all_is_well() {
+    let platform = Platform::new().await;
+    platform.store.register(&by(), "empty", "{}", true, 1).await.unwrap().unwrap();
+    let empty = Attribute { name: AttributeName::Runtime, key: None, value: "empty".to_owned() };
+    let lin = platform.lin(vec![(Entity::GitopsApplications, vec![Action::View], vec![empty])]).await;
+    for path in ["/", "/applications"] {
+        let page = platform.page(&lin, path).await;
+        assert!(page.contains("<h2>You see no application yet</h2>"), "{path}: {page}");
+        assert!(page.contains("No rule of your teams shows you"), "{path}: {page}");
+        assert!(!page.contains("Nothing needs you"), "{path}: {page}");
+    }
+    // The runtime is theirs to see.
+    assert!(platform.page(&lin, "/runtimes").await.contains(">empty<"));
 }

@@ -38,6 +38,44 @@ async fn a_runtime_of_which_nothing_changes_lives_as_long_as_its_digests_come() 
 }
 
 #[tokio::test]
+async fn reports_of_resources_do_not_hide_that_the_reporter_is_silent() {
+    let platform = start(config()).await;
+    let own = [("authorization", &*platform.token)];
+    let digest = json!({"ledger": "l", "shard": 0, "shards": 1, "applications": 0, "entities": 0, "digest": "0".repeat(32)});
+    assert_eq!(platform.post("/2.0/api/events/digest", &own, digest.to_string()).await.status, 200);
+    until(&platform, |known| !known.roles.is_empty()).await;
+    // When any role of it was heard of, and when its reporter was.
+    let heard = async || {
+        let known = platform.store.registrations(None).await.unwrap().remove(0);
+        (known.heard_at.unwrap(), known.reporter_at.unwrap())
+    };
+    let (first, told) = heard().await;
+    assert_eq!(told, first);
+    let object = |version: u32| {
+        let metadata =
+            json!({"name": "web", "namespace": "shop", "uid": "r", "resourceVersion": version.to_string()});
+        json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "metadata": metadata})
+    };
+    let mut version = 0;
+    while heard().await.0 == first {
+        version += 1;
+        let reply = platform.report(&json!({"data": {"object": object(version)}})).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    assert_eq!(heard().await.1, told);
+    // The reporter lives as well once a report of its own comes, if only in one batch with others.
+    let own_report = crate::forms::event(&object(version + 1), "01");
+    let batch = json!({"reports": [
+        {"idempotencyKey": "a", "data": own_report["data"]},
+        {"idempotencyKey": "b", "data": {"object": object(version + 2)}},
+    ]});
+    let reply = platform.post("/2.0/api/events/batch", &own, batch.to_string()).await;
+    assert_eq!(reply.body, json!({"results": [{"status": 200}, {"status": 200}]}));
+    let (last, told) = heard().await;
+    assert_eq!(told, last);
+}
+
+#[tokio::test]
 async fn what_is_not_taken_is_counted_of_whoever_sent_it_and_of_nobody_where_that_is_not_known() {
     let platform = start(config()).await;
     let own = [("authorization", &*platform.token)];

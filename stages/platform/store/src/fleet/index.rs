@@ -262,23 +262,26 @@ fn search(report: &Report, images: &[String]) -> String {
     begin(&all, SEARCHED).to_owned()
 }
 
-/// Who has reported just now, and how long the newest of it was on the way.
+/// Who has reported just now, and how long the newest of it was on the way. What comes from whoever watches resources says nothing of
+/// whether the reporter lives.
 pub(crate) async fn seen(
     connection: &mut Connection,
     all: &[&[Delivery]],
     now: Millis,
 ) -> Result<(), StoreError> {
-    let mut newest = BTreeMap::<i64, Millis>::new();
-    for deliveries in all {
-        for delivery in *deliveries {
-            let at = newest.entry(delivery.runtime).or_insert(delivery.report.at);
-            *at = delivery.report.at.max(*at);
-        }
+    let mut runtimes = BTreeMap::<i64, (Millis, bool)>::new();
+    for delivery in all.iter().copied().flatten() {
+        let Report { at, has_source, .. } = delivery.report;
+        let (newest, is_of_reporter) = runtimes.entry(delivery.runtime).or_insert((at, false));
+        *newest = at.max(*newest);
+        *is_of_reporter |= has_source;
     }
-    for (runtime, at) in newest {
-        let sql = "UPDATE runtimes SET seen_at = $2, reporter_at = $2, lag = $3, \
+    for (runtime, (at, is_of_reporter)) in runtimes {
+        let sql = "UPDATE runtimes SET seen_at = $2, reporter_at = COALESCE($5, reporter_at), lag = $3, \
                    reported_at = CASE WHEN reported_at > $4 THEN reported_at ELSE $4 END WHERE id = $1";
-        let arguments = [Arg::Int(runtime), Arg::Int(now), Arg::Int((now - at).max(0)), Arg::Int(at)];
+        let reporter_at = Arg::IntOrNull(is_of_reporter.then_some(now));
+        let lag = Arg::Int((now - at).max(0));
+        let arguments = [Arg::Int(runtime), Arg::Int(now), lag, Arg::Int(at), reporter_at];
         connection.execute(sql, &arguments).await?;
     }
     Ok(())

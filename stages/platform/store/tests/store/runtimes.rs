@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
-    FleetRuntime, HeardRole, Place, RefusedReports, Retention, Runtime, SEALING_KEYS, SealingKey,
+    FleetRuntime, HeardRole, Place, RefusedReports, Report, Retention, Runtime, SEALING_KEYS, SealingKey,
     SharedConfiguration, TOLD_CLUSTERS, ToldCluster, VersionSource, View, Which, adopt, create_token,
 };
 
 use crate::accounts::{NOW, by};
 use crate::contract::retained;
-use crate::support::{KEEP_ALL, Opened, on, report};
+use crate::support::{KEEP_ALL, Opened, on, report, resource};
 
 /// Runs them on a place that is new each time it is asked for.
 pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
@@ -92,6 +92,9 @@ async fn what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports
     opened.keep(report("u", 1, 77)).await;
     let reported = told().await.heard_at.unwrap();
     store.keep_heard(id, ("reporter", "1.2.3"), reported + 5_000).await.unwrap();
+    opened.keep(Report { has_source: false, ..resource("r", 1, 76) }).await;
+    let heard_at = told().await.heard_at;
+    assert_eq!(heard_at, Some(reported + 5_000), "whoever watches resources says nothing of the reporter");
     store.keep_heard(id, ("", ""), reported + 4_000).await.unwrap();
     store.keep_heard(id, ("change-revision", ""), reported + 8_000).await.unwrap();
     store.keep_heard(id, ("reporter", "1.2.4"), reported + 7_000).await.unwrap();

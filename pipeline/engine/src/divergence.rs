@@ -2,7 +2,7 @@
 //!
 //! takes: the ledger's digest of each owned shard - gives: a log line when an answer changes - calls:
 //! [`Sink::digest`](pipeline_core::Sink::digest), one shard after the other, within a bounded time - fails: never for anybody else; a receiver that
-//! does not answer is said once, and asked again at the next interval
+//! does not answer is said once, and asked again at the next interval; one that refuses the question less and less often
 //!
 //! A report that the receiver has and whose acknowledgement the ledger has not noted yet makes a difference for a
 //! moment, and one whose answer was lost makes one until its entity is reported again. So "something else" counts only
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::{
-    CircuitState, Compared, DigestOutcome, Key, ShardDigest, Shutdown, StageError, Timestamp,
+    Backoff, CircuitState, Compared, DigestOutcome, Key, ShardDigest, Shutdown, StageError, Timestamp,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
@@ -26,8 +26,19 @@ use pipeline_ledger::AckedDigest;
 
 /// A receiver answers for one shard within this time.
 const ASK: Duration = Duration::from_secs(10);
+/// A receiver that refuses the question is asked again no later.
+const REFUSED: Duration = Duration::from_secs(3_600);
 /// So often in a row "something else" must count to be believed.
 const BELIEVED: u32 = 2;
+
+/// Why nothing was compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failed {
+    /// The receiver did not answer, or may answer the same question later.
+    Away,
+    /// It does not take such a question.
+    Refused,
+}
 
 /// What was said last of one shard.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -66,13 +77,18 @@ pub(crate) async fn watch(
     let mut tick = interval_at(Instant::now() + every, every);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut opinions = BTreeMap::new();
-    let mut away = false;
+    let backoff = Backoff { min: every, max: REFUSED.max(every) };
+    let (mut failed, mut refusals, mut again) = (None, 0, Instant::now());
     loop {
         let round = async {
             tick.tick().await;
             // A receiver that takes no reports is not bothered with questions.
-            if matches!(handle.status().circuit, CircuitState::Closed) {
-                away = round(&shared, &config, &handle, &mut opinions, away).await;
+            if Instant::now() >= again && matches!(handle.status().circuit, CircuitState::Closed) {
+                failed = round(&shared, &config, &handle, &mut opinions, failed.is_some()).await;
+                refusals = if failed == Some(Failed::Refused) { refusals + 1 } else { 0 };
+                if refusals > 0 {
+                    again = Instant::now() + backoff.wait(refusals, None, fastrand::u64(..));
+                }
             }
         };
         tokio::select! {
@@ -82,15 +98,15 @@ pub(crate) async fn watch(
     }
 }
 
-/// Asks about every owned shard once; gives whether the receiver was away. When it is away for one, or says that it does not
+/// Asks about every owned shard once; gives why that failed, if it did. When it fails for one, or the receiver says that it does not
 /// compare, the others are left for the next time.
 async fn round(
     shared: &Shared,
     config: &Config,
     handle: &Handle,
     opinions: &mut BTreeMap<u32, Opinion>,
-    was_away: bool,
-) -> bool {
+    had_failed: bool,
+) -> Option<Failed> {
     for (shard, _) in handle.status().shards {
         let asked = ask(shared, config, handle, shard).await;
         shared.metrics.digest(*asked.as_ref().unwrap_or(&DigestOutcome::Failed));
@@ -105,20 +121,21 @@ async fn round(
                 None => {}
             },
             Err(error) => {
+                let is_refused = matches!(error, Some(StageError::Reject { .. }));
                 let error = error.as_ref().map(|error| error as &dyn std::error::Error);
-                if was_away {
+                if had_failed {
                     tracing::debug!(shard, error, "cannot hand over a digest");
                 } else {
                     tracing::warn!(shard, error, "cannot hand over a digest");
                 }
-                return true;
+                return Some(if is_refused { Failed::Refused } else { Failed::Away });
             }
         }
     }
-    if was_away {
+    if had_failed {
         tracing::info!("digests are handed over again");
     }
-    false
+    None
 }
 
 /// Asks about one shard. An error of nothing is a time-out.

@@ -130,6 +130,30 @@ async fn a_receiver_that_cannot_be_told_holds_no_report_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_receiver_that_refuses_digests_is_asked_less_and_less_often_and_as_before_once_it_answers() {
+    let engine = telling_of(config(), Compares::Refuses);
+    let asked = |engine: &Running| engine.receiver.held.digests.lock().unwrap().len();
+    told(&engine, 3).await;
+    let before = asked(&engine);
+    tokio::time::sleep(Duration::from_secs(10 * 3_600)).await;
+    let more = asked(&engine) - before;
+    assert!((10..=30).contains(&more), "{more} times in ten hours");
+    engine.receiver.held.compares(Compares::No);
+    let refused = asked(&engine);
+    let answers = async {
+        while asked(&engine) == refused {
+            tokio::time::sleep(EVERY).await;
+        }
+    };
+    tokio::time::timeout(EVERY * 62, answers).await.expect("it is asked once an hour at least");
+    let before = asked(&engine);
+    tokio::time::sleep(EVERY * 10).await;
+    let more = asked(&engine) - before;
+    assert!((9..=11).contains(&more), "{more} times in ten minutes");
+    engine.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_receiver_that_does_not_compare_is_asked_about_one_shard_each_time() {
     let engine = telling_of(config(), Compares::No);
     told(&engine, 3).await;

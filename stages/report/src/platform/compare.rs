@@ -1,7 +1,7 @@
 //! Asks the platform whether it holds what it acknowledged.
 //!
 //! Four requests, all optional for a platform: 204, 404, 405 and 501 mean that it does not compare, and so does a
-//! 2xx that does not say. `{events}` is the path of events, by default `/2.0/api/events`; bodies are JSON and not
+//! 2xx that does not say. 403, 500 and each other 4xx that would park a report refuse the question. `{events}` is the path of events, by default `/2.0/api/events`; bodies are JSON and not
 //! zipped, `Authorization` is as for reports.
 //!
 //! `POST {events}/digest`, one per shard:
@@ -153,8 +153,12 @@ impl Platform {
         body: Vec<u8>,
     ) -> Result<Option<T>, StageError> {
         let reply = self.post_json(act, below, body.into()).await;
-        // Whether a report was ever taken does not matter: "not found" is an answer here.
-        let refused = |error| classify(error, true, false);
+        let refused = |error: HttpError| match error.status() {
+            // A platform that takes reports, and cannot take this.
+            Some(403 | 500) => error.into_reject(),
+            // Whether a report was ever taken does not matter: "not found" is an answer here.
+            _ => classify(error, true, false),
+        };
         let reply = reply.map_err(refused)?;
         match reply.status() {
             200 => read(reply).map(Some).map_err(HttpError::into_retry),

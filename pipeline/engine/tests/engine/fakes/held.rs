@@ -21,6 +21,7 @@ pub(crate) enum Compares {
     /// And fails when it is asked what it holds beside that.
     FailsOfOthers,
     Fails,
+    Refuses,
     NeverAnswers,
 }
 
@@ -89,6 +90,7 @@ impl TakenReports {
             Compares::No => Ok(false),
             Compares::Yes | Compares::NamedAlone | Compares::FailsOfOthers => Ok(true),
             Compares::Fails => Err(StageError::retry(Reason::ServerError, "it is broken")),
+            Compares::Refuses => Err(StageError::reject(Reason::Refused, "it takes no such question")),
             Compares::NeverAnswers => {
                 tokio::time::sleep(Duration::from_secs(1_000_000)).await;
                 Ok(false)

@@ -5,7 +5,7 @@
 //!
 //! Of each application it knows the highest `Fencing-Epoch`, and answers 412 to a report of a lower one, unless it is told
 //! to ignore them. A report without an epoch is taken as ever. What it is told of a higher `Cluster-Era` is newer, whatever its
-//! version.
+//! version. An epoch or an era that is no whole number is answered 400.
 //!
 //! `POST /2.0/api/events/batch`, gzipped `{"reports": [{"idempotencyKey", "traceparent", "fencingEpoch", "clusterEra", "data"}]}`,
 //! answered by `{"results": [{"status", "retryAfter"}]}`. Rules of `report` meet each report in it, those of `batch` the whole

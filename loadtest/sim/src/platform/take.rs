@@ -58,6 +58,9 @@ pub(super) async fn one(State(shared): State<Arc<Shared>>, headers: HeaderMap, b
         Err(response) => (response, false),
         Ok(text) => match text.as_deref().and_then(wire::post) {
             None => (malformed(&shared, "not a report"), false),
+            Some(_) if [EPOCH, ERA].into_iter().any(|name| is_no_number(&headers, name)) => {
+                (malformed(&shared, "an epoch or an era that is no whole number"), false)
+            }
             Some((payload, parsed)) => {
                 let answer = PeerResponse::ok("{}");
                 match take(&shared, &headers, payload, &parsed).await {
@@ -251,10 +254,13 @@ fn key(headers: &HeaderMap) -> Option<&str> {
     headers.get("idempotency-key").and_then(|key| key.to_str().ok())
 }
 
-/// The epoch or the era that a report names; one that is no number counts as the lowest.
+/// The epoch or the era that a report names.
 fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
-    let number = headers.get(name)?;
-    Some(number.to_str().ok().and_then(|number| number.parse().ok()).unwrap_or(0))
+    headers.get(name)?.to_str().ok()?.parse().ok()
+}
+
+fn is_no_number(headers: &HeaderMap, name: &str) -> bool {
+    headers.contains_key(name) && number(headers, name).is_none()
 }
 
 pub(super) fn is(headers: &HeaderMap, name: &header::HeaderName, value: &str) -> bool {

@@ -198,11 +198,13 @@ async fn an_owner_that_another_has_followed_is_refused() {
     assert_eq!(post_of(&platform, 2, &config_map("a", 1), EPOCH, "8").await, 200);
     // Application and resources have one owner; other applications have their own.
     assert_eq!(post_of(&platform, 3, &application("a", 2), EPOCH, "7").await, 412);
-    assert_eq!(post_of(&platform, 3, &application("a", 2), EPOCH, "soon").await, 412);
+    for (name, number) in [(EPOCH, "soon"), (EPOCH, "-1"), ("cluster-era", "late")] {
+        assert_eq!(post_of(&platform, 3, &application("a", 2), name, number).await, 400, "{name}: {number}");
+    }
     assert_eq!(post_of(&platform, 4, &application("b", 1), EPOCH, "3").await, 200);
     assert_eq!(post(&platform, &key(5), &application("a", 3)).await, 200);
     let totals = platform.totals();
-    assert_eq!((totals.taken, totals.stale_refused), (4, 2));
+    assert_eq!((totals.taken, totals.stale_refused, totals.malformed), (4, 1, 3));
     assert_eq!(platform.last_of_application("argocd", "a").unwrap().version, Some(3));
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use axum::Router;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::routing::get;
 use jiff::Timestamp;
 use pipeline_core::{ExposeSecret as _, Given, Service as _, Shutdown};
@@ -328,7 +329,11 @@ fn pages(store: Store) -> Router {
         // No restart helps: what is sent is answered 503 until there is room, or the disk is well.
         false => "degraded: the store cannot be written, the log says why\n",
     };
-    Router::new().route("/healthz", get(health)).route("/readyz", get(async || "ready\n")).with_state(store)
+    let ready = async |State(store): State<Store>| match store.is_newer() {
+        false => (StatusCode::OK, "ready\n"),
+        true => (StatusCode::SERVICE_UNAVAILABLE, "a newer version has the store: this one writes nothing\n"),
+    };
+    Router::new().route("/healthz", get(health)).route("/readyz", get(ready)).with_state(store)
 }
 
 #[cfg(test)]

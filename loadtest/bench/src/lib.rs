@@ -23,7 +23,6 @@ mod objects;
 mod people;
 mod platform;
 mod play;
-mod postgres;
 mod result;
 mod revisions;
 pub mod router;

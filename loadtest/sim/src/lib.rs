@@ -21,6 +21,7 @@ pub mod platform;
 pub mod platform_process;
 mod player;
 pub mod port;
+pub mod postgres;
 pub mod process;
 pub mod proxy;
 pub mod recordings;

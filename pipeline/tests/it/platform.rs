@@ -1,6 +1,7 @@
 //! The role `platform` as a process: killed while reports arrive, reported to by the reporter, backed up and restored.
 
 mod canaries;
+mod newer;
 mod objects;
 mod restored;
 mod streams;

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use loadtest_sim::people::{Admin, FIRST};
+use loadtest_sim::postgres::PostgresServer;
 use serde_json::json;
 
 use self::fleet::{Fleet, Shape, team};
@@ -25,7 +26,6 @@ use self::reads::{Reader, Readers, histories, lists};
 use self::reporters::Reporters;
 use crate::measure::{Measure, Measures};
 use crate::platform::Platform;
-use crate::postgres::Server;
 use crate::times::mib;
 use loadtest_judge::screen::{bar, say};
 
@@ -78,8 +78,8 @@ pub(crate) async fn run(program: &Path, chosen: Chosen) -> anyhow::Result<bool> 
     say(&format!(
         "== console: {runtimes} runtimes, {applications} applications, {entities} resources, {days} days of {lived} applications"
     ));
-    let server = if chosen.on_postgres { Some(Server::start().await?) } else { None };
-    let platform = Platform::start(program, server.as_ref().map(Server::url).as_deref()).await?;
+    let server = if chosen.on_postgres { Some(PostgresServer::start().await?) } else { None };
+    let platform = Platform::start(program, server.as_ref().map(PostgresServer::url).as_deref()).await?;
     let admin = Admin::first(platform.client(), platform.url(), &platform.says(FIRST).await?).await?;
     let reporters = Reporters::register(&admin, runtimes).await?;
     let (mut fleet, began) = (Fleet::new(form.shape), Instant::now());
@@ -155,7 +155,7 @@ async fn fill(
 }
 
 /// The bytes that it is kept in.
-async fn size(platform: &Platform, server: Option<&Server>) -> anyhow::Result<u64> {
+async fn size(platform: &Platform, server: Option<&PostgresServer>) -> anyhow::Result<u64> {
     let Some(server) = server else {
         let file = platform.file();
         let size = |end: &str| {

@@ -19,10 +19,10 @@ use jiff::{SignedDuration, Timestamp};
 use crate::bodies::Bodies;
 use crate::measure::{Measure, Measures};
 use crate::platform::Platform;
-use crate::postgres::Server;
 use crate::senders::SENDERS;
 use crate::times::{Times, millis};
 use loadtest_judge::screen::say;
+use loadtest_sim::postgres::PostgresServer;
 
 /// Bodies that are made before they are sent, so that making them takes no time of the platform's.
 const MADE: usize = 10_000;
@@ -81,7 +81,7 @@ pub(crate) async fn run(program: &Path, is_short: bool) -> anyhow::Result<bool> 
     let form = if is_short { SHORT } else { LONG };
     let mut all = vec![measure(program, "SQLite", None, form).await?];
     if !is_short {
-        let server = Server::start().await?;
+        let server = PostgresServer::start().await?;
         all.push(measure(program, "Postgres", Some(&server.url()), form).await?);
     }
     let mut measures = Measures::new("ingest", !form.is_judged);

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
@@ -84,6 +85,8 @@ pub(crate) enum Database {
         readers: PgPool,
         lookups: PgPool,
         limits: Limits,
+        /// A newer version has brought the tables to its shape since they were opened.
+        is_newer: Arc<AtomicBool>,
     },
 }
 
@@ -112,7 +115,8 @@ impl Database {
                 if is_new {
                     migrate(&pool, limits).await?;
                 }
-                Ok(Self::Postgres { writer: pool.clone(), readers: pool.clone(), lookups: pool, limits })
+                let (writer, readers, is_newer) = (pool.clone(), pool.clone(), Arc::default());
+                Ok(Self::Postgres { writer, readers, lookups: pool, limits, is_newer })
             }
         }
     }
@@ -164,7 +168,27 @@ impl Database {
         let some = |most| limits.watch(PgPoolOptions::new().max_connections(most).acquire_timeout(PATIENCE));
         let readers = some(READERS).connect_lazy_with(options.clone());
         let lookups = some(LOOKUPS).connect_lazy_with(options);
-        Ok(Self::Postgres { writer, readers, lookups, limits })
+        Ok(Self::Postgres { writer, readers, lookups, limits, is_newer: Arc::default() })
+    }
+
+    /// Remembers whose the tables are, by how it went to begin to write.
+    pub(crate) fn begun(&self, begun: &Result<(), StoreError>) {
+        if let Self::Postgres { is_newer, .. } = self {
+            match begun {
+                Ok(()) => is_newer.store(false, Ordering::Relaxed),
+                Err(StoreError::Newer) => is_newer.store(true, Ordering::Relaxed),
+                // It says nothing of them.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Whether a newer version has the tables, by what was to be written last.
+    pub(crate) fn is_newer(&self) -> bool {
+        match self {
+            Self::Sqlite { .. } => false,
+            Self::Postgres { is_newer, .. } => is_newer.load(Ordering::Relaxed),
+        }
     }
 
     pub(crate) async fn to_write(&self) -> Result<Connection, StoreError> {

@@ -289,6 +289,12 @@ impl Store {
         self.metrics.is_writable()
     }
 
+    /// Whether a newer version has changed its tables, so that this one writes nothing any more, as of what was to be written last.
+    #[must_use]
+    pub fn is_newer(&self) -> bool {
+        self.database.is_newer()
+    }
+
     /// Whose token it is; `None`: nobody's.
     ///
     /// # Errors

@@ -210,7 +210,9 @@ pub(crate) async fn within<T>(
         Some(connection) => connection,
         None => database.to_write().await?,
     };
-    if let Err(error) = connection.begin(NEWEST).await {
+    let begun = connection.begin(NEWEST).await;
+    database.begun(&begun);
+    if let Err(error) = begun {
         // It may be within a transaction that failed.
         connection.discard().await;
         return Err(error);

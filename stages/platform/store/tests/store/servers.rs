@@ -51,9 +51,15 @@ async fn whoever_makes_a_token_changes_no_tables_that_a_platform_has() {
     // A platform that was left behind writes nothing that a newer one reads otherwise.
     let (runtime, key, report) = (opened.runtime.id, digest("a"), report("u", 1, 1));
     let delivery = Delivery { runtime, key, keyed: true, epoch: None, era: 0, report };
-    let error = opened.store.keep(vec![delivery]).await.unwrap_err();
+    assert!(!opened.store.is_newer(), "nothing was to be written");
+    let error = opened.store.keep(vec![delivery.clone()]).await.unwrap_err();
     assert!(matches!(*error, StoreError::Newer), "{error:?}");
+    assert!(opened.store.is_newer());
     assert_eq!(opened.timeline().await, []);
+    // It was gone back to how it was before that.
+    run(&url, "DELETE FROM _sqlx_migrations WHERE version = 100000").await;
+    opened.store.keep(vec![delivery]).await.unwrap();
+    assert!(!opened.store.is_newer());
     opened.close().await;
 }
 

@@ -5,17 +5,21 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use loadtest_sim::process::is_root;
-use loadtest_sim::until;
-use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
+
+use crate::command::printed;
+use crate::process::is_root;
+use crate::until;
 
 /// It may take so long on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-pub(super) struct Server {
+/// A running server, with the database `postgres`.
+#[derive(Debug)]
+pub struct PostgresServer {
     child: Child,
     folder: TempDir,
+    programs: PathBuf,
 }
 
 /// The folder of its programs.
@@ -24,7 +28,8 @@ fn programs() -> anyhow::Result<PathBuf> {
         return Ok(folder.into());
     }
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut folders = versions.map(|version| version.path().join("bin"));
+    let elsewhere = ["/usr/bin", "/usr/local/bin", "/usr/libexec/postgresql"].map(PathBuf::from);
+    let mut folders = versions.map(|version| version.path().join("bin")).chain(elsewhere);
     folders.find(|folder| folder.join("initdb").exists()).context(
         "Postgres is not installed: run .ci/setup, or name the folder of its programs in LOADTEST_POSTGRES",
     )
@@ -41,8 +46,12 @@ fn command(program: &Path, folder: &Path) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-impl Server {
-    pub(super) async fn start() -> anyhow::Result<Self> {
+impl PostgresServer {
+    /// Starts one, and waits until it answers.
+    ///
+    /// # Errors
+    /// Postgres is not installed, or does not start.
+    pub async fn start() -> anyhow::Result<Self> {
         let (programs, folder) = (programs()?, TempDir::new().context("make a folder")?);
         if is_root()? {
             let done = Command::new("chown").arg("postgres").arg(folder.path()).status();
@@ -68,28 +77,42 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .context("start Postgres")?;
-        let server = Self { child, folder };
-        let ask = async || Ok(PgConnection::connect(&server.url()).await.is_ok());
+        let server = Self { child, folder, programs };
+        let ask = async || Ok(server.run("SELECT 1").await.is_ok());
         let answers = until(PATIENCE, Duration::from_millis(100), ask, |answers| *answers).await?;
         ensure!(answers, "Postgres does not answer");
         Ok(server)
     }
 
-    /// The bytes of what is kept there.
-    pub(super) async fn size(&self) -> anyhow::Result<u64> {
-        let mut connection = PgConnection::connect(&self.url()).await?;
-        let sql = "SELECT pg_database_size(current_database())";
-        let size: i64 = sqlx::query_scalar(sql).fetch_one(&mut connection).await?;
-        Ok(size.cast_unsigned())
+    /// What a statement answers: a line for each row.
+    ///
+    /// # Errors
+    /// What the server says instead.
+    pub async fn run(&self, sql: &str) -> anyhow::Result<String> {
+        let mut psql = tokio::process::Command::new(self.programs.join("psql"));
+        psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--username=test"]);
+        psql.arg("--host").arg(self.folder.path()).args(["--dbname=postgres", "--command", sql]);
+        Ok(printed(&mut psql, "ask Postgres").await?.trim_end().to_owned())
     }
 
-    pub(super) fn url(&self) -> String {
+    /// The bytes of what is kept there.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn size(&self) -> anyhow::Result<u64> {
+        let size = self.run("SELECT pg_database_size(current_database())").await?;
+        size.parse().context("read how much Postgres keeps")
+    }
+
+    /// How it is reached.
+    #[must_use]
+    pub fn url(&self) -> String {
         let folder = self.folder.path().display().to_string().replace('/', "%2F");
         format!("postgres://test@{folder}:5432/postgres")
     }
 }
 
-impl Drop for Server {
+impl Drop for PostgresServer {
     fn drop(&mut self) {
         // Its children end when it does.
         let _ = self.child.kill();

@@ -21,6 +21,7 @@ use crate::connection::Connection;
 use crate::error::StoreError;
 use crate::file_lock::{FileLock, lock, turn};
 use crate::limits::{self, Limits};
+use crate::lock_wait;
 use crate::migrations::MIGRATIONS;
 
 /// Connections that read, beside the one that writes,
@@ -105,7 +106,7 @@ impl Database {
             Place::Sqlite(path) => Self::beside_sqlite(path, make).await,
             Place::Postgres(url) => {
                 let limits = Limits::default();
-                let (pool, _) = connected(url, limits).await?;
+                let (pool, options) = connected(url, limits).await?;
                 let mut connection = Connection::to_postgres(pool.acquire().await?, limits);
                 let is_new = is_new(applied(&mut connection).await?.as_ref())?;
                 drop(connection);
@@ -113,7 +114,7 @@ impl Database {
                     return Err(StoreError::NoStore(place.to_string()));
                 }
                 if is_new {
-                    migrate(&pool, limits).await?;
+                    migrate(&pool, &options, limits).await?;
                 }
                 let (writer, readers, is_newer) = (pool.clone(), pool.clone(), Arc::default());
                 Ok(Self::Postgres { writer, readers, lookups: pool, limits, is_newer })
@@ -164,7 +165,7 @@ impl Database {
 
     async fn open_postgres(url: &str, limits: Limits) -> Result<Self, StoreError> {
         let (writer, options) = connected(url, limits).await?;
-        migrate(&writer, limits).await?;
+        migrate(&writer, &options, limits).await?;
         let some = |most| limits.watch(PgPoolOptions::new().max_connections(most).acquire_timeout(PATIENCE));
         let readers = some(READERS).connect_lazy_with(options.clone());
         let lookups = some(LOOKUPS).connect_lazy_with(options);
@@ -261,14 +262,18 @@ async fn connected(url: &str, limits: Limits) -> Result<(PgPool, PgConnectOption
 }
 
 /// Makes the tables of a server, or brings them to this version's shape.
-async fn migrate(pool: &PgPool, limits: Limits) -> Result<(), StoreError> {
+async fn migrate(pool: &PgPool, options: &PgConnectOptions, limits: Limits) -> Result<(), StoreError> {
     let applied = applied(&mut Connection::to_postgres(pool.acquire().await?, limits)).await?;
     if applied.is_some_and(|applied| lacks(&applied)) {
         tracing::info!("the tables of the store change, as soon as no other process does the same");
     }
     let mut connection = pool.acquire().await?;
     limits::unlimited(&mut connection).await?;
-    migrator(|(.., postgres)| postgres).run(&mut *connection).await.map_err(migration)?;
+    let session = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut *connection);
+    let session = limits.answered(session).await?;
+    let migrator = migrator(|(.., postgres)| postgres);
+    let changing = migrator.run(&mut *connection);
+    lock_wait::watched(options, session, limits, changing).await.map_err(migration)?;
     Ok(limits.limited(&mut connection).await?)
 }
 

@@ -23,6 +23,7 @@ mod held;
 mod identity;
 mod key;
 mod limits;
+mod lock_wait;
 mod metrics;
 mod migrations;
 mod pass;

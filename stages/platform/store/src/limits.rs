@@ -23,11 +23,17 @@ pub struct Limits {
     pub statement: Duration,
     /// How long a statement is waited for here: longer, so that a server which is there is the one to tell.
     pub answer: Duration,
+    /// A lock that the change of its tables waits for is told of after so long. It is waited for without end.
+    pub lock: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { statement: Duration::from_secs(30), answer: Duration::from_secs(35) }
+        Self {
+            statement: Duration::from_secs(30),
+            answer: Duration::from_secs(35),
+            lock: Duration::from_secs(10),
+        }
     }
 }
 

@@ -1,13 +1,17 @@
 //! What a store does on a server that others set up, read, and bring to other versions.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use sqlx::{Connection as _, PgConnection};
-use stages_platform_store::{By, Delivery, Place, RetentionDays, Scope, StoreError, create_token, tokens};
+use stages_platform_store::{
+    By, Delivery, Limits, Place, RetentionDays, Scope, StoreConfig, StoreError, create_token, tokens,
+};
+use tempfile::NamedTempFile;
 use tokio::task::JoinSet;
 
 use crate::postgres::Server;
-use crate::support::{Opened, digest, open, report};
+use crate::support::{KEEP_ALL, Opened, digest, open, report};
 
 /// It may take so long on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -61,6 +65,48 @@ async fn whoever_makes_a_token_changes_no_tables_that_a_platform_has() {
     opened.store.keep(vec![delivery]).await.unwrap();
     assert!(!opened.store.is_newer());
     opened.close().await;
+}
+
+#[tokio::test]
+async fn a_lock_that_the_change_of_the_tables_waits_for_is_told_and_waited_for() {
+    let server = Server::start().await;
+    let url = server.database().await;
+    let log = NamedTempFile::new().unwrap();
+    let subscriber =
+        tracing_subscriber::fmt().with_ansi(false).with_writer(Mutex::new(log.reopen().unwrap()));
+    let _guard = tracing::subscriber::set_default(subscriber.finish());
+    let mut other = PgConnection::connect(&url).await.unwrap();
+    let session: i32 = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut other).await.unwrap();
+    let made = "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY, description TEXT NOT NULL, \
+                installed_on TIMESTAMPTZ NOT NULL DEFAULT now(), success BOOLEAN NOT NULL, checksum BYTEA NOT NULL, \
+                execution_time BIGINT NOT NULL)";
+    for sql in [made, "BEGIN; LOCK TABLE _sqlx_migrations IN SHARE MODE"] {
+        sqlx::raw_sql(sql).execute(&mut other).await.unwrap();
+    }
+
+    let limits = Limits { lock: Duration::from_millis(50), ..Limits::default() };
+    let config = StoreConfig { place: Place::Postgres(url), retention: KEEP_ALL };
+    let registry = prometheus::Registry::new();
+    let mut opening = Box::pin(config.build_within(&registry, limits));
+    let waits = format!(
+        "the tables of the store change once other sessions of its server give a lock back lock=\"relation\" \
+         table=\"_sqlx_migrations\" sessions=\"{session}\""
+    );
+    let said = || std::fs::read_to_string(log.path()).unwrap().matches(&waits).count();
+    let told = async {
+        while said() == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        _ = &mut opening => panic!("it opens while the lock is held"),
+        told = tokio::time::timeout(PATIENCE, told) => told.expect("the lock is told"),
+    }
+    sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
+    let (store, writing) = tokio::time::timeout(PATIENCE, opening).await.unwrap().unwrap();
+    assert_eq!(said(), 1);
+    drop(store);
+    writing.finished().await;
 }
 
 #[tokio::test]

@@ -12,7 +12,11 @@ use crate::support::{KEEP_ALL, Opened, digest, open_within, report};
 /// Within this time all is well again, on a machine however busy.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// On a machine that is busy enough they end what the server does answer as well, so each step waits for its own end.
-const LIMITS: Limits = Limits { statement: Duration::from_secs(3), answer: Duration::from_secs(6) };
+const LIMITS: Limits = Limits {
+    statement: Duration::from_secs(3),
+    answer: Duration::from_secs(6),
+    lock: Duration::from_secs(10),
+};
 
 fn delivery(opened: &Opened, key: &str, version: i64) -> Delivery {
     let (key, report) = (digest(key), report("u", version, version));

@@ -73,7 +73,8 @@ pub(super) fn concurrency(target: &Target<'_>) -> Option<NonZeroU32> {
     match target {
         Target::Platform(to) if !to.settings.batch.enabled => Some(count(to.settings.concurrency)),
         Target::Nats(_) => Some(count(MESSAGES)),
-        // What is shipped at the same time shares a request, or a write.
+        // What is shipped at the same time shares a request, or a write. Of events that have a request each, `reporter.lanes` bounds
+        // how many are under way, as where batches are of one event.
         _ => None,
     }
 }

@@ -50,13 +50,15 @@ enum Mark {
 }
 
 /// Parts of names: every stem, weak word and owner of a key holds one (`names.rs`).
-const NAMES: [&str; 71] = [
+const NAMES: [&str; 88] = [
     "pass", "pwd", "pw", "psk", "pfx", "p12", "privk", "secr", "sig", "stringd", "tok", "totp", "otp", "key",
     "cred", "cook", "conn", "auth", "dsn", "dock", "bear", "jwt", "jks", "id_", "id-", "idrs", "salt",
     "hook", "ided", "idec", "licen", "pepper", "seed", "recov", "securej", "encrypt", "ycombt", "ycomb-t",
     "_pin", "-pin", "rpin", "_adm", "user_", "hmac", "ommunity", "sonar.l", "cal_user", "cleart", "clear-t",
     "clear_t", "ginpas", "mnemon", "kennw", "_pat", "-pat", "_api", "-api", "verifier", "_users", "ap_user",
     "dbroot", "bundle_", "kek", "pin:", "pin=", "pin\":", "pin to ", "pin is ", "pin_c", "pin-c", "pinc",
+    ".pin", "pphrase", "p_phrase", "p-phrase", "contrase", "wachtw", "mdp", "senha", "heslo", "haslo",
+    "hasł", "salasana", "adgangsk", "senord", "jelsz", "parola", "geheimn",
 ];
 
 const SCHEMES: [&str; 2] = ["bearer", "basic"];

@@ -18,7 +18,8 @@ pub(super) static STEMS: Words = LazyLock::new(|| {
          amzsignature masterauth authtok securejsondata fernet secretkeybase presharedkey storepass mnemonic \
          rediscliauth erlangcookie setcookie pepper totpseed otpseed walletseed seedphrase recoverycode \
          authstring codeverifier honeycombteam googsignature nodecookie releasecookie authkey cleartext loginpas \
-         distributedcookie passsha256 passbcrypt pass4symmkey vernemquser",
+         distributedcookie passsha256 passbcrypt pass4symmkey vernemquser recoveryphrase backupphrase motdepasse \
+         contrasena contraseña wachtwoord",
     )
 });
 
@@ -32,7 +33,8 @@ pub(super) static NOT_STEMS: Words = LazyLock::new(|| {
 pub(super) static WEAK: Words = LazyLock::new(|| {
     set(
         "pass pwd dsn bearer jwt psk otp totp cred creds pgpass sig pfx p12 jks keytab passwords pw htpasswd \
-         htdigest seckey community dbroot",
+         htdigest seckey community dbroot mdp senha heslo haslo hasło salasana adgangskode passord lösenord losenord \
+         jelszo jelszó parola geheimnis",
     )
 });
 
@@ -173,7 +175,7 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          form link endpoint handling handler expiry lifetime parsing validation leak storage manager provider \
          generation flow review controller fallback logic module plugin backend cache limit limits min max current remaining quota exhausted \
          but so however though although once during against about raise raises return returns throw throws show shows \
-         hide hides \
+         hide hides trim trims trimmed strip strips stripped mask masks masked \
          argument arguments flag flags option options parameter parameters minlength maxlength environment variable \
          variables",
     )
@@ -211,7 +213,7 @@ pub(super) static DIRECTIVES: Words = LazyLock::new(|| {
          bindpassword ldapbindpassword authldapbindpassword sslkeypassword ssl_password keypassword auth_token \
          neighbor-password enable-password auth-password proxy-password secret-access-key secret_access_key \
          proxypassword http_password es_password shared_key self_password aws_secret_access_key aws_access_key_id \
-         masteruser_password tls-key-file-pass tls-client-key-file-pass ldapadminpassword adminpw userpw")
+         masteruser_password tls-key-file-pass tls-client-key-file-pass ldapadminpassword adminpw userpw cloud_auth")
 });
 
 /// The first folders of paths under which files with secrets lie.

@@ -115,6 +115,15 @@ pub(crate) fn is_version(text: &str) -> bool {
         && parts.all(|part| (1..=4).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// Whether `text` is a share of something: `10%`, `0.5%`.
+pub(crate) fn is_share(text: &str) -> bool {
+    text.len() <= 6
+        && text.strip_suffix('%').is_some_and(|number| {
+            number.starts_with(|letter: char| letter.is_ascii_digit())
+                && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        })
+}
+
 /// Whether a hexadecimal text has the length of a commit, a checksum or a short hash, or is a UUID.
 pub(crate) fn is_hash(text: &str) -> bool {
     let text = text.trim();

@@ -396,10 +396,20 @@ fn template(text: &str) -> bool {
     let falls_back = ["default('", "default(\""].iter().any(|open| {
         text.split_once(open).is_some_and(|(_, rest)| {
             let value = rest.split(['\'', '"']).next().unwrap_or_default();
-            super::shape::is_password(value) || super::shape::is_key(value)
+            let mixed = value.bytes().any(|byte| byte.is_ascii_uppercase())
+                && value.bytes().any(|byte| byte.is_ascii_digit())
+                && value.bytes().any(|byte| byte.is_ascii_lowercase());
+            mixed || super::shape::is_password(value) || super::shape::is_key(value)
         })
     });
-    if falls_back {
+    // Of Ansible, which hashes or encodes what stands before: `'x' | password_hash('sha512')`.
+    let filtered =
+        text.strip_prefix('\'').and_then(|rest| rest.split_once('\'')).is_some_and(|(value, rest)| {
+            let filter = rest.trim_start().strip_prefix('|').map_or("", str::trim_start);
+            let makes = ["password_hash", "hash(", "b64encode"];
+            !super::shape::is_harmless(value) && makes.iter().any(|known| filter.starts_with(known))
+        });
+    if falls_back || filtered {
         return false;
     }
     if literal(text) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-pub(super) use super::keys::{is_hash, is_key, is_key_id, is_password, is_secret_link, is_version};
+pub(super) use super::keys::{is_hash, is_key, is_key_id, is_password, is_secret_link, is_share, is_version};
 use super::words::{ASKED, ASKS, EXPRESSIONS, FILLERS, MASKS, PLACES, PLEAS, STORES, TYPES};
 use super::{names, placeholders};
 

@@ -80,13 +80,14 @@ impl Class {
                     && text
                         .split_once(':')
                         .is_some_and(|(kind, hex)| kind.starts_with("sha") && shape::is_hash(hex));
-                let duration = !is_password(name) && shape::is_duration(text);
+                let duration = !is_password(name) && (shape::is_duration(text) || shape::is_share(text));
                 let stage = STAGES.contains(text)
                     && words(name).last().is_some_and(|last| last.ends_with('s') && !last.ends_with("ss"));
                 let bare = is_locator(name) && names_no_logon(text);
                 // `proxy_pass http://backend`.
                 let address = is_password(name) && shape::is_address(text);
-                let folder = name.eq_ignore_ascii_case("pwd") && text.starts_with('/');
+                let folder = ["pwd", "oldpwd"].iter().any(|known| name.eq_ignore_ascii_case(known))
+                    && text.starts_with('/');
                 // `community: https://discord.example`, and what every agent of SNMP is delivered with.
                 let community = words(name).last().is_some_and(|last| last == "community")
                     && (text.contains([' ', ':'])

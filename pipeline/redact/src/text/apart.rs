@@ -155,7 +155,10 @@ impl<'t> Scan<'t> {
         {
             return Some((word, "directive"));
         }
+        // `user is admin, pw is x`: the word that gives it stands before it.
+        let gives = !alone && GIVES.contains(&text);
         if (directive || logon && password)
+            && !gives
             && (!prose::is_word_of_prose(text)
                 || alone && head.trim().is_empty()
                 || logon && ["user ", "machine "].iter().any(|word| head.trim_start().starts_with(word)))

@@ -73,7 +73,9 @@ impl<'t> Scan<'t> {
             if class == Class::Plain {
                 continue;
             }
-            if text == "PASS" && self.line_before(start, 16).trim() == "---" {
+            let tested =
+                || self.line_from(end).starts_with(": Test") || self.line_from(end).starts_with(": test");
+            if text == "PASS" && (self.line_before(start, 16).trim() == "---" || tested()) {
                 // The result of a test.
                 continue;
             }
@@ -247,7 +249,9 @@ impl<'t> Scan<'t> {
             // The user of a URL, whose password is found with it: `https://x-access-token:x@github.com/a/b`.
             return None;
         }
-        if delimiter == b':' && from == at + 1 && !names::is_password(name.text) && joined() {
+        // `${app.token:x}`, `${API_TOKEN:-x}`.
+        let variable = || matches!(self.head(name.start, 2), "${" | "#{");
+        if delimiter == b':' && from == at + 1 && !names::is_password(name.text) && !variable() && joined() {
             // `registry/token-service:1.2`, `app:/Secret:namespace/name`
             return None;
         }
@@ -286,6 +290,16 @@ impl<'t> Scan<'t> {
         // One with quotes in its templates is not read as an address.
         let cut = text.contains("{{") && text.contains('"');
         if names::is_locator(name.text) && shape::holds_logon(text) && !cut {
+            return None;
+        }
+        let names = |text: &str| {
+            text.ends_with(')')
+                && text.contains(", ")
+                && text.bytes().all(|byte| byte.is_ascii_alphabetic() || b"(),._ ".contains(&byte))
+        };
+        let begins = !text.contains(char::is_whitespace) && !text.ends_with(')');
+        if class == Class::Header && text.starts_with('(') && (begins || names(text)) {
+            // Of Python, whose parts are looked at by themselves: `auth=("app", "x")`, `auth=(user, pw)`.
             return None;
         }
         let commented = text.split_once(" #").map_or(text, |(head, _)| head).trim_end();

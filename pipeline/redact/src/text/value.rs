@@ -63,6 +63,11 @@ impl<'t> Scan<'t> {
                 return Some(open + 2..self.close(open + 2, quote));
             }
         }
+        // Of Go: `[]byte("x")`.
+        let bytes = first == b'[' && self.text.get(from..).is_some_and(|rest| rest.starts_with("[]byte("));
+        if bytes && let Some(quote) = self.byte(from + 7).filter(|byte| is_quote(*byte)) {
+            return Some(from + 8..self.close(from + 8, quote));
+        }
         if first == b'(' && delimiter == b':' {
             // Of Go, which says of which type something is, and how long: `(string) (len=2) "x"`.
             let open = self.within(from, 48, is_quote);
@@ -82,7 +87,19 @@ impl<'t> Scan<'t> {
                 || name.quoted
                 || delimiter == b':' && self.before(from) == Some(b' ') && self.within_braces(name.start))
         {
-            return Some(from..self.bracket(from));
+            let end = self.bracket(from);
+            // Of Spring, which says how it is kept: `{noop}x`.
+            let kept = self.text.get(from + 1..end.saturating_sub(1)).is_some_and(|kind| {
+                kind != "cipher"
+                    && kind.len() <= 16
+                    && kind
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'@' | b'_' | b'-'))
+            });
+            if first == b'{' && kept && self.byte(end).is_some_and(|byte| byte.is_ascii_alphanumeric()) {
+                return Some(end..self.within(end, LINE, is_end));
+            }
+            return Some(from..end);
         }
         if let Some(end) = self.placeholder(from) {
             return Some(from..end);
@@ -151,7 +168,7 @@ impl<'t> Scan<'t> {
                 from..pair.map_or(from + line.trim_end().trim_end_matches(';').len(), |more| from + more),
             );
         }
-        if matches!(self.before(name.start), Some(b'?' | b'&')) {
+        if matches!(self.before(name.start), Some(b'?' | b'&' | b'#')) {
             let end = self.until(from, |byte| is_end(byte) || matches!(byte, b'&' | b'#'));
             // Of game servers, whose settings each begin so: `Map?listen?ServerPassword=x?MaxPlayers=20`.
             let next = self.within(from, end - from, |byte| byte == b'?');
@@ -240,11 +257,11 @@ impl<'t> Scan<'t> {
     pub(super) fn becomes(&self, end: usize) -> Option<Range<usize>> {
         let Some(quote) = self.byte(end).filter(|byte| is_quote(*byte)) else {
             let rest = self.line_from(end);
-            let next = [" -> ", " => "].iter().find_map(|sign| rest.strip_prefix(sign))?;
+            let next = [" -> ", " => ", " → "].iter().find_map(|sign| rest.strip_prefix(sign))?;
             let from = end + rest.len() - next.len();
-            let value = from..self.within(from, LINE, is_end);
-            let text = self.text.get(value.clone())?;
-            return (shape::is_password(text) || shape::is_key(text)).then_some(value);
+            let text =
+                self.text.get(from..self.within(from, LINE, is_end))?.trim_end_matches([')', ',', '.', ';']);
+            return (shape::is_password(text) || shape::is_key(text)).then(|| from..from + text.len());
         };
         let line = self.line_from(end + 1);
         let rest = line.trim_start().strip_prefix("->").or_else(|| line.trim_start().strip_prefix("=>"))?;

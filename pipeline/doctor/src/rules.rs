@@ -11,6 +11,7 @@ mod network;
 mod parts;
 mod peers;
 mod pods;
+mod roles;
 mod routes;
 mod schema;
 mod typed;

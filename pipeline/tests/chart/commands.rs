@@ -284,7 +284,7 @@ fn a_cluster_is_asked_what_the_values_need_of_it() {
 }
 
 /// A kubeconfig of a server at this address.
-fn kubeconfig(folder: &std::path::Path, address: &str) -> String {
+pub(crate) fn kubeconfig(folder: &std::path::Path, address: &str) -> String {
     let path = folder.join("kubeconfig");
     let text = format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{{name: a, cluster: {{server: '{address}'}}}}]\n\
@@ -294,7 +294,7 @@ fn kubeconfig(folder: &std::path::Path, address: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-async fn serve(routes: axum::Router) -> String {
+pub(crate) async fn serve(routes: axum::Router) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, routes).await });

@@ -11,6 +11,7 @@ mod helm;
 mod hook;
 mod ingresses;
 mod installation;
+mod installer;
 mod names;
 mod objects;
 mod peers;

@@ -1,6 +1,6 @@
 //! What a cluster tells: whether what the values refer to is there, and whether the chart can be installed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,6 +10,7 @@ use super::doubtful::{SCALED, volumes};
 use super::installed;
 use super::kubernetes::amount_of;
 use super::peers::{ALWAYS, GIT_CREDENTIALS, REFERENCES};
+use super::roles::MadeRoles;
 use super::{Judged, Node, Severity, Value};
 
 /// A cluster that can be asked. An error says why there is no answer, and nothing of one.
@@ -273,51 +274,41 @@ fn rights(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
         .iter()
         .map(|(group, resource)| ("create", *group, *resource, Some(place.namespace)))
         .collect();
-    if judged.text("nats.mode") == "embedded" {
-        wanted.push(("create", "apps", "statefulsets", Some(place.namespace)));
-    }
-    if judged.truth("platform.enabled") {
-        let backed_up =
-            judged.is_empty("platform.postgres.secretKeyRef") && judged.truth("platform.backup.enabled");
-        let is_entered = judged.truth("platform.ingress.enabled");
-        let more = [("batch", "cronjobs", backed_up), ("networking.k8s.io", "ingresses", is_entered)];
-        let more = more.into_iter().filter(|(.., needed)| *needed);
-        wanted.extend(more.map(|(group, resource, _)| ("create", group, resource, Some(place.namespace))));
-    }
-    let way = super::access::way(judged).filter(|_| judged.truth("router.enabled"));
-    let entrance = match way {
-        Some("ingress") => Some(("networking.k8s.io", "ingresses")),
-        Some("httpRoute") => Some(("gateway.networking.k8s.io", "httproutes")),
-        Some("virtualService") => Some(("networking.istio.io", "virtualservices")),
-        _ => None,
-    };
-    wanted.extend(entrance.map(|(group, resource)| ("create", group, resource, Some(place.namespace))));
     let is_on = |role: &str| judged.truth(&format!("{role}.enabled"));
-    if SCALED.into_iter().any(|role| is_on(role) && judged.truth(&format!("{role}.autoscaling.enabled"))) {
-        wanted.push(("create", "autoscaling", "horizontalpodautoscalers", Some(place.namespace)));
+    let way = super::access::way(judged).filter(|_| is_on("router"));
+    let backs_up =
+        is_on("platform") && is_on("platform.backup") && judged.is_empty("platform.postgres.secretKeyRef");
+    let has_ingress =
+        ["platform", "tunnelServer"].iter().any(|role| is_on(role) && is_on(&format!("{role}.ingress")));
+    let is_scaled = SCALED.into_iter().any(|role| is_on(role) && is_on(&format!("{role}.autoscaling")));
+    let switched = [
+        ("apps", "statefulsets", judged.text("nats.mode") == "embedded"),
+        ("batch", "cronjobs", backs_up),
+        ("batch", "jobs", is_on("validation")),
+        ("networking.k8s.io", "ingresses", has_ingress || way == Some("ingress")),
+        ("gateway.networking.k8s.io", "httproutes", way == Some("httpRoute")),
+        ("networking.istio.io", "virtualservices", way == Some("virtualService")),
+        ("autoscaling", "horizontalpodautoscalers", is_scaled),
+        ("monitoring.coreos.com", "servicemonitors", is_on("metrics.serviceMonitor")),
+        ("monitoring.coreos.com", "prometheusrules", is_on("metrics.rules")),
+    ];
+    let switched = switched.into_iter().filter(|(.., is_made)| *is_made);
+    wanted.extend(switched.map(|(group, resource, _)| ("create", group, resource, Some(place.namespace))));
+    let made = MadeRoles::of(judged, place);
+    let rbac = "rbac.authorization.k8s.io";
+    if made.in_cluster {
+        wanted.extend(["clusterroles", "clusterrolebindings"].map(|role| ("create", rbac, role, None)));
     }
-    let argocd = argocd(judged, place);
-    let places = places_of_roles(judged, place, &argocd);
-    if judged.truth("rbac.create") {
-        let rbac = "rbac.authorization.k8s.io";
-        let reports_everywhere = !judged.is_empty("reporter.applicationNamespaces");
-        let acts = judged.at("appProxy.namespaces").map(Node::items).unwrap_or_default();
-        let is_everywhere = reports_everywhere
-            || is_on("sourceServer")
-            || (is_on("resourceReporter") && !judged.is_empty("resourceReporter.namespaces"))
-            || (is_on("appProxy") && acts.iter().any(|name| name.text() == Some("*")));
-        if is_everywhere {
-            wanted.extend(["clusterroles", "clusterrolebindings"].map(|role| ("create", rbac, role, None)));
-        }
-        let scope = (!reports_everywhere).then_some(argocd.as_str());
-        for namespace in &places {
-            wanted.extend(["roles", "rolebindings"].map(|role| ("create", rbac, role, Some(&**namespace))));
-        }
-        // Nobody may grant what they do not have.
-        wanted.extend(["get", "list", "watch"].map(|verb| (verb, "argoproj.io", "applications", scope)));
-        if is_on("sourceServer") {
-            wanted.push(("create", "authentication.k8s.io", "tokenreviews", None));
-        }
+    for namespace in &made.namespaces {
+        wanted.extend(["roles", "rolebindings"].map(|role| ("create", rbac, role, Some(&**namespace))));
+    }
+    // Nobody may grant what they do not have.
+    for scope in &made.applications {
+        let read = ["get", "list", "watch"];
+        wanted.extend(read.map(|verb| (verb, "argoproj.io", "applications", scope.as_deref())));
+    }
+    if judged.truth("rbac.create") && is_on("sourceServer") {
+        wanted.push(("create", "authentication.k8s.io", "tokenreviews", None));
     }
     for (verb, group, resource, scope) in wanted {
         if !place.cluster.may(verb, group, resource, scope)? {
@@ -329,33 +320,6 @@ fn rights(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// The namespaces in which the chart makes Roles: of Argo CD, of the release, and those that the app proxy acts in.
-fn places_of_roles(judged: &Judged, place: &Place<'_>, argocd: &str) -> BTreeSet<String> {
-    let is_on = |role: &str| judged.truth(&format!("{role}.enabled"));
-    let reads_credentials = |role: &str| is_on(role) && judged.truth(&format!("{role}.argocdCredentials"));
-    let makes_keys = judged.is_empty("reporter.redactionKey.secretKeyRef.name")
-        || (judged.text("nats.mode") == "embedded" && judged.is_empty("nats.auth.tokenSecretKeyRef.name"));
-    let mut places = BTreeSet::new();
-    if judged.is_empty("reporter.applicationNamespaces")
-        || (is_on("resourceReporter") && judged.is_empty("resourceReporter.namespaces"))
-        || ["sourceServer", "changeRevision"].into_iter().any(reads_credentials)
-    {
-        places.insert(argocd.to_owned());
-    }
-    if is_on("reporter") && makes_keys {
-        places.insert(place.namespace.to_owned());
-    }
-    if is_on("appProxy") {
-        places.extend([argocd_of_app_proxy(judged, place), place.namespace.to_owned()]);
-        let acts = judged.at("appProxy.namespaces").map(Node::items).unwrap_or_default();
-        let acts: Vec<&str> = acts.iter().filter_map(Node::text).collect();
-        if !acts.contains(&"*") {
-            places.extend(acts.into_iter().map(str::to_owned));
-        }
-    }
-    places
 }
 
 fn version(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {

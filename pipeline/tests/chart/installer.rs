@@ -1,0 +1,125 @@
+//! Who installs is asked for the right to create whatever the chart renders, and each Role where it is rendered.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use axum::Json;
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::commands::{kubeconfig, run, serve};
+use crate::helm::{NAMESPACE, objects, values};
+
+/// What may be created: its group, its kind as the API server's addresses have it, and its namespace; none for the whole cluster.
+type Right = (String, String, Option<String>);
+
+/// An API server that lets whoever asks do everything.
+struct ApiServer {
+    asked: Arc<Mutex<BTreeSet<Right>>>,
+    folder: tempfile::TempDir,
+    _runtime: Runtime,
+}
+
+impl ApiServer {
+    fn start() -> Self {
+        let asked = Arc::new(Mutex::new(BTreeSet::new()));
+        let kept = Arc::clone(&asked);
+        let review = async move |Json(review): Json<Value>| {
+            let of = &review["spec"]["resourceAttributes"];
+            let text = |key: &str| of[key].as_str().unwrap_or_default().to_owned();
+            if of["verb"] == "create" {
+                let namespace = Some(text("namespace")).filter(|name| !name.is_empty());
+                kept.lock().unwrap().insert((text("group"), text("resource"), namespace));
+            }
+            Json(json!({"status": {"allowed": true}}))
+        };
+        let routes = axum::Router::new()
+            .route("/version", get(Json(json!({"major": "1", "minor": "31"}))))
+            .route("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", post(review));
+        let runtime = Runtime::new().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        kubeconfig(folder.path(), &runtime.block_on(serve(routes)));
+        Self { asked, folder, _runtime: runtime }
+    }
+
+    /// What `validate` asks of these values whether it may be created.
+    fn asked_of(&self, file: &Path) -> BTreeSet<Right> {
+        self.asked.lock().unwrap().clear();
+        let config = self.folder.path().join("kubeconfig");
+        let (file, config) = (file.to_str().unwrap(), config.to_str().unwrap());
+        let place = ["--namespace", NAMESPACE, "--skip", "network", "--kubeconfig", config];
+        let output = run(&[&["validate", "-f", file][..], &place].concat());
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(!said.contains("not measured GR0103"), "{file}: {said}");
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+}
+
+/// What creates an object.
+fn right(object: &Value) -> Right {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let version = text(&object["apiVersion"]).unwrap();
+    let group = version.split_once('/').map(|(group, _)| group.to_owned()).unwrap_or_default();
+    let kind = object["kind"].as_str().unwrap().to_lowercase();
+    let kinds = match kind.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None if kind.ends_with('s') => format!("{kind}es"),
+        None => format!("{kind}s"),
+    };
+    (group, kinds, text(&object["metadata"]["namespace"]))
+}
+
+/// What is rendered when it is installed: tests are run by whoever tests.
+fn rendered(file: &Path) -> BTreeSet<Right> {
+    let is_test = |object: &Value| object["metadata"]["annotations"]["helm.sh/hook"] == "test";
+    objects(file).iter().filter(|object| !is_test(object)).map(right).collect()
+}
+
+fn of_rights(rights: &BTreeSet<Right>) -> BTreeSet<&Right> {
+    rights.iter().filter(|(group, ..)| group == "rbac.authorization.k8s.io").collect()
+}
+
+/// Values whose settings say of namespaces what nothing else does.
+fn more_values(folder: &Path) -> Vec<PathBuf> {
+    let minimal = std::fs::read_to_string(values("good-minimal").remove(0)).unwrap();
+    let all = [
+        "validation: {enabled: true}\nrbac: {create: false}\n",
+        "reporter: {enabled: false}\n",
+        "reporter: {enabled: false}\nvalidation: {enabled: true}\n",
+        "reporter: {config: {kubernetes: {namespace: elsewhere}}}\n",
+        "reporter: {config: {kubernetes: {namespace: elsewhere, applicationNamespaces: [team-*]}}}\n",
+        "reporter: {config: {kubernetes: {namespace: elsewhere}}}\nchangeRevision: {enabled: true}\n",
+        "changeRevision: {enabled: true, argocdCredentials: true, config: {kubernetes: {namespace: changes}}}\n",
+        "reporter: {applicationNamespaces: [team-*]}\nchangeRevision: {enabled: true, argocdCredentials: true}\n",
+        "resourceReporter: {enabled: true, namespaces: [], config: {kubernetes: {namespace: resources}}}\n",
+        "resourceReporter: {enabled: true, namespaces: [], config: {resources: {namespaces: [a]}}}\n",
+        "sourceServer: {enabled: true, allowed: ['https://git.example.com'], argocdCredentials: true, config: {kubernetes: {namespace: sources}}}\n",
+        "appProxy: {enabled: true, config: {argocd: {namespace: argocd}, appProxy: {namespaces: ['*']}}}\n",
+        "appProxy: {enabled: true, namespaces: [a, b]}\n",
+    ];
+    let write = |(number, more): (usize, &&str)| {
+        let path = folder.join(format!("{number}.yaml"));
+        std::fs::write(&path, format!("{minimal}{more}")).unwrap();
+        path
+    };
+    all.iter().enumerate().map(write).collect()
+}
+
+#[test]
+fn who_installs_is_asked_for_the_right_to_create_whatever_the_chart_renders() {
+    let (server, folder) = (ApiServer::start(), tempfile::tempdir().unwrap());
+    let mut wrong = Vec::new();
+    for file in values("good-").into_iter().chain(more_values(folder.path())) {
+        let (asked, rendered) = (server.asked_of(&file), rendered(&file));
+        let values = std::fs::read_to_string(&file).unwrap();
+        let unasked: Vec<_> = rendered.difference(&asked).collect();
+        let (asked, made) = (of_rights(&asked), of_rights(&rendered));
+        let needless: Vec<_> = asked.difference(&made).collect();
+        if !unasked.is_empty() || !needless.is_empty() {
+            wrong.push(format!("{values}is not asked for {unasked:?}, and needlessly for {needless:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -142,9 +142,12 @@ fn peers_that_are_as_they_should_be_bring_nothing() {
 #[test]
 fn an_account_of_argo_cd_that_sees_no_cluster_is_told_where_an_app_proxy_tells_of_them() {
     let runtime = runtime();
-    let found = |clusters: (StatusCode, serde_json::Value), values: &str| {
+    let found = |clusters: (StatusCode, serde_json::Value), may: &'static str, values: &str| {
         let list = async move || (clusters.0, axum::Json(clusters.1.clone()));
-        let argocd = argocd("v3.2.0").route("/argo/api/v1/clusters", get(list));
+        let may = async move || axum::Json(json!({"value": may}));
+        let argocd = argocd("v3.2.0")
+            .route("/argo/api/v1/clusters", get(list))
+            .route("/argo/api/v1/account/can-i/clusters/get/{*all}", get(may));
         let (argocd, platform) =
             runtime.block_on(async { (serve(argocd).await, serve(Account::default().routes()).await) });
         let server = format!("url: '{}', rootpath: /argo, auth: {{token: {SECRET}}}", argocd.url());
@@ -170,12 +173,14 @@ fn an_account_of_argo_cd_that_sees_no_cluster_is_told_where_an_app_proxy_tells_o
         )
     };
     for none in [json!({"items": null}), json!({"items": []}), json!({})] {
-        assert_eq!(found((StatusCode::OK, none), acts), said(200));
+        assert_eq!(found((StatusCode::OK, none.clone()), "no", acts), said(200));
+        // It may get any, and there is none: the own cluster is none (cluster.inClusterEnabled), and no other was added.
+        assert_eq!(found((StatusCode::OK, none), "yes", acts), "");
     }
-    assert_eq!(found((StatusCode::FORBIDDEN, json!({"code": 7})), acts), said(403));
+    assert_eq!(found((StatusCode::FORBIDDEN, json!({"code": 7})), "no", acts), said(403));
     let some = json!({"items": [{"server": "https://kubernetes.default.svc"}]});
-    assert_eq!(found((StatusCode::OK, some), acts), "");
-    assert_eq!(found((StatusCode::OK, json!({"items": null})), ""), "");
+    assert_eq!(found((StatusCode::OK, some), "no", acts), "");
+    assert_eq!(found((StatusCode::OK, json!({"items": null})), "no", ""), "");
 }
 
 #[test]

@@ -95,18 +95,34 @@ fn token(judged: &mut Judged, asking: &mut Asking<'_>, base: &str, way: &Way) {
         let todo = "make one that stays, or renew it in time: the reporter takes a new one without a restart";
         judged.told(Severity::Warning, "GR0205", &path, found, "a token that stays", todo);
     }
-    clusters(judged, asking, &path, &Request { url: format!("{base}/api/v1/clusters"), ..request });
+    clusters(judged, asking, &path, (base, &request));
 }
 
-/// Argo CD lists those clusters that the account may get, and one that has none at all is rare.
-fn clusters(judged: &mut Judged, asking: &mut Asking<'_>, path: &str, request: &Request<'_>) {
+/// Argo CD lists those clusters that the account may get. Where it lists none, an account that may get any is right: there is none,
+/// as where Argo CD was told that its own cluster is no destination and knows no other.
+fn clusters(judged: &mut Judged, asking: &mut Asking<'_>, path: &str, (base, known): (&str, &Request<'_>)) {
     if !judged.truth("appProxy.enabled") {
         return;
     }
-    let Some(answer) = asking.ask(judged, "GR0205", path, request) else { return };
+    let at = |path: &str| Request {
+        method: "GET",
+        url: format!("{base}/api/v1/{path}"),
+        headers: known.headers.clone(),
+        body: None,
+        way: known.way,
+    };
+    let Some(answer) = asking.ask(judged, "GR0205", path, &at("clusters")) else { return };
     let sees_some = answer.body["items"].as_array().is_some_and(|all| !all.is_empty());
     if sees_some || !matches!(answer.status, 200 | 401 | 403) {
         return;
+    }
+    if answer.status == 200 {
+        let Some(may) = asking.ask(judged, "GR0205", path, &at("account/can-i/clusters/get/*")) else {
+            return;
+        };
+        if may.body["value"] == "yes" {
+            return;
+        }
     }
     let found = format!("an account that sees no cluster of Argo CD (status {})", answer.status);
     let wanted = "an account that may get clusters, of which the app proxy tells the platform";

@@ -100,14 +100,31 @@ fn what_is_left_once_a_runtime_reports_is_taken_by_helm_as_it_is_printed() {
     assert_eq!(upgrades, 3);
 }
 
+/// What the patches of a printed command say.
+fn patches(command: &str) -> Vec<Value> {
+    let patch = |rest: &str| serde_json::from_str(rest.split_once('\'').unwrap().0).unwrap();
+    command.split("-p '").skip(1).map(patch).collect()
+}
+
+/// Argo CD lists no cluster to an account that may not get it: the app proxy would tell the platform of none.
+#[test]
+fn whoever_acts_through_the_app_proxy_gives_its_account_what_that_takes_before_it_runs() {
+    let left = installation().left();
+    let commands: Vec<&str> = left.iter().map(|left| &*left.command).collect();
+    let runs = commands.iter().position(|command| command.contains("appProxy.enabled=true")).unwrap();
+    let policy = "p, gitops-runtime, applications, get, */*, allow\np, gitops-runtime, applications, sync, */*, allow\np, gitops-runtime, \
+                  applications, action/*, */*, allow\np, gitops-runtime, logs, get, */*, allow\np, gitops-runtime, clusters, get, *, allow";
+    let expected = serde_json::json!({"data": {"policy.gitops-runtime.csv": policy}});
+    assert!(
+        commands[runs - 1].starts_with("kubectl -n argo patch configmap argocd-rbac-cm "),
+        "{commands:?}"
+    );
+    assert_eq!(patches(commands[runs - 1]), [expected]);
+}
+
 #[test]
 fn the_rights_that_are_given_at_argo_cd_are_json_that_a_patch_takes() {
-    let account = installation().account();
-    let patches: Vec<Value> = account
-        .split("-p '")
-        .skip(1)
-        .map(|rest| serde_json::from_str(rest.split_once('\'').unwrap().0).unwrap())
-        .collect();
+    let patches = patches(&installation().account());
     let expected = [
         serde_json::json!({"data": {"accounts.gitops-runtime": "apiKey"}}),
         serde_json::json!({"data": {"policy.gitops-runtime.csv": "p, gitops-runtime, applications, get, */*, allow"}}),

@@ -13,6 +13,11 @@ const TOKEN_SECRET: &str = "codefresh-token";
 const ARGO_CD_SECRET: &str = "argocd-token";
 /// The account of Argo CD that the runtime reads with.
 const ACCOUNT: &str = "gitops-runtime";
+/// What it may do at Argo CD, each with what it may do that to: read,
+const READS: &[&str] = &["applications, get, */*"];
+/// and what its app proxy needs besides: to act, to read logs, and to see the clusters that it tells the platform of.
+const ACTS: &[&str] =
+    &["applications, sync, */*", "applications, action/*, */*", "logs, get, */*", "clusters, get, *"];
 /// The longest address of a registry or a repository, in bytes.
 const LONGEST: usize = 400;
 
@@ -139,13 +144,24 @@ impl Installation {
     #[must_use]
     pub fn account(&self) -> String {
         let Self { namespace, argo_cd, .. } = self;
+        let policy = self.policy(READS);
         format!(
             "kubectl -n {argo_cd} patch configmap argocd-cm --type merge \\\n  \
                -p '{{\"data\":{{\"accounts.{ACCOUNT}\":\"apiKey\"}}}}'\n\
-             kubectl -n {argo_cd} patch configmap argocd-rbac-cm --type merge \\\n  \
-               -p '{{\"data\":{{\"policy.{ACCOUNT}.csv\":\"p, {ACCOUNT}, applications, get, */*, allow\"}}}}'\n\
+             {policy}\n\
              token=$(argocd account generate-token --account {ACCOUNT}) &&\n  \
              kubectl -n {namespace} create secret generic {ARGO_CD_SECRET} --from-literal=token=\"$token\""
+        )
+    }
+
+    /// Lets that account do this and nothing else.
+    fn policy(&self, rights: &[&str]) -> String {
+        let line = |right: &&str| format!("p, {ACCOUNT}, {right}, allow");
+        let lines = rights.iter().map(line).collect::<Vec<_>>().join("\\n");
+        format!(
+            "kubectl -n {} patch configmap argocd-rbac-cm --type merge \\\n  \
+               -p '{{\"data\":{{\"policy.{ACCOUNT}.csv\":\"{lines}\"}}}}'",
+            self.argo_cd
         )
     }
 
@@ -253,7 +269,12 @@ impl Installation {
                 role: None,
             },
             Left {
-                what: "Act on its cluster from here: sync, roll back, logs. It needs a way in, here an Ingress, and an account of Argo CD that may do so too.",
+                what: "Let its account of Argo CD act, and see the clusters that it tells of, for when you act on its cluster from here.",
+                command: self.policy(&[READS, ACTS].concat()),
+                role: None,
+            },
+            Left {
+                what: "Act on its cluster from here: sync, roll back, logs. It needs a way in, here an Ingress, and that account.",
                 command: with(&format!(
                     "--set appProxy.enabled=true --set global.runtime.ingress.enabled=true \\\n  \
                      --set 'global.runtime.ingress.hosts={{{id}.example.com}}'"

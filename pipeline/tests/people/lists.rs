@@ -88,6 +88,39 @@ async fn labels_runtimes_and_limits_choose_what_is_listed() {
 }
 
 #[tokio::test]
+async fn applications_are_listed_by_the_words_that_the_console_takes() {
+    let desk = Desk::signed_in().await;
+    let names = async |words: &[&str]| {
+        let said = desk.run(&[&["app", "list", "-o", "name"], words].concat()).await;
+        assert_eq!(said.code, 0, "{said:?}");
+        let names: Vec<String> =
+            said.out.lines().map(|line| line.rsplit('/').next().unwrap().to_owned()).collect();
+        (names, said.err)
+    };
+    let cases: [(&[&str], &[&str]); 8] = [
+        (&["stor"], &["store"]),
+        (&["health:missing"], &["failing"]),
+        (&["health:missing,healthy"], &["failing", "store"]),
+        (&["health:missing", "stor"], &[]),
+        (&["sync:outofsync", "--runtime", "prod"], &["failing"]),
+        (&["by:Grace Hopper", "health:missing"], &["failing"]),
+        (&["by:Grace Nobody"], &[]),
+        (&["runtime:eu1"], &[]),
+    ];
+    for (words, expected) in cases {
+        let expected: Vec<String> = expected.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(names(words).await, (expected, String::new()), "{words:?}");
+    }
+    let value = "'health:bad' is no value of health:, and is searched for as text; one is health:degraded";
+    assert_eq!(names(&["health:bad"]).await, (Vec::new(), told(value)));
+    let (none, said) = names(&["owner:ada"]).await;
+    let key =
+        "gitops-runtime: there is no key owner:, and 'owner:ada' is searched for as text; keys are env, ";
+    assert!(none.is_empty() && said.starts_with(key), "{said}");
+    desk.stop().await;
+}
+
+#[tokio::test]
 async fn lists_of_several_pages_are_whole() {
     let desk = Desk::start().await;
     let names: Vec<String> = (0..600).map(|number| format!("app-{number:04}")).collect();

@@ -173,7 +173,7 @@ async fn workflows_are_listed_in_every_form_by_their_labels_and_as_they_change()
     for name in ["build-2", "build-1", "build-3"] {
         assert_eq!(watching.line().await, name);
     }
-    assert_eq!(watching.interrupt().await, told("build-1 is gone"));
+    assert_eq!(watching.interrupt().await, told("build-1 is not listed any more"));
 
     proxy.answers("workflow", &[workflow("build-3", "Running"), workflow("build-3", "Succeeded")]);
     let get = ["workflow", "get", "build-3", "--runtime", "prod", "-n", "ci", "--app-proxy", &proxy.url];

@@ -67,12 +67,14 @@ pub(crate) struct Message {
 pub(crate) struct Rows {
     pub(crate) nodes: Vec<Value>,
     pub(crate) more: bool,
+    /// What of what was asked is not known, a sentence each.
+    pub(crate) mistyped: Vec<String>,
 }
 
 impl From<Vec<Value>> for Rows {
     /// All that there are.
     fn from(nodes: Vec<Value>) -> Self {
-        Self { nodes, more: false }
+        Self { nodes, more: false, mistyped: Vec::new() }
     }
 }
 
@@ -235,7 +237,8 @@ impl Platform {
 
     /// Every row of a list, page by page, or the first `limit` of them. The query takes `$pagination` and gives
     /// `pageInfo { endCursor hasNextPage }` and `edges { node }`. One of a list that may be long takes `$ends` as well, and where it
-    /// is true gives `ends`: the pages behind the first one are asked for beside one another then.
+    /// is true gives `ends`: the pages behind the first one are asked for beside one another then. What it gives as `mistyped` the
+    /// rows have too.
     pub(crate) async fn rows(
         &self,
         act: &'static str,
@@ -267,7 +270,7 @@ impl Platform {
                 let end = page.info.next(&after).map(str::to_owned);
                 let Some(end) = end.filter(|_| count > 0 && nodes.len() < limit) else {
                     nodes.truncate(limit);
-                    return Ok(Rows { more, nodes });
+                    return Ok(Rows { more, nodes, mistyped: page.mistyped });
                 };
                 after = end;
                 // What came or went meanwhile has moved where pages begin: those that were asked for are of no use then.

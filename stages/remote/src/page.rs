@@ -30,6 +30,8 @@ pub(crate) struct Page {
     pub(crate) info: PageInfo,
     /// Where this page and those behind it end, if that was asked for.
     pub(crate) ends: Vec<String>,
+    /// What of what was asked is not known, a sentence each, if that was asked for.
+    pub(crate) mistyped: Vec<String>,
     pub(crate) errors: Vec<Message>,
     /// Whether it holds the list at all.
     pub(crate) is_there: bool,
@@ -118,6 +120,9 @@ impl<'de> Visitor<'de> for Reading<'_> {
                 }
                 (Part::List, "ends") => {
                     page.ends = map.next_value()?;
+                }
+                (Part::List, "mistyped") => {
+                    page.mistyped = map.next_value()?;
                 }
                 (Part::List, "edges") => {
                     let edges: Vec<Edge> = map.next_value()?;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::ask::Rows;
 use crate::error::RemoteError;
+use crate::show::screen::beside;
 use crate::show::{Output, Screen};
 
 /// Between two looks.
@@ -47,14 +48,20 @@ impl Watched<'_> {
         let (mut failures, mut said, mut is_cut) = (0, String::new(), false);
         loop {
             match fetch().await {
-                Ok(Rows { nodes: rows, more }) => {
+                Ok(Rows { nodes: rows, more, mistyped }) => {
                     (failures, said) = (0, String::new());
                     let now: BTreeMap<String, Value> =
                         rows.iter().map(|row| ((self.id)(row), row.clone())).collect();
                     match &known {
                         // Ages move on also where nothing else does.
-                        _ if redraw => self.screen.redraw(&(self.show)(&rows, true)?)?,
-                        None => self.screen.say(&self.lines(&rows, true)?)?,
+                        _ if redraw => {
+                            let below = mistyped.iter().map(|one| beside(one) + "\n");
+                            self.screen.redraw(&((self.show)(&rows, true)? + &below.collect::<String>()))?;
+                        }
+                        None => {
+                            mistyped.iter().for_each(|one| self.screen.note(one));
+                            self.screen.say(&self.lines(&rows, true)?)?;
+                        }
                         Some(before) => {
                             let changed = rows.iter().filter(|row| before.get(&(self.id)(row)) != Some(row));
                             let changed: Vec<Value> = changed.cloned().collect();
@@ -62,7 +69,7 @@ impl Watched<'_> {
                                 self.screen.say(&self.lines(&changed, false)?)?;
                             }
                             for gone in gone(before, &now, more) {
-                                self.screen.note(&format!("{gone} is gone"));
+                                self.screen.note(&format!("{gone} is not listed any more"));
                             }
                         }
                     }

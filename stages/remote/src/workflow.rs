@@ -419,7 +419,7 @@ async fn list(
             let mut nodes = within.newest(most.saturating_add(1), labels).await?;
             let more = nodes.len() > most;
             nodes.truncate(most);
-            Ok(Rows { nodes, more })
+            Ok(Rows { more, ..nodes.into() })
         };
         return watched.run(fetch).await;
     }

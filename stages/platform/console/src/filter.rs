@@ -1,157 +1,7 @@
 //! What a list shows: the text and chips of its field, grouping, order and page. All of it stands in the address.
 
-use std::time::Duration;
-
+use stages_platform_store::Term;
 use url::form_urlencoded;
-
-use crate::view::state::{Health, SyncStatus};
-
-/// How long ago something was at most, as it was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Within {
-    /// How many.
-    pub count: u32,
-    /// Of which unit: `m`, `h` or `d`.
-    pub unit: char,
-}
-
-impl Within {
-    /// The time it spans.
-    #[must_use]
-    pub fn span(self) -> Duration {
-        let unit = match self.unit {
-            'm' => 60,
-            'h' => 3_600,
-            _ => 86_400,
-        };
-        Duration::from_secs(u64::from(self.count) * unit)
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let unit = text.chars().last().filter(|unit| "mhd".contains(*unit))?;
-        Some(Self { count: text.strip_suffix(unit)?.parse().ok().filter(|count| *count <= 3_650)?, unit })
-    }
-}
-
-/// One condition; all of them hold. Values of one are alternatives.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Term {
-    /// Somewhere in name, project, commit, message, author, image, label.
-    Text(String),
-    /// `env:`; an empty one is written as `-`, and means those that have none
-    Environment(Vec<String>),
-    /// `runtime:`
-    Runtime(Vec<String>),
-    /// `project:`
-    Project(Vec<String>),
-    /// `cluster:`
-    Cluster(Vec<String>),
-    /// `product:`
-    Product(Vec<String>),
-    /// `health:`
-    Health(Vec<Health>),
-    /// `sync:`
-    Sync(Vec<SyncStatus>),
-    /// `label:key=value`, or `label:key`
-    Label(String, Option<String>),
-    /// `image:`, part of an image's name or version
-    Image(String),
-    /// `resource:`, part of the name of a resource, or of `Kind/name`
-    Resource(String),
-    /// `commit:`, the beginning of a revision
-    Commit(String),
-    /// `by:`, part of an author's name
-    By(String),
-    /// `deployed:7d`; `changed:7d` is its name of before
-    Deployed(Within),
-}
-
-/// The keys of chips, as help and completion show them.
-pub(crate) const KEYS: &[(&str, &str)] = &[
-    ("env", "env:production,staging"),
-    ("runtime", "runtime:eu-1"),
-    ("project", "project:shop"),
-    ("cluster", "cluster:in-cluster"),
-    ("product", "product:shop"),
-    ("health", "health:degraded"),
-    ("sync", "sync:outofsync"),
-    ("label", "label:team=shop"),
-    ("image", "image:envoy"),
-    ("resource", "resource:service/web"),
-    ("commit", "commit:3f9c1e2"),
-    ("by", "by:ada"),
-    ("deployed", "deployed:7d"),
-];
-
-/// The environment of applications that have none, as it is written.
-const NOWHERE: &str = "-";
-
-impl Term {
-    fn parse(word: &str) -> Self {
-        let chip = word.split_once(':').filter(|(_, value)| !value.is_empty());
-        chip.and_then(|(key, value)| Self::chip(key, value)).unwrap_or_else(|| Self::Text(word.to_owned()))
-    }
-
-    fn chip(key: &str, value: &str) -> Option<Self> {
-        // No label's value and no namespace is called so.
-        let place = |one: &str| if one == NOWHERE { String::new() } else { one.to_owned() };
-        let list = || value.split(',').filter(|one| !one.is_empty()).map(str::to_owned).collect::<Vec<_>>();
-        Some(match key {
-            "env" => Self::Environment(list().iter().map(|one| place(one)).collect()),
-            "runtime" => Self::Runtime(list()),
-            "project" => Self::Project(list()),
-            "cluster" => Self::Cluster(list()),
-            "product" => Self::Product(list()),
-            "health" => Self::Health(value.split(',').map(str::parse).collect::<Result<_, _>>().ok()?),
-            "sync" => Self::Sync(value.split(',').map(str::parse).collect::<Result<_, _>>().ok()?),
-            "label" => match value.split_once('=') {
-                Some((key, value)) => Self::Label(key.to_owned(), Some(value.to_owned())),
-                None => Self::Label(value.to_owned(), None),
-            },
-            "image" => Self::Image(value.to_owned()),
-            "resource" => Self::Resource(value.to_owned()),
-            "commit" => Self::Commit(value.to_owned()),
-            "by" => Self::By(value.to_owned()),
-            "deployed" | "changed" => Self::Deployed(Within::parse(value)?),
-            _ => return None,
-        })
-    }
-
-    /// Key and value of a chip; `None` for text.
-    pub(crate) fn parts(&self) -> Option<(&'static str, String)> {
-        let words = |all: Vec<&str>| all.join(",").to_lowercase();
-        Some(match self {
-            Self::Text(_) => return None,
-            Self::Environment(all) => {
-                let word = |one: &String| if one.is_empty() { NOWHERE.to_owned() } else { one.clone() };
-                ("env", all.iter().map(word).collect::<Vec<_>>().join(","))
-            }
-            Self::Runtime(all) => ("runtime", all.join(",")),
-            Self::Project(all) => ("project", all.join(",")),
-            Self::Cluster(all) => ("cluster", all.join(",")),
-            Self::Product(all) => ("product", all.join(",")),
-            Self::Health(all) => ("health", words(all.iter().map(|one| one.word()).collect())),
-            Self::Sync(all) => ("sync", words(all.iter().map(|one| one.word()).collect())),
-            Self::Label(key, Some(value)) => ("label", format!("{key}={value}")),
-            Self::Label(key, None) => ("label", key.clone()),
-            Self::Image(value) => ("image", value.clone()),
-            Self::Resource(value) => ("resource", value.clone()),
-            Self::Commit(value) => ("commit", value.clone()),
-            Self::By(value) => ("by", value.clone()),
-            Self::Deployed(value) => ("deployed", format!("{}{}", value.count, value.unit)),
-        })
-    }
-
-    /// As it is typed.
-    pub(crate) fn word(&self) -> String {
-        let word = match (self, self.parts()) {
-            (Self::Text(text), _) => text.clone(),
-            (_, Some((key, value))) => format!("{key}:{value}"),
-            (_, None) => String::new(),
-        };
-        if word.contains(char::is_whitespace) { format!("\"{word}\"") } else { word }
-    }
-}
 
 /// What rows are put together by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -246,7 +96,7 @@ impl Filter {
         let mut filter = Self::default();
         for (key, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*key {
-                "q" => filter.terms.extend(words(&value).iter().map(|word| Term::parse(word))),
+                "q" => filter.terms.extend(Term::read(&value)),
                 "group" => {
                     filter.grouping =
                         Grouping::ALL.into_iter().find(|one| one.word() == value).unwrap_or_default();
@@ -286,43 +136,12 @@ impl Filter {
         query.finish()
     }
 
-    /// Keys and words of what is written as conditions are and is none: its key is not known, or its value is none of that key.
-    pub(crate) fn mistyped(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.terms.iter().filter_map(|term| match term {
-            Term::Text(word) => {
-                let (key, value) = word.split_once(':')?;
-                // Addresses are looked for as well.
-                let is_one = key.len() > 1
-                    && key.bytes().all(|byte| byte.is_ascii_lowercase())
-                    && !value.is_empty()
-                    && !value.starts_with("//");
-                is_one.then_some((key, &**word))
-            }
-            _ => None,
-        })
-    }
-
     /// The same without one of its terms, on the first page.
     pub(crate) fn without(&self, index: usize) -> Self {
         let mut other = Self { page: 0, ..self.clone() };
         other.terms.remove(index);
         other
     }
-}
-
-/// Words between blanks; quotes keep blanks within one.
-fn words(text: &str) -> Vec<String> {
-    let (mut all, mut word, mut quoted) = (Vec::new(), String::new(), false);
-    for c in text.chars().take(1_000) {
-        match c {
-            '"' => quoted = !quoted,
-            c if c.is_whitespace() && !quoted => all.push(std::mem::take(&mut word)),
-            c => word.push(c),
-        }
-    }
-    all.push(word);
-    all.retain(|word| !word.is_empty());
-    all
 }
 
 #[cfg(test)]
@@ -359,15 +178,6 @@ mod tests {
         let (now, before) = (Filter::parse("q=deployed:7d"), Filter::parse("q=changed:7d"));
         assert_eq!(now, before);
         assert_eq!(before.query(), "q=deployed%3A7d");
-    }
-
-    #[test]
-    fn what_is_written_as_a_condition_and_is_none_is_told() {
-        let filter = Filter::parse("q=chnaged:1d+health:bad+https://git.example.com+env:+12:30+by:ada+pay");
-        assert_eq!(
-            filter.mistyped().collect::<Vec<_>>(),
-            [("chnaged", "chnaged:1d"), ("health", "health:bad")]
-        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod time;
 mod view;
 
 pub use console::{Console, OidcSignIn, Settings};
-pub use filter::{Filter, Grouping, Order, Term, Within};
+pub use filter::{Filter, Grouping, Order};
 pub use fleet::{Changes, Fleet, Fleets, Side, Steps, Unavailable, Window};
 pub use installation::{Installation, Left};
 pub use routes::{Who, table};

@@ -66,8 +66,8 @@ pub use fleet::{
     DriftManifests, DriftOf, Drifting, DriftingResource, Field, Figures, FleetCluster, FleetDeployment,
     FleetMatrix, FleetMover, FleetNeed, FleetRuntime, FoundResource, GroupBy, KnownApplication,
     ListedApplication, MATRIX_CELLS, MOST_DRIFTS, MOST_OF_LIFE, MOST_SHIPPED, MOST_STEPS, ManifestsAt,
-    ObjectAt, Page, Position, ResourceAt, SeenWorkflow, Selection, Shipped, SortBy, StateOf, StepOf,
-    WhichWorkflows,
+    Mistyped, ObjectAt, Page, Position, ResourceAt, SeenWorkflow, Selection, Shipped, SortBy, StateOf,
+    StepOf, Term, WhichWorkflows, Within,
 };
 pub use heard::{HeardRole, RefusedReports, SILENT};
 pub use held::{HeldApplication, ObjectState, Placed};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::act::Value;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
-use crate::fleet::{self, ApplicationName, ResourceAt, literal};
+use crate::fleet::{self, ApplicationName, Condition, ResourceAt, literal};
 use crate::read::Application;
 use crate::registration::Registration;
 use crate::report::Millis;
@@ -29,6 +29,8 @@ pub struct Which {
     pub labels: Vec<(String, String)>,
     /// Whether they are gone.
     pub deleted: Option<bool>,
+    /// What else holds of them.
+    pub conditions: Vec<Condition>,
 }
 
 /// An application, with the runtime that reports it and where it comes from and goes to.
@@ -285,6 +287,9 @@ fn conditions(which: &Which, values: &mut Vec<Value>) -> String {
     if let Some(deleted) = which.deleted {
         values.push(i64::from(deleted).into());
         all.push_str(&format!(" AND a.deleted = ${}", values.len()));
+    }
+    for condition in &which.conditions {
+        all.push_str(&format!(" AND {}", condition.sql(values)));
     }
     all
 }

@@ -81,14 +81,19 @@ pub(super) async fn run(
     let (output, limit) = (listed.shown.output, listed.rows());
     // Whoever watches is told of whatever changes.
     let fields = if listed.watch { FIELDS } else { fields(output) };
+    // An older platform knows of no words, and is not asked about any unless somebody gives some.
+    let mistyped = if chosen.words.is_empty() { "" } else { "mistyped" };
     let query = format!(
-        "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs, $ends: Boolean!) {{ applications(pagination: $pagination, runtime: $runtime, filters: $filters) {{ ends @include(if: $ends) pageInfo {{ endCursor hasNextPage }} edges {{ node {{ metadata {{ runtime namespace name }} {fields} }} }} }} }}"
+        "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs, $ends: Boolean!) {{ applications(pagination: $pagination, runtime: $runtime, filters: $filters) {{ {mistyped} ends @include(if: $ends) pageInfo {{ endCursor hasNextPage }} edges {{ node {{ metadata {{ runtime namespace name }} {fields} }} }} }} }}"
     );
-    let filters = json!({
+    let mut filters = json!({
         "namespace": chosen.namespace,
         "labels": chosen.labels,
         "deleted": if chosen.deleted { Value::Null } else { false.into() },
     });
+    if !chosen.words.is_empty() {
+        filters["query"] = joined(&chosen.words).into();
+    }
     let variables = json!({"runtime": chosen.runtime, "filters": filters});
     let fetch = async || platform.rows("list applications", &query, &variables, "applications", limit).await;
     if listed.watch {
@@ -98,6 +103,7 @@ pub(super) async fn run(
         return watched.run(fetch).await;
     }
     let found = fetch().await?;
+    found.mistyped.iter().for_each(|one| screen.note(one));
     if found.nodes.is_empty() && matches!(output, Output::Table | Output::Wide) {
         screen.note("there is no such application that you see");
         return Ok(());
@@ -107,6 +113,15 @@ pub(super) async fn run(
         screen.note(&format!("there are more than {}: --limit shows more", found.nodes.len()));
     }
     Ok(())
+}
+
+/// Words as one query: quotes keep the blanks that a shell gave within one.
+fn joined(words: &[String]) -> String {
+    let quoted = |word: &String| match word.contains(char::is_whitespace) && !word.contains('"') {
+        true => format!("\"{word}\""),
+        false => word.clone(),
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn shown(rows: &[Value], output: Output, header: bool, screen: &Screen) -> Result<String, RemoteError> {

@@ -13,10 +13,17 @@ use crate::names;
 const LIST: &str = "\
 Examples:
   gitops-runtime app list
+  gitops-runtime app list store health:degraded,missing    those with store in a name, commit, label or image
+  gitops-runtime app list env:production sync:outofsync deployed:7d
+  gitops-runtime app list 'by:Ada Lovelace' image:envoy resource:service/web --watch
   gitops-runtime app list --runtime prod -l team=shop,tier=web -o wide
   gitops-runtime app list --namespace argocd --watch
   gitops-runtime app list -o name | wc -l
-  gitops-runtime app list -o json | jq '.[] | select(.healthStatus == \"DEGRADED\").metadata.name'";
+  gitops-runtime app list -o json | jq '.[] | select(.healthStatus == \"DEGRADED\").metadata.name'
+
+Words are those of the console's list: text, or KEY:VALUE with a key of env, runtime, project, cluster, product, health, sync,
+label, image, resource, commit, by and deployed; of values with commas between them one is enough. All words hold. What is none of
+these is searched for as text, and said.";
 
 const GET: &str = "\
 Examples:
@@ -115,6 +122,9 @@ pub(crate) struct Named {
 /// Which applications.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Chosen {
+    /// Those that all of these words hold of, such as store, health:degraded or deployed:7d
+    #[arg(value_name = "WORD")]
+    pub(crate) words: Vec<String>,
     /// Those of this runtime
     #[arg(long, value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
     pub(crate) runtime: Option<String>,

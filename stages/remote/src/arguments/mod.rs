@@ -44,6 +44,7 @@ Examples:
 const APP: &str = "\
 Examples:
   gitops-runtime app list -l team=shop                 applications that have a label
+  gitops-runtime app list health:degraded env:prod     by the words of the console's list
   gitops-runtime app list --runtime prod --watch       those of a runtime, and what changes of them
   gitops-runtime app get shop                          one, with what is wrong with it
   gitops-runtime app tree shop                         its resources

@@ -131,6 +131,8 @@ pub(crate) struct ApplicationsFilterArgs {
     name_prefix: Option<String>,
     /// Labels that they have, such as `team=shop`.
     labels: Option<Vec<String>>,
+    /// As the console is asked for them, such as `store health:degraded deployed:7d`: 1,000 characters at most.
+    query: Option<String>,
     /// Whether they are gone; null: both.
     deleted: Option<bool>,
     /// As clients of other platforms ask: those of runtimes that are silent are listed in any case,
@@ -145,7 +147,12 @@ const LABELS: usize = 20;
 const LONGEST: usize = 600;
 
 impl ApplicationsFilterArgs {
-    pub(crate) fn which(self, runtime: Option<String>) -> Result<kept::Which, Refusal> {
+    /// Which they are at this moment, and what of the query is written as a condition and is none.
+    pub(crate) fn which(
+        self,
+        runtime: Option<String>,
+        now: i64,
+    ) -> Result<(kept::Which, Vec<String>), Refusal> {
         let label = |text: String| match text.split_once('=') {
             Some((key, value)) if !key.is_empty() && text.len() <= LONGEST => {
                 Ok((key.to_owned(), value.to_owned()))
@@ -160,7 +167,13 @@ impl ApplicationsFilterArgs {
         if named.into_iter().flatten().any(|text| text.len() > LONGEST) {
             return Err(Refusal::Wrong(format!("a name has at most {LONGEST} bytes")));
         }
-        Ok(kept::Which {
+        let query = self.query.unwrap_or_default();
+        if query.chars().count() > kept::Term::MOST {
+            return Err(Refusal::Wrong(format!("a query has at most {} characters", kept::Term::MOST)));
+        }
+        let terms = kept::Term::read(&query);
+        let mistyped = kept::Mistyped::of(&terms).map(|one| one.to_string()).collect();
+        let which = kept::Which {
             runtime,
             namespace: self.namespace,
             project: None,
@@ -168,7 +181,9 @@ impl ApplicationsFilterArgs {
             prefix: self.name_prefix,
             labels: labels.into_iter().map(label).collect::<Result<_, _>>()?,
             deleted: self.deleted,
-        })
+            conditions: terms.iter().map(|term| term.condition(now)).collect(),
+        };
+        Ok((which, mistyped))
     }
 }
 
@@ -178,6 +193,8 @@ impl ApplicationsFilterArgs {
 pub(crate) struct ApplicationSlice {
     pub(crate) edges: Rows<ApplicationEdge>,
     pub(crate) page_info: SliceInfo,
+    /// What of the query is written as a condition and is none, a sentence each: it was looked for as text.
+    pub(crate) mistyped: Vec<String>,
     /// What it is a page of.
     #[graphql(skip)]
     pub(crate) which: kept::Which,

@@ -128,7 +128,8 @@ impl Query {
         runtime: Option<String>,
         filters: Option<ApplicationsFilterArgs>,
     ) -> Result<ApplicationSlice> {
-        let (page, which) = (pagination.unwrap_or_default(), filters.unwrap_or_default().which(runtime)?);
+        let page = pagination.unwrap_or_default();
+        let (which, mistyped) = filters.unwrap_or_default().which(runtime, now(context)?)?;
         let mut all = applications(context, &which, page.after(), page.first()).await?;
         let page_info = page.info(&mut all, cursor);
         let edge = |one: SeenApplication| {
@@ -136,7 +137,7 @@ impl Query {
             ApplicationEdge { node: Application::of(one), cursor }
         };
         let edges = Rows(all.into_iter().map(edge).collect());
-        Ok(ApplicationSlice { edges, page_info, which, page })
+        Ok(ApplicationSlice { edges, page_info, mistyped, which, page })
     }
 
     /// Git sources by runtime, namespace and name, of one runtime and one project or of all: the applications with the label

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::application::{Application, ApplicationsFilterArgs};
-use super::{Clock, caller, store};
+use super::{Clock, caller, now, store};
 use crate::caller::{Caller, Refusal, unread};
 use crate::shares::{NoPlace, SharedPlace, Shares};
 
@@ -196,7 +196,7 @@ impl Subscription {
         filters: Option<ApplicationsFilterArgs>,
         #[graphql(desc = "The `sequence` of the last item that came; null: from now on.")] after: Option<i64>,
     ) -> Result<impl Stream<Item = Result<ApplicationsChange>>> {
-        let which = filters.unwrap_or_default().which(runtime)?;
+        let (which, _) = filters.unwrap_or_default().which(runtime, now(context)?)?;
         let subscriber = Subscriber::begin(context, which, after).await?;
         Ok(subscriber.told().map(|told| -> Result<ApplicationsChange> { Ok(told?.into()) }))
     }

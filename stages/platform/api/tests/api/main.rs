@@ -9,6 +9,7 @@ mod library_operations;
 mod limits;
 mod operations;
 mod places;
+mod queries;
 mod served;
 mod subscriptions;
 mod told;

@@ -2,12 +2,13 @@
 
 use jiff::Timestamp;
 use maud::{Markup, html};
+use stages_platform_store::{Mistyped, Term};
 
 use super::link::with;
 use super::pieces::{change, command, counted, empty, health, number, person, sync, who};
 use super::shell::{Page, Section};
 use super::views::{self, Views};
-use crate::filter::{Filter, Grouping, KEYS, Order};
+use crate::filter::{Filter, Grouping, Order};
 use crate::time::relative;
 use crate::view::application::ApplicationRow;
 use crate::view::listing::Listing;
@@ -44,7 +45,7 @@ pub(crate) fn bar(path: &str, filter: &Filter, grouped: bool) -> Markup {
                 }
                 input type="text" name="q" value=(filter.text()) aria-label="Filter" autocomplete="off" spellcheck="false"
                     list="keys" placeholder=[filter.terms.is_empty().then_some("name, image, commit, or env: label: health: …")];
-                datalist #keys { @for (key, example) in KEYS { option value={(key) ":"} { (example) } } }
+                datalist #keys { @for (key, example) in Term::KEYS { option value={(key) ":"} { (example) } } }
                 kbd aria-hidden="true" { "Esc" }
             }
             @if grouped {
@@ -95,12 +96,12 @@ fn body(filter: &Filter, listing: &Listing, views: &Views<'_>, is_admin: bool, n
 /// What is written as conditions are and is none: it is looked for as it stands, which is told.
 pub(super) fn mistyped(filter: &Filter) -> Markup {
     html! {
-        @for (key, word) in filter.mistyped() {
+        @for Mistyped { key, word, example } in Mistyped::of(&filter.terms) {
             p.warn role="status" {
-                @match KEYS.iter().find(|(known, _)| *known == key) {
-                    Some((_, example)) => { code { (word) } " is no value of it, and is searched for as text; one is " code { (example) } "." },
+                @match example {
+                    Some(example) => { code { (word) } " is no value of it, and is searched for as text; one is " code { (example) } "." },
                     None => { "There is no key " code { (key) ":" } ", and " code { (word) } " is searched for as text. Keys are "
-                        (KEYS.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ")) "." },
+                        (Term::KEYS.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ")) "." },
                 }
             }
         }

@@ -1,10 +1,11 @@
 //! Clusters that applications are deployed to: how these are, and the way to them.
 
 use maud::{Markup, html};
+use stages_platform_store::Term;
 
 use super::link::with;
 use super::pieces::{number, share};
-use crate::filter::{Filter, Term};
+use crate::filter::Filter;
 use crate::view::cluster::ClusterRow;
 
 pub(crate) fn table(clusters: &[ClusterRow]) -> Markup {

@@ -1,13 +1,14 @@
 //! The same application in each environment: what runs where, and where it is another version.
 
 use maud::{Markup, html};
+use stages_platform_store::Term;
 
 use super::applications::{bar, mistyped, nothing, pager};
 use super::link::with;
 use super::pieces::{counted, health, number, short, sync};
 use super::shell::{Page, Section};
 use super::views::{self, Views};
-use crate::filter::{Filter, Grouping, Term};
+use crate::filter::{Filter, Grouping};
 use crate::view::application::ApplicationRow;
 use crate::view::matrix::{Matrix, MatrixRow};
 use crate::view::state::SyncStatus;

@@ -1,9 +1,9 @@
 //! What stands around every page.
 
 use maud::{DOCTYPE, Markup, html};
+use stages_platform_store::Term;
 
 use crate::assets;
-use crate::filter::KEYS;
 
 /// A place that the navigation leads to, with its second key after `g`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,7 +136,7 @@ fn help() -> Markup {
                 }
             }
             h2 { "Filters" }
-            p.examples { @for (_, example) in KEYS { code { (example) } " " } }
+            p.examples { @for (_, example) in Term::KEYS { code { (example) } " " } }
             form method="dialog" { button { "Close " kbd aria-hidden="true" { "Esc" } } }
         }
     }

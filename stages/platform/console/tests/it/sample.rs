@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
     Activity, ApplicationId, ApplicationRow, Brought, BroughtCommit, Change, Commit, CommitFiles, Deployment,
     DriftedResource, FileDiff, Filter, Fleet, Fleets, Grouping, Health, ImageChange, Life, ManifestSource,
-    Mover, Outcome, Refused, Resource, ResourceKey, RuntimeProblem, Said, Span, SyncStatus, Term, Window,
+    Mover, Outcome, Refused, Resource, ResourceKey, RuntimeProblem, Said, Span, SyncStatus, Window,
 };
-use stages_platform_store::{ApplicationName, Pods, Shipped, View};
+use stages_platform_store::{ApplicationName, Pods, Shipped, Term, View};
 use tokio::sync::watch;
 
 const NAMES: [&str; 24] = [
@@ -409,12 +409,12 @@ fn keeps(term: &Term, row: &ApplicationRow) -> bool {
         Term::Environment(all) => all.contains(&row.environment),
         Term::Runtime(all) => all.contains(&row.id.runtime),
         Term::Project(all) => all.contains(&row.project),
-        Term::Health(all) => all.contains(&row.health),
-        Term::Sync(all) => all.contains(&row.sync),
+        Term::Health(all) => all.contains(&row.health.word()),
+        Term::Sync(all) => all.contains(&row.sync.word()),
         Term::Commit(text) => change.revision.starts_with(text),
         Term::By(text) => change.author.to_lowercase().contains(text),
         Term::Deployed(within) => row.deployed.is_some_and(|at| {
-            Timestamp::now().duration_since(at) <= SignedDuration::try_from(within.span()).unwrap()
+            Timestamp::now().duration_since(at) <= SignedDuration::from_millis(within.span())
         }),
         Term::Label(key, _) => key == "team",
         Term::Image(_) | Term::Cluster(_) | Term::Product(_) | Term::Resource(_) => true,

@@ -2,8 +2,9 @@
 
 use crate::connection::Row;
 use crate::error::StoreError;
+use crate::fleet::condition::literal;
 use crate::fleet::listing::ApplicationName;
-use crate::fleet::selection::{Query, Selection, literal};
+use crate::fleet::selection::{Query, Selection};
 use crate::report::{Millis, ResourceName};
 use crate::rule::View;
 use crate::store::Store;

@@ -1,58 +1,12 @@
 //! Which applications a list is about, and the statement of it: built of constants and numbered parameters, with nothing
 //! that anybody typed in its text.
 
-use std::collections::BTreeSet;
-
 use crate::act::Value;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
+use crate::fleet::condition::Condition;
 use crate::fleet::listing::ApplicationName;
-use crate::report::Millis;
 use crate::rule::View;
-
-/// Different letters of what is typed, beside those of ASCII, whose capitals are looked for.
-const LETTERS: usize = 32;
-
-/// What may be one of several values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
-    /// Where it runs.
-    Environment,
-    /// Who reports it.
-    Runtime,
-    /// Its Argo CD project.
-    Project,
-    /// Its health.
-    Health,
-    /// The status of its sync.
-    Sync,
-    /// The cluster that it is deployed to.
-    Cluster,
-    /// The product that it belongs to.
-    Product,
-}
-
-/// One condition; all of them hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Condition {
-    /// Somewhere in its names, commit, labels or images: in the first 64 KiB of all of it. [`Condition::Image`] looks through all
-    /// images, and [`Condition::Label`] through all labels.
-    Text(String),
-    /// One of these values.
-    AnyOf(Field, Vec<String>),
-    /// It has this label, of this value where one is given.
-    Label(String, Option<String>),
-    /// Part of an image's name or version.
-    Image(String),
-    /// Part of the name of a resource of its that is there, or of `Kind/name`.
-    Resource(String),
-    /// The beginning of its revision.
-    Commit(String),
-    /// Part of the name of who wrote its commit.
-    Author(String),
-    /// It was deployed at this moment or later, or an operation to do so ended otherwise then, or goes on since.
-    DeployedSince(Millis),
-}
 
 /// What rows stand together by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -145,7 +99,7 @@ impl Query {
              FROM applications a JOIN runtimes r ON r.id = a.runtime_id WHERE a.name <> '' AND a.deleted = 0 AND {seen}"
         );
         for condition in &selection.conditions {
-            let condition = query.condition(condition);
+            let condition = condition.sql(&mut query.values);
             query.sql.push_str(" AND ");
             query.sql.push_str(&condition);
         }
@@ -243,77 +197,6 @@ impl Query {
         view.condition_of_runtimes(&mut self.values)
     }
 
-    fn like(&mut self, before: &str, text: &str, after: &str) -> String {
-        let parameter = self.text(format!("{before}{}{after}", literal(text)));
-        format!("LIKE {parameter} ESCAPE '!'")
-    }
-
-    /// A column in lower case, as far as a text has letters: by itself SQLite, and Postgres where it is told no language, knows no other
-    /// capitals than those of ASCII.
-    fn lower(&mut self, column: &str, text: &str) -> String {
-        let lower = text.to_lowercase();
-        let others: BTreeSet<char> = lower.chars().filter(|letter| !letter.is_ascii()).collect();
-        let mut column = format!("lower({column})");
-        for letter in others.into_iter().take(LETTERS) {
-            let mut capital = letter.to_uppercase();
-            if let (Some(capital), None) = (capital.next().filter(|one| *one != letter), capital.next()) {
-                column = format!("replace({column}, {}, {})", self.text(capital), self.text(letter));
-            }
-        }
-        column
-    }
-
-    fn condition(&mut self, condition: &Condition) -> String {
-        match condition {
-            Condition::Text(text) => {
-                let like = self.like("%", text, "%");
-                // In capitals or not: one of the two databases tells them apart.
-                format!("(a.search {like} OR lower(r.name) {like} OR lower(a.environment) {like})")
-            }
-            Condition::AnyOf(field, values) => {
-                let field = match field {
-                    Field::Environment => "a.environment",
-                    Field::Runtime => "r.name",
-                    Field::Project => "a.project",
-                    Field::Health => "a.health",
-                    Field::Sync => "a.sync",
-                    Field::Cluster => "a.cluster",
-                    Field::Product => "a.product",
-                };
-                let values: Vec<String> = values.iter().map(|value| self.text(value)).collect();
-                if values.is_empty() {
-                    return "1 = 0".to_owned();
-                }
-                format!("{field} IN ({})", values.join(", "))
-            }
-            Condition::Label(key, value) => {
-                let text = value.as_ref().map_or(format!("{key}="), |value| format!("{key}={value}\n"));
-                format!("lower(a.labels) {}", self.like("%\n", &text, "%"))
-            }
-            Condition::Image(text) => format!("lower(a.images) {}", self.like("%", text, "%")),
-            Condition::Resource(text) => {
-                let like = self.like("%", text, "%");
-                format!(
-                    "EXISTS (SELECT 1 FROM entities e WHERE e.application_id = a.id AND e.kind <> '' AND e.gone = 0 \
-                     AND lower(e.kind || '/' || e.name) {like})"
-                )
-            }
-            Condition::Commit(text) => {
-                // Of an application of several sources any of its revisions.
-                let (first, other) = (self.like("", text, "%"), self.like("%,", text, "%"));
-                format!("(lower(a.revision) {first} OR lower(a.revision) {other})")
-            }
-            Condition::Author(text) => {
-                let author = self.lower("a.author", text);
-                format!("{author} {}", self.like("%", text, "%"))
-            }
-            Condition::DeployedSince(at) => {
-                let at = self.int(*at);
-                format!("(a.deployed_at >= {at} OR a.phase_at >= {at})")
-            }
-        }
-    }
-
     pub(super) async fn rows(self, connection: &mut Connection) -> Result<Vec<Row>, StoreError> {
         let arguments: Vec<Arg<'_>> = self.values.iter().map(Value::arg).collect();
         connection.rows_of(self.sql, &arguments).await
@@ -351,12 +234,6 @@ fn ranks(table: &str, selection: &Selection) -> Vec<String> {
         None => format!("{table}.{column}"),
     };
     order_of_rows(selection).map(rank).collect()
-}
-
-/// Text that means itself within a pattern; what is searched is kept in lower case.
-pub(crate) fn literal(text: &str) -> String {
-    let lower = text.to_lowercase();
-    lower.replace('!', "!!").replace('%', "!%").replace('_', "!_")
 }
 
 #[cfg(test)]

@@ -170,6 +170,11 @@ pub(crate) async fn a_filter_leaves_what_it_says_and_takes_nothing_typed_for_mor
             sort_by: SortBy::Name,
         };
         assert_eq!(names(&opened, &selection).await, expected, "{condition:?}");
+        // A list of another kind leaves the same.
+        let which = Which { conditions: vec![condition.clone()], ..Which::default() };
+        let visible = opened.store.visible(&View::ALL, &which, ("", "", ""), 10).await.unwrap();
+        let visible: Vec<String> = visible.into_iter().map(|one| one.state.name).collect();
+        assert_eq!(visible, expected, "{condition:?}");
     }
     let both = vec![text("100%"), any(Field::Health, "Healthy")];
     assert_eq!(names(&opened, &Selection { conditions: both, ..Selection::default() }).await, ["web"]);

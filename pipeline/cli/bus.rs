@@ -105,9 +105,13 @@ impl Reached {
         let connected = connect_once(app::bus::connection(settings).await?).await;
         let bus = connected.map_err(|error| {
             let next = match &error {
-                ConnectError::Away(_) => format!("at {at}: is it running? give --bus as the reporter has it"),
-                ConnectError::Refused(_) => format!("at {at}: set those that the server takes, see `bus`"),
-                _ => at,
+                ConnectError::Away(_) => {
+                    format!("connect to {at}: is it running? give --bus as the reporter has it")
+                }
+                ConnectError::Refused(_) => {
+                    format!("connect to {at}: set those that the server takes, see `bus`")
+                }
+                _ => format!("connect to {at}"),
             };
             anyhow!(error).context(next)
         })?;

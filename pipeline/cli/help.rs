@@ -206,6 +206,32 @@ mod tests {
         }
     }
 
+    /// The requests that stand in quotes in the examples of a command and of all below it.
+    fn requests(command: &Command, found: &mut Vec<String>) {
+        let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let quoted = text
+            .lines()
+            .flat_map(|line| line.split('\'').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>());
+        found.extend(quoted.filter(|text| text.starts_with("{\"")));
+        command.get_subcommands().for_each(|one| requests(one, found));
+    }
+
+    #[test]
+    fn a_request_of_an_example_stands_on_one_line_as_no_text_of_json_goes_on_in_another() {
+        let mut wanted = Vec::new();
+        requests(&Cli::command(), &mut wanted);
+        assert!(wanted.len() > 1, "{wanted:?}");
+        for width in [80, WIDEST] {
+            let mut command = fitted(Cli::command(), width);
+            command.build();
+            let mut helps = Vec::new();
+            all(&mut command, &mut helps);
+            for request in &wanted {
+                assert!(helps.iter().any(|(_, help)| help.contains(request.as_str())), "{width}: {request}");
+            }
+        }
+    }
+
     #[test]
     fn what_fits_stays_as_it_was_written() {
         let text = "Examples:\n  One:\n    gitops-runtime a | b\n\nIt says so.\nIt stays.";

@@ -166,7 +166,10 @@ impl Layers {
         }
         let names = catalogue.names_in(path);
         let Value::Object(map) = value else {
-            let at = if path.is_empty() { "the file" } else { path };
+            let at = match origin {
+                Origin::File(name) if path.is_empty() => name,
+                _ => path,
+            };
             self.problems.add(at, format!("must be a mapping with {}", names.join(", ")));
             return;
         };

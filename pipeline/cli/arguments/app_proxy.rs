@@ -16,7 +16,7 @@ Examples:
   What it is asked, and how:
     gitops-runtime schema --of app-proxy
     curl -H \"Authorization: $KEY\" -H 'Content-Type: application/json' http://127.0.0.1:3017/app-proxy/api/graphql \\
-      -d '{\"query\": \"mutation { syncApplication(application: {namespace: \\\"argocd\\\", name: \\\"shop\\\"}) { metadata { name } } }\"}'
+      -d '{\"query\": \"{ versionInfo { version } }\"}'
   Logs as they come:
     curl -N -H \"Authorization: $KEY\" -H 'Accept: text/event-stream' http://127.0.0.1:3017/api/graphql -d @logs.json
   Rollouts and Workflows of every namespace, and what that has to be allowed:

@@ -62,7 +62,7 @@ Examples:
     gitops-runtime crds adopt --release prod --namespace runtime --dry-run
   Take them over, and let Helm install what it takes for its own:
     gitops-runtime crds adopt --release prod --namespace runtime
-    helm install prod gitops-runtime --namespace runtime -f values.yaml";
+    helm install prod helm/gitops-runtime --namespace runtime -f values.yaml";
 
 /// Which values are judged, and how that is shown.
 #[derive(Args)]

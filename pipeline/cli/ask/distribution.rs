@@ -146,10 +146,11 @@ fn text(previewed: &Previewed) -> String {
     text.push('\n');
     if let Some(moved) = &previewed.moved {
         text += &format!(
-            "from {} to {}: {} move ({}), {}\n",
+            "from {} to {}: {} {} ({}), {}\n",
             moved.from,
             count(previewed.replicas.len() as u64, "replica"),
             count(moved.objects, "application"),
+            if moved.objects == 1 { "moves" } else { "move" },
             part(moved.objects, previewed.objects),
             count(moved.resources, "resource")
         );
@@ -190,6 +191,18 @@ mod tests {
         assert_eq!(format!("{not_text:#}"), "line 1: stream did not contain valid UTF-8");
         let long = names(std::io::repeat(b'a'), 100).unwrap_err();
         assert_eq!(long.to_string(), "there are 100 bytes or more");
+    }
+
+    #[test]
+    fn that_a_single_application_moves_is_said_of_one() {
+        let (replicas, from) = (Some("3".to_owned()), Some("2".to_owned()));
+        let question = Question { replicas, from, ..Question::default() };
+        let applications = read_names("a\nb\nc").unwrap();
+        let shown = text(&distribute(question.read().unwrap().unwrap(), &applications));
+        assert!(
+            shown.contains("from 2 to 3 replicas: 1 application moves (33.3 %), 0 resources\n"),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -278,12 +278,12 @@ async fn each_refusal_says_what_to_do() {
         let none = "gitops-runtime: there is no bus: set bus.url, or give --bus nats://nats:4222\n";
         assert_eq!(refused(Vec::new()).await, none);
         let away = refused(vec!["--bus".into(), "nats://127.0.0.1:1".into()]).await;
-        let expected = "gitops-runtime: at nats://127.0.0.1:1: is it running? give --bus as the reporter has it: no server \
+        let expected = "gitops-runtime: connect to nats://127.0.0.1:1: is it running? give --bus as the reporter has it: no server \
                         of the bus can be reached: ";
         assert!(away.starts_with(expected), "{away}");
         let refused_by = refused(vec!["--bus".into(), url.clone()]).await;
         let expected = format!(
-            "gitops-runtime: at {url}: set those that the server takes, see `bus`: the bus refuses the credentials of this \
+            "gitops-runtime: connect to {url}: set those that the server takes, see `bus`: the bus refuses the credentials of this \
              runtime (none)\n"
         );
         assert_eq!(refused_by, expected);

@@ -29,7 +29,7 @@ async fn a_key_is_taken_of_a_file_or_standard_input_and_kept_where_nobody_else_r
     assert!(std::fs::read_to_string(&contexts).unwrap().contains(&desk.key));
 
     let file = desk.file("key");
-    std::fs::write(&file, &desk.key).unwrap();
+    std::fs::write(&file, format!("\u{feff}{}\r\n", desk.key)).unwrap();
     let file = file.display().to_string();
     let again = desk.run(&["login", &url, "--token-file", &file, "--name", "other"]).await;
     assert_eq!(again.done(), format!("signed in to {url} as ada, an admin; the context is other\n"));
@@ -111,6 +111,12 @@ async fn whoever_cannot_sign_in_is_told_why_and_nothing_is_kept() {
     for (arguments, input, code, said) in cases {
         assert_eq!(desk.typed(arguments, input).await.refused(), (code, told(said)), "{code}");
     }
+    // Something else answers there.
+    let elsewhere = format!("{url}/elsewhere");
+    let said = format!(
+        "cannot sign in at {host}: it answered 404: there is no such page: look whether that is the address of a platform"
+    );
+    assert_eq!(desk.typed(&["login", &elsewhere], &desk.key).await.refused(), (1, told(&said)));
     // The token of a runtime is none of a person.
     let token = desk.platform.token_file().display().to_string();
     let of_runtime = format!(

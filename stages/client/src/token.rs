@@ -232,7 +232,8 @@ impl TokenFile {
         if text.len() as u64 > MAX_BYTES {
             return Err(TokenError::TooLarge { path: self.path.clone() });
         }
-        let token = text.trim();
+        // Windows begins a file with a mark of its encoding.
+        let token = text.trim_start_matches('\u{feff}').trim();
         if token.is_empty() {
             return Err(TokenError::Empty { path: self.path.clone() });
         }

@@ -42,7 +42,8 @@ impl Wanted<'_> {
                 read.map_err(|source| RemoteError::File { act: self.read, path, source })?
             }
         };
-        let text = text.trim();
+        // Windows begins a file with a mark of its encoding.
+        let text = text.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
             return Err(RemoteError::Missing(self.none.to_owned()));
         }

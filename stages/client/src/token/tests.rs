@@ -20,6 +20,8 @@ async fn a_replaced_file_is_read_again() {
     replace(&path, "first\n");
     let token = Token::file(&path);
     assert_eq!(text(&token).await, "first");
+    replace(&path, "\u{feff}as Windows writes it\r\n");
+    assert_eq!(text(&token).await, "as Windows writes it");
     replace(&path, " other\n");
     assert_eq!(text(&token).await, "other");
     assert_eq!(token.header("Bearer ").await.unwrap().to_str().unwrap(), "Bearer other");

@@ -145,7 +145,7 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     tracing::info!("opening the store {place}");
     let opening = StoreConfig { place, retention };
     // To change the tables of a large store takes minutes.
-    let built = async { opening.build(&registry).await.context("open the store") };
+    let built = Box::pin(async { opening.build(&registry).await.context("open the store") });
     let Some((store, writing)) = super::unless_stopped(&stop, built).await? else { return Ok(()) };
     let ingest = &settings.ingest;
     let ingest = IngestConfig {

@@ -26,8 +26,9 @@ use pipeline_ledger::AckedDigest;
 
 /// A receiver answers for one shard within this time.
 const ASK: Duration = Duration::from_secs(10);
-/// A receiver that refuses the question is asked again no later.
-const REFUSED: Duration = Duration::from_secs(3_600);
+/// A receiver that refuses the question is asked again no later: one that answers once more hears, by that, that a reporter lives
+/// of which nothing changes, before it takes it for dead.
+const REFUSED: Duration = Duration::from_secs(600);
 /// So often in a row "something else" must count to be believed.
 const BELIEVED: u32 = 2;
 

@@ -269,7 +269,7 @@ impl Installation {
                 role: None,
             },
             Left {
-                what: "Let its account of Argo CD act, and see the clusters that it tells of, for when you act on its cluster from here.",
+                what: "Let its account of Argo CD sync, run actions, read logs and list clusters: the next step needs that.",
                 command: self.policy(&[READS, ACTS].concat()),
                 role: None,
             },

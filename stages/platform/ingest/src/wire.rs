@@ -273,6 +273,7 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
             _ => Placement::default(),
         },
         has_source: has_source || is_application,
+        from_reporter: has_source,
         object_is_json,
         actual,
         desired,

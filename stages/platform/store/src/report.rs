@@ -165,6 +165,9 @@ pub struct Report {
     pub placement: Placement,
     /// Whether it says anything but the object: one that does not comes from whoever watches resources.
     pub has_source: bool,
+    /// Whether it says where the object comes from, as all that a reporter of applications sends does: an Application may as well
+    /// be told of by whoever watches resources.
+    pub from_reporter: bool,
     /// The object, as JSON,
     pub object: Option<Text>,
     /// which stood in the report as JSON, or else as base64 of it.

@@ -117,9 +117,11 @@ pub(super) async fn run(
 
 /// Words as one query: quotes keep the blanks that a shell gave within one.
 fn joined(words: &[String]) -> String {
-    let quoted = |word: &String| match word.contains(char::is_whitespace) && !word.contains('"') {
-        true => format!("\"{word}\""),
-        false => word.clone(),
+    let quoted = |word: &String| match word.matches('"').count() {
+        0 if word.contains(char::is_whitespace) => format!("\"{word}\""),
+        // One that nothing closes would take the words behind it with it.
+        count if count % 2 == 1 => word.replace('"', ""),
+        _ => word.clone(),
     };
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
@@ -154,4 +156,17 @@ fn row(one: Application, now: Timestamp) -> Vec<Cell> {
         first(&one.commit_message).into(),
         first(&one.health_message.unwrap_or_default()).into(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_takes_none_of_the_words_behind_it_with_it() {
+        let one = |words: &[&str]| joined(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(one(&["store", "by:Ada Lovelace"]), "store \"by:Ada Lovelace\"");
+        assert_eq!(one(&["say\"hi", "health:degraded"]), "sayhi health:degraded");
+        assert_eq!(one(&["by:\"Ada Lovelace\"", "shop"]), "by:\"Ada Lovelace\" shop");
+    }
 }

@@ -1,8 +1,8 @@
 //! Asks the platform whether it holds what it acknowledged.
 //!
 //! Four requests, all optional for a platform: 204, 404, 405 and 501 mean that it does not compare, and so does a
-//! 2xx that does not say. 403, 500 and each other 4xx that would park a report refuse the question. `{events}` is the path of events, by default `/2.0/api/events`; bodies are JSON and not
-//! zipped, `Authorization` is as for reports.
+//! 2xx that does not say. 400, 403, 500 and whatever else a report would be parked for refuse the question. `{events}` is
+//! the path of events, by default `/2.0/api/events`; bodies are JSON and not zipped, `Authorization` is as for reports.
 //!
 //! `POST {events}/digest`, one per shard:
 //! `{"ledger": "...", "shard": 0, "shards": 32, "applications": 312, "entities": 4105, "digest": "<32 hexadecimal

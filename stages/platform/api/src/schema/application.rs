@@ -131,8 +131,9 @@ pub(crate) struct ApplicationsFilterArgs {
     name_prefix: Option<String>,
     /// Labels that they have, such as `team=shop`.
     labels: Option<Vec<String>>,
-    /// As the console is asked for them, such as `store health:degraded deployed:7d`: 1,000 characters at most.
-    query: Option<String>,
+    /// As the console is asked for them, such as `store health:degraded deployed:7d`: 1,000 characters and 32 words at
+    /// most, and of a list alone.
+    pub(super) query: Option<String>,
     /// Whether they are gone; null: both.
     deleted: Option<bool>,
     /// As clients of other platforms ask: those of runtimes that are silent are listed in any case,
@@ -172,6 +173,9 @@ impl ApplicationsFilterArgs {
             return Err(Refusal::Wrong(format!("a query has at most {} characters", kept::Term::MOST)));
         }
         let terms = kept::Term::read(&query);
+        if terms.len() > kept::Term::WORDS {
+            return Err(Refusal::Wrong(format!("a query has at most {} words", kept::Term::WORDS)));
+        }
         let mistyped = kept::Mistyped::of(&terms).map(|one| one.to_string()).collect();
         let which = kept::Which {
             runtime,

@@ -196,7 +196,15 @@ impl Subscription {
         filters: Option<ApplicationsFilterArgs>,
         #[graphql(desc = "The `sequence` of the last item that came; null: from now on.")] after: Option<i64>,
     ) -> Result<impl Stream<Item = Result<ApplicationsChange>>> {
-        let (which, _) = filters.unwrap_or_default().which(runtime, now(context)?)?;
+        let filters = filters.unwrap_or_default();
+        // What was deployed an hour ago is no hour ago any more once it is told.
+        if filters.query.is_some() {
+            return Err(Refusal::Wrong(
+                "a subscription takes no query: list by it, and subscribe by labels".to_owned(),
+            )
+            .into());
+        }
+        let (which, _) = filters.which(runtime, now(context)?)?;
         let subscriber = Subscriber::begin(context, which, after).await?;
         Ok(subscriber.told().map(|told| -> Result<ApplicationsChange> { Ok(told?.into()) }))
     }

@@ -62,4 +62,6 @@ async fn a_word_that_is_no_condition_is_searched_for_as_text_and_told() {
     assert_eq!((mistyped, found), (vec![said.to_owned()], Vec::new()));
     let long = json!({"filters": {"query": "x".repeat(1_001)}});
     assert_eq!(served.refused(&served.admin, LIST, long).await, "a query has at most 1000 characters");
+    let many = json!({"filters": {"query": "x ".repeat(33)}});
+    assert_eq!(served.refused(&served.admin, LIST, many).await, "a query has at most 32 words");
 }

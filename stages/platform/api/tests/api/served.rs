@@ -187,6 +187,7 @@ impl Served {
             changes: Vec::new(),
             images: "[]".to_owned(),
             has_source: labelled,
+            from_reporter: labelled,
             object: None,
             object_is_json: false,
             actual: None,

@@ -182,6 +182,9 @@ async fn what_is_too_much_is_refused_before_anything_is_told() {
     assert_eq!(refused(&format!("subscription {{ {aliases} }}")).await, "Query is too complex.");
     let labels = "subscription { applicationsChanged(filters: {labels: [\"team\"]}) { sequence } }";
     assert_eq!(refused(labels).await, "a label is key=value");
+    let query = "subscription { applicationsChanged(filters: {query: \"deployed:1h\"}) { sequence } }";
+    let why = "a subscription takes no query: list by it, and subscribe by labels";
+    assert_eq!(refused(query).await, why);
     // An answer alone says how it is to be asked for, and a stream takes whatever is asked.
     let alone = served.refused(&served.admin, ALL, json!({})).await;
     assert!(alone.contains("Subscriptions are not supported on this transport"), "{alone}");

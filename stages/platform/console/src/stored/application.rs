@@ -147,6 +147,8 @@ fn merge(listed: &[Entry], reported: Vec<ResourceAt>) -> Vec<Resource> {
             Some(at) => {
                 let reported = one(key, &at);
                 let message = Some(entry.health.message.clone()).filter(|said| !said.is_empty());
+                // An Argo CD that keeps health in its tree lists none.
+                let health = health.or(reported.health);
                 Resource { health, sync, message: message.unwrap_or(reported.message.clone()), ..reported }
             }
             None => Resource {

@@ -71,6 +71,7 @@ pub(crate) fn report(resource: Option<(&str, &str)>, at: i64) -> Report {
         changes: Vec::new(),
         images: "[]".to_owned(),
         has_source: true,
+        from_reporter: true,
         object: object(resource.map_or("Application", |(_, kind)| kind)),
         object_is_json: true,
         actual: object(resource.map_or("Application", |(_, kind)| kind)),

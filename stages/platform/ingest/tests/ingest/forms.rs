@@ -8,7 +8,7 @@ use stages_platform_store::{ApplicationName, Condition, Selection, View};
 
 use crate::support::{Platform, config, gzip, refused, start, taken};
 
-fn application(uid: &str, version: u32) -> Value {
+pub(crate) fn application(uid: &str, version: u32) -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Application",

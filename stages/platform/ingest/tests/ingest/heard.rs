@@ -62,6 +62,11 @@ async fn reports_of_resources_do_not_hide_that_the_reporter_is_silent() {
         let reply = platform.report(&json!({"data": {"object": object(version)}})).await;
         assert_eq!(reply.status, 200, "{reply:?}");
     }
+    // An Application may as well be told of by whoever watches resources.
+    let mut application = crate::forms::application("w", 1);
+    application["metadata"]["name"] = json!("watched");
+    let reply = platform.report(&json!({"data": {"object": application}})).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
     assert_eq!(heard().await.1, told);
     // The reporter lives as well once a report of its own comes, if only in one batch with others.
     let own_report = crate::forms::event(&object(version + 1), "01");

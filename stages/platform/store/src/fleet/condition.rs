@@ -46,7 +46,7 @@ pub enum Condition {
     Commit(String),
     /// Part of the name of who wrote its commit.
     Author(String),
-    /// It was deployed at this moment or later, or an operation to do so ended otherwise then, or goes on since.
+    /// It was deployed at this moment or later, or an operation to do so ended otherwise then, or goes on.
     DeployedSince(Millis),
 }
 
@@ -99,7 +99,9 @@ impl Condition {
             }
             Self::DeployedSince(at) => {
                 let at = parameter(values, Value::Int(*at));
-                format!("(a.deployed_at >= {at} OR a.phase_at >= {at})")
+                format!(
+                    "(a.deployed_at >= {at} OR a.phase_at >= {at} OR a.phase IN ('Running', 'Terminating'))"
+                )
             }
         }
     }

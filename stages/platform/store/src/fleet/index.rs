@@ -271,10 +271,10 @@ pub(crate) async fn seen(
 ) -> Result<(), StoreError> {
     let mut runtimes = BTreeMap::<i64, (Millis, bool)>::new();
     for delivery in all.iter().copied().flatten() {
-        let Report { at, has_source, .. } = delivery.report;
+        let Report { at, from_reporter, .. } = delivery.report;
         let (newest, is_of_reporter) = runtimes.entry(delivery.runtime).or_insert((at, false));
         *newest = at.max(*newest);
-        *is_of_reporter |= has_source;
+        *is_of_reporter |= from_reporter;
     }
     for (runtime, (at, is_of_reporter)) in runtimes {
         let sql = "UPDATE runtimes SET seen_at = $2, reporter_at = COALESCE($5, reporter_at), lag = $3, \

@@ -166,7 +166,7 @@ impl Store {
         (group, kind, namespace, name): (&str, &str, &str, &str),
         at: Millis,
     ) -> Result<Option<ManifestsAt>, StoreError> {
-        let sql = "SELECT e.api_version, t.actual, t.desired, t.git, t.object, t.deleted FROM entities e \
+        let sql = "SELECT e.api_version, t.actual, t.desired, t.git, t.object, t.deleted, t.uid FROM entities e \
                    JOIN transitions t ON t.id = (SELECT x.id FROM transitions x WHERE x.entity_id = e.id AND x.at <= $5 \
                    ORDER BY x.at DESC, x.id DESC LIMIT 1) \
                    WHERE e.application_id = $1 AND e.kind = $2 AND e.namespace = $3 AND e.name = $4 ORDER BY t.at DESC, t.id DESC";
@@ -180,8 +180,9 @@ impl Store {
             }
             let [actual, desired, git, object] = [1, 2, 3, 4].map(|column| row.bytes_or_null(column));
             let (desired, git) = (desired?, git?);
-            // A resource that Git alone has is reported as it should be, in its namespace.
-            let object = object?.filter(|_| desired.is_none());
+            // A resource that Git alone has is reported as it should be, in its namespace: what is on the cluster has an identity.
+            let is_there = !row.text(6)?.is_empty();
+            let object = object?.filter(|_| is_there);
             let actual = if row.int(5)? != 0 { None } else { actual?.or(object) };
             return Ok(Some(ManifestsAt {
                 actual: text(&mut connection, actual).await?,

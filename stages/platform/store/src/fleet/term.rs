@@ -65,6 +65,8 @@ impl Term {
 
     /// Characters that are read of a text.
     pub const MOST: usize = 1_000;
+    /// Words of a text that a program may ask by: each is looked for in each application.
+    pub const WORDS: usize = 32;
 
     /// The words of a text, which stand between blanks; quotes keep blanks within one. What is no condition is looked for as it stands.
     #[must_use]

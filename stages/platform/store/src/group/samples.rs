@@ -32,6 +32,7 @@ pub(crate) fn report(application: &str, resource: Option<&str>) -> Report {
         images: "[]".to_owned(),
         placement: Placement::default(),
         has_source: true,
+        from_reporter: true,
         object: Some(Text::new("{}".to_owned())),
         object_is_json: false,
         actual: None,

@@ -178,6 +178,12 @@ pub(crate) async fn a_filter_leaves_what_it_says_and_takes_nothing_typed_for_mor
     }
     let both = vec![text("100%"), any(Field::Health, "Healthy")];
     assert_eq!(names(&opened, &Selection { conditions: both, ..Selection::default() }).await, ["web"]);
+    // What goes on is found however long ago it began.
+    let mut hangs = application("hangs", "production", "Healthy", "Synced", 3);
+    hangs.operation = operation(1, None, "Running");
+    opened.keep(hangs).await;
+    let since = vec![Condition::DeployedSince(9 * HOUR)];
+    assert_eq!(names(&opened, &Selection { conditions: since, ..Selection::default() }).await, ["hangs"]);
     opened.close().await;
 }
 
@@ -250,13 +256,22 @@ pub(crate) async fn a_moment_is_shown_as_it_was(opened: Opened) {
         assert_eq!(changed, at.is_none_or(|at| at > 14), "{at:?}");
     }
     // What Git alone has is reported as it should be, in its namespace.
-    let mut missing = resource("missing", 40, 40);
+    let mut missing = resource("", 40, 40);
     missing.object = Some(Text::new(r#"{"metadata":{"namespace":"shop"}}"#.to_owned() + "\n"));
     (missing.actual, missing.desired) = (None, Some(Text::new(r#"{"metadata":{}}"#.to_owned())));
     opened.keep(missing).await;
     let web = ("apps", "Deployment", "shop", "web");
     let manifests = store.manifests_at(known.id, web, 40).await.unwrap().unwrap();
     assert_eq!((manifests.actual, manifests.desired.as_deref()), (None, Some(r#"{"metadata":{}}"#)));
+    // Whoever watches resources tells of the object alone: it stands beside what was to be, and is there.
+    let live = r#"{"metadata":{"namespace":"shop","uid":"new"}}"#;
+    let mut made = Report { has_source: false, from_reporter: false, ..resource("new", 50, 50) };
+    made.object = Some(Text::new(live.to_owned()));
+    (made.actual, made.desired, made.git, made.details) = (None, None, None, None);
+    opened.keep(made).await;
+    let manifests = store.manifests_at(known.id, web, 50).await.unwrap().unwrap();
+    assert_eq!(manifests.actual.as_deref(), Some(live));
+    assert_eq!(manifests.desired.as_deref(), Some(r#"{"metadata":{}}"#));
     let of_core = ("", "Deployment", "shop", "web");
     assert!(store.manifests_at(known.id, of_core, 100).await.unwrap().is_none(), "of another group");
     opened.close().await;

@@ -92,7 +92,7 @@ async fn what_is_heard_of_a_runtime_and_refused_of_it_is_told_beside_its_reports
     opened.keep(report("u", 1, 77)).await;
     let reported = told().await.heard_at.unwrap();
     store.keep_heard(id, ("reporter", "1.2.3"), reported + 5_000).await.unwrap();
-    opened.keep(Report { has_source: false, ..resource("r", 1, 76) }).await;
+    opened.keep(Report { has_source: false, from_reporter: false, ..resource("r", 1, 76) }).await;
     let heard_at = told().await.heard_at;
     assert_eq!(heard_at, Some(reported + 5_000), "whoever watches resources says nothing of the reporter");
     store.keep_heard(id, ("", ""), reported + 4_000).await.unwrap();

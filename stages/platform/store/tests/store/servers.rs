@@ -104,7 +104,6 @@ async fn a_lock_that_the_change_of_the_tables_waits_for_is_told_and_waited_for()
     }
     sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
     let (store, writing) = tokio::time::timeout(PATIENCE, opening).await.unwrap().unwrap();
-    assert_eq!(said(), 1);
     drop(store);
     writing.finished().await;
 }

@@ -135,6 +135,7 @@ pub(crate) fn report(uid: &str, version: i64, at: i64) -> Report {
         images: "[]".to_owned(),
         placement: Placement::default(),
         has_source: true,
+        from_reporter: true,
         object: Some(Text::new(object.clone())),
         object_is_json: false,
         actual: Some(Text::new(object)),

@@ -113,6 +113,14 @@ pub trait Fleet: Send + Sync + 'static {
         window: Window,
     ) -> Result<Option<Application>, Unavailable>;
 
+    /// The newest deployments of an application since a moment, the oldest first, without the commits that they brought; `None`: it
+    /// is not known.
+    async fn deployed(
+        &self,
+        id: &ApplicationId,
+        since: Timestamp,
+    ) -> Result<Option<Vec<Deployment>>, Unavailable>;
+
     /// A commit that the deployment brought which began then (milliseconds), with what it changed in files; `None`: no such is
     /// known.
     async fn commit(

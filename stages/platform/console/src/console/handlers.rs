@@ -27,7 +27,6 @@ use crate::page::{self, pieces};
 use crate::session::known_browser;
 use crate::session::password::{HashError, Passwords, PasswordsBusy};
 use crate::session::token;
-use crate::view::application::Application;
 use crate::view::runtime::Added;
 
 pub(super) const SESSION_LASTS: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -144,16 +143,9 @@ pub(crate) async fn application(Path(at): Path<(String, String, String)>, desk: 
     Ok(desk.shown(&page::application::page(&asked, &application, &interval, &neighbours, &acts, now)))
 }
 
-/// An application as it is now, with its life since a moment; where it is not known, that answer.
-async fn since(desk: &Desk, at: (String, String, String), begin: Timestamp) -> Result<Application, Response> {
-    let Desk { console, session, .. } = desk;
-    let window =
-        Window { begin, end: console.now(), from: None, to: None, steps: Steps::None, drifts: false };
-    let failed = |error: Unavailable| desk.unavailable(&error);
-    let id = console.application_at(session, at).await.map_err(failed)?;
-    session.fleet.application(&id, window).await.map_err(failed)?.ok_or_else(|| {
-        send(StatusCode::NOT_FOUND, &html! { p.mute { "This application is not known any more." } })
-    })
+/// What stands in the place of a part of a page that is of no application.
+fn not_known() -> Response {
+    send(StatusCode::NOT_FOUND, &html! { p.mute { "This application is not known any more." } })
 }
 
 /// A day before.
@@ -162,16 +154,26 @@ fn day_before(at: Timestamp) -> Timestamp {
 }
 
 pub(crate) async fn preview(Path(at): Path<(String, String, String)>, desk: Desk) -> HandlerResult {
-    let now = desk.console.now();
-    let application = since(&desk, at, day_before(now)).await?;
+    let Desk { console, session, .. } = &desk;
+    let failed = |error: Unavailable| desk.unavailable(&error);
+    let now = console.now();
+    let window =
+        Window { begin: day_before(now), end: now, from: None, to: None, steps: Steps::None, drifts: false };
+    let id = console.application_at(session, at).await.map_err(failed)?;
+    let application = session.fleet.application(&id, window).await.map_err(failed)?;
+    let application = application.ok_or_else(not_known)?;
     Ok(send(StatusCode::OK, &page::preview::fragment(&application, now)))
 }
 
 /// What is known of its deployments since `since`, when the oldest of those that its runtime remembers had ended: it began before.
 pub(crate) async fn deployed(Path(at): Path<(String, String, String)>, desk: Desk) -> HandlerResult {
-    let oldest = desk.value("since").parse().unwrap_or_else(|_| desk.console.now());
-    let application = since(&desk, at, day_before(oldest)).await?;
-    Ok(send(StatusCode::OK, &page::deployed::fragment(&application.life.deployments)))
+    let Desk { console, session, .. } = &desk;
+    let failed = |error: Unavailable| desk.unavailable(&error);
+    let oldest = desk.value("since").parse().unwrap_or_else(|_| console.now());
+    let id = console.application_at(session, at).await.map_err(failed)?;
+    let deployments = session.fleet.deployed(&id, day_before(oldest)).await.map_err(failed)?;
+    let deployments = deployments.ok_or_else(not_known)?;
+    Ok(send(StatusCode::OK, &page::deployed::fragment(&deployments)))
 }
 
 pub(crate) async fn deployments(desk: Desk) -> HandlerResult {

@@ -213,7 +213,7 @@ static RESTART: Act = act(
     "Restart",
     Action::Restart,
     "restart its pods",
-    "{} makes its pods anew, some at a time. Their version stays.",
+    "The cluster replaces the pods of {} as its update strategy says; its manifest stays.",
 );
 
 /// What has pods, or is one.
@@ -288,14 +288,16 @@ impl Acts {
         }
     }
 
-    /// Those of one of its resources, of which a manifest says what it stands at, or what it asks for.
-    pub(crate) fn of_resource(&self, key: &ResourceKey, live: Option<&str>) -> Markup {
+    /// Those of one of its resources, of which a manifest says what it stands at, or what it asks for. What is missing has no pods
+    /// to be restarted.
+    pub(crate) fn of_resource(&self, key: &ResourceKey, live: Option<&str>, is_missing: bool) -> Markup {
         let ResourceKey { group, kind, namespace, name } = key;
         let called = format!("{kind} {name}");
         let is_rollout = is_argo(key, "Rollout");
         let standing = live.filter(|_| is_rollout).and_then(Standing::read);
         let is_workflow = is_argo(key, "Workflow");
         let run = live.filter(|_| is_workflow).and_then(Run::read);
+        let has_restart = group == "apps" && WITH_RESTART.contains(&&**kind) && !is_missing;
         let form =
             live.filter(|_| is_argo(key, "WorkflowTemplate")).and_then(|live| submit::form(live, name));
         html! {
@@ -303,7 +305,7 @@ impl Acts {
                 @if is_rollout { @for act in &OF_ROLLOUT { (self.button(act, &called, standing.and_then(|standing| standing.why_not(act.action)))) } }
                 @if is_workflow { @for act in &OF_WORKFLOW { (self.button(act, &called, run.and_then(|run| run.why_not(act.word)))) } }
                 @if let Some(form) = form { (self.button(&OF_TEMPLATE, &called, None)) template data-form { (form) } }
-                @if group == "apps" && WITH_RESTART.contains(&&**kind) { (self.button(&RESTART, &called, None)) }
+                @if has_restart { (self.button(&RESTART, &called, None)) }
                 @if WITH_LOGS.contains(&&**kind) { (self.button(&LOGS, &called, None)) }
             }
         }

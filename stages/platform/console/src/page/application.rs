@@ -15,7 +15,6 @@ use crate::filter::Filter;
 use crate::fleet::{Side, Steps, Window};
 use crate::time::{absolute, ago, in_sentence, lasting, relative, since, when};
 use crate::view::application::{Application, ApplicationId};
-use crate::view::deployment::Outcome;
 use crate::view::listing::Neighbours;
 use crate::view::resource::{Resource, ResourceKey};
 use crate::view::state::{Health, SyncStatus};
@@ -289,8 +288,7 @@ fn body(
             }
             @if application.deleted { span.warn { "deleted: this is its history" } }
             span.grow {}
-            @let running = application.life.deployments.last().is_some_and(|one| one.outcome == Outcome::Running);
-            span.acts { (acts.of_application(&row.id.name, running)) }
+            span.acts { (acts.of_application(&row.id.name, application.is_syncing)) }
             button type="button" data-copy-moment data-from=(interval.from.as_millisecond()) data-to=(interval.to.as_millisecond()) {
                 "Copy link to this moment " kbd aria-hidden="true" { "y" }
             }
@@ -402,16 +400,19 @@ fn resources_tab(
                 @match &interval.resource {
                     None => { p.mute.pad { "Choose a resource: its live state is laid beside what Git says." } },
                     Some(key) => {
+                        @let listed = application.resources.iter().find(|one| one.key == *key);
+                        @let is_missing = listed.is_some_and(|one| one.health == Some(Health::Missing));
+                        @let is_out_of_sync = listed.is_some_and(|one| one.sync == SyncStatus::OutOfSync);
                         header { b { (key.kind) "/" (key.name) }
                             @if interval.after.is_some() && interval.desired.is_some() { span.mute { "live (+) against desired (−)" } }
-                            (acts.of_resource(key, interval.after.as_deref()))
+                            (acts.of_resource(key, interval.after.as_deref(), is_missing))
                             a href=(chosen(asked, key, Tab::Events)) { "events" }
                             a href=(chosen(asked, key, Tab::Compare)) { "between two moments" } }
                         @if let Some(panel) = interval.after.as_deref().and_then(|live| super::progress::panel(live, now)) { (panel) }
                         @match (&interval.after, &interval.desired) {
-                            (Some(live), Some(desired)) => { (against(desired, live, key)) },
+                            (Some(live), Some(desired)) => { (against((desired, live), key, is_out_of_sync)) },
                             (Some(only), None) => { p.mute.pad { "Nothing in Git says what it should be." } (whole(only)) },
-                            (None, Some(only)) => { p.mute.pad { (nowhere(application, key)) } (whole(only)) },
+                            (None, Some(only)) => { p.mute.pad { (nowhere(is_missing)) } (whole(only)) },
                             (None, None) => { p.mute.pad { "No manifest of it was reported by then." } },
                         }
                     },
@@ -422,23 +423,28 @@ fn resources_tab(
 }
 
 /// What to say of a resource of which nothing runs, as far as it was reported.
-fn nowhere(application: &Application, key: &ResourceKey) -> &'static str {
-    let is_missing = |one: &Resource| one.key == *key && one.health == Some(Health::Missing);
-    match application.resources.iter().any(is_missing) {
+fn nowhere(is_missing: bool) -> &'static str {
+    match is_missing {
         true => "It is not on the cluster: a sync would make this.",
         false => "What runs of it was not reported; this is what Git says.",
     }
 }
 
-/// What runs beside what Git says; what that leaves to the cluster stands below, and is no change.
-fn against(desired: &str, live: &str, key: &ResourceKey) -> Markup {
-    const SAME: &str = "What runs is what Git says.";
-    let Some(parts) = Parts::of(desired, live) else { return diff::diff(desired, live, SAME) };
+/// What runs beside what Git says; what that leaves to the cluster stands below, and is no change. Of a resource that is out of sync
+/// it may be one: what was taken out of Git stands among it where nothing tells what was applied.
+fn against((desired, live): (&str, &str), key: &ResourceKey, is_out_of_sync: bool) -> Markup {
+    let same = |is_more_below: bool| match (is_out_of_sync, is_more_below) {
+        (false, _) => "What runs is what Git says.",
+        (true, false) => "Nothing that Git names differs.",
+        (true, true) => "Nothing that Git names differs. What it does not name stands below.",
+    };
+    let Some(parts) = Parts::of(desired, live) else { return diff::diff(desired, live, same(false)) };
     html! {
-        (diff::diff(&parts.desired, &parts.named, SAME))
+        (diff::diff(&parts.desired, &parts.named, same(parts.fields > 0)))
         @if parts.fields > 0 {
             details.pad data-fold={"unnamed/" (key)} {
-                summary.mute { (counted(parts.fields, "field")) " that Git does not name: defaults, and what the cluster keeps. No change" }
+                summary.mute { (counted(parts.fields, "field")) " that Git does not name: defaults, and what the cluster keeps"
+                    @if is_out_of_sync { ", or what was taken out of Git" } @else { ". No change" } }
                 (whole(&parts.unnamed))
             }
         }
@@ -551,5 +557,34 @@ pub(crate) fn unknown(id: &ApplicationId, is_admin: bool) -> Page {
                 p { a.button href=(with("/applications", &format!("q={}", percent_encoding::utf8_percent_encode(&id.name, super::link::SEGMENT)))) { "Search for its name" } }
             },
         )) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_is_out_of_sync_no_field_that_git_does_not_name_is_told_to_be_no_change() {
+        let key: ResourceKey = "/ConfigMap/shop/web".parse().unwrap();
+        let (desired, live) = (r#"{"data":{"a":"one"}}"#, r#"{"data":{"a":"one","b":"two"}}"#);
+        let told = |live: &str, is_out_of_sync| against((desired, live), &key, is_out_of_sync).into_string();
+        let synced = told(live, false);
+        for part in ["What runs is what Git says.", "1 field that Git does not name", "No change"] {
+            assert!(synced.contains(part), "{part}: {synced}");
+        }
+        let out_of_sync = told(live, true);
+        for part in [
+            "Nothing that Git names differs. What it does not name stands below.",
+            "or what was taken out of Git",
+            "b: two",
+        ] {
+            assert!(out_of_sync.contains(part), "{part}: {out_of_sync}");
+        }
+        for untrue in ["What runs is what Git says", "No change"] {
+            assert!(!out_of_sync.contains(untrue), "{untrue}: {out_of_sync}");
+        }
+        let all = told(desired, true);
+        assert!(all.contains("Nothing that Git names differs.") && !all.contains("below"), "{all}");
     }
 }

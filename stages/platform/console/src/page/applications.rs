@@ -177,7 +177,10 @@ fn line(filter: &Filter, row: &ApplicationRow, now: Timestamp) -> Markup {
 /// Why there is nothing: of so many applications and runtimes in all.
 pub(super) fn nothing(filter: &Filter, total: u64, runtimes: u64, is_admin: bool) -> Markup {
     if total == 0 && !is_admin {
-        return super::runtimes::not_seen("You see no application yet");
+        return match runtimes {
+            0 => super::runtimes::not_seen("You see no application yet"),
+            _ => super::runtimes::no_application(),
+        };
     }
     if runtimes == 0 {
         return empty(

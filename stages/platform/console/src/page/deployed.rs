@@ -8,6 +8,8 @@ use crate::view::deployment::{Deployment, ImageChange};
 
 /// Images of one that are told.
 const IMAGES: usize = 6;
+/// Letters of the first line of its commit that are.
+const LETTERS: usize = 200;
 
 /// The newest first, each told by what it deployed and when it began.
 pub(crate) fn fragment(deployments: &[Deployment]) -> Markup {
@@ -15,7 +17,7 @@ pub(crate) fn fragment(deployments: &[Deployment]) -> Markup {
         ul {
             @for one in deployments.iter().rev() {
                 li data-revision=(one.change.revision) data-at=(one.at.as_millisecond()) {
-                    span { bdi { (plain(one.change.message.lines().next().unwrap_or_default())) } " " (person(&one.change.author)) }
+                    span { bdi { (plain(&begin(&one.change.message))) } " " (person(&one.change.author)) }
                     span.mute {
                         @for image in one.images.iter().take(IMAGES) { code title=(image.name) { (version(image)) } " " }
                         @if one.images.len() > IMAGES { "and " (one.images.len() - IMAGES) " more images" }
@@ -23,6 +25,16 @@ pub(crate) fn fragment(deployments: &[Deployment]) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// The first line of a message, as far as it is told.
+fn begin(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    let end = line.char_indices().nth(LETTERS).map(|(end, _)| end);
+    match end.and_then(|end| line.get(..end)) {
+        Some(begin) => format!("{begin}…"),
+        None => line.to_owned(),
     }
 }
 
@@ -39,6 +51,15 @@ mod tests {
     use super::*;
     use crate::view::application::{ApplicationId, Change};
     use crate::view::deployment::Outcome;
+
+    #[test]
+    fn no_more_of_a_line_is_told_than_somebody_chooses_by_cut_between_letters() {
+        let line = |letters: usize| "é".repeat(letters);
+        assert_eq!(begin(&line(LETTERS)), line(LETTERS));
+        assert_eq!(begin(&format!("{}\nmore", line(LETTERS))), line(LETTERS));
+        assert_eq!(begin(&line(LETTERS + 1)), format!("{}…", line(LETTERS)));
+        assert_eq!(begin(""), "");
+    }
 
     #[test]
     fn a_deployment_is_told_by_its_message_its_author_and_a_few_of_its_images() {

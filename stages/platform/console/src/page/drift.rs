@@ -3,8 +3,9 @@
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
-use super::application::{Asked, DAY, LONGEST, Tab};
+use super::application::{Asked, LONGEST, Tab};
 use super::pieces::empty;
+use super::timeline::cut;
 use crate::time::{absolute, lasting};
 use crate::view::application::{Application, Drift, DriftedResource};
 use crate::view::home::Said;
@@ -30,9 +31,7 @@ pub(super) fn tab(asked: &Asked, application: &Application) -> Markup {
                 tbody { @for one in &application.drifts { (line(asked, one, application.life.to)) } }
             }
         }
-        @if application.is_cut {
-            p.foot { span { "More drifted in this time than stands here: these are the newest. " a href=(Asked { hours: DAY, ..asked.clone() }.link()) { "Show 24 hours" } ", or choose an earlier moment." } }
-        }
+        @if application.is_cut { (cut(asked, "drifted")) }
     }
 }
 

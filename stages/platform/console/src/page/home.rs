@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::clusters;
 use super::pieces::{counted, empty, health, number, plain};
-use super::runtimes::lines;
+use super::runtimes::{lines, no_application};
 use super::shell::{Page, Section, find_bar};
 use super::shipping::figures;
 use crate::time::relative;
@@ -17,11 +17,32 @@ use crate::view::shipping::Trend;
 pub(crate) fn page(home: &Home, trend: &Trend, is_admin: bool, now: Timestamp) -> Page {
     let body = match (home.runtimes.is_empty(), home.applications) {
         (true, _) => super::runtimes::none(is_admin),
-        // Of a runtime that reports the rules of whoever looks leave nothing.
-        (false, 0) if !is_admin => super::runtimes::not_seen("You see no application yet"),
+        // None is deployed, or the rules of whoever looks leave none.
+        (false, 0) if !is_admin => without_applications(home, now),
         (false, _) => body(home, trend, now),
     };
     Page { title: "Home".to_owned(), section: Section::Home, bar: find_bar(), body }
+}
+
+/// What somebody sees who sees no application: a runtime that is silent or in trouble needs them all the same.
+fn without_applications(home: &Home, now: Timestamp) -> Markup {
+    html! {
+        h1.hidden { "Home" }
+        (no_application())
+        @if !home.needs.is_empty() { (needs(home, now)) }
+        section { h2 { "Runtimes" } div.panel.list { (lines(&home.runtimes, now)) } }
+    }
+}
+
+fn needs(home: &Home, now: Timestamp) -> Markup {
+    html! {
+        section.panel.list aria-label="What needs you now" {
+            table.crowded data-rows {
+                thead.hidden { tr { th scope="col" { "state" } th scope="col" { "what" } th scope="col" { "where" } th scope="col" { "why" } th scope="col" { "for" } th scope="col" { "next" } } }
+                tbody { @for need in &home.needs { (line(need, now)) } }
+            }
+        }
+    }
 }
 
 fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
@@ -37,12 +58,7 @@ fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
                     a href="/runtimes" { (counted(unheard, "runtime")) } "." } }
             }))
         } @else {
-            section.panel.list aria-label="What needs you now" {
-                table.crowded data-rows {
-                    thead.hidden { tr { th scope="col" { "state" } th scope="col" { "what" } th scope="col" { "where" } th scope="col" { "why" } th scope="col" { "for" } th scope="col" { "next" } } }
-                    tbody { @for need in &home.needs { (line(need, now)) } }
-                }
-            }
+            (needs(home, now))
             @if home.needs_total > home.needs.len() as u64 {
                 p.foot {
                     a href="/applications?q=health%3Adegraded%2Cmissing" { "All that are degraded or missing" }

@@ -43,6 +43,14 @@ pub(super) fn not_seen(title: &str) -> Markup {
     empty(title, &html! { p { "No rule of your teams shows you one that reports: an admin can add one." } })
 }
 
+/// What to say to somebody who is no admin, sees runtimes, and no application of theirs: there may be none.
+pub(super) fn no_application() -> Markup {
+    empty(
+        "You see no application yet",
+        &html! { p { "None is deployed, or no rule of your teams shows it: an admin can add one." } },
+    )
+}
+
 fn of(runtime: &RuntimeRow) -> String {
     with(
         "/applications",

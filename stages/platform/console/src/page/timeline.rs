@@ -78,9 +78,17 @@ pub(super) fn tab(asked: &Asked, application: &Application, now: Timestamp) -> M
                 }
             }
         }
-        @if application.is_cut {
-            p.foot { span { "More happened in this time than stands here: these are the newest. " a href=(Asked { hours: DAY, ..asked.clone() }.link()) { "Show 24 hours" } ", or choose an earlier moment." } }
-        }
+        @if application.is_cut { (cut(asked, "happened")) }
+    }
+}
+
+/// What to say below the newest of what happened where there is more: a day has less of it than what is longer.
+pub(super) fn cut(asked: &Asked, what: &str) -> Markup {
+    let day = Asked { hours: DAY, from: None, ..asked.clone() };
+    html! {
+        p.foot { span { "More " (what) " in this time than stands here: these are the newest. "
+            @if asked.hours > DAY { a href=(day.link()) { "Show 24 hours" } ", or choose an earlier moment." }
+            @else { "Choose an earlier moment." } } }
     }
 }
 
@@ -149,5 +157,23 @@ fn commits(asked: &Asked, source: &Brought, commits: &[Commit], fold: &str, at: 
                 }
             }
         } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::application::ApplicationId;
+
+    #[test]
+    fn a_day_is_offered_as_the_way_to_less_where_more_than_that_is_shown() {
+        for (query, is_offered) in [("", true), ("days=2", true), ("days=1", false), ("hours=1", false)] {
+            let id =
+                ApplicationId { runtime: "prod".into(), namespace: "argocd".into(), name: "shop".into() };
+            let told = cut(&Asked::parse(id, query), "drifted").into_string();
+            assert!(told.contains("More drifted in this time than stands here"), "{told}");
+            assert_eq!(told.contains("Show 24 hours"), is_offered, "{query}: {told}");
+            assert_eq!(told.contains("Choose an earlier moment."), !is_offered, "{query}: {told}");
+        }
     }
 }

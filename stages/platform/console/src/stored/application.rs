@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use stages_client::manifest_sources;
 use stages_platform_store::{
@@ -22,6 +22,8 @@ use crate::view::state::{Health, SyncStatus};
 
 /// Owners above each other: a pod has a ReplicaSet, a Rollout, and whatever makes Rollouts.
 const ABOVE: usize = 6;
+/// Deployments that somebody chooses from, the newest.
+const DEPLOYED: usize = 100;
 
 pub(super) async fn read(
     store: &Store,
@@ -73,7 +75,13 @@ pub(super) async fn read(
         Some(to) => HealthAt::then(object.as_ref(), &states, to),
         None => HealthAt::now(&known),
     };
-    let cause = health.cause(&resources, &deployments);
+    let earlier = match health.unwell_since() {
+        Some(since) if deployments.iter().all(|one| one.at > since) => before(store, number, since).await?,
+        _ => Vec::new(),
+    };
+    let cause = health.cause(&resources, if earlier.is_empty() { &deployments } else { &earlier });
+    // One that never had an operation has no phase.
+    let is_syncing = !known.phase.is_empty() && rows::outcome(&known.phase) == Outcome::Running;
     let row = rows::application(known.listed);
     let (row, as_of) = match to {
         Some(_) => (as_of::row(row, object.as_ref()), object.as_ref().map_or(0, |object| object.at)),
@@ -86,6 +94,7 @@ pub(super) async fn read(
         moment,
         silent_since: rows::silent(known.heard_at, now),
         deleted: known.deleted,
+        is_syncing,
         sources: sources(&read.spec),
         destination: [&**cluster, namespace].join(" ").trim().to_owned(),
         is_cut,
@@ -99,6 +108,27 @@ pub(super) async fn read(
         drifts,
         problems,
     }))
+}
+
+/// The deployments of the week before it failed: a window of an hour may begin behind them.
+async fn before(store: &Store, number: i64, failed: Timestamp) -> Result<Vec<Deployment>, StoreError> {
+    let week = failed.checked_sub(SignedDuration::from_hours(24 * 7)).unwrap_or(Timestamp::UNIX_EPOCH);
+    let between = (week.as_millisecond(), failed.as_millisecond());
+    Ok(store.deployments_between(number, between).await?.into_iter().map(rows::deployment).collect())
+}
+
+/// The newest deployments of an application since a moment, the oldest first, without what they brought.
+pub(super) async fn deployed(
+    store: &Store,
+    view: &View,
+    id: &ApplicationId,
+    since: Timestamp,
+) -> Result<Option<Vec<Deployment>>, StoreError> {
+    let Some(known) = store.known(view, &rows::name(id)).await? else { return Ok(None) };
+    // Clocks of clusters may be ahead: until now is all that was reported.
+    let mut all = store.deployments_between(known.id, (since.as_millisecond(), Millis::MAX)).await?;
+    all.drain(..all.len().saturating_sub(DEPLOYED));
+    Ok(Some(all.into_iter().map(rows::deployment).collect()))
 }
 
 /// Those of an Application that are folders of repositories.

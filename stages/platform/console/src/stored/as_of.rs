@@ -41,12 +41,15 @@ impl HealthAt {
         }
     }
 
+    /// Since when it is not well, if it is not.
+    pub(super) fn unwell_since(&self) -> Option<Timestamp> {
+        let is_unwell = !self.gone && matches!(self.health, Health::Degraded | Health::Missing);
+        is_unwell.then_some(self.since)
+    }
+
     /// Why it is not well: what fails, or what is said of it, and the deployment before.
     pub(super) fn cause(&self, resources: &[Resource], deployments: &[Deployment]) -> Option<Cause> {
-        let Self { health, since, .. } = *self;
-        if self.gone || !matches!(health, Health::Degraded | Health::Missing) {
-            return None;
-        }
+        let (health, since) = (self.health, self.unwell_since()?);
         let worst = resources.iter().filter(|one| one.health == Some(health));
         let failing = worst.max_by_key(|one| !one.message.is_empty());
         let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();

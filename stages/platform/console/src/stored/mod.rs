@@ -156,6 +156,14 @@ impl Fleet for SeenFleet {
         found.await.map_err(unavailable)
     }
 
+    async fn deployed(
+        &self,
+        id: &ApplicationId,
+        since: Timestamp,
+    ) -> Result<Option<Vec<Deployment>>, Unavailable> {
+        application::deployed(&self.store, &self.view, id, since).await.map_err(unavailable)
+    }
+
     async fn commit(
         &self,
         id: &ApplicationId,

@@ -184,6 +184,8 @@ pub struct Application {
     pub silent_since: Option<Timestamp>,
     /// It was deleted, and is history.
     pub deleted: bool,
+    /// A sync of it is under way now, however long ago that began.
+    pub is_syncing: bool,
     /// Where its manifests come from.
     pub sources: Vec<ManifestSource>,
     /// Where it goes to: cluster and namespace.

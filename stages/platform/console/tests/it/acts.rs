@@ -225,7 +225,8 @@ async fn the_pods_of_a_deployment_are_restarted_by_whoever_a_rule_lets() {
     let enter = char::from(Key::Enter).to_string();
     browser.tab_to("[data-act=restart-workload]").await;
     browser.keys(&enter).await;
-    let says = "Deployment web makes its pods anew, some at a time. Their version stays.";
+    let says =
+        "The cluster replaces the pods of Deployment web as its update strategy says; its manifest stays.";
     browser.until(&format!("document.querySelector('#act .body p')?.textContent === '{says}'")).await;
     browser.shot("act-restart-workload").await;
     platform.came();

@@ -49,13 +49,19 @@ async fn what_git_has_and_no_cluster_is_told_as_what_would_be_made() {
     {
         assert!(page.contains(part), "{part}: {page}");
     }
-    for part in ["live (+) against desired", "<table class=\"diff\"", "What runs is what Git says"] {
+    for part in [
+        "live (+) against desired",
+        "<table class=\"diff\"",
+        "What runs is what Git says",
+        "restart-workload",
+    ] {
         assert!(!page.contains(part), "{part}: {page}");
     }
     // Of one that nobody says is missing it is not known.
     platform.post(&token, &reported(&desired(), None, ("OutOfSync", "Unknown"))).await;
     let page = platform.page(&ada, PAGE).await;
     assert!(page.contains("What runs of it was not reported") && !page.contains("on the cluster"), "{page}");
+    assert!(page.contains("restart-workload"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -75,8 +81,14 @@ async fn fields_that_git_does_not_name_are_folded_and_no_change() {
         "{page}"
     );
 
+    // Of what Argo CD calls out of sync it is not said that nothing is to change.
+    platform.post(&token, &reported(&desired(), Some(&live(3, 2)), ("OutOfSync", "Healthy"))).await;
+    let page = platform.page(&ada, PAGE).await;
+    assert!(page.contains("Nothing that Git names differs. What it does not name stands below."), "{page}");
+    assert!(!page.contains("No change") && !page.contains("What runs is what Git says"), "{page}");
+
     // What Git names and is another is a change, and stands alone.
-    platform.post(&token, &reported(&desired(), Some(&live(3, 3)), ("OutOfSync", "Healthy"))).await;
+    platform.post(&token, &reported(&desired(), Some(&live(4, 3)), ("OutOfSync", "Healthy"))).await;
     let browser = Browser::open(1_440, 900).await;
     platform.sign_in(&browser).await;
     let mut found = Vec::new();

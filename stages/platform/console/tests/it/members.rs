@@ -53,9 +53,13 @@ async fn whoever_has_rules_that_leave_no_application_is_told_that_and_not_that_a
     for path in ["/", "/applications"] {
         let page = platform.page(&lin, path).await;
         assert!(page.contains("<h2>You see no application yet</h2>"), "{path}: {page}");
-        assert!(page.contains("No rule of your teams shows you"), "{path}: {page}");
+        let why = "None is deployed, or no rule of your teams shows it";
+        assert!(page.contains(why) && !page.contains("No rule of your teams"), "{path}: {page}");
         assert!(!page.contains("Nothing needs you"), "{path}: {page}");
     }
+    // A runtime that is silent stays to be seen.
+    let home = platform.page(&lin, "/").await;
+    assert!(home.contains(">empty<") && home.contains("waiting to hear of it"), "{home}");
     // The runtime is theirs to see.
     assert!(platform.page(&lin, "/runtimes").await.contains(">empty<"));
 }

@@ -105,6 +105,44 @@ async fn what_a_clock_that_is_ahead_said_stands_there_at_once() {
 }
 
 #[tokio::test]
+async fn a_sync_that_hangs_can_be_ended_and_a_failure_has_its_deployment_where_an_hour_is_shown() {
+    const MINUTE: i64 = 60_000;
+    let platform = Platform::new().await;
+    let ada = platform.session("ada", Role::Admin).await;
+    let now = Timestamp::now().as_millisecond();
+    let told = |at: i64, phase: &str, finished_at: Option<i64>| Report {
+        health: Some("Degraded".to_owned()),
+        health_message: Some("it hurts".to_owned()),
+        operation: Some(Operation {
+            started_at: now - 75 * MINUTE,
+            finished_at,
+            phase: phase.to_owned(),
+            revision: "abcdef0123".to_owned(),
+            initiated_by: String::new(),
+            message: String::new(),
+            is_dry_run: false,
+        }),
+        ..of("cart", None, at)
+    };
+    let path = "/applications/prod/argocd/cart?hours=1";
+    keep(&platform, "prod", vec![told(now - 70 * MINUTE, "Running", None)]).await;
+    let hangs = platform.page(&ada, path).await;
+    assert!(hangs.contains("data-act=\"terminate\""), "{hangs}");
+    assert!(hangs.contains("it hurts since ") && hangs.contains(" after <code>abcdef0</code>"), "{hangs}");
+    keep(&platform, "prod", vec![told(now - MINUTE, "Failed", Some(now - MINUTE))]).await;
+    let ended = platform.page(&ada, path).await;
+    assert!(!ended.contains("data-act=\"terminate\""), "{ended}");
+    assert!(ended.contains(" after <code>abcdef0</code>"), "{ended}");
+
+    // What somebody goes back to is told since a day before.
+    let since = |at: i64| format!("deployments?since={}", Timestamp::from_millisecond(at).unwrap());
+    let deployed =
+        async |at: i64| platform.page(&ada, &format!("/applications/prod/argocd/cart/{}", since(at))).await;
+    let told = "data-revision=\"abcdef0123\"";
+    assert!(deployed(now).await.contains(told) && !deployed(now + DAY).await.contains(told));
+}
+
+#[tokio::test]
 async fn what_is_said_of_drift_holds_for_the_time_that_is_shown() {
     let platform = Platform::new().await;
     let ada = platform.session("ada", Role::Admin).await;

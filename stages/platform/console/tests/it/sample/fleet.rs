@@ -86,6 +86,7 @@ impl Fleet for Sample {
             moment: None,
             silent_since: None,
             deleted: false,
+            is_syncing: false,
             sources: vec![self.source()],
             destination: self.text("shop"),
             transitions: transitions.rev().collect(),
@@ -96,6 +97,17 @@ impl Fleet for Sample {
             life,
             row,
         }))
+    }
+
+    async fn deployed(
+        &self,
+        id: &ApplicationId,
+        since: Timestamp,
+    ) -> Result<Option<Vec<Deployment>>, Unavailable> {
+        let end = Timestamp::now();
+        let window = Window { begin: since, end, from: None, to: None, steps: Steps::None, drifts: false };
+        let is_known = self.rows(&Filter::default()).iter().any(|row| row.id == *id);
+        Ok(is_known.then(|| self.deployments(id, window)))
     }
 
     async fn commit(

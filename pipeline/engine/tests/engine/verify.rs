@@ -242,7 +242,12 @@ async fn what_was_refused_for_good_is_left_to_a_person() {
 
 #[tokio::test(start_paused = true)]
 async fn a_receiver_that_does_not_answer_is_said_and_the_rest_is_done() {
-    for (compares, reason) in [(Compares::Fails, "server_error"), (Compares::NeverAnswers, "timeout")] {
+    let failing = [
+        (Compares::Fails, "server_error"),
+        (Compares::Refuses, "refused"),
+        (Compares::NeverAnswers, "timeout"),
+    ];
+    for (compares, reason) in failing {
         let engine = reported(compares).await;
         engine.cluster.put_unwatched("app-9", 1, 50);
         let result = verified(&engine, VerifyOptions::default()).await;

@@ -69,7 +69,13 @@ impl WebDriverCompatibleCommand for DevTools {
 async fn driver() -> anyhow::Result<(Driver, String)> {
     loop {
         let mut command = Command::new("chromedriver");
-        command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+        // The browser has its environment, which is what it takes its language from on Linux.
+        command
+            .env("LANGUAGE", "en_US")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0);
         let mut driver = Driver(command.spawn().context("start chromedriver, which .ci/setup installs")?);
         let mut lines = BufReader::new(driver.0.stdout.take().context("what a driver says")?).lines();
         let mut said = Vec::new();
@@ -98,6 +104,8 @@ impl Browser {
             "--no-sandbox".to_owned(),
             "--disable-dev-shm-usage".to_owned(),
             "--disable-gpu".to_owned(),
+            // How times and numbers are written depends on it.
+            "--lang=en-US".to_owned(),
             // What is opened is on this machine, also where the environment names a proxy for all else.
             "--no-proxy-server".to_owned(),
             format!("--window-size={width},{height}"),
@@ -212,6 +220,15 @@ mod tests {
             String::from_utf8_lossy(&line).contains(&*profile.to_string_lossy())
         };
         std::fs::read_dir("/proc").unwrap().filter(|process| is_of_it(process.as_ref().unwrap())).count()
+    }
+
+    #[tokio::test]
+    async fn a_browser_writes_times_alike_whoever_starts_it() {
+        let browser = Browser::open(800, 600).await.unwrap();
+        let told =
+            browser.run("return [navigator.language, new Intl.DateTimeFormat().resolvedOptions().locale]");
+        assert_eq!(told.await.unwrap(), json!(["en-US", "en-US"]));
+        browser.close().await.unwrap();
     }
 
     #[tokio::test]

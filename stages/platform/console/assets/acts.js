@@ -2,7 +2,7 @@
 import { against, choice, frame, part, propose } from "./dialog.js";
 import { difference } from "./lines.js";
 import { ask as asked, send } from "./proxy.js";
-import { parsed, say } from "./swap.js";
+import { given, say } from "./swap.js";
 import { tell } from "./time.js";
 
 const ask = ({ application }, name) => asked(application.runtime, name, { application });
@@ -10,8 +10,7 @@ const ask = ({ application }, name) => asked(application.runtime, name, { applic
 function changed({ kind, name, live, target }) {
   const box = part("details");
   const what = live ? (target ? "changes" : "is no longer in Git") : "is made";
-  box.append(part("summary", `${kind}/${name} ${what}`));
-  box.append(difference(live, target));
+  box.append(part("summary", `${kind}/${name} ${what}`), difference(live, target));
   return box;
 }
 
@@ -26,25 +25,33 @@ async function differences(to, body) {
   body.append(label);
 }
 
-// Each as the runtime has it, with what the platform knows of it.
+// What Git gives is cut; a chart's version is not.
+const short = (revision) => revision.replace(/^((?:sha256:)?[\da-f]{7})[\da-f]{33,}$/, "$1");
+
+const began = ({ deployStartedAt, deployedAt } = {}) => Date.parse(deployStartedAt || deployedAt);
+
+// Each as the runtime has it, with what the platform says of it within three seconds.
 async function deployments(to, body) {
   const { applicationHistory: all } = await ask(to, "applicationHistory");
-  if (all.length < 2) throw new Error("There is no deployment before this one.");
-  const answer = await fetch(`${location.pathname}/deployments?since=${all.at(-1).deployedAt}`).catch(() => null);
-  const known = answer?.ok ? [...(await parsed(answer)).querySelectorAll("li")] : [];
+  const page = await given(`${location.pathname}/deployments?since=${all.at(-1)?.deployedAt}`, { signal: AbortSignal.timeout(3000) });
+  const known = [...(page?.querySelectorAll("li") ?? [])];
+  // What was deployed last is there, unless another was begun since.
+  const first = known[0]?.dataset.at > began(all[0]) ? 0 : 1;
+  if (all.length <= first) throw new Error("There is no deployment before this one.");
   const set = part("fieldset");
   set.append(part("legend", "To the deployment"));
-  for (const [index, { id, revision, revisions, deployedAt, initiatedBy, automated }] of all.entries()) {
-    const of = [revision, ...revisions].filter(Boolean);
+  for (const [index, one] of all.entries()) {
+    const { id, revision, revisions, deployedAt, initiatedBy, automated } = one;
+    const of = revision ? [revision] : revisions;
     const what = part("span");
-    what.append(part("code", of.map((one) => one.slice(0, 7)).join(" ")), " ");
+    what.append(part("code", of.map(short).join(" ")), " ");
     if (deployedAt) what.append(part("time", "", { datetime: deployedAt }), " ");
     const by = initiatedBy || (automated && "Argo CD");
     what.append(part("span", by && `by ${by}`, { class: "mute" }));
-    if (!index) what.append(" ", part("b", "there now"));
-    const is = ({ dataset }) => dataset.revision === of.join() && dataset.at <= Date.parse(deployedAt);
+    if (!index) what.append(" ", part("b", "deployed last"));
+    const is = ({ dataset }) => dataset.revision === of.join() && dataset.at <= began(one);
     what.append(...(known.find(is)?.cloneNode(true).childNodes ?? []));
-    choice(set, "id", id, index === 1, what).disabled = !index;
+    choice(set, "id", id, index === first, what).disabled = index < first;
   }
   tell(set);
   body.append(set);

@@ -13,18 +13,7 @@ import { start as palette } from "./palette.js";
 import { start as strip } from "./strip.js";
 
 if (document.querySelector("nav.side")) {
-  time();
-  swap();
-  filter();
-  forms();
-  acts();
-  events();
-  files();
-  git();
-  strip();
-  keys();
-  palette();
-  live();
+  for (const begin of [time, swap, filter, forms, acts, events, files, git, strip, keys, palette, live]) begin();
 }
 document.addEventListener("click", async (event) => {
   const copy = event.target.closest("[data-copy]");

@@ -11,8 +11,10 @@ function address(form) {
   const query = new URLSearchParams();
   const text = values.getAll("q").map((one) => one.trim()).filter(Boolean).join(" ");
   if (text) query.set("q", text);
-  if (values.get("group") && values.get("group") !== "environment") query.set("group", values.get("group"));
-  if (values.get("sort") && values.get("sort") !== "attention") query.set("sort", values.get("sort"));
+  for (const [name, usual] of [["group", "environment"], ["sort", "attention"]]) {
+    const value = values.get(name);
+    if (value && value !== usual) query.set(name, value);
+  }
   const path = form.getAttribute("action");
   return query.size ? `${path}?${query}` : path;
 }
@@ -31,12 +33,9 @@ export function start() {
     if (!form) return;
     clearTimeout(timer);
     outdate();
-    if (event.target.matches("select") || /(^|\s)[a-z]+:(?:"[^"]+"|[^\s"]+)\s$/.test(event.target.value)) {
-      if (event.target.matches("select")) go(address(form), { replace: true });
-      else chip(form);
-    } else {
-      timer = setTimeout(() => go(address(form), { replace: true, keep: true, scroll: false }), REST);
-    }
+    if (event.target.matches("select")) go(address(form), { replace: true });
+    else if (/(^|\s)[a-z]+:(?:"[^"]+"|[^\s"]+)\s$/.test(event.target.value)) chip(form);
+    else timer = setTimeout(() => go(address(form), { replace: true, keep: true, scroll: false }), REST);
   });
   document.addEventListener("submit", (event) => {
     const form = event.target.closest("[data-filter]");
@@ -51,9 +50,9 @@ export function start() {
   document.addEventListener("keydown", (event) => {
     const input = event.target.closest?.("[data-filter] input[type=text]");
     if (!input || event.key !== "Backspace" || input.value) return;
-    const chips = input.form.querySelectorAll(".chip a");
-    if (!chips.length) return;
+    const last = [...input.form.querySelectorAll(".chip a")].at(-1);
+    if (!last) return;
     event.preventDefault();
-    go(chips[chips.length - 1].href, { replace: true }).then(() => filterField().focus());
+    go(last.href, { replace: true }).then(() => filterField().focus());
   });
 }

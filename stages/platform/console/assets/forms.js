@@ -1,6 +1,6 @@
 // Forms that ask before they do something, and those that show what they would do.
 import { frame, part } from "./dialog.js";
-import { parsed } from "./swap.js";
+import { given } from "./swap.js";
 
 // What is going to happen, and the choice: the form's own button says it again.
 function ask(form, button) {
@@ -21,9 +21,8 @@ let latest = 0;
 async function preview(form) {
   const mine = ++latest;
   const body = new URLSearchParams(new FormData(form));
-  const answer = await fetch(form.dataset.preview, { method: "POST", body }).catch(() => null);
-  if (!answer?.ok || mine !== latest) return;
-  const page = await parsed(answer);
+  const page = await given(form.dataset.preview, { method: "POST", body });
+  if (!page || mine !== latest) return;
   const [old, fresh] = [document.getElementById("preview"), page.getElementById("preview")];
   if (old && fresh && old.innerHTML !== fresh.innerHTML) old.innerHTML = fresh.innerHTML;
 }

@@ -18,8 +18,7 @@ function select(row) {
   preview = setTimeout(async () => {
     const response = await fetch(row.dataset.preview).catch(() => null);
     if (!response || row.getAttribute("aria-selected") !== "true") return;
-    const page = await parsed(response);
-    panel.replaceChildren(...page.body.childNodes);
+    panel.replaceChildren(...(await parsed(response)).body.childNodes);
     tell(panel);
   }, 60);
 }
@@ -36,10 +35,7 @@ function move(step) {
 function link() {
   const button = document.querySelector("[data-copy-moment]");
   const url = new URL(location.href);
-  if (button) {
-    url.searchParams.set("from", button.dataset.from);
-    url.searchParams.set("to", button.dataset.to);
-  }
+  if (button) for (const end of ["from", "to"]) url.searchParams.set(end, button.dataset[end]);
   navigator.clipboard.writeText(url.href).then(() => say("Link copied"), () => say(url.href));
 }
 
@@ -59,6 +55,8 @@ function theme() {
   document.documentElement.dataset.theme = next;
   document.cookie = `theme=${next}; path=/; max-age=31536000; samesite=lax`;
 }
+
+const help = () => document.getElementById("help").showModal();
 
 export function start() {
   let first = "";
@@ -93,7 +91,7 @@ export function start() {
       Enter: () => row?.querySelector("a[href]")?.click(),
       "/": () => (filterField() ? filterField().focus() : open("")),
       ":": () => open(":"),
-      "?": () => document.getElementById("help").showModal(),
+      "?": help,
       "[": () => document.querySelector(".bar a[rel=prev]")?.click(),
       "]": () => document.querySelector(".bar a[rel=next]")?.click(),
       y: link,
@@ -109,12 +107,13 @@ export function start() {
     act();
   });
   document.addEventListener("click", (event) => {
-    if (event.target.closest("[data-theme-switch]")) theme();
-    if (event.target.closest("[data-help]")) document.getElementById("help").showModal();
-    if (event.target.closest("[data-find]")) open("");
-    if (event.target.closest("[data-copy-moment]")) link();
-    const row = event.target.closest("main [data-row]");
-    if (row && !event.target.closest("a, button")) select(row);
+    const within = (css) => event.target.closest(css);
+    if (within("[data-theme-switch]")) theme();
+    if (within("[data-help]")) help();
+    if (within("[data-find]")) open("");
+    if (within("[data-copy-moment]")) link();
+    const row = within("main [data-row]");
+    if (row && !within("a, button")) select(row);
   });
   document.addEventListener("dblclick", (event) => event.target.closest("main [data-row]")?.querySelector("a[href]")?.click());
   document.addEventListener("rows", () => move(1));

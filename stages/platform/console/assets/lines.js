@@ -3,11 +3,10 @@ import { part } from "./dialog.js";
 
 function lines(before, after) {
   const [a, b] = [before, after].map((text) => (text ? text.replace(/\n$/, "").split("\n") : []));
-  let start = 0;
-  while (start < a.length && start < b.length && a[start] === b[start]) start += 1;
-  let end = 0;
-  while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
-  const [x, y] = [a.slice(start, a.length - end), b.slice(start, b.length - end)];
+  let [start, m, n] = [0, a.length, b.length];
+  while (start < m && start < n && a[start] === b[start]) start += 1;
+  for (; start < m && start < n && a[m - 1] === b[n - 1]; n -= 1) m -= 1;
+  const [x, y] = [a.slice(start, m), b.slice(start, n)];
   if (x.length * y.length > 1e6) return [...x.map((line) => ["-", line]), ...y.map((line) => ["+", line])];
   const long = Array.from({ length: x.length + 1 }, () => new Uint32Array(y.length + 1));
   for (let i = x.length - 1; i >= 0; i -= 1) {
@@ -19,7 +18,7 @@ function lines(before, after) {
     else if (j >= y.length || (i < x.length && long[i + 1][j] >= long[i][j + 1])) found.push(["-", x[i++]]);
     else found.push(["+", y[j++]]);
   }
-  return [...found, ...a.slice(a.length - end, a.length - end + 3).map((line) => [" ", line])];
+  return [...found, ...a.slice(m, m + 3).map((line) => [" ", line])];
 }
 
 export function difference(before, after) {

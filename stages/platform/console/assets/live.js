@@ -1,6 +1,6 @@
 // One stream tells what changed; what is shown of it is read again: soon where it stands on the page, later where it may come
 // to stand there or the platform is slow. A hidden page asks nothing.
-import { parsed, refresh, signedOut, signIn } from "./swap.js";
+import { given, refresh, signedOut, signIn } from "./swap.js";
 import { moment } from "./time.js";
 
 const SOON = 500;
@@ -11,6 +11,10 @@ let heard = Date.now();
 let lost = null;
 let out = false;
 let source;
+let begun = 0;
+// Errors of it since it last said hello, and the last event that it told.
+let errors = 0;
+let after = "";
 // So long after the last time; not at all where it is infinite.
 let due = Infinity;
 let last = 0;
@@ -46,9 +50,11 @@ function tell() {
 
 function shows(key) {
   const path = CSS.escape(key.split("/").map(encodeURIComponent).join("/"));
-  if (document.querySelector("main").querySelector(`[data-key="${path}"], [data-application="${path}"]`)) return SOON;
+  if (document.querySelector(`main [data-key="${path}"], main [data-application="${path}"]`)) return SOON;
   return ["/", "/applications", "/deployments", "/runtimes"].includes(location.pathname) ? LATER : Infinity;
 }
+
+const later = () => { due = Math.min(due, LATER); };
 
 async function work() {
   if (due === Infinity || busy || document.hidden) return;
@@ -63,16 +69,16 @@ async function work() {
   // What is shown once is not there to be read again.
   if (document.querySelector("[data-once]")) return;
   // Neither a field that somebody types in nor an answer that was asked for is taken away.
-  if (document.activeElement?.closest("[data-kept]") || (document.activeElement?.matches("input[type=text]") && !document.activeElement.closest("[data-filter]"))) return void (due = LATER);
+  if (document.activeElement?.closest("[data-kept], input[type=text]:not([data-filter] *)")) return void (due = LATER);
   if (new URLSearchParams(location.search).has("to")) return;
   busy = true;
-  const begun = Date.now();
+  const asked = Date.now();
   const isRead = await refresh().catch(() => page.failed());
   if (isRead) {
-    read = begun;
-    took = Date.now() - begun;
+    read = asked;
+    took = Date.now() - asked;
     page.over();
-  } else due = Math.min(due, LATER);
+  } else later();
   busy = false;
   work();
 }
@@ -80,50 +86,40 @@ async function work() {
 // What a runtime that was added has come to: the stream tells nothing of one that has not reported.
 async function wait() {
   const part = document.querySelector("[data-wait]");
-  if (!part || document.hidden || Date.now() < added.at) return;
-  const answer = await fetch(part.dataset.wait).catch(() => null);
-  if (!answer?.ok) return added.failed();
+  if (!part || wait.goes || document.hidden || Date.now() < added.at) return;
+  wait.goes = true;
+  const came = await given(part.dataset.wait);
+  wait.goes = false;
+  if (!came) return added.failed();
   added.over();
-  const fresh = (await parsed(answer)).getElementById(part.id);
+  const fresh = came.getElementById(part.id);
   if (fresh && fresh.outerHTML !== part.outerHTML) part.replaceWith(fresh);
 }
 
+// Begun anew, it tells what came after what it told; where that is nothing yet, the page is read `again`.
 function listen(again) {
-  source = new EventSource("/live");
-  const alive = () => {
-    heard = Date.now();
-    lost = null;
-    out = false;
+  source = new EventSource(after ? `/live?after=${after}` : "/live");
+  begun = Date.now();
+  const on = (name, what) => source.addEventListener(name, (event) => {
+    [heard, lost, out, after] = [Date.now(), null, false, event.lastEventId];
     tell();
-  };
-  source.addEventListener("hello", () => {
-    alive();
+    what(event);
+    work();
+  });
+  on("hello", () => {
+    errors = 0;
     stream.over();
     page.over();
-    // A stream that was begun anew tells nothing of what came before it.
-    if (again) due = Math.min(due, LATER);
-    again = false;
-    work();
+    if (again) later();
   });
-  source.addEventListener("beat", () => {
-    alive();
-    if (Date.now() - read < AT_LEAST_EVERY) return;
-    due = Math.min(due, LATER);
-    work();
-  });
-  source.addEventListener("changed", (event) => {
-    alive();
-    due = Math.min(due, ...JSON.parse(event.data).map(shows));
-    work();
-  });
-  source.addEventListener("resync", () => {
-    alive();
-    due = Math.min(due, LATER);
-    work();
-  });
+  on("beat", () => { if (Date.now() - read >= AT_LEAST_EVERY) later(); });
+  on("changed", ({ data }) => { due = Math.min(due, ...JSON.parse(data).map(shows)); });
+  on("resync", later);
   source.addEventListener("error", async ({ target }) => {
     lost ??= Date.now();
     tell();
+    // Where it is refused, the browser would try it every few seconds for ever.
+    if (errors++) target.close();
     if (target.readyState === EventSource.CLOSED) stream.failed();
     out = await signedOut();
     tell();
@@ -132,8 +128,10 @@ function listen(again) {
 
 function tick() {
   tell();
+  // A connection that is lost unnoticed stays open, without the beat of every 5 s.
+  if (Date.now() - Math.max(heard, begun) > 30_000) source.close();
   // A browser begins a stream anew by itself, but not after an answer that is none.
-  if (source.readyState === EventSource.CLOSED && Date.now() >= stream.at && !document.hidden) listen(true);
+  if (source.readyState === EventSource.CLOSED && Date.now() >= stream.at && !document.hidden) listen(!after);
   work();
 }
 

@@ -1,17 +1,17 @@
 // Ctrl-K finds anything; a colon runs a command.
 import { part } from "./dialog.js";
-import { go, parsed } from "./swap.js";
+import { given, go } from "./swap.js";
 
 const commands = () => [...document.querySelectorAll("nav.side [data-go]")].map((link) => [link.firstElementChild.textContent, link.href]);
 let box, list, timer, shown;
 
 function mark(step) {
   const all = [...list.querySelectorAll("a")];
-  const at = all.findIndex((one) => one.getAttribute("aria-selected") === "true");
+  const at = all.findIndex((one) => one.ariaSelected === "true");
   const next = Math.min(Math.max(at + step, 0), all.length - 1);
   all.forEach((one, index) => {
     one.id = `found-${index}`;
-    one.setAttribute("aria-selected", index === next ? "true" : "false");
+    one.setAttribute("aria-selected", index === next);
   });
   if (all.length) box.setAttribute("aria-activedescendant", `found-${next}`);
   else box.removeAttribute("aria-activedescendant");
@@ -25,17 +25,14 @@ function command([name, href]) {
 
 async function find() {
   const text = box.value.trim();
-  const named = commands().filter(([name]) => name.toLowerCase().startsWith(text.replace(/^:/, "").trim().toLowerCase()));
-  if (!text || text.startsWith(":")) {
-    list.replaceChildren(...named.map(command));
-    shown = box.value;
-    mark(1);
-    return;
+  let found = [];
+  if (text && !text.startsWith(":")) {
+    const page = await given(`/find?${new URLSearchParams({ q: text })}`);
+    if (!page || box.value.trim() !== text) return;
+    found = page.body.children;
   }
-  const response = await fetch(`/find?${new URLSearchParams({ q: text })}`).catch(() => null);
-  if (!response?.ok || box.value.trim() !== text) return;
-  const page = await parsed(response);
-  list.replaceChildren(...page.body.children, ...named.map(command));
+  const named = commands().filter(([name]) => name.toLowerCase().startsWith(text.replace(/^:/, "").trim().toLowerCase()));
+  list.replaceChildren(...found, ...named.map(command));
   shown = box.value;
   mark(1);
 }

@@ -4,16 +4,18 @@ import { moment } from "./time.js";
 
 const number = (strip, name) => Number(strip.dataset[name]);
 
+const edges = (strip) => ["begin", "end", "left", "right"].map((name) => number(strip, name));
+const within = (share) => Math.min(Math.max(share, 0), 1);
+
 function place(strip, at) {
-  const share = (at - number(strip, "begin")) / (number(strip, "end") - number(strip, "begin"));
-  return number(strip, "left") + Math.min(Math.max(share, 0), 1) * (number(strip, "right") - number(strip, "left"));
+  const [begin, end, left, right] = edges(strip);
+  return left + within((at - begin) / (end - begin)) * (right - left);
 }
 
 function draw(strip, handle, at) {
   const x = place(strip, at);
   const line = handle.querySelector("line");
-  line.setAttribute("x1", x);
-  line.setAttribute("x2", x);
+  for (const end of ["x1", "x2"]) line.setAttribute(end, x);
   handle.querySelector(".grip").setAttribute("x", x - 8);
   handle.setAttribute("aria-valuenow", at);
   handle.setAttribute("aria-valuetext", moment(at));
@@ -49,9 +51,8 @@ export function start() {
     const strip = held.closest("[data-strip]");
     const box = strip.getBoundingClientRect();
     const x = ((event.clientX - box.left) / box.width) * strip.viewBox.baseVal.width;
-    const share = (x - number(strip, "left")) / (number(strip, "right") - number(strip, "left"));
-    const at = number(strip, "begin") + Math.min(Math.max(share, 0), 1) * (number(strip, "end") - number(strip, "begin"));
-    draw(strip, held, Math.round(at));
+    const [begin, end, left, right] = edges(strip);
+    draw(strip, held, Math.round(begin + within((x - left) / (right - left)) * (end - begin)));
   });
   document.addEventListener("pointerup", () => {
     if (!held) return;

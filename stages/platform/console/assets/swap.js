@@ -34,8 +34,13 @@ export const outdate = () => { latest += 1; };
 
 export const parsed = async (answer) => new DOMParser().parseFromString(await answer.text(), "text/html");
 
+const inTime = () => AbortSignal.timeout(30_000);
+
+// What is at an address, if it comes.
+export const given = (url, more) => fetch(url, { signal: inTime(), ...more }).then((answer) => (answer.ok ? parsed(answer) : null)).catch(() => null);
+
 async function read(url, mine) {
-  const response = await fetch(url, { headers: { accept: "text/html" } });
+  const response = await fetch(url, { headers: { accept: "text/html" }, signal: inTime() });
   if (new URL(response.url).pathname === "/sign-in") {
     location.href = response.url;
     return null;
@@ -51,20 +56,20 @@ export const signIn = () => `/sign-in?next=${encodeURIComponent(location.pathnam
 
 // Whether it is that which keeps them from something.
 export async function signedOut() {
-  const answer = await fetch("/preview", { method: "HEAD", redirect: "manual" }).catch(() => null);
+  const answer = await fetch("/preview", { method: "HEAD", redirect: "manual", signal: inTime() }).catch(() => null);
   return answer?.status === 401;
 }
 
-// The page that somebody goes to; throws where the platform does not answer.
+// The page that somebody goes to; `false` where the platform does not answer.
 async function come(url) {
   coming += 1;
   document.documentElement.dataset.coming = "yes";
   try {
     return await read(url, ++latest);
   } catch (error) {
-    // What cannot be fetched at all is told by this type.
-    say(error instanceof TypeError ? SILENT : error.message);
-    throw error;
+    // What does not come has a name of its own.
+    say(error.name === "Error" ? error.message : SILENT);
+    return false;
   } finally {
     coming -= 1;
     if (!coming) delete document.documentElement.dataset.coming;
@@ -74,13 +79,8 @@ async function come(url) {
 // Shows another address; `keep`: the field that somebody types in stays as it is.
 export async function go(url, { replace = false, keep = false, scroll = true, restore = false } = {}) {
   if (!leaves()) return;
-  places.set(named(location.href), { y: scrollY, key: document.querySelector("tr[aria-selected='true']")?.dataset.key });
-  let page;
-  try {
-    page = await come(url);
-  } catch {
-    return;
-  }
+  places.set(named(location.href), { y: scrollY, key: selected() });
+  const page = await come(url);
   if (!page) return;
   history[replace ? "replaceState" : "pushState"](null, "", url);
   show(page, keep);
@@ -94,14 +94,20 @@ function arrive() {
   if (document.activeElement === document.body) document.querySelector("main").focus({ preventScroll: true });
 }
 
+const selected = () => document.querySelector("tr[aria-selected='true']")?.dataset.key;
+
+function select(key) {
+  const row = key && document.querySelector(`tr[data-key="${CSS.escape(key)}"]`);
+  row?.setAttribute("aria-selected", "true");
+  return row;
+}
+
 // Where somebody was on a page that they left: the place on the screen, and the row.
 function comeBack(url) {
   const place = places.get(named(url));
   if (!place) return;
   scrollTo(0, place.y);
-  const row = place.key && document.querySelector(`tr[data-key="${CSS.escape(place.key)}"]`);
-  row?.setAttribute("aria-selected", "true");
-  row?.querySelector("a")?.focus({ preventScroll: true });
+  select(place.key)?.querySelector("a")?.focus({ preventScroll: true });
 }
 
 // `kept`, which were asked for elsewhere, stay where the page has a place for them.
@@ -109,14 +115,13 @@ function show(page, keep, kept = []) {
   shown = location.href;
   document.title = page.title;
   for (const one of kept) page.querySelector(`main [data-kept="${CSS.escape(one.dataset.kept)}"]`)?.replaceWith(one);
-  document.querySelector("main").replaceWith(page.querySelector("main"));
+  for (const one of ["main", "nav.side ul"]) document.querySelector(one).replaceWith(page.querySelector(one));
   if (!keep) {
     const bar = document.querySelector(".bar");
     const live = bar.querySelector("[data-live]");
     bar.replaceChildren(...page.querySelector(".bar").childNodes);
     bar.querySelector("[data-live]").replaceWith(live);
   }
-  document.querySelector("nav.side ul").replaceWith(page.querySelector("nav.side ul"));
   tell(document);
   document.dispatchEvent(new CustomEvent("shown"));
 }
@@ -125,8 +130,7 @@ function show(page, keep, kept = []) {
 async function tellLeft(foot, left) {
   const how = async ([key, was]) => {
     const name = decodeURIComponent(key.split("/").pop());
-    const answer = await fetch(`/preview/${key}`).catch(() => null);
-    const now = answer?.ok && (await parsed(answer)).querySelector("[data-now]")?.dataset.now;
+    const now = (await given(`/preview/${key}`))?.querySelector("[data-now]")?.dataset.now;
     return now ? `${name} is ${now}${now === "Healthy" && was !== now ? " again" : ""}` : name;
   };
   const said = await Promise.all(left.slice(0, 3).map(how));
@@ -141,8 +145,9 @@ const links = (part) => [...part.querySelectorAll("a, button")];
 
 // Which link of which part the keyboard is at.
 function held() {
-  const part = document.activeElement?.closest(PARTS);
-  return part && { name: called(part), place: links(part).indexOf(document.activeElement), href: document.activeElement.getAttribute("href") };
+  const link = document.activeElement;
+  const part = link?.closest(PARTS);
+  return part && { name: called(part), place: links(part).indexOf(link), href: link.getAttribute("href") };
 }
 
 // Whoever was at a link by the keyboard stays there, although it is another element now.
@@ -187,12 +192,12 @@ export async function refresh() {
       if (old && fresh && !old.matches(":hover, :focus-within")) old.replaceWith(fresh);
     }
   } else {
-    const key = document.querySelector("tr[aria-selected='true']")?.dataset.key;
+    const key = selected();
     const preview = document.getElementById("preview");
     show(page, true, document.querySelectorAll("main [data-kept]"));
     const after = document.getElementById("preview");
     if (preview && after) after.replaceWith(preview);
-    if (key) document.querySelector(`tr[data-key="${CSS.escape(key)}"]`)?.setAttribute("aria-selected", "true");
+    select(key);
   }
   giveBack(focus);
   const foot = document.querySelector("[data-left]");
@@ -214,12 +219,8 @@ export function start() {
   });
   addEventListener("popstate", async () => {
     if (!leaves()) return history.pushState(null, "", shown);
-    let page;
-    try {
-      page = await come(location.href);
-    } catch {
-      return history.pushState(null, "", shown);
-    }
+    const page = await come(location.href);
+    if (page === false) history.pushState(null, "", shown);
     if (!page) return;
     show(page, false);
     comeBack(location.href);

@@ -14,12 +14,17 @@ function told(text, word) {
   return word && /\d/.test(text) ? `${text} ${word}` : text;
 }
 
-const minute = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const year = new Intl.DateTimeFormat(undefined, { year: "numeric", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const second = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long", hourCycle: "h23" });
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const format = (how) => new Intl.DateTimeFormat(undefined, { hourCycle: "h23", ...how });
+const hours = { hour: "2-digit", minute: "2-digit" };
+const date = { day: "numeric", month: "short", ...hours };
+const minute = format({ weekday: "short", ...date });
+const year = format({ year: "numeric", ...date });
+const second = format({ dateStyle: "full", timeStyle: "long" });
+const clock = format(hours);
 
-const zone = new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts().find(({ type }) => type === "timeZoneName").value;
+const dated = format({ timeZoneName: "short" });
+// Summer has another than winter.
+const zone = (at) => dated.formatToParts(at).find(({ type }) => type === "timeZoneName").value;
 
 export function tell(root) {
   for (const time of root.querySelectorAll("time")) {
@@ -30,7 +35,7 @@ export function tell(root) {
     time.title = second.format(at);
   }
   for (const hour of root.querySelectorAll("[data-hour]")) hour.textContent = clock.format(Number(hour.dataset.hour));
-  for (const one of root.querySelectorAll("[data-zone]")) one.textContent = zone;
+  for (const one of root.querySelectorAll("[data-zone]")) one.textContent = zone(Number(one.dataset.zone));
   for (const handle of root.querySelectorAll("[data-handle]")) handle.setAttribute("aria-valuetext", moment(Number(handle.getAttribute("aria-valuenow"))));
 }
 

@@ -260,9 +260,12 @@ pub(crate) async fn find(desk: Desk) -> HandlerResult {
     Ok(send(StatusCode::OK, &markup))
 }
 
-pub(crate) async fn live(Desk { console, session, headers, .. }: Desk) -> Response {
-    let after = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
-    live::stream(console, session, after).into_response()
+/// From behind the last event that is known: a browser that begins a stream again by itself says it in a header, which is newer than
+/// what the page says where it does.
+pub(crate) async fn live(desk: Desk) -> Response {
+    let header = desk.headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let after = header.and_then(|id| id.parse().ok()).or_else(|| desk.value("after").parse().ok());
+    live::stream(desk.console, desk.session, after).into_response()
 }
 
 pub(crate) async fn asset(Path((version, name)): Path<(String, String)>) -> Response {

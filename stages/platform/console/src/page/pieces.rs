@@ -18,9 +18,16 @@ pub(crate) fn outcome(state: Outcome) -> Markup {
     html! { span class={"glyph " (state.class())} role="img" aria-label=(state.word()) title=(state.word()) { (state.glyph()) } }
 }
 
-/// The first seven characters of a revision.
+/// A revision, or those of several sources, which have commas between them: of what Git or a registry gives the first seven digits,
+/// of what somebody chose, such as a chart's version, all.
 pub(crate) fn short(revision: &str) -> String {
-    revision.chars().take(7).collect()
+    let one = |one: &str| {
+        let digits = one.strip_prefix("sha256:").unwrap_or(one);
+        let is_digest = digits.len() >= 40 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let end = one.len() - digits.len() + 7;
+        plain(if is_digest { one.get(..end).unwrap_or(one) } else { one })
+    };
+    revision.split(',').filter(|one| !one.is_empty()).map(one).collect::<Vec<_>>().join(" ")
 }
 
 /// A text without the marks that turn the order of letters around: what is read is what stands there.
@@ -141,7 +148,7 @@ mod tests {
     #[test]
     fn no_text_of_a_commit_turns_the_letters_of_another_around() {
         let change = Change {
-            revision: "3f9c1e2aaa".to_owned(),
+            revision: "3f9c1e2".to_owned(),
             message: "safe \u{202e}gnirts".to_owned(),
             author: "A\u{2067}da <ada@example.com>".to_owned(),
         };
@@ -151,6 +158,22 @@ mod tests {
             (who(&change), "<code>3f9c1e2</code> · <bdi>A da</bdi>"),
         ] {
             assert!(shown.0.contains(part), "{}", shown.0);
+        }
+    }
+
+    #[test]
+    fn a_commit_is_cut_and_a_version_is_not() {
+        let commit = "3f9c1e2a00000000000000000000000000000000";
+        for (revision, told) in [
+            (commit, "3f9c1e2"),
+            ("10.20.31", "10.20.31"),
+            ("20261124093000", "20261124093000"),
+            (&*format!("sha256:{commit}000000000000000000000000"), "sha256:3f9c1e2"),
+            (&*format!("10.20.31,,{commit}"), "10.20.31 3f9c1e2"),
+            ("v1\u{202e}2", "v1 2"),
+            ("", ""),
+        ] {
+            assert_eq!(short(revision), told);
         }
     }
 

@@ -66,7 +66,8 @@ pub(crate) fn strip(
                     circle class=(deployment.outcome.class()) cx=(at) cy="13" r="5" {}
                     title { (revision) " · " (plain(&deployment.change.message)) @if !author.is_empty() { " · " (author) } }
                     @let room = marks.get(index + 1).map_or(RIGHT + 20.0, |(next, _)| *next) - at;
-                    @if room > 62.0 && at + 62.0 < RIGHT + 20.0 { text.revision x=(at + 8.0) y="17" { (revision) } }
+                    @let wide = 13.0 + 7.0 * f64::from(u16::try_from(revision.chars().count()).unwrap_or(u16::MAX));
+                    @if room > wide && at + wide < RIGHT + 20.0 { text.revision x=(at + 8.0) y="17" { (revision) } }
                 }
             }
             (handle("from", "Earlier moment", place(from), from))
@@ -121,7 +122,7 @@ fn days(life: &Life) -> Markup {
     // Hours become those of whoever looks, in the browser; days are those of UTC.
     let is_hours = format == HOUR;
     html! {
-        text.label x="16" y="86" data-zone[is_hours] { "UTC" }
+        text.label x="16" y="86" data-zone=[is_hours.then_some(life.to.as_millisecond())] { "UTC" }
         @for second in (first..life.to.as_second()).step_by(usize::try_from(step).unwrap_or(86_400)) {
             @if let Ok(at) = Timestamp::from_second(second) {
                 text.day x=(x(life, at, LEFT, RIGHT)) y="86" data-hour=[is_hours.then_some(at.as_millisecond())] { (at.strftime(format)) }

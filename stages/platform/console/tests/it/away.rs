@@ -18,7 +18,8 @@ const BAD_GATEWAY: &str = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r
 /// What people reach a platform by.
 struct Ingress {
     url: String,
-    away: watch::Sender<bool>,
+    /// What is answered while it is away; nothing at all where that is empty.
+    away: watch::Sender<Option<&'static str>>,
     /// Paths that were asked for while the platform was away.
     came: Arc<Mutex<Vec<String>>>,
 }
@@ -30,7 +31,7 @@ impl Ingress {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let served = Served::behind(Some(&url), Sample::new(), Timestamp::now, async |_| None).await;
         let to = served.url.strip_prefix("http://").unwrap().to_owned();
-        let (away, came) = (watch::Sender::new(false), Arc::<Mutex<Vec<String>>>::default());
+        let (away, came) = (watch::Sender::new(None), Arc::<Mutex<Vec<String>>>::default());
         let (is_away, asked) = (away.subscribe(), came.clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -40,26 +41,27 @@ impl Ingress {
         (Self { url, away, came }, served)
     }
 
-    /// How often each was asked for since the last time.
+    /// How often each was asked for since the last time, whatever comes after it.
     fn came(&self, path: &str) -> usize {
-        self.came.lock().unwrap().extract_if(.., |one| one == path).count()
+        self.came.lock().unwrap().extract_if(.., |one| one.starts_with(path)).count()
     }
 }
 
 async fn pass(
     mut stream: TcpStream,
     to: String,
-    mut away: watch::Receiver<bool>,
+    mut away: watch::Receiver<Option<&'static str>>,
     came: Arc<Mutex<Vec<String>>>,
 ) {
-    if !*away.borrow() {
+    let answer = *away.borrow();
+    let Some(answer) = answer else {
         let mut platform = TcpStream::connect(to).await.unwrap();
         tokio::select! {
             _ = copy_bidirectional(&mut stream, &mut platform) => {}
-            _ = away.wait_for(|away| *away) => {}
+            _ = away.wait_for(Option::is_some) => {}
         }
         return;
-    }
+    };
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         // A browser connects ahead of what it asks for.
@@ -69,7 +71,7 @@ async fn pass(
     }
     let head = String::from_utf8(head).unwrap();
     came.lock().unwrap().push(head.split(' ').nth(1).unwrap().to_owned());
-    drop(stream.write_all(BAD_GATEWAY.as_bytes()).await);
+    drop(stream.write_all(answer.as_bytes()).await);
     drop(stream.shutdown().await);
 }
 
@@ -140,7 +142,7 @@ async fn a_page_whose_platform_is_away_asks_less_and_less_often_and_at_once_when
     // What changes now is to be read again, and cannot be.
     changes();
     browser.until("heard === 2").await;
-    ingress.away.send_replace(true);
+    ingress.away.send_replace(Some(BAD_GATEWAY));
     browser.until("stream.readyState === EventSource.CLOSED").await;
 
     ingress.came.lock().unwrap().clear();
@@ -161,9 +163,44 @@ async fn a_page_whose_platform_is_away_asks_less_and_less_often_and_at_once_when
     does("document.dispatchEvent(new Event('visibilitychange'))").await;
     browser.until("!asked.size").await;
     assert_eq!((ingress.came(PAGE), ingress.came("/live")), (1, 1));
-    ingress.away.send_replace(false);
+    ingress.away.send_replace(None);
     does("dispatchEvent(new Event('online'))").await;
     browser.until("patched === 2 && document.querySelector('[data-live]').dataset.state === 'live'").await;
     assert_eq!(browser.client.execute("return passed", vec![]).await.unwrap(), json!(240));
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_is_refused_or_lost_unnoticed_is_begun_anew_by_the_page_after_what_it_told() {
+    let (ingress, served) = Ingress::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served.link().await).await;
+    browser.run_first(CLOCK).await;
+    browser.client.goto(&format!("{}/applications?q=basket", ingress.url)).await.unwrap();
+    browser.until("stream.readyState === EventSource.OPEN").await;
+    let does = async |script: &str| drop(browser.client.execute(script, vec![]).await.unwrap());
+    let changes = || served.fleet.sequence.send_modify(|sequence| *sequence += 1);
+    changes();
+    browser.until("heard === 1 && patched === 1 && !asked.size").await;
+
+    // No beat comes for half a minute, although nobody says that the connection is gone.
+    does("window.first = stream; clock += 31_000; pass(1)").await;
+    browser.until("passed === 1 && first.readyState === EventSource.CLOSED").await;
+    browser.until("stream.readyState === EventSource.OPEN && !asked.size").await;
+
+    // The browser tries again by itself after some seconds, once.
+    ingress.away.send_replace(Some(""));
+    changes();
+    browser.until("stream.readyState === EventSource.CLOSED").await;
+    ingress.came.lock().unwrap().clear();
+    does("pass(120)").await;
+    browser.until("passed === 121").await;
+    // It may ask twice where a connection that it had made ahead is gone.
+    let asked = ingress.came("/live?after=2");
+    assert!((4..=28).contains(&asked), "in two minutes: {asked}");
+    assert_eq!(ingress.came("/live"), 0, "it says what it was told last");
+    ingress.away.send_replace(None);
+    does("dispatchEvent(new Event('online'))").await;
+    browser.until("heard === 2 && document.querySelector('[data-live]').dataset.state === 'live'").await;
     browser.close().await;
 }

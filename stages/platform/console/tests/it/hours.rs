@@ -1,9 +1,11 @@
 //! The hours of an application's life: as few as an incident has, on the clock of whoever looks.
 
+use jiff::Timestamp;
 use serde_json::json;
 
 use crate::browser::Browser;
 use crate::journey::sign_in;
+use crate::sample::Sample;
 use crate::served::Served;
 
 const PAGE: &str = "/applications/eu-1/argocd-production/payments?q=env%3Aproduction";
@@ -39,4 +41,23 @@ async fn a_strip_shows_an_hour_and_six_on_the_clock_of_whoever_looks_and_days_as
     browser.until("document.documentElement.scrollWidth <= innerWidth").await;
     browser.shot("strip-390").await;
     browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_strip_names_the_zone_that_held_then_whatever_the_season_is_now() {
+    let seasons: [(fn() -> Timestamp, &str); 2] = [
+        (|| "2026-01-15T12:00:00Z".parse().unwrap(), "GMT+1"),
+        (|| "2026-07-15T12:00:00Z".parse().unwrap(), "GMT+2"),
+    ];
+    for (clock, zone) in seasons {
+        let served = Served::with(Sample::new(), clock).await;
+        let browser = Browser::open(1_440, 900).await;
+        sign_in(&browser, &served.link().await).await;
+        browser.devtools("Emulation.setTimezoneOverride", json!({"timezoneId": "Europe/Berlin"})).await;
+        browser.client.goto(&format!("{}{PAGE}&hours=6", served.url)).await.unwrap();
+        browser
+            .until(&format!("document.querySelector('.life [data-zone]')?.textContent === '{zone}'"))
+            .await;
+        browser.close().await;
+    }
 }

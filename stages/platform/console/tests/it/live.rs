@@ -169,9 +169,9 @@ async fn what_time_alone_changes_is_read_again_once_a_minute() {
     // How far it is behind is seen, and is not read aloud each time that it is more.
     let read_aloud = "[...document.querySelector('[data-live]').childNodes].filter((one) => !one.ariaHidden && !one.hidden).map((one) => one.textContent).join('').trim()";
     let seen = "document.querySelector('[data-live]').innerText";
-    browser
-        .until(&format!("(clock += 9_000) && {read_aloud} === 'behind' && /^\\d+ s behind$/.test({seen})"))
-        .await;
+    // Nine seconds more every three, in which it is seen, and so no half a minute between two beats.
+    let later = "(performance.now() - (window.later ?? 0) < 3_000 || (clock += 9_000, window.later = performance.now()))";
+    browser.until(&format!("{later} && {read_aloud} === 'behind' && /^\\d+ s behind$/.test({seen})")).await;
     browser.close().await;
 }
 

@@ -20,6 +20,10 @@ pub(crate) const NEEDS_SERVER: &str =
 pub(crate) const NO_ROLLBACK: &str =
     "'admin' may not: rule 4 allows APP_ROLLBACK of gitopsApplications, and not of this one";
 
+/// Commits that it remembers to have deployed.
+pub(crate) const COMMITS: [&str; 2] =
+    ["3f9c1e2aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "a0d17beaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"];
+
 /// The runtime `prod`. Cloning shares.
 #[derive(Clone)]
 pub(crate) struct Runtime {
@@ -88,8 +92,12 @@ fn of_cluster(field: &str, variables: &Value) -> Value {
             {"kind": "Secret", "name": "<b>old", "live": "kind: Secret\n", "target": null},
         ]),
         "applicationHistory" => {
-            let entry = |id: i64, revision: &str| json!({"id": id, "revision": revision, "revisions": [], "deployedAt": "2026-11-24T10:00:00Z", "initiatedBy": "ada"});
-            json!([entry(8, "3f9c1e2aaa"), entry(7, "a0d17beaaa"), entry(6, "77e2c04aaa")])
+            let entry = |id: i64, revision: Option<&str>, several: &[&str], began: Option<&str>| json!({"id": id, "revision": revision, "revisions": several, "deployStartedAt": began, "deployedAt": "2026-11-24T10:00:00Z", "initiatedBy": "ada"});
+            json!([
+                entry(8, Some(COMMITS[0]), &[], None),
+                entry(7, Some(COMMITS[1]), &[], Some("2026-11-24T09:57:00Z")),
+                entry(6, None, &["10.20.31", ""], None),
+            ])
         }
         "createWorkflowFromTemplate" => json!({"newWorkflowName": "build-x1"}),
         "resubmitWorkflow" => json!({"newWorkflowName": "nightly-x2"}),

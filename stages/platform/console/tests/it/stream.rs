@@ -50,6 +50,14 @@ async fn what_changed_while_a_browser_was_away_is_told_when_it_comes_back() {
     assert_eq!(event(&mut stream).await.unwrap(), ("hello".to_owned(), "2".to_owned(), "live".to_owned()));
     assert_eq!(event(&mut stream).await.unwrap().1, "5");
     drop(stream);
+    // A page says in the address where it begins; what a browser says by itself afterwards is newer.
+    for (header, from) in [(None, "2"), (Some("4"), "4")] {
+        let asked = served.client.get(format!("{}/live?after=2", served.url)).header("cookie", &session);
+        let asked = header.into_iter().fold(asked, |asked, id| asked.header("last-event-id", id));
+        let mut stream = asked.send().await.unwrap();
+        assert_eq!(event(&mut stream).await.unwrap().1, from);
+        assert_eq!(event(&mut stream).await.unwrap().1, "5");
+    }
 
     served.fleet.sequence.send_modify(|sequence| *sequence += 1_000);
     let mut stream = open(&served, &session, Some(5)).await;

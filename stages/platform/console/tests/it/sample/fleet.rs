@@ -315,6 +315,7 @@ impl Fleet for Sample {
         if now < after || now - after > 100 {
             return Ok(Changes::Resync(now));
         }
-        Ok(Changes::Some(now, vec!["eu-1/argocd-production/basket".to_owned()]))
+        let basket = (now > after).then(|| "eu-1/argocd-production/basket".to_owned());
+        Ok(Changes::Some(now, basket.into_iter().collect()))
     }
 }

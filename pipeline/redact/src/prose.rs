@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::words::{DIRECTIVES, FILL, FUNCTION, STATES, TELL, TERMS, TYPES};
+use super::words::{ACTS, DIRECTIVES, FILL, FUNCTION, STATES, TELL, TERMS, TYPES};
 use super::{names, shape};
 
 /// Whether what follows a name and a colon is a sentence about it.
@@ -56,7 +56,13 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
         return first.starts_with('`') && !made || first.starts_with('(') && count > 1 && !typed;
     }
     let word = first.trim_end_matches(['.', ',', ':', ';', '!', '?', ')']).to_ascii_lowercase();
-    let told = TELL.contains(word.as_str());
+    let made = |word: &str| {
+        let word = word.trim_matches(['(', ')', ',', '.', ';', ':']);
+        shape::is_key(word) || shape::is_password(word)
+    };
+    // `password: mask x` is a password of two words.
+    let begins = ACTS.contains(word.as_str()) && words.clone().any(made);
+    let told = TELL.contains(word.as_str()) && !begins;
     if told && (count > 1 || !names::is_password(name)) {
         return true;
     }
@@ -76,10 +82,6 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
         return letters && (count >= 3 && function || count >= 2 && (state || foreign))
             || foreign && count >= 4 && counts();
     }
-    let made = |word: &str| {
-        let word = word.trim_matches(['(', ')', ',', '.', ';', ':']);
-        shape::is_key(word) || shape::is_password(word)
-    };
     let words = words.take(8);
     count >= 2 && words.clone().take(1).all(is_letters) && !words.clone().any(made)
         || count >= 2 && words.take(2).all(is_letters)

@@ -1,5 +1,6 @@
 //! One pass over a text says what stands in it that could be, or could name, a secret; the table's rows are then
-//! searched in the runs that concern them, each once. So the work is linear, whatever stands in the text.
+//! searched in the runs that concern them, each once, and a few times more behind what is no secret. So the work is
+//! linear, whatever stands in the text.
 
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
@@ -50,7 +51,7 @@ enum Mark {
 }
 
 /// Parts of names: every stem, weak word and owner of a key holds one (`names.rs`).
-const NAMES: [&str; 88] = [
+const NAMES: [&str; 89] = [
     "pass", "pwd", "pw", "psk", "pfx", "p12", "privk", "secr", "sig", "stringd", "tok", "totp", "otp", "key",
     "cred", "cook", "conn", "auth", "dsn", "dock", "bear", "jwt", "jks", "id_", "id-", "idrs", "salt",
     "hook", "ided", "idec", "licen", "pepper", "seed", "recov", "securej", "encrypt", "ycombt", "ycomb-t",
@@ -58,7 +59,7 @@ const NAMES: [&str; 88] = [
     "clear_t", "ginpas", "mnemon", "kennw", "_pat", "-pat", "_api", "-api", "verifier", "_users", "ap_user",
     "dbroot", "bundle_", "kek", "pin:", "pin=", "pin\":", "pin to ", "pin is ", "pin_c", "pin-c", "pinc",
     ".pin", "pphrase", "p_phrase", "p-phrase", "contrase", "wachtw", "mdp", "senha", "heslo", "haslo",
-    "hasł", "salasana", "adgangsk", "senord", "jelsz", "parola", "geheimn",
+    "hasł", "hasŁ", "salasana", "adgangsk", "senord", "jelsz", "parola", "geheimn",
 ];
 
 const SCHEMES: [&str; 2] = ["bearer", "basic"];
@@ -227,8 +228,7 @@ impl Marks {
                 if hits.fill(&run) {
                     found.push(Found::new(run.clone(), row.name));
                 } else {
-                    self.handed += run.len();
-                    found.extend(search(text, &run, hits));
+                    found.extend(search(text, &run, hits, &mut self.handed));
                 }
                 at = run.end.max(at + 1);
                 *done = at;
@@ -259,28 +259,45 @@ impl Hits {
     }
 }
 
+/// So many matches that are no secret are passed over in one run, none in a long one.
+const PASSED: usize = 4;
+
 /// Searches a row in one run.
-fn search(text: &str, range: &Range<usize>, hits: &Hits) -> Option<Found> {
+fn search(text: &str, range: &Range<usize>, hits: &Hits, handed: &mut usize) -> Option<Found> {
     let run = text.get(range.clone())?;
     let pattern = pattern(hits.row)?;
-    // Groups are dear to find: of a long run the whole match is taken.
-    let (all, secret) = if run.len() > GROUPS {
-        pattern.find(run.as_bytes()).map(|hit| (hit.range(), hit))?
-    } else {
-        // Most runs match nothing, which is cheaper to tell than the groups.
-        pattern.find(run.as_bytes())?;
-        let groups = pattern.captures(run.as_bytes())?;
-        let whole = groups.get(0)?;
-        (whole.range(), (1..groups.len()).find_map(|group| groups.get(group)).unwrap_or(whole))
-    };
-    let told = |text: &str| super::shape::is_harmless(text) || super::shape::is_switch(text);
-    if run.get(secret.range()).is_some_and(told) {
-        return None;
+    let row = ROWS.get(hits.row)?;
+    let mut from = 0;
+    let passed = if run.len() > GROUPS { 0 } else { PASSED };
+    for _ in 0..=passed {
+        *handed += run.len() - from;
+        // Groups are dear to find: of a long run the whole match is taken.
+        let (all, secret) = if run.len() > GROUPS {
+            pattern.find_at(run.as_bytes(), from).map(|hit| (hit.range(), hit.range()))?
+        } else {
+            // Most runs match nothing, which is cheaper to tell than the groups.
+            pattern.find_at(run.as_bytes(), from)?;
+            let groups = pattern.captures_at(run.as_bytes(), from)?;
+            let whole = groups.get(0)?;
+            let secret = (1..groups.len()).find_map(|group| groups.get(group)).unwrap_or(whole);
+            (whole.range(), secret.range())
+        };
+        let told = |text: &str| {
+            super::shape::is_harmless(text) || super::shape::is_switch(text) || row.is_plain(text)
+        };
+        if run.get(secret.clone()).is_some_and(told) {
+            from = secret.end.max(from + 1);
+            if from >= run.len() {
+                return None;
+            }
+            continue;
+        }
+        // Another may stand behind it: a row is searched once, so the rest of the run goes with it.
+        let rest = hits.last >= range.start + all.end;
+        let end = if rest { range.end } else { range.start + secret.end };
+        return Some(Found::new(range.start + secret.start..end, row.name));
     }
-    // Another may stand behind it: a row is searched once, so the rest of the run goes with it.
-    let rest = hits.last >= range.start + all.end;
-    let end = if rest { range.end } else { range.start + secret.end() };
-    Some(Found::new(range.start + secret.start()..end, ROWS.get(hits.row)?.name))
+    None
 }
 
 fn pattern(number: usize) -> Option<&'static Regex> {

@@ -7,6 +7,7 @@ mod lines;
 mod statements;
 mod tokens;
 
+use super::shape::is_version;
 use lines::LINES;
 use statements::STATEMENTS;
 use tokens::TOKENS;
@@ -39,6 +40,32 @@ pub struct Row {
     pub yes: [&'static str; 2],
     /// Texts that do not.
     pub no: [&'static str; 2],
+}
+
+impl Row {
+    /// Whether what this row finds is a word that stands there as often as a secret: a number, a version or a word in
+    /// capitals that is written to a file; a version or a name in capitals that `sed` fills in.
+    pub fn is_plain(&self, text: &str) -> bool {
+        let all = |known: fn(u8) -> bool| text.bytes().all(known);
+        let version = || {
+            text.starts_with('v') && text.bytes().skip(1).all(|byte| byte.is_ascii_digit() || byte == b'.')
+        };
+        match self.name {
+            "written-to-a-file" => {
+                all(|byte| byte.is_ascii_digit())
+                    || all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+                    || version()
+                    || is_version(text)
+            }
+            "filled-in-by-sed" => {
+                text.contains('_')
+                    && all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+                    || version()
+                    || is_version(text)
+            }
+            _ => false,
+        }
+    }
 }
 
 macro_rules! rows {

@@ -171,6 +171,22 @@ impl<'t> Scan<'t> {
         !self.before(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     }
 
+    /// Whether the byte at `at` belongs to a name: letters, digits, signs, and the Latin letters of Unicode, which take
+    /// two bytes. What other scripts write before a name is no part of it, nor are their quotes and dashes.
+    fn is_of_name(&self, at: usize) -> bool {
+        let latin = |lead: Option<u8>, next: Option<u8>| {
+            matches!((lead, next), (Some(0xc3..=0xc9), Some(0x80..=0xbf)))
+                // The signs of multiplication and division stand among the letters.
+                && !matches!((lead, next), (Some(0xc3), Some(0x97 | 0xb7)))
+        };
+        match self.byte(at) {
+            Some(byte) if byte.is_ascii() => byte.is_ascii_alphanumeric() || b"_-.".contains(&byte),
+            Some(byte @ 0xc3..) => latin(Some(byte), self.byte(at + 1)),
+            byte @ Some(_) => latin(self.before(at), byte),
+            None => false,
+        }
+    }
+
     /// First position from `from` whose byte satisfies `stop`, else the end.
     fn until(&self, from: usize, stop: impl Fn(u8) -> bool) -> usize {
         let rest = self.bytes.get(from..).unwrap_or_default();

@@ -181,6 +181,10 @@ pub(super) static TELL: Words = LazyLock::new(|| {
     )
 });
 
+/// Of these, what is done to a secret as often as they begin one: a key or a password behind them is hidden.
+pub(super) static ACTS: Words =
+    LazyLock::new(|| set("trim trims trimmed strip strips stripped mask masks masked"));
+
 /// Words that stand between a name and the secret that is told.
 pub(super) static FILL: Words = LazyLock::new(|| {
     set(

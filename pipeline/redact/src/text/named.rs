@@ -24,15 +24,13 @@ impl<'t> Scan<'t> {
             if *at < done {
                 continue;
             }
-            let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
-            let head = self.bytes.get(done..*at).unwrap_or_default();
-            let start = at - head.iter().rev().take_while(|byte| is_name(byte)).count();
-            let end = self.until(*at, |byte| !is_name(&byte));
+            let start = at - (done..*at).rev().take_while(|before| self.is_of_name(*before)).count();
+            let end = (*at..).find(|next| !self.is_of_name(*next)).unwrap_or(*at);
             done = end;
             let escaped =
                 self.before(start) == Some(b'\\') && matches!(self.byte(start), Some(b'n' | b'r' | b't'));
             let start = start + usize::from(escaped && end > start + 1);
-            let from = start.max(end.saturating_sub(NAME));
+            let from = self.boundary(start.max(end.saturating_sub(NAME)));
             let Some(text) = self.text.get(from..end) else { continue };
             if self.before(start) == Some(b'{')
                 && start >= 2
@@ -73,9 +71,9 @@ impl<'t> Scan<'t> {
             if class == Class::Plain {
                 continue;
             }
-            let tested =
-                || self.line_from(end).starts_with(": Test") || self.line_from(end).starts_with(": test");
-            if text == "PASS" && (self.line_before(start, 16).trim() == "---" || tested()) {
+            if text == "PASS"
+                && (self.line_before(start, 16).trim() == "---" || names_a_test(self.line_from(end)))
+            {
                 // The result of a test.
                 continue;
             }
@@ -298,7 +296,7 @@ impl<'t> Scan<'t> {
                 && text.bytes().all(|byte| byte.is_ascii_alphabetic() || b"(),._ ".contains(&byte))
         };
         let begins = !text.contains(char::is_whitespace) && !text.ends_with(')');
-        if class == Class::Header && text.starts_with('(') && (begins || names(text)) {
+        if delimiter == b'=' && class == Class::Header && text.starts_with('(') && (begins || names(text)) {
             // Of Python, whose parts are looked at by themselves: `auth=("app", "x")`, `auth=(user, pw)`.
             return None;
         }
@@ -538,4 +536,24 @@ impl<'t> Scan<'t> {
 /// Whether a name is one of a header that programs made up: `X-Api-Key:x`.
 fn is_header(name: &str) -> bool {
     name.get(..2).is_some_and(|head| head.eq_ignore_ascii_case("x-"))
+}
+
+/// Whether behind `PASS` nothing but the name of a test stands: `: TestLogin (0.01s)`, `: test_login.py`.
+fn names_a_test(rest: &str) -> bool {
+    let Some(rest) = rest.strip_prefix(": ") else { return false };
+    let (name, more) = rest.trim_end().split_once(' ').unwrap_or((rest.trim_end(), ""));
+    let timed = more.strip_prefix('(').and_then(|more| more.strip_suffix("s)")).is_some_and(|time| {
+        !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+    });
+    let letters = |signs: &'static [u8]| {
+        name.bytes()
+            .all(|byte| byte.is_ascii_alphabetic() || signs.contains(&byte) || timed && byte.is_ascii_digit())
+    };
+    let of_go = name
+        .strip_prefix("Test")
+        .is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_uppercase()) && letters(b"_/"));
+    let of_python = name.starts_with("test_") && name.ends_with(".py");
+    let path = name.starts_with("test/") && letters(b"_-./");
+    let secret = !timed && shape::is_password(name) || shape::is_key(name);
+    (timed || more.is_empty()) && (of_go || of_python || path) && !secret
 }

@@ -97,7 +97,9 @@ impl<'t> Scan<'t> {
                         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'@' | b'_' | b'-'))
             });
             if first == b'{' && kept && self.byte(end).is_some_and(|byte| byte.is_ascii_alphanumeric()) {
-                return Some(end..self.within(end, LINE, is_end));
+                // What is empty says nothing: all of `{}x` is the value.
+                let value = if end == from + 2 { from } else { end };
+                return Some(value..self.within(end, LINE, is_end));
             }
             return Some(from..end);
         }
@@ -168,7 +170,10 @@ impl<'t> Scan<'t> {
                 from..pair.map_or(from + line.trim_end().trim_end_matches(';').len(), |more| from + more),
             );
         }
-        if matches!(self.before(name.start), Some(b'?' | b'&' | b'#')) {
+        // Behind white space `#` begins a comment, else the fragment of a URL.
+        let fragment = self.before(name.start) == Some(b'#')
+            && self.before(name.start - 1).is_some_and(|byte| !byte.is_ascii_whitespace());
+        if fragment || matches!(self.before(name.start), Some(b'?' | b'&')) {
             let end = self.until(from, |byte| is_end(byte) || matches!(byte, b'&' | b'#'));
             // Of game servers, whose settings each begin so: `Map?listen?ServerPassword=x?MaxPlayers=20`.
             let next = self.within(from, end - from, |byte| byte == b'?');

@@ -128,11 +128,11 @@ async fn a_sync_that_hangs_can_be_ended_and_a_failure_has_its_deployment_where_a
     keep(&platform, "prod", vec![told(now - 70 * MINUTE, "Running", None)]).await;
     let hangs = platform.page(&ada, path).await;
     assert!(hangs.contains("data-act=\"terminate\""), "{hangs}");
-    assert!(hangs.contains("it hurts since ") && hangs.contains(" after <code>abcdef0</code>"), "{hangs}");
+    assert!(hangs.contains("it hurts since ") && hangs.contains(" after <code>abcdef0123</code>"), "{hangs}");
     keep(&platform, "prod", vec![told(now - MINUTE, "Failed", Some(now - MINUTE))]).await;
     let ended = platform.page(&ada, path).await;
     assert!(!ended.contains("data-act=\"terminate\""), "{ended}");
-    assert!(ended.contains(" after <code>abcdef0</code>"), "{ended}");
+    assert!(ended.contains(" after <code>abcdef0123</code>"), "{ended}");
 
     // What somebody goes back to is told since a day before.
     let since = |at: i64| format!("deployments?since={}", Timestamp::from_millisecond(at).unwrap());

@@ -56,7 +56,7 @@ async fn a_deployment_to_go_back_to_is_told_by_its_commit_its_images_and_when_an
     let [last, before] = COMMITS.map(|commit| json!({"revision": commit}));
     for (version, result, what, began) in [
         // Of two sources, the second of which tells no revision.
-        (2, &json!({"revisions": ["10.20.31", ""]}), ("first <b>chart", "2.13.0"), "2026-11-20T09:00:00Z"),
+        (2, &json!({"revisions": ["10.20.31", ""]}), ("first <b>chart", "2.13.0"), "2026-11-24T09:56:00Z"),
         (3, &before, ("bump <b>shop", "2.14.0"), "2026-11-24T09:57:00Z"),
         // The same once more, which is not the one that the runtime remembers.
         (4, &before, ("bump <b>shop", "2.14.1"), "2026-11-24T09:58:00Z"),

@@ -7,7 +7,6 @@ mod lines;
 mod statements;
 mod tokens;
 
-use super::shape::is_version;
 use lines::LINES;
 use statements::STATEMENTS;
 use tokens::TOKENS;
@@ -43,25 +42,25 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether what this row finds is a word that stands there as often as a secret: a number, a version or a word in
-    /// capitals that is written to a file; a version or a name in capitals that `sed` fills in.
+    /// Whether what this row finds is a word that stands there as often as a secret: a short number, a version or a word for
+    /// a state that is written to a file; a version or a name of a secret in capitals that `sed` fills in.
     pub fn is_plain(&self, text: &str) -> bool {
         let all = |known: fn(u8) -> bool| text.bytes().all(known);
         let version = || {
-            text.starts_with('v') && text.bytes().skip(1).all(|byte| byte.is_ascii_digit() || byte == b'.')
+            let number = text.strip_prefix('v').unwrap_or(text);
+            number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+                && (text.starts_with('v') || text.contains('.'))
         };
+        let names = || ["PASS", "SECRET", "TOKEN", "KEY"].iter().any(|known| text.contains(known));
         match self.name {
             "written-to-a-file" => {
-                all(|byte| byte.is_ascii_digit())
-                    || all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+                text.len() <= 4 && all(|byte| byte.is_ascii_digit())
+                    || ["ENABLED", "DISABLED", "TRUE", "FALSE", "NONE", "DONE", "READY"].contains(&text)
                     || version()
-                    || is_version(text)
             }
             "filled-in-by-sed" => {
-                text.contains('_')
-                    && all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+                names() && all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
                     || version()
-                    || is_version(text)
             }
             _ => false,
         }

@@ -170,9 +170,11 @@ impl<'t> Scan<'t> {
                 from..pair.map_or(from + line.trim_end().trim_end_matches(';').len(), |more| from + more),
             );
         }
-        // Behind white space `#` begins a comment, else the fragment of a URL.
+        // Behind a letter or what ends an address `#` begins the fragment of a URL, else a comment.
         let fragment = self.before(name.start) == Some(b'#')
-            && self.before(name.start - 1).is_some_and(|byte| !byte.is_ascii_whitespace());
+            && self
+                .before(name.start - 1)
+                .is_some_and(|byte| byte.is_ascii_alphanumeric() || b"/?=\"'".contains(&byte));
         if fragment || matches!(self.before(name.start), Some(b'?' | b'&')) {
             let end = self.until(from, |byte| is_end(byte) || matches!(byte, b'&' | b'#'));
             // Of game servers, whose settings each begin so: `Map?listen?ServerPassword=x?MaxPlayers=20`.

@@ -26,30 +26,32 @@ async function differences(to, body) {
 }
 
 // What Git gives is cut; a chart's version is not.
-const short = (revision) => revision.replace(/^((?:sha256:)?[\da-f]{7})[\da-f]{33,}$/, "$1");
+const short = (all) => all.replace(/\b([\da-f]{7})[\da-f]{33,}\b/g, "$1").replaceAll(",", " ");
+
+const revision = (one) => one.revision || one.revisions.join();
 
 const began = ({ deployStartedAt, deployedAt } = {}) => Date.parse(deployStartedAt || deployedAt);
 
-// Each as the runtime has it, with what the platform says of it within three seconds.
+// Each as the runtime has it, with what the platform says within 3 seconds.
 async function deployments(to, body) {
   const { applicationHistory: all } = await ask(to, "applicationHistory");
   const page = await given(`${location.pathname}/deployments?since=${all.at(-1)?.deployedAt}`, { signal: AbortSignal.timeout(3000) });
   const known = [...(page?.querySelectorAll("li") ?? [])];
-  // What was deployed last is there, unless another was begun since.
-  const first = known[0]?.dataset.at > began(all[0]) ? 0 : 1;
+  // The last is there, unless another revision was begun since.
+  const newest = known[0]?.dataset;
+  const first = newest?.at > began(all[0]) && newest.revision !== revision(all[0]) ? 0 : 1;
   if (all.length <= first) throw new Error("There is no deployment before this one.");
   const set = part("fieldset");
   set.append(part("legend", "To the deployment"));
   for (const [index, one] of all.entries()) {
-    const { id, revision, revisions, deployedAt, initiatedBy, automated } = one;
-    const of = revision ? [revision] : revisions;
+    const { id, deployedAt, initiatedBy, automated } = one;
     const what = part("span");
-    what.append(part("code", of.map(short).join(" ")), " ");
+    what.append(part("code", short(revision(one))), " ");
     if (deployedAt) what.append(part("time", "", { datetime: deployedAt }), " ");
     const by = initiatedBy || (automated && "Argo CD");
     what.append(part("span", by && `by ${by}`, { class: "mute" }));
     if (!index) what.append(" ", part("b", "deployed last"));
-    const is = ({ dataset }) => dataset.revision === of.join() && dataset.at <= began(one);
+    const is = ({ dataset }) => dataset.revision === revision(one) && dataset.at <= began(one);
     what.append(...(known.find(is)?.cloneNode(true).childNodes ?? []));
     choice(set, "id", id, index === first, what).disabled = index < first;
   }

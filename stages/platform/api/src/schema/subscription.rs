@@ -198,7 +198,7 @@ impl Subscription {
     ) -> Result<impl Stream<Item = Result<ApplicationsChange>>> {
         let filters = filters.unwrap_or_default();
         // What was deployed an hour ago is no hour ago any more once it is told.
-        if filters.query.is_some() {
+        if filters.query.as_deref().is_some_and(|query| !query.trim().is_empty()) {
             return Err(Refusal::Wrong(
                 "a subscription takes no query: list by it, and subscribe by labels".to_owned(),
             )

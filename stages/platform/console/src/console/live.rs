@@ -87,8 +87,11 @@ async fn next(mut place: Place) -> Option<(Result<Event, Infallible>, Place)> {
                 place.after = upto;
                 return Some((Ok(Event::default().event("resync").id(upto.to_string()).data("all")), place));
             }
-            // The browser sees no beat, and says that it is behind.
-            Err(_) => sleep_until(Instant::now() + BEAT).await,
+            // The browser sees no beat, and says that it is behind. What it knows is looked at again, as nothing new may come.
+            Err(_) => {
+                place.resumes = true;
+                sleep_until(Instant::now() + BEAT).await;
+            }
         }
     }
 }

@@ -438,7 +438,9 @@ fn against((desired, live): (&str, &str), key: &ResourceKey, is_out_of_sync: boo
         (true, false) => "Nothing that Git names differs.",
         (true, true) => "Nothing that Git names differs. What it does not name stands below.",
     };
-    let Some(parts) = Parts::of(desired, live) else { return diff::diff(desired, live, same(false)) };
+    let Some(parts) = Parts::of(desired, live, is_out_of_sync) else {
+        return diff::diff(desired, live, same(false));
+    };
     html! {
         (diff::diff(&parts.desired, &parts.named, same(parts.fields > 0)))
         @if parts.fields > 0 {

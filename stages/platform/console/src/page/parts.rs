@@ -27,10 +27,18 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// `None` where one of them is no object in JSON.
-    pub(crate) fn of(desired: &str, live: &str) -> Option<Self> {
+    pub(crate) fn of(desired: &str, live: &str, is_out_of_sync: bool) -> Option<Self> {
         let read = |text: &str| serde_json::from_str(text).ok().filter(Value::is_object);
         let (mut desired, mut live): (Value, Value) = (read(desired)?, read(live)?);
-        let mut applied = live.pointer(APPLIED).and_then(Value::as_str).and_then(read);
+        // Where nothing differs, it may tell of long ago: whoever went over to applying at the server leaves it there.
+        let applied = live.pointer(APPLIED).filter(|_| is_out_of_sync);
+        let mut applied = applied.and_then(Value::as_str).and_then(read);
+        // Whoever applies writes where, which Git need not say.
+        if let Some(metadata) =
+            applied.as_mut().and_then(|applied| applied.get_mut("metadata")?.as_object_mut())
+        {
+            metadata.remove("namespace");
+        }
         clean(&mut live);
         close(&mut desired);
         applied.iter_mut().for_each(close);
@@ -159,7 +167,7 @@ mod tests {
     /// What is desired, what of the live one that names, the rest, and how many fields that has.
     fn parted(desired: &Value, live: &Value) -> (Value, Value, Value, u64) {
         let Parts { desired, named, unnamed, fields } =
-            Parts::of(&desired.to_string(), &live.to_string()).unwrap();
+            Parts::of(&desired.to_string(), &live.to_string(), true).unwrap();
         let [desired, named, unnamed] =
             [desired, named, unnamed].map(|text| serde_json::from_str(&text).unwrap());
         (desired, named, unnamed, fields)
@@ -292,7 +300,7 @@ mod tests {
     #[test]
     fn what_is_no_object_in_json_is_not_parted() {
         for (desired, live) in [("kind: Deployment\n", "{}"), ("{}", "[]"), ("", "{}")] {
-            assert_eq!(Parts::of(desired, live), None, "{desired} {live}");
+            assert_eq!(Parts::of(desired, live, true), None, "{desired} {live}");
         }
     }
 }

@@ -10,7 +10,7 @@ use super::drifted::{Comparison, Comparisons};
 use super::remembered::Remembered;
 use super::shipping::is_kept;
 use super::{drifted, rows};
-use crate::page::pieces::{name, number};
+use crate::page::pieces::{name, number, short};
 use crate::time::lasting;
 use crate::view::deployment::Outcome;
 use crate::view::home::{Activity, Day, Home, Mover, Need, Said, Subject};
@@ -171,7 +171,7 @@ fn need(found: FleetNeed, (drifting, comparison): (&Drifting, &Comparison), now:
         let mut reason = vec![Said::Text(format!("{state} for {lasts}"))];
         if let Some(change) = of {
             reason.push(Said::text(", after "));
-            reason.push(Said::Code(change.revision.chars().take(7).collect()));
+            reason.push(Said::Code(short(&change.revision)));
             reason.push(Said::Text(format!(" by {}", author(&change.author))));
         }
         if !why.is_empty() {

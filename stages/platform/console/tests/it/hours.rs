@@ -45,11 +45,9 @@ async fn a_strip_shows_an_hour_and_six_on_the_clock_of_whoever_looks_and_days_as
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_strip_names_the_zone_that_held_then_whatever_the_season_is_now() {
-    let seasons: [(fn() -> Timestamp, &str); 2] = [
-        (|| "2026-01-15T12:00:00Z".parse().unwrap(), "GMT+1"),
-        (|| "2026-07-15T12:00:00Z".parse().unwrap(), "GMT+2"),
-    ];
-    for (clock, zone) in seasons {
+    let winter: fn() -> Timestamp = || "2026-01-15T12:00:00Z".parse().unwrap();
+    let summer: fn() -> Timestamp = || "2026-07-15T12:00:00Z".parse().unwrap();
+    for (clock, zone) in [(winter, "GMT+1"), (summer, "GMT+2")] {
         let served = Served::with(Sample::new(), clock).await;
         let browser = Browser::open(1_440, 900).await;
         sign_in(&browser, &served.link().await).await;

@@ -79,9 +79,9 @@ impl Ownership {
     }
 
     /// Whether a report of `shard` that takes `post_timeout` at most may be sent; asked with the time of asking, however
-    /// long ago the last step was.
-    #[must_use]
-    pub fn may_send(&self, shard: u32, now: Duration, post_timeout: Duration) -> bool {
+    /// long ago the last step was. Whoever sends asks a [`crate::Fence`], which the driver keeps up to date.
+    #[cfg(test)]
+    pub(crate) fn may_send(&self, shard: u32, now: Duration, post_timeout: Duration) -> bool {
         self.term(shard).is_some_and(|term| term.may_send(now, post_timeout))
     }
 

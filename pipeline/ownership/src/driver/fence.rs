@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::LeaseTerm;
+
 /// One owner's leave to send for one shard: its epoch, and a deadline that moves with each renewal of the lease.
 ///
 /// It is asked from any thread, at any time, and nothing has to run for the answer to be right: where the driver is held
@@ -42,11 +44,12 @@ impl Fence {
         self.shared.post_timeout
     }
 
-    /// Whether a report may be begun now: it ends, by an answer or by its time-out, before the lease does.
+    /// [`LeaseTerm::may_send`] now, for a report: it ends, by an answer or by its time-out, before the lease does.
     #[must_use]
     pub fn may_send(&self) -> bool {
-        let Shared { began, post_timeout, until, .. } = &*self.shared;
-        began.elapsed() + *post_timeout < Duration::from_nanos(until.load(Ordering::Acquire))
+        let Shared { epoch, began, post_timeout, until } = &*self.shared;
+        let until = Duration::from_nanos(until.load(Ordering::Acquire));
+        LeaseTerm { epoch: *epoch, until }.may_send(began.elapsed(), *post_timeout)
     }
 
     /// When the lease ends, on the clock of the machine.

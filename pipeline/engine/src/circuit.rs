@@ -69,9 +69,28 @@ pub enum Verdict {
     /// It has arrived.
     Acked,
     /// It is sent again.
-    Retry,
+    Retry {
+        /// Why it was not taken.
+        reason: Reason,
+        /// The sink's `Retry-After`.
+        after: Option<Duration>,
+    },
     /// It is never sent again as it is.
-    Reject,
+    Reject {
+        /// Why it was not taken.
+        reason: Reason,
+    },
+}
+
+impl Verdict {
+    /// Why the report was not taken, if it was not.
+    #[must_use]
+    pub fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Acked => None,
+            Self::Retry { reason, .. } | Self::Reject { reason } => Some(reason),
+        }
+    }
 }
 
 /// The circuit of one sink, shared by all shards.
@@ -131,20 +150,20 @@ impl Circuit {
             }
             SinkResponse::Refused { reason } if !self.refuses_all(reason) => {
                 self.close();
-                Verdict::Reject
+                Verdict::Reject { reason }
             }
             SinkResponse::Refused { reason } => {
                 self.fail(key, reason, None, probe, now, seed);
-                Verdict::Retry
+                Verdict::Retry { reason, after: None }
             }
             // It refuses the sender, which another has followed as the object's owner, and takes what others send.
-            SinkResponse::Failed { reason: Reason::Refused, .. } => {
+            SinkResponse::Failed { reason: reason @ Reason::Refused, after } => {
                 self.close();
-                Verdict::Retry
+                Verdict::Retry { reason, after }
             }
             SinkResponse::Failed { reason, after } => {
                 self.fail(key, reason, after, probe, now, seed);
-                Verdict::Retry
+                Verdict::Retry { reason, after }
             }
         }
     }

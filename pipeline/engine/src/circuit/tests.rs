@@ -2,6 +2,7 @@ use super::*;
 
 const NOW: Duration = Duration::from_secs(100);
 const DOWN: SinkResponse = SinkResponse::Failed { reason: Reason::Unreachable, after: None };
+const TRIED_AGAIN: Verdict = Verdict::Retry { reason: Reason::Unreachable, after: None };
 
 fn key(number: u32) -> Key {
     Key::new("ns", &format!("app-{number}")).unwrap()
@@ -9,7 +10,7 @@ fn key(number: u32) -> Key {
 
 fn fail(circuit: &mut Circuit, objects: std::ops::Range<u32>) {
     for number in objects {
-        assert_eq!(circuit.answer(&key(number), DOWN, None, NOW, 0), Verdict::Retry);
+        assert_eq!(circuit.answer(&key(number), DOWN, None, NOW, 0), TRIED_AGAIN);
     }
 }
 
@@ -21,7 +22,7 @@ fn open(after: u64, reason: Reason) -> CircuitState {
 fn opens_after_enough_objects_in_a_row() {
     let mut circuit = Circuit::new(Config::default());
     for number in 0..4 {
-        assert_eq!(circuit.answer(&key(number), DOWN, None, NOW, 0), Verdict::Retry);
+        assert_eq!(circuit.answer(&key(number), DOWN, None, NOW, 0), TRIED_AGAIN);
         assert_eq!(circuit.state(), CircuitState::Closed);
     }
     circuit.answer(&key(4), DOWN, None, NOW, 0);
@@ -50,23 +51,26 @@ fn an_answer_between_starts_the_count_anew() {
 
 #[test]
 fn being_refused_as_a_whole_opens_it_at_once_and_parks_nothing() {
-    for (reason, later) in [
-        (Reason::Unauthorized, Verdict::Retry),
-        (Reason::Forbidden, Verdict::Retry),
-        (Reason::NotFound, Verdict::Reject),
-        (Reason::Redirect, Verdict::Reject),
-        (Reason::Tls, Verdict::Reject),
+    for (reason, parks_later) in [
+        (Reason::Unauthorized, false),
+        (Reason::Forbidden, false),
+        (Reason::NotFound, true),
+        (Reason::Redirect, true),
+        (Reason::Tls, true),
     ] {
+        let again = Verdict::Retry { reason, after: None };
+        let later = if parks_later { Verdict::Reject { reason } } else { again };
         let mut circuit = Circuit::new(Config::default());
         let refused = SinkResponse::Refused { reason };
-        assert_eq!(circuit.answer(&key(1), refused, None, NOW, 0), Verdict::Retry, "{reason:?}");
+        assert_eq!(circuit.answer(&key(1), refused, None, NOW, 0), again, "{reason:?}");
         assert_eq!(circuit.state(), open(500, reason));
         circuit.answer(&key(1), SinkResponse::Accepted, None, NOW, 0);
         assert_eq!(circuit.answer(&key(1), refused, None, NOW, 0), later, "{reason:?} after a success");
     }
     let mut circuit = Circuit::new(Config::default());
-    let refused = SinkResponse::Refused { reason: Reason::TooLarge };
-    assert_eq!(circuit.answer(&key(1), refused, None, NOW, 0), Verdict::Reject);
+    let reason = Reason::TooLarge;
+    let refused = SinkResponse::Refused { reason };
+    assert_eq!(circuit.answer(&key(1), refused, None, NOW, 0), Verdict::Reject { reason });
     assert_eq!(circuit.state(), CircuitState::Closed);
 }
 

@@ -70,15 +70,15 @@ impl Teller<'_> {
         }
     }
 
-    fn answered(&mut self, report: &Report, verdict: Verdict, reason: Reason, took: Duration) {
+    fn answered(&mut self, report: &Report, verdict: Verdict, took: Duration) {
         let kind = report.kind;
         let (result, step) = match verdict {
             Verdict::Acked => (ReportResult::Acknowledged, Step::Reported { kind, took }),
-            Verdict::Retry => (ReportResult::Retried, Step::NotTaken { kind, reason, took }),
-            Verdict::Reject => (ReportResult::Rejected, Step::NotTaken { kind, reason, took }),
+            Verdict::Retry { reason, .. } => (ReportResult::Retried, Step::NotTaken { kind, reason, took }),
+            Verdict::Reject { reason } => (ReportResult::Rejected, Step::NotTaken { kind, reason, took }),
         };
         self.shared.metrics.report(kind, result);
-        self.tally.report(if verdict == Verdict::Acked { Ok(()) } else { Err(reason) });
+        self.tally.report(verdict.reason().map_or(Ok(()), Err));
         self.tell(step);
     }
 }
@@ -138,11 +138,11 @@ pub(super) async fn attempt(
         }
         let Some(shipped) = flying.next().await else { break };
         // An answer frees its place when the circuit has heard it: whoever gets it then sees what the answer did.
-        let Shipped { report, answer, reason, after, sent, took, place: _place } = match shipped {
+        let Shipped { report, answer, sent, took, place: _place } = match shipped {
             Ok(shipped) => shipped,
             Err(Unsent(report, reason)) => {
                 // Nothing was sent, and so nothing is said of the sink.
-                delivery.settled(&report, Verdict::Retry, reason, None);
+                delivery.settled(&report, Verdict::Retry { reason, after: None });
                 delivery.halt(reason);
                 continue;
             }
@@ -152,12 +152,11 @@ pub(super) async fn attempt(
             shared.ledger.acknowledge(&event.key, &report);
             shared.acknowledged(&report);
         }
-        teller.answered(&report, verdict, reason, took);
-        let failed = (verdict != Verdict::Acked).then_some(reason);
+        teller.answered(&report, verdict, took);
         if let Some((spans, (began, id))) = teller.spans.as_mut().zip(sent) {
-            spans.reported((began, took), report.kind, id, failed);
+            spans.reported((began, took), report.kind, id, verdict.reason());
         }
-        delivery.settled(&report, verdict, reason, after);
+        delivery.settled(&report, verdict);
     }
     let End { settle, outcome } = delivery.end();
     if let Some(settle) = settle {
@@ -194,10 +193,6 @@ pub(super) async fn read(shared: &Shared, key: &Key, not_older_than: Version) ->
 struct Shipped<'a> {
     report: Report,
     answer: SinkResponse,
-    /// Why it was not taken, if it was not.
-    reason: Reason,
-    /// The sink's `Retry-After`.
-    after: Option<Duration>,
     /// When it was sent, and as which span.
     sent: Option<(std::time::Instant, u64)>,
     /// How long the sink took.
@@ -246,24 +241,21 @@ async fn ship<'a>(
     };
     let took = began.elapsed();
     let report = shipment.report;
-    let (answer, reason, after) = match answer {
-        Some(Ok(())) => (SinkResponse::Accepted, Reason::Refused, None),
+    let answer = match answer {
+        Some(Ok(())) => SinkResponse::Accepted,
         Some(Err(error)) => {
             let reason = error.reason();
             let cause: &dyn std::error::Error = &error;
             let kind = report.kind.as_str();
             tracing::debug!(key = %report.key, kind, reason = reason.as_str(), error = cause, "report not taken");
             match error {
-                StageError::Retry { after, .. } => (SinkResponse::Failed { reason, after }, reason, after),
-                StageError::Reject { .. } => (SinkResponse::Refused { reason }, reason, None),
+                StageError::Retry { after, .. } => SinkResponse::Failed { reason, after },
+                StageError::Reject { .. } => SinkResponse::Refused { reason },
             }
         }
-        None => {
-            let reason = Reason::Malformed;
-            (SinkResponse::Failed { reason, after: None }, reason, None)
-        }
+        None => SinkResponse::Failed { reason: Reason::Malformed, after: None },
     };
-    Ok(Shipped { report, answer, reason, after, sent, took, place })
+    Ok(Shipped { report, answer, sent, took, place })
 }
 
 /// What a stage remembers of one object stands in memory for each, and in one record.

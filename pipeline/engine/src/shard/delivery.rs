@@ -123,13 +123,7 @@ impl Delivery {
     }
 
     /// Notes the verdict on a report that [`Delivery::next`] gave.
-    pub(crate) fn settled(
-        &mut self,
-        report: &Report,
-        verdict: Verdict,
-        reason: Reason,
-        after: Option<Duration>,
-    ) {
+    pub(crate) fn settled(&mut self, report: &Report, verdict: Verdict) {
         self.flying -= 1;
         if report.entity.is_object() {
             self.object_flies = false;
@@ -142,11 +136,11 @@ impl Delivery {
                 }
                 self.record = Record::acknowledge(self.record.take(), report);
             }
-            Verdict::Reject => {
+            Verdict::Reject { reason } => {
                 self.rejected = Some(reason);
                 self.refused.push((report.entity, report.content, reason));
             }
-            Verdict::Retry => {
+            Verdict::Retry { reason, after } => {
                 let longest = self.failed.and_then(|(_, known)| known).max(after);
                 self.failed = Some((reason, longest));
                 if report.entity.is_object() {

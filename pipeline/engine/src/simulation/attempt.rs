@@ -214,18 +214,13 @@ impl SimulatedAttempt {
             }
             Leg::Answered(answer) => {
                 let answer = *answer;
-                let (reason, after) = match answer {
-                    SinkResponse::Accepted => (Reason::Refused, None),
-                    SinkResponse::Failed { reason, after } => (reason, after),
-                    SinkResponse::Refused { reason } => (reason, None),
-                };
                 let seed = around.rng.u64(..);
                 let verdict = around.circuit.answer(self.key(), answer, self.probe, around.now, seed);
                 let Flight { shipment, .. } = sending.flying.swap_remove(at);
                 if verdict == Verdict::Acked && !around.marks_before_ack {
                     self.acknowledge(&shipment, around);
                 }
-                sending.delivery.settled(&shipment.report, verdict, reason, after);
+                sending.delivery.settled(&shipment.report, verdict);
                 return Ok(self.fill(sending, around));
             }
         }

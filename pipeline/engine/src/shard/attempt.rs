@@ -26,27 +26,32 @@ use pipeline_ownership::Fence;
 /// The most that a stage may remember of one object, in bytes.
 const MOST_STATE: usize = 64 << 10;
 
+/// What happened in an attempt, for the shard once it is over.
+pub(super) struct AttemptLog {
+    pub(super) moments: Moments,
+    pub(super) tally: Tally,
+    pub(super) spans: Option<Box<AttemptSpans>>,
+}
+
 /// Tells what happens in an attempt: at once to whoever listens, and in the end to the shard.
 struct Teller<'a> {
     shared: &'a Shared,
     shard: u32,
     event: &'a Event,
-    moments: &'a mut Moments,
-    tally: &'a mut Tally,
-    spans: &'a mut Option<Box<AttemptSpans>>,
+    log: &'a mut AttemptLog,
 }
 
 impl Teller<'_> {
     fn tell(&mut self, step: Step) {
         let Event { key, version, trace, .. } = self.event;
         let moment = Moment { at: Timestamp::now(), version: *version, trace: *trace, step };
-        self.moments.push(self.shared.now(), moment);
+        self.log.moments.push(self.shared.now(), moment);
         self.shared.tell(self.shard, || Trace { key: key.clone(), version: *version, trace: *trace, step });
     }
 
     fn fetched(&mut self, calls: Vec<(std::time::Instant, Sample)>) {
         for (_, sample) in calls {
-            self.tally.call(&sample);
+            self.log.tally.call(&sample);
             let Sample { call, outcome, took, .. } = sample;
             let (took, failed) = match outcome {
                 CallOutcome::Ok => (took, None),
@@ -63,7 +68,7 @@ impl Teller<'_> {
         calls: &[(std::time::Instant, Sample)],
         enriched: &Result<Enriched, StageError>,
     ) {
-        if let Some(spans) = self.spans {
+        if let Some(spans) = &mut self.log.spans {
             let reports = enriched.as_ref().map_or(0, |enriched| enriched.reports.len());
             let failed = enriched.as_ref().err().map(StageError::reason);
             spans.enriched(began.into_std(), calls, reports, failed);
@@ -78,7 +83,7 @@ impl Teller<'_> {
             Verdict::Reject { reason } => (ReportResult::Rejected, Step::NotTaken { kind, reason, took }),
         };
         self.shared.metrics.report(kind, result);
-        self.tally.report(verdict.reason().map_or(Ok(()), Err));
+        self.log.tally.report(verdict.reason().map_or(Ok(()), Err));
         self.tell(step);
     }
 }
@@ -95,7 +100,7 @@ pub(super) async fn attempt(
     fence: Option<&Fence>,
     start: &Start,
     probe: Option<u64>,
-    (moments, tally, spans): (&mut Moments, &mut Tally, &mut Option<Box<AttemptSpans>>),
+    log: &mut AttemptLog,
 ) -> Outcome {
     let event = &*start.event;
     let known = shared.ledger.get(&event.key);
@@ -108,10 +113,10 @@ pub(super) async fn attempt(
     }
     let untold = shared.ledger.without_reported(event, known.as_ref()).map(Box::new);
     let event = untold.as_deref().unwrap_or(event);
-    let mut teller = Teller { shared, shard, event, moments, tally, spans };
+    let mut teller = Teller { shared, shard, event, log };
     let attempt = Attempt { trying_for: start.trying_for, ..Attempt::at(Timestamp::now()) };
     let began = Instant::now();
-    let header = teller.spans.as_ref().and_then(|spans| spans.traceparent());
+    let header = teller.log.spans.as_ref().and_then(|spans| spans.traceparent());
     let enriched = traced(header, shared.enrich.enrich(event, known.as_ref(), &attempt)).await;
     let calls = attempt.calls.take_ended();
     teller.enriched(began, &calls, &enriched);
@@ -134,7 +139,7 @@ pub(super) async fn attempt(
             let ledger = shared.ledger.id_of(&event.key);
             let shipment = Shipment::new(report, &ledger, shared.ledger.sink(), counter);
             let shipment = shipment.with_epoch(fence.map(Fence::epoch));
-            flying.push(ship(shared, (&event.key, fence, state.as_ref()), probe, shipment));
+            flying.push(ship(shared, fence, probe, state.as_ref(), shipment));
         }
         let Some(shipped) = flying.next().await else { break };
         // An answer frees its place when the circuit has heard it: whoever gets it then sees what the answer did.
@@ -153,7 +158,7 @@ pub(super) async fn attempt(
             shared.acknowledged(&report);
         }
         teller.answered(&report, verdict, took);
-        if let Some((spans, (began, id))) = teller.spans.as_mut().zip(sent) {
+        if let Some((spans, (began, id))) = teller.log.spans.as_mut().zip(sent) {
             spans.reported((began, took), report.kind, id, verdict.reason());
         }
         delivery.settled(&report, verdict);
@@ -209,12 +214,14 @@ struct Unsent(Report, Reason);
 /// failed.
 async fn ship<'a>(
     shared: &'a Shared,
-    (key, fence, state): (&Key, Option<&Fence>, Option<&bytes::Bytes>),
+    fence: Option<&Fence>,
     probe: Option<u64>,
+    state: Option<&bytes::Bytes>,
     shipment: Shipment,
 ) -> Result<Shipped<'a>, Unsent> {
     let may_send = || fence.is_none_or(Fence::may_send);
-    if !may_send() || !shared.ledger.sending(key, &shipment.report, state).await {
+    let report = &shipment.report;
+    if !may_send() || !shared.ledger.sending(&report.key, report, state).await {
         return Err(Unsent(shipment.report, Reason::Stopping));
     }
     // Never closed; if it were, the bound alone would be lost.

@@ -36,10 +36,11 @@ pub(crate) use shared::{AckedReport, Shared};
 
 use crate::lane::{Action, Blame, Input, Lane, Outcome, ReadResult};
 use crate::supervise::caught;
+use attempt::AttemptLog;
 use history::{History, Moments};
 use journal::Journal;
 use pipeline_bus::Acker;
-use pipeline_observe::spans::{AttemptSpans, Recorder};
+use pipeline_observe::spans::Recorder;
 use pipeline_observe::top::{Tally, Top};
 use pipeline_ownership::Fence;
 use probe_right::ProbeRight;
@@ -53,10 +54,10 @@ const LONG: Duration = Duration::from_secs(3600);
 /// Between looks whether a lease was renewed that ends too soon to send anything.
 const RENEWED: Duration = Duration::from_millis(250);
 
-/// A task that ended.
-enum Done {
-    Attempt(Key, (Uid, Version), Outcome, Moments, Tally, Option<Box<AttemptSpans>>),
-    Read(Key, ReadResult),
+/// A task that ended, with what came of it.
+enum Ended {
+    Attempt { key: Key, state: (Uid, Version), outcome: Outcome, log: AttemptLog },
+    Read { key: Key, result: ReadResult },
 }
 
 /// One shard.
@@ -65,7 +66,7 @@ pub(crate) struct Shard {
     shared: Arc<Shared>,
     lane: Lane,
     ports: Ports,
-    tasks: JoinSet<Done>,
+    tasks: JoinSet<Ended>,
     actions: Vec<Action>,
     /// Rights to probe, by the key that uses one.
     probes: HashMap<Key, ProbeRight>,
@@ -128,7 +129,7 @@ impl Shard {
             let wake = self.wake_at();
             tokio::select! {
                 () = stop.cancelled() => break,
-                Some(done) = self.tasks.join_next() => self.done(done),
+                Some(ended) = self.tasks.join_next() => self.ended(ended),
                 Some(delivered) = self.ports.deliveries.recv() => self.consume(delivered),
                 Ok(()) = circuit.changed() => {
                     let state = *circuit.borrow_and_update();
@@ -170,7 +171,7 @@ impl Shard {
                     deadline = deadline.min(Instant::now() + short);
                 }
                 ended = timeout_at(until, self.tasks.join_next()) => match ended {
-                    Ok(Some(done)) => self.done(done),
+                    Ok(Some(ended)) => self.ended(ended),
                     Err(_) if Instant::now() < deadline => {}
                     Ok(None) | Err(_) => break,
                 }
@@ -235,15 +236,16 @@ impl Shard {
         self.act();
     }
 
-    fn done(&mut self, done: Result<Done, tokio::task::JoinError>) {
-        let Ok(done) = done else {
+    fn ended(&mut self, ended: Result<Ended, tokio::task::JoinError>) {
+        let Ok(ended) = ended else {
             // Attempts and reads catch their panics; only an abort while stopping ends them so.
             return;
         };
         let seed = fastrand::u64(..);
         let (now, at) = (self.shared.now(), Timestamp::now());
-        match done {
-            Done::Attempt(key, (uid, version), outcome, moments, tally, spans) => {
+        match ended {
+            Ended::Attempt { key, state: (uid, version), outcome, log } => {
+                let AttemptLog { moments, tally, spans } = log;
                 self.history.append(&key, moments);
                 if let Some((recorder, spans)) = self.spans.as_mut().zip(spans) {
                     recorder.attempted(*spans);
@@ -264,7 +266,7 @@ impl Shard {
                     self.answer(done);
                 }
             }
-            Done::Read(key, result) => {
+            Ended::Read { key, result } => {
                 if let ReadResult::Failed { reason, .. } | ReadResult::Refused { reason, .. } = result {
                     self.top.not_read(&key, reason, now, at);
                 }
@@ -304,15 +306,14 @@ impl Shard {
                     let state = (start.event.uid.clone(), start.event.version);
                     let fence = self.ports.fence.clone();
                     let probe = self.probes.get(&key).map(ProbeRight::number).filter(|_| start.probe);
-                    let mut spans =
+                    let spans =
                         self.spans.as_mut().map(|spans| Box::new(spans.starts(&start.event, start.attempt)));
                     self.tasks.spawn(async move {
-                        let mut moments = Moments::default();
-                        let mut tally = Tally::of(&start.event);
-                        let telling = (&mut moments, &mut tally, &mut spans);
-                        let outcome =
-                            caught(attempt::attempt(&shared, shard, fence.as_ref(), &start, probe, telling))
-                                .await;
+                        let tally = Tally::of(&start.event);
+                        let mut log = AttemptLog { moments: Moments::default(), tally, spans };
+                        let attempt =
+                            attempt::attempt(&shared, shard, fence.as_ref(), &start, probe, &mut log);
+                        let outcome = caught(attempt).await;
                         let outcome = outcome.unwrap_or_else(|_| {
                             tracing::error!(%key, "an attempt panicked, trying it again later");
                             Outcome::Retry {
@@ -324,7 +325,7 @@ impl Shard {
                                 told: Vec::new(),
                             }
                         });
-                        Done::Attempt(key, state, outcome, moments, tally, spans)
+                        Ended::Attempt { key, state, outcome, log }
                     });
                 }
                 Action::Read { key, not_older_than, .. } => {
@@ -335,7 +336,7 @@ impl Shard {
                             tracing::error!(%key, "a read panicked, trying it again later");
                             ReadResult::Failed { reason: Reason::Malformed, after: None }
                         });
-                        Done::Read(key, result)
+                        Ended::Read { key, result }
                     };
                     self.tasks.spawn(read);
                 }

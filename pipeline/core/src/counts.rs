@@ -41,9 +41,9 @@ pub struct LaneCounts {
     pub parked_keys: u64,
     /// Gauge: bytes of the events held.
     pub bytes: u64,
-    /// Gauge: summaries of operation ends kept for dirty keys.
+    /// Gauge: facts kept for dirty keys; the metric's name says summaries.
     pub summaries: u64,
-    /// Gauge: bytes of those summaries.
+    /// Gauge: bytes of those facts.
     pub summary_bytes: u64,
     /// Gauge: the version of the oldest state that is held, or that a dirty key has kept something of; 0 for none.
     pub oldest_version: Version,
@@ -64,7 +64,7 @@ pub struct LaneCounts {
     pub limited: u64,
     /// Counter: attempts that the rate limit would have delayed, were it not only learning.
     pub limited_learning: u64,
-    /// Counter: summaries, or remembered deletions, given up because their bound was reached.
+    /// Counter: facts, or remembered deletions, given up because their bound was reached.
     pub summaries_dropped: u64,
     /// Counter: entries given up because the list of parked keys was full.
     pub parked_dropped: u64,

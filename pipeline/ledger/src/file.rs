@@ -236,7 +236,7 @@ fn load(database: &Database, sink: &str) -> Result<Option<Tables>, redb::Error> 
     if !damaged.is_empty() {
         tracing::warn!(
             entries = damaged.len(),
-            "some of what was journaled or parked is damaged and was dropped: a deletion, the end of an operation, or \
+            "some of what was journaled or parked is damaged and was dropped: a deletion, a fact such as the end of an operation, or \
              that something was refused is not known any more"
         );
         let transaction = begin(database)?;

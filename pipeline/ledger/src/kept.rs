@@ -27,7 +27,7 @@ impl Ledger {
                 if state.journal_refused == 1 {
                     tracing::warn!(
                         %key,
-                        "the journal is full: the ends of operations and deletions it has no room for are lost if the \
+                        "the journal is full: the facts and deletions it has no room for are lost if the \
                          process ends before they are reported"
                     );
                 }

@@ -180,8 +180,8 @@ impl Ledger {
     }
 
     /// Moves the record of `key` by one acknowledged report, as [`Record::acknowledge`] says, and notes when. With the
-    /// end of an incarnation goes, in the same commit, what is journaled of it, and with that of an operation that very
-    /// end.
+    /// end of an incarnation goes, in the same commit, what is journaled of it, and with the report of a
+    /// fact, that fact.
     pub fn acknowledge(&self, key: &Key, report: &Report) {
         let now = self.inner.store.now();
         let shared = &self.inner.shared;
@@ -201,12 +201,12 @@ impl Ledger {
     }
 
     /// Moves the record of `key` by a delivery whose reports were all acknowledged, as [`Record::checkpoint`] says. The delivery
-    /// told the ends of operations `told` and the one that its state shows: they go from the journal in the same
+    /// told the facts `told` and the one that its state shows: they go from the journal in the same
     /// commit, so that no process tells them again.
     pub fn checkpoint(&self, key: &Key, checkpoint: &Checkpoint, told: &[Fact]) {
         let shared = &self.inner.shared;
         let mut state = shared.lock();
-        told.iter().for_each(|end| state.add_reported(key, &checkpoint.uid, end.id));
+        told.iter().for_each(|fact| state.add_reported(key, &checkpoint.uid, fact.id));
         let moved = state.change(key, |record| Some(Record::checkpoint(record, checkpoint)));
         let struck = state.strike(key);
         shared.changed(state, row_ids(key, moved, struck));

@@ -1,9 +1,9 @@
-//! What was reported recently and no record says any more: ends of incarnations, whose records are gone, and ends of
-//! operations that later ones followed.
+//! What was reported recently and no record says any more: ends of incarnations, whose records are gone, and facts
+//! that later ones followed.
 //!
 //! The journal lets go of them together with the record's move, and does not take them back while the lane has not heard
 //! of that yet: were they still journaled when the process is killed, the next one would report them again after what
-//! follows them, and an end of an operation after the end of its incarnation brings it back to life at a receiver that
+//! follows them, and a fact after the end of its incarnation brings it back to life at a receiver that
 //! remembers keys.
 //!
 //! And a message of the bus whose acknowledgement did not arrive is delivered again, after a cut, a pause or a kill to an
@@ -39,9 +39,9 @@ struct Page {
     changed: bool,
 }
 
-/// Of the end of an operation, or of no operation: of the incarnation itself.
-fn digest(key: &Key, uid: &Uid, operation: Digest) -> u64 {
-    let mut bytes = operation.0.to_le_bytes().to_vec();
+/// Of a fact, or of none: of the end of the incarnation itself.
+fn digest(key: &Key, uid: &Uid, fact: Digest) -> u64 {
+    let mut bytes = fact.0.to_le_bytes().to_vec();
     bytes.extend_from_slice(uid.as_bytes());
     checksum(key.as_str(), &bytes)
 }
@@ -111,7 +111,7 @@ impl Ledger {
     /// object's record says, which is `known`; `None` when that is the event itself.
     ///
     /// What the journal and the bus both hold, or the bus delivers again, comes a second time after its delivery was settled:
-    /// so an end of an operation. And a list that lacks a name names the incarnation that whoever asked for it knew, which
+    /// so a fact. And a list that lacks a name names the incarnation that whoever asked for it knew, which
     /// may be one of long ago: where its end was reported, it is the known incarnation that is over.
     #[must_use]
     pub fn without_reported(&self, event: &Event, known: Option<&Record>) -> Option<Event> {
@@ -129,7 +129,7 @@ impl Ledger {
             });
         }
         let left: Vec<Fact> =
-            event.coalesced.iter().filter(|end| !state.was_reported(key, uid, end)).cloned().collect();
+            event.coalesced.iter().filter(|fact| !state.was_reported(key, uid, fact)).cloned().collect();
         let changed = left.len() < event.coalesced.len();
         changed.then(|| Event { coalesced: left, ..event.clone() })
     }
@@ -146,10 +146,10 @@ impl State {
         self.recent.remove(self.shard(key), digest(key, uid, Digest::NONE));
     }
 
-    /// The end of an operation was reported, and its record need not say so.
-    pub(super) fn add_reported(&mut self, key: &Key, uid: &Uid, operation: Digest) {
+    /// A fact was reported, and its record need not say so.
+    pub(super) fn add_reported(&mut self, key: &Key, uid: &Uid, fact: Digest) {
         if self.holds(key) {
-            self.recent.add(self.shard(key), digest(key, uid, operation));
+            self.recent.add(self.shard(key), digest(key, uid, fact));
         }
     }
 
@@ -157,15 +157,17 @@ impl State {
         self.recent.has(self.shard(key), digest(key, uid, Digest::NONE))
     }
 
-    fn was_reported(&self, key: &Key, uid: &Uid, end: &Fact) -> bool {
-        let is_last = |record: Record| record.uid == *uid && record.reported_last(end);
-        self.recent.has(self.shard(key), digest(key, uid, end.id))
+    fn was_reported(&self, key: &Key, uid: &Uid, fact: &Fact) -> bool {
+        let is_last = |record: Record| record.uid == *uid && record.reported_last(fact);
+        self.recent.has(self.shard(key), digest(key, uid, fact.id))
             || self.tables.record(key).is_some_and(is_last)
     }
 
     /// What of `pending` is still to be kept.
     pub(super) fn unreported(&self, key: &Key, mut pending: Pending) -> Option<Pending> {
-        pending.facts.retain(|(uid, _, end)| !self.has_ended(key, uid) && !self.was_reported(key, uid, end));
+        pending
+            .facts
+            .retain(|(uid, _, fact)| !self.has_ended(key, uid) && !self.was_reported(key, uid, fact));
         pending.gone.retain(|(uid, _)| !self.has_ended(key, uid));
         (!pending.facts.is_empty() || !pending.gone.is_empty()).then_some(pending)
     }

@@ -155,7 +155,7 @@ impl State {
     fn resume(&mut self, intent: &Intent) -> Vec<RowId> {
         let Intent { number, key, sent } = intent;
         self.numbered = self.numbered.max(*number);
-        sent.reported().for_each(|end| self.add_reported(key, &sent.uid, end));
+        sent.reported().for_each(|fact| self.add_reported(key, &sent.uid, fact));
         let moved = self.change(key, |record| Record::resume(record, sent));
         let struck = self.strike(key);
         row_ids(key, moved, struck).collect()
@@ -167,7 +167,7 @@ impl State {
         self.dirty_since.get_or_insert_with(Instant::now);
     }
 
-    /// Moves one record; returns whether that changed anything. What it says no more of operations was reported recently.
+    /// Moves one record; returns whether that changed anything. The fact that it names no more was reported recently.
     pub(super) fn change(
         &mut self,
         key: &Key,
@@ -190,10 +190,10 @@ impl State {
         let moved = self.put(Table::Records, key, after.as_ref().map(|record| stored::encode(record).into()));
         if moved {
             // Where the incarnation is over as well, its end says it all.
-            if let Some((uid, operation)) = last
+            if let Some((uid, fact)) = last
                 .filter(|last| after.is_some() && after.as_ref().and_then(last_fact).as_ref() != Some(last))
             {
-                self.add_reported(key, &uid, operation);
+                self.add_reported(key, &uid, fact);
             }
             self.in_doubt = self.in_doubt + is - was;
         }
@@ -261,7 +261,7 @@ impl State {
     }
 }
 
-/// The operation whose end was reported last.
+/// The fact that was reported last, and of which incarnation.
 fn last_fact(record: &Record) -> Option<(Uid, Digest)> {
     (!record.fact.is_none()).then(|| (record.uid.clone(), record.fact))
 }

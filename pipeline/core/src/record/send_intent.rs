@@ -90,7 +90,7 @@ impl SendIntent {
             return;
         }
         let own = std::mem::take(&mut self.reported);
-        let mut told: Vec<Digest> = earlier.reported().filter(|end| *end != self.fact).chain(own).collect();
+        let mut told: Vec<Digest> = earlier.reported().filter(|fact| *fact != self.fact).chain(own).collect();
         told.drain(..told.len().saturating_sub(TOLD));
         self.reported = told;
         if earlier.first {

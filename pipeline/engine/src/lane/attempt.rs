@@ -150,13 +150,13 @@ impl Lane {
         self.schedule(key, now);
     }
 
-    /// The event without ends of operations that were told.
+    /// The event without facts that were told.
     fn without(&mut self, mut held: HeldEvent, told: &[Digest]) -> HeldEvent {
         if told.is_empty() {
             return held;
         }
         self.counts.bytes -= held.size;
-        Arc::make_mut(&mut held.event).coalesced.retain(|end| !told.contains(&end.id));
+        Arc::make_mut(&mut held.event).coalesced.retain(|fact| !told.contains(&fact.id));
         let held = HeldEvent::new(held.event, held.since, held.paid);
         self.counts.bytes += held.size;
         held
@@ -207,7 +207,7 @@ impl Lane {
         if let Some(mark) = slot.asked.take() {
             let load = mark.load();
             charge(&mut self.counts, load, Default::default());
-            self.counts.summaries_dropped += load.ends + mark.deletions();
+            self.counts.summaries_dropped += load.facts + mark.deletions();
             self.counts.dirty -= u64::from(slot.mark.is_none());
         }
         self.counts.observed += 1;
@@ -232,12 +232,18 @@ impl KeyState {
 fn inherit(next: &mut HeldEvent, former: &HeldEvent) {
     let event = Arc::make_mut(&mut next.event);
     let shown = event.fact.clone();
-    let known = |end: &Fact| shown.as_ref().is_some_and(|shown| shown.is_same(end));
-    let mut ends: Vec<_> =
-        former.event.coalesced.iter().chain(&former.event.fact).filter(|end| !known(end)).cloned().collect();
-    ends.append(&mut event.coalesced);
-    ends.dedup_by(|a, b| a.is_same(b));
-    event.coalesced = ends;
+    let known = |fact: &Fact| shown.as_ref().is_some_and(|shown| shown.is_same(fact));
+    let mut facts: Vec<_> = former
+        .event
+        .coalesced
+        .iter()
+        .chain(&former.event.fact)
+        .filter(|fact| !known(fact))
+        .cloned()
+        .collect();
+    facts.append(&mut event.coalesced);
+    facts.dedup_by(|a, b| a.is_same(b));
+    event.coalesced = facts;
     // It stands for what was not told, too.
     event.again = false;
     *next = HeldEvent::new(next.event.clone(), former.since, true);

@@ -1,6 +1,6 @@
 //! The mark of a dirty key: what must survive of the events that were folded into one read.
 //!
-//! State may coalesce, because the object can be read again; a deletion and the end of an operation cannot
+//! State may coalesce, because the object can be read again; a deletion and a fact cannot
 //! be read again, so the mark keeps them.
 
 use std::time::Duration;
@@ -64,10 +64,10 @@ pub(super) struct Gone {
     pub(super) ahead: Option<Uid>,
 }
 
-/// Summaries that came into a mark or left it, to keep the lane's sums.
+/// Facts that came into a mark or left it, to keep the lane's sums.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Load {
-    pub(super) ends: u64,
+    pub(super) facts: u64,
     pub(super) bytes: u64,
 }
 
@@ -107,11 +107,11 @@ impl DirtyEntry {
         for (uid, version) in pending.gone {
             dropped += mark.delete(uid, version);
         }
-        for (uid, version, end) in pending.facts {
+        for (uid, version, fact) in pending.facts {
             if !mark.is_over(&uid) {
                 dropped += mark.advance(&uid, version);
             }
-            dropped += mark.keep(&uid, version, &end, &mut left);
+            dropped += mark.keep(&uid, version, &fact, &mut left);
         }
         let last = mark.gone.last().map_or(Version(0), |(_, version)| *version);
         if mark.version < last {
@@ -150,8 +150,8 @@ impl DirtyEntry {
         self.floor = self.floor.max(version);
     }
 
-    /// Folds an event in. `known` is the end that the newest queued state shows: it needs no summary.
-    /// `spare` bytes may be used for summaries. Returns how many things had to be given up.
+    /// Folds an event in. `known` is the fact that the newest queued state shows: it need not be kept.
+    /// `spare` bytes may be used for facts. Returns how many things had to be given up.
     pub(super) fn note(&mut self, event: &Event, known: Option<&Fact>, spare: u64) -> u64 {
         let mut dropped = 0;
         self.cause = Cause::Read;
@@ -172,11 +172,11 @@ impl DirtyEntry {
             dropped += self.delete(event.uid.clone(), event.version);
         }
         let mut left = spare;
-        for end in event.coalesced.iter().chain(&event.fact) {
-            if known.is_some_and(|known| known.is_same(end)) {
+        for fact in event.coalesced.iter().chain(&event.fact) {
+            if known.is_some_and(|known| known.is_same(fact)) {
                 continue;
             }
-            dropped += self.keep(&event.uid, event.version, end, &mut left);
+            dropped += self.keep(&event.uid, event.version, fact, &mut left);
         }
         dropped
     }
@@ -229,12 +229,12 @@ impl DirtyEntry {
         u64::from(full)
     }
 
-    fn keep(&mut self, uid: &Uid, version: Version, end: &Fact, left: &mut u64) -> u64 {
-        if self.facts.iter().any(|kept| kept.uid == *uid && kept.fact.is_same(end)) {
+    fn keep(&mut self, uid: &Uid, version: Version, fact: &Fact, left: &mut u64) -> u64 {
+        if self.facts.iter().any(|kept| kept.uid == *uid && kept.fact.is_same(fact)) {
             return 0;
         }
         let mut dropped = 0;
-        let size = end.size() as u64;
+        let size = fact.size() as u64;
         while !self.facts.is_empty() && (self.facts.len() >= KEPT_FACTS || *left < size) {
             *left = left.saturating_add(self.facts.remove(0).fact.size() as u64);
             dropped += 1;
@@ -246,7 +246,7 @@ impl DirtyEntry {
         let at = self.facts.partition_point(|kept| kept.version <= version);
         // Of most keys one is noted, while thousands of keys may have a mark.
         self.facts.reserve_exact(1);
-        self.facts.insert(at, KeptFact { uid: uid.clone(), version, fact: end.clone() });
+        self.facts.insert(at, KeptFact { uid: uid.clone(), version, fact: fact.clone() });
         dropped
     }
 
@@ -270,8 +270,8 @@ impl DirtyEntry {
             dropped += self.delete(uid, version);
         }
         let mut left = u64::MAX;
-        for end in newer.facts {
-            dropped += self.keep(&end.uid, end.version, &end.fact, &mut left);
+        for kept in newer.facts {
+            dropped += self.keep(&kept.uid, kept.version, &kept.fact, &mut left);
         }
         self.floor = floor;
         dropped
@@ -279,7 +279,7 @@ impl DirtyEntry {
 
     pub(super) fn load(&self) -> Load {
         Load {
-            ends: self.facts.len() as u64,
+            facts: self.facts.len() as u64,
             bytes: self.facts.iter().map(|kept| kept.fact.size() as u64).sum(),
         }
     }
@@ -290,7 +290,7 @@ impl DirtyEntry {
     }
 
     /// What a read that found `event` makes of this mark, and of what was noted while it was being read:
-    /// deletions of earlier lives, then the event with the ends that it covers. What the read cannot cover
+    /// deletions of earlier lives, then the event with the facts that it covers. What the read cannot cover
     /// remains a mark.
     pub(super) fn found(
         mut self,
@@ -312,7 +312,7 @@ impl DirtyEntry {
                 && later.uid.as_ref().is_some_and(|uid| *uid == event.uid || told(uid))
                 && later.floor <= event.version
         };
-        // An end is told with the first state that shows it or a later one.
+        // A fact is told with the first state that shows it or a later one.
         let shown = |kept: &KeptFact| kept.uid == event.uid && kept.version <= event.version;
         self.take_facts(&mut later, |kept| told(&kept.uid) || shown(kept));
         if let Some(mark) = later.take_if(|later| covered(later)) {
@@ -327,7 +327,7 @@ impl DirtyEntry {
                 .into_iter()
                 .filter(|kept| kept.uid == event.uid)
                 .map(|kept| kept.fact)
-                .filter(|end| !shown.as_ref().is_some_and(|shown| shown.is_same(end))),
+                .filter(|fact| !shown.as_ref().is_some_and(|shown| shown.is_same(fact))),
         );
         (before, later)
     }
@@ -383,7 +383,7 @@ impl DirtyEntry {
         }
     }
 
-    /// Takes over the ends that what was read goes with, which `later` noted while this mark was being read.
+    /// Takes over the facts that what was read goes with, which `later` noted while this mark was being read.
     fn take_facts(&mut self, later: &mut Option<Box<Self>>, goes: impl Fn(&KeptFact) -> bool) {
         if let Some(later) = later {
             later.facts.retain(|kept| !self.facts.iter().any(|known| known.is_same(kept)));
@@ -392,12 +392,12 @@ impl DirtyEntry {
         }
     }
 
-    /// Adds ends, each once and in its place: what was being read may be delivered again meanwhile, and what was before it.
-    fn adopt(&mut self, ends: Vec<KeptFact>) {
-        for end in ends {
-            if !self.facts.iter().any(|known| known.is_same(&end)) {
-                let at = self.facts.partition_point(|kept| kept.version <= end.version);
-                self.facts.insert(at, end);
+    /// Adds facts, each once and in its place: what was being read may be delivered again meanwhile, and what was before it.
+    fn adopt(&mut self, facts: Vec<KeptFact>) {
+        for fact in facts {
+            if !self.facts.iter().any(|known| known.is_same(&fact)) {
+                let at = self.facts.partition_point(|kept| kept.version <= fact.version);
+                self.facts.insert(at, fact);
             }
         }
     }

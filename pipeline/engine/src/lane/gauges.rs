@@ -21,7 +21,7 @@ impl Lane {
             reading: number(keys().filter(|key| key.state == State::Reading).count()),
             incomplete: number(keys().filter(|key| key.refetch.is_some()).count()),
             bytes: held().map(|held| held.event.size() as u64).sum(),
-            summaries: loads().map(|load| load.ends).sum(),
+            summaries: loads().map(|load| load.facts).sum(),
             summary_bytes: loads().map(|load| load.bytes).sum(),
             ..self.counts
         };

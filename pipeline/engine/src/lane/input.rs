@@ -136,7 +136,7 @@ pub enum Outcome {
         /// Reports that were refused for good in this attempt or an earlier one of the same event; they are
         /// handed to the next attempt, which does not send them again.
         refused: Refused,
-        /// Ends of operations that were told in this attempt: the next one does not get them again.
+        /// Facts that were told in this attempt: the next one does not get them again.
         told: Vec<Digest>,
     },
     /// Refused for good: parked.

@@ -122,9 +122,9 @@ pub(super) struct KeyState {
     pub(super) newest: Option<(Uid, Version)>,
     /// The newest state that the watch delivered of that life.
     pub(super) watched: Version,
-    /// The end of an operation that the newest event shows, which will be reported with it.
+    /// The fact that the newest event shows, which will be reported with it.
     pub(super) shown: Option<Fact>,
-    /// Ends of operations that reads showed or brought along: the watch, which lags behind them, shows them once more.
+    /// Facts that reads showed or brought along: the watch, which lags behind them, shows them once more.
     pub(super) carried: Vec<Fact>,
     /// A life that a read showed to be over before the watch did.
     pub(super) over: Option<Over>,
@@ -238,9 +238,9 @@ impl KeyState {
         })
     }
 
-    /// The event, without an end that a read has brought along already.
+    /// The event, without a fact that a read has brought along already.
     pub(super) fn without_carried(&self, event: Arc<Event>) -> Arc<Event> {
-        let carried = |end: &Fact| self.carried.iter().any(|known| known.is_same(end));
+        let carried = |fact: &Fact| self.carried.iter().any(|known| known.is_same(fact));
         if !event.fact.as_ref().is_some_and(carried) {
             return event;
         }
@@ -249,7 +249,7 @@ impl KeyState {
         event.into()
     }
 
-    /// Notes the ends that a read brings along, and, while the watch still lags behind an earlier one, those of that;
+    /// Notes the facts that a read brings along, and, while the watch still lags behind an earlier one, those of that;
     /// the newest [`CARRIED`] of them.
     pub(super) fn carry(&mut self, event: &Event) {
         let same = self.newest.as_ref().is_some_and(|(uid, _)| *uid == event.uid);
@@ -258,9 +258,9 @@ impl KeyState {
         } else if let Some(shown) = self.shown.take() {
             self.carried.push(shown);
         }
-        for end in &event.coalesced {
-            if !self.carried.iter().any(|known| known.is_same(end)) {
-                self.carried.push(end.clone());
+        for fact in &event.coalesced {
+            if !self.carried.iter().any(|known| known.is_same(fact)) {
+                self.carried.push(fact.clone());
             }
         }
         self.carried.drain(..self.carried.len().saturating_sub(CARRIED));

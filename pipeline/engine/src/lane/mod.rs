@@ -6,7 +6,7 @@
 //! Per key strictly in order, one attempt at a time; across keys up to [`Config::concurrency`]. A key that must
 //! be retried waits with its later events behind it, and the others go on. A full queue drops nothing: the
 //! key becomes dirty and its object is read again on its turn. State may be folded into a newer state;
-//! deletions and ends of operations are kept in the key's mark.
+//! deletions and facts are kept in the key's mark.
 //!
 //! Every event leaves by exactly one exit; see [`LaneCounts`].
 
@@ -60,7 +60,7 @@ pub struct Config {
     pub queue_events_per_key: usize,
     /// Bytes of all events held.
     pub queue_bytes: u64,
-    /// Bytes of all summaries of operation ends.
+    /// Bytes of all facts kept for keys that are to be read again.
     pub summary_bytes: u64,
     /// Attempts and reads that may run at a time.
     pub concurrency: u64,

@@ -1,6 +1,6 @@
 //! What of a key must outlive the process, and how it comes back.
 //!
-//! Whatever the cluster still shows is read again after a restart. Ends of operations that a newer operation may
+//! Whatever the cluster still shows is read again after a restart. Facts that a newer one may
 //! cover, and lives that are over, it does not show for ever: they are journaled while they are unreported, and
 //! come back as a mark.
 
@@ -77,8 +77,8 @@ pub(super) struct Gathered(Pending);
 
 impl Gathered {
     fn gather(&mut self, event: &Event) {
-        for end in event.fact.iter().chain(event.coalesced.iter().rev()) {
-            self.fact(&event.uid, event.version, end);
+        for fact in event.fact.iter().chain(event.coalesced.iter().rev()) {
+            self.fact(&event.uid, event.version, fact);
         }
         if event.is_deleted() {
             self.over(&event.uid, event.version);
@@ -96,10 +96,10 @@ impl Gathered {
         }
     }
 
-    pub(super) fn fact(&mut self, uid: &Uid, version: Version, end: &Fact) {
-        let known = |(life, _, kept): &(Uid, Version, Fact)| life == uid && kept.is_same(end);
+    pub(super) fn fact(&mut self, uid: &Uid, version: Version, fact: &Fact) {
+        let known = |(life, _, kept): &(Uid, Version, Fact)| life == uid && kept.is_same(fact);
         if self.0.facts.len() < KEPT_FACTS && !self.0.facts.iter().any(known) {
-            self.0.facts.push((uid.clone(), version, end.clone()));
+            self.0.facts.push((uid.clone(), version, fact.clone()));
         }
     }
 

@@ -138,5 +138,5 @@ impl DirtyEntry {
 }
 
 fn sum(a: Load, b: Load) -> Load {
-    Load { ends: a.ends + b.ends, bytes: a.bytes + b.bytes }
+    Load { facts: a.facts + b.facts, bytes: a.bytes + b.bytes }
 }

@@ -78,7 +78,7 @@ impl Lane {
             Age::Overtaken => {
                 let event = slot.without_carried(event);
                 let shown = slot.shown.clone();
-                let hides = |end: &Fact| !shown.as_ref().is_some_and(|shown| shown.is_same(end));
+                let hides = |fact: &Fact| !shown.as_ref().is_some_and(|shown| shown.is_same(fact));
                 if event.fact.as_ref().is_some_and(hides) || slot.mark.is_some() {
                     fold(slot, &event, now, &self.config, counts);
                 } else {
@@ -246,6 +246,6 @@ pub(super) fn fold(
 
 /// Replaces one load by another in the lane's sums.
 pub(super) fn charge(counts: &mut LaneCounts, before: Load, after: Load) {
-    counts.summaries = counts.summaries + after.ends - before.ends;
+    counts.summaries = counts.summaries + after.facts - before.facts;
     counts.summary_bytes = counts.summary_bytes + after.bytes - before.bytes;
 }

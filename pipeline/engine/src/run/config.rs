@@ -23,7 +23,7 @@ pub struct Config {
     pub queue_events_per_key: usize,
     /// Bytes of all events held, all shards together.
     pub queue_bytes: u64,
-    /// Bytes of the operation ends kept for objects that are to be read again, all shards together.
+    /// Bytes of the facts kept for objects that are to be read again, all shards together.
     pub summary_bytes: u64,
     /// Objects in flight, each shard.
     pub concurrency: NonZeroU32,

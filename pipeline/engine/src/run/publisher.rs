@@ -165,8 +165,8 @@ impl Publisher {
                 self.metrics.published();
                 match &event.fact {
                     _ if event.is_deleted() => drop(self.told.remove(&event.uid)),
-                    Some(end) if made == *self.made.borrow() => {
-                        self.told.insert(event.uid.clone(), end.id);
+                    Some(fact) if made == *self.made.borrow() => {
+                        self.told.insert(event.uid.clone(), fact.id);
                     }
                     Some(_) | None => {}
                 }

@@ -1,7 +1,7 @@
 //! Which objects are to be published again, because the bus did not take, or not for certain, what was published of them.
 //!
 //! Pure. What the cluster still shows is read again, so that never an older state follows a newer one; what it does not
-//! show any more (a deletion, the end of an operation) is kept. Objects take turns, so that one which cannot be read, or a
+//! show any more (a deletion, a fact) is kept. Objects take turns, so that one which cannot be read, or a
 //! deletion that is not taken, holds up no other.
 
 use std::collections::BTreeMap;
@@ -62,10 +62,10 @@ impl Entry {
     }
 
     fn keep(&mut self, event: &Event) {
-        for end in event.coalesced.iter().chain(&event.fact) {
-            if !self.facts.iter().any(|(uid, _, known)| *uid == event.uid && known.is_same(end)) {
-                self.bytes += end.size();
-                self.facts.push((event.uid.clone(), event.version, end.clone()));
+        for fact in event.coalesced.iter().chain(&event.fact) {
+            if !self.facts.iter().any(|(uid, _, known)| *uid == event.uid && known.is_same(fact)) {
+                self.bytes += fact.size();
+                self.facts.push((event.uid.clone(), event.version, fact.clone()));
             }
         }
     }
@@ -222,11 +222,11 @@ fn of(uid: &Uid, facts: Vec<(Uid, Version, Fact)>) -> Split {
 fn with(mut event: Event, facts: Vec<(Uid, Version, Fact)>) -> Vec<Event> {
     let (own, others) = of(&event.uid, facts);
     let mut all = former(others, &event);
-    let known = |end: &Fact| {
+    let known = |fact: &Fact| {
         let carried = event.coalesced.iter().chain(&event.fact);
-        carried.into_iter().any(|known| known.is_same(end))
+        carried.into_iter().any(|known| known.is_same(fact))
     };
-    let mut coalesced: Vec<_> = own.into_iter().map(|(_, end)| end).filter(|end| !known(end)).collect();
+    let mut coalesced: Vec<_> = own.into_iter().map(|(_, fact)| fact).filter(|fact| !known(fact)).collect();
     coalesced.append(&mut event.coalesced);
     event.coalesced = coalesced;
     all.push(event);

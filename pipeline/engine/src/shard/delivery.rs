@@ -38,7 +38,7 @@ pub(crate) struct Delivery {
     failed: Option<(Reason, Option<Duration>)>,
     refused: Vec<(EntityId, Digest, Reason)>,
     rejected: Option<Reason>,
-    /// Ends of operations that were acknowledged.
+    /// Facts that were acknowledged.
     told: Vec<Digest>,
 }
 
@@ -131,8 +131,8 @@ impl Delivery {
         match verdict {
             Verdict::Acked => {
                 self.acked += 1;
-                if let Some(end) = report.fact.filter(|_| !report.ends) {
-                    self.told.push(end);
+                if let Some(fact) = report.fact.filter(|_| !report.ends) {
+                    self.told.push(fact);
                 }
                 self.record = Record::acknowledge(self.record.take(), report);
             }

@@ -1,4 +1,4 @@
-//! What of a shard must outlive the process, beside what was acknowledged: ends of operations and deletions that were
+//! What of a shard must outlive the process, beside what was acknowledged: facts and deletions that were
 //! not reported yet, and what was refused for good.
 //!
 //! takes: keys that something happened to, and what the lane then holds of them - gives: what is to be written
@@ -135,11 +135,11 @@ impl Journal {
     }
 }
 
-/// Two with the same number are taken to be the same; each end is told by its times and phase.
+/// Two with the same number are taken to be the same; each fact is told by its id.
 fn short(pending: &Pending) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for (uid, version, end) in &pending.facts {
-        (uid, version.0, end.id.0).hash(&mut hasher);
+    for (uid, version, fact) in &pending.facts {
+        (uid, version.0, fact.id.0).hash(&mut hasher);
     }
     hasher.write_u8(0);
     for (uid, version) in &pending.gone {

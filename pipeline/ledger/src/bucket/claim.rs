@@ -60,7 +60,7 @@ impl BucketStore {
             tracing::warn!(
                 shard,
                 entries = found.dropped.len(),
-                "some of what was journaled or parked is damaged and was dropped: a deletion, the end of an operation, \
+                "some of what was journaled or parked is damaged and was dropped: a deletion, a fact such as the end of an operation, \
                  or that something was refused is not known any more"
             );
             let expect = Expect::Other { key: &self.names.claim(shard), sequence };

@@ -41,13 +41,13 @@ impl Lane {
             out.push(tell(&held.event, Step::Started { attempt: start.attempt }));
             out.push(Action::Start(start));
             slot.running = Some(held);
-        } else if let Some(mark) = slot.mark.take() {
+        } else if let Some(entry) = slot.dirty.take() {
             self.counts.reading += 1;
             self.counts.reads += 1;
             slot.state = State::Reading;
-            out.push(Action::Tell(mark.tell(key, Step::Reading)));
-            out.push(Action::Read { key: key.clone(), not_older_than: mark.floor, probe });
-            slot.asked = Some(mark);
+            out.push(Action::Tell(entry.tell(key, Step::Reading)));
+            out.push(Action::Read { key: key.clone(), not_older_than: entry.floor, probe });
+            slot.asked = Some(entry);
         }
         true
     }
@@ -75,7 +75,9 @@ impl Lane {
                 out.push(tell(&head.event, Step::Limited(wait)));
             }
             None => {
-                out.extend(slot.mark.as_ref().map(|mark| Action::Tell(mark.tell(key, Step::Limited(wait)))));
+                out.extend(
+                    slot.dirty.as_ref().map(|entry| Action::Tell(entry.tell(key, Step::Limited(wait)))),
+                );
             }
         }
         for held in slot.queue.drain(1.min(slot.queue.len())..).collect::<Vec<_>>() {
@@ -204,11 +206,11 @@ impl Lane {
     pub(super) fn refuse(&mut self, key: &Key, reason: Reason, at: Timestamp) {
         let Some(slot) = self.keys.get_mut(key) else { return };
         slot.retry = None;
-        if let Some(mark) = slot.asked.take() {
-            let load = mark.load();
+        if let Some(entry) = slot.asked.take() {
+            let load = entry.load();
             charge(&mut self.counts, load, Default::default());
-            self.counts.summaries_dropped += load.facts + mark.deletions();
-            self.counts.dirty -= u64::from(slot.mark.is_none());
+            self.counts.summaries_dropped += load.facts + entry.deletions();
+            self.counts.dirty -= u64::from(slot.dirty.is_none());
         }
         self.counts.observed += 1;
         self.park(key, None, (reason, at), Refused::default());

@@ -1,7 +1,7 @@
-//! The mark of a dirty key: what must survive of the events that were folded into one read.
+//! The dirty entry of a key: what must survive of the events that were folded into one read.
 //!
 //! State may coalesce, because the object can be read again; a deletion and a fact cannot
-//! be read again, so the mark keeps them.
+//! be read again, so the dirty entry keeps them.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ impl KeptFact {
     }
 }
 
-/// What a read that found nothing makes of a mark.
+/// What a read that found nothing makes of a dirty entry.
 #[derive(Debug)]
 pub(super) struct Gone {
     /// Of every life that was known.
@@ -64,7 +64,7 @@ pub(super) struct Gone {
     pub(super) ahead: Option<Uid>,
 }
 
-/// Facts that came into a mark or left it, to keep the lane's sums.
+/// Facts that came into a dirty entry or left it, to keep the lane's sums.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) facts: u64,
@@ -88,7 +88,7 @@ impl DirtyEntry {
         }
     }
 
-    /// The mark of a key that is looked at again without anything being noted of it. What could not be fetched for it
+    /// The dirty entry of a key that is looked at again without anything being noted of it. What could not be fetched for it
     /// has a time of its own.
     pub(super) fn look(since: Duration) -> Self {
         Self { refetch: false, ..Self::new(Cause::Refetch, since) }
@@ -99,29 +99,29 @@ impl DirtyEntry {
         (self.cause, self.refetch) = (Cause::Read, true);
     }
 
-    /// The mark of a key of which something was journaled, with how many things had to be given up. The life that
+    /// The dirty entry of a key of which something was journaled, with how many things had to be given up. The life that
     /// it names is the newest noted, unless that one is over.
     pub(super) fn restored(pending: Pending, since: Duration, spare: u64) -> (Self, u64) {
-        let mut mark = Self::new(Cause::Read, since);
+        let mut entry = Self::new(Cause::Read, since);
         let (mut dropped, mut left) = (0, spare);
         for (uid, version) in pending.gone {
-            dropped += mark.delete(uid, version);
+            dropped += entry.delete(uid, version);
         }
         for (uid, version, fact) in pending.facts {
-            if !mark.is_over(&uid) {
-                dropped += mark.advance(&uid, version);
+            if !entry.is_over(&uid) {
+                dropped += entry.advance(&uid, version);
             }
-            dropped += mark.keep(&uid, version, &fact, &mut left);
+            dropped += entry.keep(&uid, version, &fact, &mut left);
         }
-        let last = mark.gone.last().map_or(Version(0), |(_, version)| *version);
-        if mark.version < last {
-            if let Some(former) = mark.uid.take() {
-                dropped += mark.delete(former, mark.version);
+        let last = entry.gone.last().map_or(Version(0), |(_, version)| *version);
+        if entry.version < last {
+            if let Some(former) = entry.uid.take() {
+                dropped += entry.delete(former, entry.version);
             }
-            mark.version = last;
+            entry.version = last;
         }
-        mark.floor = Version(0);
-        (mark, dropped)
+        entry.floor = Version(0);
+        (entry, dropped)
     }
 
     /// The oldest state of which something is unreported; 0 for none, and for what is merely looked at again.
@@ -244,13 +244,13 @@ impl DirtyEntry {
         }
         *left -= size;
         let at = self.facts.partition_point(|kept| kept.version <= version);
-        // Of most keys one is noted, while thousands of keys may have a mark.
+        // Of most keys one is noted, while thousands of keys may have a dirty entry.
         self.facts.reserve_exact(1);
         self.facts.insert(at, KeptFact { uid: uid.clone(), version, fact: fact.clone() });
         dropped
     }
 
-    /// Folds a newer mark in. Returns how many things had to be given up.
+    /// Folds a newer dirty entry in. Returns how many things had to be given up.
     pub(super) fn absorb(&mut self, newer: Self) -> u64 {
         let mut dropped = 0;
         let floor = self.floor.max(newer.floor);
@@ -289,9 +289,9 @@ impl DirtyEntry {
         self.gone.len() as u64
     }
 
-    /// What a read that found `event` makes of this mark, and of what was noted while it was being read:
+    /// What a read that found `event` makes of this dirty entry, and of what was noted while it was being read:
     /// deletions of earlier lives, then the event with the facts that it covers. What the read cannot cover
-    /// remains a mark.
+    /// remains a dirty entry.
     pub(super) fn found(
         mut self,
         mut later: Option<Box<Self>>,
@@ -315,9 +315,9 @@ impl DirtyEntry {
         // A fact is told with the first state that shows it or a later one.
         let shown = |kept: &KeptFact| kept.uid == event.uid && kept.version <= event.version;
         self.take_facts(&mut later, |kept| told(&kept.uid) || shown(kept));
-        if let Some(mark) = later.take_if(|later| covered(later)) {
-            self.refetch |= mark.refetch;
-            self.adopt(mark.facts);
+        if let Some(entry) = later.take_if(|later| covered(later)) {
+            self.refetch |= entry.refetch;
+            self.adopt(entry.facts);
         }
         event.cause = if self.refetch { Cause::Refetch } else { Cause::Read };
         let before = self.deletions_of(&event.key, lives, event.observed);
@@ -332,7 +332,7 @@ impl DirtyEntry {
         (before, later)
     }
 
-    /// What a read that found nothing makes of this mark: the deletion of every life that it knows, and of
+    /// What a read that found nothing makes of this dirty entry: the deletion of every life that it knows, and of
     /// `fallback`, the life that the ledger knows.
     pub(super) fn gone(
         mut self,
@@ -351,8 +351,8 @@ impl DirtyEntry {
             later.uid.as_ref().is_some_and(told) && later.gone.iter().all(|(uid, _)| told(uid))
         };
         let shown = |uid: &Uid| {
-            let marks = std::iter::once(&self).chain(later.as_deref());
-            marks.filter_map(|mark| mark.shown_over.as_ref()).any(|over| over == uid)
+            let entries = std::iter::once(&self).chain(later.as_deref());
+            entries.filter_map(|entry| entry.shown_over.as_ref()).any(|over| over == uid)
         };
         let newest = self.uid.as_ref().or(lives.last().map(|(uid, _)| uid));
         let ahead = newest.cloned().filter(|uid| !shown(uid));
@@ -383,7 +383,7 @@ impl DirtyEntry {
         }
     }
 
-    /// Takes over the facts that what was read goes with, which `later` noted while this mark was being read.
+    /// Takes over the facts that what was read goes with, which `later` noted while this dirty entry was being read.
     fn take_facts(&mut self, later: &mut Option<Box<Self>>, goes: impl Fn(&KeptFact) -> bool) {
         if let Some(later) = later {
             later.facts.retain(|kept| !self.facts.iter().any(|known| known.is_same(kept)));

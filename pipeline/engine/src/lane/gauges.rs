@@ -12,7 +12,7 @@ impl Lane {
         let number = |count: usize| count as u64;
         let waiting = keys().filter(|key| key.state == State::Waiting && !key.queue.is_empty()).count();
         let held = || keys().flat_map(|key| key.queue.iter().chain(&key.running));
-        let loads = || keys().flat_map(|key| key.mark.iter().chain(&key.asked)).map(|mark| mark.load());
+        let loads = || keys().flat_map(|key| key.dirty.iter().chain(&key.asked)).map(|entry| entry.load());
         let held = LaneCounts {
             queued: number(keys().map(|key| key.queue.len()).sum::<usize>() - waiting),
             waiting: number(waiting),

@@ -168,7 +168,7 @@ pub enum ReadResult {
     Found(Arc<Event>),
     /// The object is gone.
     Gone {
-        /// The life that the ledger knows: it is over too, whatever the mark knows.
+        /// The life that the ledger knows: it is over too, whatever the dirty entry knows.
         uid: Option<Uid>,
         /// When that was noticed.
         observed: Timestamp,

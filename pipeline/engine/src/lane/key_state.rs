@@ -56,7 +56,7 @@ impl HeldEvent {
     }
 }
 
-/// The tries at the event or mark that comes next.
+/// The tries at the event or dirty entry that comes next.
 #[derive(Debug, Clone)]
 pub(super) struct Retry {
     pub(super) failures: u32,
@@ -99,7 +99,7 @@ impl Awaited {
 #[derive(Debug)]
 pub(super) struct KeyState {
     pub(super) state: State,
-    /// In order; empty while `mark` is being read.
+    /// In order; empty while `dirty` is being read.
     pub(super) queue: VecDeque<HeldEvent>,
     /// The head of `queue` is counted as waiting.
     pub(super) head_waits: bool,
@@ -107,8 +107,8 @@ pub(super) struct KeyState {
     /// When the running attempt, or the read that led to it, began.
     pub(super) begun: Duration,
     /// To be read after everything in `queue`.
-    pub(super) mark: Option<Box<DirtyEntry>>,
-    /// Being read; what comes in the meantime goes into `mark`.
+    pub(super) dirty: Option<Box<DirtyEntry>>,
+    /// Being read; what comes in the meantime goes into `dirty`.
     pub(super) asked: Option<Box<DirtyEntry>>,
     /// When to look again though nothing says that it changed.
     pub(super) refetch: RefetchTimes,
@@ -140,7 +140,7 @@ impl KeyState {
             head_waits: false,
             running: None,
             begun: Duration::ZERO,
-            mark: None,
+            dirty: None,
             asked: None,
             refetch: RefetchTimes::default(),
             timer: None,
@@ -164,7 +164,7 @@ impl KeyState {
     }
 
     pub(super) fn is_dirty(&self) -> bool {
-        self.mark.is_some() || self.asked.is_some()
+        self.dirty.is_some() || self.asked.is_some()
     }
 
     /// Whether a read is ahead of what the watch has delivered: what the watch still delivers of the states
@@ -199,17 +199,17 @@ impl KeyState {
 
     /// Since when something of the key is unreported; nothing for what is merely incomplete.
     pub(super) fn since(&self) -> Option<Duration> {
-        let marks = self.mark.iter().chain(&self.asked);
-        let marked = marks.filter(|mark| mark.cause != Cause::Refetch).map(|mark| mark.since);
+        let entries = self.dirty.iter().chain(&self.asked);
+        let noted = entries.filter(|entry| entry.cause != Cause::Refetch).map(|entry| entry.since);
         let held = self.running.iter().chain(self.queue.front()).map(|held| held.since);
-        marked.chain(held).min()
+        noted.chain(held).min()
     }
 
-    /// The oldest state that is held, or that a mark has kept something of; 0 for none.
+    /// The oldest state that is held, or that a dirty entry has kept something of; 0 for none.
     pub(super) fn oldest_version(&self) -> Version {
-        let marks = self.mark.iter().chain(&self.asked).map(|mark| mark.oldest_version());
+        let entries = self.dirty.iter().chain(&self.asked).map(|entry| entry.oldest_version());
         let held = self.running.iter().chain(&self.queue).map(|held| held.event.version);
-        marks.chain(held).fold(Version(0), Version::older)
+        entries.chain(held).fold(Version(0), Version::older)
     }
 
     /// What is held at `now`; `None` when there is nothing to do.
@@ -229,7 +229,7 @@ impl KeyState {
         Some(Standing {
             state,
             events: self.queue.len(),
-            dirty: self.mark.is_some(),
+            dirty: self.dirty.is_some(),
             failures: self.failures(),
             blame: self.retry.as_ref().map(|retry| retry.blame),
             due: waits.then(|| self.due().saturating_sub(now)),

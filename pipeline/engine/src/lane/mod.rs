@@ -6,7 +6,7 @@
 //! Per key strictly in order, one attempt at a time; across keys up to [`Config::concurrency`]. A key that must
 //! be retried waits with its later events behind it, and the others go on. A full queue drops nothing: the
 //! key becomes dirty and its object is read again on its turn. State may be folded into a newer state;
-//! deletions and facts are kept in the key's mark.
+//! deletions and facts are kept in the key's dirty entry.
 //!
 //! Every event leaves by exactly one exit; see [`LaneCounts`].
 
@@ -265,7 +265,7 @@ impl Lane {
         if slot.limited.is_some_and(|until| until <= now) {
             slot.limited = None;
         }
-        if slot.queue.is_empty() && slot.mark.is_none() {
+        if slot.queue.is_empty() && slot.dirty.is_none() {
             slot.retry = None;
             if slot.refetch.take_paced(now) {
                 slot.look(DirtyEntry::look(now), &mut self.counts);
@@ -273,7 +273,7 @@ impl Lane {
                 self.refetches.join(key.clone());
             }
         }
-        let has_work = !slot.queue.is_empty() || slot.mark.is_some();
+        let has_work = !slot.queue.is_empty() || slot.dirty.is_some();
         let due = slot.due();
         let (state, timer) = match (has_work, slot.refetch.timer()) {
             (true, _) if due > now => (State::Waiting, Some(due)),

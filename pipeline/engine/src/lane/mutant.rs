@@ -7,7 +7,7 @@ use super::{Lane, Outcome};
 /// One way to be broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mutant {
-    /// An event that finds the queue full is lost: it leaves as coalesced, and no mark remains.
+    /// An event that finds the queue full is lost: it leaves as coalesced, and no dirty entry remains.
     DropsOnFull,
     /// An attempt that must be tried again is taken for one that had nothing to report.
     ForgetsRetry,

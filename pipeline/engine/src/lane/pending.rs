@@ -2,7 +2,7 @@
 //!
 //! Whatever the cluster still shows is read again after a restart. Facts that a newer one may
 //! cover, and lives that are over, it does not show for ever: they are journaled while they are unreported, and
-//! come back as a mark.
+//! come back as a dirty entry.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ impl Lane {
     pub fn pending(&self, key: &Key) -> Option<Pending> {
         let slot = self.keys.get(key)?;
         let mut pending = Gathered::default();
-        if let (Some(asked), Some(mark)) = (&slot.asked, &slot.mark) {
-            mark.gather(&mut pending);
-            pending.succeeded(asked, mark);
+        if let (Some(asked), Some(entry)) = (&slot.asked, &slot.dirty) {
+            entry.gather(&mut pending);
+            pending.succeeded(asked, entry);
             asked.gather(&mut pending);
-        } else if let Some(mark) = slot.asked.as_ref().or(slot.mark.as_ref()) {
-            mark.gather(&mut pending);
+        } else if let Some(entry) = slot.asked.as_ref().or(slot.dirty.as_ref()) {
+            entry.gather(&mut pending);
         }
         for held in slot.queue.iter().rev().chain(&slot.running) {
             pending.gather(&held.event);
@@ -58,15 +58,15 @@ impl Lane {
         let slot = self.keys.entry(key.clone()).or_insert_with(KeyState::boxed);
         slot.awaits = awaited.then(|| Awaited::from(now, false));
         self.counts.dirty += u64::from(!slot.is_dirty());
-        let before = slot.mark.as_deref().map_or_else(Load::default, DirtyEntry::load);
+        let before = slot.dirty.as_deref().map_or_else(Load::default, DirtyEntry::load);
         let spare = self.config.summary_bytes.saturating_sub(self.counts.summary_bytes);
-        let (mut mark, mut dropped) = DirtyEntry::restored(pending, now, spare);
-        if let Some(later) = slot.mark.take() {
-            dropped += mark.absorb(*later);
+        let (mut entry, mut dropped) = DirtyEntry::restored(pending, now, spare);
+        if let Some(later) = slot.dirty.take() {
+            dropped += entry.absorb(*later);
         }
         self.counts.summaries_dropped += dropped;
-        charge(&mut self.counts, before, mark.load());
-        slot.mark = Some(Box::new(mark));
+        charge(&mut self.counts, before, entry.load());
+        slot.dirty = Some(Box::new(entry));
         self.schedule(key, now);
     }
 }
@@ -85,7 +85,7 @@ impl Gathered {
         }
     }
 
-    /// The life of a mark that is being read is over when a later one has been noted since.
+    /// The life of a dirty entry that is being read is over when a later one has been noted since.
     fn succeeded(&mut self, asked: &DirtyEntry, later: &DirtyEntry) {
         if let (Some(uid), Some(next)) = (&asked.uid, &later.uid)
             && uid != next

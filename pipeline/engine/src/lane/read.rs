@@ -35,19 +35,19 @@ impl Lane {
                 // Who cannot be asked shows nothing either.
                 slot.awaits = awaits.map(|awaited| Awaited::from(now, awaited.in_doubt));
                 self.counts.retried += 1;
-                if let Some(mut mark) = slot.asked.take() {
-                    out.push(Action::Tell(mark.tell(key, Step::Retried { reason, after: wait })));
-                    if let Some(later) = slot.mark.take() {
-                        let before = sum(mark.load(), later.load());
-                        self.counts.summaries_dropped += mark.absorb(*later);
-                        charge(&mut self.counts, before, mark.load());
+                if let Some(mut entry) = slot.asked.take() {
+                    out.push(Action::Tell(entry.tell(key, Step::Retried { reason, after: wait })));
+                    if let Some(later) = slot.dirty.take() {
+                        let before = sum(entry.load(), later.load());
+                        self.counts.summaries_dropped += entry.absorb(*later);
+                        charge(&mut self.counts, before, entry.load());
                     }
-                    slot.mark = Some(mark);
+                    slot.dirty = Some(entry);
                 }
                 self.schedule(key, now);
             }
             ReadResult::Refused { reason, at } => {
-                let told = slot.asked.as_ref().map(|mark| mark.tell(key, Step::Parked(reason)));
+                let told = slot.asked.as_ref().map(|entry| entry.tell(key, Step::Parked(reason)));
                 out.extend(told.map(Action::Tell));
                 self.refuse(key, reason, at);
                 self.schedule(key, now);
@@ -59,13 +59,13 @@ impl Lane {
         let Some(slot) = self.keys.get_mut(key) else { return };
         let Some(asked) = slot.asked.take() else { return };
         let since = asked.since;
-        let later = slot.mark.take();
+        let later = slot.dirty.take();
         let before = sum(asked.load(), later.as_deref().map(DirtyEntry::load).unwrap_or_default());
         let mut event = Arc::unwrap_or_clone(event);
         let (deletions, rest) = asked.found(later, &mut event);
         charge(&mut self.counts, before, rest.as_deref().map(DirtyEntry::load).unwrap_or_default());
-        slot.mark = rest;
-        self.counts.dirty -= u64::from(slot.mark.is_none());
+        slot.dirty = rest;
+        self.counts.dirty -= u64::from(slot.dirty.is_none());
         slot.carry(&event);
         slot.saw(&event);
         slot.shown.clone_from(&event.fact);
@@ -84,12 +84,12 @@ impl Lane {
         let Some(slot) = self.keys.get_mut(key) else { return };
         let Some(asked) = slot.asked.take() else { return };
         let (since, last) = (asked.since, asked.version);
-        let later = slot.mark.take();
+        let later = slot.dirty.take();
         let before = sum(asked.load(), later.as_deref().map(DirtyEntry::load).unwrap_or_default());
         let Gone { deletions, rest, ahead } = asked.gone(key, later, uid, observed);
         charge(&mut self.counts, before, rest.as_deref().map(DirtyEntry::load).unwrap_or_default());
-        slot.mark = rest;
-        self.counts.dirty -= u64::from(slot.mark.is_none());
+        slot.dirty = rest;
+        self.counts.dirty -= u64::from(slot.dirty.is_none());
         slot.watched = slot.newest.as_ref().map_or(last, |(_, version)| *version);
         slot.shown = None;
         if let Some(uid) = ahead {

@@ -166,13 +166,13 @@ impl Lane {
 
 impl KeyState {
     /// Has the key read again.
-    pub(super) fn look(&mut self, mut mark: DirtyEntry, counts: &mut LaneCounts) {
+    pub(super) fn look(&mut self, mut entry: DirtyEntry, counts: &mut LaneCounts) {
         counts.incomplete -= u64::from(!self.refetch.is_some());
         if let Some((uid, version)) = &self.newest {
-            mark.uid = Some(uid.clone());
-            mark.shown(*version);
+            entry.uid = Some(uid.clone());
+            entry.shown(*version);
         }
-        self.mark = Some(Box::new(mark));
+        self.dirty = Some(Box::new(entry));
         counts.dirty += 1;
     }
 }

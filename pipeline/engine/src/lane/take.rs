@@ -1,4 +1,4 @@
-//! Taking events in: queued while there is room, else folded into the key's mark.
+//! Taking events in: queued while there is room, else folded into the key's dirty entry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,8 @@ impl Lane {
         let key = event.key.clone();
         let (parked, led_to_parked) = (self.is_parked(&event), self.led_to_parked(&event));
         let slot = self.keys.entry(key.clone()).or_insert_with(KeyState::boxed);
-        let ends = event.is_deleted() && slot.mark.as_ref().is_none_or(|mark| event.version >= mark.version);
+        let ends =
+            event.is_deleted() && slot.dirty.as_ref().is_none_or(|entry| event.version >= entry.version);
         let mut event = event;
         // All that led to it was shown.
         let shown = |awaited: &mut Awaited| !event.again || ends || (awaited.in_doubt && !doubted);
@@ -79,7 +80,7 @@ impl Lane {
                 let event = slot.without_carried(event);
                 let shown = slot.shown.clone();
                 let hides = |fact: &Fact| !shown.as_ref().is_some_and(|shown| shown.is_same(fact));
-                if event.fact.as_ref().is_some_and(hides) || slot.mark.is_some() {
+                if event.fact.as_ref().is_some_and(hides) || slot.dirty.is_some() {
                     fold(slot, &event, now, &self.config, counts);
                 } else {
                     counts.coalesced += 1;
@@ -143,17 +144,17 @@ impl Lane {
         let slot = self.keys.entry(key.clone()).or_insert_with(KeyState::boxed);
         slot.awaits = None;
         let was = slot.is_dirty();
-        let mark = slot.mark.get_or_insert_with(|| Box::new(DirtyEntry::new(Cause::Read, now)));
-        mark.ask();
-        if mark.uid.is_none() {
-            mark.uid = match &slot.newest {
+        let entry = slot.dirty.get_or_insert_with(|| Box::new(DirtyEntry::new(Cause::Read, now)));
+        entry.ask();
+        if entry.uid.is_none() {
+            entry.uid = match &slot.newest {
                 Some((known, version)) => {
                     // Of a life that is over a read that lags would show the last state once more: one that asks for no
                     // version is given the newest.
                     if slot.over.as_ref().is_some_and(|over| over.uid == *known) {
-                        mark.version = *version;
+                        entry.version = *version;
                     } else {
-                        mark.shown(*version);
+                        entry.shown(*version);
                     }
                     Some(known.clone())
                 }
@@ -177,12 +178,12 @@ impl KeyState {
 
     /// What waited for this event goes along with it, where that needs no read: facts of the same life.
     fn joins(&mut self, event: &mut Arc<Event>, counts: &mut LaneCounts) {
-        let waits = |mark: &mut Box<DirtyEntry>| self.asked.is_none() && mark.waits_for(event);
-        let Some(mark) = self.mark.take_if(waits) else { return };
-        charge(counts, mark.load(), Load::default());
+        let waits = |entry: &mut Box<DirtyEntry>| self.asked.is_none() && entry.waits_for(event);
+        let Some(entry) = self.dirty.take_if(waits) else { return };
+        charge(counts, entry.load(), Load::default());
         counts.dirty -= 1;
         self.retry = None;
-        mark.join(Arc::make_mut(event));
+        entry.join(Arc::make_mut(event));
     }
 
     fn age(&self, event: &Event) -> Age {
@@ -220,7 +221,7 @@ fn has_room(slot: &KeyState, event: &Event, config: &Config, counts: &LaneCounts
         && (bytes <= config.queue_bytes || counts.bytes == 0)
 }
 
-/// Folds an event into the key's mark; it leaves as coalesced.
+/// Folds an event into the key's dirty entry; it leaves as coalesced.
 pub(super) fn fold(
     slot: &mut KeyState,
     event: &Event,
@@ -230,18 +231,18 @@ pub(super) fn fold(
 ) {
     counts.coalesced += 1;
     counts.dirty += u64::from(!slot.is_dirty());
-    let mark = slot.mark.get_or_insert_with(|| Box::new(DirtyEntry::new(Cause::Read, since)));
-    mark.since = mark.since.min(since);
-    let before = mark.load();
+    let entry = slot.dirty.get_or_insert_with(|| Box::new(DirtyEntry::new(Cause::Read, since)));
+    entry.since = entry.since.min(since);
+    let before = entry.load();
     let spare = config.summary_bytes.saturating_sub(counts.summary_bytes);
-    counts.summaries_dropped += mark.note(event, slot.shown.as_ref(), spare);
+    counts.summaries_dropped += entry.note(event, slot.shown.as_ref(), spare);
     if let Some((uid, newest)) = &slot.newest
         && *uid == event.uid
     {
         // A read may have been ahead of the event: what is read next must not fall behind it.
-        mark.shown(*newest);
+        entry.shown(*newest);
     }
-    charge(counts, before, mark.load());
+    charge(counts, before, entry.load());
 }
 
 /// Replaces one load by another in the lane's sums.

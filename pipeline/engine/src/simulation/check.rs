@@ -15,9 +15,9 @@ use super::show;
 use super::world::{World, operation_of};
 use crate::lane::Config;
 
-/// Facts that one mark keeps.
+/// Facts that one dirty entry keeps.
 const KEPT_FACTS: u64 = 64;
-/// Deletions that one mark keeps.
+/// Deletions that one dirty entry keeps.
 const KEPT_LIVES: u64 = 8;
 
 /// What the receiver is to be told, and what it was told.
@@ -268,7 +268,7 @@ impl Check {
         if let Some(told) = shard.lane.miscounted() {
             return Err(format!("the lane tells {told}"));
         }
-        // A read is granted before anybody knows what it brings: at most the deletions that a mark kept.
+        // A read is granted before anybody knows what it brings: at most the deletions that a dirty entry kept.
         let held = counts.queued + counts.waiting;
         let most = config.queue_events as u64 + config.concurrency + keys * (2 * KEPT_LIVES + 1);
         ensure!(held <= most, "{held} events held: {counts:?}");

@@ -1,4 +1,4 @@
-//! Overflow: what is folded into a mark, and what reading it again brings.
+//! Overflow: what is folded into a dirty entry, and what reading it again brings.
 
 use super::*;
 

@@ -114,7 +114,7 @@ pub trait Acker: Send + Sync + std::fmt::Debug {
     /// [`BusError::Away`]: it is delivered again.
     async fn ack(&self) -> Result<(), BusError>;
 
-    /// It is being worked on.
+    /// It is being worked on: the time until it is delivered again begins anew.
     ///
     /// # Errors
     /// As [`Acker::ack`].

@@ -99,17 +99,6 @@ impl Bus for JetStream {
     }
 }
 
-#[async_trait]
-impl Acker for super::Acker {
-    async fn ack(&self) -> Result<(), BusError> {
-        Self::ack(self).await
-    }
-
-    async fn progress(&self) -> Result<(), BusError> {
-        Self::progress(self).await
-    }
-}
-
 impl JetStream {
     /// Makes what is absent, trying until the server answers and all of it is there, and says what differs. Where a stream
     /// of somebody else holds the subjects nothing could be consumed: it waits until a person has made room.
@@ -271,7 +260,6 @@ async fn pass_on(
 /// What a delivery says.
 pub(super) async fn read(bus: &JetStream, delivery: Delivery) -> Vec<Delivered> {
     let Delivery { message, sequence, epoch, redelivered, unread, acker, .. } = delivery;
-    let acker: Arc<dyn Acker> = Arc::new(acker);
     match (message, unread) {
         (Ok(message), _) => {
             let whole = !matches!(message.payload, Payload::Overlarge { .. });

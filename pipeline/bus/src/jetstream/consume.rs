@@ -1,15 +1,17 @@
 //! Consumes what a durable matches.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::{Consumer, pull};
 use async_nats::jetstream::{AckKind, Message as Raw, message};
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt as _;
 use pipeline_core::{Key, Shutdown, Uid, Version};
 
 use super::{BusError, Durable, JetStream, ensure, headers};
-use crate::{DecodeError, Message, Subject, decode};
+use crate::{Acker, DecodeError, Message, Subject, decode};
 
 /// Messages that one request to the server asks for.
 const BATCH: usize = 128;
@@ -53,7 +55,7 @@ pub struct Delivery {
     /// What is left of a message that is none: its bytes, and whose it is by its headers.
     pub unread: Option<Unread>,
     /// Answers the server.
-    pub acker: Acker,
+    pub acker: Arc<dyn Acker>,
 }
 
 /// A message that cannot be read.
@@ -73,34 +75,29 @@ impl std::fmt::Debug for Unread {
 }
 
 /// Answers the server for one delivery. Dropped, the message is delivered again after `ack_wait`.
-pub struct Acker {
+struct MessageAcker {
     inner: message::Acker,
     timeout: Duration,
 }
 
-impl std::fmt::Debug for Acker {
+impl std::fmt::Debug for MessageAcker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Acker").finish_non_exhaustive()
+        f.debug_struct("MessageAcker").finish_non_exhaustive()
     }
 }
 
-impl Acker {
-    /// It is done with. An acknowledgement that is lost is a message that is delivered again.
-    ///
-    /// # Errors
-    /// [`BusError::Away`], when it could not be handed to the connection in time.
-    pub async fn ack(&self) -> Result<(), BusError> {
+#[async_trait]
+impl Acker for MessageAcker {
+    async fn ack(&self) -> Result<(), BusError> {
         self.answer(AckKind::Ack).await
     }
 
-    /// It is being worked on: `ack_wait` begins anew.
-    ///
-    /// # Errors
-    /// As [`Acker::ack`].
-    pub async fn progress(&self) -> Result<(), BusError> {
+    async fn progress(&self) -> Result<(), BusError> {
         self.answer(AckKind::Progress).await
     }
+}
 
+impl MessageAcker {
     async fn answer(&self, kind: AckKind) -> Result<(), BusError> {
         match tokio::time::timeout(self.timeout, self.inner.ack_with(kind)).await {
             Ok(Ok(())) => Ok(()),
@@ -214,7 +211,7 @@ impl Deliveries {
             of: raw.headers.as_ref().and_then(headers::object),
         });
         let (epoch, lost_ends) = raw.headers.as_ref().map_or((0, 0), headers::published_by);
-        let acker = Acker { inner, timeout: self.bus.inner.config.timeout };
+        let acker = Arc::new(MessageAcker { inner, timeout: self.bus.inner.config.timeout });
         Delivery {
             message,
             subject,

@@ -79,7 +79,7 @@ pub use bucket::{
 };
 pub use config::{Config, ConfigError, Tls, servers};
 pub use connect::{ConnectError, connect, connect_once};
-pub use consume::{Acker, Deliveries, Delivery, Unread};
+pub use consume::{Deliveries, Delivery, Unread};
 pub use credentials::{Credentials, Secret};
 pub use ensure::{Difference, Ensured};
 use ensure::{Lives, Standing};

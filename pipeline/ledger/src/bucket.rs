@@ -56,7 +56,7 @@ use super::{Ledger, LedgerOptions, Origin};
 use pipeline_bus::jetstream::{Bucket, BusError, PutError};
 use pipeline_ownership::sharding::Sharding;
 
-/// Within this time what all replicas remember of a shard must have been read.
+/// Within this time all of a shard must have been read.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What was found when a shard was claimed.

@@ -217,7 +217,7 @@ fn load(database: &Database, sink: &str) -> Result<Option<Tables>, redb::Error> 
     let mut damaged = Vec::new();
     let transaction = database.begin_read()?;
     for table in Table::ALL {
-        let name = table.name(sink);
+        let name = table.in_file(sink);
         let rows = match transaction.open_table(definition(&name)) {
             Ok(rows) => rows,
             Err(redb::TableError::TableDoesNotExist(_)) => continue,
@@ -241,7 +241,7 @@ fn load(database: &Database, sink: &str) -> Result<Option<Tables>, redb::Error> 
         );
         let transaction = begin(database)?;
         for (table, key) in damaged {
-            transaction.open_table(definition(&table.name(sink)))?.remove(key.as_str())?;
+            transaction.open_table(definition(&table.in_file(sink)))?.remove(key.as_str())?;
         }
         transaction.commit()?;
     }
@@ -269,7 +269,7 @@ fn write(
     covered: u64,
     anew: Option<&str>,
 ) -> Result<(), redb::Error> {
-    let names = Table::ALL.map(|table| table.name(sink));
+    let names = Table::ALL.map(|table| table.in_file(sink));
     let transaction = begin(database)?;
     {
         let mut head = transaction.open_table(LEDGER)?;

@@ -138,14 +138,12 @@ impl State {
         for (key, bytes) in tables.records {
             self.change(&key, |_| stored::record(&bytes).ok());
         }
-        for (key, bytes) in tables.journal {
-            self.put(Table::Journal, &key, Some(bytes));
-        }
-        for (key, bytes) in tables.parked {
-            self.put(Table::Parked, &key, Some(bytes));
-        }
-        for (key, bytes) in tables.done {
-            self.put(Table::Done, &key, Some(bytes));
+        let others =
+            [(Table::Journal, tables.journal), (Table::Parked, tables.parked), (Table::Done, tables.done)];
+        for (table, values) in others {
+            for (key, bytes) in values {
+                self.put(table, &key, Some(bytes));
+            }
         }
         let uncovered = intents.iter().filter(|intent| intent.number > covered);
         uncovered.flat_map(|intent| self.resume(intent)).collect()

@@ -45,14 +45,19 @@ impl Table {
     /// All of them.
     pub(super) const ALL: [Self; 4] = [Self::Records, Self::Journal, Self::Parked, Self::Done];
 
-    /// Its name in the file.
-    pub(super) fn name(self, sink: &str) -> String {
+    /// What names of it in a file and a bucket begin with.
+    pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Records => format!("records/{sink}"),
-            Self::Journal => format!("journal/{sink}"),
-            Self::Parked => format!("parked/{sink}"),
-            Self::Done => format!("done/{sink}"),
+            Self::Records => "records",
+            Self::Journal => "journal",
+            Self::Parked => "parked",
+            Self::Done => "done",
         }
+    }
+
+    /// Its name in the file.
+    pub(super) fn in_file(self, sink: &str) -> String {
+        format!("{}/{sink}", self.name())
     }
 }
 

@@ -14,11 +14,8 @@ use super::super::stored;
 use super::super::tables::{Table, Tables};
 use super::row::{self, Claim, FORMAT, Place};
 use super::shards::ClaimedShard;
-use super::{BucketStore, Claimed};
+use super::{BucketStore, Claimed, PATIENCE};
 use pipeline_bus::jetstream::{BusError, Entry, Expect, PutError};
-
-/// Within this time all of a shard must have been read.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Removals of one claim that may be unanswered at a time.
 const REMOVALS: usize = 32;

@@ -57,13 +57,13 @@ impl Names {
 
     pub(super) fn row(&self, shard: u32, (table, key): &RowId) -> String {
         let (namespace, name) = (escape(key.namespace()), escape(key.name()));
-        let row = format!("{}.{}.{shard}.{namespace}.{name}", kind(*table), self.sink);
+        let row = format!("{}.{}.{shard}.{namespace}.{name}", table.name(), self.sink);
         if key.kind().is_empty() { row } else { format!("{row}.{}", escape(key.kind())) }
     }
 
     /// What matches the records of one shard.
     pub(super) fn records(&self, shard: u32) -> String {
-        format!("{}.{}.{shard}.>", kind(Table::Records), self.sink)
+        format!("{}.{}.{shard}.>", Table::Records.name(), self.sink)
     }
 
     /// What a record in the bucket tells; nothing, where it is damaged or nobody of us wrote it.
@@ -77,7 +77,7 @@ impl Names {
     pub(super) fn shard(&self, shard: u32) -> Vec<String> {
         // How far kinds are done with is noted where one process alone watches.
         let tables = Table::ALL.into_iter().filter(|table| *table != Table::Done);
-        let rows = tables.map(|table| format!("{}.{}.{shard}.>", kind(table), self.sink));
+        let rows = tables.map(|table| format!("{}.{}.{shard}.>", table.name(), self.sink));
         rows.chain([self.claim(shard), self.intents(shard), self.recent(shard)]).collect()
     }
 
@@ -90,22 +90,13 @@ impl Names {
             "intents" => Place::Intents,
             "recent" => Place::Recent,
             first => {
-                let table = Table::ALL.into_iter().find(|table| kind(*table) == first)?;
+                let table = Table::ALL.into_iter().find(|table| table.name() == first)?;
                 let (namespace, name) = (plain(parts.next()?)?, plain(parts.next()?)?);
                 let kind = parts.next().map_or(Some(String::new()), plain)?;
                 Place::Row((table, Key::of_kind(&kind, &namespace, &name).ok()?))
             }
         };
         (sink == self.sink && parts.next().is_none()).then_some((shard, place))
-    }
-}
-
-fn kind(table: Table) -> &'static str {
-    match table {
-        Table::Records => "records",
-        Table::Journal => "journal",
-        Table::Parked => "parked",
-        Table::Done => "done",
     }
 }
 

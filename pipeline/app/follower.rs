@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use pipeline_bus::jetstream::{BusError, Following, JetStream};
-use pipeline_bus::{Delivered, Message};
+use pipeline_bus::jetstream::{Following, JetStream};
+use pipeline_bus::{BusError, Delivered, Message};
 use pipeline_core::{
     Change, Emitter, Event, Key, ObjectIndex, Shutdown, Source, SourceNote, StageError, Survey, Version,
     async_trait,

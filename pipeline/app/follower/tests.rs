@@ -3,8 +3,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use loadtest::nats::NatsServer;
-use pipeline_bus::jetstream::{self, Published, connect};
-use pipeline_bus::{Keep, Payload, Subject};
+use pipeline_bus::jetstream::{self, connect};
+use pipeline_bus::{Keep, Payload, Published, Subject};
 use pipeline_core::{Remembered, SurveyResult, Timestamp, Uid};
 use tokio::sync::mpsc;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pipeline_bus::jetstream::BusError;
+use pipeline_bus::BusError;
 use pipeline_core::Backoff;
 
 use super::LOOK;

@@ -4,15 +4,20 @@
 //! [`jetstream`] between processes, on a [`Subject`] that says whether a newer one may take its place.
 
 mod bus;
+mod durable;
+mod error;
 pub mod jetstream;
 mod memory;
 mod message;
+mod published;
 mod subject;
 mod wire;
 
 pub use bus::{Acker, Bus, Delivered, Publishing};
-pub use jetstream::{BusError, Durable, Published, Refusal};
+pub use durable::Durable;
+pub use error::BusError;
 pub use memory::Memory;
+pub use published::{Published, Refusal};
 pub use subject::{escape, plain, token};
 
 pub use message::{About, DecodeError, EncodeError, Encoded, Kind, Message, Payload, decode};

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use pipeline_bus::Message;
-use pipeline_bus::jetstream::{BusError, Tapped};
+use pipeline_bus::jetstream::Tapped;
+use pipeline_bus::{BusError, Message};
 use pipeline_core::Timestamp;
 use serde::Serialize;
 

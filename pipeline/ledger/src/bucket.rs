@@ -53,7 +53,8 @@ use super::intents::Intent;
 use super::state::{Shared, State};
 use super::store::{Store, Unwritten};
 use super::{Ledger, LedgerOptions, Origin};
-use pipeline_bus::jetstream::{Bucket, BusError, PutError};
+use pipeline_bus::BusError;
+use pipeline_bus::jetstream::{Bucket, PutError};
 use pipeline_ownership::sharding::Sharding;
 
 /// Within this time all of a shard must have been read.

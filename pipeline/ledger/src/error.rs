@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pipeline_bus::jetstream::{BusError, PutError};
+use pipeline_bus::BusError;
+use pipeline_bus::jetstream::PutError;
 
 /// Why a ledger cannot be opened or made durable. Each message says what to do.
 #[derive(Debug, thiserror::Error)]

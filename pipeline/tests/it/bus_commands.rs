@@ -6,10 +6,8 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use loadtest::nats::NatsServer;
-use pipeline_bus::jetstream::{
-    Config, Credentials, Durable, Expect, JetStream, LEASES, LEDGER, Published, Refusal, connect,
-};
-use pipeline_bus::{About, Keep, Message, Payload, Subject};
+use pipeline_bus::jetstream::{Config, Credentials, Expect, JetStream, LEASES, LEDGER, connect};
+use pipeline_bus::{About, Durable, Keep, Message, Payload, Published, Refusal, Subject};
 use pipeline_core::{Digest, EntityId, Key, Shutdown, Timestamp, Version};
 use pipeline_ownership::{Presence, Replica};
 use serde_json::{Value, json};

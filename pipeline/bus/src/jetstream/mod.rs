@@ -1,7 +1,7 @@
 //! The bus on NATS JetStream (server 2.11 or newer): a stream of events and one of reports, one durable pull consumer a
 //! shard or source.
 //!
-//! takes: [`Message`](super::Message)s to publish, durables to consume - gives: [`Published`], [`Deliveries`]
+//! takes: [`Message`](super::Message)s to publish, durables to consume - gives: [`Published`](crate::Published), [`Deliveries`]
 //! calls: a NATS server - fails: while it is away nothing is queued here, publishing says so at once, and consuming goes
 //! on when it is back; what is gone or differs is said, never changed
 //!
@@ -71,7 +71,7 @@ use async_nats::jetstream;
 use tokio::sync::{Mutex, Semaphore, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{EncodeError, Prefix, SubjectError};
+use crate::{BusError, Durable, Prefix};
 
 pub use access::Access;
 pub use bucket::{
@@ -85,9 +85,8 @@ pub use ensure::{Difference, Ensured};
 use ensure::{Lives, Standing};
 pub use follow::Following;
 pub use leases::LeaseBucket;
-pub use publish::{PendingAck, Published, Refusal};
+pub use publish::PendingAck;
 use reached::{Found, Reached};
-pub use shape::Durable;
 pub use show::{DurableShow, Show, StreamShow};
 pub use streams::{OpenError, StreamError, Streams};
 pub use tap::{Tap, Tapped};
@@ -127,44 +126,6 @@ struct Making {
     durables: Vec<Durable>,
     /// When it was made that is there.
     lives: Lives,
-}
-
-/// Why something on the bus failed.
-#[derive(Debug, thiserror::Error)]
-pub enum BusError {
-    /// There is no connection at the moment; nothing was sent.
-    #[error("the bus is not connected")]
-    Away,
-    /// The server did not answer in time, or the connection broke: whether it was done is not known.
-    #[error("the bus did not answer")]
-    NoAnswer,
-    /// A stream or durable is not there, or no longer: the server lost its storage, or somebody removed it.
-    #[error("the bus has no {what}")]
-    Gone {
-        /// `stream x` or `durable x`.
-        what: String,
-    },
-    /// A stream has not the end that it had: what was published there may be missing.
-    #[error("the bus lost the end of stream {stream}")]
-    LostEnd {
-        /// Its name.
-        stream: String,
-    },
-    /// The message cannot be written.
-    #[error(transparent)]
-    Encode(#[from] EncodeError),
-    /// The subject cannot be written.
-    #[error(transparent)]
-    Subject(#[from] SubjectError),
-    /// The server refused, or its answer could not be understood.
-    #[error("{act} failed")]
-    Server {
-        /// What was tried.
-        act: &'static str,
-        /// The client's error; it names subjects at most.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
 }
 
 impl BusError {

@@ -5,19 +5,8 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::{self, AckPolicy, DeliverPolicy, ReplayPolicy, pull};
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, StorageType};
 
-use super::Config;
+use super::{Config, Durable};
 use crate::{Prefix, REPORTS, SubjectError, subject};
-
-/// A pull consumer that the server remembers: whatever matches it stays until it has acknowledged it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Durable {
-    /// Who consumes: all of one group share the work, each group sees everything.
-    pub group: String,
-    /// What it consumes.
-    pub source: String,
-    /// One shard of it, or all.
-    pub shard: Option<u32>,
-}
 
 impl Durable {
     /// Its name on the server: `<group>_<source>` and, for one shard, `_<shard>`.

@@ -25,7 +25,8 @@ use tokio_util::task::AbortOnDropHandle;
 use super::access::Files;
 use super::events::Said;
 use super::publish::IN_FLIGHT;
-use super::{Access, ConfigError, Refusal, servers};
+use super::{Access, ConfigError, servers};
+use crate::Refusal;
 
 /// Refusals that may wait for whoever published.
 const DENIALS: usize = 64;

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pipeline_bus::REPORTS;
-use pipeline_bus::jetstream::Durable;
+use pipeline_bus::{Durable, REPORTS};
 use pipeline_core::Shutdown;
 use pipeline_engine::run::Engine;
 use pipeline_ledger::Ledger;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::row::{Claim, FORMAT, Names, Place};
-use pipeline_bus::jetstream::{Bucket, BusError, Difference, Entry};
+use pipeline_bus::BusError;
+use pipeline_bus::jetstream::{Bucket, Difference, Entry};
 use pipeline_ownership::sharding::Sharding;
 
 /// Within this time all claims must have been read.

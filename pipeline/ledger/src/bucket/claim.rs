@@ -15,7 +15,8 @@ use super::super::tables::{Table, Tables};
 use super::row::{self, Claim, FORMAT, Place};
 use super::shards::ClaimedShard;
 use super::{BucketStore, Claimed, PATIENCE};
-use pipeline_bus::jetstream::{BusError, Entry, Expect, PutError};
+use pipeline_bus::BusError;
+use pipeline_bus::jetstream::{Entry, Expect, PutError};
 
 /// Removals of one claim that may be unanswered at a time.
 const REMOVALS: usize = 32;

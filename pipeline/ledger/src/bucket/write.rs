@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
-use pipeline_bus::jetstream::{BusError, Expect, PutError};
+use pipeline_bus::BusError;
+use pipeline_bus::jetstream::{Expect, PutError};
 use pipeline_core::Key;
 
 use super::super::error::Failure;

@@ -9,7 +9,7 @@ use async_nats::jetstream::context::{
 use async_nats::jetstream::{self, ErrorCode};
 
 use super::{Bucket, PutError, READING, WRITING};
-use crate::jetstream::BusError;
+use crate::BusError;
 
 /// How often somebody who waits for an answer looks whether there still is a connection.
 const LOOK: Duration = Duration::from_millis(100);

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 
 use super::{Bucket, Change, Entry, READING, is_mark};
-use crate::jetstream::BusError;
+use crate::BusError;
 
 /// Messages that one request to the server asks for.
 const BATCH: usize = 256;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::read::{Listing, Reader};
 use super::{Bucket, Entry};
-use crate::jetstream::BusError;
+use crate::BusError;
 
 /// Pauses between two attempts to watch.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::stream;
-use pipeline_bus::jetstream::{Config, Difference, Durable, DurableShow, Ensured, StreamShow};
+use pipeline_bus::Durable;
+use pipeline_bus::jetstream::{Config, Difference, DurableShow, Ensured, StreamShow};
 
 use crate::bus::world::{SOURCE, config, connected, durable, published, state};
 use crate::server::{Server, client, version};

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use pipeline_bus::jetstream::{
-    Bucket, BucketShow, BusError, Change, Config, Entry, Expect, LEDGER, PutError, Watch, Watched,
+    Bucket, BucketShow, Change, Config, Entry, Expect, LEDGER, PutError, Watch, Watched,
 };
-use pipeline_bus::{Keep, Subject};
+use pipeline_bus::{BusError, Keep, Subject};
 
 use crate::bus::ledger_world::until;
 use crate::bus::world::{DEADLINE, SOURCE, config, connected, durable, soon, state};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use pipeline_bus::jetstream::{BusError, JetStream, Published};
-use pipeline_bus::{Bus as _, Delivered, Keep, Message, Subject};
+use pipeline_bus::jetstream::JetStream;
+use pipeline_bus::{Bus as _, BusError, Delivered, Keep, Message, Published, Subject};
 use pipeline_core::Shutdown;
 use tokio::sync::mpsc;
 

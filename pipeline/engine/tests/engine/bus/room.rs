@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use pipeline_bus::jetstream::{Config, Durable, PendingAck, Published, Refusal};
-use pipeline_bus::{Keep, Message, Subject};
+use pipeline_bus::jetstream::{Config, PendingAck};
+use pipeline_bus::{Durable, Keep, Message, Published, Refusal, Subject};
 use pipeline_core::EntityId;
 
 use crate::bus::world::{

@@ -1,8 +1,8 @@
 //! What is published is what is delivered.
 
 use futures::StreamExt as _;
-use pipeline_bus::jetstream::{Config, Published};
-use pipeline_bus::{Kind, Message, Payload};
+use pipeline_bus::jetstream::Config;
+use pipeline_bus::{Kind, Message, Payload, Published};
 use pipeline_core::{Digest, EntityId, Fact, Version};
 
 use crate::bus::world::{

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use pipeline_bus::jetstream::{
-    BusError, Config, Credentials, Deliveries, Delivery, Durable, JetStream, Published, connect,
-};
-use pipeline_bus::{About, Keep, Message, Payload, Subject};
+use pipeline_bus::jetstream::{Config, Credentials, Deliveries, Delivery, JetStream, connect};
+use pipeline_bus::{About, BusError, Durable, Keep, Message, Payload, Published, Subject};
 use pipeline_core::{Change, Digest, EntityId, Event, Fact, Key, Shutdown, Timestamp, Version};
 
 use crate::server::Server;

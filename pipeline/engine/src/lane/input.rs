@@ -255,3 +255,14 @@ pub struct Standing {
     /// How long something of it has been unreported.
     pub unreported: Option<Duration>,
 }
+
+impl Standing {
+    /// The state of a key that is only looked at again later, since something was incomplete.
+    pub(super) const IDLE: &str = "idle";
+
+    /// Whether something of it is under way, or waits for its turn.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.state != Self::IDLE || self.events > 0 || self.dirty
+    }
+}

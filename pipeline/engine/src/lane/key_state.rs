@@ -218,7 +218,7 @@ impl KeyState {
             return None;
         }
         let state = match self.state {
-            State::Idle => "idle",
+            State::Idle => Standing::IDLE,
             State::Attempt => "in line",
             State::Read => "in line to be read",
             State::Waiting => "waiting",

@@ -84,8 +84,7 @@ impl Shard {
         }
         let standing = self.lane.standing(key, self.shared.now());
         // What is incomplete is known from the ledger.
-        let busy = standing.is_some_and(|it| it.state != "idle" || it.events > 0 || it.dirty);
-        if !busy {
+        if standing.is_none_or(|standing| !standing.is_busy()) {
             let done = self.receipts.rests(key);
             self.answer(done);
         }

@@ -43,7 +43,7 @@ pub(super) struct Check<'a> {
 
 /// How busy an object's lane is with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lane {
+enum Activity {
     /// Nothing of it is under way.
     Rests,
     /// It is queued, read, reported, or tried again.
@@ -283,14 +283,14 @@ impl<'a> Check<'a> {
         let mut resting = Vec::new();
         for key in keys {
             loop {
-                match self.lane(&key).await {
-                    Lane::Rests => resting.push(key),
-                    Lane::Parked => drop(found.parked.insert(key)),
-                    Lane::Busy if Instant::now() < until => {
+                match self.activity(&key).await {
+                    Activity::Rests => resting.push(key),
+                    Activity::Parked => drop(found.parked.insert(key)),
+                    Activity::Busy if Instant::now() < until => {
                         sleep(LOOK).await;
                         continue;
                     }
-                    Lane::Busy => drop(found.busy.insert(key)),
+                    Activity::Busy => drop(found.busy.insert(key)),
                 }
                 break;
             }
@@ -298,15 +298,13 @@ impl<'a> Check<'a> {
         resting
     }
 
-    async fn lane(&self, key: &Key) -> Lane {
-        let Some(explained) = self.handle.explain(key).await else { return Lane::Rests };
-        let busy = |standing: crate::lane::Standing| {
-            standing.state != "idle" || standing.events > 0 || standing.dirty
-        };
-        match (explained.standing.is_some_and(busy), explained.parked) {
-            (true, _) => Lane::Busy,
-            (false, Some(_)) => Lane::Parked,
-            (false, None) => Lane::Rests,
+    async fn activity(&self, key: &Key) -> Activity {
+        let Some(explained) = self.handle.explain(key).await else { return Activity::Rests };
+        let busy = explained.standing.is_some_and(|standing| standing.is_busy());
+        match (busy, explained.parked) {
+            (true, _) => Activity::Busy,
+            (false, Some(_)) => Activity::Parked,
+            (false, None) => Activity::Rests,
         }
     }
 

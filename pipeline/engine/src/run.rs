@@ -16,9 +16,9 @@ mod publisher;
 mod replicas;
 mod results;
 mod route_match;
+mod running_shards;
 mod serving;
 mod shard_runner;
-mod table;
 mod unpublished;
 mod watching;
 
@@ -51,10 +51,10 @@ use pipeline_bus::{Bus, Delivered, Durable, durables};
 use pipeline_ledger::{Ledger, LedgerError, Origin};
 use pipeline_observe::health::Link;
 use pipeline_ownership::{Driven, Fence};
+pub(crate) use running_shards::RunningShards;
+use running_shards::ShardHandle;
 use serving::Serving;
 use shard_runner::{Ends, ShardRunner};
-use table::ShardHandle;
-pub(crate) use table::Table;
 use watching::Watching;
 
 /// Streams and subjects of the bus that are no pipeline's.
@@ -173,11 +173,11 @@ impl Engine {
             let Route { reports, concurrency, digest, unreported, .. } = route;
             let breaker = Breaker::new(self.config.circuit, sink.name());
             ledger.sent_as(sink.name());
-            let table = Arc::new(Table::new(self.config.sharding));
+            let running = Arc::new(RunningShards::new(self.config.sharding));
             let (acknowledged, results) = reports.then(|| mpsc::channel(results::WAITING)).unzip();
             let shared = Arc::new(Shared {
                 takes,
-                table: table.clone(),
+                running: running.clone(),
                 source: source.clone(),
                 enrich: own.unwrap_or_else(|| enrich.clone()),
                 sink,
@@ -198,13 +198,14 @@ impl Engine {
             let watching = shared.clone();
             let inner = Inner {
                 started,
-                table,
+                running,
                 circuit: shared.breaker.watch(),
                 traces: shared.traces.clone(),
                 verify,
                 watches: Box::new(move |key| watching.watches(key)),
             };
-            let shards = if self.leases.is_none() { fixed(&self.config, &shared.table) } else { Vec::new() };
+            let shards =
+                if self.leases.is_none() { fixed(&self.config, &shared.running) } else { Vec::new() };
             let handle = Handle { inner: Arc::new(inner) };
             Working { name: name.into(), shared, handle, desk, shards, results, digest }
         });
@@ -442,19 +443,19 @@ struct Fixed {
 }
 
 /// The shards that the settings name.
-fn fixed(config: &Config, table: &Table) -> Vec<Fixed> {
+fn fixed(config: &Config, running: &RunningShards) -> Vec<Fixed> {
     let shards = config.owned.shards(config.sharding).into_iter();
-    shards.map(|number| Fixed::new(number, None, (Shutdown::new(), config.grace), table)).collect()
+    shards.map(|number| Fixed::new(number, None, (Shutdown::new(), config.grace), running)).collect()
 }
 
 impl Fixed {
     /// A shard that can be asked from now on.
-    fn new(number: u32, fence: Option<Fence>, cut: (Shutdown, Duration), table: &Table) -> Self {
+    fn new(number: u32, fence: Option<Fence>, cut: (Shutdown, Duration), running: &RunningShards) -> Self {
         let (deliver, deliveries) = mpsc::channel(INBOX);
         let (commands_in, commands) = mpsc::channel(COMMANDS);
         let (counts, counts_out) = watch::channel(LaneCounts::default());
         let (backlog, backlog_out) = watch::channel(Backlog::default());
-        table.add(ShardHandle { number, counts: counts_out, backlog: backlog_out, commands: commands_in });
+        running.add(ShardHandle { number, counts: counts_out, backlog: backlog_out, commands: commands_in });
         let ports = Ports { deliveries, commands, counts, backlog, answers: None, fence, cut };
         Self { number, ports, deliver }
     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use pipeline_core::{Key, Progress, Shutdown, Version};
 use tokio::time::sleep;
 
-use super::Table;
+use super::RunningShards;
 use crate::shard::Shared;
 use pipeline_ledger::Ledger;
 use pipeline_ownership::sharding::Sharding;
@@ -39,7 +39,7 @@ pub(super) struct Done {
 /// What one route makes of it.
 struct OfRoute {
     ledger: Ledger,
-    table: Arc<Table>,
+    running: Arc<RunningShards>,
     /// What it had not taken in when that was looked at last.
     waits: Mutex<Option<Watermark>>,
 }
@@ -52,12 +52,12 @@ struct Watermark {
 
 impl Done {
     pub(super) fn new(sharding: Sharding, routes: &[Arc<Shared>]) -> Self {
-        let routes = routes.iter().map(|shared| (shared.ledger.clone(), shared.table.clone()));
+        let routes = routes.iter().map(|shared| (shared.ledger.clone(), shared.running.clone()));
         Self::of(sharding, routes)
     }
 
-    fn of(sharding: Sharding, routes: impl IntoIterator<Item = (Ledger, Arc<Table>)>) -> Self {
-        let of_route = |(ledger, table)| OfRoute { ledger, table, waits: Mutex::default() };
+    fn of(sharding: Sharding, routes: impl IntoIterator<Item = (Ledger, Arc<RunningShards>)>) -> Self {
+        let of_route = |(ledger, running)| OfRoute { ledger, running, waits: Mutex::default() };
         let emitted = (0..sharding.shards().get()).map(|_| AtomicU64::new(0)).collect();
         let routes = routes.into_iter().map(of_route).collect();
         Self { sharding, routes, emitted, reached: Mutex::default() }
@@ -116,7 +116,7 @@ impl OfRoute {
     fn oldest_held(&self, emitted: &[u64]) -> Option<Version> {
         let mut oldest = Version(0);
         for (shard, emitted) in (0_u32..).zip(emitted).filter(|(_, emitted)| **emitted > 0) {
-            let (came, counts) = self.table.came(shard)?;
+            let (came, counts) = self.running.came(shard)?;
             if came < *emitted {
                 return None;
             }
@@ -149,25 +149,25 @@ mod tests {
 
     use super::*;
     use crate::lane::Backlog;
-    use crate::run::table::ShardHandle;
+    use crate::run::running_shards::ShardHandle;
 
     /// What the two shards of a route tell, its ledger, and what its shards are.
     struct RouteShards {
         counts: [watch::Sender<LaneCounts>; 2],
         ledger: Ledger,
-        table: Arc<Table>,
+        running: Arc<RunningShards>,
     }
 
     impl RouteShards {
         fn new(sharding: Sharding) -> Self {
-            let table = Arc::new(Table::new(sharding));
+            let running = Arc::new(RunningShards::new(sharding));
             let counts = [0, 1].map(|number| {
                 let (tell, counts) = watch::channel(LaneCounts::default());
                 let backlog = watch::channel(Backlog::default()).1;
-                table.add(ShardHandle { number, counts, backlog, commands: mpsc::channel(1).0 });
+                running.add(ShardHandle { number, counts, backlog, commands: mpsc::channel(1).0 });
                 tell
             });
-            Self { counts, ledger: Ledger::memory(), table }
+            Self { counts, ledger: Ledger::memory(), running }
         }
 
         /// So many events came into a shard, of which the oldest that it holds is of this version.
@@ -189,7 +189,7 @@ mod tests {
     fn world<const ROUTES: usize>() -> (Done, [RouteShards; ROUTES]) {
         let sharding = Sharding::Jump { shards: NonZeroU32::new(2).unwrap() };
         let told = std::array::from_fn(|_| RouteShards::new(sharding));
-        let routes = told.iter().map(|told: &RouteShards| (told.ledger.clone(), told.table.clone()));
+        let routes = told.iter().map(|told: &RouteShards| (told.ledger.clone(), told.running.clone()));
         (Done::of(sharding, routes), told)
     }
 
@@ -234,7 +234,7 @@ mod tests {
         told.came(0, 1, 0);
         done.look();
         assert_eq!(told.rollouts(), None);
-        told.table.skip(0);
+        told.running.skip(0);
         done.look();
         assert_eq!(told.rollouts(), Some(20));
     }

@@ -8,7 +8,7 @@ use pipeline_core::{CircuitState, Key, LaneCounts, Parked, Trace, Uid};
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio::time::Instant;
 
-use super::table::{ShardHandle, Table};
+use super::running_shards::{RunningShards, ShardHandle};
 use crate::shard::{Command, Explained};
 use crate::verify::{self, Progress, Verified, VerifyError, VerifyOptions};
 use pipeline_observe::top::Ranking;
@@ -21,7 +21,7 @@ pub struct Handle {
 
 pub(super) struct Inner {
     pub(super) started: Instant,
-    pub(super) table: Arc<Table>,
+    pub(super) running: Arc<RunningShards>,
     pub(super) circuit: watch::Receiver<CircuitState>,
     pub(super) traces: broadcast::Sender<(u32, Trace)>,
     pub(super) verify: verify::Caller,
@@ -52,7 +52,7 @@ impl Handle {
     /// How it stands.
     #[must_use]
     pub fn status(&self) -> Status {
-        let shards = self.inner.table.all();
+        let shards = self.inner.running.all();
         Status {
             uptime: self.inner.started.elapsed(),
             shards: shards.iter().map(|shard| (shard.number, *shard.counts.borrow())).collect(),
@@ -63,7 +63,7 @@ impl Handle {
     /// How many shards there are, of which this process may work on some.
     #[must_use]
     pub fn shards(&self) -> u32 {
-        self.inner.table.shards()
+        self.inner.running.shards()
     }
 
     /// What happens from now on, with the shard in which it happens. A listener that lags loses the oldest.
@@ -100,7 +100,7 @@ impl Handle {
     /// Reads again what is held and of which nothing was acknowledged. No list tells the end of such an object to a process that has
     /// come to watch since: nothing remembers that it was there but the shard that holds it.
     pub async fn read_held(&self) {
-        for shard in self.inner.table.all() {
+        for shard in self.inner.running.all() {
             // One that stops leaves it to its next owner.
             let _ = shard.commands.send(Command::ReadHeld).await;
         }
@@ -117,7 +117,7 @@ impl Handle {
     /// Everything that was refused for good.
     pub async fn parked(&self) -> Vec<(Key, Parked)> {
         let mut parked = Vec::new();
-        for shard in self.inner.table.all() {
+        for shard in self.inner.running.all() {
             let (answer, answered) = oneshot::channel();
             if shard.commands.send(Command::Parked(answer)).await.is_ok() {
                 parked.extend(answered.await.unwrap_or_default());
@@ -130,7 +130,7 @@ impl Handle {
     /// left out.
     pub async fn top(&self, limit: usize) -> Vec<(u32, Ranking)> {
         let mut asked = Vec::new();
-        for shard in self.inner.table.all() {
+        for shard in self.inner.running.all() {
             let (answer, answered) = oneshot::channel();
             if shard.commands.send(Command::Top(limit, answer)).await.is_ok() {
                 asked.push((shard.number, answered));
@@ -172,7 +172,7 @@ impl Handle {
     }
 
     fn shard(&self, key: &Key) -> Option<Arc<ShardHandle>> {
-        self.inner.table.of(key)
+        self.inner.running.of(key)
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::table::Table;
+use super::running_shards::RunningShards;
 
 /// Objects that may wait when the next page is read: the shards have enough to do until it is there.
 const WAITING: u64 = 128;
@@ -25,18 +25,18 @@ const LONGEST: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub(super) struct Listing {
     /// The shards of each route, with the events that they took from runs before.
-    tables: Vec<(Arc<Table>, u64)>,
+    routes: Vec<(Arc<RunningShards>, u64)>,
     /// How long it may still wait.
     left: Mutex<Duration>,
 }
 
 impl Listing {
-    pub(super) fn new(tables: Vec<Arc<Table>>) -> Self {
-        let counted = |table: Arc<Table>| {
-            let before = table.backlog().taken + table.skipped();
-            (table, before)
+    pub(super) fn new(routes: Vec<Arc<RunningShards>>) -> Self {
+        let counted = |running: Arc<RunningShards>| {
+            let before = running.backlog().taken + running.skipped();
+            (running, before)
         };
-        Self { tables: tables.into_iter().map(counted).collect(), left: Mutex::new(LONGEST) }
+        Self { routes: routes.into_iter().map(counted).collect(), left: Mutex::new(LONGEST) }
     }
 
     /// Waits until the shards hold few objects, of `emitted` events and of what else they have to do. Of several routes the
@@ -45,9 +45,9 @@ impl Listing {
         let (mut done, mut since) = (0, Instant::now());
         loop {
             let mut over = 0;
-            for (table, before) in &self.tables {
-                let backlog = table.backlog();
-                let on_the_way = (before + emitted).saturating_sub(backlog.taken + table.skipped());
+            for (running, before) in &self.routes {
+                let backlog = running.backlog();
+                let on_the_way = (before + emitted).saturating_sub(backlog.taken + running.skipped());
                 if on_the_way + backlog.held < WAITING || backlog.paused {
                     return;
                 }
@@ -84,15 +84,15 @@ mod tests {
 
     use super::*;
     use crate::lane::Backlog;
-    use crate::run::table::ShardHandle;
+    use crate::run::running_shards::ShardHandle;
     use pipeline_ownership::sharding::Sharding;
 
-    fn table(backlog: Backlog) -> (Arc<Table>, watch::Sender<Backlog>) {
-        let table = Table::new(Sharding::Jump { shards: NonZeroU32::MIN });
+    fn running(backlog: Backlog) -> (Arc<RunningShards>, watch::Sender<Backlog>) {
+        let running = RunningShards::new(Sharding::Jump { shards: NonZeroU32::MIN });
         let (tell, backlog) = watch::channel(backlog);
         let counts = watch::channel(LaneCounts::default()).1;
-        table.add(ShardHandle { number: 0, counts, backlog, commands: mpsc::channel(1).0 });
-        (Arc::new(table), tell)
+        running.add(ShardHandle { number: 0, counts, backlog, commands: mpsc::channel(1).0 });
+        (Arc::new(running), tell)
     }
 
     /// How long a wait takes, for which each `step` moves the counters.
@@ -118,8 +118,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_list_goes_on_when_the_shards_have_worked_off_most_of_it() {
-        let (table, tell) = table(Backlog { taken: 800, over: 1_000, ..Backlog::default() });
-        let listing = Listing::new(vec![table]);
+        let (running, tell) = running(Backlog { taken: 800, over: 1_000, ..Backlog::default() });
+        let listing = Listing::new(vec![running]);
         assert_eq!(waits(&listing, 127, &tell, |_| {}).await, Duration::ZERO, "few are on their way");
         let took = waits(&listing, 627, &tell, |backlog| {
             backlog.taken += 100;
@@ -136,8 +136,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_list_does_not_wait_for_what_does_not_get_done() {
-        let (table, tell) = table(Backlog::default());
-        let listing = Listing::new(vec![table.clone()]);
+        let (running, tell) = running(Backlog::default());
+        let listing = Listing::new(vec![running.clone()]);
         let took = waits(&listing, 1_000, &tell, |_| {}).await;
         assert!((STUCK..STUCK * 2).contains(&took), "nothing got done, and it took {took:?}");
         assert_eq!(
@@ -146,12 +146,12 @@ mod tests {
             "nor does the next page wait"
         );
 
-        let listing = Listing::new(vec![table.clone()]);
+        let listing = Listing::new(vec![running.clone()]);
         let took = waits(&listing, 100_000, &tell, |backlog| backlog.over += 1).await;
         assert!((LONGEST..LONGEST * 2).contains(&took), "little got done, and it took {took:?}");
 
         tell.send_modify(|backlog| backlog.paused = true);
-        let listing = Listing::new(vec![table]);
+        let listing = Listing::new(vec![running]);
         assert_eq!(waits(&listing, 1_000, &tell, |_| {}).await, Duration::ZERO, "the platform is away");
     }
 }

@@ -68,9 +68,9 @@ impl ShardRunner {
     async fn under_lease(&self, fence: Fence, number: u32, unfinished: Vec<Key>, ends: &Ends) {
         self.shared.metrics.owns(number, true);
         let cut = (ends.cut.clone(), self.post_timeout);
-        let shard = Fixed::new(number, Some(fence), cut, &self.shared.table);
+        let shard = Fixed::new(number, Some(fence), cut, &self.shared.running);
         Box::pin(self.work(shard, unfinished, &ends.stop)).await;
-        self.shared.table.remove(number);
+        self.shared.running.remove(number);
         self.shared.metrics.owns(number, false);
         if ends.cut.is_cancelled() {
             self.shared.ledger.forget(number);

@@ -103,8 +103,8 @@ impl Watching {
                 async move { known(&shared, leased, wants).await }
             });
             if feed.bus.is_lossless() {
-                let tables = routes.iter().map(|shared| shared.table.clone()).collect();
-                let listing = Arc::new(Listing::new(tables));
+                let routes = routes.iter().map(|shared| shared.running.clone()).collect();
+                let listing = Arc::new(Listing::new(routes));
                 emitter = emitter.paced(move |emitted| {
                     let listing = listing.clone();
                     async move { listing.wait_for_capacity(emitted).await }

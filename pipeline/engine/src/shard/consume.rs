@@ -42,7 +42,7 @@ impl Shard {
         // What is on its way is brought up to date by what follows it, whether or not that is the route's.
         let held = || self.lane.standing(&event.key, self.shared.now()).is_some();
         if !self.shared.takes(&event) && !held() {
-            self.shared.table.skip(self.number);
+            self.shared.running.skip(self.number);
             if let Some(unreported) = &self.shared.unreported {
                 unreported.unmatched(&event);
             }

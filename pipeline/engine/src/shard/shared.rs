@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, broadcast, mpsc};
 use tokio::time::Instant;
 
 use super::Breaker;
-use crate::run::{Match, Table, Unreported};
+use crate::run::{Match, RunningShards, Unreported};
 use pipeline_ledger::Ledger;
 use pipeline_observe::health::Health;
 use pipeline_observe::metrics::Metrics;
@@ -18,7 +18,7 @@ use pipeline_observe::spans::Tap;
 pub(crate) struct Shared {
     /// Which events the route takes.
     pub(crate) takes: Match,
-    pub(crate) table: Arc<Table>,
+    pub(crate) running: Arc<RunningShards>,
     pub(crate) source: Arc<dyn Source>,
     pub(crate) enrich: Arc<dyn Enrich>,
     pub(crate) sink: Arc<dyn Sink>,

@@ -24,14 +24,14 @@ pub(super) struct ShardHandle {
 /// The shards that this process works on. They stay as they are where nothing is shared with other processes, and come
 /// and go with their leases.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct RunningShards {
     sharding: Sharding,
     running: RwLock<BTreeMap<u32, Arc<ShardHandle>>>,
     /// Events that were other routes', by shard.
     skipped: Mutex<BTreeMap<u32, u64>>,
 }
 
-impl Table {
+impl RunningShards {
     pub(super) fn new(sharding: Sharding) -> Self {
         Self { sharding, running: RwLock::default(), skipped: Mutex::default() }
     }

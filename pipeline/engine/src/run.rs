@@ -54,7 +54,7 @@ use pipeline_ownership::{Driven, Fence};
 pub(crate) use running_shards::RunningShards;
 use running_shards::ShardHandle;
 use serving::Serving;
-use shard_runner::{Ends, ShardRunner};
+use shard_runner::ShardRunner;
 use watching::Watching;
 
 /// Streams and subjects of the bus that are no pipeline's.
@@ -369,7 +369,7 @@ async fn for_good(
     stop: &Shutdown,
 ) -> Result<(), EngineError> {
     let mut tasks = JoinSet::new();
-    let ends = Ends { stop: stop.child_token(), cut: Shutdown::new() };
+    let over = stop.child_token();
     let all = u64::try_from(shards.len()).unwrap_or(u64::MAX);
     let watching = spawn(async move {
         if claims.wait_for(|claims| *claims >= all).await.is_ok() {
@@ -377,8 +377,7 @@ async fn for_good(
         }
     });
     for (runner, shard) in shards {
-        let ends = Ends { stop: ends.stop.child_token(), cut: ends.cut.clone() };
-        tasks.spawn(runner.for_good(shard, ends));
+        tasks.spawn(runner.for_good(shard, over.child_token()));
     }
     let mut fenced = replicas::fences(&runners);
     drop(runners);
@@ -388,8 +387,7 @@ async fn for_good(
             Some((_, shards)) = fenced.next() => {
                 if !shards.is_empty() {
                     result = Err(EngineError::Fenced);
-                    ends.cut.cancel();
-                    ends.stop.cancel();
+                    over.cancel();
                 }
             }
             ended = tasks.join_next() => match ended {
@@ -400,7 +398,7 @@ async fn for_good(
                 Some(ended) if ended.is_err() || !stop.is_cancelled() => {
                     result = result.and(Err(EngineError::Shard));
                     // The others finish what they have begun.
-                    ends.stop.cancel();
+                    over.cancel();
                 }
                 Some(_) => {}
             },

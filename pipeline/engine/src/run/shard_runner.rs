@@ -50,9 +50,9 @@ pub(super) struct Ends {
 impl ShardRunner {
     /// Works on a shard that is this process's for good, until it is told to stop. Without leases the newest process that
     /// claims a shard's part of a ledger in a bucket has it.
-    pub(super) async fn for_good(self, shard: Fixed, ends: Ends) {
+    pub(super) async fn for_good(self, shard: Fixed, stop: Shutdown) {
         let unfinished = if self.shared.ledger.is_in_bucket() {
-            self.claim_until(shard.number, None, &ends.stop).await.ok().flatten()
+            self.claim_until(shard.number, None, &stop).await.ok().flatten()
         } else if self.bus.is_lossless() && self.shared.source.as_survey().is_some() {
             // The watch of this process lists all of it.
             Some(Vec::new())
@@ -60,7 +60,7 @@ impl ShardRunner {
             Some(self.shared.ledger.unfinished(|key| self.config.sharding.place(key) == shard.number))
         };
         if let Some(unfinished) = unfinished {
-            Box::pin(self.work(shard, unfinished, &ends.stop)).await;
+            Box::pin(self.work(shard, unfinished, &stop)).await;
         }
     }
 

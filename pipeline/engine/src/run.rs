@@ -119,25 +119,25 @@ pub struct Engine {
     config: Config,
     bus: Arc<dyn Bus>,
     leases: Option<Leases>,
-    lines: Vec<Line>,
+    pipelines: Vec<RunningPipeline>,
     serving: Serving,
 }
 
-/// One pipeline.
-struct Line {
+/// One pipeline, and what works on it.
+struct RunningPipeline {
     name: Arc<str>,
     source: Arc<dyn pipeline_core::Source>,
-    routes: Vec<Working>,
+    routes: Vec<RunningRoute>,
 }
 
-/// One route.
-struct Working {
+/// One route, and what works on it.
+struct RunningRoute {
     name: Arc<str>,
     shared: Arc<Shared>,
     handle: Handle,
     desk: verify::Desk,
     /// Shards that are this process's for good.
-    shards: Vec<Fixed>,
+    shards: Vec<OwnedShard>,
     results: Option<mpsc::Receiver<AckedReport>>,
     /// How often the sink is told what was acknowledged.
     digest: Option<Duration>,
@@ -147,7 +147,7 @@ impl Engine {
     /// An engine of nothing yet, over a bus. With `leases` its shards come and go; else it has those that the settings name.
     #[must_use]
     pub fn new(config: Config, bus: Arc<dyn Bus>, leases: Option<Leases>) -> Self {
-        Self { config, bus, leases, lines: Vec::new(), serving: Serving::default() }
+        Self { config, bus, leases, pipelines: Vec::new(), serving: Serving::default() }
     }
 
     /// The same with a pipeline.
@@ -164,54 +164,74 @@ impl Engine {
             "two routes of pipeline {name} have one name"
         );
         assert!(
-            !RESERVED.contains(&&*name) && self.lines.iter().all(|line| *line.name != *name),
+            !RESERVED.contains(&&*name) && self.pipelines.iter().all(|pipeline| *pipeline.name != *name),
             "the name of pipeline {name} is taken"
         );
         let started = Instant::now();
-        let routes = routes.into_iter().map(|route| {
-            let Route { name, takes, enrich: own, sink, ledger, metrics, health, tap, .. } = route;
-            let Route { reports, concurrency, digest, unreported, .. } = route;
-            let breaker = Breaker::new(self.config.circuit, sink.name());
-            ledger.sent_as(sink.name());
-            let running = Arc::new(RunningShards::new(self.config.sharding));
-            let (acknowledged, results) = reports.then(|| mpsc::channel(results::WAITING)).unzip();
-            let shared = Arc::new(Shared {
-                takes,
-                running: running.clone(),
-                source: source.clone(),
-                enrich: own.unwrap_or_else(|| enrich.clone()),
-                sink,
-                ledger,
-                metrics,
-                health,
-                breaker,
-                traces: broadcast::channel(TRACES).0,
-                tap,
-                started,
-                reports_per_key: usize::try_from(self.config.reports_per_key.get()).unwrap_or(usize::MAX),
-                places: places(concurrency),
-                unreported,
-                grace: self.config.grace,
-                results: acknowledged,
-            });
-            let (verify, desk) = verify::connection();
-            let watching = shared.clone();
-            let inner = Inner {
-                started,
-                running,
-                circuit: shared.breaker.watch(),
-                traces: shared.traces.clone(),
-                verify,
-                watches: Box::new(move |key| watching.watches(key)),
-            };
-            let shards =
-                if self.leases.is_none() { fixed(&self.config, &shared.running) } else { Vec::new() };
-            let handle = Handle { inner: Arc::new(inner) };
-            Working { name: name.into(), shared, handle, desk, shards, results, digest }
-        });
-        let line = Line { name: name.into(), source: source.clone(), routes: routes.collect() };
-        self.lines.push(line);
+        let routes = routes.into_iter().map(|route| self.route(route, &source, &enrich, started)).collect();
+        self.pipelines.push(RunningPipeline { name: name.into(), source, routes });
         self
+    }
+
+    /// What a route works with, from now on.
+    fn route(
+        &self,
+        route: Route,
+        source: &Arc<dyn pipeline_core::Source>,
+        enrich: &Arc<dyn pipeline_core::Enrich>,
+        started: Instant,
+    ) -> RunningRoute {
+        let Route {
+            name,
+            takes,
+            enrich: own,
+            sink,
+            ledger,
+            metrics,
+            health,
+            tap,
+            reports,
+            concurrency,
+            unreported,
+            digest,
+        } = route;
+        let breaker = Breaker::new(self.config.circuit, sink.name());
+        ledger.sent_as(sink.name());
+        let running = Arc::new(RunningShards::new(self.config.sharding));
+        let (acknowledged, results) = reports.then(|| mpsc::channel(results::WAITING)).unzip();
+        let shared = Arc::new(Shared {
+            takes,
+            running: running.clone(),
+            source: source.clone(),
+            enrich: own.unwrap_or_else(|| enrich.clone()),
+            sink,
+            ledger,
+            metrics,
+            health,
+            breaker,
+            traces: broadcast::channel(TRACES).0,
+            tap,
+            started,
+            reports_per_key: usize::try_from(self.config.reports_per_key.get()).unwrap_or(usize::MAX),
+            places: places(concurrency),
+            unreported,
+            grace: self.config.grace,
+            results: acknowledged,
+        });
+        let (verify, desk) = verify::connection();
+        let watching = shared.clone();
+        let inner = Inner {
+            started,
+            running,
+            circuit: shared.breaker.watch(),
+            traces: shared.traces.clone(),
+            verify,
+            watches: Box::new(move |key| watching.watches(key)),
+        };
+        let shards =
+            if self.leases.is_none() { owned_shards(&self.config, &shared.running) } else { Vec::new() };
+        let handle = Handle { inner: Arc::new(inner) };
+        RunningRoute { name: name.into(), shared, handle, desk, shards, results, digest }
     }
 
     /// The same with a service.
@@ -224,8 +244,8 @@ impl Engine {
     /// To look at a route of a pipeline, and to ask things of it, while it runs.
     #[must_use]
     pub fn handle(&self, pipeline: &str, route: &str) -> Option<Handle> {
-        let line = self.lines.iter().find(|line| *line.name == *pipeline)?;
-        line.routes.iter().find(|working| *working.name == *route).map(|working| working.handle.clone())
+        let pipeline = self.pipelines.iter().find(|known| *known.name == *pipeline)?;
+        pipeline.routes.iter().find(|known| *known.name == *route).map(|route| route.handle.clone())
     }
 
     /// Runs until `stop`: then sources stop, nothing new begins, what is in flight may finish within the grace period, and
@@ -234,17 +254,19 @@ impl Engine {
     /// # Errors
     /// [`EngineError`]: the process should end.
     pub async fn run(self, stop: Shutdown) -> Result<(), EngineError> {
-        let Self { config, bus, leases, mut lines, serving } = self;
-        let metrics =
-            lines.first().and_then(|line| line.routes.first()).map(|route| route.shared.metrics.clone());
+        let Self { config, bus, leases, mut pipelines, serving } = self;
+        let metrics = pipelines
+            .first()
+            .and_then(|pipeline| pipeline.routes.first())
+            .map(|route| route.shared.metrics.clone());
         let registry = metrics.map(|metrics| metrics.registry()).unwrap_or_default();
         let serving = spawn(serving.run(bus.clone(), registry, stop.clone(), config.grace));
         // Whatever ends it, all of it ends.
         let aside = stop.child_token();
         let mut beside = Vec::new();
         let mut ledgers = Vec::new();
-        for working in lines.iter_mut().flat_map(|line| &mut line.routes) {
-            let Working { shared, handle, desk, digest, .. } = working;
+        for route in pipelines.iter_mut().flat_map(|pipeline| &mut pipeline.routes) {
+            let RunningRoute { shared, handle, desk, digest, .. } = route;
             say_origin(&shared.ledger);
             ledgers.push(shared.ledger.clone());
             beside.push(spawn(figures(shared.clone(), aside.clone())));
@@ -256,7 +278,7 @@ impl Engine {
             let desk = std::mem::replace(desk, verify::connection().1);
             beside.push(spawn(verify::serve(shared.clone(), handle.clone(), desk, aside.clone())));
         }
-        let result = work(config, bus, leases, lines, &stop).await;
+        let result = work(config, bus, leases, pipelines, &stop).await;
         aside.cancel();
         // They only wait for the same token.
         join_all(beside).await;
@@ -278,17 +300,18 @@ async fn work(
     config: Config,
     bus: Arc<dyn Bus>,
     leases: Option<Leases>,
-    lines: Vec<Line>,
+    pipelines: Vec<RunningPipeline>,
     stop: &Shutdown,
 ) -> Result<(), EngineError> {
     let sharding = config.sharding;
-    let shared: Vec<_> = lines.iter().flat_map(|line| &line.routes).map(|it| it.shared.clone()).collect();
+    let shared: Vec<_> =
+        pipelines.iter().flat_map(|pipeline| &pipeline.routes).map(|it| it.shared.clone()).collect();
     if leases.is_some() {
         shared.iter().for_each(|shared| shared.health.shares(false, false, std::time::Instant::now()));
     }
     tokio::select! {
         () = stop.cancelled() => return Ok(()),
-        () = bus.ready(all_durables(&lines, sharding.shards().get())) => {}
+        () = bus.ready(all_durables(&pipelines, sharding.shards().get())) => {}
     }
     let linked = (!bus.is_lossless()).then(|| [spawn(link(bus.clone(), shared)), spawn(look(bus.clone()))]);
     let (ended, worked_off) = (stop.child_token(), Shutdown::new());
@@ -296,15 +319,15 @@ async fn work(
     let claims = watch::Sender::default();
     let (mut runners, mut handles, mut shards) = (Vec::new(), Vec::new(), Vec::new());
     let (mut answering, mut publishing, mut watching) = (Vec::new(), Vec::new(), Vec::new());
-    let of_routes: usize = lines.iter().map(|line| line.routes.len()).sum();
+    let of_routes: usize = pipelines.iter().map(|pipeline| pipeline.routes.len()).sum();
     let lanes = (config.owned.shards(sharding).len() * of_routes).try_into().unwrap_or(u32::MAX);
-    for Line { name, source, routes } in lines {
+    for RunningPipeline { name, source, routes } in pipelines {
         let feed = Feed { name: name.clone(), source, bus: bus.clone(), sharding };
-        let of_routes = routes.iter().map(|working| working.shared.clone()).collect();
+        let of_routes = routes.iter().map(|route| route.shared.clone()).collect();
         let (leased, worked_off) = (leases.is_some(), worked_off.clone());
         let watch = Watching { config, feed, routes: of_routes, leased, worked_off };
         watching.push(spawn(watch.run(watched.clone(), ended.clone())));
-        for Working { name: route, shared, handle, shards: own, results, .. } in routes {
+        for RunningRoute { name: route, shared, handle, shards: own, results, .. } in routes {
             let answers = bus.ack_wait().map(|wait| {
                 let (to, answered) = mpsc::unbounded_channel();
                 let (bus, metrics, ledger) = (bus.clone(), shared.metrics.clone(), shared.ledger.clone());
@@ -355,8 +378,10 @@ async fn work(
 }
 
 /// Those of all routes.
-fn all_durables(lines: &[Line], shards: u32) -> Vec<Durable> {
-    let routes = lines.iter().flat_map(|line| line.routes.iter().map(|route| (&route.name, &line.name)));
+fn all_durables(pipelines: &[RunningPipeline], shards: u32) -> Vec<Durable> {
+    let routes = pipelines
+        .iter()
+        .flat_map(|pipeline| pipeline.routes.iter().map(|route| (&route.name, &pipeline.name)));
     routes.flat_map(|(group, source)| durables(group, source, shards)).collect()
 }
 
@@ -364,7 +389,7 @@ fn all_durables(lines: &[Line], shards: u32) -> Vec<Durable> {
 /// published: the first list finds what is gone of those that the ledgers know by then.
 async fn for_good(
     runners: Arc<[ShardRunner]>,
-    shards: Vec<(ShardRunner, Fixed)>,
+    shards: Vec<(ShardRunner, OwnedShard)>,
     (mut claims, watches): (watch::Receiver<u64>, watch::Sender<bool>),
     stop: &Shutdown,
 ) -> Result<(), EngineError> {
@@ -434,19 +459,19 @@ fn places(reports: Option<NonZeroU32>) -> Semaphore {
 }
 
 /// A shard that is this process's.
-struct Fixed {
+struct OwnedShard {
     number: u32,
     ports: Ports,
     deliver: mpsc::Sender<Delivered>,
 }
 
 /// The shards that the settings name.
-fn fixed(config: &Config, running: &RunningShards) -> Vec<Fixed> {
+fn owned_shards(config: &Config, running: &RunningShards) -> Vec<OwnedShard> {
     let shards = config.owned.shards(config.sharding).into_iter();
-    shards.map(|number| Fixed::new(number, None, (Shutdown::new(), config.grace), running)).collect()
+    shards.map(|number| OwnedShard::new(number, None, (Shutdown::new(), config.grace), running)).collect()
 }
 
-impl Fixed {
+impl OwnedShard {
     /// A shard that can be asked from now on.
     fn new(number: u32, fence: Option<Fence>, cut: (Shutdown, Duration), running: &RunningShards) -> Self {
         let (deliver, deliveries) = mpsc::channel(INBOX);

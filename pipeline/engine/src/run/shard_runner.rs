@@ -9,7 +9,7 @@ use pipeline_core::{Key, Shutdown};
 use tokio::sync::watch;
 
 use super::replicas::WATCHER;
-use super::{Config, Fixed};
+use super::{Config, OwnedShard};
 use crate::lane::Lane;
 use crate::shard::{Answers, RecoveredWork, Shard, Shared};
 use pipeline_bus::{Bus, Durable};
@@ -50,7 +50,7 @@ pub(super) struct Ends {
 impl ShardRunner {
     /// Works on a shard that is this process's for good, until it is told to stop. Without leases the newest process that
     /// claims a shard's part of a ledger in a bucket has it.
-    pub(super) async fn for_good(self, shard: Fixed, stop: Shutdown) {
+    pub(super) async fn for_good(self, shard: OwnedShard, stop: Shutdown) {
         let unfinished = if self.shared.ledger.is_in_bucket() {
             self.claim_until(shard.number, None, &stop).await.ok().flatten()
         } else if self.bus.is_lossless() && self.shared.source.as_survey().is_some() {
@@ -68,7 +68,7 @@ impl ShardRunner {
     async fn under_lease(&self, fence: Fence, number: u32, unfinished: Vec<Key>, ends: &Ends) {
         self.shared.metrics.owns(number, true);
         let cut = (ends.cut.clone(), self.post_timeout);
-        let shard = Fixed::new(number, Some(fence), cut, &self.shared.running);
+        let shard = OwnedShard::new(number, Some(fence), cut, &self.shared.running);
         Box::pin(self.work(shard, unfinished, &ends.stop)).await;
         self.shared.running.remove(number);
         self.shared.metrics.owns(number, false);
@@ -140,8 +140,8 @@ impl ShardRunner {
         }
     }
 
-    async fn work(&self, shard: Fixed, unfinished: Vec<Key>, stop: &Shutdown) {
-        let Fixed { number, mut ports, deliver } = shard;
+    async fn work(&self, shard: OwnedShard, unfinished: Vec<Key>, stop: &Shutdown) {
+        let OwnedShard { number, mut ports, deliver } = shard;
         ports.answers.clone_from(&self.answers);
         let left = self.left(number, unfinished);
         let lane = Lane::new(self.config.lane(u64::from(self.lanes)));

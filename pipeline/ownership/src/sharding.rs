@@ -100,7 +100,7 @@ pub enum Owned {
 }
 
 impl Owned {
-    /// The shards owned, in order; their places in this list index the process's lanes.
+    /// The shards owned, in order.
     #[must_use]
     pub fn shards(self, sharding: Sharding) -> Vec<u32> {
         match self {
@@ -109,13 +109,12 @@ impl Owned {
         }
     }
 
-    /// The index of the lane that takes `key`, or `None` when another process owns it.
+    /// Whether this process owns the shard of `key`.
     #[must_use]
-    pub fn lane(self, sharding: Sharding, key: &Key) -> Option<usize> {
-        let shard = sharding.place(key);
+    pub fn owns(self, sharding: Sharding, key: &Key) -> bool {
         match self {
-            Self::All => usize::try_from(shard).ok(),
-            Self::One(own) => (own == shard).then_some(0),
+            Self::All => true,
+            Self::One(own) => own == sharding.place(key),
         }
     }
 }
@@ -245,9 +244,9 @@ mod tests {
         for number in 0..100 {
             let key = key(&format!("app-{number}"));
             let shard = sharding.place(&key);
-            assert_eq!(Owned::All.lane(sharding, &key), Some(shard as usize));
+            assert!(Owned::All.owns(sharding, &key));
             for own in 0..5 {
-                assert_eq!(Owned::One(own).lane(sharding, &key), (own == shard).then_some(0));
+                assert_eq!(Owned::One(own).owns(sharding, &key), own == shard);
             }
         }
         assert_eq!(Owned::All.shards(sharding), [0, 1, 2, 3, 4]);

@@ -86,7 +86,7 @@ impl Watching {
     async fn watch(&self, emit: &Emit, done: Option<&Arc<Done>>, stop: Shutdown) {
         let Self { config, feed, routes, leased, .. } = self;
         let (config, leased) = (*config, *leased);
-        let wants = move |key: &Key| leased || config.owned.lane(config.sharding, key).is_some();
+        let wants = move |key: &Key| leased || config.owned.owns(config.sharding, key);
         let shared: Arc<[Arc<Shared>]> = routes.as_slice().into();
         let broken = |reason| note(&shared, &SourceNote::Broken(reason));
         let start = || {

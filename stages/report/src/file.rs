@@ -16,8 +16,6 @@ use std::fs::{self, File as Handle, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use pipeline_core::{Compared, Reason, ShardDigest, Shipment, StageError};
 
@@ -49,22 +47,20 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] when the file cannot be opened, or another process writes to it.
     pub fn build(self) -> Result<File, ConfigError> {
-        let reopen = Arc::new(AtomicBool::new(false));
         let handle = open(&self.path).map_err(|error| match error {
             TryLockError::WouldBlock => ConfigError::Taken { path: self.path.clone() },
             TryLockError::Error(source) => ConfigError::Open { path: self.path.clone(), source },
         })?;
-        let journal = Journal {
+        let open_file = OpenFile {
             path: self.path.clone(),
             fsync: self.fsync,
             torn: ends_torn(&handle).unwrap_or(false),
             handle: Some(handle),
             uncommitted: false,
-            reopen: reopen.clone(),
         };
-        let lines = Lines::start("file-sink", journal)
+        let lines = Lines::start("file-sink", open_file)
             .map_err(|source| ConfigError::Open { path: self.path.clone(), source })?;
-        Ok(File { lines, reopen })
+        Ok(File { lines })
     }
 }
 
@@ -91,14 +87,6 @@ pub enum ConfigError {
 #[derive(Debug)]
 pub struct File {
     lines: Lines,
-    reopen: Arc<AtomicBool>,
-}
-
-impl File {
-    /// Asks for the file to be opened anew before the next batch, e.g. on SIGHUP.
-    pub fn reopen(&self) {
-        self.reopen.store(true, Ordering::Relaxed);
-    }
 }
 
 #[pipeline_core::async_trait]
@@ -118,7 +106,7 @@ impl pipeline_core::Sink for File {
 }
 
 /// The open file, on its thread.
-struct Journal {
+struct OpenFile {
     path: PathBuf,
     fsync: Fsync,
     handle: Option<Handle>,
@@ -126,16 +114,14 @@ struct Journal {
     torn: bool,
     /// Lines were appended since the last commit.
     uncommitted: bool,
-    reopen: Arc<AtomicBool>,
 }
 
-impl Journal {
+impl OpenFile {
     /// Opens the file anew if the path no longer leads to it; but not between lines that were appended and
     /// their commit, which makes them last in one place.
     fn follow(&mut self) -> io::Result<()> {
         if !self.uncommitted {
-            let asked = self.reopen.swap(false, Ordering::Relaxed);
-            self.handle.take_if(|handle| asked || !leads_to(&self.path, handle));
+            self.handle.take_if(|handle| !leads_to(&self.path, handle));
         }
         if self.handle.is_none() {
             let handle = open(&self.path).map_err(io::Error::from)?;
@@ -146,7 +132,7 @@ impl Journal {
     }
 }
 
-impl Output for Journal {
+impl Output for OpenFile {
     const ACT: &'static str = "write to the report file";
 
     fn append(&mut self, lines: &[u8]) -> io::Result<()> {
